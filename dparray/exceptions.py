@@ -1,0 +1,179 @@
+"""The errors of dparray.
+
+Every error derives from :class:`DparrayError` and from the Python class a caller would
+catch anyway, so ``except ValueError`` keeps working::
+
+    DparrayError
+    |- DeviceError (ValueError)                  no such device, or a device and a queue that disagree
+    |  `- UnsupportedDeviceError                 the device cannot hold or compute what was asked
+    |- ExecutionPlacementError (ValueError)      inputs on different queues
+    |- HostConversionError (TypeError)           NumPy data mixed in, or an implicit copy to the host
+    |- DTypeError (TypeError)                    a dtype that is unknown or does not fit the operation
+    |- UsmTypeError (ValueError)                 a USM type that does not exist
+    |- ShapeError (ValueError)                   shapes that do not fit together
+    |- AxisError (ValueError, IndexError)        an axis outside the array's dimensions
+    |- MemoryError (builtins.MemoryError)        the pool could not get what was asked
+    |- KernelError
+    |  |- KernelRangeError (ValueError)          a range that is empty, does not divide or is too large
+    |  |- KernelArgumentError (TypeError)        an argument a kernel cannot take
+    |  |- KernelCompileError (TypeError)         a kernel that does not compile
+    |  |- KernelExecutionError (RuntimeError)    the device failed while it ran a kernel
+    |  `- SimulationError (RuntimeError)         the simulator found what a device could not report
+    `- UnsupportedFeatureError (NotImplementedError)  of numba-dpex or NumPy, that cannot work here
+
+A message says what was given, what is allowed and the line that mends it.
+"""
+
+from __future__ import annotations
+
+import builtins
+from typing import Any
+
+__all__ = [
+    "AxisError",
+    "DTypeError",
+    "DeviceError",
+    "DparrayError",
+    "ExecutionPlacementError",
+    "HostConversionError",
+    "KernelArgumentError",
+    "KernelCompileError",
+    "KernelError",
+    "KernelExecutionError",
+    "KernelRangeError",
+    "MemoryError",
+    "ShapeError",
+    "SimulationError",
+    "UnsupportedDeviceError",
+    "UnsupportedFeatureError",
+    "UsmTypeError",
+]
+
+
+class DparrayError(Exception):
+    """Base of every error that dparray raises on purpose."""
+
+
+class DeviceError(DparrayError, ValueError):
+    """A device that is not there, or a device and a queue that disagree."""
+
+
+class UnsupportedDeviceError(DeviceError):
+    """A device that cannot hold or compute what was asked of it (no USM, no fp64, ...)."""
+
+
+class ExecutionPlacementError(DparrayError, ValueError):
+    """Inputs of one operation live on different queues.
+
+    Attributes:
+        function: name of the function that was called.
+        operands: a tuple of ``(name, device, queue)`` strings, one for each array.
+        remedy: the line of code that mends it.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        function: str = "",
+        operands: tuple[tuple[str, str, str], ...] = (),
+        remedy: str = "",
+    ) -> None:
+        super().__init__(message)
+        self.function = function
+        self.operands = operands
+        self.remedy = remedy
+
+
+class HostConversionError(DparrayError, TypeError):
+    """NumPy data where a dparray array is needed, or an implicit copy to the host."""
+
+
+class DTypeError(DparrayError, TypeError):
+    """A dtype that is unknown, or that an operation does not take."""
+
+
+class UsmTypeError(DparrayError, ValueError):
+    """A USM type other than ``"device"``, ``"shared"`` and ``"host"``."""
+
+
+class ShapeError(DparrayError, ValueError):
+    """Shapes that do not fit together, or that are no shapes."""
+
+
+class AxisError(DparrayError, ValueError, IndexError):
+    """An axis outside the dimensions of an array."""
+
+
+class MemoryError(DparrayError, builtins.MemoryError):
+    """USM memory could not be had.
+
+    Attributes:
+        requested: bytes asked for.
+        in_use: bytes held by live arrays in the pool that was asked.
+        cached: bytes that the pool holds free.
+        limit: the pool's limit in bytes, or ``None``.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        requested: int = 0,
+        in_use: int = 0,
+        cached: int = 0,
+        limit: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.requested = requested
+        self.in_use = in_use
+        self.cached = cached
+        self.limit = limit
+
+
+class KernelError(DparrayError):
+    """Base of the errors about kernels."""
+
+
+class KernelRangeError(KernelError, ValueError):
+    """A range that is empty, does not divide, or is larger than the device allows."""
+
+
+class KernelArgumentError(KernelError, TypeError):
+    """An argument of a type that a kernel cannot take, or too many or too few."""
+
+
+class KernelCompileError(KernelError, TypeError):
+    """A kernel that does not compile.
+
+    Attributes:
+        details: the compiler's full text.
+    """
+
+    def __init__(self, message: str, *, details: str = "") -> None:
+        super().__init__(message)
+        self.details = details
+
+
+class KernelExecutionError(KernelError, RuntimeError):
+    """The device failed while it ran a kernel."""
+
+
+class SimulationError(KernelError, RuntimeError):
+    """The simulator found a fault that a device would not have reported.
+
+    Attributes:
+        item: the global id of the work-item, or ``None``.
+        line: ``file:line`` of the kernel.
+    """
+
+    def __init__(
+        self, message: str, *, item: tuple[Any, ...] | None = None, line: str | None = None
+    ) -> None:
+        super().__init__(message)
+        self.item = item
+        self.line = line
+
+
+class UnsupportedFeatureError(DparrayError, NotImplementedError):
+    """Something of numba-dpex or NumPy that cannot work on this stack."""
