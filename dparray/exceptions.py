@@ -29,6 +29,13 @@ from __future__ import annotations
 import builtins
 from typing import Any
 
+try:  # handlers written for dpnp catch our placement error too
+    from dpnp.exceptions import ExecutionPlacementError as _NeighbourPlacementError
+except ImportError:  # the layers that know no SYCL are usable without dpnp
+
+    class _NeighbourPlacementError(Exception):  # type: ignore[no-redef]
+        """Stands in where dpnp is not installed."""
+
 __all__ = [
     "AxisError",
     "DTypeError",
@@ -62,7 +69,7 @@ class UnsupportedDeviceError(DeviceError):
     """A device that cannot hold or compute what was asked of it (no USM, no fp64, ...)."""
 
 
-class ExecutionPlacementError(DparrayError, ValueError):
+class ExecutionPlacementError(DparrayError, ValueError, _NeighbourPlacementError):
     """Inputs of one operation live on different queues.
 
     Attributes:

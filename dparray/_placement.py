@@ -1,0 +1,103 @@
+"""Compute follows data: the one place where the queue of an operation is decided.
+
+The rules are those of the programming model of the Python Data Parallel extensions: all array
+inputs live on one queue, the operation runs there, its result is allocated there with a USM type
+coerced from the inputs (device over shared over host), and nothing else decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import dpctl
+
+from dparray.device import describe_queue
+from dparray.exceptions import ExecutionPlacementError, UsmTypeError
+
+USM_TYPES = ("device", "shared", "host")
+
+
+class Placement(NamedTuple):
+    """Where an operation runs and its result lives."""
+
+    queue: dpctl.SyclQueue
+    usm_type: str
+
+
+def check_usm_type(usm_type: str) -> str:
+    """``usm_type`` itself, or an error that lists the USM types there are."""
+    if usm_type not in USM_TYPES:
+        raise UsmTypeError(
+            f"usm_type: {usm_type!r} is none of {', '.join(map(repr, USM_TYPES))}"
+        )
+    return usm_type
+
+
+def coerced_usm_type(first: str, second: str) -> str:
+    """The USM type of a result made from two: device over shared over host."""
+    return USM_TYPES[min(USM_TYPES.index(first), USM_TYPES.index(second))]
+
+
+def common_placement(function: str, operands: Sequence[tuple[str, Any]]) -> Placement:
+    """The placement that ``operands`` share.
+
+    Args:
+        function: the public function, for the message.
+        operands: pairs of a parameter's name and an array (anything with ``sycl_queue`` and
+            ``usm_type``); at least one.
+
+    Raises:
+        ExecutionPlacementError: the operands are on different queues.
+    """
+    first = operands[0][1]
+    queue, usm_type = first.sycl_queue, first.usm_type
+    for _, operand in operands[1:]:
+        if operand.sycl_queue is not queue and operand.sycl_queue != queue:
+            raise _mismatch(function, operands)
+        if operand.usm_type != usm_type:
+            usm_type = coerced_usm_type(usm_type, operand.usm_type)
+    return Placement(queue, usm_type)
+
+
+def _root(device: dpctl.SyclDevice) -> dpctl.SyclDevice:
+    while device.parent_device is not None:
+        device = device.parent_device
+    return device
+
+
+def _case(queue: dpctl.SyclQueue, other: dpctl.SyclQueue) -> str:
+    """Which of the three cases of the programming model two unequal queues are."""
+    device, other_device = queue.sycl_device, other.sycl_device
+    if device == other_device:
+        return "same device, different queues"
+    if _root(device) == _root(other_device):
+        if device.parent_device is None or other_device.parent_device is None:
+            return "a device and a sub-device of it"
+        return "different sub-devices of one device"
+    return "different devices"
+
+
+def _mismatch(function: str, operands: Sequence[tuple[str, Any]]) -> ExecutionPlacementError:
+    """The error that names every operand with its place, the case, and the cure."""
+    first_name, first = operands[0]
+    strangers = [
+        (name, operand) for name, operand in operands if operand.sycl_queue != first.sycl_queue
+    ]
+    case = _case(first.sycl_queue, strangers[0][1].sycl_queue)
+    places = tuple(
+        (name, *describe_queue(operand.sycl_queue).rsplit(", ", 1)) for name, operand in operands
+    )
+    width = max(len(name) for name, _, _ in places)
+    lines = [f"  {name:<{width}}  on {device}, {queue}" for name, device, queue in places]
+    remedy = "; ".join(
+        f"{name} = {name}.to_device({first_name}.device)" for name in dict.fromkeys(n for n, _ in strangers)
+    )
+    return ExecutionPlacementError(
+        f"{function}: the arrays are not on one queue ({case}):\n"
+        + "\n".join(lines)
+        + f"\nCompute follows data, so all inputs must be on one queue. Move them: {remedy}",
+        function=function,
+        operands=places,  # type: ignore[arg-type]
+        remedy=remedy,
+    )

@@ -1,0 +1,85 @@
+"""Options of dparray, each with an environment variable and a scoped override.
+
+Options:
+    debug (``DPARRAY_DEBUG``): kernels check every array index against its bounds.
+
+Example:
+    >>> import dparray as dp
+    >>> with dp.config.override(debug=True):
+    ...     dp.config.debug
+    True
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import ModuleType
+from typing import Any
+
+_DEFAULTS: dict[str, Any] = {"debug": False}
+_TRUE = {"1", "true", "yes", "on"}
+_FALSE = {"0", "false", "no", "off", ""}
+
+debug: bool
+
+
+def _from_environment(name: str, default: Any) -> Any:
+    """The option's value in the environment, or its default."""
+    variable = "DPARRAY_" + name.upper()
+    text = os.environ.get(variable)
+    if text is None:
+        return default
+    word = text.strip().lower()
+    if word not in _TRUE | _FALSE:
+        raise ValueError(
+            f"{variable}={text!r} is neither true nor false; give one of "
+            f"{sorted(_TRUE)} or {sorted(_FALSE - {''})}"
+        )
+    return word in _TRUE
+
+
+def _checked(name: str, value: Any) -> Any:
+    if name not in _DEFAULTS:
+        raise AttributeError(f"dparray.config has no option {name!r}; options: {sorted(_DEFAULTS)}")
+    expected = type(_DEFAULTS[name])
+    if not isinstance(value, expected):
+        raise TypeError(
+            f"dparray.config.{name} takes a {expected.__name__}, not {value!r} "
+            f"of type {type(value).__name__}"
+        )
+    return value
+
+
+@contextmanager
+def override(**options: Any) -> Iterator[None]:
+    """Set options inside a ``with`` block and put the old values back after it.
+
+    Raises:
+        AttributeError: there is no such option.
+        TypeError: the value is of another type than the option.
+    """
+    module = sys.modules[__name__]
+    new = {name: _checked(name, value) for name, value in options.items()}
+    old = {name: getattr(module, name) for name in new}
+    try:
+        for name, value in new.items():
+            setattr(module, name, value)
+        yield
+    finally:
+        for name, value in old.items():
+            setattr(module, name, value)
+
+
+class _Config(ModuleType):
+    """The module's own class, so that a misspelt option or a wrong value is an error."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value if name.startswith("__") else _checked(name, value))
+
+
+for _name, _default in _DEFAULTS.items():
+    globals()[_name] = _from_environment(_name, _default)
+sys.modules[__name__].__class__ = _Config

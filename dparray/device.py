@@ -1,0 +1,422 @@
+"""Devices and the queues that stand for them.
+
+In SYCL an array is bound to a queue; in the Array API to a device. A :class:`Device` joins the
+two: it *is* a queue, seen as a place. Every SYCL device has one canonical queue (dpctl's cached
+queue), which ``Device("cpu")`` stands for; a further queue or a sub-device is another place, and
+data moves between places only by ``to_device``.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import dpctl
+from dpctl._sycl_queue_manager import get_device_cached_queue
+
+from dparray.exceptions import DeviceError, UnsupportedDeviceError
+
+__all__ = [
+    "Device",
+    "default_device",
+    "describe_queue",
+    "devices",
+    "queue_of",
+    "set_default_device",
+    "use_device",
+]
+
+_USM_ASPECTS = {
+    "device": "has_aspect_usm_device_allocations",
+    "shared": "has_aspect_usm_shared_allocations",
+    "host": "has_aspect_usm_host_allocations",
+}
+
+_lock = threading.RLock()
+_sub_devices: dict[tuple[dpctl.SyclDevice, Any], tuple[dpctl.SyclDevice, ...]] = {}
+_sub_device_labels: dict[dpctl.SyclDevice, tuple[int, int]] = {}
+_sub_device_queues: dict[dpctl.SyclDevice, dpctl.SyclQueue] = {}
+_extra_queue_numbers: dict[int, int] = {}
+
+
+def _canonical_queue(device: dpctl.SyclDevice) -> dpctl.SyclQueue:
+    """The one queue that stands for ``device``.
+
+    dpctl caches the queues of root devices only; two requests for a sub-device would give
+    two queues in two contexts, so those of sub-devices are kept here.
+    """
+    if device.parent_device is None:
+        return get_device_cached_queue(device)
+    with _lock:
+        queue = _sub_device_queues.get(device)
+        if queue is None:
+            queue = _sub_device_queues[device] = dpctl.SyclQueue(device)
+        return queue
+
+
+def _device_text(device: dpctl.SyclDevice) -> str:
+    """``opencl:cpu:0`` for a root device, ``opencl:cpu:0, sub-device 1 of 2`` below one."""
+    parent = device.parent_device
+    if parent is None:
+        return str(device.filter_string)
+    label = _sub_device_labels.get(device)
+    units = device.max_compute_units
+    place = (
+        f"sub-device {label[0]} of {label[1]}"
+        if label is not None
+        else f"a sub-device with {units} compute unit{'s' * (units != 1)}"
+    )
+    return f"{_device_text(parent)}, {place}"
+
+
+def _queue_text(queue: dpctl.SyclQueue) -> str:
+    """``canonical queue`` or ``queue #2``, with the properties that differ from the usual."""
+    if queue == _canonical_queue(queue.sycl_device):
+        text = "canonical queue"
+    else:
+        with _lock:
+            number = _extra_queue_numbers.setdefault(hash(queue), len(_extra_queue_numbers) + 2)
+        text = f"queue #{number}"
+    properties = [
+        name
+        for name, is_set in (
+            ("in-order", queue.is_in_order),
+            ("profiling", queue.has_enable_profiling),
+        )
+        if is_set
+    ]
+    return f"{text} ({', '.join(properties)})" if properties else text
+
+
+def describe_queue(queue: dpctl.SyclQueue) -> str:
+    """A queue as people speak of it: device, sub-device, which queue.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.device.describe_queue(dp.Device("cpu").sycl_queue)
+        'opencl:cpu:0, canonical queue'
+    """
+    return f"{_device_text(queue.sycl_device)}, {_queue_text(queue)}"
+
+
+def _available() -> str:
+    found = [str(device.filter_string) for device in dpctl.get_devices()]
+    return ", ".join(found) if found else "none (run `dparray doctor`)"
+
+
+class Device:
+    """A place where arrays live: a SYCL device together with one queue on it.
+
+    Two devices are equal if their queues are equal. ``Device("cpu")`` stands for the
+    canonical queue of the device; ``Device(queue)`` for that queue.
+
+    Args:
+        device: a filter string (``"cpu"``, ``"gpu"``, ``"opencl:cpu:0"``), a
+            ``dpctl.SyclDevice``, a ``dpctl.SyclQueue``, another ``Device`` (for example
+            ``x.device`` of an array), or ``None`` for the default device.
+
+    Raises:
+        DeviceError: no device of this machine fits.
+        UnsupportedDeviceError: the device has no USM, so no array can live there.
+
+    Example:
+        >>> import dparray as dp
+        >>> device = dp.Device("cpu")
+        >>> device.device_type
+        'cpu'
+        >>> dp.zeros(3, device=device).device == device
+        True
+    """
+
+    __slots__ = ("sycl_queue",)
+
+    sycl_queue: dpctl.SyclQueue
+
+    def __init__(
+        self, device: str | dpctl.SyclDevice | dpctl.SyclQueue | Device | None = None
+    ) -> None:
+        if isinstance(device, Device):
+            self.sycl_queue = device.sycl_queue
+            return
+        if isinstance(device, dpctl.SyclQueue):
+            queue = device
+        elif isinstance(device, dpctl.SyclDevice):
+            queue = _canonical_queue(device)
+        elif isinstance(device, str):
+            queue = _canonical_queue(_select(device))
+        elif device is None:
+            queue = default_device().sycl_queue
+        elif isinstance(getattr(device, "sycl_queue", None), dpctl.SyclQueue):
+            queue = device.sycl_queue  # a dpctl or dpnp device
+        else:
+            raise DeviceError(
+                f"device: {device!r} of type {type(device).__name__} is no device; give a filter "
+                f"string (available: {_available()}), a dpctl.SyclDevice, a dpctl.SyclQueue or "
+                f"another array's `.device`"
+            )
+        reason = unsupported_reason(queue.sycl_device)
+        if reason is not None:
+            raise UnsupportedDeviceError(
+                f"device: {_device_text(queue.sycl_device)} ({queue.sycl_device.name}) cannot hold "
+                f"arrays: {reason}; use one of the devices that `dp.devices()` lists"
+            )
+        self.sycl_queue = queue
+
+    @property
+    def sycl_device(self) -> dpctl.SyclDevice:
+        """The ``dpctl.SyclDevice``."""
+        return self.sycl_queue.sycl_device
+
+    @property
+    def sycl_context(self) -> dpctl.SyclContext:
+        """The ``dpctl.SyclContext`` of the queue."""
+        return self.sycl_queue.sycl_context
+
+    @property
+    def is_canonical(self) -> bool:
+        """Whether the queue is the canonical queue of its device."""
+        return bool(self.sycl_queue == _canonical_queue(self.sycl_device))
+
+    @property
+    def filter_string(self) -> str:
+        """The filter string of the device, for a sub-device that of its root device."""
+        device = self.sycl_device
+        while device.parent_device is not None:
+            device = device.parent_device
+        return str(device.filter_string)
+
+    @property
+    def name(self) -> str:
+        """The hardware's name as the driver gives it."""
+        return str(self.sycl_device.name)
+
+    @property
+    def device_type(self) -> str:
+        """``"cpu"``, ``"gpu"`` or ``"accelerator"``."""
+        return str(self.sycl_device.device_type.name)
+
+    @property
+    def backend(self) -> str:
+        """The SYCL backend, for example ``"opencl"`` or ``"level_zero"``."""
+        return str(self.sycl_device.backend.name)
+
+    @property
+    def driver_version(self) -> str:
+        """The driver's version."""
+        return str(self.sycl_device.driver_version)
+
+    @property
+    def is_sub_device(self) -> bool:
+        """Whether the device is a part of another."""
+        return self.sycl_device.parent_device is not None
+
+    @property
+    def has_fp64(self) -> bool:
+        """Whether the device computes in double precision."""
+        return bool(self.sycl_device.has_aspect_fp64)
+
+    @property
+    def has_fp16(self) -> bool:
+        """Whether the device computes in half precision."""
+        return bool(self.sycl_device.has_aspect_fp16)
+
+    @property
+    def usm_types(self) -> tuple[str, ...]:
+        """The USM types that the device can allocate."""
+        return tuple(usm for usm in _USM_ASPECTS if supports_usm(self.sycl_device, usm))
+
+    def create_sub_devices(self, partition: int | Sequence[int] | str = 1) -> list[Device]:
+        """Split the device; the same partition gives the same sub-devices every time.
+
+        Args:
+            partition: compute units of each sub-device, a list with the compute units of
+                each, or an affinity domain (``"numa"``, ``"L3_cache"``, ``"next_partitionable"``).
+
+        Raises:
+            DeviceError: the device cannot be split that way.
+
+        Example:
+            >>> import dparray as dp
+            >>> parts = dp.Device("cpu").create_sub_devices(partition=1)
+            >>> parts[0] == parts[1]
+            False
+        """
+        by_units = isinstance(partition, int | str)
+        key = (self.sycl_device, partition if by_units else tuple(partition))
+        with _lock:
+            parts = _sub_devices.get(key)
+            if parts is None:
+                try:
+                    parts = tuple(self.sycl_device.create_sub_devices(partition=partition))
+                except (dpctl.SyclSubDeviceCreationError, TypeError, ValueError) as error:
+                    raise DeviceError(
+                        f"create_sub_devices: {_device_text(self.sycl_device)} with "
+                        f"{self.sycl_device.max_compute_units} compute units cannot be split with "
+                        f"partition={partition!r} ({error}); give a number of compute units of at "
+                        f"most half of that, a list of numbers, or an affinity domain it has"
+                    ) from None
+                _sub_devices[key] = parts
+                for number, part in enumerate(parts, start=1):
+                    _sub_device_labels[part] = (number, len(parts))
+        return [Device(part) for part in parts]
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Device):
+            return bool(self.sycl_queue == other.sycl_queue)
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.sycl_queue)
+
+    def __str__(self) -> str:
+        return describe_queue(self.sycl_queue)
+
+    def __repr__(self) -> str:
+        return f"Device({describe_queue(self.sycl_queue)})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.is_sub_device or not self.is_canonical:
+            raise TypeError(
+                f"{self!r} cannot be pickled: an extra queue or a sub-device exists in its own "
+                f"process only; pickle `device.filter_string`"
+            )
+        return Device, (self.filter_string,)
+
+
+def _select(filter_string: str) -> dpctl.SyclDevice:
+    """The device a filter string names; for a device type the first that can hold arrays."""
+    candidates = [
+        device
+        for device in dpctl.get_devices()
+        if filter_string in {device.device_type.name, device.backend.name}
+        and unsupported_reason(device) is None
+    ]
+    if candidates:
+        return max(candidates, key=lambda device: device.default_selector_score)
+    try:
+        return dpctl.SyclDevice(filter_string)
+    except (dpctl.SyclDeviceCreationError, ValueError):
+        raise DeviceError(
+            f"device: no device fits {filter_string!r}; available: {_available()}"
+        ) from None
+
+
+def supports_usm(device: dpctl.SyclDevice, usm_type: str) -> bool:
+    """Whether ``device`` can allocate memory of ``usm_type``."""
+    return bool(getattr(device, _USM_ASPECTS[usm_type]))
+
+
+def unsupported_reason(device: dpctl.SyclDevice) -> str | None:
+    """Why no array can live on ``device``, or ``None`` if one can."""
+    if not supports_usm(device, "device"):
+        return "it has no USM device allocations (aspect usm_device_allocations)"
+    return None
+
+
+def devices() -> list[Device]:
+    """All root devices that can hold arrays, the default first.
+
+    Example:
+        >>> import dparray as dp
+        >>> [device.device_type for device in dp.devices()]
+        ['cpu']
+    """
+    usable = [device for device in dpctl.get_devices() if unsupported_reason(device) is None]
+    usable.sort(key=lambda device: -device.default_selector_score)
+    return [Device(device) for device in usable]
+
+
+_default: Device | None = None
+_scoped_default: ContextVar[Device | None] = ContextVar("dparray_default_device", default=None)
+
+
+def default_device() -> Device:
+    """The device used where neither ``device=`` nor an input decides.
+
+    It is the one set by :func:`use_device` or :func:`set_default_device`, else the device with
+    the highest SYCL selector score that can hold arrays.
+
+    Raises:
+        DeviceError: this machine has no device that can hold arrays.
+    """
+    global _default
+    scoped = _scoped_default.get()
+    if scoped is not None:
+        return scoped
+    if _default is None:
+        found = devices()
+        if not found:
+            raise DeviceError(
+                "no SYCL device that can hold arrays was found; `dparray doctor` says what is "
+                "missing (usually: pip install intel-opencl-rt)"
+            )
+        _default = found[0]
+    return _default
+
+
+def set_default_device(device: Any) -> Device:
+    """Make ``device`` the default of this process; returns the previous default."""
+    global _default
+    new = Device(device)
+    previous, _default = default_device(), new
+    return previous
+
+
+@contextmanager
+def use_device(device: Any) -> Iterator[Device]:
+    """Make ``device`` the default inside a ``with`` block (of this thread or task).
+
+    The default matters to creation functions only: operations follow their inputs.
+
+    Example:
+        >>> import dparray as dp
+        >>> part = dp.Device("cpu").create_sub_devices(partition=1)[0]
+        >>> with dp.use_device(part):
+        ...     dp.ones(3).device == part
+        True
+    """
+    chosen = Device(device)
+    token = _scoped_default.set(chosen)
+    try:
+        yield chosen
+    finally:
+        _scoped_default.reset(token)
+
+
+def queue_of(device: Any = None, sycl_queue: dpctl.SyclQueue | None = None) -> dpctl.SyclQueue:
+    """The queue that ``device=`` and ``sycl_queue=`` of a creation function name.
+
+    Raises:
+        DeviceError: the two disagree, or one of them is no such thing.
+    """
+    if sycl_queue is not None:
+        if not isinstance(sycl_queue, dpctl.SyclQueue):
+            raise DeviceError(
+                f"sycl_queue: {sycl_queue!r} of type {type(sycl_queue).__name__} is no queue; "
+                f"give a dpctl.SyclQueue, or pass a device as `device=`"
+            )
+        if device is not None:
+            _check_agreement(device, sycl_queue)
+        return Device(sycl_queue).sycl_queue
+    if device is None:
+        return default_device().sycl_queue
+    return Device(device).sycl_queue
+
+
+def _check_agreement(device: Any, queue: dpctl.SyclQueue) -> None:
+    """A device given by name or SyclDevice agrees with any queue on it; a queue with itself."""
+    named = Device(device)
+    names_device_only = isinstance(device, str | dpctl.SyclDevice)
+    agrees = (
+        named.sycl_device == queue.sycl_device
+        if names_device_only
+        else named.sycl_queue == queue
+    )
+    if not agrees:
+        raise DeviceError(
+            f"device= and sycl_queue= disagree: device is {named}, sycl_queue is on "
+            f"{describe_queue(queue)}; give one of the two"
+        )
