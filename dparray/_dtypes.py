@@ -1,0 +1,155 @@
+"""Dtypes: the ones there are, promotion, and what a device can compute.
+
+A dtype is NumPy's ``numpy.dtype``. Promotion is NumPy's (a superset of the Array API's), with
+Python scalars weak; only on a device without ``fp64`` do results that NumPy would promote to
+double precision, from inputs that are not, stay in single precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dparray.exceptions import DTypeError, UnsupportedDeviceError
+
+bool = np.dtype(np.bool_)
+int8 = np.dtype(np.int8)
+int16 = np.dtype(np.int16)
+int32 = np.dtype(np.int32)
+int64 = np.dtype(np.int64)
+uint8 = np.dtype(np.uint8)
+uint16 = np.dtype(np.uint16)
+uint32 = np.dtype(np.uint32)
+uint64 = np.dtype(np.uint64)
+float16 = np.dtype(np.float16)
+float32 = np.dtype(np.float32)
+float64 = np.dtype(np.float64)
+complex64 = np.dtype(np.complex64)
+complex128 = np.dtype(np.complex128)
+
+NAMES = (
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
+SUPPORTED = frozenset(np.dtype(name) for name in NAMES)
+PYTHON_SCALARS = (int, float, complex)  # bool is an int
+
+_ASPECTS = {float16: "fp16", float64: "fp64", complex128: "fp64"}
+_SINGLE = {float64: float32, complex128: complex64}
+_HALF_TO_SINGLE = {float16: float32}
+
+
+@lru_cache(maxsize=256)
+def _from_hashable(dtype: Any) -> np.dtype[Any]:
+    try:
+        found = np.dtype(dtype)
+    except TypeError:
+        found = None
+    if found is None or found not in SUPPORTED:
+        raise DTypeError(f"dtype: {dtype!r} is none of {', '.join(NAMES)}")
+    return found.newbyteorder("=") if found.byteorder == ">" else found
+
+
+def as_dtype(dtype: Any) -> np.dtype[Any]:
+    """``dtype`` (a ``numpy.dtype``, a class, a name) as a ``numpy.dtype`` that arrays can have.
+
+    Raises:
+        DTypeError: there is no such dtype, or arrays cannot have it.
+    """
+    try:
+        return _from_hashable(dtype)
+    except TypeError as error:
+        if isinstance(error, DTypeError):
+            raise
+        raise DTypeError(f"dtype: {dtype!r} is none of {', '.join(NAMES)}") from None
+
+
+def check_device(dtype: np.dtype[Any], device: Any) -> np.dtype[Any]:
+    """``dtype`` itself if ``device`` (a ``dpctl.SyclDevice``) can compute in it.
+
+    Raises:
+        UnsupportedDeviceError: the device lacks the aspect.
+    """
+    aspect = _ASPECTS.get(dtype)
+    if aspect is not None and not getattr(device, f"has_aspect_{aspect}"):
+        smaller = _SINGLE.get(dtype) or _HALF_TO_SINGLE[dtype]
+        raise UnsupportedDeviceError(
+            f"dtype {dtype} needs the aspect {aspect}, which {device.name} does not have; "
+            f"use dtype={smaller.name!r} or another device"
+        )
+    return dtype
+
+
+def default_float(device: Any) -> np.dtype[Any]:
+    """``float64``, or ``float32`` on a device without double precision."""
+    return float64 if device.has_aspect_fp64 else float32
+
+
+def default_complex(device: Any) -> np.dtype[Any]:
+    """``complex128``, or ``complex64`` on a device without double precision."""
+    return complex128 if device.has_aspect_fp64 else complex64
+
+
+def default_for_scalar(scalar_type: type, device: Any) -> np.dtype[Any]:
+    """The dtype that a Python scalar of this type has on ``device`` when nothing else decides."""
+    if issubclass(scalar_type, np.bool_ | type(True)):
+        return bool
+    if issubclass(scalar_type, int):
+        return int64
+    return default_float(device) if issubclass(scalar_type, float) else default_complex(device)
+
+
+def fit_device(dtype: np.dtype[Any], device: Any) -> np.dtype[Any]:
+    """A promotion's result on ``device``: double becomes single where there is no double."""
+    if device.has_aspect_fp64:
+        return dtype
+    return _SINGLE.get(dtype, dtype)
+
+
+@lru_cache(maxsize=4096)
+def resolve(ufunc: np.ufunc, operands: tuple[Any, ...]) -> tuple[np.dtype[Any], ...]:
+    """The dtypes of a loop of ``ufunc``: one for each operand, then one for each result.
+
+    ``operands`` are dtypes, or ``bool``, ``int``, ``float``, ``complex`` for weak scalars.
+
+    Raises:
+        DTypeError: the ufunc has no loop for these operands.
+    """
+    try:
+        return tuple(ufunc.resolve_dtypes((*operands, *(None,) * ufunc.nout)))
+    except TypeError:
+        shown = ", ".join(getattr(operand, "name", None) or operand.__name__ for operand in operands)
+        raise DTypeError(
+            f"{ufunc.__name__}: not defined for {shown}; convert with `x.astype(...)`"
+        ) from None
+
+
+def promote(dtypes: Iterable[Any]) -> np.dtype[Any]:
+    """The dtype that all ``dtypes`` (and weak Python scalars) promote to."""
+    return np.result_type(*dtypes)
+
+
+def kind_category(dtype: np.dtype[Any]) -> str:
+    """The Array API's category of a dtype: ``"bool"``, ``"integral"``, ``"real floating"`` ..."""
+    return {
+        "b": "bool",
+        "i": "signed integer",
+        "u": "unsigned integer",
+        "f": "real floating",
+        "c": "complex floating",
+    }[dtype.kind]

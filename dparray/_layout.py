@@ -1,0 +1,283 @@
+"""The algebra of layouts: shapes, strides and offsets, with no memory behind them.
+
+Strides and offsets are in bytes. Every function is pure.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from dparray.exceptions import AxisError, ShapeError
+
+Shape = tuple[int, ...]
+Strides = tuple[int, ...]
+
+
+def check_shape(shape: Any) -> Shape:
+    """``shape`` (an integer or a sequence of integers) as a tuple.
+
+    Raises:
+        ShapeError: it is no shape, or an extent is negative.
+    """
+    try:
+        extents = (operator.index(shape),)
+    except TypeError:
+        try:
+            extents = tuple(operator.index(extent) for extent in shape)
+        except TypeError:
+            raise ShapeError(
+                f"shape: {shape!r} is no shape; give an integer or a sequence of integers"
+            ) from None
+    if extents and min(extents) < 0:
+        raise ShapeError(f"shape: {extents} has a negative extent; extents are 0 or more")
+    return extents
+
+
+def contiguous_strides(shape: Shape, itemsize: int, order: str = "C") -> Strides:
+    """The strides of a contiguous array, rows first (``"C"``) or columns first (``"F"``)."""
+    if len(shape) == 1:
+        return (itemsize,)
+    strides = []
+    step = itemsize
+    for extent in reversed(shape) if order == "C" else shape:
+        strides.append(step)
+        step *= extent or 1
+    return tuple(reversed(strides)) if order == "C" else tuple(strides)
+
+
+def is_contiguous(shape: Shape, strides: Strides, itemsize: int, order: str = "C") -> bool:
+    """Whether the elements lie one after another in the given order."""
+    step = itemsize
+    axes = range(len(shape) - 1, -1, -1) if order == "C" else range(len(shape))
+    for axis in axes:
+        extent = shape[axis]
+        if extent == 0:
+            return True
+        if extent != 1:
+            if strides[axis] != step:
+                return False
+            step *= extent
+    return True
+
+
+def broadcast_shapes(function: str, shapes: Sequence[Shape]) -> Shape:
+    """The shape that ``shapes`` broadcast to.
+
+    Raises:
+        ShapeError: they do not broadcast.
+    """
+    result = shapes[0]
+    for shape in shapes[1:]:
+        if shape == result:
+            continue
+        longer, shorter = (result, shape) if len(result) >= len(shape) else (shape, result)
+        head = len(longer) - len(shorter)
+        extents = list(longer)
+        for axis, extent in enumerate(shorter, start=head):
+            if extents[axis] == 1:
+                extents[axis] = extent
+            elif extent not in (1, extents[axis]):
+                listed = " and ".join(str(one) for one in shapes)
+                raise ShapeError(
+                    f"{function}: shapes {listed} do not broadcast: extents {extents[axis]} and "
+                    f"{extent} differ and neither is 1"
+                )
+        result = tuple(extents)
+    return result
+
+
+def broadcast_strides(function: str, shape: Shape, strides: Strides, target: Shape) -> Strides:
+    """The strides that show an array of ``shape`` as one of shape ``target``.
+
+    Raises:
+        ShapeError: the shape does not broadcast to the target.
+    """
+    if shape == target:
+        return strides
+    head = len(target) - len(shape)
+    if head < 0 or any(
+        extent not in (1, wanted) for extent, wanted in zip(shape, target[head:], strict=True)
+    ):
+        raise ShapeError(f"{function}: shape {shape} does not broadcast to {target}")
+    return (0,) * head + tuple(
+        0 if extent == 1 else stride for extent, stride in zip(shape, strides, strict=True)
+    )
+
+
+def normalize_axis(function: str, axis: Any, ndim: int) -> int:
+    """``axis`` counted from the front.
+
+    Raises:
+        AxisError: it is outside ``-ndim ... ndim - 1``.
+        TypeError: it is no integer.
+    """
+    try:
+        position = operator.index(axis)
+    except TypeError:
+        raise TypeError(f"{function}: axis {axis!r} is no integer") from None
+    if not -ndim <= position < ndim:
+        raise AxisError(
+            f"{function}: axis {position} is outside an array of {ndim} dimension"
+            f"{'s' * (ndim != 1)}; it runs from {-ndim} to {ndim - 1}"
+        )
+    return position % ndim
+
+
+def normalize_axes(function: str, axes: Any, ndim: int) -> tuple[int, ...]:
+    """``axes`` (an integer or a sequence) counted from the front, each once.
+
+    Raises:
+        AxisError: one of them is outside the dimensions.
+        ShapeError: one is named twice.
+    """
+    try:
+        listed: Sequence[Any] = (operator.index(axes),)
+    except TypeError:
+        listed = tuple(axes)
+    found = tuple(normalize_axis(function, axis, ndim) for axis in listed)
+    if len(set(found)) != len(found):
+        raise ShapeError(f"{function}: axes {tuple(axes)} name one axis twice")
+    return found
+
+
+def resolve_reshape(shape: Shape, wanted: Any) -> Shape:
+    """The new shape with ``-1`` replaced.
+
+    Raises:
+        ShapeError: the number of elements differs, or more than one extent is ``-1``.
+    """
+    try:
+        extents = [operator.index(wanted)]
+    except TypeError:
+        try:
+            extents = [operator.index(extent) for extent in wanted]
+        except TypeError:
+            raise ShapeError(
+                f"reshape: {wanted!r} is no shape; give an integer or a sequence of integers"
+            ) from None
+    size = prod(shape)
+    unknown = [axis for axis, extent in enumerate(extents) if extent == -1]
+    if len(unknown) == 1:
+        known = prod(extent for extent in extents if extent != -1)
+        if known and size % known == 0:
+            extents[unknown[0]] = size // known
+    if any(extent < 0 for extent in extents) or prod(extents) != size:
+        raise ShapeError(
+            f"reshape: an array of shape {shape} with {size} elements cannot become {wanted!r}"
+        )
+    return tuple(extents)
+
+
+def reshape_strides(shape: Shape, strides: Strides, target: Shape, itemsize: int) -> Strides | None:
+    """The strides that show the same elements in ``target``'s shape, or ``None`` if none do.
+
+    Both shapes are cut into the smallest groups of equal size; a group can be seen anew if its
+    old axes lie one after another in memory.
+    """
+    if prod(shape) == 0:
+        return contiguous_strides(target, itemsize)
+    old = [(extent, stride) for extent, stride in zip(shape, strides, strict=True) if extent != 1]
+    result = [0] * len(target)
+    start = 0
+    axis = 0
+    while axis < len(target):
+        if target[axis] == 1:
+            result[axis] = itemsize
+            axis += 1
+            continue
+        group_end, axis_end = start + 1, axis + 1
+        old_size, new_size = old[start][0], target[axis]
+        while old_size != new_size:
+            if old_size < new_size:
+                old_size *= old[group_end][0]
+                group_end += 1
+            else:
+                new_size *= target[axis_end]
+                axis_end += 1
+        for outer, inner in zip(old[start : group_end - 1], old[start + 1 : group_end], strict=True):
+            if outer[1] != inner[0] * inner[1]:
+                return None
+        step = old[group_end - 1][1]
+        for position in range(axis_end - 1, axis - 1, -1):
+            result[position] = step
+            step *= target[position]
+        start, axis = group_end, axis_end
+    return tuple(result)
+
+
+def is_basic_index(index: Any) -> bool:
+    """Whether an index is made of integers, slices, ``None`` and ``...`` alone."""
+    entries = index if type(index) is tuple else (index,)
+    for entry in entries:
+        if entry is None or entry is Ellipsis or type(entry) is int or type(entry) is slice:
+            continue
+        if isinstance(entry, bool) or hasattr(entry, "shape") and entry.shape != ():
+            return False
+        if hasattr(entry, "dtype") and entry.dtype.kind == "b":
+            return False
+        if not hasattr(entry, "__index__"):
+            return False
+    return True
+
+
+def expand_ellipsis(index: Any, ndim: int, consumed: int) -> tuple[Any, ...]:
+    """The index as a tuple with ``...`` replaced by full slices, filled up to ``ndim`` axes.
+
+    Args:
+        consumed: how many axes the entries other than ``...`` and ``None`` take.
+
+    Raises:
+        IndexError: more than one ``...``, or more entries than axes.
+    """
+    entries = index if type(index) is tuple else (index,)
+    places = [place for place, entry in enumerate(entries) if entry is Ellipsis]
+    if len(places) > 1:
+        raise IndexError("an index can have only one ellipsis ('...')")
+    if consumed > ndim:
+        raise IndexError(
+            f"too many indices: the array has {ndim} dimension{'s' * (ndim != 1)}, "
+            f"but {consumed} were indexed"
+        )
+    fill = (slice(None),) * (ndim - consumed)
+    place = places[0] if places else len(entries)
+    return (*entries[:place], *fill, *entries[place + bool(places) :])
+
+
+def basic_index(
+    shape: Shape, strides: Strides, offset: int, index: Any
+) -> tuple[Shape, Strides, int]:
+    """The layout that a basic index (see :func:`is_basic_index`) selects.
+
+    Raises:
+        IndexError: an integer is outside its axis, or there are too many entries.
+    """
+    entries = index if type(index) is tuple else (index,)
+    consumed = sum(entry is not None and entry is not Ellipsis for entry in entries)
+    new_shape: list[int] = []
+    new_strides: list[int] = []
+    axis = 0
+    for entry in expand_ellipsis(entries, len(shape), consumed):
+        if entry is None:
+            new_shape.append(1)
+            new_strides.append(0)
+            continue
+        extent, stride = shape[axis], strides[axis]
+        if type(entry) is slice:
+            start, stop, step = entry.indices(extent)
+            length = len(range(start, stop, step))
+            new_shape.append(length)
+            new_strides.append(stride * step)
+            if length:
+                offset += start * stride
+        else:
+            position = operator.index(entry)
+            if not -extent <= position < extent:
+                raise IndexError(
+                    f"index {position} is out of bounds for axis {axis} with extent {extent}"
+                )
+            offset += (position % extent) * stride
+        axis += 1
+    return tuple(new_shape), tuple(new_strides), offset

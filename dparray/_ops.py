@@ -1,0 +1,118 @@
+"""The table of elementwise operations: one row states an operation once.
+
+Functions, operators, docstrings and tests are all made from it. The ufunc of a row is NumPy's
+function of the same meaning: it gives the dtype rule and is the reference in tests; it is never
+called on device data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """An elementwise operation.
+
+    Attributes:
+        name: the public name, which is the Array API's where that has one.
+        ufunc: NumPy's ufunc of the same meaning.
+        summary: what it computes, for the docstring.
+        keeps_integers: integer and boolean inputs pass unchanged (rounding functions).
+        aliases: NumPy's further public names.
+    """
+
+    name: str
+    ufunc: np.ufunc
+    summary: str
+    keeps_integers: bool = False
+    aliases: tuple[str, ...] = ()
+
+    @property
+    def arity(self) -> int:
+        """The number of operands."""
+        return int(self.ufunc.nin)
+
+
+_ROWS = (
+    Op("add", np.add, "the sum `x1 + x2`"),
+    Op("subtract", np.subtract, "the difference `x1 - x2`"),
+    Op("multiply", np.multiply, "the product `x1 * x2`"),
+    Op("divide", np.divide, "the quotient `x1 / x2`", aliases=("true_divide",)),
+    Op("floor_divide", np.floor_divide, "the quotient rounded down, `x1 // x2`"),
+    Op("remainder", np.remainder, "the remainder with the sign of `x2`, `x1 % x2`", aliases=("mod",)),
+    Op("pow", np.power, "`x1` raised to the power `x2`", aliases=("power",)),
+    Op("atan2", np.arctan2, "the angle of the point (`x2`, `x1`) in radians", aliases=("arctan2",)),
+    Op("hypot", np.hypot, "the length `sqrt(x1**2 + x2**2)` without overflow"),
+    Op("copysign", np.copysign, "the magnitude of `x1` with the sign of `x2`"),
+    Op("nextafter", np.nextafter, "the next value after `x1` towards `x2`"),
+    Op("logaddexp", np.logaddexp, "the logarithm of `exp(x1) + exp(x2)`"),
+    Op("maximum", np.maximum, "the larger of the two; NaN if one of them is"),
+    Op("minimum", np.minimum, "the smaller of the two; NaN if one of them is"),
+    Op("equal", np.equal, "whether `x1 == x2`"),
+    Op("not_equal", np.not_equal, "whether `x1 != x2`"),
+    Op("less", np.less, "whether `x1 < x2`"),
+    Op("less_equal", np.less_equal, "whether `x1 <= x2`"),
+    Op("greater", np.greater, "whether `x1 > x2`"),
+    Op("greater_equal", np.greater_equal, "whether `x1 >= x2`"),
+    Op("logical_and", np.logical_and, "whether both are true (not zero)"),
+    Op("logical_or", np.logical_or, "whether one of the two is true (not zero)"),
+    Op("logical_xor", np.logical_xor, "whether exactly one of the two is true (not zero)"),
+    Op("bitwise_and", np.bitwise_and, "the bits set in both, `x1 & x2`"),
+    Op("bitwise_or", np.bitwise_or, "the bits set in one of the two, `x1 | x2`"),
+    Op("bitwise_xor", np.bitwise_xor, "the bits set in exactly one of the two, `x1 ^ x2`"),
+    Op(
+        "bitwise_left_shift",
+        np.left_shift,
+        "the bits of `x1` moved to the left, `x1 << x2`",
+        aliases=("left_shift",),
+    ),
+    Op(
+        "bitwise_right_shift",
+        np.right_shift,
+        "the bits of `x1` moved to the right, `x1 >> x2`",
+        aliases=("right_shift",),
+    ),
+    Op("abs", np.absolute, "the absolute value", aliases=("absolute",)),
+    Op("negative", np.negative, "the negated value, `-x`"),
+    Op("positive", np.positive, "the value itself, `+x`, in a new array"),
+    Op("sign", np.sign, "the sign: -1, 0 or 1 (`x / abs(x)` of complex numbers)"),
+    Op("square", np.square, "the square `x * x`"),
+    Op("sqrt", np.sqrt, "the square root"),
+    Op("cbrt", np.cbrt, "the cube root"),
+    Op("reciprocal", np.reciprocal, "the reciprocal `1 / x`"),
+    Op("exp", np.exp, "the exponential"),
+    Op("exp2", np.exp2, "two raised to the power `x`"),
+    Op("expm1", np.expm1, "`exp(x) - 1`, exact near zero"),
+    Op("log", np.log, "the natural logarithm"),
+    Op("log2", np.log2, "the logarithm to base 2"),
+    Op("log10", np.log10, "the logarithm to base 10"),
+    Op("log1p", np.log1p, "`log(1 + x)`, exact near zero"),
+    Op("sin", np.sin, "the sine of an angle in radians"),
+    Op("cos", np.cos, "the cosine of an angle in radians"),
+    Op("tan", np.tan, "the tangent of an angle in radians"),
+    Op("asin", np.arcsin, "the inverse sine, in radians", aliases=("arcsin",)),
+    Op("acos", np.arccos, "the inverse cosine, in radians", aliases=("arccos",)),
+    Op("atan", np.arctan, "the inverse tangent, in radians", aliases=("arctan",)),
+    Op("sinh", np.sinh, "the hyperbolic sine"),
+    Op("cosh", np.cosh, "the hyperbolic cosine"),
+    Op("tanh", np.tanh, "the hyperbolic tangent"),
+    Op("asinh", np.arcsinh, "the inverse hyperbolic sine", aliases=("arcsinh",)),
+    Op("acosh", np.arccosh, "the inverse hyperbolic cosine", aliases=("arccosh",)),
+    Op("atanh", np.arctanh, "the inverse hyperbolic tangent", aliases=("arctanh",)),
+    Op("floor", np.floor, "the value rounded down", keeps_integers=True),
+    Op("ceil", np.ceil, "the value rounded up", keeps_integers=True),
+    Op("trunc", np.trunc, "the value rounded towards zero", keeps_integers=True),
+    Op("round", np.rint, "the value rounded to the nearest integer, halves to even", True, ("rint",)),
+    Op("isfinite", np.isfinite, "whether the value is neither infinite nor NaN"),
+    Op("isinf", np.isinf, "whether the value is infinite"),
+    Op("isnan", np.isnan, "whether the value is NaN"),
+    Op("signbit", np.signbit, "whether the sign bit is set"),
+    Op("logical_not", np.logical_not, "whether the value is zero"),
+    Op("bitwise_invert", np.invert, "the inverted bits, `~x`", aliases=("invert", "bitwise_not")),
+    Op("conj", np.conjugate, "the complex conjugate", aliases=("conjugate",)),
+)
+
+OPS: dict[str, Op] = {op.name: op for op in _ROWS}

@@ -1,0 +1,220 @@
+"""USM memory and the world around it: host copies, copies between queues, dpnp.tensor.
+
+This is the only module that imports ``dpnp.tensor``. Everything that leaves or enters USM memory
+passes here, in order with the work on the queues that own it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from math import prod
+from typing import Any, NamedTuple
+
+import dpctl
+import dpctl.memory
+import dpnp.tensor as library
+import numpy as np
+from dpctl.utils import SequentialOrderManager
+
+from dparray import _hooks, memory
+from dparray._layout import contiguous_strides
+
+__all__ = ["library"]
+
+
+class BorrowedBlock:
+    """USM memory that somebody else owns, seen as the pool's blocks are.
+
+    Invariant: holds a reference to the owner for as long as an array shows the memory.
+    """
+
+    __slots__ = ("memory", "nbytes", "pointer", "queue", "usm_type")
+
+    def __init__(self, usm_memory: Any, queue: dpctl.SyclQueue) -> None:
+        self.memory = usm_memory
+        self.pointer = usm_memory._pointer
+        self.nbytes = usm_memory.nbytes
+        self.queue = queue
+        self.usm_type = usm_memory.get_usm_type()
+
+
+class Layout(NamedTuple):
+    """Where the elements of an array lie in a block; offset and strides in bytes."""
+
+    block: Any
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+class _Interface:
+    """A pointer into a block as ``__sycl_usm_array_interface__``; keeps the block alive."""
+
+    __slots__ = ("__sycl_usm_array_interface__", "block")
+
+    def __init__(self, block: Any, offset: int) -> None:
+        self.block = block
+        self.__sycl_usm_array_interface__ = {
+            "data": (block.pointer + offset, False),
+            "shape": (max(block.nbytes - offset, 1),),
+            "strides": None,
+            "typestr": "|u1",
+            "version": 1,
+            "syclobj": block.queue,
+        }
+
+
+def memory_at(block: Any, offset: int) -> Any:
+    """A ``dpctl.memory`` object whose pointer is ``offset`` bytes into ``block``."""
+    if offset == 0:
+        return block.memory
+    return dpctl.memory.as_usm_memory(_Interface(block, offset))
+
+
+def tensor_of(layout: Any) -> library.usm_ndarray:
+    """The array as a ``dpnp.tensor.usm_ndarray`` over the same memory."""
+    itemsize = layout.dtype.itemsize
+    return library.usm_ndarray(
+        layout.shape,
+        dtype=layout.dtype,
+        strides=tuple(stride // itemsize for stride in layout.strides),
+        buffer=layout.block.memory,
+        offset=layout.offset // itemsize,
+    )
+
+
+def layout_of_tensor(tensor: library.usm_ndarray) -> Layout:
+    """The layout of a ``usm_ndarray``; the memory is shared."""
+    itemsize = tensor.dtype.itemsize
+    return Layout(
+        BorrowedBlock(tensor.usm_data, tensor.sycl_queue),
+        tensor._element_offset * itemsize,
+        tensor.shape,
+        tuple(stride * itemsize for stride in tensor.strides),
+        tensor.dtype,
+    )
+
+
+def layout_of_interface(obj: Any) -> Layout:
+    """The layout of any object with ``__sycl_usm_array_interface__``; the memory is shared.
+
+    Raises:
+        DTypeError: its element type is none of ours.
+    """
+    if isinstance(obj, library.usm_ndarray):
+        return layout_of_tensor(obj)
+    if isinstance(getattr(obj, "_array_obj", None), library.usm_ndarray):
+        return layout_of_tensor(obj._array_obj)  # dpnp.ndarray
+    tensor = library.asarray(obj, copy=False)
+    return layout_of_tensor(tensor)
+
+
+def wait(queue: dpctl.SyclQueue) -> None:
+    """Wait on the host for all work submitted to ``queue``."""
+    SequentialOrderManager[queue].wait()
+
+
+def is_host_accessible(queue: dpctl.SyclQueue, usm_type: str) -> bool:
+    """Whether the host may read and write the memory at its own address."""
+    return usm_type != "device" or bool(queue.sycl_device.is_cpu)
+
+
+def host_view(layout: Any) -> np.ndarray:
+    """A NumPy array over host-accessible USM memory; the caller orders its accesses."""
+    buffer = (ctypes.c_char * layout.block.nbytes).from_address(layout.block.pointer)
+    return np.ndarray(
+        layout.shape, layout.dtype, buffer=buffer, offset=layout.offset, strides=layout.strides
+    )
+
+
+def copy_from_host(source: np.ndarray, target: Any) -> None:
+    """Copy a C-contiguous host array into a C-contiguous layout; returns when it is there."""
+    if source.nbytes == 0:
+        return
+    block = target.block
+    queue = block.queue
+    order = SequentialOrderManager[queue]
+    if is_host_accessible(queue, block.usm_type):
+        order.wait()
+        host_view(target)[...] = source
+    else:
+        flat = source.reshape(-1).view(np.uint8)
+        event = queue.memcpy_async(memory_at(block, target.offset), flat, source.nbytes, order.submitted_events)
+        event.wait()
+    if _hooks.subscribers:
+        _hooks.emit("copy", source="host", target=queue, nbytes=source.nbytes)
+
+
+def copy_to_host(layout: Any) -> np.ndarray:
+    """A new host array with the values; waits for the work before it on the queue."""
+    queue = layout.block.queue
+    order = SequentialOrderManager[queue]
+    if is_host_accessible(queue, layout.block.usm_type):
+        order.wait()
+        view = host_view(layout)
+        result = np.array(view, order="C")
+    else:
+        result = np.empty(layout.shape, layout.dtype)
+        if result.nbytes:
+            if layout.strides != contiguous_strides(layout.shape, layout.dtype.itemsize):
+                layout = packed(layout)
+            event = queue.memcpy_async(
+                result.reshape(-1).view(np.uint8),
+                memory_at(layout.block, layout.offset),
+                result.nbytes,
+                SequentialOrderManager[queue].submitted_events,
+            )
+            event.wait()
+    if _hooks.subscribers:
+        _hooks.emit("copy", source=queue, target="host", nbytes=result.nbytes)
+    return result
+
+
+def allocate(queue: dpctl.SyclQueue, usm_type: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Layout:
+    """A C-contiguous layout in fresh memory of the pool."""
+    itemsize = dtype.itemsize
+    block = memory.allocate(queue, usm_type, prod(shape) * itemsize)
+    return Layout(block, 0, shape, contiguous_strides(shape, itemsize), dtype)
+
+
+def assign(target: Any, source: Any) -> None:
+    """Write the values of ``source`` into ``target`` on their common queue, with broadcasting and
+    conversion; overlapping memory is copied as if through a temporary."""
+    tensor_of(target)[...] = source if isinstance(source, int | float | complex) else tensor_of(source)
+
+
+def packed(layout: Any) -> Layout:
+    """A C-contiguous copy on the same queue."""
+    copy = allocate(layout.block.queue, layout.block.usm_type, layout.shape, layout.dtype)
+    assign(copy, layout)
+    return copy
+
+
+def copy_to_queue(layout: Any, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
+    """A copy on another queue that shares nothing with the original.
+
+    Device to device where the queues share a context, through the host otherwise. On both
+    queues it is ordered with the work before and after it.
+    """
+    source_queue = layout.block.queue
+    target = allocate(queue, usm_type, layout.shape, layout.dtype)
+    nbytes = prod(layout.shape) * layout.dtype.itemsize
+    if nbytes == 0:
+        return target
+    if source_queue.sycl_context != queue.sycl_context:
+        copy_from_host(copy_to_host(layout), target)
+        return target
+    if layout.strides != contiguous_strides(layout.shape, layout.dtype.itemsize):
+        layout = packed(layout)
+    before = SequentialOrderManager[source_queue].submitted_events
+    if source_queue != queue:
+        before = before + SequentialOrderManager[queue].submitted_events
+    event = queue.memcpy_async(
+        target.block.memory, memory_at(layout.block, layout.offset), nbytes, before
+    )
+    for ordered in {source_queue, queue}:
+        SequentialOrderManager[ordered].add_event_pair([], [event])
+    if _hooks.subscribers:
+        _hooks.emit("copy", source=source_queue, target=queue, nbytes=nbytes)
+    return target
