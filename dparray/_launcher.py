@@ -1,0 +1,371 @@
+"""Launching: arguments are flattened, the range is checked, and the kernel is submitted.
+
+A *type key* is a short string that says all the compiler needs to know of one argument: ``"f4:2C"``
+a two-dimensional C-contiguous float32 array, ``"local f4:1"`` a local accessor, ``"i8"`` a scalar.
+Flattening is done by a *binder*, generated once for each combination of argument classes, so a
+warm launch decides nothing about types.
+
+This is the only module that submits kernels. All work on a queue goes through dpctl's
+``SequentialOrderManager``, which dpnp.tensor uses too, and is therefore ordered as submitted.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterable, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+import dpctl
+import numpy as np
+from dpctl.utils import SequentialOrderManager
+
+from dparray import _usm
+from dparray._runtime import kernel_language
+from dparray.exceptions import (
+    HostConversionError,
+    KernelArgumentError,
+    KernelRangeError,
+)
+
+LocalAccessor: Any = kernel_language().LocalAccessor
+
+# numba-dpex's index functions tell LLVM that every index and size is below this number.
+INDEX_LIMIT = 2**31
+
+_INT64 = ctypes.c_int64
+_SCALAR_TYPES: dict[str, Any] = {
+    "b1": ctypes.c_uint8,
+    "i1": ctypes.c_int8,
+    "i2": ctypes.c_int16,
+    "i4": ctypes.c_int32,
+    "i8": ctypes.c_int64,
+    "u1": ctypes.c_uint8,
+    "u2": ctypes.c_uint16,
+    "u4": ctypes.c_uint32,
+    "u8": ctypes.c_uint64,
+    "f4": ctypes.c_float,
+    "f8": ctypes.c_double,
+}
+ARRAY_TYPES = frozenset(_SCALAR_TYPES) | {"c8", "c16"}
+
+
+class Bound(NamedTuple):
+    """The arguments of one launch, ready to be submitted.
+
+    Attributes:
+        types: a type key for each argument.
+        flat: what ``submit_async`` takes, in the order of the kernel's flattened parameters.
+        queue: the queue of the array arguments, or ``None`` when they are on several or none.
+        borrowed: objects that own memory outside the pool and must outlive the kernel.
+    """
+
+    types: tuple[str, ...]
+    flat: list[Any]
+    queue: dpctl.SyclQueue | None
+    borrowed: tuple[Any, ...]
+
+
+Binder = Callable[..., Bound]
+
+
+# --- arguments ------------------------------------------------------------------------------------
+
+
+def layout_class(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> str:
+    """``"C"``, ``"F"`` or ``"A"``: the index arithmetic a kernel may use for this array."""
+    expected = itemsize
+    contiguous = True
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if extent != 1 and stride != expected:
+            contiguous = False
+            break
+        expected *= extent
+    if contiguous:
+        return "C"
+    expected = itemsize
+    for extent, stride in zip(shape, strides, strict=True):
+        if extent != 1 and stride != expected:
+            return "A"
+        expected *= extent
+    return "F"
+
+
+def flatten_array(
+    memory: Any, shape: Sequence[int], strides: Sequence[int], dtype: np.dtype[Any]
+) -> tuple[str, tuple[Any, ...]]:
+    """Type key and flattened arguments of an array; ``strides`` in bytes."""
+    itemsize = dtype.itemsize
+    kind = f"{dtype.kind}{itemsize}"
+    if kind not in ARRAY_TYPES:
+        raise TypeError(f"an array of {dtype.name}")
+    key = f"{kind}:{len(shape)}{layout_class(shape, strides, itemsize)}"
+    return key, (
+        _INT64(prod(shape)),
+        _INT64(itemsize),
+        memory,
+        *map(_INT64, shape),
+        *map(_INT64, strides),
+    )
+
+
+def _native(array: Any) -> tuple[str, tuple[Any, ...], tuple[Any, ...]]:
+    # Remembered on the array, whose memory, shape and strides never change.
+    block = array.block
+    owners = (block,) if isinstance(block, _usm.BorrowedBlock) else ()
+    bound = (
+        *flatten_array(array._data_memory, array.shape, array.strides, array.dtype),
+        owners,
+    )
+    array._kernel_type = bound
+    return bound
+
+
+def _foreign(array: Any) -> tuple[str, tuple[Any, ...], dpctl.SyclQueue]:
+    layout = _usm.layout_of_interface(array)
+    memory = _usm.memory_at(layout.block, layout.offset)
+    return *flatten_array(memory, layout.shape, layout.strides, layout.dtype), layout.block.queue
+
+
+def _integer(value: int) -> tuple[str, Any]:
+    if -(2**63) <= value < 2**63:
+        return "i8", _INT64(value)
+    if value < 2**64:
+        return "u8", ctypes.c_uint64(value)
+    raise TypeError(f"the integer {value}, which 64 bits do not hold")
+
+
+def _complex(value: complex) -> tuple[Any, Any]:
+    if isinstance(value, np.complex64):
+        return ctypes.c_float(value.real), ctypes.c_float(value.imag)
+    return ctypes.c_double(value.real), ctypes.c_double(value.imag)
+
+
+def _local(accessor: Any) -> tuple[str, tuple[Any, ...]]:
+    shape = accessor._shape
+    dtype = np.dtype(accessor._dtype)
+    itemsize = _INT64(dtype.itemsize)
+    # Local accessors are C-contiguous by type, so the kernel never reads their strides.
+    return f"local {dtype.kind}{dtype.itemsize}:{len(shape)}", (
+        _INT64(prod(shape)),
+        itemsize,
+        dpctl.LocalAccessor(dtype.kind + str(dtype.itemsize), tuple(map(int, shape))),
+        *map(_INT64, shape),
+        *(itemsize for _ in shape),
+    )
+
+
+def is_native(cls: type) -> bool:
+    """Whether arrays of this class are dparray's own."""
+    return hasattr(cls, "_data_memory")
+
+
+def is_array(cls: type) -> bool:
+    """Whether a kernel takes objects of this class as arrays."""
+    return is_native(cls) or hasattr(cls, "__sycl_usm_array_interface__")
+
+
+def _scalar_key(cls: type) -> str | None:
+    """The type key of all values of a scalar class; ``None`` when it is no scalar class."""
+    if cls is bool:
+        return "b1"
+    if cls is float:
+        return "f8"
+    if issubclass(cls, np.generic):
+        dtype = np.dtype(cls)
+        key = f"{dtype.kind}{dtype.itemsize}"
+        return key if key in ARRAY_TYPES else None
+    if issubclass(cls, complex):
+        return "c16"
+    return None
+
+
+def make_binder(classes: Sequence[type]) -> Binder:
+    """A function from arguments of these classes to :class:`Bound`."""
+    names = [f"a{i}" for i in range(len(classes))]
+    scope: dict[str, Any] = {
+        "Bound": Bound,
+        "native": _native,
+        "foreign": _foreign,
+        "integer": _integer,
+        "complex_": _complex,
+        "local": _local,
+        "int64": _INT64,
+    }
+    body: list[str] = []
+    keys: list[str] = []
+    flat: list[str] = []
+    queues: list[str] = []
+    borrowed: list[str] = []
+    for i, cls in enumerate(classes):
+        scalar = _scalar_key(cls)
+        if is_native(cls):
+            body.append(f"k{i}, f{i}, h{i} = a{i}._kernel_type or native(a{i})")
+            flat.append(f"*f{i}")
+            queues.append(f"a{i}.sycl_queue")
+            borrowed.append(f"*h{i}")
+        elif is_array(cls):
+            body.append(f"k{i}, f{i}, q{i} = foreign(a{i})")
+            flat.append(f"*f{i}")
+            queues.append(f"q{i}")
+            borrowed.append(f"a{i}")
+        elif issubclass(cls, LocalAccessor):
+            body.append(f"k{i}, f{i} = local(a{i})")
+            flat.append(f"*f{i}")
+        elif scalar in ("c8", "c16"):
+            body.append(f"f{i} = complex_(a{i})")
+            flat.append(f"*f{i}")
+        elif scalar is not None:
+            scope[f"c_{scalar}"] = _SCALAR_TYPES[scalar]
+            flat.append(f"c_{scalar}({'' if scalar[0] == 'f' else 'int'}(a{i}))")
+        elif issubclass(cls, int):
+            body.append(f"k{i}, f{i} = integer(a{i})")
+            flat.append(f"f{i}")
+        else:
+            raise KernelArgumentError(_unsupported(cls))
+        keys.append(f"k{i}" if scalar is None else repr(scalar))
+    body.append("queue = " + (queues[0] if queues else "None"))
+    for other in queues[1:]:
+        body.append(f"other = {other}")
+        body.append("if other is not queue and other != queue: queue = None")
+    text = "\n    ".join(
+        [
+            f"def bind({', '.join(names)}):",
+            *body,
+            f"return Bound(({''.join(k + ', ' for k in keys)}), [{', '.join(flat)}], queue, "
+            f"({''.join(b + ', ' for b in borrowed)}))",
+        ]
+    )
+    exec(compile(text, "<dparray binder>", "exec"), scope)  # noqa: S102 - our own text
+    return scope["bind"]
+
+
+def _unsupported(cls: type) -> str:
+    return (
+        f"a {cls.__module__}.{cls.__qualname__}; a kernel takes arrays of dparray, dpnp and "
+        "dpnp.tensor, anything with __sycl_usm_array_interface__, LocalAccessor, and Python or "
+        "NumPy scalars (bool, integers to 64 bits, float32, float64, complex64, complex128)"
+    )
+
+
+def explain_arguments(kernel: str, parameters: Sequence[str], arguments: Sequence[Any]) -> None:
+    """Raise the error that names the first argument a kernel cannot take, if there is one."""
+    for name, value in zip(parameters, arguments, strict=True):
+        what = f"kernel {kernel}: argument {name!r}"
+        if isinstance(value, np.ndarray):
+            raise HostConversionError(
+                f"{what} is a NumPy array, which lives on the host; copy it to the device first: "
+                f"{name} = dp.asarray({name}, device=...)"
+            )
+        try:
+            make_binder((type(value),))(value)
+        except (TypeError, ValueError) as error:
+            raise KernelArgumentError(f"{what} is {error}") from None
+
+
+# --- ranges ---------------------------------------------------------------------------------------
+
+
+class _Limits(NamedTuple):
+    group: int
+    sizes: tuple[int, ...]
+    local_memory: int
+    place: tuple[Any, Any]
+
+
+_limits: dict[dpctl.SyclQueue, _Limits] = {}
+
+
+def _limits_of(queue: dpctl.SyclQueue) -> _Limits:
+    limits = _limits.get(queue)
+    if limits is None:
+        device = queue.sycl_device
+        limits = _limits[queue] = _Limits(
+            device.max_work_group_size,
+            tuple(device.max_work_item_sizes3d),
+            device.local_mem_size,
+            (queue.sycl_context, device),
+        )
+    return limits
+
+
+def place_of(queue: dpctl.SyclQueue) -> tuple[Any, Any]:
+    """Context and device of a queue: what a built kernel belongs to."""
+    return _limits_of(queue).place
+
+
+def check_range(
+    kernel: str, queue: dpctl.SyclQueue, size: Sequence[int], local: Sequence[int] | None
+) -> None:
+    """Raise ``KernelRangeError`` unless the queue's device can run this range."""
+    for dimension, extent in enumerate(size):
+        if not 0 < extent < INDEX_LIMIT:
+            raise KernelRangeError(
+                f"kernel {kernel}: the global range {tuple(size)} has {extent} work-items in "
+                f"dimension {dimension}; a kernel's index counts from 1 to {INDEX_LIMIT - 1}. "
+                "Use more dimensions, or let each work-item do several elements"
+            )
+    if local is None:
+        return
+    limits = _limits_of(queue)
+    for dimension, (extent, part) in enumerate(zip(size, local, strict=True)):
+        if part <= 0 or extent % part:
+            raise KernelRangeError(
+                f"kernel {kernel}: the local size {part} does not divide the global size {extent} "
+                f"in dimension {dimension}"
+            )
+    # Dimensions are reversed on the way to the device.
+    allowed = limits.sizes[: len(local)][::-1]
+    if prod(local) > limits.group or any(map(int.__gt__, map(int, local), allowed)):
+        raise KernelRangeError(
+            f"kernel {kernel}: a work-group of {tuple(local)} is {prod(local)} work-items; "
+            f"{queue.sycl_device.name} allows {limits.group} in a group and {allowed} in its "
+            "dimensions. Use a smaller local size"
+        )
+
+
+# --- submission -----------------------------------------------------------------------------------
+
+
+def launch(
+    kernel: Any,
+    global_range: Sequence[int],
+    local_range: Sequence[int] | None,
+    arguments: Sequence[Any],
+    queue: dpctl.SyclQueue,
+    depends_on: Iterable[dpctl.SyclEvent] = (),
+    keep_alive: tuple[Any, ...] = (),
+) -> dpctl.SyclEvent:
+    """Submit ``kernel`` after all earlier work on ``queue``; returns without waiting.
+
+    Args:
+        kernel: a compiled kernel (``sycl_kernel(queue)`` and ``name``).
+        global_range, local_range: extents in the order of the kernel's indices.
+        arguments: flattened arguments. Memory of the pool among them may be dropped at once,
+            because a block is only reused in order with its queue.
+        queue: where to run.
+        depends_on: events of other queues that must be complete first.
+        keep_alive: owners of memory outside the pool, held until the kernel has run.
+
+    Raises:
+        KernelRangeError: the device cannot run this range.
+    """
+    if local_range is not None or len(global_range) > 1 or global_range[0] >= INDEX_LIMIT:
+        check_range(kernel.name, queue, global_range, local_range)
+    order = SequentialOrderManager[queue]
+    dependencies = order.submitted_events
+    if depends_on:
+        dependencies = [*dependencies, *depends_on]
+    event = queue.submit_async(
+        kernel.sycl_kernel(queue),
+        arguments,
+        # SYCL's fastest dimension is the last, the device's is the first.
+        [*reversed(global_range)],
+        None if local_range is None else [*reversed(local_range)],
+        dependencies,
+    )
+    if keep_alive:
+        order.add_event_pair(queue._submit_keep_args_alive(keep_alive, [event]), event)
+    else:
+        order.add_event_pair(event, event)
+    return event

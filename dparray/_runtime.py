@@ -1,0 +1,283 @@
+"""Finding drivers, and making numba-dpex usable as a kernel compiler on this stack.
+
+State: the environment variable that names the OpenCL driver, the finder behind
+``dpctl.tensor``, and the module ``numba_dpex`` in ``sys.modules``, which stays empty until
+something of it is needed. Importing this module imports no SYCL package and no Numba.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import site
+import sys
+import threading
+import types
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from dparray.exceptions import UnsupportedFeatureError
+
+_DRIVER_VARIABLE = "OCL_ICD_FILENAMES"
+_DRIVER_LIBRARY = "libintelocl.so"
+_SYSTEM_DRIVERS = Path("/etc/OpenCL/vendors")
+
+
+def find_driver() -> Path | None:
+    """The OpenCL CPU driver that ships in this Python environment, or ``None``."""
+    prefixes = [sys.prefix, sys.exec_prefix, site.getuserbase() if site.ENABLE_USER_SITE else ""]
+    for prefix in prefixes:
+        candidate = Path(prefix, "lib", _DRIVER_LIBRARY)
+        if prefix and candidate.is_file():
+            return candidate
+    return None
+
+
+def _system_has_cpu_driver() -> bool:
+    for entry in _SYSTEM_DRIVERS.glob("*.icd"):
+        with contextlib.suppress(OSError):
+            if "libintelocl" in entry.read_text():
+                return True
+    return False
+
+
+def prepare_driver() -> None:
+    """Let the OpenCL loader find the CPU driver of this environment.
+
+    Must run before the first ``import dpctl``. A value that the user set is left alone, and
+    drivers registered under ``/etc/OpenCL/vendors`` stay visible beside ours; where one of them
+    is the same driver, nothing is added, because the device would appear twice.
+    """
+    if _DRIVER_VARIABLE in os.environ or _system_has_cpu_driver():
+        return
+    driver = find_driver()
+    if driver is not None:
+        os.environ[_DRIVER_VARIABLE] = str(driver)
+
+
+# --- dpctl.tensor, which lives on as dpnp.tensor --------------------------------------------------
+
+
+class _TensorAlias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds ``dpctl.tensor`` and its modules in ``dpnp.tensor`` when dpctl has none itself."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: types.ModuleType | None = None,
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname == "dpctl.tensor" or fullname.startswith("dpctl.tensor."):
+            return importlib.machinery.ModuleSpec(fullname, self)
+        return None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        # The import system takes what stands in sys.modules after this call.
+        name = module.__name__
+        sys.modules[name] = importlib.import_module("dpnp" + name.removeprefix("dpctl"))
+
+
+# --- numba_dpex -----------------------------------------------------------------------------------
+
+_REPLACED_BY = {
+    "dpjit": "write the loop as array functions of dparray, or as a kernel with dparray.kernel",
+    "prange": "write the loop body as a kernel with dparray.kernel and launch it over a Range",
+}
+# Options that numba-dpex stores on Numba's compiler flags as plain attributes.
+_FLAGS_OF_NUMBA_DPEX = (
+    "_compilation_mode",
+    "_parfor_body_args",
+    "experimental",
+    "inline_threshold",
+    "no_compile",
+    "release_gil",
+)
+_load_lock = threading.RLock()
+
+
+class _LazyPackage(types.ModuleType):
+    """A package of numba-dpex before its ``__init__`` has run.
+
+    Its sub-modules can be imported already, so that ``numba_dpex.kernel_api``, which is plain
+    Python, loads without Numba. Any other attribute runs numba-dpex.
+    """
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") and name.endswith("__") and name != "__version__":
+            raise AttributeError(name)
+        if name in _REPLACED_BY:
+            return _refuse(name)
+        if name == "kernel_api":
+            return importlib.import_module("numba_dpex.kernel_api")
+        load_numba_dpex()
+        return getattr(sys.modules[self.__name__], name)
+
+
+def _add_lazy_package(name: str) -> None:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.submodule_search_locations is None:
+        raise ModuleNotFoundError(
+            "dparray compiles kernels with the package numba-dpex, which is not installed; "
+            "pip install numba-dpex",
+            name="numba_dpex",
+        )
+    module = _LazyPackage(name)
+    module.__file__ = spec.origin
+    module.__path__ = list(spec.submodule_search_locations)
+    module.__package__ = name
+    module.__loader__ = spec.loader
+    module.__spec__ = spec
+    sys.modules[name] = module
+
+
+def _refuse(name: str) -> Callable[..., Any]:
+    def refused(*args: Any, **options: Any) -> Any:
+        raise UnsupportedFeatureError(
+            f"numba_dpex.{name}: it needs numba-dpex's own runtime library, which does not load "
+            f"beside this dpctl; {_REPLACED_BY[name]}."
+        )
+
+    refused.__name__ = refused.__qualname__ = name
+    return refused
+
+
+def prepare_numba_dpex() -> None:
+    """Put the lazy ``numba_dpex`` and the alias ``dpctl.tensor`` in place; cheap, idempotent."""
+    if not any(isinstance(finder, _TensorAlias) for finder in sys.meta_path):
+        sys.meta_path.append(_TensorAlias())
+    if "numba_dpex" not in sys.modules:
+        _add_lazy_package("numba_dpex")
+        # kernel_api needs the exceptions in core, and nothing else of it.
+        _add_lazy_package("numba_dpex.core")
+
+
+def kernel_language() -> Any:
+    """The module ``numba_dpex.kernel_api``; importing it does not import Numba."""
+    prepare_numba_dpex()
+    return importlib.import_module("numba_dpex.kernel_api")
+
+
+def load_numba_dpex() -> types.ModuleType:
+    """The package ``numba_dpex``, adapted to this stack; the first call imports Numba."""
+    prepare_numba_dpex()
+    package = sys.modules["numba_dpex"]
+    if type(package) is not _LazyPackage:
+        return package
+    with _load_lock:
+        if type(package) is _LazyPackage:
+            _run_package(package)
+    return package
+
+
+def _run_package(package: types.ModuleType) -> None:
+    prepare_driver()
+    _stand_in_for_runtime_library()
+    _adapt_dpnp()
+    _adapt_numba_flags()
+    spec = package.__spec__
+    assert spec is not None and spec.loader is not None
+    del sys.modules["numba_dpex.core"]
+    with _renamed_sycl_interface():
+        spec.loader.exec_module(package)
+    if "numba_dpex.core.exceptions" in sys.modules:
+        sys.modules["numba_dpex.core"].exceptions = sys.modules["numba_dpex.core.exceptions"]
+    _adapt_dispatcher()
+    _replace_launchers(package)
+    # From here on a missing attribute is an ordinary AttributeError.
+    package.__class__ = types.ModuleType
+
+
+def _stand_in_for_runtime_library() -> None:
+    # The extension is linked to libsycl.so.7; only dpjit and numba-dpex's launchers call into it.
+    name = "numba_dpex.core.runtime._dpexrt_python"
+    if name not in sys.modules:
+        stand_in = types.ModuleType(name)
+        stand_in.c_helpers = {}  # type: ignore[attr-defined]
+        sys.modules[name] = stand_in
+
+
+def _adapt_dpnp() -> None:
+    dpnp = importlib.import_module("dpnp")
+    if hasattr(dpnp, "erf"):
+        return
+    special = importlib.import_module("dpnp.scipy.special")
+
+    # A function, because numba-dpex sets attributes on it that the object of dpnp refuses.
+    def erf(x: Any, *args: Any, **options: Any) -> Any:
+        return special.erf(x, *args, **options)
+
+    dpnp.erf = erf
+
+
+def _adapt_numba_flags() -> None:
+    # Since 0.60 the flags have no instance dictionary. A property that keeps the value beside the
+    # declared options, and is missing until it is set, is what numba-dpex's code expects.
+    flags = importlib.import_module("numba.core.compiler").Flags
+
+    def attribute(name: str) -> property:
+        def get(self: Any) -> Any:
+            try:
+                return self._values[name]
+            except KeyError:
+                raise AttributeError(name) from None
+
+        def put(self: Any, value: Any) -> None:
+            self._values[name] = value
+
+        return property(get, put)
+
+    for name in _FLAGS_OF_NUMBA_DPEX:
+        if name not in flags.options:
+            setattr(flags, name, attribute(name))
+
+
+@contextlib.contextmanager
+def _renamed_sycl_interface() -> Iterator[None]:
+    # numba_dpex/__init__.py globs for the file under the name it had before dpctl 0.18.
+    original = glob.glob
+
+    def find(pathname: Any, *args: Any, **options: Any) -> list[Any]:
+        found = original(pathname, *args, **options)
+        if not found and str(pathname).endswith("DPCTLSyclInterface.so.0"):
+            found = original(str(pathname).removesuffix(".0"), *args, **options)
+        return found
+
+    glob.glob = find
+    try:
+        yield
+    finally:
+        glob.glob = original
+
+
+def _adapt_dispatcher() -> None:
+    dispatcher = importlib.import_module("numba_dpex.kernel_api_impl.spirv.dispatcher")
+    if not hasattr(dispatcher.SPIRVKernelDispatcher, "_get_dispatcher_for_current_target"):
+        dispatcher.SPIRVKernelDispatcher._get_dispatcher_for_current_target = lambda self: self
+
+
+def _replace_launchers(package: types.ModuleType) -> None:
+    launcher = importlib.import_module("numba_dpex.core.kernel_launcher")
+    for name in ("call_kernel", "call_kernel_async"):
+        replacement = _launcher_named(name)
+        setattr(package, name, replacement)
+        setattr(launcher, name, replacement)
+    decorators = importlib.import_module("numba_dpex.core.decorators")
+    for name in _REPLACED_BY:
+        setattr(package, name, _refuse(name))
+    decorators.dpjit = package.dpjit
+
+
+def _launcher_named(name: str) -> Callable[..., Any]:
+    # The launchers live above this layer, so they are looked up when they are called.
+    def launch(*args: Any) -> Any:
+        return getattr(importlib.import_module("dparray.kernel"), name)(*args)
+
+    launch.__name__ = launch.__qualname__ = name
+    launch.__doc__ = f"dparray.{name}, under its name in numba-dpex."
+    return launch

@@ -1,0 +1,156 @@
+"""The kernel language: what kernels are written with, under the names of numba-dpex and SYCL 2020.
+
+Everything except :class:`Range` and :class:`NdRange` is the very object of
+``numba_dpex.kernel_api``, so a kernel may take a name from either place. Importing this module
+does not import Numba.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable
+from typing import Any
+
+from dparray._runtime import kernel_language
+from dparray.exceptions import KernelRangeError
+
+_language: Any = kernel_language()
+
+AddressSpace = _language.AddressSpace
+AtomicRef = _language.AtomicRef
+Group = _language.Group
+Item = _language.Item
+LocalAccessor = _language.LocalAccessor
+MemoryOrder = _language.MemoryOrder
+MemoryScope = _language.MemoryScope
+NdItem = _language.NdItem
+PrivateArray = _language.PrivateArray
+atomic_fence = _language.atomic_fence
+group_barrier = _language.group_barrier
+
+__all__ = [
+    "AddressSpace",
+    "AtomicRef",
+    "Group",
+    "Item",
+    "LocalAccessor",
+    "MemoryOrder",
+    "MemoryScope",
+    "NdItem",
+    "NdRange",
+    "PrivateArray",
+    "Range",
+    "atomic_fence",
+    "group_barrier",
+]
+
+_MAX_DIMENSIONS = 3
+
+
+def _extents(what: str, extents: Iterable[Any]) -> tuple[int, ...]:
+    """``extents`` as one to three positive Python integers, or an error naming ``what``."""
+    given = tuple(extents)
+    if not 1 <= len(given) <= _MAX_DIMENSIONS:
+        raise KernelRangeError(f"{what}: a range has 1, 2 or 3 dimensions; got {len(given)}: {given}")
+    checked = []
+    for dimension, extent in enumerate(given):
+        try:
+            if isinstance(extent, bool):
+                raise TypeError
+            number = operator.index(extent)
+        except TypeError:
+            raise KernelRangeError(
+                f"{what}: dimension {dimension} must be an integer; got {extent!r} of type "
+                f"{type(extent).__name__}"
+            ) from None
+        if number <= 0:
+            raise KernelRangeError(
+                f"{what}: dimension {dimension} must be positive; got {number}. An empty range "
+                "has nothing to run: test the size before the launch"
+            )
+        checked.append(number)
+    return tuple(checked)
+
+
+class Range(_language.Range):  # type: ignore[misc]
+    """The number of work-items in each of one to three dimensions.
+
+    Args:
+        dim0, dim1, dim2: positive integers (NumPy integers too).
+
+    Raises:
+        KernelRangeError: an extent is not a positive integer, or there are more than three.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.Range(4, 5).size()
+        20
+    """
+
+    def __new__(cls, *extents: Any) -> Range:
+        if len(extents) == 1 and type(extents[0]) is int and extents[0] > 0:
+            return tuple.__new__(cls, extents)  # the common case, without the checks
+        while len(extents) > 1 and extents[-1] is None:
+            extents = extents[:-1]
+        return tuple.__new__(cls, _extents("Range", extents))
+
+    @classmethod
+    def like(cls, array: Any) -> Range:
+        """One work-item for each element of ``array``, in its shape.
+
+        A 0-d array gives one work-item; more than three dimensions are an error.
+
+        Raises:
+            KernelRangeError: the array is empty or has more than three dimensions.
+        """
+        return cls(*(_extents("Range.like", array.shape) if array.shape else (1,)))
+
+    def __repr__(self) -> str:
+        return f"Range({', '.join(map(str, self))})"
+
+
+class NdRange(_language.NdRange):  # type: ignore[misc]
+    """A global range divided into work-groups of a local range.
+
+    Args:
+        global_size: a :class:`Range`, an integer or a tuple of one to three integers.
+        local_size: the same, with as many dimensions; each must divide its global extent.
+
+    Raises:
+        KernelRangeError: extents that are no positive integers, that differ in number of
+            dimensions, or that do not divide.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.NdRange((64, 32), (8, 8)).local_range
+        Range(8, 8)
+    """
+
+    def __init__(self, global_size: Any, local_size: Any) -> None:
+        self._global_range = _as_range("NdRange: global size", global_size)
+        self._local_range = _as_range("NdRange: local size", local_size)
+        if len(self._global_range) != len(self._local_range):
+            raise KernelRangeError(
+                f"NdRange: the global size {tuple(self._global_range)} has "
+                f"{len(self._global_range)} dimensions and the local size "
+                f"{tuple(self._local_range)} has {len(self._local_range)}"
+            )
+        for dimension, (extent, local) in enumerate(
+            zip(self._global_range, self._local_range, strict=True)
+        ):
+            if extent % local:
+                rounded = -(-extent // local) * local
+                raise KernelRangeError(
+                    f"NdRange: the local size {local} does not divide the global size {extent} in "
+                    f"dimension {dimension}; use {rounded} and test the index in the kernel"
+                )
+
+    def __repr__(self) -> str:
+        return f"NdRange({tuple(self._global_range)}, {tuple(self._local_range)})"
+
+
+def _as_range(what: str, size: Any) -> Range:
+    if isinstance(size, Range):
+        return size
+    extents = size if isinstance(size, Iterable) and not isinstance(size, str) else (size,)
+    return tuple.__new__(Range, _extents(what, extents))
