@@ -1,0 +1,684 @@
+"""The array, and ``apply``: the way every elementwise operation takes.
+
+An array is a layout (shape, strides, offset, dtype) over a block of USM memory that was allocated
+on one queue. Views share the block.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import Any, NoReturn, SupportsIndex, TypeVar
+
+import dpctl
+import numpy as np
+
+from dparray import _dtypes, _evaluate, _layout, _usm
+from dparray._ops import OPS, Op
+from dparray._placement import Placement, check_usm_type, common_placement
+from dparray.device import Device, default_device, describe_queue
+from dparray.exceptions import DTypeError, HostConversionError, ShapeError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+_WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, complex: complex}
+
+
+class ndarray:  # noqa: N801 - the field's own name
+    """An n-dimensional array in USM memory, bound to the queue it was allocated on.
+
+    Made by the creation functions (:func:`dparray.asarray`, :func:`dparray.zeros`, ...), never
+    directly. Operations run on :attr:`sycl_queue` and give arrays on the same queue; arrays on
+    different queues do not mix (:class:`dparray.ExecutionPlacementError`). The values stay on the
+    device until they are asked for: :meth:`asnumpy`, :meth:`item`, ``float(x)``, printing.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([1.0, 2.0, 3.0], dtype="float32")
+        >>> y = x * 2 + 1
+        >>> y.asnumpy()
+        array([3., 5., 7.], dtype=float32)
+        >>> y.usm_type
+        'device'
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_data_memory",
+        "_kernel_type",
+        "_tensor",
+        "block",
+        "dtype",
+        "offset",
+        "shape",
+        "size",
+        "strides",
+        "sycl_queue",
+        "usm_type",
+    )
+
+    #: NumPy leaves mixed operations to us, so that they raise instead of copying to the host.
+    __array_ufunc__ = None
+
+    _data_memory: Any
+    _kernel_type: Any
+    _tensor: Any
+    block: Any
+    dtype: np.dtype[Any]
+    offset: int
+    shape: tuple[int, ...]
+    size: int
+    strides: tuple[int, ...]
+    sycl_queue: dpctl.SyclQueue
+    usm_type: str
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise TypeError(
+            "dparray.ndarray is not made directly; use dp.asarray(...), dp.empty(...) or another "
+            "creation function"
+        )
+
+    @classmethod
+    def _from_layout(
+        cls,
+        block: Any,
+        offset: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        dtype: np.dtype[Any],
+    ) -> ndarray:
+        """The one gate through which every array is made."""
+        self = object.__new__(cls)
+        self.block = block
+        self.offset = offset
+        self.shape = shape
+        self.strides = strides
+        self.dtype = dtype
+        self.size = prod(shape)
+        self.sycl_queue = block.queue
+        self.usm_type = block.usm_type
+        return self
+
+    def __getattr__(self, name: str) -> Any:
+        """Fill in the slots that are made on first use."""
+        if name == "_tensor":
+            self._tensor = tensor = _usm.tensor_of(self)
+            return tensor
+        if name == "_data_memory":
+            self._data_memory = usm_memory = _usm.memory_at(self.block, self.offset)
+            return usm_memory
+        if name == "_kernel_type":
+            self._kernel_type = None
+            return None
+        raise AttributeError(f"dparray.ndarray has no attribute {name!r}")
+
+    # -- what it is -------------------------------------------------------------------------
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.dtype.itemsize
+
+    @property
+    def device(self) -> Device:
+        """The place where the array lives; ``other.to_device(x.device)`` moves another there."""
+        return Device(self.sycl_queue)
+
+    @property
+    def sycl_device(self) -> dpctl.SyclDevice:
+        """The ``dpctl.SyclDevice`` of the queue."""
+        return self.sycl_queue.sycl_device
+
+    @property
+    def sycl_context(self) -> dpctl.SyclContext:
+        """The ``dpctl.SyclContext`` of the queue."""
+        return self.sycl_queue.sycl_context
+
+    @property
+    def __sycl_usm_array_interface__(self) -> dict[str, Any]:
+        """The array for other USM libraries, over the same memory."""
+        return self._tensor.__sycl_usm_array_interface__  # type: ignore[no-any-return]
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array with 0 dimensions")
+        return self.shape[0]
+
+    # -- to the host ------------------------------------------------------------------------
+
+    def asnumpy(self) -> np.ndarray:
+        """The values as a new NumPy array; waits for the work before it on the queue.
+
+        Example:
+            >>> import dparray as dp
+            >>> dp.arange(3, dtype="int32").asnumpy()
+            array([0, 1, 2], dtype=int32)
+        """
+        return _usm.copy_to_host(self)
+
+    def item(self, *index: SupportsIndex) -> Any:
+        """One element as a Python scalar; waits for the work before it on the queue.
+
+        Raises:
+            ShapeError: no index was given and the array has not exactly one element.
+        """
+        element = self
+        if index:
+            element = self.reshape(-1)[index[0]] if len(index) == 1 else self[tuple(index)]  # type: ignore[attr-defined]
+        if element.size != 1:
+            raise ShapeError(
+                f"item: only an array of one element becomes a scalar, this has shape {self.shape}; "
+                f"use x.item(i), or dp.asnumpy(x) for all of them"
+            )
+        return _usm.copy_to_host(element).item()
+
+    def tolist(self) -> Any:
+        """The values as nested Python lists; waits for the work before it on the queue."""
+        return self.asnumpy().tolist()
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ShapeError(
+                f"the truth value of an array of shape {self.shape} is ambiguous; "
+                f"use dp.any(x) or dp.all(x)"
+            )
+        return bool(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __index__(self) -> int:
+        if self.dtype.kind not in "iu":
+            raise DTypeError(f"an array of dtype {self.dtype} cannot be an index; only integers can")
+        return operator.index(self.item())
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
+        raise HostConversionError(
+            "a dparray array does not become a NumPy array by itself, because that copies from the "
+            "device and waits; write dp.asnumpy(x)"
+        )
+
+    def __iter__(self) -> Iterator[ndarray]:
+        if not self.shape:
+            raise TypeError("iteration over an array with 0 dimensions")
+        return (self[position] for position in range(self.shape[0]))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    # -- to other places ----------------------------------------------------------------------
+
+    def to_device(self, device: Any, /, *, stream: None = None, copy: bool | None = None) -> ndarray:
+        """The array on another device or queue: the only way data move.
+
+        Args:
+            device: whatever :class:`dparray.Device` takes: a filter string, a device, a queue,
+                another array's ``.device``.
+            stream: only ``None``.
+            copy: ``None`` copies if the queue differs; ``True`` always; ``False`` never, and
+                raises where a copy would be needed.
+
+        Returns:
+            ``self`` if the queue is the same; otherwise a contiguous copy that shares nothing,
+            of the same USM type. The copy is ordered with the work before and after it on both
+            queues. Within one context it goes directly, otherwise through the host.
+
+        Raises:
+            DeviceError: there is no such device.
+            ValueError: ``copy=False`` and the queue differs, or a stream was given.
+
+        Example:
+            >>> import dparray as dp
+            >>> first, second = dp.Device("cpu").create_sub_devices(partition=1)
+            >>> a, b = dp.ones(3, device=first), dp.ones(3, device=second)
+            >>> (a + b.to_device(a.device)).asnumpy()
+            array([2., 2., 2.])
+        """
+        if stream is not None:
+            raise ValueError("to_device: streams are not supported; order work by queues")
+        queue = Device(device).sycl_queue
+        if queue == self.sycl_queue:
+            return copy_of(self) if copy else self
+        if copy is False:
+            raise ValueError(
+                f"to_device: copy=False, but the array is on {describe_queue(self.sycl_queue)} and "
+                f"would have to be copied to {describe_queue(queue)}"
+            )
+        _dtypes.check_device(self.dtype, queue.sycl_device)
+        return ndarray._from_layout(*_usm.copy_to_queue(self, queue, self.usm_type))
+
+    # -- elements -----------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> ndarray:
+        if _layout.is_basic_index(index):
+            return self._view(
+                *_layout.basic_index(self.shape, self.strides, self.offset, index)
+            )
+        return self._take_advanced(index)  # type: ignore[attr-defined, no-any-return]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if _layout.is_basic_index(index):
+            assign(
+                self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index)),
+                value,
+            )
+        else:
+            self._put_advanced(index, value)  # type: ignore[attr-defined]
+
+    def _view(
+        self,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        offset: int,
+        dtype: np.dtype[Any] | None = None,
+    ) -> ndarray:
+        """Another array over the same block."""
+        return ndarray._from_layout(
+            self.block, offset, shape, strides, self.dtype if dtype is None else dtype
+        )
+
+    # -- shown --------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        options = np.get_printoptions()
+        text = np.array2string(
+            _corner(self, options), separator=", ", prefix="array(", threshold=_threshold(self, options)
+        )
+        place = f"device='{self.device.filter_string}'"
+        if self.device.is_sub_device or not self.device.is_canonical:
+            place = f"device='{self.device}'"
+        shape = f", shape={self.shape}" if not self.size and self.shape != (0,) else ""
+        return f"array({text}{shape}, dtype={self.dtype}, {place}, usm_type='{self.usm_type}')"
+
+    def __str__(self) -> str:
+        options = np.get_printoptions()
+        return np.array2string(_corner(self, options), threshold=_threshold(self, options))
+
+    def __format__(self, specification: str) -> str:
+        if self.shape == () and specification:
+            return format(self.item(), specification)
+        return format(str(self), specification)
+
+
+def _threshold(x: ndarray, options: Any) -> int:
+    """NumPy's threshold, or one that makes it summarise the corner of a large array."""
+    return 0 if x.size > options["threshold"] else int(options["threshold"])
+
+
+def _corner(x: ndarray, options: Any) -> np.ndarray:
+    """The values that printing needs: all of a small array, the edges of a large one.
+
+    An axis longer than both edges is cut to the edges and one element between them, which
+    NumPy then prints as "...".
+    """
+    edge = int(options["edgeitems"])
+    if x.size <= options["threshold"]:
+        return x.asnumpy()
+    pieces: list[list[slice]] = [
+        [slice(0, edge + 1), slice(extent - edge, extent)] if extent > 2 * edge + 1 else [slice(None)]
+        for extent in x.shape
+    ]
+
+    def gather(axis: int, index: tuple[slice, ...]) -> np.ndarray:
+        if axis == x.ndim:
+            return x[index].asnumpy()
+        return np.concatenate(
+            [gather(axis + 1, (*index, piece)) for piece in pieces[axis]], axis=axis
+        )
+
+    return gather(0, ())
+
+
+# -- operands -----------------------------------------------------------------------------------
+
+
+def as_method(function: Function) -> Function:
+    """Make a public function a method of arrays too; the array is its first parameter."""
+    setattr(ndarray, function.__name__, function)
+    return function
+
+
+def foreign_operand(function: str, name: str, value: Any) -> Exception:
+    """The error for an operand that is neither an array nor a Python scalar."""
+    if isinstance(value, np.ndarray):
+        return HostConversionError(
+            f"{function}: {name} is a NumPy array and the others are on a device; nothing is copied "
+            f"there unasked: {name} = dp.asarray({name}, device=...)"
+        )
+    if hasattr(value, "__sycl_usm_array_interface__"):
+        return HostConversionError(
+            f"{function}: {name} is a {type(value).__module__}.{type(value).__name__}; "
+            f"share its memory with {name} = dp.asarray({name})"
+        )
+    return HostConversionError(
+        f"{function}: {name} of type {type(value).__name__} is neither an array nor a scalar; "
+        f"convert it with dp.asarray({name})"
+    )
+
+
+def check_array(function: str, name: str, value: Any) -> ndarray:
+    """``value`` itself if it is an array, else the error that says how to make one."""
+    if isinstance(value, ndarray):
+        return value
+    if isinstance(value, bool | int | float | complex | np.generic):
+        return full_scalar(value, default_device().sycl_queue)
+    raise foreign_operand(function, name, value)
+
+
+def scalar_value(value: Any) -> Any:
+    """A NumPy scalar as the Python scalar it stands for; anything else unchanged."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def empty_on(placement: Placement, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ndarray:
+    """A new C-contiguous array in memory of the pool, values undefined."""
+    return ndarray._from_layout(*_usm.allocate(placement.queue, placement.usm_type, shape, dtype))
+
+
+def full_scalar(value: Any, queue: dpctl.SyclQueue, dtype: Any = None) -> ndarray:
+    """A 0-dimensional array with the value of a Python or NumPy scalar."""
+    if dtype is None:
+        dtype = (
+            value.dtype
+            if isinstance(value, np.generic)
+            else _dtypes.default_for_scalar(type(value), queue.sycl_device)
+        )
+    result = empty_on(Placement(queue, "device"), (), dtype)
+    _usm.copy_from_host(np.asarray(value, dtype), result)
+    return result
+
+
+def copy_of(x: ndarray) -> ndarray:
+    """A C-contiguous copy on the same queue."""
+    return ndarray._from_layout(*_usm.packed(x))
+
+
+def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True) -> ndarray:
+    """``x`` in another dtype; ``x`` itself if nothing changes and no copy is asked for."""
+    if x.dtype == dtype and not copy:
+        return x
+    _dtypes.check_device(dtype, x.sycl_queue.sycl_device)
+    result = empty_on(Placement(x.sycl_queue, x.usm_type), x.shape, dtype)
+    _evaluate.assign(result._tensor, x._tensor)
+    return result
+
+
+def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> None:
+    """Write ``value`` into ``target``, broadcast and converted; checks come before any write."""
+    value = scalar_value(value)
+    if isinstance(value, list | tuple):
+        value = from_host(np.asarray(value), target.sycl_queue, target.usm_type)
+    if isinstance(value, bool | int | float | complex):
+        value = checked_scalar(function, value, target.dtype)
+        if target.size:
+            _evaluate.assign(target._tensor, value)
+        return
+    if not isinstance(value, ndarray):
+        raise foreign_operand(function, "value", value)
+    common_placement(function, (("x", target), ("value", value)))
+    shape = value.shape
+    while len(shape) > target.ndim and shape[0] == 1:
+        shape = shape[1:]
+    if shape != value.shape:
+        value = value._view(shape, value.strides[len(value.shape) - len(shape) :], value.offset)
+    _layout.broadcast_strides(function, shape, value.strides, target.shape)
+    if value.dtype.kind == "c" and target.dtype.kind != "c":
+        raise DTypeError(
+            f"{function}: {value.dtype} does not fit into {target.dtype}; "
+            f"take dp.real(value) or dp.abs(value) first"
+        )
+    if target.size:
+        _evaluate.assign(target._tensor, value._tensor)
+
+
+def checked_scalar(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
+    """A Python scalar as one that ``dtype`` can hold.
+
+    Raises:
+        OverflowError: an integer outside the dtype's range.
+        DTypeError: a complex number for a real dtype, NaN or infinity for an integer.
+    """
+    kind = dtype.kind
+    if kind == "b":
+        return bool(value)
+    if isinstance(value, complex):
+        if kind != "c":
+            raise DTypeError(f"{function}: the complex number {value} does not fit into {dtype}")
+        return value
+    if kind in "iu":
+        try:
+            value = int(value)
+        except (ValueError, OverflowError):
+            raise DTypeError(f"{function}: {value} does not fit into {dtype}") from None
+        limits = np.iinfo(dtype)
+        if not limits.min <= value <= limits.max:
+            raise OverflowError(
+                f"{function}: {value} does not fit into {dtype} ({limits.min} ... {limits.max})"
+            )
+        return value
+    return float(value) if kind == "f" else complex(value)
+
+
+def from_host(values: np.ndarray, queue: dpctl.SyclQueue, usm_type: str, dtype: Any = None) -> ndarray:
+    """A new array with the values of a host array.
+
+    Raises:
+        DTypeError: the host array's dtype is none that arrays have.
+        UnsupportedDeviceError: the device cannot compute in the dtype.
+    """
+    target = _dtypes.as_dtype(values.dtype if dtype is None else dtype)
+    _dtypes.check_device(target, queue.sycl_device)
+    if values.dtype.kind not in "biufc":
+        _dtypes.as_dtype(values.dtype)
+    result = empty_on(Placement(queue, check_usm_type(usm_type)), values.shape, target)
+    _usm.copy_from_host(np.ascontiguousarray(values, target).reshape(values.shape), result)
+    return result
+
+
+# -- operations ---------------------------------------------------------------------------------
+
+
+def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
+    """Carry out an elementwise operation on arrays and scalars.
+
+    Everything the user can get wrong is found here: placement, then dtypes, then shapes.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        HostConversionError: an operand is a NumPy array or no array at all.
+        DTypeError: the operation is not defined for the dtypes, or the result does not fit ``out``.
+        ShapeError: the shapes do not broadcast, or not to ``out``.
+    """
+    arrays: list[tuple[str, ndarray]] = []
+    keys: list[Any] = []
+    values = list(operands)
+    for position, value in enumerate(values):
+        if isinstance(value, ndarray):
+            arrays.append((_operand_name(op, position), value))
+            keys.append(value.dtype)
+            continue
+        value = values[position] = scalar_value(value)
+        weak = _WEAK_TYPES.get(type(value))
+        if weak is None:
+            if not isinstance(value, bool | int | float | complex):
+                raise foreign_operand(op.name, _operand_name(op, position), value)
+            weak = complex if isinstance(value, complex) else float if isinstance(value, float) else int
+        keys.append(weak)
+    if not arrays:
+        queue = (out.sycl_queue if out is not None else default_device().sycl_queue)
+        values[0] = full_scalar(values[0], queue)
+        arrays.append((_operand_name(op, 0), values[0]))
+        keys[0] = values[0].dtype
+    placed = arrays if out is None else [*arrays, ("out", check_array(op.name, "out", out))]
+    placement = common_placement(op.name, placed)
+    device = placement.queue.sycl_device
+    if op.keeps_integers and keys[0].kind in "biu":
+        loop = (keys[0], keys[0])
+    else:
+        loop = _dtypes.resolve(op.ufunc, tuple(keys))
+    shape = _layout.broadcast_shapes(op.name, [array.shape for _, array in arrays])
+    loop = tuple(_dtypes.fit_device(dtype, device) for dtype in loop)
+    tensors: list[Any] = []
+    for value, dtype in zip(values, loop[:-1], strict=True):
+        if isinstance(value, ndarray):
+            tensors.append((value if value.dtype == dtype else astype_array(value, dtype))._tensor)
+        elif op.name in _COMPARISONS and dtype.kind in "iu" and not _fits(value, dtype):
+            return _compare_out_of_range(op, operands, out)
+        else:
+            tensors.append(checked_scalar(op.name, value, dtype))
+    if out is None:
+        result = empty_on(placement, shape, loop[-1])
+        _evaluate.elementwise(op, tensors, result._tensor)
+        return result
+    if _layout.broadcast_shapes(op.name, [shape, out.shape]) != out.shape:
+        raise ShapeError(f"{op.name}: the result of shape {shape} does not fit out of {out.shape}")
+    if not np.can_cast(loop[-1], out.dtype, "same_kind"):
+        raise DTypeError(
+            f"{op.name}: the result of dtype {loop[-1]} does not fit out of dtype {out.dtype}; "
+            f"write out = out.astype('{loop[-1]}') first"
+        )
+    if out.dtype == loop[-1] and out.shape == shape:
+        _evaluate.elementwise(op, tensors, out._tensor)
+    else:
+        result = empty_on(placement, shape, loop[-1])
+        _evaluate.elementwise(op, tensors, result._tensor)
+        _evaluate.assign(out._tensor, result._tensor)
+    return out
+
+
+def _operand_name(op: Op, position: int) -> str:
+    return "x" if op.arity == 1 else f"x{position + 1}"
+
+
+def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
+    limits = np.iinfo(dtype)
+    return bool(limits.min <= value <= limits.max)
+
+
+def _compare_out_of_range(op: Op, operands: Sequence[Any], out: ndarray | None) -> ndarray:
+    """A comparison with an integer that the array's dtype cannot hold has one answer everywhere."""
+    first_is_array = isinstance(operands[0], ndarray)
+    x = operands[0] if first_is_array else operands[1]
+    value = scalar_value(operands[1] if first_is_array else operands[0])
+    sample, bound = (0, 1 if value > 0 else -1)
+    answer = bool(op.ufunc(sample, bound) if first_is_array else op.ufunc(bound, sample))
+    result = out
+    if result is None:
+        result = empty_on(Placement(x.sycl_queue, x.usm_type), x.shape, _dtypes.bool)
+    assign(result, answer, op.name)
+    return result
+
+
+def call_library(
+    name: str,
+    function: Callable[..., Any],
+    arrays: Sequence[tuple[str, Any]],
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Let a function of dpnp.tensor work on arrays: check, hand over, take back.
+
+    ``function`` is called with the arrays as tensors, then ``args`` and ``kwargs``; tensors it
+    returns become arrays over the same memory. Its errors come out as ours.
+    """
+    common_placement(name, arrays)
+    return _evaluate.library_call(
+        name, function, [array._tensor for _, array in arrays], args, kwargs, _from_tensor
+    )
+
+
+def _from_tensor(tensor: Any) -> ndarray:
+    return ndarray._from_layout(*_usm.layout_of_tensor(tensor))
+
+
+# -- operators ----------------------------------------------------------------------------------
+
+
+def _install_operators() -> None:
+    """Make the operators from the table's rows."""
+
+    def binary(op: Op) -> Callable[[ndarray, Any], Any]:
+        def method(self: ndarray, other: Any) -> Any:
+            return apply(op, self, other)
+
+        return method
+
+    def reflected(op: Op) -> Callable[[ndarray, Any], Any]:
+        def method(self: ndarray, other: Any) -> Any:
+            return apply(op, other, self)
+
+        return method
+
+    def in_place(op: Op) -> Callable[[ndarray, Any], Any]:
+        def method(self: ndarray, other: Any) -> Any:
+            return apply(op, self, other, out=self)
+
+        return method
+
+    def unary(op: Op) -> Callable[[ndarray], Any]:
+        def method(self: ndarray) -> Any:
+            return apply(op, self)
+
+        return method
+
+    arithmetic = {
+        "add": "add",
+        "sub": "subtract",
+        "mul": "multiply",
+        "truediv": "divide",
+        "floordiv": "floor_divide",
+        "mod": "remainder",
+        "pow": "pow",
+        "and": "bitwise_and",
+        "or": "bitwise_or",
+        "xor": "bitwise_xor",
+        "lshift": "bitwise_left_shift",
+        "rshift": "bitwise_right_shift",
+    }
+    comparison = {
+        "eq": "equal",
+        "ne": "not_equal",
+        "lt": "less",
+        "le": "less_equal",
+        "gt": "greater",
+        "ge": "greater_equal",
+    }
+    made = [
+        (f"__{prefix}{symbol}__", maker(OPS[name]))
+        for symbol, name in arithmetic.items()
+        for prefix, maker in (("", binary), ("r", reflected), ("i", in_place))
+    ]
+    made += [(f"__{symbol}__", binary(OPS[name])) for symbol, name in comparison.items()]
+    made += [
+        (f"__{symbol}__", unary(OPS[name]))
+        for symbol, name in {
+            "neg": "negative",
+            "pos": "positive",
+            "abs": "abs",
+            "invert": "bitwise_invert",
+        }.items()
+    ]
+    for name, method in made:
+        method.__name__ = name
+        method.__qualname__ = f"ndarray.{name}"
+        setattr(ndarray, name, method)
+
+
+_install_operators()

@@ -1,0 +1,733 @@
+"""Creation functions: the only ones that choose a device, and the only host to device copies."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import dpctl
+import numpy as np
+
+from dparray import _dtypes, _layout, _usm
+from dparray._array import (
+    apply,
+    as_method,
+    assign,
+    astype_array,
+    check_array,
+    copy_of,
+    empty_on,
+    foreign_operand,
+    from_host,
+    ndarray,
+    scalar_value,
+)
+from dparray._ops import OPS
+from dparray._placement import Placement, check_usm_type, common_placement
+from dparray.device import Device, queue_of
+from dparray.exceptions import DTypeError, HostConversionError, ShapeError
+
+__all__ = [
+    "arange",
+    "asarray",
+    "asnumpy",
+    "astype",
+    "copy",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "linspace",
+    "ones",
+    "ones_like",
+    "to_numpy",
+    "zeros",
+    "zeros_like",
+]
+
+
+def _placed(device: Any, usm_type: str | None, sycl_queue: dpctl.SyclQueue | None) -> Placement:
+    return Placement(
+        queue_of(device, sycl_queue), check_usm_type("device" if usm_type is None else usm_type)
+    )
+
+
+def _placed_like(
+    x: ndarray, device: Any, usm_type: str | None, sycl_queue: dpctl.SyclQueue | None
+) -> Placement:
+    queue = (
+        x.sycl_queue if device is None and sycl_queue is None else queue_of(device, sycl_queue)
+    )
+    return Placement(queue, check_usm_type(x.usm_type if usm_type is None else usm_type))
+
+
+def _checked_dtype(dtype: Any, placement: Placement, default: Any = None) -> np.dtype[Any]:
+    """The dtype asked for, or the default float, that the device can compute in."""
+    device = placement.queue.sycl_device
+    if dtype is None:
+        return default if default is not None else _dtypes.default_float(device)
+    return _dtypes.check_device(_dtypes.as_dtype(dtype), device)
+
+
+def empty(
+    shape: int | Sequence[int],
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """A new array whose values are undefined.
+
+    Args:
+        shape: extents.
+        dtype: the default is the device's default float dtype (``float64`` where there is fp64).
+        order: ``"C"`` (rows first) or ``"F"`` (columns first).
+        device: whatever :class:`dparray.Device` takes; the default device if not given.
+        usm_type: ``"device"`` (the default), ``"shared"`` or ``"host"``.
+        sycl_queue: the queue to allocate on; may be given instead of ``device``.
+
+    Returns:
+        An array on the named queue, of the named USM type, in memory of the pool.
+
+    Raises:
+        DeviceError: there is no such device, or ``device`` and ``sycl_queue`` disagree.
+        UsmTypeError: ``usm_type`` is none of the three.
+        ShapeError: ``shape`` is no shape.
+        DTypeError: ``dtype`` is none that arrays have.
+        UnsupportedDeviceError: the device cannot compute in ``dtype``.
+        MemoryError: there is not enough memory.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.empty((2, 3), dtype="int32").shape
+        (2, 3)
+    """
+    placement = _placed(device, usm_type, sycl_queue)
+    return _empty(placement, _layout.check_shape(shape), _checked_dtype(dtype, placement), order)
+
+
+def _empty(
+    placement: Placement, shape: tuple[int, ...], dtype: np.dtype[Any], order: str
+) -> ndarray:
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"order: {order!r} is none of 'C', 'F', 'A', 'K'")
+    array = empty_on(placement, shape, dtype)
+    if order != "F":
+        return array
+    strides = _layout.contiguous_strides(shape, dtype.itemsize, "F")
+    return array._view(shape, strides, 0)
+
+
+def full(
+    shape: int | Sequence[int],
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """A new array filled with ``fill_value`` (a scalar, or an array on the same queue).
+
+    The dtype is that of ``fill_value`` where none is given: ``int64`` for an integer, the
+    device's default float dtype for a float. Further arguments and errors as of :func:`empty`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.full(3, 7).asnumpy()
+        array([7, 7, 7])
+    """
+    value = scalar_value(fill_value)
+    if isinstance(value, ndarray) and device is None and sycl_queue is None:
+        placement = _placed_like(value, None, usm_type, None)
+    else:
+        placement = _placed(device, usm_type, sycl_queue)
+    if isinstance(value, ndarray):
+        default = value.dtype
+    elif isinstance(value, bool | int | float | complex):
+        default = _dtypes.default_for_scalar(type(value), placement.queue.sycl_device)
+    else:
+        raise foreign_operand("full", "fill_value", fill_value)
+    array = _empty(
+        placement, _layout.check_shape(shape), _checked_dtype(dtype, placement, default), order
+    )
+    assign(array, value, "full")
+    return array
+
+
+def zeros(
+    shape: int | Sequence[int],
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """A new array of zeros. Arguments and errors as of :func:`empty`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.zeros(2).asnumpy()
+        array([0., 0.])
+    """
+    array = empty(
+        shape, dtype, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue
+    )
+    assign(array, 0)
+    return array
+
+
+def ones(
+    shape: int | Sequence[int],
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """A new array of ones. Arguments and errors as of :func:`empty`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.ones(2, usm_type="shared").usm_type
+        'shared'
+    """
+    array = empty(
+        shape, dtype, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue
+    )
+    assign(array, 1)
+    return array
+
+
+def empty_like(
+    x: ndarray,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    shape: int | Sequence[int] | None = None,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """A new array with shape, dtype, queue and USM type of ``x``, values undefined.
+
+    What is given instead wins. Errors as of :func:`empty`.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.ones((2, 2), dtype="float32", usm_type="shared")
+        >>> y = dp.empty_like(x)
+        >>> y.shape, y.dtype.name, y.usm_type
+        ((2, 2), 'float32', 'shared')
+    """
+    x = check_array("empty_like", "x", x)
+    placement = _placed_like(x, device, usm_type, sycl_queue)
+    return _empty(
+        placement,
+        x.shape if shape is None else _layout.check_shape(shape),
+        _checked_dtype(x.dtype if dtype is None else dtype, placement),
+        order,
+    )
+
+
+def zeros_like(
+    x: ndarray,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    shape: int | Sequence[int] | None = None,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """A new array of zeros with shape, dtype, queue and USM type of ``x``; see :func:`empty_like`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.zeros_like(dp.ones(2, dtype="int16")).asnumpy()
+        array([0, 0], dtype=int16)
+    """
+    array = empty_like(
+        x, dtype, order, shape=shape, device=device, usm_type=usm_type, sycl_queue=sycl_queue
+    )
+    assign(array, 0)
+    return array
+
+
+def ones_like(
+    x: ndarray,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    shape: int | Sequence[int] | None = None,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """A new array of ones with shape, dtype, queue and USM type of ``x``; see :func:`empty_like`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.ones_like(dp.zeros(2, dtype="int16")).asnumpy()
+        array([1, 1], dtype=int16)
+    """
+    array = empty_like(
+        x, dtype, order, shape=shape, device=device, usm_type=usm_type, sycl_queue=sycl_queue
+    )
+    assign(array, 1)
+    return array
+
+
+def full_like(
+    x: ndarray,
+    fill_value: Any,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    shape: int | Sequence[int] | None = None,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """An array like ``x`` filled with ``fill_value``; see :func:`empty_like`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.full_like(dp.zeros(2, dtype="float32"), 3).asnumpy()
+        array([3., 3.], dtype=float32)
+    """
+    x = check_array("full_like", "x", x)
+    if isinstance(fill_value, ndarray) and device is None and sycl_queue is None:
+        common_placement("full_like", (("x", x), ("fill_value", fill_value)))
+    array = empty_like(
+        x, dtype, order, shape=shape, device=device, usm_type=usm_type, sycl_queue=sycl_queue
+    )
+    assign(array, fill_value, "full_like")
+    return array
+
+
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = 1,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """Evenly spaced values from ``start`` up to, not including, ``stop``.
+
+    With one value it is the stop and the start is 0. Placement and errors as of :func:`empty`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.arange(1, 7, 2).asnumpy()
+        array([1, 3, 5])
+    """
+    if stop is None:
+        start, stop = 0, start
+    start, stop, step = (scalar_value(value) for value in (start, stop, step))
+    placement = _placed(device, usm_type, sycl_queue)
+    for name, value in (("start", start), ("stop", stop), ("step", step)):
+        if isinstance(value, complex) or not hasattr(value, "__float__"):
+            raise DTypeError(f"arange: {name} must be a real number, not {value!r}")
+    if step == 0:
+        raise ValueError("arange: step is 0; it must lead from start towards stop")
+    kinds = {type(value) for value in (start, stop, step)}
+    default = _dtypes.default_for_scalar(
+        int if kinds <= {int, bool} else float, placement.queue.sycl_device
+    )
+    chosen = _checked_dtype(dtype, placement, default)
+    length = max(0, int(np.ceil((stop - start) / step)))
+    if kinds <= {int, bool}:
+        length = len(range(int(start), int(stop), int(step)))
+    array = empty_on(placement, (length,), chosen)
+    if length:
+        _usm_arange(array, start, step)
+    return array
+
+
+def _usm_arange(array: ndarray, start: Any, step: Any) -> None:
+    """Fill with ``start + i * step``, computed in the array's own dtype."""
+    values = _usm.library.arange(
+        array.shape[0],
+        dtype=array.dtype if array.dtype.kind != "b" else _dtypes.int64,
+        sycl_queue=array.sycl_queue,
+        usm_type=array.usm_type,
+    )
+    ramp = ndarray._from_layout(*_usm.layout_of_tensor(values))
+    if step != 1:
+        ramp = apply(OPS["multiply"], ramp, step)
+    if start != 0:
+        ramp = apply(OPS["add"], ramp, start)
+    assign(array, ramp, "arange")
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    *,
+    endpoint: bool = True,
+    dtype: Any = None,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """``num`` evenly spaced values from ``start`` to ``stop``, which ``endpoint`` includes.
+
+    Placement and errors as of :func:`empty`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.linspace(0, 1, 5).asnumpy()
+        array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+    placement = _placed(device, usm_type, sycl_queue)
+    start, stop = scalar_value(start), scalar_value(stop)
+    is_complex = isinstance(start, complex) or isinstance(stop, complex)
+    default = _dtypes.default_for_scalar(
+        complex if is_complex else float, placement.queue.sycl_device
+    )
+    chosen = _checked_dtype(dtype, placement, default)
+    if num < 0:
+        raise ValueError(f"linspace: num is {num}; it must be 0 or more")
+    tensor = _usm.library.linspace(
+        start,
+        stop,
+        num,
+        endpoint=endpoint,
+        dtype=chosen,
+        sycl_queue=placement.queue,
+        usm_type=placement.usm_type,
+    )
+    return ndarray._from_layout(*_usm.layout_of_tensor(tensor))
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    k: int = 0,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """A matrix with ones on diagonal ``k`` and zeros elsewhere. Errors as of :func:`empty`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.eye(2, dtype="int8").asnumpy()
+        array([[1, 0],
+               [0, 1]], dtype=int8)
+    """
+    shape = _layout.check_shape((n_rows, n_rows if n_cols is None else n_cols))
+    array = zeros(
+        shape, dtype, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue
+    )
+    row, column = max(0, -k), max(0, k)
+    length = min(shape[0] - row, shape[1] - column)
+    if length > 0:
+        stride = array.strides[0] + array.strides[1]
+        offset = array.offset + row * array.strides[0] + column * array.strides[1]
+        assign(array._view((length,), (stride,), offset), 1)
+    return array
+
+
+def asarray(
+    obj: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """Anything that holds numbers as an array.
+
+    Args:
+        obj: an array, a NumPy array, a buffer, a Python or NumPy scalar, nested sequences of
+            scalars and of arrays on one queue, or an object with ``__sycl_usm_array_interface__``
+            (dpnp) or ``__dlpack__``.
+        dtype: the result's dtype; that of ``obj`` if not given.
+        order: ``"C"`` or ``"F"``; as ``obj`` is if not given.
+        copy: ``True`` always copies, ``False`` never does and raises where it would be needed,
+            ``None`` copies only where needed.
+        device: where the result lives. If neither this nor ``sycl_queue`` is given: on the queue
+            of ``obj`` if it has one, on the default device otherwise.
+        usm_type: the result's USM type: that of ``obj`` if not given, else ``"device"``.
+        sycl_queue: the queue; may be given instead of ``device``.
+
+    Returns:
+        ``obj`` itself if it is an array that already is what was asked for; an array over the
+        same memory for USM objects of other libraries; else a copy.
+
+    Raises:
+        DeviceError: there is no such device, or ``device`` and ``sycl_queue`` disagree.
+        DTypeError: the values are of a dtype that arrays cannot have.
+        ExecutionPlacementError: arrays inside a sequence are on different queues.
+        ValueError: ``copy=False``, but a copy is needed.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.asarray([[1, 2], [3, 4]], dtype="float32").shape
+        (2, 2)
+    """
+    if usm_type is not None:
+        check_usm_type(usm_type)
+    wanted = None if dtype is None else _dtypes.as_dtype(dtype)
+    if isinstance(obj, ndarray):
+        return _rearranged(obj, wanted, order, copy, device, usm_type, sycl_queue)
+    if hasattr(obj, "__sycl_usm_array_interface__"):
+        shared = ndarray._from_layout(*_usm.layout_of_interface(obj))
+        return _rearranged(shared, wanted, order, copy, device, usm_type, sycl_queue)
+    if isinstance(obj, list | tuple):
+        arrays = _arrays_inside(obj)
+        if arrays:
+            stacked = _stack_nested(obj, arrays)
+            return _rearranged(stacked, wanted, order, copy, device, usm_type, sycl_queue)
+    elif not isinstance(obj, np.ndarray | np.generic) and hasattr(obj, "__dlpack__"):
+        return _rearranged(
+            from_dlpack(obj), wanted, order, copy, device, usm_type, sycl_queue
+        )
+    if copy is False:
+        raise ValueError(
+            "asarray: copy=False, but values of the host have to be copied to a device"
+        )
+    placement = _placed(device, usm_type, sycl_queue)
+    values = _host_values(obj, placement)
+    array = from_host(values, placement.queue, placement.usm_type, wanted)
+    if order == "F":
+        return _rearranged(array, None, "F", None, None, None, None)
+    return array
+
+
+def _host_values(obj: Any, placement: Placement) -> np.ndarray:
+    """A host array of the values, with the device's default dtype where Python types decide."""
+    try:
+        values = np.asarray(obj)
+    except ValueError as error:
+        raise ShapeError(f"asarray: the sequences do not form an array: {error}") from None
+    if values.dtype.kind not in "biufc":
+        raise DTypeError(
+            f"asarray: {type(obj).__name__} {obj!r:.60} holds no numbers (NumPy makes dtype "
+            f"{values.dtype} of it); dtypes are {', '.join(_dtypes.NAMES)}"
+        )
+    if not isinstance(obj, np.ndarray | np.generic):
+        return values.astype(_dtypes.fit_device(values.dtype, placement.queue.sycl_device))
+    return values
+
+
+def _arrays_inside(sequence: Any) -> list[tuple[str, ndarray]]:
+    """The arrays in nested sequences, named by their position."""
+    found: list[tuple[str, ndarray]] = []
+    for position, element in enumerate(sequence):
+        if isinstance(element, ndarray):
+            found.append((f"obj[{position}]", element))
+        elif isinstance(element, list | tuple):
+            found += [(f"obj[{position}]{name[3:]}", array) for name, array in _arrays_inside(element)]
+    return found
+
+
+def _stack_nested(sequence: Any, arrays: Sequence[tuple[str, ndarray]]) -> ndarray:
+    """Nested sequences of arrays and scalars as one array on the arrays' queue."""
+    placement = common_placement("asarray", arrays)
+    parts: list[Any] = []
+    for element in sequence:
+        if isinstance(element, list | tuple):
+            inner = _arrays_inside(element)
+            part = (
+                _stack_nested(element, inner)
+                if inner
+                else from_host(np.asarray(element), placement.queue, placement.usm_type)
+            )
+        elif isinstance(element, ndarray):
+            part = element
+        elif isinstance(element, bool | int | float | complex | np.generic):
+            part = from_host(np.asarray(element), placement.queue, placement.usm_type)
+        else:
+            raise foreign_operand("asarray", "an element", element)
+        parts.append(part)
+    if len({part.shape for part in parts}) != 1:
+        raise ShapeError(
+            f"asarray: the elements have the shapes {[part.shape for part in parts]}; "
+            f"they must be equal"
+        )
+    result = empty_on(
+        placement,
+        (len(parts), *parts[0].shape),
+        _dtypes.promote([part.dtype for part in parts]),
+    )
+    for position, part in enumerate(parts):
+        assign(result[position], part, "asarray")
+    return result
+
+
+def _rearranged(
+    x: ndarray,
+    dtype: np.dtype[Any] | None,
+    order: str | None,
+    copy: bool | None,
+    device: Any,
+    usm_type: str | None,
+    sycl_queue: dpctl.SyclQueue | None,
+) -> ndarray:
+    """``x`` with another dtype, order, place or USM type; ``x`` itself if it has them already."""
+    if order not in (None, "C", "F", "A", "K"):
+        raise ValueError(f"order: {order!r} is none of 'C', 'F', 'A', 'K'")
+    placement = _placed_like(x, device, usm_type, sycl_queue)
+    changes_place = placement.queue != x.sycl_queue or placement.usm_type != x.usm_type
+    changes_dtype = dtype is not None and dtype != x.dtype
+    changes_order = order in ("C", "F") and not _layout.is_contiguous(
+        x.shape, x.strides, x.itemsize, order or "C"
+    )
+    if not (changes_place or changes_dtype or changes_order):
+        return copy_of(x) if copy else x
+    if copy is False:
+        what = [
+            name
+            for name, changes in (
+                ("its place", changes_place),
+                ("its dtype", changes_dtype),
+                ("its order", changes_order),
+            )
+            if changes
+        ]
+        raise ValueError(f"asarray: copy=False, but {' and '.join(what)} must change")
+    if changes_dtype and dtype is not None:
+        _dtypes.check_device(dtype, placement.queue.sycl_device)
+        x = astype_array(x, dtype)
+    if changes_place:
+        x = ndarray._from_layout(*_usm.copy_to_queue(x, *placement))
+    if order == "F" and not _layout.is_contiguous(x.shape, x.strides, x.itemsize, "F"):
+        result = _empty(Placement(x.sycl_queue, x.usm_type), x.shape, x.dtype, "F")
+        assign(result, x)
+        return result
+    if order == "C" and not _layout.is_contiguous(x.shape, x.strides, x.itemsize):
+        return copy_of(x)
+    return x
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> ndarray:
+    """An array from any object with ``__dlpack__``; memory is shared where that is possible.
+
+    Args:
+        x: the producer. Data of the host (NumPy and the like) are copied to ``device``.
+        device: where the result lives; the producer's own queue if not given, the default
+            device for data of the host.
+        copy: as of :func:`asarray`.
+
+    Raises:
+        TypeError: the object has no ``__dlpack__``.
+        ValueError: ``copy=False``, but a copy is needed.
+
+    Example:
+        >>> import dparray as dp
+        >>> import numpy as np
+        >>> dp.from_dlpack(np.arange(3, dtype="int32")).asnumpy()
+        array([0, 1, 2], dtype=int32)
+    """
+    if isinstance(x, ndarray):
+        return _rearranged(x, None, None, copy, device, None, None)
+    if not hasattr(x, "__dlpack__"):
+        raise HostConversionError(
+            f"from_dlpack: {type(x).__name__} has no __dlpack__; use dp.asarray(x)"
+        )
+    kind = x.__dlpack_device__()[0]
+    on_host = int(kind) == int(_usm.library.DLDeviceType.kDLCPU)
+    if on_host:
+        if copy is False:
+            raise ValueError(
+                "from_dlpack: copy=False, but data of the host have to be copied to a device"
+            )
+        queue = queue_of(device)
+        return from_host(np.from_dlpack(x), queue, "device")
+    shared = ndarray._from_layout(*_usm.layout_of_tensor(_usm.library.from_dlpack(x)))
+    return _rearranged(shared, None, None, copy, device, None, None)
+
+
+def asnumpy(x: ndarray) -> np.ndarray:
+    """The values of an array as a new NumPy array; waits for the work before it on its queue.
+
+    Raises:
+        HostConversionError: ``x`` is no array.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.asnumpy(dp.ones(2))
+        array([1., 1.])
+    """
+    if isinstance(x, np.ndarray):
+        return x
+    return check_array("asnumpy", "x", x).asnumpy()
+
+
+to_numpy = asnumpy
+
+
+@as_method
+def astype(
+    x: ndarray, dtype: Any, order: str = "K", *, copy: bool = True, device: Any = None
+) -> ndarray:
+    """The array in another dtype, on the same queue unless ``device`` names another.
+
+    Args:
+        x: the array.
+        dtype: the new dtype. Complex to real is an error, as it would lose the imaginary part.
+        order: ``"K"``, ``"C"`` or ``"F"``.
+        copy: ``False`` gives ``x`` itself if nothing changes.
+        device: another place for the result.
+
+    Raises:
+        DTypeError: there is no such dtype, or complex would become real.
+        UnsupportedDeviceError: the device cannot compute in it.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.ones(2).astype("int32").asnumpy()
+        array([1, 1], dtype=int32)
+    """
+    x = check_array("astype", "x", x)
+    wanted = _dtypes.as_dtype(dtype)
+    if x.dtype.kind == "c" and wanted.kind not in "c":
+        raise DTypeError(
+            f"astype: {x.dtype} to {wanted} would lose the imaginary part; "
+            f"write x.real.astype('{wanted}')"
+        )
+    if device is not None:
+        x = x.to_device(Device(device))
+    result = astype_array(x, wanted, copy)
+    if order == "F":
+        return _rearranged(result, None, "F", None, None, None, None)
+    return result
+
+
+@as_method
+def copy(x: ndarray, order: str = "C") -> ndarray:
+    """A copy on the same queue, of the same USM type, that shares nothing.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.zeros(2)
+        >>> y = x.copy()
+        >>> y[0] = 1
+        >>> float(x[0])
+        0.0
+    """
+    x = check_array("copy", "x", x)
+    if order == "F":
+        result = _empty(Placement(x.sycl_queue, x.usm_type), x.shape, x.dtype, "F")
+        assign(result, x)
+        return result
+    return copy_of(x)

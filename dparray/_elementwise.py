@@ -1,0 +1,305 @@
+"""Elementwise functions, made from the op table; docstrings by template."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _evaluate, _layout
+from dparray._array import (
+    apply,
+    as_method,
+    check_array,
+    checked_scalar,
+    empty_on,
+    foreign_operand,
+    ndarray,
+    scalar_value,
+)
+from dparray._ops import OPS, Op
+from dparray._placement import common_placement
+from dparray._usm import library
+
+_SAMPLES = {
+    "acosh": ("[1.5, 2.0]",),
+    "atanh": ("[0.25, 0.5]",),
+    "bitwise_and": ("[6, 5]", "3"),
+    "bitwise_invert": ("[6, 5]",),
+    "bitwise_left_shift": ("[6, 5]", "1"),
+    "bitwise_or": ("[6, 5]", "3"),
+    "bitwise_right_shift": ("[6, 5]", "1"),
+    "bitwise_xor": ("[6, 5]", "3"),
+    "logical_and": ("[True, False]", "True"),
+    "logical_not": ("[True, False]",),
+    "logical_or": ("[True, False]", "True"),
+    "logical_xor": ("[True, False]", "True"),
+}
+_DEFAULT_SAMPLES = {1: ("[0.25, 1.0]",), 2: ("[0.25, 1.0]", "0.5")}
+
+_TEMPLATE = """Elementwise {summary}.
+
+    Args:
+{arguments}
+        out: an array for the result; its shape must be the broadcast shape and the result's dtype
+            must fit it.
+
+    Returns:
+        An array of the broadcast shape on the queue of the arrays, with a USM type coerced from
+        theirs (device over shared over host). The dtype is that of NumPy's ``{ufunc}``, Python
+        and NumPy scalars being weak; on a device without fp64, single precision takes the place
+        of double.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        HostConversionError: an operand is a NumPy array.
+        DTypeError: not defined for these dtypes, or the result does not fit ``out``.
+        ShapeError: the shapes do not broadcast.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.{name}(dp.asarray({first}){rest}).asnumpy()
+        {result!r}
+    """
+
+
+def _documentation(op: Op) -> str:
+    samples = _SAMPLES.get(op.name, _DEFAULT_SAMPLES[op.arity])
+    result = op.ufunc(np.asarray(eval(samples[0])), *map(eval, samples[1:]))
+    names = ("x",) if op.arity == 1 else ("x1", "x2")
+    with np.printoptions(precision=8):
+        return _TEMPLATE.format(
+            summary=op.summary,
+            arguments="\n".join(f"        {name}: an array or a scalar." for name in names),
+            ufunc=op.ufunc.__name__,
+            name=op.name,
+            first=samples[0],
+            rest="".join(f", {sample}" for sample in samples[1:]),
+            result=result,
+        )
+
+
+def _make(op: Op) -> Callable[..., ndarray]:
+    """The public function of a row."""
+    function: Callable[..., ndarray]
+    if op.arity == 1:
+
+        def unary(x: Any, /, out: ndarray | None = None) -> ndarray:
+            return apply(op, x, out=out)
+
+        function = unary
+    else:
+
+        def binary(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
+            return apply(op, x1, x2, out=out)
+
+        function = binary
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = _documentation(op)
+    return function
+
+
+def _make_all() -> dict[str, Callable[..., ndarray]]:
+    functions = {}
+    for op in OPS.values():
+        function = _make(op)
+        for name in (op.name, *op.aliases):
+            functions[name] = function
+    return functions
+
+
+FUNCTIONS = _make_all()
+globals().update(FUNCTIONS)
+
+__all__ = [*FUNCTIONS, "angle", "clip", "imag", "real", "rsqrt", "where"]
+
+as_method(FUNCTIONS["conj"])
+ndarray.conjugate = FUNCTIONS["conjugate"]  # type: ignore[attr-defined]
+
+
+def rsqrt(x: Any, /, out: ndarray | None = None) -> ndarray:
+    """Elementwise reciprocal of the square root, `1 / sqrt(x)`.
+
+    Dtype, placement and errors as of :func:`sqrt`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.rsqrt(dp.asarray([0.25, 1.0])).asnumpy()
+        array([2., 1.])
+    """
+    root = apply(OPS["sqrt"], x)
+    return apply(OPS["reciprocal"], root, out=root if out is None else out)
+
+
+def real(x: Any, /) -> ndarray:
+    """The real part; of a complex array a view of the same memory, of a real one the array itself.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.real(dp.asarray([1 + 2j])).asnumpy()
+        array([1.])
+    """
+    x = check_array("real", "x", x)
+    return x if x.dtype.kind != "c" else _part(x, 0)
+
+
+def imag(x: Any, /) -> ndarray:
+    """The imaginary part; of a complex array a view of the same memory, of a real one zeros.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.imag(dp.asarray([1 + 2j])).asnumpy()
+        array([2.])
+    """
+    x = check_array("imag", "x", x)
+    if x.dtype.kind == "c":
+        return _part(x, x.itemsize // 2)
+    return apply(OPS["bitwise_xor"], x, x) if x.dtype.kind in "biu" else apply(OPS["multiply"], x, 0)
+
+
+def _part(x: ndarray, offset: int) -> ndarray:
+    """The floats of a complex array that lie ``offset`` bytes into each element."""
+    dtype = np.dtype(f"f{x.itemsize // 2}")
+    return x._view(x.shape, x.strides, x.offset + offset, dtype)
+
+
+def angle(x: Any, /) -> ndarray:
+    """The angle of complex numbers in radians, from -pi to pi.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.angle(dp.asarray([1j, -1 + 0j])).asnumpy()
+        array([1.57079633, 3.14159265])
+    """
+    x = check_array("angle", "x", x)
+    return apply(OPS["atan2"], imag(x), real(x))
+
+
+def _attach_parts() -> None:
+    for function, summary in ((real, "The real part."), (imag, "The imaginary part.")):
+        setattr(ndarray, function.__name__, property(function, doc=summary))
+
+
+_attach_parts()
+
+
+def where(condition: Any, x1: Any, x2: Any, /) -> ndarray:
+    """Elements of ``x1`` where ``condition`` is true, of ``x2`` elsewhere.
+
+    Args:
+        condition: an array; its elements count as true if they are not zero.
+        x1: an array or a scalar.
+        x2: an array or a scalar.
+
+    Returns:
+        An array of the broadcast shape and the promoted dtype on the queue of the arrays.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not broadcast.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([-1.0, 2.0])
+        >>> dp.where(x > 0, x, 0).asnumpy()
+        array([0., 2.])
+    """
+    named = (("condition", condition), ("x1", x1), ("x2", x2))
+    placed = [(name, value) for name, value in named if isinstance(value, ndarray)]
+    for name, value in named:
+        if not isinstance(value, ndarray | bool | int | float | complex | np.generic):
+            raise foreign_operand("where", name, value)
+    if not placed:
+        condition = check_array("where", "condition", condition)
+        placed = [("condition", condition)]
+    placement = common_placement("where", placed)
+    values = [scalar_value(value) for value in (x1, x2)]
+    keys = [
+        value.dtype
+        if isinstance(value, ndarray)
+        else (_dtypes.bool if isinstance(value, bool) else type(value)(0))
+        for value in values
+    ]
+    device = placement.queue.sycl_device
+    dtype = (
+        _dtypes.promote(keys)
+        if any(isinstance(value, ndarray) for value in values)
+        else _dtypes.promote(
+            [_dtypes.default_for_scalar(type(value), device) for value in values]
+        )
+    )
+    dtype = _dtypes.fit_device(dtype, device)
+    shape = _layout.broadcast_shapes("where", [array.shape for _, array in placed])
+    choices = [
+        value
+        if isinstance(value, ndarray)
+        else full_on(placement, checked_scalar("where", value, dtype), dtype)
+        for value in values
+    ]
+    mask = condition if isinstance(condition, ndarray) else full_on(placement, bool(condition), _dtypes.bool)
+    result = empty_on(placement, shape, dtype)
+    tensors = [
+        (choice if choice.dtype == dtype else choice.astype(dtype))._tensor for choice in choices
+    ]
+    _evaluate.library_call(
+        "where",
+        library.where,
+        [(mask if mask.dtype.kind == "b" else mask.astype(_dtypes.bool))._tensor, *tensors],
+        (),
+        {"out": result._tensor},
+        lambda tensor: result,
+    )
+    return result
+
+
+def full_on(placement: Any, value: Any, dtype: np.dtype[Any]) -> ndarray:
+    """A 0-dimensional array with a scalar's value."""
+    array = empty_on(placement, (), dtype)
+    _evaluate.assign(array._tensor, value)
+    return array
+
+
+@as_method
+def clip(
+    x: Any,
+    min: Any = None,
+    max: Any = None,
+    out: ndarray | None = None,
+) -> ndarray:
+    """Elementwise limit to the range from ``min`` to ``max``; either may be ``None``.
+
+    Args:
+        x: an array.
+        min: the lower bound, an array or a scalar, or ``None``.
+        max: the upper bound, an array or a scalar, or ``None``.
+        out: an array for the result.
+
+    Returns:
+        An array of the broadcast shape with the dtype that ``x`` and the bounds promote to.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not broadcast.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.clip(dp.asarray([1, 5, 9]), 2, 6).asnumpy()
+        array([2, 5, 6])
+    """
+    x = check_array("clip", "x", x)
+    placed = [
+        (name, value)
+        for name, value in (("x", x), ("min", min), ("max", max), ("out", out))
+        if isinstance(value, ndarray)
+    ]
+    common_placement("clip", placed)
+    result = x
+    if min is not None:
+        result = apply(OPS["maximum"], result, min)
+    if max is not None:
+        result = apply(OPS["minimum"], result, max)
+    if out is not None:
+        out[...] = result
+        return out
+    return x.copy() if result is x else result  # type: ignore[attr-defined, no-any-return]

@@ -1,0 +1,288 @@
+"""Advanced indexing: arrays of integers and masks as indices, and what is built on them.
+
+A basic index (integers, slices, ``None``, ``...``) is a view and belongs to the array itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _evaluate, _layout
+from dparray._array import (
+    as_method,
+    assign,
+    astype_array,
+    call_library,
+    check_array,
+    empty_on,
+    foreign_operand,
+    from_host,
+    ndarray,
+    scalar_value,
+)
+from dparray._placement import Placement, common_placement
+from dparray._usm import library
+from dparray.exceptions import ShapeError
+
+__all__ = ["nonzero", "put", "take", "take_along_axis"]
+
+
+def _index_arrays(x: ndarray, index: Any) -> list[Any]:
+    """The entries of an index with lists and integers among arrays made arrays, masks resolved.
+
+    Integers count as arrays once an array is among the entries, as in NumPy. Every array is
+    checked to be on the queue of ``x``.
+    """
+    entries: list[Any] = []
+    for position, entry in enumerate(index if type(index) is tuple else (index,)):
+        name = f"index {position}"
+        if isinstance(entry, ndarray):
+            common_placement("x[index]", (("x", x), (name, entry)))
+            if entry.dtype.kind not in "biu":
+                raise IndexError(
+                    f"x[index]: {name} has dtype {entry.dtype}; indices are integers or a mask"
+                )
+            if entry.dtype.kind == "b":
+                entries.extend(_mask_positions(entry))
+            else:
+                entries.append(entry)
+        elif isinstance(entry, np.ndarray):
+            raise foreign_operand("x[index]", name, entry)
+        elif isinstance(entry, list | range):
+            values = np.asarray(entry)
+            if values.size == 0:
+                values = values.astype(np.int64)
+            if values.dtype.kind not in "biu":
+                raise IndexError(f"x[index]: {name} is {entry!r}; indices are integers or a mask")
+            array = from_host(values, x.sycl_queue, x.usm_type)
+            entries.extend(_mask_positions(array) if values.dtype.kind == "b" else (array,))
+        elif isinstance(entry, bool | np.bool_):
+            array = from_host(np.arange(int(entry)), x.sycl_queue, x.usm_type)
+            entries.extend((None, array))
+        else:
+            entries.append(scalar_value(entry))
+    return entries
+
+
+def _mask_positions(mask: ndarray) -> list[Any]:
+    """A mask as one array of positions for each of its axes."""
+    if mask.ndim == 0:
+        length = int(bool(mask))
+        return [None, from_host(np.arange(length), mask.sycl_queue, mask.usm_type)]
+    return list(nonzero(mask))
+
+
+def _check_masks(x: ndarray, index: Any) -> None:
+    axis = 0
+    for entry in index if type(index) is tuple else (index,):
+        if entry is Ellipsis:
+            return
+        if entry is None:
+            continue
+        shape = np.shape(entry) if isinstance(entry, list) else getattr(entry, "shape", ())
+        is_mask = (
+            np.asarray(entry).dtype.kind == "b"
+            if isinstance(entry, list)
+            else getattr(getattr(entry, "dtype", None), "kind", "") == "b"
+        )
+        if is_mask and x.shape[axis : axis + len(shape)] != tuple(shape):
+            raise IndexError(
+                f"x[index]: a mask of shape {tuple(shape)} does not fit axes {axis} ... "
+                f"{axis + len(shape) - 1} of an array of shape {x.shape}"
+            )
+        axis += len(shape) if is_mask else 1
+
+
+def _split(x: ndarray, index: Any) -> tuple[ndarray, list[ndarray], int, int]:
+    """An index as a basic view and index arrays on adjacent axes of it.
+
+    Returns:
+        The view with the indexed axes made adjacent, the index arrays (broadcast together), the
+        first indexed axis of the view, and where the result's indexed axes belong.
+    """
+    _check_masks(x, index)
+    entries = _index_arrays(x, index)
+    consumed = sum(entry is not None and entry is not Ellipsis for entry in entries)
+    expanded = _layout.expand_ellipsis(tuple(entries), x.ndim, consumed)
+    has_integers = [isinstance(entry, int) and not isinstance(entry, bool) for entry in expanded]
+    basic = tuple(
+        slice(None) if isinstance(entry, ndarray) or is_integer else entry
+        for entry, is_integer in zip(expanded, has_integers, strict=True)
+    )
+    view = x[basic]
+    places = [
+        place
+        for place, (entry, is_integer) in enumerate(zip(expanded, has_integers, strict=True))
+        if isinstance(entry, ndarray) or is_integer
+    ]
+    arrays = []
+    for place in places:
+        entry = expanded[place]
+        if not isinstance(entry, ndarray):
+            extent = view.shape[place]
+            if not -extent <= entry < extent:
+                raise IndexError(
+                    f"index {entry} is out of bounds for an axis with extent {extent}"
+                )
+            entry = from_host(np.asarray(entry), x.sycl_queue, x.usm_type)
+        arrays.append(entry)
+    adjacent = places == list(range(places[0], places[0] + len(places)))
+    if not adjacent:
+        rest = [axis for axis in range(view.ndim) if axis not in places]
+        view = view.transpose((*places, *rest))  # type: ignore[attr-defined]
+        places = list(range(len(places)))
+    return view, arrays, places[0], places[0]
+
+
+def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
+    """The index arrays broadcast together, refused if one leads outside its axis."""
+    shape = _layout.broadcast_shapes("x[index]", [array.shape for array in arrays])
+    checked = []
+    for axis, array in enumerate(arrays, start=first):
+        extent = view.shape[axis]
+        if array.size:
+            low = int(call_library("x[index]", library.min, (("index", array),)))
+            high = int(call_library("x[index]", library.max, (("index", array),)))
+            if low < -extent or high >= extent:
+                raise IndexError(
+                    f"index {low if low < -extent else high} is out of bounds for an axis "
+                    f"with extent {extent}"
+                )
+        array = astype_array(array, _dtypes.int64, copy=False)
+        strides = _layout.broadcast_strides("x[index]", array.shape, array.strides, shape)
+        checked.append(array._view(shape, strides, array.offset))
+    return checked
+
+
+@as_method
+def _take_advanced(x: ndarray, index: Any) -> ndarray:
+    """The elements that an advanced index selects, in a new array."""
+    view, arrays, first, _ = _split(x, index)
+    checked = _checked(view, arrays, first)
+    selector = (*(slice(None),) * first, *(array._tensor for array in checked))
+    named = [("x", view), *((f"index {place}", array) for place, array in enumerate(checked))]
+    return call_library(  # type: ignore[no-any-return]
+        "x[index]", lambda tensor, *_: tensor[selector], named
+    )
+
+
+@as_method
+def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
+    """Write to the elements that an advanced index selects; checks come before any write."""
+    view, arrays, first, _ = _split(x, index)
+    checked = _checked(view, arrays, first)
+    shape = (*view.shape[:first], *checked[0].shape, *view.shape[first + len(checked) :])
+    values = empty_on(Placement(x.sycl_queue, x.usm_type), shape, x.dtype)
+    assign(values, value, "x[index] = value")
+    if values.size == 0:
+        return
+    selector = (*(slice(None),) * first, *(array._tensor for array in checked))
+    tensor = view._tensor
+    tensor[selector] = values._tensor
+
+
+@as_method
+def nonzero(x: ndarray) -> tuple[ndarray, ...]:
+    """The positions of the elements that are not zero: one integer array for each axis.
+
+    Raises:
+        ShapeError: ``x`` has no dimension.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.nonzero(dp.asarray([0, 3, 0, 4]))[0].asnumpy()
+        array([1, 3])
+    """
+    x = check_array("nonzero", "x", x)
+    if x.ndim == 0:
+        raise ShapeError("nonzero: an array with 0 dimensions has no positions; use x.reshape(1)")
+    return tuple(call_library("nonzero", library.nonzero, (("x", x),)))
+
+
+@as_method
+def take(x: ndarray, indices: Any, axis: int | None = None, out: None = None) -> ndarray:
+    """Elements at ``indices`` along ``axis``, or of the flattened array where it is ``None``.
+
+    Args:
+        x: an array.
+        indices: integers: an array on the same queue, a list or a scalar; negative ones count
+            from the end.
+        axis: the axis; ``None`` means the flattened array.
+        out: only ``None``.
+
+    Raises:
+        ExecutionPlacementError: ``x`` and ``indices`` are on different queues.
+        IndexError: an index leads outside the axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.take(dp.asarray([5, 6, 7]), [2, 0]).asnumpy()
+        array([7, 5])
+    """
+    x = check_array("take", "x", x)
+    if isinstance(indices, ndarray):
+        common_placement("take", (("x", x), ("indices", indices)))
+    if axis is None:
+        if x.ndim != 1:
+            x = x.reshape(-1)  # type: ignore[attr-defined]
+        axis = 0
+    axis = _layout.normalize_axis("take", axis, x.ndim)
+    return x[(*(slice(None),) * axis, indices)]
+
+
+def take_along_axis(x: ndarray, indices: ndarray, axis: int = -1) -> ndarray:
+    """Elements of ``x`` at ``indices``, which lists positions along ``axis`` for each line.
+
+    Raises:
+        ExecutionPlacementError: ``x`` and ``indices`` are on different queues.
+        AxisError: there is no such axis.
+        IndexError: an index leads outside the axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([[3, 1], [2, 4]])
+        >>> dp.take_along_axis(x, dp.argsort(x, axis=1), axis=1).asnumpy()
+        array([[1, 3],
+               [2, 4]])
+    """
+    x = check_array("take_along_axis", "x", x)
+    indices = check_array("take_along_axis", "indices", indices)
+    common_placement("take_along_axis", (("x", x), ("indices", indices)))
+    axis = _layout.normalize_axis("take_along_axis", axis, x.ndim)
+    if indices.ndim != x.ndim:
+        raise ShapeError(
+            f"take_along_axis: indices of {indices.ndim} dimensions for an array of {x.ndim}"
+        )
+    return call_library(  # type: ignore[no-any-return]
+        "take_along_axis",
+        library.take_along_axis,
+        (("x", x), ("indices", indices)),
+        axis=axis,
+    )
+
+
+def put(x: ndarray, indices: Any, values: Any) -> None:
+    """Write ``values`` to the elements of the flattened array at ``indices``.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        IndexError: an index leads outside the array.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.zeros(3, dtype="int32")
+        >>> dp.put(x, [0, 2], 7)
+        >>> x.asnumpy()
+        array([7, 0, 7], dtype=int32)
+    """
+    x = check_array("put", "x", x)
+    positions = np.asarray(indices) if isinstance(indices, list | tuple | int) else indices
+    if isinstance(positions, np.ndarray):
+        positions = from_host(positions, x.sycl_queue, x.usm_type)
+    common_placement("put", (("x", x), ("indices", positions)))
+    flat = x.reshape(-1)  # type: ignore[attr-defined]
+    flat[positions] = values
+    if flat.block is not x.block:
+        _evaluate.assign(x._tensor, flat.reshape(x.shape)._tensor)
