@@ -40,5 +40,7 @@ from dparray.device import (
     use_device,
 )
 from dparray.exceptions import *
+from dparray.kernel import call_kernel, call_kernel_async, device_func, kernel
+from dparray.kernel_api import *
 
 __version__ = "0.1.0"
