@@ -1,0 +1,50 @@
+# Every target builds .venv from requirements.lock first, if it is missing or the lock has changed.
+# Arguments for the command behind a target go into ARGS: make test ARGS="-k placement"
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+unexport PYTHONHOME PYTHONPATH
+
+python := .venv/bin/python
+ARGS ?=
+
+.PHONY: help venv demo test check format notebooks bench lock clean distclean
+
+help: ## show this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
+
+venv: ## build .venv
+	@bash scripts/build-venv
+
+demo: venv ## run the image pipeline on a photograph
+	@$(python) -m dparray demo $(ARGS)
+
+test: venv ## run all tests
+	@$(python) -m pytest $(ARGS)
+
+check: venv ## ruff, mypy and the test of the layers
+	@$(python) -m ruff check .
+	@$(python) -m mypy
+	@$(python) -m pytest -q tests/host/test_layers.py
+
+notebooks: venv ## execute the notebooks in place
+	@$(python) -m nbconvert --to notebook --execute --inplace $(ARGS) notebooks/*.ipynb
+
+bench: venv ## time launches, allocation and operators against NumPy and dpnp
+	@$(python) -m dparray bench $(ARGS)
+
+# Keeps the versions that are locked already; ARGS=--upgrade takes the newest.
+lock: ## bring requirements.lock in line with pyproject.toml
+	@uv=$$(command -v uv || echo .venv/bin/uv); \
+	[[ -x $$uv ]] || { bash scripts/build-venv && uv=.venv/bin/uv; }; \
+	"$$uv" pip compile pyproject.toml --all-extras --universal --python-version 3.10 \
+	  --generate-hashes --only-binary :all: --emit-build-options --no-emit-index-url \
+	  --no-annotate --custom-compile-command "make lock" --quiet \
+	  --output-file requirements.lock $(ARGS)
+
+clean: ## remove build products and tool caches
+	@rm -rf build dist out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	@find dparray kernels tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+distclean: clean ## remove .venv too
+	@rm -rf .venv .venv.lock
