@@ -1,0 +1,295 @@
+"""Numbers as a compiled kernel computes them, for the simulator.
+
+Plain NumPy scalars differ from compiled kernels in four ways that change results, and this
+module closes them:
+
+- a literal has a type of its own in a kernel (``2.0`` is float64, ``2`` is int64), so
+  ``x[i] * 2.0`` is computed in float64 even for float32 ``x``;
+- integers narrower than 64 bits are widened before ``+ - * // % ** << >> & | ^``; the result
+  is int64 when one operand is signed and uint64 when none is, and wraps around;
+- ``math`` functions of float32 return float32, and return inf or nan instead of raising;
+- ``int``, ``float``, ``range``, ``len``, ``min``, ``max`` and ``abs`` return typed values.
+
+One difference stays: ``bool + bool`` is NumPy's logical or here and an integer on the device.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+__all__ = ["BUILTINS", "CONSTRUCTORS", "MATH", "literal_exponent", "plain_dtype", "typed"]
+
+_MASK = (1 << 64) - 1
+_SIGN = 1 << 63
+
+
+def _wrap(value: int, signed: bool) -> Any:
+    value &= _MASK
+    if signed:
+        return np.int64(value - (_MASK + 1) if value & _SIGN else value)
+    return NUMPY_TYPES[np.uint64](value)
+
+
+def _is_signed(value: Any) -> bool:
+    return not isinstance(value, np.unsignedinteger)
+
+
+def _floordiv(a: int, b: int) -> int:
+    return a // b if b else 0
+
+
+def _mod(a: int, b: int) -> int:
+    return a % b if b else 0
+
+
+def _pow(a: int, b: int) -> int:
+    return pow(a, b, _MASK + 1) if b >= 0 else 0
+
+
+def _lshift(a: int, b: int) -> int:
+    return a << (b & 63)
+
+
+def _rshift(a: int, b: int) -> int:
+    return a >> (b & 63)
+
+
+_INTEGER_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floordiv": _floordiv,
+    "mod": _mod,
+    "pow": _pow,
+    "lshift": _lshift,
+    "rshift": _rshift,
+    "and": operator.and_,
+    "or": operator.or_,
+    "xor": operator.xor,
+}
+_NUMPY_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    name: getattr(operator, name + "_" if name in ("and", "or") else name)
+    for name in (*_INTEGER_OPERATIONS, "truediv")
+}
+_INTEGERS = (np.integer, int, np.bool_)
+
+
+def _plain(value: Any) -> Any:
+    """An integer made here as NumPy's own scalar; anything else as it is."""
+    base = _BASES.get(type(value))
+    return value if base is None else base(value)
+
+
+def _binary_methods(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    integers = _INTEGER_OPERATIONS.get(name)
+    general = _NUMPY_OPERATIONS[name]
+    shift = name in ("lshift", "rshift")
+
+    def forward(self: Any, other: Any) -> Any:
+        if integers is not None and isinstance(other, _INTEGERS):
+            signed = _is_signed(self) or (not shift and _is_signed(other))
+            return _wrap(integers(int(self), int(other)), signed)
+        return general(_plain(self), _plain(other))
+
+    def reflected(self: Any, other: Any) -> Any:
+        if integers is not None and isinstance(other, _INTEGERS):
+            signed = _is_signed(other) or (not shift and _is_signed(self))
+            return _wrap(integers(int(other), int(self)), signed)
+        return general(_plain(other), _plain(self))
+
+    return forward, reflected
+
+
+def _comparison(name: str) -> Callable[..., Any]:
+    compare = getattr(operator, name)
+
+    def method(self: Any, other: Any) -> Any:
+        if isinstance(other, _INTEGERS):
+            return np.bool_(compare(int(self), int(other)))
+        return compare(_plain(self), _plain(other))
+
+    return method
+
+
+_COMPARISONS = {f"__{name}__": _comparison(name) for name in ("eq", "ne", "lt", "le", "gt", "ge")}
+
+
+def _integer_type(base: type) -> type:
+    """A subclass of the NumPy scalar ``base`` whose arithmetic is that of compiled kernels."""
+    signed = issubclass(base, np.signedinteger)
+    # The priority makes NumPy's own scalars leave mixed operations to the methods made here.
+    members: dict[str, Any] = {"__slots__": (), "__array_priority__": 100.0}
+    for name in _NUMPY_OPERATIONS:
+        members[f"__{name}__"], members[f"__r{name}__"] = _binary_methods(name)
+    members |= _COMPARISONS
+    members["__hash__"] = lambda self: hash(int(self))
+    members["__neg__"] = lambda self: _wrap(-int(self), signed)
+    members["__invert__"] = lambda self: _wrap(~int(self), signed)
+    members["__pos__"] = lambda self: _wrap(int(self), signed)
+    members["__abs__"] = lambda self: _wrap(builtins.abs(int(self)), signed)
+    # NumPy refuses to construct from values out of range; the device takes the low bits.
+    members["__new__"] = lambda cls, value=0: base.__new__(cls, _low_bits(value, base))
+    return type(base.__name__, (base,), members)
+
+
+def _low_bits(value: Any, base: type) -> Any:
+    if type(value) is base:
+        return value
+    return np.asarray(value).astype(base)[()]
+
+
+# int64 needs no arithmetic of its own: NumPy computes it as a kernel does.
+NUMPY_TYPES: dict[type, type] = {
+    base: _integer_type(base)
+    for base in (np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32, np.uint64)
+}
+
+
+class _Int64(np.int64):
+    """``np.int64`` as a kernel calls it: it takes the low bits of what does not fit."""
+
+    def __new__(cls, value: Any = 0) -> Any:
+        return _low_bits(value, np.int64)
+
+
+# What the names of NumPy's integer types stand for inside a kernel.
+CONSTRUCTORS: dict[Any, Any] = {**NUMPY_TYPES, np.int64: _Int64}
+_BASES = {made: base for base, made in CONSTRUCTORS.items()}
+
+
+class _Exponent(np.int64):
+    """An integer written as an exponent; ``float32 ** 2`` stays float32 on the device."""
+
+    __slots__ = ()
+    __array_priority__ = 50.0
+    __hash__ = np.int64.__hash__
+
+    def __rpow__(self, other: Any, modulus: Any = None, /) -> Any:  # type: ignore[override]
+        if isinstance(other, np.float32):
+            return np.power(other, np.float32(self))
+        return operator.pow(other, np.int64(self))
+
+
+def _reflected(name: str) -> Callable[..., Any]:
+    operation = _NUMPY_OPERATIONS[name]
+    return lambda self, other: operation(other, np.int64(self))
+
+
+# The priority that brings powers here brings every other operation here as well.
+for _name in _NUMPY_OPERATIONS:
+    if _name != "pow":
+        setattr(_Exponent, f"__r{_name}__", _reflected(_name))
+for _name, _method in _COMPARISONS.items():
+    setattr(_Exponent, _name, _method)
+
+
+def literal_exponent(value: int) -> Any:
+    """An integer literal that the kernel's text uses as an exponent."""
+    return _Exponent(value)
+
+
+def typed(value: Any) -> Any:
+    """A literal, scalar argument or array element with the type that a kernel sees."""
+    kind = type(value)
+    if kind is int:
+        return np.int64(value) if -_SIGN <= value < _SIGN else _wrap(value, signed=False)
+    if kind is float:
+        return np.float64(value)
+    if kind is complex:
+        return np.complex128(value)
+    made = NUMPY_TYPES.get(kind)
+    return value if made is None else made(value)
+
+
+def plain_dtype(dtype: Any) -> np.dtype[Any]:
+    """``dtype`` as NumPy knows it, also for the classes made here."""
+    return np.dtype(_BASES.get(dtype, dtype) if isinstance(dtype, type) else dtype)
+
+
+# math -------------------------------------------------------------------------------------
+
+
+def _as_float(value: Any) -> Any:
+    return value if isinstance(value, np.floating) else np.float64(value)
+
+
+def _from_ufunc(ufunc: Callable[..., Any]) -> Callable[..., Any]:
+    def function(*values: Any) -> Any:
+        return ufunc(*map(_as_float, values))
+
+    return function
+
+
+def _from_python(name: str) -> Callable[..., Any]:
+    def function(value: Any) -> Any:
+        number = _as_float(value)
+        try:
+            result = getattr(math, name)(float(number))
+        except (OverflowError, ValueError):
+            result = math.inf if number > 0 or number == -math.inf else math.nan
+        return type(number)(result)
+
+    return function
+
+
+_UFUNC_NAMES = {
+    "acos": "arccos",
+    "acosh": "arccosh",
+    "asin": "arcsin",
+    "asinh": "arcsinh",
+    "atan": "arctan",
+    "atan2": "arctan2",
+    "atanh": "arctanh",
+    "pow": "power",
+}
+# floor, ceil and trunc return a float on the device, not Python's int.
+_AS_UFUNCS = """
+    acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh degrees exp expm1 fabs floor fmod
+    hypot isfinite isinf isnan log log10 log1p log2 pow radians sin sinh sqrt tan tanh trunc
+"""
+MATH: dict[Any, Callable[..., Any]] = {
+    getattr(math, name): _from_ufunc(getattr(np, _UFUNC_NAMES.get(name, name)))
+    for name in _AS_UFUNCS.split()
+}
+MATH |= {getattr(math, name): _from_python(name) for name in ("erf", "erfc", "gamma", "lgamma")}
+
+
+# builtins ---------------------------------------------------------------------------------
+
+
+def _range(*bounds: Any) -> Iterator[Any]:
+    return builtins.map(np.int64, builtins.range(*builtins.map(operator.index, bounds)))
+
+
+def _int(value: Any = 0) -> Any:
+    return typed(value) if isinstance(value, np.integer) else _low_bits(value, np.int64)
+
+
+def _selecting(choose: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def function(*values: Any) -> Any:
+        result = values[0]
+        for value in values[1:]:
+            # The result has the type both operands are promoted to, as in compiled code.
+            promoted = type(result + value)
+            result = promoted(choose(result, value))
+        return result
+
+    return function
+
+
+BUILTINS: dict[str, Any] = {
+    "abs": lambda value: builtins.abs(typed(value)),
+    "complex": lambda *parts: np.complex128(complex(*parts)),
+    "float": lambda value=0.0: np.float64(value),
+    "int": _int,
+    "len": lambda value: np.int64(builtins.len(value)),
+    "max": _selecting(lambda a, b: a if a >= b else b),
+    "min": _selecting(lambda a, b: a if a <= b else b),
+    "range": _range,
+}
