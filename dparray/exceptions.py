@@ -117,9 +117,10 @@ class MemoryError(DparrayError, builtins.MemoryError):
 
     Attributes:
         requested: bytes asked for.
-        in_use: bytes held by live arrays in the pool that was asked.
-        cached: bytes that the pool holds free.
-        limit: the pool's limit in bytes, or ``None``.
+        in_use: bytes held by live arrays on the device.
+        cached: bytes that the device's pools hold free.
+        limit: the device's limit in bytes, or ``None``.
+        device: the device, and which sub-device.
     """
 
     def __init__(
@@ -130,8 +131,10 @@ class MemoryError(DparrayError, builtins.MemoryError):
         in_use: int = 0,
         cached: int = 0,
         limit: int | None = None,
+        device: str = "",
     ) -> None:
         super().__init__(message)
+        self.device = device
         self.requested = requested
         self.in_use = in_use
         self.cached = cached
