@@ -51,7 +51,7 @@ import dpctl.memory
 from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks
-from dparray.device import Device, _device_text, describe_queue, supports_usm
+from dparray.device import Device, describe_device, describe_queue, supports_usm
 from dparray.exceptions import (
     DeviceError,
     MemoryError,
@@ -131,11 +131,13 @@ class Block:
         pointer: address of the first byte, a multiple of 64.
         nbytes: size, at least what was asked for.
         queue, usm_type: where it was allocated.
+        readers: notes of whoever defers work on the block; the pool never looks at it.
     """
 
-    __slots__ = ("_returned", "_segment", "memory", "nbytes", "pointer")
+    __slots__ = ("_returned", "_segment", "memory", "nbytes", "pointer", "readers")
 
     def __init__(self, segment: _Segment, returned: deque[_Segment]) -> None:
+        self.readers: Any = None
         self._returned = returned
         self._segment = segment
         self.memory = segment.memory
@@ -904,7 +906,7 @@ class SyclDriver:
         return queue.sycl_context, queue.sycl_device
 
     def describe(self, queue: dpctl.SyclQueue) -> tuple[str, str]:
-        return _device_text(queue.sycl_device), describe_queue(queue)
+        return describe_device(queue.sycl_device), describe_queue(queue)
 
     def supports(self, queue: dpctl.SyclQueue, usm_type: str) -> bool:
         return supports_usm(queue.sycl_device, usm_type)
