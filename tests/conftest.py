@@ -1,0 +1,52 @@
+"""What all tests share: a cache of their own, and the queues that arrays are tried on."""
+
+from __future__ import annotations
+
+import functools
+import os
+import tempfile
+from typing import Any
+
+import pytest
+
+_cache_dir = pytest.StashKey[tempfile.TemporaryDirectory]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Give the session its own kernel cache, before anything imports dparray.
+
+    It reaches the processes that tests start, too. What users have compiled neither helps nor
+    hurts a test.
+    """
+    directory = tempfile.TemporaryDirectory(prefix="dparray-test-cache-")
+    config.stash[_cache_dir] = directory
+    os.environ["DPARRAY_CACHE_DIR"] = directory.name
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    config.stash[_cache_dir].cleanup()
+
+
+@functools.cache
+def _queues() -> dict[str, Any]:
+    """The queues by name; made once, so that a test finds what another test has compiled."""
+    import dparray as dp  # finds the driver, which it can only before dpctl is imported
+
+    # isort: split
+    import dpctl
+
+    device = dp.Device("cpu")
+    queues = {"cpu": device.sycl_queue, "second-queue": dpctl.SyclQueue(device.sycl_device)}
+    if device.sycl_device.max_compute_units > 1:
+        parts = device.create_sub_devices(partition=1)[:2]
+        queues |= {f"sub-device-{number}": part.sycl_queue for number, part in enumerate(parts, 1)}
+    return queues
+
+
+@pytest.fixture(params=["cpu", "sub-device-1", "sub-device-2", "second-queue"])
+def queue(request: pytest.FixtureRequest) -> Any:
+    """A ``dpctl.SyclQueue``: the CPU's canonical one, two sub-devices', a second one."""
+    queues = _queues()
+    if request.param not in queues:
+        pytest.skip("a CPU with one compute unit has no sub-devices")
+    return queues[request.param]

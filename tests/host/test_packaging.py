@@ -1,0 +1,336 @@
+"""The package has all its parts, the lock fits it, and .venv is built when and as it must be."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import textwrap
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+LOCK = (ROOT / "requirements.lock").read_text()
+PYTHONS = ("3.10", "3.11")
+
+
+# --- the package ------------------------------------------------------------------------------
+
+
+def test_every_folder_with_modules_is_packaged() -> None:
+    folders = {
+        path.parent.relative_to(ROOT)
+        for top in ("dparray", "kernels")
+        for path in (ROOT / top).rglob("*.py")
+    }
+    listed = PROJECT["tool"]["setuptools"]["packages"]
+    directories = PROJECT["tool"]["setuptools"]["package-dir"]
+    packaged = {Path(directories.get(name, name.replace(".", "/"))) for name in listed}
+    assert folders == packaged
+
+
+def test_the_folder_kernels_is_the_package_dparray_kernels() -> None:
+    import dparray.kernels
+
+    assert Path(dparray.kernels.__file__).parent == ROOT / "kernels"
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    version = PROJECT["project"]["version"]
+    assert importlib.metadata.version("dparray") == version
+    assert re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)[1] == version
+
+
+def test_installed_packages_have_what_they_require() -> None:
+    missing = []
+    for distribution in importlib.metadata.distributions():
+        for text in distribution.requires or ():
+            requirement = Requirement(text)
+            if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
+                continue
+            try:
+                version = importlib.metadata.version(requirement.name)
+            except importlib.metadata.PackageNotFoundError:
+                version = None
+            if version is None or not requirement.specifier.contains(version, prereleases=True):
+                missing.append(f"{distribution.name} requires {text}, there is {version}")
+    assert not missing, "\n".join(missing)
+
+
+# --- the lock ---------------------------------------------------------------------------------
+
+
+def applies(requirement: Requirement, python: str) -> bool:
+    environment = {
+        "python_version": python,
+        "python_full_version": f"{python}.7",
+        "sys_platform": "linux",
+        "platform_machine": "x86_64",
+        "implementation_name": "cpython",
+        "platform_python_implementation": "CPython",
+    }
+    return requirement.marker is None or requirement.marker.evaluate(environment)
+
+
+def locked(python: str) -> dict[str, list[str]]:
+    """The versions that the lock installs with ``python``."""
+    versions = defaultdict(list)
+    for line in LOCK.replace("\\\n", " ").splitlines():
+        text = line.partition("--hash")[0].strip()
+        if not text or text.startswith(("#", "-")):
+            continue
+        requirement = Requirement(text)
+        if applies(requirement, python):
+            versions[canonicalize_name(requirement.name)].append(str(requirement.specifier))
+    return versions
+
+
+def declared() -> list[Requirement]:
+    project = PROJECT["project"]
+    extras = project["optional-dependencies"].values()
+    texts = [*project["dependencies"], *(text for extra in extras for text in extra)]
+    return [Requirement(text) for text in texts + PROJECT["build-system"]["requires"]]
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_lock_has_one_exact_version_of_each_package(python: str) -> None:
+    versions = locked(python)
+    assert len(versions) > 100
+    wrong = {
+        name: found
+        for name, found in versions.items()
+        if len(found) != 1 or not re.fullmatch(r"==[^*]+", found[0])
+    }
+    assert not wrong
+
+
+@pytest.mark.parametrize("python", PYTHONS)
+def test_the_lock_satisfies_the_project(python: str) -> None:
+    versions = locked(python)
+    wrong = [
+        f"{requirement}: locked {versions.get(canonicalize_name(requirement.name))}"
+        for requirement in declared()
+        if applies(requirement, python)
+        and not any(
+            requirement.specifier.contains(version.removeprefix("=="))
+            for version in versions.get(canonicalize_name(requirement.name), ())
+        )
+    ]
+    assert not wrong, "run `make lock`: " + "; ".join(wrong)
+
+
+def test_every_entry_of_the_lock_has_hashes() -> None:
+    entries = re.findall(r"^\w.*(?:\n {4}.*)*", LOCK, re.M)
+    assert len(entries) > 100
+    assert not [entry for entry in entries if "--hash=sha256:" not in entry]
+
+
+def test_the_lock_names_no_host_and_no_path() -> None:
+    text = re.sub(r"--hash=sha256:[0-9a-f]{64}", "", LOCK)
+    assert not re.search(r"://|index|find-links|file:|^/|[ =]/", text, re.M)
+
+
+# --- building .venv ---------------------------------------------------------------------------
+
+# Answers like a Python, and as `-m venv` puts itself into the new environment.
+FAKE_PYTHON = """\
+#!{bash}
+case "$1 $2" in
+    "-m venv") mkdir -p "$3/bin"; cp "$0" "$3/bin/python" ;;
+    "-m pip") [[ ! -e {folder}/fail ]] && echo "$*" >>{folder}/log ;;
+    "-V "*) echo Python {version} ;;
+    -c*version_info\\[:3\\]*) echo {version} ;;
+    -c*) exit {status} ;;
+esac
+"""
+TOOLS = ["bash", "cat", "cp", "dirname", "env", "flock", "mkdir", "rm", "sha256sum", "uname"]
+
+
+class Checkout:
+    """A folder with the build script, on a machine that has only the Pythons a test gives it."""
+
+    def __init__(self, parent: Path) -> None:
+        self.parent = parent
+        self.path = parent / "a checkout"  # every path has a space in it
+        self.commands = parent / "all commands"
+        self.log = self.commands / "log"
+        (self.path / "scripts").mkdir(parents=True)
+        self.commands.mkdir()
+        shutil.copy(ROOT / "scripts/build-venv", self.path / "scripts/build-venv")
+        (self.path / "requirements.lock").write_text("a==1\n")
+        (self.path / "pyproject.toml").write_text("[project]\n")
+        for tool in TOOLS:
+            if found := shutil.which(tool):
+                (self.commands / tool).symlink_to(found)
+
+    def add_python(self, name: str, version: str, *, usable: bool = True) -> None:
+        text = FAKE_PYTHON.format(
+            bash=shutil.which("bash"),
+            folder=f'"{self.commands}"',
+            version=version,
+            status=0 if usable else 1,
+        )
+        self.add_command(name, text)
+
+    def add_command(self, name: str, text: str) -> None:
+        path = self.commands / name
+        path.write_text(text)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    def build(self) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [self.commands / "bash", self.path / "scripts/build-venv"],
+            env={"PATH": str(self.commands), "HOME": str(self.parent)},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    def installs(self) -> list[str]:
+        """What was installed since the last call, one line for each call of pip."""
+        lines = self.log.read_text().splitlines() if self.log.exists() else []
+        self.log.unlink(missing_ok=True)
+        return ["lock" if "requirements.lock" in line else "project" for line in lines]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Checkout:
+    return Checkout(tmp_path)
+
+
+def build_well(checkout: Checkout) -> list[str]:
+    result = checkout.build()
+    assert result.returncode == 0, result.stderr
+    return checkout.installs()
+
+
+@pytest.mark.parametrize(("name", "version"), [("python3.10", "3.10.13"), ("python3", "3.11.7")])
+def test_a_venv_is_built_once(checkout: Checkout, name: str, version: str) -> None:
+    checkout.add_python(name, version)
+    assert build_well(checkout) == ["lock", "project"]
+    assert build_well(checkout) == []
+
+
+def test_a_python_of_pyenv_is_found(checkout: Checkout) -> None:
+    checkout.add_python("fake", "3.10.13")
+    checkout.add_python("python3", "3.12.1", usable=False)
+    target = checkout.parent / ".pyenv/versions/3.10.13/bin/python"
+    target.parent.mkdir(parents=True)
+    shutil.move(checkout.commands / "fake", target)
+    assert build_well(checkout) == ["lock", "project"]
+
+
+def test_a_new_lock_builds_a_new_venv(checkout: Checkout) -> None:
+    checkout.add_python("python3.11", "3.11.7")
+    build_well(checkout)
+    (checkout.path / ".venv/left-over").touch()
+    (checkout.path / "requirements.lock").write_text("a==2\n")
+    assert build_well(checkout) == ["lock", "project"]
+    assert not (checkout.path / ".venv/left-over").exists()
+
+
+def test_a_changed_project_is_installed_into_the_same_venv(checkout: Checkout) -> None:
+    checkout.add_python("python3.11", "3.11.7")
+    build_well(checkout)
+    (checkout.path / "pyproject.toml").write_text("[project.scripts]\n")
+    assert build_well(checkout) == ["project"]
+
+
+def test_an_interrupted_build_is_started_again(checkout: Checkout) -> None:
+    checkout.add_python("python3.11", "3.11.7")
+    (checkout.commands / "fail").touch()
+    assert checkout.build().returncode != 0
+    assert (checkout.path / ".venv/bin/python").exists()
+    (checkout.commands / "fail").unlink()
+    assert build_well(checkout) == ["lock", "project"]
+
+
+def test_a_checkout_that_moved_is_built_again(checkout: Checkout) -> None:
+    checkout.add_python("python3.11", "3.11.7")
+    build_well(checkout)
+    checkout.path = checkout.path.rename(checkout.parent / "moved")
+    assert build_well(checkout) == ["lock", "project"]
+
+
+def test_another_python_is_refused_with_the_way_out(checkout: Checkout) -> None:
+    checkout.add_python("python3", "3.12.1", usable=False)
+    result = checkout.build()
+    assert result.returncode == 1
+    assert "needs Python 3.10 or 3.11" in result.stderr
+    assert "Found: python3 is 3.12.1." in result.stderr
+    assert "pipx install uv" in result.stderr
+    assert not (checkout.path / ".venv").exists()
+
+
+def test_no_python_at_all_is_said(checkout: Checkout) -> None:
+    result = checkout.build()
+    assert result.returncode == 1
+    assert "Found: no Python at all." in result.stderr
+
+
+def test_a_python_without_venv_is_told_the_package(checkout: Checkout) -> None:
+    checkout.add_python("python3.11", "3.11.2", usable=False)
+    result = checkout.build()
+    assert result.returncode == 1
+    assert "apt install python3.11-venv" in result.stderr
+
+
+def fake_uv(checkout: Checkout, install: str) -> None:
+    checkout.add_python("fake", "3.11.7")
+    checkout.add_command(
+        "uv",
+        textwrap.dedent(f"""\
+            #!{shutil.which("bash")}
+            case "$1" in
+                venv) mkdir -p .venv/bin; cp "{checkout.commands}/fake" .venv/bin/python ;;
+                pip) {install} ;;
+            esac
+            """),
+    )
+
+
+def test_uv_provides_the_python_that_is_missing(checkout: Checkout) -> None:
+    fake_uv(checkout, install=f'echo "$*" >>"{checkout.log}"')
+    assert build_well(checkout) == ["lock", "project"]
+
+
+def test_pip_installs_where_uv_cannot(checkout: Checkout) -> None:
+    checkout.add_python("python3.11", "3.11.7")
+    fake_uv(checkout, install="exit 2")
+    result = checkout.build()
+    assert result.returncode == 0
+    assert "trying pip" in result.stderr
+    assert checkout.installs() == ["lock", "project"]
+
+
+# --- start ------------------------------------------------------------------------------------
+
+
+def run_python(source: str) -> str:
+    command = [sys.executable, "-c", source]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_importing_dparray_loads_no_compiler() -> None:
+    compilers = {"numba", "llvmlite", "numba_dpex.core.decorators"}
+    loaded = run_python(f"import sys, dparray; print(sorted({compilers} & set(sys.modules)))")
+    assert loaded == "[]"
+
+
+def test_importing_dparray_takes_less_than_a_second_and_a_half() -> None:
+    # Processor time of the importing thread: what else the machine does must not decide.
+    source = "import time, dparray; print(time.thread_time())"
+    assert min(float(run_python(source)) for _ in range(2)) < 1.5
