@@ -9,9 +9,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import Any, NoReturn, SupportsIndex, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar
 
-import dpctl
 import numpy as np
 
 from dparray import _dtypes, _evaluate, _layout, _usm
@@ -19,6 +18,9 @@ from dparray._ops import OPS, Op
 from dparray._placement import Placement, check_usm_type, common_placement
 from dparray.device import Device, default_device, describe_queue
 from dparray.exceptions import DTypeError, HostConversionError, ShapeError
+
+if TYPE_CHECKING:
+    import dpctl
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

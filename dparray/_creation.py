@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import dpctl
 import numpy as np
 
 from dparray import _dtypes, _layout, _usm
@@ -26,6 +25,9 @@ from dparray._ops import OPS
 from dparray._placement import Placement, check_usm_type, common_placement
 from dparray.device import Device, queue_of
 from dparray.exceptions import DTypeError, HostConversionError, ShapeError
+
+if TYPE_CHECKING:
+    import dpctl
 
 __all__ = [
     "arange",

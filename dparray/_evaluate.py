@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dpctl import SyclEvent, SyclQueue
 from dpnp.exceptions import AxisError as LibraryAxisError
 
 from dparray._launcher import Bound, launch
 from dparray._ops import Op
 from dparray._usm import library
 from dparray.exceptions import AxisError, DparrayError, DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    from dpctl import SyclEvent, SyclQueue
 
 
 def elementwise(op: Op, operands: Sequence[Any], out: Any) -> None:
