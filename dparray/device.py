@@ -22,6 +22,7 @@ from dparray.exceptions import DeviceError, UnsupportedDeviceError
 __all__ = [
     "Device",
     "default_device",
+    "describe_device",
     "describe_queue",
     "devices",
     "queue_of",
@@ -57,7 +58,7 @@ def _canonical_queue(device: dpctl.SyclDevice) -> dpctl.SyclQueue:
         return queue
 
 
-def _device_text(device: dpctl.SyclDevice) -> str:
+def describe_device(device: dpctl.SyclDevice) -> str:
     """``opencl:cpu:0`` for a root device, ``opencl:cpu:0, sub-device 1 of 2`` below one."""
     parent = device.parent_device
     if parent is None:
@@ -69,7 +70,7 @@ def _device_text(device: dpctl.SyclDevice) -> str:
         if label is not None
         else f"a sub-device with {units} compute unit{'s' * (units != 1)}"
     )
-    return f"{_device_text(parent)}, {place}"
+    return f"{describe_device(parent)}, {place}"
 
 
 def _queue_text(queue: dpctl.SyclQueue) -> str:
@@ -99,7 +100,7 @@ def describe_queue(queue: dpctl.SyclQueue) -> str:
         >>> dp.device.describe_queue(dp.Device("cpu").sycl_queue)
         'opencl:cpu:0, canonical queue'
     """
-    return f"{_device_text(queue.sycl_device)}, {_queue_text(queue)}"
+    return f"{describe_device(queue.sycl_device)}, {_queue_text(queue)}"
 
 
 def _available() -> str:
@@ -160,7 +161,7 @@ class Device:
         reason = unsupported_reason(queue.sycl_device)
         if reason is not None:
             raise UnsupportedDeviceError(
-                f"device: {_device_text(queue.sycl_device)} ({queue.sycl_device.name}) cannot hold "
+                f"device: {describe_device(queue.sycl_device)} ({queue.sycl_device.name}) cannot hold "
                 f"arrays: {reason}; use one of the devices that `dp.devices()` lists"
             )
         self.sycl_queue = queue
@@ -253,7 +254,7 @@ class Device:
                     parts = tuple(self.sycl_device.create_sub_devices(partition=partition))
                 except (dpctl.SyclSubDeviceCreationError, TypeError, ValueError) as error:
                     raise DeviceError(
-                        f"create_sub_devices: {_device_text(self.sycl_device)} with "
+                        f"create_sub_devices: {describe_device(self.sycl_device)} with "
                         f"{self.sycl_device.max_compute_units} compute units cannot be split with "
                         f"partition={partition!r} ({error}); give a number of compute units of at "
                         f"most half of that, a list of numbers, or an affinity domain it has"
