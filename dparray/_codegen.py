@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -261,7 +261,7 @@ _BOOL = np.dtype(np.bool_).str
 _CTYPES: dict[str, Any] = {_BOOL: ctypes.c_uint8} | {
     dtype: np.ctypeslib.as_ctypes_type(dtype) for dtype in _TYPE_NAMES
 }
-NAMESPACE: dict[str, Any] = {
+_NAMESPACE: dict[str, Any] = {
     "math": math,
     **{name: getattr(np, name) for name in _TYPE_NAMES.values()},
 }
@@ -381,6 +381,13 @@ def source_of(structure: Structure) -> str:
         text = _converted(operand(name), source, dtype)
         lines.append(f"    out{number}[{_index(cls, f'out{number}')}] = {text}")
     return "\n".join(lines) + "\n"
+
+
+def function_of(source: str) -> Callable[..., None]:
+    """The generated text as a Python function, as the kernel compiler takes it."""
+    scope = dict(_NAMESPACE)
+    exec(compile(source, "<dparray fused kernel>", "exec"), scope)
+    return scope["fused"]  # type: ignore[no-any-return]
 
 
 def _dtype_of(structure: Structure, name: str) -> str:

@@ -200,15 +200,6 @@ def compile_kernel(
     return kernel
 
 
-def compile_generated(
-    source: str, name: str, types: Sequence[str], namespace: Mapping[str, Any]
-) -> Kernel:
-    """Compile the function ``name`` of a generated source text."""
-    scope = dict(namespace)
-    exec(compile(source, f"<dparray {name}>", "exec"), scope)
-    return compile_kernel(scope[name], types, {})
-
-
 class DeviceFunction:
     """A Python function that kernels and other device functions may call.
 

@@ -226,11 +226,10 @@ def _run_fused(value: Node | Scalar, target: Any, size: int) -> bool:
         if not is_worth_compiling(size, fused.elements):
             return False
         fused.source = _codegen.source_of(program.structure)
-        fused.kernel = _compiler.compile_generated(
-            fused.source,
-            "fused",
+        fused.kernel = _compiler.obtain_kernel(
+            _codegen.function_of(fused.source),
             (f"item:{1 + program.structure.has_rows}", *_codegen.types_of(program.structure)),
-            _codegen.NAMESPACE,
+            {},
         )
     owners = tuple(
         layout.block
