@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _layout, _usm
-from dparray._ops import OPS, Op
+from dparray import _dtypes, _evaluate, _layout, _usm, config
+from dparray._expr import Node, Scalar
+from dparray._ops import CONVERT, OPS, Op
 from dparray._placement import Placement, check_usm_type, common_placement
+from dparray._schedule import MOST_LEAVES, MOST_WEIGHT
+from dparray._usm import Layout
 from dparray.device import Device, default_device, describe_queue
 from dparray.exceptions import DTypeError, HostConversionError, ShapeError
 
@@ -50,6 +53,7 @@ class ndarray:  # noqa: N801 - the field's own name
         "__weakref__",
         "_data_memory",
         "_kernel_type",
+        "_node",
         "_tensor",
         "block",
         "dtype",
@@ -66,6 +70,7 @@ class ndarray:  # noqa: N801 - the field's own name
 
     _data_memory: Any
     _kernel_type: Any
+    _node: Node
     _tensor: Any
     block: Any
     dtype: np.dtype[Any]
@@ -103,11 +108,42 @@ class ndarray:  # noqa: N801 - the field's own name
         self.usm_type = block.usm_type
         return self
 
+    @classmethod
+    def _pending(cls, node: Node) -> ndarray:
+        """An array whose values are still an expression."""
+        self = object.__new__(cls)
+        self._node = node
+        self.shape = node.shape
+        self.dtype = node.dtype
+        self.size = node.size
+        self.sycl_queue = node.queue
+        self.usm_type = node.usm_type
+        return self
+
     def __getattr__(self, name: str) -> Any:
-        """Fill in the slots that are made on first use."""
+        """Fill in the slots that are made on first use; the memory is one of them."""
+        if name == "block":
+            node = self._node
+            if node.layout is None:
+                _evaluate.evaluate(node)
+            self.block, self.offset, _, self.strides, _ = node.layout
+            return self.block
         if name == "_tensor":
             self._tensor = tensor = _usm.tensor_of(self)
             return tensor
+        if name == "_node":
+            self._node = node = Node.leaf(
+                Layout(self.block, self.offset, self.shape, self.strides, self.dtype),
+                self.sycl_queue,
+                self.usm_type,
+            )
+            return node
+        if name == "strides":
+            self.strides = _layout.contiguous_strides(self.shape, self.dtype.itemsize)
+            return self.strides
+        if name == "offset":
+            self.offset = 0
+            return 0
         if name == "_data_memory":
             self._data_memory = usm_memory = _usm.memory_at(self.block, self.offset)
             return usm_memory
@@ -115,6 +151,11 @@ class ndarray:  # noqa: N801 - the field's own name
             self._kernel_type = None
             return None
         raise AttributeError(f"dparray.ndarray has no attribute {name!r}")
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether the values are still an expression that nothing has asked for."""
+        return self._node.layout is None
 
     # -- what it is -------------------------------------------------------------------------
 
@@ -151,6 +192,7 @@ class ndarray:  # noqa: N801 - the field's own name
     @property
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
         """The array for other USM libraries, over the same memory."""
+        _evaluate.share(self.block)
         return self._tensor.__sycl_usm_array_interface__  # type: ignore[no-any-return]
 
     def __len__(self) -> int:
@@ -417,9 +459,7 @@ def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True) -> ndarray
     if x.dtype == dtype and not copy:
         return x
     _dtypes.check_device(dtype, x.sycl_queue.sycl_device)
-    result = empty_on(Placement(x.sycl_queue, x.usm_type), x.shape, dtype)
-    _evaluate.assign(result._tensor, x._tensor)
-    return result
+    return operate(CONVERT, (x,), (dtype, dtype), x.shape, Placement(x.sycl_queue, x.usm_type))
 
 
 def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> None:
@@ -430,7 +470,7 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
     if isinstance(value, bool | int | float | complex):
         value = checked_scalar(function, value, target.dtype)
         if target.size:
-            _evaluate.assign(target._tensor, value)
+            _evaluate.store(Scalar(value), layout_of(target))
         return
     if not isinstance(value, ndarray):
         raise foreign_operand(function, "value", value)
@@ -440,14 +480,21 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
         shape = shape[1:]
     if shape != value.shape:
         value = value._view(shape, value.strides[len(value.shape) - len(shape) :], value.offset)
-    _layout.broadcast_strides(function, shape, value.strides, target.shape)
+    strides = _layout.broadcast_strides(function, shape, value.strides, target.shape)
     if value.dtype.kind == "c" and target.dtype.kind != "c":
         raise DTypeError(
             f"{function}: {value.dtype} does not fit into {target.dtype}; "
             f"take dp.real(value) or dp.abs(value) first"
         )
     if target.size:
-        _evaluate.assign(target._tensor, value._tensor)
+        if shape != target.shape:
+            value = value._view(target.shape, strides, value.offset)
+        _evaluate.store(value._node, layout_of(target))
+
+
+def layout_of(x: ndarray) -> Layout:
+    """Where the values of an array lie; computes them if they are pending."""
+    return Layout(x.block, x.offset, x.shape, x.strides, x.dtype)
 
 
 def checked_scalar(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
@@ -536,19 +583,17 @@ def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
     else:
         loop = _dtypes.resolve(op.ufunc, tuple(keys))
     shape = _layout.broadcast_shapes(op.name, [array.shape for _, array in arrays])
-    loop = tuple(_dtypes.fit_device(dtype, device) for dtype in loop)
-    tensors: list[Any] = []
-    for value, dtype in zip(values, loop[:-1], strict=True):
-        if isinstance(value, ndarray):
-            tensors.append((value if value.dtype == dtype else astype_array(value, dtype))._tensor)
-        elif op.name in _COMPARISONS and dtype.kind in "iu" and not _fits(value, dtype):
-            return _compare_out_of_range(op, operands, out)
-        else:
-            tensors.append(checked_scalar(op.name, value, dtype))
+    if not device.has_aspect_fp64:
+        loop = tuple(_dtypes.fit_device(dtype, device) for dtype in loop)
+    for position, (value, dtype) in enumerate(zip(values, loop, strict=False)):
+        if not isinstance(value, ndarray):
+            if op.name in _COMPARISONS and dtype.kind in "iu" and not _fits(value, dtype):
+                return _compare_out_of_range(op, operands, out)
+            values[position] = checked_scalar(op.name, value, dtype)
+    if op.name == "pow" and type(values[1]) in (int, float) and loop[-1].kind == "f":
+        op, values, loop = _simpler_power(op, values, loop)
     if out is None:
-        result = empty_on(placement, shape, loop[-1])
-        _evaluate.elementwise(op, tensors, result._tensor)
-        return result
+        return operate(op, values, loop, shape, placement)
     if _layout.broadcast_shapes(op.name, [shape, out.shape]) != out.shape:
         raise ShapeError(f"{op.name}: the result of shape {shape} does not fit out of {out.shape}")
     if not np.can_cast(loop[-1], out.dtype, "same_kind"):
@@ -556,13 +601,63 @@ def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
             f"{op.name}: the result of dtype {loop[-1]} does not fit out of dtype {out.dtype}; "
             f"write out = out.astype('{loop[-1]}') first"
         )
-    if out.dtype == loop[-1] and out.shape == shape:
-        _evaluate.elementwise(op, tensors, out._tensor)
-    else:
-        result = empty_on(placement, shape, loop[-1])
-        _evaluate.elementwise(op, tensors, result._tensor)
-        _evaluate.assign(out._tensor, result._tensor)
+    if out.size:
+        _evaluate.store(_node_of(op, values, loop, out.shape, placement), layout_of(out))
     return out
+
+
+def operate(
+    op: Op,
+    operands: Sequence[Any],
+    loop: tuple[np.dtype[Any], ...],
+    shape: tuple[int, ...],
+    placement: Placement,
+) -> ndarray:
+    """A new array for an operation that has been checked: pending, unless laziness is off.
+
+    Args:
+        op: the operation.
+        operands: arrays and Python scalars.
+        loop: the dtype each operand is converted to, then the result's.
+        shape: the result's shape, to which the operands broadcast.
+        placement: the operands' common placement.
+    """
+    node = _node_of(op, operands, loop, shape, placement)
+    may_wait = config.lazy
+    for operand in node.operands:
+        if type(operand) is Node and operand.layout is not None:
+            may_wait &= _evaluate.note_reader(node, operand.layout.block)
+    if not may_wait:
+        _evaluate.evaluate(node)
+    return ndarray._pending(node)
+
+
+def _node_of(
+    op: Op,
+    operands: Sequence[Any],
+    loop: tuple[np.dtype[Any], ...],
+    shape: tuple[int, ...],
+    placement: Placement,
+) -> Node:
+    """The node of an operation; operands that have grown too large are computed first."""
+    parts = tuple(
+        operand._node if isinstance(operand, ndarray) else Scalar(operand) for operand in operands
+    )
+    node = Node(op, parts, loop, shape, prod(shape), *placement)
+    if node.weight > MOST_WEIGHT or node.leaves > MOST_LEAVES:
+        _evaluate.evaluate(*(part for part in parts if type(part) is Node))
+        node = Node(op, parts, loop, shape, node.size, *placement)
+    return node
+
+
+def _simpler_power(
+    op: Op, values: list[Any], loop: tuple[np.dtype[Any], ...]
+) -> tuple[Op, list[Any], tuple[np.dtype[Any], ...]]:
+    """A power with a constant exponent as the operation NumPy makes of it, where there is one."""
+    simpler = {2: "square", 0.5: "sqrt", 1: "positive"}.get(values[1])
+    if simpler is None or not isinstance(values[0], ndarray):
+        return op, values, loop
+    return OPS[simpler], values[:1], loop[::2]
 
 
 def _operand_name(op: Op, position: int) -> str:

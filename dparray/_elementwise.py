@@ -7,20 +7,19 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _layout
+from dparray import _dtypes, _layout
 from dparray._array import (
     apply,
     as_method,
     check_array,
     checked_scalar,
-    empty_on,
     foreign_operand,
     ndarray,
+    operate,
     scalar_value,
 )
-from dparray._ops import OPS, Op
+from dparray._ops import OPS, WHERE, Op
 from dparray._placement import common_placement
-from dparray._usm import library
 
 _SAMPLES = {
     "acosh": ("[1.5, 2.0]",),
@@ -231,33 +230,12 @@ def where(condition: Any, x1: Any, x2: Any, /) -> ndarray:
     )
     dtype = _dtypes.fit_device(dtype, device)
     shape = _layout.broadcast_shapes("where", [array.shape for _, array in placed])
-    choices = [
-        value
-        if isinstance(value, ndarray)
-        else full_on(placement, checked_scalar("where", value, dtype), dtype)
+    operands = [
+        value if isinstance(value, ndarray) else checked_scalar("where", value, dtype)
         for value in values
     ]
-    mask = condition if isinstance(condition, ndarray) else full_on(placement, bool(condition), _dtypes.bool)
-    result = empty_on(placement, shape, dtype)
-    tensors = [
-        (choice if choice.dtype == dtype else choice.astype(dtype))._tensor for choice in choices
-    ]
-    _evaluate.library_call(
-        "where",
-        library.where,
-        [(mask if mask.dtype.kind == "b" else mask.astype(_dtypes.bool))._tensor, *tensors],
-        (),
-        {"out": result._tensor},
-        lambda tensor: result,
-    )
-    return result
-
-
-def full_on(placement: Any, value: Any, dtype: np.dtype[Any]) -> ndarray:
-    """A 0-dimensional array with a scalar's value."""
-    array = empty_on(placement, (), dtype)
-    _evaluate.assign(array._tensor, value)
-    return array
+    mask = condition if isinstance(condition, ndarray) else bool(condition)
+    return operate(WHERE, (mask, *operands), (_dtypes.bool, dtype, dtype, dtype), shape, placement)
 
 
 @as_method

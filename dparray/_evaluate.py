@@ -1,24 +1,372 @@
-"""Evaluation: the way from an operation to work on a queue."""
+"""Evaluation: the way from an expression to work on a queue.
+
+Read from the top: :func:`evaluate` and :func:`store` are the only entries, :func:`_run` chooses one
+of three tiers, and each tier is one function:
+
+- *host*: few elements in memory that the host may read and write at its own address are computed on
+  the calling thread with NumPy, because a launch would cost more than the work;
+- *fused*: one generated kernel for the whole expression;
+- *library*: the ready kernels of dpnp.tensor, one for each operation, where an operation cannot be
+  generated, or where a structure is not worth compiling yet.
+
+:func:`launch_kernel` is where every kernel, generated or written by hand, is launched.
+"""
 
 from __future__ import annotations
 
+import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
+from ctypes import c_int64, c_uint64
+from math import prod
+from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from dpnp.exceptions import AxisError as LibraryAxisError
 
+from dparray import _codegen, _compiler, _hooks, _usm, config
+from dparray._expr import Node, Scalar, pending_order
 from dparray._launcher import Bound, launch
-from dparray._ops import Op
-from dparray._usm import library
+from dparray._ops import CONVERT, WHERE
+from dparray._schedule import (
+    HOST_ELEMENTS,
+    is_worth_compiling,
+    must_be_stored_first,
+)
+from dparray._usm import Layout, library
 from dparray.exceptions import AxisError, DparrayError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
     from dpctl import SyclEvent, SyclQueue
 
+# A block whose memory somebody outside can write at any time: nothing may be deferred on it.
+SHARED: tuple[()] = ()
 
-def elementwise(op: Op, operands: Sequence[Any], out: Any) -> None:
-    """Compute ``op`` of tensors and scalars, all of the loop's dtypes, into the tensor ``out``."""
-    getattr(library, op.name)(*operands, out=out)
+_lock = threading.RLock()
+
+
+def evaluate(*nodes: Node) -> None:
+    """Compute pending nodes; returns when the work is submitted, not when it is done."""
+    with _lock:
+        for node in nodes:
+            if node.layout is None:
+                target = _usm.allocate(node.queue, node.usm_type, node.shape, node.dtype)
+                _run(node, target)
+                node.complete(target)
+
+
+def store(value: Node | Scalar, target: Any) -> None:
+    """Write a value into an existing layout of the same shape, converted to its dtype.
+
+    Whatever is pending and reads the memory is computed first, so that it sees the old values.
+    """
+    with _lock:
+        settle_readers(target.block, value)
+        if type(value) is Node and _overlaps(value, target):
+            value = _detached(value)
+        _run(value, target)
+
+
+def settle_readers(block: Any, value: Node | Scalar | None = None) -> None:
+    """Compute the pending nodes that read ``block``, which is about to be written.
+
+    Nodes that are computed with the write, as operands of ``value``, stay pending unless somebody
+    else can still ask for them.
+    """
+    readers = block.readers
+    if not readers:
+        return
+    block.readers = None
+    used = pending_order([value])[:-1] if type(value) is Node else []
+    uses: dict[int, int] = dict.fromkeys(map(id, used), 0)
+    for user in (*used, value) if used else ():
+        for operand in user.operands:  # type: ignore[union-attr]
+            if id(operand) in uses:
+                uses[id(operand)] += 1
+    for reference in readers:
+        node = reference()
+        if node is None or node.layout is not None:
+            continue
+        # Three references are ours: the list `used`, the name `node`, and getrefcount's argument.
+        if id(node) in uses and getrefcount(node) <= uses[id(node)] + 3:
+            continue
+        evaluate(node)
+
+
+def note_reader(node: Node, block: Any) -> bool:
+    """Remember that a pending node reads ``block``; false if the block's memory is shared."""
+    readers = block.readers
+    if readers is None:
+        block.readers = [weakref.ref(node)]
+        return True
+    if readers is SHARED:
+        return False
+    if len(readers) > 64:
+        readers[:] = [
+            reference
+            for reference in readers
+            if (reader := reference()) is not None and reader.layout is None
+        ]
+    readers.append(weakref.ref(node))
+    return True
+
+
+def share(block: Any) -> None:
+    """The block's memory leaves our hands: compute what reads it, and defer no more on it."""
+    with _lock:
+        settle_readers(block)
+        block.readers = SHARED
+
+
+# -- the tiers ------------------------------------------------------------------------------------
+
+
+def _run(value: Node | Scalar, target: Any) -> None:
+    """Compute ``value`` into ``target``, a layout of its shape."""
+    size = prod(target.shape)
+    if size == 0:
+        return
+    if size <= HOST_ELEMENTS and config.host_tier and _host_may_compute(target):
+        _run_on_host(value, target)
+        return
+    if type(value) is Node:
+        for node in pending_order([value])[:-1]:
+            if node.layout is None and must_be_stored_first(node, size):
+                evaluate(node)
+        if value.layout is None and not _codegen.can_generate(value):
+            for operand in value.operands:
+                if type(operand) is Node:
+                    evaluate(operand)
+            _run_in_library(value, target)
+            return
+        while len(order := pending_order([value])) and _leaf_count(order) > _codegen.MOST_ARRAYS:
+            evaluate(order[(len(order) - 1) // 2])
+    if not _run_fused(value, target, size):
+        _run_in_library(value, target)
+
+
+def _host_may_compute(target: Any) -> bool:
+    queue = target.block.queue
+    return bool(
+        _usm.is_host_accessible(queue, target.block.usm_type) and queue.sycl_device.has_aspect_fp64
+    )
+
+
+def _run_on_host(value: Node | Scalar, target: Any) -> None:
+    """Compute on the calling thread, after the queue's work, directly in USM memory."""
+    _usm.wait(target.block.queue)
+    out = _usm.host_view(target)
+    if type(value) is Scalar:
+        out[...] = value.value
+        return
+    assert type(value) is Node
+    if value.layout is not None:
+        np.copyto(out, _usm.host_view(value.layout), casting="unsafe")
+        return
+    values: dict[int, Any] = {}
+    with np.errstate(all="ignore"):
+        for node in pending_order([value]):
+            operands = [
+                operand.value
+                if type(operand) is Scalar
+                else values[id(operand)]
+                if operand.layout is None
+                else _usm.host_view(operand.layout)
+                for operand in node.operands
+            ]
+            values[id(node)] = _host_value(node, operands, out if node is value else None)
+
+
+def _host_value(node: Node, operands: list[Any], out: np.ndarray | None) -> Any:
+    """One operation in NumPy; into ``out`` where given."""
+    op = node.op
+    if op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):  # type: ignore[union-attr]
+        result = np.asarray(operands[0]).astype(node.dtype)
+    elif op is WHERE:
+        result = np.where(
+            operands[0],
+            *(
+                node.dtype.type(operand) if not isinstance(operand, np.ndarray) else operand
+                for operand in operands[1:]
+            ),
+        )
+    elif out is not None:
+        return op.ufunc(*operands, out=out, casting="unsafe")  # type: ignore[union-attr]
+    else:
+        return op.ufunc(*operands)  # type: ignore[union-attr]
+    if out is not None:
+        np.copyto(out, result, casting="unsafe")
+    return result
+
+
+class _Fused:
+    """A structure's kernel, and how often the structure was met before there was one."""
+
+    __slots__ = ("elements", "kernel", "source")
+
+    def __init__(self) -> None:
+        self.kernel: Any = None
+        self.source = ""
+        self.elements = 0
+
+
+_fused: dict[_codegen.Structure, _Fused] = {}
+
+
+def _run_fused(value: Node | Scalar, target: Any, size: int) -> bool:
+    """Launch the generated kernel; false if there is none and compiling does not pay yet."""
+    if not _codegen.can_store(value, target.dtype):
+        return False
+    order = pending_order([value]) if type(value) is Node else []
+    program = _codegen.linearize(order, [(value, target)], target.shape)
+    fused = _fused.get(program.structure)
+    if fused is None:
+        fused = _fused[program.structure] = _Fused()
+    if fused.kernel is None:
+        fused.elements += size
+        if not is_worth_compiling(size, fused.elements):
+            return False
+        fused.source = _codegen.source_of(program.structure)
+        fused.kernel = _compiler.obtain_kernel(
+            _codegen.function_of(fused.source),
+            (f"item:{1 + program.structure.has_rows}", *_codegen.types_of(program.structure)),
+            {},
+        )
+    owners = tuple(
+        layout.block
+        for layout in (*program.arrays, target)
+        if isinstance(layout.block, _usm.BorrowedBlock)
+    )
+    launch_kernel(
+        fused.kernel,
+        _codegen.range_of(program, size),
+        None,
+        Bound((), _flat(program, [target], size), None, owners),
+        target.block.queue,
+    )
+    return True
+
+
+def _flat(program: _codegen.Program, targets: Sequence[Any], size: int) -> list[Any]:
+    """The arguments in the order of ``_codegen.parameters_of``, flattened."""
+    flat: list[Any] = []
+    for layout in (*program.arrays, *targets):
+        itemsize = layout.dtype.itemsize
+        count = c_int64(layout.block.nbytes // itemsize)
+        flat += (
+            count,
+            c_int64(itemsize),
+            _usm.memory_at(layout.block, layout.offset),
+            count,
+            c_int64(itemsize),
+        )
+    flat += program.scalars
+    flat.append(c_uint64(size))
+    flat += [c_uint64(extent) for extent in program.extents[1:]]
+    for strides in program.strides:
+        flat += [c_uint64(stride) for stride in strides]
+    return flat
+
+
+def _run_in_library(value: Node | Scalar, target: Any) -> None:
+    """Compute one operation after the other with dpnp.tensor's ready kernels."""
+    out = _usm.tensor_of(target)
+    if type(value) is Scalar:
+        out[...] = value.value
+        return
+    assert type(value) is Node
+    order = pending_order([value])
+    last_use: dict[int, int] = {}
+    for position, node in enumerate(order):
+        for operand in node.operands:
+            last_use[id(operand)] = position
+    layouts: dict[int, Any] = {}
+    for position, node in enumerate(order):
+        result = target if node is value and target.dtype == node.dtype else None
+        if result is None:
+            result = _usm.allocate(node.queue, node.usm_type, node.shape, node.dtype)
+        _library_step(node, layouts, result)
+        layouts[id(node)] = result
+        for operand in node.operands:
+            if last_use[id(operand)] == position:
+                layouts.pop(id(operand), None)
+    final = layouts[id(value)] if order else value.layout
+    if final is not target:
+        out[...] = _usm.tensor_of(final)
+
+
+def _library_step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
+    """One operation of an expression, its operands converted to the dtypes of its loop."""
+    op = node.op
+    assert op is not None
+    out = _usm.tensor_of(result)
+    operands: list[Any] = []
+    for operand, dtype in zip(node.operands, node.loop, strict=False):
+        if type(operand) is Scalar:
+            operands.append(dtype.type(operand.value).item())
+            continue
+        layout = layouts.get(id(operand)) or operand.layout
+        if layout.dtype != dtype:
+            converted = _usm.allocate(node.queue, node.usm_type, layout.shape, dtype)
+            _usm.tensor_of(converted)[...] = _usm.tensor_of(layout)
+            layout = converted
+        operands.append(_usm.tensor_of(layout))
+    if op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):
+        out[...] = operands[0]
+        return
+    function = getattr(library, op.name)
+    if op is WHERE:
+        operands = [
+            library.asarray(operand, dtype=dtype, sycl_queue=node.queue)
+            if not isinstance(operand, library.usm_ndarray)
+            else operand
+            for operand, dtype in zip(operands, node.loop, strict=False)
+        ]
+    library_call(op.name, function, operands, (), {"out": out}, lambda tensor: tensor)
+
+
+def _leaf_count(order: Sequence[Node]) -> int:
+    return len(
+        {
+            id(operand)
+            for node in order
+            for operand in node.operands
+            if type(operand) is Node and operand.layout is not None
+        }
+    )
+
+
+# -- aliasing -------------------------------------------------------------------------------------
+
+
+def _overlaps(value: Node, target: Any) -> bool:
+    """Whether a leaf lies in the target's block other than exactly at the target."""
+    leaves = [value] if value.layout is not None else [
+        operand
+        for node in pending_order([value])
+        for operand in node.operands
+        if type(operand) is Node and operand.layout is not None
+    ]
+    place = (target.offset, target.strides, target.shape, target.dtype)
+    return any(
+        leaf.layout.block.memory is target.block.memory
+        and (leaf.layout.offset, leaf.layout.strides, leaf.layout.shape, leaf.layout.dtype) != place
+        for leaf in leaves
+    )
+
+
+def _detached(value: Node) -> Node:
+    """The value in memory of its own."""
+    layout = _usm.allocate(value.queue, value.usm_type, value.shape, value.dtype)
+    _run(value, layout)
+    if value.layout is None:
+        value.complete(layout)
+        return value
+    return Node.leaf(layout, value.queue, value.usm_type)
+
+
+# -- others ---------------------------------------------------------------------------------------
 
 
 def assign(target: Any, value: Any) -> None:
@@ -42,7 +390,10 @@ def library_call(
     except LibraryAxisError as error:
         raise AxisError(f"{name}: {error}") from None
     except (ValueError, TypeError) as error:
-        operands = ", ".join(f"{tensor.dtype}{list(tensor.shape)}" for tensor in tensors)
+        operands = ", ".join(
+            f"{tensor.dtype}{list(tensor.shape)}" if hasattr(tensor, "shape") else repr(tensor)
+            for tensor in tensors
+        )
         kind = ShapeError if isinstance(error, ValueError) else DTypeError
         raise kind(f"{name}({operands}): {error}") from None
     return _wrapped(result, wrap)
@@ -66,6 +417,9 @@ def launch_kernel(
     depends_on: Sequence[SyclEvent] = (),
 ) -> SyclEvent:
     """Launch a compiled kernel with arguments that a binder of ``_launcher`` has flattened."""
-    return launch(
+    event = launch(
         kernel, global_range, local_range, bound.flat, queue, depends_on, bound.borrowed
     )
+    if _hooks.subscribers:
+        _hooks.emit("launch", kernel=kernel, queue=queue, event=event)
+    return event

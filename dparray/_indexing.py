@@ -179,6 +179,7 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     if values.size == 0:
         return
     selector = (*(slice(None),) * first, *(array._tensor for array in checked))
+    _evaluate.settle_readers(view.block)
     tensor = view._tensor
     tensor[selector] = values._tensor
 
@@ -285,4 +286,4 @@ def put(x: ndarray, indices: Any, values: Any) -> None:
     flat = x.reshape(-1)  # type: ignore[attr-defined]
     flat[positions] = values
     if flat.block is not x.block:
-        _evaluate.assign(x._tensor, flat.reshape(x.shape)._tensor)
+        assign(x, flat.reshape(x.shape), "put")

@@ -28,9 +28,10 @@ class BorrowedBlock:
     Invariant: holds a reference to the owner for as long as an array shows the memory.
     """
 
-    __slots__ = ("memory", "nbytes", "pointer", "queue", "usm_type")
+    __slots__ = ("memory", "nbytes", "pointer", "queue", "readers", "usm_type")
 
-    def __init__(self, usm_memory: Any, queue: dpctl.SyclQueue) -> None:
+    def __init__(self, usm_memory: Any, queue: dpctl.SyclQueue, readers: Any = None) -> None:
+        self.readers = readers
         self.memory = usm_memory
         self.pointer = usm_memory._pointer
         self.nbytes = usm_memory.nbytes

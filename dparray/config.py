@@ -2,6 +2,10 @@
 
 Options:
     debug (``DPARRAY_DEBUG``): kernels check every array index against its bounds.
+    lazy (``DPARRAY_LAZY``): operations build an expression that is computed when a value is needed;
+        off, every operation is computed at once. Results are the same.
+    host_tier (``DPARRAY_HOST_TIER``): small expressions on a CPU device are computed on the calling
+        thread, in the arrays' own memory.
 
 Example:
     >>> import dparray as dp
@@ -19,11 +23,13 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-_DEFAULTS: dict[str, Any] = {"debug": False}
+_DEFAULTS: dict[str, Any] = {"debug": False, "lazy": True, "host_tier": True}
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 
 debug: bool
+lazy: bool
+host_tier: bool
 
 
 def _from_environment(name: str, default: Any) -> Any:

@@ -1,0 +1,397 @@
+"""Expression to kernel source: pure, deterministic, and no SYCL package in sight.
+
+:func:`linearize` turns pending nodes into a :class:`Program`: a list of steps, arrays and scalars
+numbered by first use. Its structure is the key of everything compiled: neither shapes nor scalar
+values are in it. :func:`source_of` writes the text of the kernel for a structure; the same structure
+gives the same bytes.
+
+A kernel has one work-item for each element. Where all arrays are contiguous, the item's id is the
+index. Otherwise each array has its strides (in elements) as arguments and the range has two
+dimensions: the last collapsed one, along which the device loads vectors, and all others together,
+taken apart by division once a row. Where the last is short, the range has one dimension and every
+item divides; vectors then run across rows. The range is rounded up and the items beyond the end do
+nothing, because a driver has no good work-group size for, say, a prime range. Indices are unsigned, so that a negative stride is its
+two's complement and no check for negative indices is compiled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dparray._expr import Node, Scalar
+from dparray._layout import broadcast_strides, is_contiguous
+
+# Dtypes a kernel may compute in; numba-dpex has no half precision, and complex numbers stay with
+# the library's kernels.
+KERNEL_KINDS = frozenset("biuf")
+
+# The range is rounded up to multiples of these.
+RANGE_MULTIPLE = 4096
+ROW_MULTIPLE = 16
+
+# Shorter rows are not worth a dimension of the range of their own.
+SHORTEST_ROW = 64
+
+# Kernel parameters are limited to about a kilobyte on some devices; an array takes 40 bytes.
+MOST_ARRAYS = 20
+
+
+class Structure(NamedTuple):
+    """What decides the text of a kernel.
+
+    Attributes:
+        steps: for each operation its name, the template, the operands (``"a0"`` an array, ``"s0"``
+            a scalar, ``"t0"`` an earlier step) with their dtypes, the operand dtypes of the loop,
+            and the result's dtype.
+        arrays: dtype and index class of each input array. The class has one letter for each
+            collapsed dimension: ``"c"`` alone for contiguous, else ``"0"`` (broadcast), ``"1"``
+            (adjacent elements) or ``"s"`` (a stride argument).
+        scalars: dtype of each scalar.
+        outputs: the step, dtype and index class of each output.
+        dimensions: the number of collapsed dimensions.
+        has_rows: the range has two dimensions.
+    """
+
+    steps: tuple[Any, ...]
+    arrays: tuple[tuple[str, str], ...]
+    scalars: tuple[str, ...]
+    outputs: tuple[tuple[str, str, str], ...]
+    dimensions: int
+    has_rows: bool
+
+
+class Program(NamedTuple):
+    """A structure with the things it is applied to."""
+
+    structure: Structure
+    arrays: list[Any]
+    scalars: list[Any]
+    extents: tuple[int, ...]
+    strides: list[tuple[int, ...]]
+
+
+def can_generate(node: Node) -> bool:
+    """Whether a kernel can compute this node from its operands."""
+    op = node.op
+    if op is None or not op.expression or node.dtype.kind not in KERNEL_KINDS:
+        return False
+    if node.dtype.itemsize == 2 and node.dtype.kind == "f":
+        return False
+    kinds = op.kinds
+    for operand, dtype in zip(node.operands, node.loop, strict=False):
+        if dtype.kind not in kinds or dtype.char == "e":
+            return False
+        if type(operand) is Node and operand.dtype.char in "eFD":
+            return False
+    return True
+
+
+def range_of(program: Program, size: int) -> tuple[int, ...]:
+    """The global range of the kernel for a program of ``size`` elements."""
+    if program.structure.has_rows:
+        row = program.extents[-1]
+        return size // row, -(-row // ROW_MULTIPLE) * ROW_MULTIPLE
+    multiple = min(RANGE_MULTIPLE, 1 << (size - 1).bit_length())
+    return (-(-size // multiple) * multiple,)
+
+
+def can_store(value: Node | Scalar, dtype: np.dtype[Any]) -> bool:
+    """Whether a kernel can write this value to memory of ``dtype``."""
+    if dtype.char in "eFD":
+        return False
+    return type(value) is Scalar or value.dtype.char not in "eFD"  # type: ignore[union-attr]
+
+
+def linearize(
+    order: Sequence[Node], outputs: Sequence[tuple[Node | Scalar, Any]], shape: tuple[int, ...]
+) -> Program:
+    """Number the parts of an expression by first use.
+
+    Args:
+        order: the pending nodes, operands before users.
+        outputs: the node to be stored and the layout it goes to, for each output.
+        shape: the shape of the iteration; all leaves broadcast to it.
+    """
+    names: dict[int, str] = {}
+    arrays: list[Any] = []
+    array_numbers: dict[Any, str] = {}
+    scalars: list[Any] = []
+    scalar_dtypes: list[str] = []
+    steps: list[Any] = []
+
+    def reference(operand: Node | Scalar, loop: np.dtype[Any]) -> tuple[str, str]:
+        if type(operand) is Scalar:
+            scalars.append(_CTYPES[loop.str](operand.value))
+            scalar_dtypes.append(loop.str)
+            return f"s{len(scalars) - 1}", loop.str
+        assert type(operand) is Node
+        name = names.get(id(operand))
+        if name is None:
+            layout = operand.layout
+            key = (id(layout.block), layout.offset, layout.shape, layout.strides, layout.dtype)
+            name = array_numbers.get(key)
+            if name is None:
+                name = array_numbers[key] = f"a{len(arrays)}"
+                arrays.append(layout)
+            names[id(operand)] = name
+        return name, operand.dtype.str
+
+    for node in order:
+        op = node.op
+        assert op is not None
+        references = tuple(
+            reference(operand, loop)
+            for operand, loop in zip(node.operands, node.loop, strict=False)
+        )
+        names[id(node)] = f"t{len(steps)}"
+        steps.append(
+            (
+                op.name,
+                op.expression,
+                references,
+                tuple(dtype.str for dtype in node.loop[:-1]),
+                node.dtype.str,
+            )
+        )
+    stored = []
+    targets = []
+    for value, layout in outputs:
+        name, dtype = reference(value, layout.dtype)
+        stored.append((name, dtype))
+        targets.append(layout)
+    layouts = [*arrays, *targets]
+    extents, strides, classes = collapse(layouts, shape)
+    count = len(arrays)
+    structure = Structure(
+        tuple(steps),
+        tuple((layout.dtype.str, cls) for layout, cls in zip(arrays, classes, strict=False)),
+        tuple(scalar_dtypes),
+        tuple(
+            (name, layout.dtype.str, cls)
+            for (name, _), layout, cls in zip(stored, targets, classes[count:], strict=True)
+        ),
+        len(extents),
+        len(extents) > 1 and extents[-1] >= SHORTEST_ROW,
+    )
+    return Program(structure, arrays, scalars, extents, strides)
+
+
+def collapse(
+    layouts: Sequence[Any], shape: tuple[int, ...]
+) -> tuple[tuple[int, ...], list[tuple[int, ...]], list[str]]:
+    """The fewest dimensions in which all layouts can be walked, with their strides in elements.
+
+    Returns:
+        Extents of the collapsed dimensions; the stride arguments of each layout; its class.
+    """
+    if all(
+        layout.shape == shape and is_contiguous(shape, layout.strides, layout.dtype.itemsize)
+        for layout in layouts
+    ):
+        size = 1
+        for extent in shape:
+            size *= extent
+        return (size,), [()] * len(layouts), ["c"] * len(layouts)
+    walked = []
+    for layout in layouts:
+        itemsize = layout.dtype.itemsize
+        strides = broadcast_strides("expression", layout.shape, layout.strides, shape)
+        walked.append([stride // itemsize for stride in strides])
+    axes = [axis for axis, extent in enumerate(shape) if extent != 1]
+    extents: list[int] = []
+    columns: list[list[int]] = [[] for _ in walked]
+    for axis in axes:
+        extent = shape[axis]
+        if extents and all(
+            column[-1] == strides[axis] * extent
+            for column, strides in zip(columns, walked, strict=True)
+        ):
+            extents[-1] *= extent
+            for column, strides in zip(columns, walked, strict=True):
+                column[-1] = strides[axis]
+        else:
+            extents.append(extent)
+            for column, strides in zip(columns, walked, strict=True):
+                column.append(strides[axis])
+    if not extents:
+        extents = [1]
+        columns = [[0] for _ in walked]
+    expected: list[int] = []
+    step = 1
+    for extent in reversed(extents):
+        expected.append(step)
+        step *= extent
+    expected.reverse()
+    classes = []
+    arguments = []
+    for column in columns:
+        if column == expected:
+            classes.append("c")
+            arguments.append(())
+            continue
+        letters = ["0" if stride == 0 else "1" if stride == 1 else "s" for stride in column]
+        classes.append("".join(letters))
+        arguments.append(
+            tuple(stride for stride, letter in zip(column, letters, strict=True) if letter == "s")
+        )
+    return tuple(extents), arguments, classes
+
+
+_TYPE_NAMES = {
+    np.dtype(name).str: name
+    for name in (
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float32",
+        "float64",
+    )
+}
+_BOOL = np.dtype(np.bool_).str
+_CTYPES: dict[str, Any] = {_BOOL: ctypes.c_uint8} | {
+    dtype: np.ctypeslib.as_ctypes_type(dtype) for dtype in _TYPE_NAMES
+}
+_NAMESPACE: dict[str, Any] = {
+    "math": math,
+    **{name: getattr(np, name) for name in _TYPE_NAMES.values()},
+}
+
+
+def _converted(text: str, dtype: str, wanted: str) -> str:
+    if dtype == wanted:
+        return text
+    if wanted == _BOOL:
+        return f"({text} != 0)"
+    return f"{_TYPE_NAMES[wanted]}({text})"
+
+
+def _index(cls: str, name: str) -> str:
+    if cls == "c":
+        return "i"
+    terms = []
+    number = 0
+    for dimension, letter in enumerate(cls):
+        if letter == "1":
+            terms.append(f"i{dimension}")
+        elif letter == "s":
+            terms.append(f"i{dimension} * {name}_s{number}")
+            number += 1
+    return " + ".join(terms) if terms else "zero"
+
+
+def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
+    """Name and type key of each kernel parameter after the item, in order.
+
+    Inputs, outputs, scalars; then the number of elements, extents of all dimensions but the first,
+    and strides.
+    """
+
+    def key(dtype: str) -> str:
+        return np.dtype(dtype).kind + str(np.dtype(dtype).itemsize)
+
+    parameters = [
+        (f"a{number}", f"{key(dtype)}:1C") for number, (dtype, _) in enumerate(structure.arrays)
+    ]
+    parameters += [
+        (f"out{number}", f"{key(dtype)}:1C")
+        for number, (_, dtype, _) in enumerate(structure.outputs)
+    ]
+    parameters += [(f"s{number}", key(dtype)) for number, dtype in enumerate(structure.scalars)]
+    parameters += [("size", "u8")]
+    parameters += [(f"n{dimension}", "u8") for dimension in range(1, structure.dimensions)]
+    for prefix, classes in (
+        ("a", [cls for _, cls in structure.arrays]),
+        ("out", [cls for _, _, cls in structure.outputs]),
+    ):
+        for number, cls in enumerate(classes):
+            parameters += [
+                (f"{prefix}{number}_s{position}", "u8") for position in range(cls.count("s"))
+            ]
+    return tuple(parameters)
+
+
+def types_of(structure: Structure) -> tuple[str, ...]:
+    """The type keys of the kernel's parameters after the item."""
+    return tuple(key for _, key in parameters_of(structure))
+
+
+def source_of(structure: Structure) -> str:
+    """The text of the kernel ``fused`` for a structure."""
+    names = ", ".join(name for name, _ in parameters_of(structure))
+    lines = [f"def fused(item, {names}):"]
+    classes = [cls for _, cls in structure.arrays] + [cls for _, _, cls in structure.outputs]
+    last = structure.dimensions - 1
+    lines.append("    i = uint64(item.get_id(0))")
+    if structure.has_rows:
+        lines.append(f"    i{last} = uint64(item.get_id(1))")
+        lines.append(f"    if i{last} >= n{last}:")
+    else:
+        lines.append("    if i >= size:")
+    lines.append("        return")
+    if any(cls != "c" for cls in classes):
+        rest = "i"
+        for dimension in range(last - structure.has_rows, 0, -1):
+            lines.append(f"    q{dimension} = {rest} // n{dimension}")
+            lines.append(f"    i{dimension} = {rest} - q{dimension} * n{dimension}")
+            rest = f"q{dimension}"
+        lines.append(f"    i0 = {rest}")
+        if any(set(cls) == {"0"} for cls in classes):
+            lines.append("    zero = uint64(0)")
+    if structure.has_rows and "c" in classes:
+        lines.append(f"    i = i * n{last} + i{last}")
+    for number, (_, cls) in enumerate(structure.arrays):
+        lines.append(f"    x{number} = a{number}[{_index(cls, f'a{number}')}]")
+    known: dict[str, str] = {}
+    names_of: dict[str, str] = {}
+
+    def operand(name: str) -> str:
+        return names_of.get(name, f"x{name[1:]}" if name[0] == "a" else name)
+
+    for number, (_, template, references, loop, result) in enumerate(structure.steps):
+        converted = []
+        for (name, dtype), wanted in zip(references, loop, strict=True):
+            text = _converted(operand(name), dtype, wanted)
+            if text != operand(name):
+                known_name = known.get(text)
+                if known_name is None:
+                    known_name = known[text] = f"c{len(known)}"
+                    lines.append(f"    {known_name} = {text}")
+                text = known_name
+            converted.append(text)
+        text = template.format(*converted)
+        if result != _BOOL:
+            text = f"{_TYPE_NAMES[result]}({text})"
+        same = known.get(text)
+        if same is None:
+            same = known[text] = f"t{number}"
+            lines.append(f"    {same} = {text}")
+        names_of[f"t{number}"] = same
+    for number, (name, dtype, cls) in enumerate(structure.outputs):
+        source = _dtype_of(structure, name)
+        text = _converted(operand(name), source, dtype)
+        lines.append(f"    out{number}[{_index(cls, f'out{number}')}] = {text}")
+    return "\n".join(lines) + "\n"
+
+
+def function_of(source: str) -> Callable[..., None]:
+    """The generated text as a Python function, as the kernel compiler takes it."""
+    scope = dict(_NAMESPACE)
+    exec(compile(source, "<dparray fused kernel>", "exec"), scope)
+    return scope["fused"]  # type: ignore[no-any-return]
+
+
+def _dtype_of(structure: Structure, name: str) -> str:
+    number = int(name[1:])
+    if name[0] == "t":
+        return str(structure.steps[number][4])
+    return structure.arrays[number][0] if name[0] == "a" else structure.scalars[number]

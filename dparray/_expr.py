@@ -1,0 +1,131 @@
+"""Expression nodes: what a pending array will be.
+
+A node is *pending* while it has operands and no layout, and *computed* once it has a layout (it
+then keeps no operands, so the arrays behind it can be freed). Shape, dtype and placement are known
+from the start. A leaf is a node that was computed when it was made.
+
+Nodes know no queue but as an opaque value, and import no SYCL package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dparray._ops import Op
+
+
+class Scalar(NamedTuple):
+    """A Python scalar among the operands; it becomes a kernel argument, never a constant."""
+
+    value: Any
+
+
+class Node:
+    """One value of an expression.
+
+    Attributes:
+        op: the operation, or ``None`` for a leaf.
+        operands: nodes and scalars; empty once computed.
+        loop: the dtype that each operand is converted to, then the result's dtype.
+        shape, size, dtype, queue, usm_type: of the value.
+        layout: where the value lies, or ``None`` while it is pending.
+        weight: cost of computing it from the leaves, in additions for one element.
+        leaves: how many leaves it has at the most.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "dtype",
+        "layout",
+        "leaves",
+        "loop",
+        "op",
+        "operands",
+        "queue",
+        "shape",
+        "size",
+        "usm_type",
+        "weight",
+    )
+
+    op: Op | None
+    operands: tuple[Node | Scalar, ...]
+    loop: tuple[np.dtype[Any], ...]
+    layout: Any
+
+    def __init__(
+        self,
+        op: Op,
+        operands: tuple[Node | Scalar, ...],
+        loop: tuple[np.dtype[Any], ...],
+        shape: tuple[int, ...],
+        size: int,
+        queue: Any,
+        usm_type: str,
+    ) -> None:
+        self.op = op
+        self.operands = operands
+        self.loop = loop
+        self.dtype = loop[-1]
+        self.shape = shape
+        self.size = size
+        self.queue = queue
+        self.usm_type = usm_type
+        self.layout = None
+        weight = op.weight
+        leaves = 0
+        for operand in operands:
+            if type(operand) is Node:
+                weight += operand.weight
+                leaves += operand.leaves
+        self.weight = weight
+        self.leaves = leaves
+
+    @classmethod
+    def leaf(cls, layout: Any, queue: Any, usm_type: str) -> Node:
+        """The node of values that lie at ``layout``."""
+        self = object.__new__(cls)
+        self.op = None
+        self.operands = ()
+        self.loop = ()
+        self.dtype = layout.dtype
+        self.shape = layout.shape
+        self.size = prod(layout.shape)
+        self.queue = queue
+        self.usm_type = usm_type
+        self.layout = layout
+        self.weight = 0
+        self.leaves = 1
+        return self
+
+    def complete(self, layout: Any) -> None:
+        """Make the node a leaf at ``layout`` and let go of its operands."""
+        self.layout = layout
+        self.op = None
+        self.operands = ()
+        self.weight = 0
+        self.leaves = 1
+
+
+def pending_order(roots: Iterable[Node]) -> list[Node]:
+    """The pending nodes that ``roots`` need, operands before users, each once."""
+    order: list[Node] = []
+    seen: set[int] = set()
+    stack: list[tuple[Node, bool]] = [(root, False) for root in roots]
+    while stack:
+        node, is_expanded = stack.pop()
+        if is_expanded:
+            order.append(node)
+            continue
+        if node.layout is not None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        stack.append((node, True))
+        for operand in node.operands:
+            if type(operand) is Node and operand.layout is None and id(operand) not in seen:
+                stack.append((operand, False))
+    return order
