@@ -98,8 +98,8 @@ class Driver(Protocol):
     def capacity(self, queue: Any) -> tuple[int, int | None]:
         """Largest single allocation, and all there is (``None``: the driver will say)."""
 
-    def available(self, queue: Any, usm_type: str) -> int | None:
-        """Bytes the host has left for such an allocation, if it comes out of host memory."""
+    def available(self, queue: Any, usm_type: str, held: int) -> int | None:
+        """Bytes the host has left, beyond ``held``, if such memory comes out of the host's."""
 
     def allocate(self, queue: Any, usm_type: str, nbytes: int) -> Any:
         """Fresh memory, freed when the object dies; raises ``builtins.MemoryError``."""
@@ -773,8 +773,9 @@ class Pools:
             return f"the limit for this device is {format_bytes(limit)}"
         if place.total is not None and place.held + nbytes > place.total:
             return f"the device has {format_bytes(place.total)}"
-        if nbytes >= 16 * LARGE:
-            left = self._driver.available(arena.queue, arena.pool.usm_type)
+        if nbytes >= LARGE:
+            held = sum(other.held for other in list(self._places.values()))
+            left = self._driver.available(arena.queue, arena.pool.usm_type, held)
             if left is not None and nbytes > left:
                 return f"the host has {format_bytes(left)} left"
         return None
@@ -915,9 +916,9 @@ class SyclDriver:
         device = queue.sycl_device
         return device.max_mem_alloc_size, device.global_mem_size if device.is_cpu else None
 
-    def available(self, queue: dpctl.SyclQueue, usm_type: str) -> int | None:
+    def available(self, queue: dpctl.SyclQueue, usm_type: str, held: int) -> int | None:
         if queue.sycl_device.is_cpu or usm_type == "host":
-            return _host_memory_left()
+            return _host_memory_left(held)
         return None
 
     def allocate(self, queue: dpctl.SyclQueue, usm_type: str, nbytes: int) -> Any:
@@ -942,33 +943,50 @@ class SyclDriver:
         queue.wait()
 
 
-def _host_memory_left() -> int | None:
-    """Bytes that can be allocated without swapping or being killed; ``None`` if unknown."""
+def _host_memory_left(held: int) -> int | None:
+    """Bytes that can be touched without swapping or being killed; ``None`` if unknown.
+
+    Of the ``held`` bytes that were allocated before, those not yet touched still count as
+    available for the kernel, not for us. A sixteenth is left to the rest of the machine.
+    """
     try:
-        left = _fields("/proc/meminfo")["MemAvailable:"] * 1024
-    except (OSError, KeyError):
+        left = _first_number("/proc/meminfo", "MemAvailable:") * 1024
+        with open("/proc/self/statm") as file:
+            resident = int(file.read().split()[1]) * _PAGE
+    except (OSError, ValueError):
         return None
-    for limit_file, stat_file, used in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.stat", "anon"),
-        (
-            "/sys/fs/cgroup/memory/memory.limit_in_bytes",
-            "/sys/fs/cgroup/memory/memory.stat",
-            "total_rss",
-        ),
-    ):
+    for limit_file, stat_file, used in _CONTROL_GROUPS:
         try:
             with open(limit_file) as file:
                 limit = int(file.read())
-            left = min(left, limit - _fields(stat_file)[used])
-        except (OSError, KeyError, ValueError):  # no such control group, or no limit ("max")
+            if limit < _PHYSICAL:
+                left = min(left, limit - _first_number(stat_file, used))
+        except (OSError, ValueError):  # no such control group, or no limit ("max")
             continue
-    return max(left, 0)
+    return max(left - left // 16 - max(held - resident, 0), 0)
 
 
-def _fields(path: str) -> dict[str, int]:
-    """The first number after each name in a file of the kernel's usual form."""
+_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+_PHYSICAL = _PAGE * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else sys.maxsize
+
+# Where version 2 and version 1 say how much a container may use, and has used.
+_CONTROL_GROUPS = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.stat", "anon"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.stat",
+        "total_rss",
+    ),
+)
+
+
+def _first_number(path: str, name: str) -> int:
+    """The number after ``name`` in a file of the kernel's usual form."""
     with open(path) as file:
-        return {words[0]: int(words[1]) for words in map(str.split, file) if len(words) > 1}
+        for line in file:
+            if line.startswith(name):
+                return int(line.split()[1])
+    raise ValueError(f"{path} does not say {name}")
 
 
 _pools = Pools(SyclDriver())
