@@ -1,0 +1,1036 @@
+"""Shapes: views where the memory allows it, and copies into memory of the pool where not."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array import (
+    as_method,
+    assign,
+    check_array,
+    copy_of,
+    empty_on,
+    foreign_operand,
+    ndarray,
+)
+from dparray._creation import arange, zeros_like
+from dparray._elementwise import where
+from dparray._placement import Placement, common_placement
+from dparray.exceptions import AxisError, DTypeError, ShapeError
+
+__all__ = [
+    "append",
+    "array_split",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "diag",
+    "diagonal",
+    "dstack",
+    "expand_dims",
+    "flip",
+    "fliplr",
+    "flipud",
+    "hsplit",
+    "hstack",
+    "matrix_transpose",
+    "moveaxis",
+    "permute_dims",
+    "ravel",
+    "repeat",
+    "reshape",
+    "roll",
+    "rollaxis",
+    "rot90",
+    "split",
+    "squeeze",
+    "stack",
+    "swapaxes",
+    "tile",
+    "transpose",
+    "tril",
+    "triu",
+    "unstack",
+    "vsplit",
+    "vstack",
+]
+
+
+def _placement(x: ndarray) -> Placement:
+    return Placement(x.sycl_queue, x.usm_type)
+
+
+def _with_axes(x: ndarray, order: Sequence[int]) -> ndarray:
+    """The view whose axis ``i`` is axis ``order[i]`` of ``x``."""
+    return x._view(
+        tuple(x.shape[axis] for axis in order), tuple(x.strides[axis] for axis in order), x.offset
+    )
+
+
+def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> ndarray:
+    """The same elements in another shape: a view where the memory allows it, else a copy.
+
+    Args:
+        x: an array.
+        shape: the new extents; one may be ``-1``, which stands for what is left.
+        order: ``"C"`` or ``"F"``: the last or the first axis runs fastest.
+        copy: ``True`` always copies, ``False`` never does and raises where it would be needed.
+
+    Raises:
+        ShapeError: the number of elements differs.
+        ValueError: ``copy=False``, but a copy is needed.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.reshape(dp.arange(6), (2, -1)).shape
+        (2, 3)
+    """
+    x = check_array("reshape", "x", x)
+    if order not in ("C", "F", "A"):
+        raise ValueError(f"reshape: order {order!r} is none of 'C', 'F', 'A'")
+    target = _layout.resolve_reshape(x.shape, shape)
+    if order == "F":
+        turned = reshape(_reversed(x), target[::-1], copy=copy)
+        return _reversed(turned)
+    strides = _layout.reshape_strides(x.shape, x.strides, target, x.itemsize)
+    if strides is None:
+        if copy is False:
+            raise ValueError(
+                f"reshape: copy=False, but {x.shape} with strides {x.strides} cannot be seen as "
+                f"{target} without a copy"
+            )
+        whole = copy_of(x)
+        return whole._view(target, _layout.contiguous_strides(target, x.itemsize), 0)
+    view = x._view(target, strides, x.offset)
+    return copy_of(view) if copy else view
+
+
+def _reversed(x: ndarray) -> ndarray:
+    return _with_axes(x, range(x.ndim)[::-1])
+
+
+def _reshape_method(
+    self: ndarray, *shape: Any, order: str = "C", copy: bool | None = None
+) -> ndarray:
+    """The same elements in another shape; see :func:`dparray.reshape`.
+
+    ``x.reshape(2, 3)`` and ``x.reshape((2, 3))`` are the same.
+    """
+    return reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
+
+
+@as_method
+def ravel(x: Any, /, order: str = "C") -> ndarray:
+    """The elements in one dimension: a view where the memory allows it, else a copy.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.ravel(dp.ones((2, 2))).shape
+        (4,)
+    """
+    return reshape(check_array("ravel", "x", x), (-1,) if x.size else (0,), order)
+
+
+def _flatten(self: ndarray, order: str = "C") -> ndarray:
+    """The elements in one dimension, always a copy."""
+    return reshape(self, (self.size,), order, copy=True)
+
+
+def permute_dims(x: Any, /, axes: Sequence[int]) -> ndarray:
+    """A view with the axes in another order.
+
+    Args:
+        x: an array.
+        axes: a permutation of all axes.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: an axis is missing or named twice.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.permute_dims(dp.ones((2, 3, 4)), (2, 0, 1)).shape
+        (4, 2, 3)
+    """
+    x = check_array("permute_dims", "x", x)
+    order = _layout.normalize_axes("permute_dims", axes, x.ndim)
+    if len(order) != x.ndim:
+        raise ShapeError(
+            f"permute_dims: axes {tuple(order)} are no permutation of the {x.ndim} dimensions"
+        )
+    return _with_axes(x, order)
+
+
+def transpose(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
+    """A view with the axes in another order, reversed if ``axes`` is not given.
+
+    Errors as of :func:`permute_dims`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.transpose(dp.ones((2, 3))).shape
+        (3, 2)
+    """
+    x = check_array("transpose", "x", x)
+    return _reversed(x) if axes is None else permute_dims(x, axes)
+
+
+def _transpose_method(self: ndarray, *axes: Any) -> ndarray:
+    """A view with the axes in another order; ``x.transpose(1, 0)`` or ``x.transpose((1, 0))``."""
+    if not axes or axes == (None,):
+        return _reversed(self)
+    return permute_dims(self, axes if isinstance(axes[0], int) else axes[0])
+
+
+def matrix_transpose(x: Any, /) -> ndarray:
+    """A view of each matrix (the last two axes) transposed.
+
+    Raises:
+        ShapeError: ``x`` has fewer than two dimensions.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.matrix_transpose(dp.ones((5, 2, 3))).shape
+        (5, 3, 2)
+    """
+    x = check_array("matrix_transpose", "x", x)
+    if x.ndim < 2:
+        raise ShapeError(f"matrix_transpose: needs 2 dimensions or more, x has {x.ndim}")
+    return _with_axes(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+@as_method
+def swapaxes(x: Any, axis1: int, axis2: int, /) -> ndarray:
+    """A view with two axes exchanged.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.swapaxes(dp.ones((2, 3, 4)), 0, 2).shape
+        (4, 3, 2)
+    """
+    x = check_array("swapaxes", "x", x)
+    order = list(range(x.ndim))
+    first = _layout.normalize_axis("swapaxes", axis1, x.ndim)
+    second = _layout.normalize_axis("swapaxes", axis2, x.ndim)
+    order[first], order[second] = second, first
+    return _with_axes(x, order)
+
+
+def moveaxis(x: Any, source: Any, destination: Any, /) -> ndarray:
+    """A view with axes moved to other positions, the rest in their order.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: ``source`` and ``destination`` differ in length.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.moveaxis(dp.ones((2, 3, 4)), 0, -1).shape
+        (3, 4, 2)
+    """
+    x = check_array("moveaxis", "x", x)
+    sources = _layout.normalize_axes("moveaxis", source, x.ndim)
+    destinations = _layout.normalize_axes("moveaxis", destination, x.ndim)
+    if len(sources) != len(destinations):
+        raise ShapeError(f"moveaxis: {len(sources)} sources for {len(destinations)} destinations")
+    order = [axis for axis in range(x.ndim) if axis not in sources]
+    for position, axis in sorted(zip(destinations, sources, strict=True)):
+        order.insert(position, axis)
+    return _with_axes(x, order)
+
+
+def rollaxis(x: Any, axis: int, start: int = 0) -> ndarray:
+    """A view with one axis moved before position ``start``; prefer :func:`moveaxis`.
+
+    Raises:
+        AxisError: there is no such axis or position.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.rollaxis(dp.ones((2, 3, 4)), 2).shape
+        (4, 2, 3)
+    """
+    x = check_array("rollaxis", "x", x)
+    axis = _layout.normalize_axis("rollaxis", axis, x.ndim)
+    position = start + x.ndim if start < 0 else start
+    if not 0 <= position <= x.ndim:
+        raise AxisError(f"rollaxis: start {start} is outside {-x.ndim} ... {x.ndim}")
+    return moveaxis(x, axis, position - 1 if axis < position else position)
+
+
+@as_method
+def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
+    """A view without axes of extent 1: those named, or all of them.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: a named axis has another extent.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.squeeze(dp.ones((1, 3, 1)), axis=0).shape
+        (3, 1)
+    """
+    x = check_array("squeeze", "x", x)
+    if axis is None:
+        removed = tuple(at for at, extent in enumerate(x.shape) if extent == 1)
+    else:
+        removed = _layout.normalize_axes("squeeze", axis, x.ndim)
+    for at in removed:
+        if x.shape[at] != 1:
+            raise ShapeError(f"squeeze: axis {at} has extent {x.shape[at]}, not 1")
+    return _with_axes(x, [at for at in range(x.ndim) if at not in removed])
+
+
+def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> ndarray:
+    """A view with new axes of extent 1 at the positions ``axis`` of the result.
+
+    Raises:
+        AxisError: the result has no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.expand_dims(dp.ones(3), axis=0).shape
+        (1, 3)
+    """
+    x = check_array("expand_dims", "x", x)
+    count = len(axis) if isinstance(axis, Sequence) else 1
+    added = set(_layout.normalize_axes("expand_dims", axis, x.ndim + count))
+    old = iter(zip(x.shape, x.strides, strict=True))
+    pairs = [(1, 0) if at in added else next(old) for at in range(x.ndim + count)]
+    return x._view(tuple(pair[0] for pair in pairs), tuple(pair[1] for pair in pairs), x.offset)
+
+
+def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
+    """The shape that shapes broadcast to.
+
+    Raises:
+        ShapeError: they do not broadcast.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.broadcast_shapes((3, 1), (4,))
+        (3, 4)
+    """
+    checked = [_layout.check_shape(shape) for shape in shapes]
+    return _layout.broadcast_shapes("broadcast_shapes", checked) if checked else ()
+
+
+def broadcast_to(x: Any, /, shape: int | Sequence[int]) -> ndarray:
+    """A view of ``x`` repeated to ``shape`` without taking memory; do not write to it.
+
+    Raises:
+        ShapeError: the shape of ``x`` does not broadcast to it.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.broadcast_to(dp.asarray([1, 2]), (2, 2)).asnumpy()
+        array([[1, 2],
+               [1, 2]])
+    """
+    x = check_array("broadcast_to", "x", x)
+    target = _layout.check_shape(shape)
+    strides = _layout.broadcast_strides("broadcast_to", x.shape, x.strides, target)
+    return x._view(target, strides, x.offset)
+
+
+def broadcast_arrays(*arrays: Any) -> list[ndarray]:
+    """Views of arrays in the shape that they broadcast to.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not broadcast.
+
+    Example:
+        >>> import dparray as dp
+        >>> [x.shape for x in dp.broadcast_arrays(dp.ones((2, 1)), dp.ones(3))]
+        [(2, 3), (2, 3)]
+    """
+    named = _named("broadcast_arrays", arrays)
+    if not named:
+        return []
+    common_placement("broadcast_arrays", named)
+    shape = _layout.broadcast_shapes("broadcast_arrays", [x.shape for _, x in named])
+    return [broadcast_to(x, shape) for _, x in named]
+
+
+def _named(function: str, arrays: Any) -> list[tuple[str, ndarray]]:
+    """A sequence of arrays with names by position, each checked."""
+    if isinstance(arrays, np.ndarray):
+        raise foreign_operand(function, "arrays", arrays)
+    return [
+        (f"arrays[{position}]", check_array(function, f"arrays[{position}]", x))
+        for position, x in enumerate(arrays)
+    ]
+
+
+def concat(
+    arrays: Sequence[Any],
+    /,
+    axis: int | None = 0,
+    out: ndarray | None = None,
+    *,
+    dtype: Any = None,
+) -> ndarray:
+    """Arrays one after another along an existing axis, in a new array.
+
+    Args:
+        arrays: a sequence of arrays that differ in extent along ``axis`` only.
+        axis: the axis; ``None`` flattens the arrays first.
+        out: an array for the result.
+        dtype: the result's dtype; what the arrays promote to if not given.
+
+    Returns:
+        An array on the queue of the arrays, with a USM type coerced from theirs.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not fit, or there is no array.
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.concat([dp.asarray([1, 2]), dp.asarray([3])]).asnumpy()
+        array([1, 2, 3])
+    """
+    return _joined("concat", arrays, axis, out, dtype)
+
+
+concatenate = concat
+
+
+def _joined(
+    function: str, arrays: Any, axis: int | None, out: ndarray | None = None, dtype: Any = None
+) -> ndarray:
+    named = _named(function, arrays)
+    if not named:
+        raise ShapeError(f"{function}: needs at least one array")
+    placed = named if out is None else [*named, ("out", check_array(function, "out", out))]
+    placement = common_placement(function, placed)
+    parts = [x for _, x in named]
+    if axis is None:
+        parts, axis = [reshape(x, (x.size,)) for x in parts], 0
+    axis = _layout.normalize_axis(function, axis, parts[0].ndim)
+    for name, x in zip((name for name, _ in named), parts, strict=True):
+        same = x.ndim == parts[0].ndim and all(
+            at == axis or x.shape[at] == parts[0].shape[at] for at in range(x.ndim)
+        )
+        if not same:
+            raise ShapeError(
+                f"{function}: {name} has shape {x.shape}, arrays[0] has {parts[0].shape}; only the "
+                f"extents of axis {axis} may differ"
+            )
+    chosen = (
+        _dtypes.promote([x.dtype for x in parts])
+        if dtype is None
+        else _dtypes.check_device(_dtypes.as_dtype(dtype), placement.queue.sycl_device)
+    )
+    shape = list(parts[0].shape)
+    shape[axis] = sum(x.shape[axis] for x in parts)
+    if out is not None and (out.shape != tuple(shape) or not np.can_cast(chosen, out.dtype, "same_kind")):
+        raise ShapeError(
+            f"{function}: a result of shape {tuple(shape)} and dtype {chosen} does not fit out of "
+            f"shape {out.shape} and dtype {out.dtype}"
+        )
+    result = empty_on(placement, tuple(shape), chosen)
+    start = 0
+    for x in parts:
+        stop = start + x.shape[axis]
+        assign(result[(*(slice(None),) * axis, slice(start, stop))], x, function)
+        start = stop
+    if out is not None:
+        assign(out, result, function)
+        return out
+    return result
+
+
+def stack(
+    arrays: Sequence[Any], /, axis: int = 0, out: ndarray | None = None, *, dtype: Any = None
+) -> ndarray:
+    """Arrays of one shape along a new axis, in a new array.
+
+    Args:
+        arrays: a sequence of arrays of one shape.
+        axis: where the new axis is in the result.
+        out: an array for the result.
+        dtype: the result's dtype; what the arrays promote to if not given.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes differ, or there is no array.
+        AxisError: the result has no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.stack([dp.zeros(2), dp.ones(2)], axis=1).asnumpy()
+        array([[0., 1.],
+               [0., 1.]])
+    """
+    named = _named("stack", arrays)
+    if not named:
+        raise ShapeError("stack: needs at least one array")
+    common_placement("stack", named)
+    if len({x.shape for _, x in named}) != 1:
+        raise ShapeError(f"stack: the shapes {[x.shape for _, x in named]} differ; they must be equal")
+    at = _layout.normalize_axis("stack", axis, named[0][1].ndim + 1)
+    return _joined("stack", [expand_dims(x, at) for _, x in named], at, out, dtype)
+
+
+def atleast_1d(*arrays: Any) -> Any:
+    """Views with at least one dimension; a single array for a single one, else a list.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.atleast_1d(dp.asarray(3.0)).shape
+        (1,)
+    """
+    return _at_least("atleast_1d", arrays, lambda x: expand_dims(x, 0) if x.ndim == 0 else x)
+
+
+def atleast_2d(*arrays: Any) -> Any:
+    """Views with at least two dimensions; a single array for a single one, else a list.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.atleast_2d(dp.ones(3)).shape
+        (1, 3)
+    """
+    return _at_least("atleast_2d", arrays, _two_dimensions)
+
+
+def _two_dimensions(x: ndarray) -> ndarray:
+    return expand_dims(x, tuple(range(2 - x.ndim))) if x.ndim < 2 else x
+
+
+def atleast_3d(*arrays: Any) -> Any:
+    """Views with at least three dimensions; a single array for a single one, else a list.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.atleast_3d(dp.ones((2, 3))).shape
+        (2, 3, 1)
+    """
+    return _at_least("atleast_3d", arrays, _three_dimensions)
+
+
+def _three_dimensions(x: ndarray) -> ndarray:
+    return expand_dims(_two_dimensions(x), -1) if x.ndim < 3 else x
+
+
+def _at_least(function: str, arrays: tuple[Any, ...], widen: Any) -> Any:
+    named = _named(function, arrays)
+    if named:
+        common_placement(function, named)
+    widened = [widen(x) for _, x in named]
+    return widened[0] if len(widened) == 1 else widened
+
+
+def vstack(arrays: Sequence[Any], /) -> ndarray:
+    """Arrays below each other: along the first axis, vectors as rows. Errors as of :func:`concat`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.vstack([dp.zeros(2), dp.ones(2)]).shape
+        (2, 2)
+    """
+    return _joined("vstack", [_two_dimensions(x) for _, x in _named("vstack", arrays)], 0)
+
+
+def hstack(arrays: Sequence[Any], /) -> ndarray:
+    """Arrays beside each other: along the second axis, vectors along their only one.
+
+    Errors as of :func:`concat`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.hstack([dp.zeros(2), dp.ones(1)]).asnumpy()
+        array([0., 0., 1.])
+    """
+    parts = [reshape(x, (1,)) if x.ndim == 0 else x for _, x in _named("hstack", arrays)]
+    return _joined("hstack", parts, 0 if parts and parts[0].ndim == 1 else 1)
+
+
+def dstack(arrays: Sequence[Any], /) -> ndarray:
+    """Arrays behind each other: along the third axis. Errors as of :func:`concat`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.dstack([dp.zeros((2, 3)), dp.ones((2, 3))]).shape
+        (2, 3, 2)
+    """
+    return _joined("dstack", [_three_dimensions(x) for _, x in _named("dstack", arrays)], 2)
+
+
+def column_stack(arrays: Sequence[Any], /) -> ndarray:
+    """Vectors as the columns of a matrix. Errors as of :func:`concat`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.column_stack([dp.zeros(3), dp.ones(3)]).shape
+        (3, 2)
+    """
+    parts = [
+        reshape(x, (x.size, 1)) if x.ndim < 2 else x for _, x in _named("column_stack", arrays)
+    ]
+    return _joined("column_stack", parts, 1)
+
+
+def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
+    """``x`` and ``values`` one after another, flattened if ``axis`` is ``None``.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not fit.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.append(dp.asarray([1, 2]), dp.asarray([3])).asnumpy()
+        array([1, 2, 3])
+    """
+    x = check_array("append", "x", x)
+    values = check_array("append", "values", values)
+    common_placement("append", (("x", x), ("values", values)))
+    return _joined("append", [x, values], axis)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
+    """Views of the parts along an axis, without that axis.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> [part.shape for part in dp.unstack(dp.ones((2, 3)))]
+        [(3,), (3,)]
+    """
+    x = check_array("unstack", "x", x)
+    if x.ndim == 0:
+        raise AxisError("unstack: an array with 0 dimensions has no axis")
+    front = moveaxis(x, _layout.normalize_axis("unstack", axis, x.ndim), 0)
+    return tuple(front[position] for position in range(front.shape[0]))
+
+
+def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
+    """Views of consecutive parts along an axis; their extents may differ by one.
+
+    Args:
+        x: an array.
+        indices_or_sections: the number of parts, or the positions between them.
+        axis: the axis.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: the number of parts is not positive.
+
+    Example:
+        >>> import dparray as dp
+        >>> [part.shape for part in dp.array_split(dp.arange(5), 2)]
+        [(3,), (2,)]
+    """
+    x = check_array("array_split", "x", x)
+    axis = _layout.normalize_axis("array_split", axis, x.ndim)
+    extent = x.shape[axis]
+    try:
+        sections = operator.index(indices_or_sections)
+    except TypeError:
+        bounds = [0, *(operator.index(at) for at in indices_or_sections), extent]
+    else:
+        if sections < 1:
+            raise ShapeError(f"array_split: {sections} sections; there must be 1 or more")
+        each, larger = divmod(extent, sections)
+        bounds = [part * each + min(part, larger) for part in range(sections + 1)]
+    lead = (slice(None),) * axis
+    return [
+        x[(*lead, slice(start, stop))] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)
+    ]
+
+
+def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
+    """Views of consecutive parts of equal extent; otherwise as :func:`array_split`.
+
+    Raises:
+        ShapeError: the extent does not divide by the number of parts.
+
+    Example:
+        >>> import dparray as dp
+        >>> [part.shape for part in dp.split(dp.arange(6), 3)]
+        [(2,), (2,), (2,)]
+    """
+    x = check_array("split", "x", x)
+    at = _layout.normalize_axis("split", axis, x.ndim)
+    if isinstance(indices_or_sections, int) and indices_or_sections > 0:
+        if x.shape[at] % indices_or_sections:
+            raise ShapeError(
+                f"split: an extent of {x.shape[at]} does not divide into {indices_or_sections} equal "
+                f"parts; use dp.array_split"
+            )
+    return array_split(x, indices_or_sections, at)
+
+
+def vsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
+    """:func:`split` along the first axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> len(dp.vsplit(dp.ones((4, 2)), 2))
+        2
+    """
+    return split(x, indices_or_sections, 0)
+
+
+def hsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
+    """:func:`split` along the second axis, of a vector along its only one.
+
+    Example:
+        >>> import dparray as dp
+        >>> len(dp.hsplit(dp.ones((4, 2)), 2))
+        2
+    """
+    x = check_array("hsplit", "x", x)
+    return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
+
+
+def flip(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
+    """A view with the order of elements reversed along axes, or along all of them.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.flip(dp.asarray([1, 2, 3])).asnumpy()
+        array([3, 2, 1])
+    """
+    x = check_array("flip", "x", x)
+    turned = range(x.ndim) if axis is None else _layout.normalize_axes("flip", axis, x.ndim)
+    back, forth = slice(None, None, -1), slice(None)
+    return x[tuple(back if at in turned else forth for at in range(x.ndim))]
+
+
+def flipud(x: Any, /) -> ndarray:
+    """A view with the rows in reversed order.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.flipud(dp.asarray([[1], [2]])).asnumpy()
+        array([[2],
+               [1]])
+    """
+    return flip(x, 0)
+
+
+def fliplr(x: Any, /) -> ndarray:
+    """A view with the columns in reversed order.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.fliplr(dp.asarray([[1, 2]])).asnumpy()
+        array([[2, 1]])
+    """
+    return flip(x, 1)
+
+
+def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> ndarray:
+    """A view turned by ``k`` quarters from the first towards the second of two axes.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: the axes are one and the same, or not two.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.rot90(dp.asarray([[1, 2], [3, 4]])).asnumpy()
+        array([[2, 4],
+               [1, 3]])
+    """
+    x = check_array("rot90", "x", x)
+    plane = _layout.normalize_axes("rot90", axes, x.ndim)
+    if len(plane) != 2:
+        raise ShapeError(f"rot90: axes {tuple(axes)} must be two different axes")
+    turns = k % 4
+    if turns == 0:
+        return x[...]
+    if turns == 2:
+        return flip(x, plane)
+    return swapaxes(flip(x, plane[1]), *plane) if turns == 1 else flip(swapaxes(x, *plane), plane[1])
+
+
+def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> ndarray:
+    """Elements moved along axes, those that leave one end entering at the other, in a new array.
+
+    Args:
+        x: an array.
+        shift: by how many positions, for each axis.
+        axis: one axis or several; ``None`` rolls the flattened array.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: there are more axes than shifts.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.roll(dp.arange(5), 2).asnumpy()
+        array([3, 4, 0, 1, 2])
+    """
+    x = check_array("roll", "x", x)
+    if axis is None:
+        flat = reshape(x, (x.size,))
+        total = shift if isinstance(shift, int) else sum(shift)
+        return reshape(roll(flat, total, 0), x.shape)
+    axes = [axis] if isinstance(axis, int) else list(axis)
+    shifts = [shift] * len(axes) if not isinstance(shift, Sequence) else list(shift)
+    if len(axes) == 1 and len(shifts) > 1:
+        axes *= len(shifts)
+    if len(axes) != len(shifts):
+        raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
+    totals = [0] * x.ndim
+    for at, by in zip(axes, shifts, strict=True):
+        totals[_layout.normalize_axis("roll", at, x.ndim)] += operator.index(by)
+    result = empty_on(_placement(x), x.shape, x.dtype)
+    if x.size == 0:
+        return result
+    # Every rolled axis cuts the array in two, so the copy is made of 2**axes blocks.
+    blocks: list[tuple[tuple[slice, ...], tuple[slice, ...]]] = [((), ())]
+    for extent, total in zip(x.shape, totals, strict=True):
+        by = total % extent
+        cuts = (
+            [(slice(None), slice(None))]
+            if by == 0
+            else [
+                (slice(0, extent - by), slice(by, extent)),
+                (slice(extent - by, extent), slice(0, by)),
+            ]
+        )
+        blocks = [((*old, one), (*new, two)) for old, new in blocks for one, two in cuts]
+    for old, new in blocks:
+        assign(result[new], x[old], "roll")
+    return result
+
+
+@as_method
+def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> ndarray:
+    """Every element repeated along an axis, in a new array.
+
+    Args:
+        x: an array.
+        repeats: how often: an integer, a list, or an integer array on the queue of ``x`` (whose
+            values the host waits for, as they decide the result's shape).
+        axis: the axis; ``None`` repeats the flattened array.
+
+    Raises:
+        ExecutionPlacementError: ``repeats`` is on another queue.
+        ShapeError: ``repeats`` does not fit the axis, or is negative.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.repeat(dp.asarray([1, 2]), 2).asnumpy()
+        array([1, 1, 2, 2])
+    """
+    x = check_array("repeat", "x", x)
+    if isinstance(repeats, np.ndarray):
+        raise foreign_operand("repeat", "repeats", repeats)
+    if isinstance(repeats, ndarray):
+        common_placement("repeat", (("x", x), ("repeats", repeats)))
+        counts = repeats.asnumpy()
+    else:
+        counts = np.asarray(repeats)
+    if counts.size == 0:
+        counts = counts.astype(np.int64)
+    if counts.dtype.kind not in "iu":
+        raise DTypeError(f"repeat: repeats of dtype {counts.dtype} must be integers")
+    if axis is None:
+        x, axis = reshape(x, (x.size,)), 0
+    axis = _layout.normalize_axis("repeat", axis, x.ndim)
+    extent = x.shape[axis]
+    if counts.ndim > 1 or (counts.size != 1 and counts.size != extent):
+        raise ShapeError(f"repeat: repeats of shape {counts.shape} for an axis of extent {extent}")
+    if counts.size and counts.min() < 0:
+        raise ShapeError("repeat: repeats must not be negative")
+    lead = (slice(None),) * axis
+    if counts.size == 1:
+        count = int(counts.reshape(-1)[0])
+        wide = expand_dims(x, axis + 1)
+        target = (*x.shape[: axis + 1], count, *x.shape[axis + 1 :])
+        return _filled(broadcast_to(wide, target), (*x.shape[:axis], extent * count, *x.shape[axis + 1 :]))
+    positions = np.repeat(np.arange(extent), counts)
+    return x[(*lead, positions.tolist())]
+
+
+def _filled(view: ndarray, shape: tuple[int, ...]) -> ndarray:
+    """The elements of a view, copied, in another shape of the same size."""
+    whole = copy_of(view)
+    return whole._view(shape, _layout.contiguous_strides(shape, view.itemsize), whole.offset)
+
+
+def tile(x: Any, repetitions: int | Sequence[int], /) -> ndarray:
+    """The whole array repeated along each axis, in a new array.
+
+    Args:
+        x: an array.
+        repetitions: how often along each axis, the last ones if there are fewer than axes.
+
+    Raises:
+        ShapeError: a number is negative or no integer.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.tile(dp.asarray([1, 2]), 2).asnumpy()
+        array([1, 2, 1, 2])
+    """
+    x = check_array("tile", "x", x)
+    counts = _layout.check_shape(repetitions)
+    ndim = max(x.ndim, len(counts))
+    counts = (1,) * (ndim - len(counts)) + counts
+    shape = (1,) * (ndim - x.ndim) + x.shape
+    parts = reshape(x, tuple(part for extent in shape for part in (1, extent)))
+    target = tuple(part for pair in zip(counts, shape, strict=True) for part in pair)
+    return _filled(
+        broadcast_to(parts, target),
+        tuple(count * extent for count, extent in zip(counts, shape, strict=True)),
+    )
+
+
+@as_method
+def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray:
+    """A view of a diagonal of two axes, as the last axis of the result.
+
+    Args:
+        x: an array of two dimensions or more.
+        offset: above (positive) or below (negative) the main diagonal.
+        axis1: the axis of rows.
+        axis2: the axis of columns.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: the axes are the same.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.diagonal(dp.asarray([[1, 2], [3, 4]])).asnumpy()
+        array([1, 4])
+    """
+    x = check_array("diagonal", "x", x)
+    row, column = _layout.normalize_axes("diagonal", (axis1, axis2), x.ndim)
+    down, right = max(0, -offset), max(0, offset)
+    length = max(0, min(x.shape[row] - down, x.shape[column] - right))
+    rest = [at for at in range(x.ndim) if at not in (row, column)]
+    start = down * x.strides[row] + right * x.strides[column] if length else 0
+    return x._view(
+        (*(x.shape[at] for at in rest), length),
+        (*(x.strides[at] for at in rest), x.strides[row] + x.strides[column]),
+        x.offset + start,
+    )
+
+
+def diag(x: Any, k: int = 0) -> ndarray:
+    """A matrix with the vector ``x`` on diagonal ``k``, or a view of that diagonal of a matrix.
+
+    Raises:
+        ShapeError: ``x`` has neither one nor two dimensions.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.diag(dp.asarray([1, 2])).asnumpy()
+        array([[1, 0],
+               [0, 2]])
+    """
+    x = check_array("diag", "x", x)
+    if x.ndim == 2:
+        return diagonal(x, k)
+    if x.ndim != 1:
+        raise ShapeError(f"diag: x has {x.ndim} dimensions; give a vector or a matrix")
+    extent = x.size + abs(k)
+    result = empty_on(_placement(x), (extent, extent), x.dtype)
+    assign(result, 0)
+    assign(diagonal(result, k), x, "diag")
+    return result
+
+
+def _triangle(name: str, x: ndarray, k: int, keep_lower: bool) -> ndarray:
+    """``x`` with one triangle of each matrix zeroed, row block by row block."""
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: needs 2 dimensions or more, x has {x.ndim}")
+    rows, columns = x.shape[-2:]
+    placement = _placement(x)
+    row = _column_of_integers(placement, rows)
+    column = _column_of_integers(placement, columns)
+    bound = row + k  # the column of the diagonal in each row
+    inside = column[None, :] <= bound[:, None] if keep_lower else column[None, :] >= bound[:, None]
+    return where(broadcast_to(inside, x.shape), x, zeros_like(x, shape=()))
+
+
+def _column_of_integers(placement: Placement, length: int) -> ndarray:
+    return arange(length, dtype="int64", sycl_queue=placement.queue, usm_type=placement.usm_type)
+
+
+def tril(x: Any, /, k: int = 0) -> ndarray:
+    """A copy with the elements of each matrix above diagonal ``k`` set to zero.
+
+    Raises:
+        ShapeError: ``x`` has fewer than two dimensions.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.tril(dp.asarray([[1, 2], [3, 4]])).asnumpy()
+        array([[1, 0],
+               [3, 4]])
+    """
+    return _triangle("tril", check_array("tril", "x", x), k, True)
+
+
+def triu(x: Any, /, k: int = 0) -> ndarray:
+    """A copy with the elements of each matrix below diagonal ``k`` set to zero.
+
+    Raises:
+        ShapeError: ``x`` has fewer than two dimensions.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.triu(dp.asarray([[1, 2], [3, 4]])).asnumpy()
+        array([[1, 2],
+               [0, 4]])
+    """
+    return _triangle("triu", check_array("triu", "x", x), k, False)
+
+
+def _matrix_transposed(self: ndarray) -> ndarray:
+    return matrix_transpose(self)
+
+
+def _transposed(self: ndarray) -> ndarray:
+    return _reversed(self)
+
+
+def _attach() -> None:
+    """The methods whose signature differs from the function's, and the properties."""
+    for name, method in (
+        ("reshape", _reshape_method),
+        ("flatten", _flatten),
+        ("transpose", _transpose_method),
+    ):
+        method.__name__ = name
+        method.__qualname__ = f"ndarray.{name}"
+        setattr(ndarray, name, method)
+    ndarray.T = property(_transposed, doc="A view with the axes reversed.")  # type: ignore[attr-defined]
+    ndarray.mT = property(  # type: ignore[attr-defined]
+        _matrix_transposed, doc="A view of each matrix (the last two axes) transposed."
+    )
+
+
+_attach()

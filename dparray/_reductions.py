@@ -1,0 +1,729 @@
+"""Reductions and cumulative functions: as functions, and as methods where NumPy has them.
+
+One array goes in, so each runs on the array's own queue, and the result has its USM type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod as product
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _evaluate, _layout
+from dparray._array import (
+    apply,
+    as_method,
+    assign,
+    astype_array,
+    check_array,
+    empty_on,
+    ndarray,
+)
+from dparray._ops import OPS
+from dparray._placement import Placement, common_placement
+from dparray._usm import library
+from dparray.exceptions import DTypeError, ShapeError
+
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "average",
+    "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "cumulative_logsumexp",
+    "cumulative_prod",
+    "cumulative_sum",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "ptp",
+    "std",
+    "sum",
+    "var",
+]
+
+Axis = int | Sequence[int] | None
+
+
+def _axes(name: str, x: ndarray, axis: Axis) -> tuple[int, ...]:
+    """The reduced axes, counted from the front; all of them for ``None``."""
+    return tuple(range(x.ndim)) if axis is None else _layout.normalize_axes(name, axis, x.ndim)
+
+
+def _reduced_shape(x: ndarray, axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
+    if keepdims:
+        return tuple(1 if axis in axes else extent for axis, extent in enumerate(x.shape))
+    return tuple(extent for axis, extent in enumerate(x.shape) if axis not in axes)
+
+
+def _accumulator(x: ndarray, dtype: Any) -> np.dtype[Any]:
+    """The dtype of a sum or product: integers and booleans widen to 64 bits, as in NumPy."""
+    if dtype is not None:
+        return _dtypes.check_device(_dtypes.as_dtype(dtype), x.sycl_queue.sycl_device)
+    if x.dtype.kind in "bi":
+        return _dtypes.int64
+    return _dtypes.uint64 if x.dtype.kind == "u" else x.dtype
+
+
+def _reduce(
+    name: str,
+    function: Callable[..., Any],
+    x: ndarray,
+    axis: Axis,
+    result_dtype: np.dtype[Any],
+    out: ndarray | None,
+    keepdims: bool,
+    **options: Any,
+) -> ndarray:
+    """Let ``function`` reduce into memory of the pool, or into ``out``."""
+    axes = _axes(name, x, axis)
+    placement = Placement(x.sycl_queue, x.usm_type)
+    shape = _reduced_shape(x, axes, keepdims)
+    if not axes and x.ndim:  # NumPy's axis=(): every element is its own result
+        result = _each_alone(name, x, result_dtype)
+    else:
+        result = empty_on(placement, shape, result_dtype)
+        one_axis_only = name in ("argmax", "argmin")
+        chosen: Any = axes if not one_axis_only else (None if axis is None else axes[0])
+        _evaluate.library_call(
+            name,
+            function,
+            [x._tensor],
+            (),
+            {"axis": chosen, "keepdims": keepdims, "out": result._tensor, **options},
+            lambda tensor: tensor,
+        )
+    return _delivered(name, result, out)
+
+
+def _each_alone(name: str, x: ndarray, dtype: np.dtype[Any]) -> ndarray:
+    if name == "count_nonzero":
+        return astype_array(apply(OPS["not_equal"], x, 0), dtype)
+    return astype_array(x, dtype)
+
+
+def _delivered(name: str, result: ndarray, out: ndarray | None) -> ndarray:
+    """The result itself, or ``out`` with it; ``out`` is checked before it is written."""
+    if out is None:
+        return result
+    common_placement(name, (("x", result), ("out", check_array(name, "out", out))))
+    if out.shape != result.shape:
+        raise ShapeError(f"{name}: the result of shape {result.shape} does not fit out of {out.shape}")
+    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+        raise DTypeError(
+            f"{name}: the result of dtype {result.dtype} does not fit out of dtype {out.dtype}"
+        )
+    assign(out, result, name)
+    return out
+
+
+def _check_numeric(name: str, x: ndarray, allowed: str) -> None:
+    if x.dtype.kind not in allowed:
+        raise DTypeError(f"{name}: not defined for {x.dtype}; convert with `x.astype(...)`")
+
+
+@as_method
+def sum(
+    x: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+) -> ndarray:
+    """The sum of elements over one, several or all axes.
+
+    Args:
+        x: an array.
+        axis: an axis or a tuple of axes; all of them if ``None``.
+        dtype: the dtype to add in. If not given that of ``x``, integers and booleans widened to
+            64 bits.
+        out: an array for the result.
+        keepdims: keep the reduced axes, with extent 1.
+
+    Returns:
+        An array on the queue of ``x`` with its USM type.
+
+    Raises:
+        AxisError: there is no such axis.
+        ExecutionPlacementError: ``out`` is on another queue.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.sum(dp.asarray([[1, 2], [3, 4]]), axis=0).asnumpy()
+        array([4, 6])
+    """
+    x = check_array("sum", "x", x)
+    loop = _accumulator(x, dtype)
+    return _reduce("sum", library.sum, x, axis, loop, out, keepdims, dtype=loop)
+
+
+@as_method
+def prod(
+    x: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+) -> ndarray:
+    """The product of elements over axes; arguments, dtype and errors as of :func:`sum`.
+
+    Example:
+        >>> import dparray as dp
+        >>> int(dp.prod(dp.asarray([2, 3, 4])))
+        24
+    """
+    x = check_array("prod", "x", x)
+    loop = _accumulator(x, dtype)
+    return _reduce("prod", library.prod, x, axis, loop, out, keepdims, dtype=loop)
+
+
+@as_method
+def min(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
+    """The smallest element over axes; NaN if there is one.
+
+    Args:
+        x: an array.
+        axis: an axis or a tuple of axes; all of them if ``None``.
+        out: an array for the result.
+        keepdims: keep the reduced axes, with extent 1.
+
+    Returns:
+        An array of the dtype of ``x`` on its queue.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: a reduced axis is empty.
+
+    Example:
+        >>> import dparray as dp
+        >>> int(dp.min(dp.asarray([3, 1, 2])))
+        1
+    """
+    x = check_array("min", "x", x)
+    return _reduce("min", library.min, x, axis, x.dtype, out, keepdims)
+
+
+@as_method
+def max(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
+    """The largest element over axes; NaN if there is one. Arguments and errors as of :func:`min`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.max(dp.asarray([[3, 1], [2, 5]]), axis=1).asnumpy()
+        array([3, 5])
+    """
+    x = check_array("max", "x", x)
+    return _reduce("max", library.max, x, axis, x.dtype, out, keepdims)
+
+
+amax, amin = max, min
+
+
+@as_method
+def ptp(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
+    """The range of values, `max - min`, over axes. Arguments and errors as of :func:`min`.
+
+    Example:
+        >>> import dparray as dp
+        >>> int(dp.ptp(dp.asarray([3, 1, 7])))
+        6
+    """
+    highest = max(x, axis, None, keepdims)
+    return apply(OPS["subtract"], highest, min(x, axis, None, keepdims), out=out)
+
+
+def _float_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
+    """The dtype of a mean: floats keep theirs, the rest takes the device's default float."""
+    if dtype is not None:
+        return _accumulator(x, dtype)
+    if x.dtype.kind in "biu":
+        return _dtypes.default_float(x.sycl_queue.sycl_device)
+    return x.dtype
+
+
+def _mean_in(x: ndarray, loop: np.dtype[Any], axes: tuple[int, ...], keepdims: bool) -> ndarray:
+    """The mean in ``loop``'s dtype; half precision is added up in single."""
+    wide = _dtypes.float32 if loop == _dtypes.float16 else loop
+    total = sum(x, axes, wide, None, keepdims)
+    count = product(x.shape[axis] for axis in axes)
+    if count == 0:
+        return apply(OPS["multiply"], astype_array(total, loop), float("nan"))
+    return astype_array(apply(OPS["divide"], total, count), loop, copy=False)
+
+
+@as_method
+def mean(
+    x: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+) -> ndarray:
+    """The arithmetic mean over axes; NaN where an axis is empty.
+
+    Args:
+        x: an array.
+        axis: an axis or a tuple of axes; all of them if ``None``.
+        dtype: the dtype to compute in; the device's default float for integers if not given.
+        out: an array for the result.
+        keepdims: keep the reduced axes, with extent 1.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.mean(dp.asarray([1, 2, 6])))
+        3.0
+    """
+    x = check_array("mean", "x", x)
+    result = _mean_in(x, _float_of(x, dtype), _axes("mean", x, axis), keepdims)
+    return _delivered("mean", result, out)
+
+
+@as_method
+def var(
+    x: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
+) -> ndarray:
+    """The variance over axes: the mean of the squared distances from the mean.
+
+    Args:
+        x: an array.
+        axis: an axis or a tuple of axes; all of them if ``None``.
+        dtype: the dtype to compute in; the device's default float for integers if not given.
+        out: an array for the result.
+        ddof: what is taken from the number of elements in the divisor.
+        keepdims: keep the reduced axes, with extent 1.
+        correction: the Array API's name for ``ddof``.
+
+    Returns:
+        A real array on the queue of ``x``.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.var(dp.asarray([1.0, 2.0, 3.0]), correction=1))
+        1.0
+    """
+    x = check_array("var", "x", x)
+    return _delivered("var", _variance("var", x, axis, dtype, ddof, keepdims, correction), out)
+
+
+def _variance(
+    name: str,
+    x: ndarray,
+    axis: Axis,
+    dtype: Any,
+    ddof: float,
+    keepdims: bool,
+    correction: float | None,
+) -> ndarray:
+    axes = _axes(name, x, axis)
+    loop = _float_of(x, dtype)
+    wide = _dtypes.float32 if loop == _dtypes.float16 else loop
+    x = astype_array(x, wide, copy=False)
+    distance = apply(OPS["subtract"], x, _mean_in(x, wide, axes, True))
+    if wide.kind == "c":
+        distance = apply(OPS["abs"], distance)
+    total = sum(apply(OPS["square"], distance), axes, None, None, keepdims)
+    count = product(x.shape[axis] for axis in axes) - (ddof if correction is None else correction)
+    divisor = float(count) if count > 0 else 0.0
+    result = apply(OPS["divide"], total, divisor)
+    return astype_array(result, _dtypes.float16, False) if loop == _dtypes.float16 else result
+
+
+@as_method
+def std(
+    x: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
+) -> ndarray:
+    """The standard deviation over axes, `sqrt(var(x))`. Arguments and errors as of :func:`var`.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.std(dp.asarray([1.0, 3.0])))
+        1.0
+    """
+    x = check_array("std", "x", x)
+    variance = _variance("std", x, axis, dtype, ddof, keepdims, correction)
+    return _delivered("std", apply(OPS["sqrt"], variance), out)
+
+
+def average(
+    x: Any,
+    axis: Axis = None,
+    weights: ndarray | None = None,
+    *,
+    keepdims: bool = False,
+) -> ndarray:
+    """The mean over axes, weighted by ``weights`` where they are given.
+
+    Args:
+        x: an array.
+        axis: an axis or a tuple of axes; all of them if ``None``.
+        weights: an array of the shape of ``x``, or of the extent of a single ``axis``.
+        keepdims: keep the reduced axes, with extent 1.
+
+    Raises:
+        ExecutionPlacementError: ``x`` and ``weights`` are on different queues.
+        ShapeError: the weights do not fit.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.average(dp.asarray([1.0, 5.0]), weights=dp.asarray([3.0, 1.0])))
+        2.0
+    """
+    x = check_array("average", "x", x)
+    if weights is None:
+        return mean(x, axis, keepdims=keepdims)
+    weights = check_array("average", "weights", weights)
+    common_placement("average", (("x", x), ("weights", weights)))
+    if weights.shape != x.shape:
+        axes = _axes("average", x, axis)
+        if weights.ndim != 1 or len(axes) != 1 or weights.shape[0] != x.shape[axes[0]]:
+            raise ShapeError(
+                f"average: weights of shape {weights.shape} fit neither x of shape {x.shape} nor its "
+                f"axis {axis}"
+            )
+        shape = tuple(extent if at == axes[0] else 1 for at, extent in enumerate(x.shape))
+        strides = tuple(weights.strides[0] if at == axes[0] else 0 for at in range(x.ndim))
+        weights = weights._view(shape, strides, weights.offset)
+        weights = apply(OPS["add"], weights, apply(OPS["multiply"], x, 0))
+    weighted = sum(apply(OPS["multiply"], x, weights), axis, None, None, keepdims)
+    return apply(OPS["divide"], weighted, sum(weights, axis, None, None, keepdims))
+
+
+@as_method
+def argmin(
+    x: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
+) -> ndarray:
+    """The position of the first smallest element along an axis, or of the flattened array.
+
+    Args:
+        x: a real array.
+        axis: the axis; ``None`` means the flattened array.
+        out: an ``int64`` array for the result.
+        keepdims: keep the reduced axes, with extent 1.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: the axis is empty.
+
+    Example:
+        >>> import dparray as dp
+        >>> int(dp.argmin(dp.asarray([3, 1, 2])))
+        1
+    """
+    x = check_array("argmin", "x", x)
+    _check_numeric("argmin", x, "biuf")
+    return _reduce("argmin", library.argmin, x, axis, _dtypes.int64, out, keepdims)
+
+
+@as_method
+def argmax(
+    x: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
+) -> ndarray:
+    """The position of the first largest element; arguments and errors as of :func:`argmin`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.argmax(dp.asarray([[3, 1], [2, 5]]), axis=1).asnumpy()
+        array([0, 1])
+    """
+    x = check_array("argmax", "x", x)
+    _check_numeric("argmax", x, "biuf")
+    return _reduce("argmax", library.argmax, x, axis, _dtypes.int64, out, keepdims)
+
+
+def _truth(
+    name: str,
+    function: Callable[..., Any],
+    x: ndarray,
+    axis: Axis,
+    out: ndarray | None,
+    keepdims: bool,
+) -> ndarray:
+    axes = _axes(name, x, axis)
+    if not axes and x.ndim:
+        return _delivered(name, apply(OPS["not_equal"], x, 0), out)
+    found = _evaluate.library_call(
+        name,
+        function,
+        [x._tensor],
+        (),
+        {"axis": axes or None, "keepdims": keepdims},
+        lambda tensor: tensor,
+    )
+    result = empty_on(
+        Placement(x.sycl_queue, x.usm_type), _reduced_shape(x, axes, keepdims), _dtypes.bool
+    )
+    if result.size:
+        _evaluate.assign(result._tensor, found)
+    return _delivered(name, result, out)
+
+
+@as_method
+def any(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
+    """Whether at least one element over axes is true (not zero); false where there is none.
+
+    Args:
+        x: an array.
+        axis: an axis or a tuple of axes; all of them if ``None``.
+        out: a boolean array for the result.
+        keepdims: keep the reduced axes, with extent 1.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> bool(dp.any(dp.asarray([0, 3, 0])))
+        True
+    """
+    return _truth("any", library.any, check_array("any", "x", x), axis, out, keepdims)
+
+
+@as_method
+def all(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
+    """Whether all elements over axes are true (not zero); arguments as of :func:`any`.
+
+    Example:
+        >>> import dparray as dp
+        >>> bool(dp.all(dp.asarray([2, 3, 0])))
+        False
+    """
+    return _truth("all", library.all, check_array("all", "x", x), axis, out, keepdims)
+
+
+def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False) -> ndarray:
+    """How many elements over axes are not zero, as ``int64``.
+
+    Args:
+        x: an array.
+        axis: an axis or a tuple of axes; all of them if ``None``.
+        keepdims: keep the reduced axes, with extent 1.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> int(dp.count_nonzero(dp.asarray([0, 3, 4])))
+        2
+    """
+    x = check_array("count_nonzero", "x", x)
+    return _reduce(
+        "count_nonzero", library.count_nonzero, x, axis, _dtypes.int64, None, keepdims
+    )
+
+
+def logsumexp(
+    x: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+) -> ndarray:
+    """The logarithm of the sum of exponentials over axes, without overflow.
+
+    Args:
+        x: a real array.
+        axis: an axis or a tuple of axes; all of them if ``None``.
+        dtype: the dtype to compute in; the device's default float for integers if not given.
+        out: an array for the result.
+        keepdims: keep the reduced axes, with extent 1.
+
+    Raises:
+        AxisError: there is no such axis.
+        DTypeError: ``x`` is complex.
+
+    Example:
+        >>> import dparray as dp
+        >>> round(float(dp.logsumexp(dp.asarray([1000.0, 1000.0]))), 6)
+        1000.693147
+    """
+    x = check_array("logsumexp", "x", x)
+    _check_numeric("logsumexp", x, "biuf")
+    loop = _float_of(x, dtype)
+    return _reduce("logsumexp", library.logsumexp, x, axis, loop, out, keepdims, dtype=loop)
+
+
+# -- cumulative ---------------------------------------------------------------------------------
+
+
+def _cumulate(
+    name: str,
+    function: Callable[..., Any],
+    x: ndarray,
+    axis: int | None,
+    loop: np.dtype[Any],
+    out: ndarray | None,
+    include_initial: bool,
+) -> ndarray:
+    if axis is None:
+        if x.ndim != 1:
+            raise ShapeError(
+                f"{name}: an array of {x.ndim} dimensions needs axis=...; "
+                f"or flatten it with x.reshape(-1)"
+            )
+        axis = 0
+    axis = _layout.normalize_axis(name, axis, x.ndim)
+    shape = list(x.shape)
+    shape[axis] += include_initial
+    result = empty_on(Placement(x.sycl_queue, x.usm_type), tuple(shape), loop)
+    _evaluate.library_call(
+        name,
+        function,
+        [x._tensor],
+        (),
+        {
+            "axis": axis,
+            "dtype": loop,
+            "include_initial": include_initial,
+            "out": result._tensor,
+        },
+        lambda tensor: tensor,
+    )
+    return _delivered(name, result, out)
+
+
+def cumulative_sum(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    include_initial: bool = False,
+) -> ndarray:
+    """The sums of the elements up to each position along an axis.
+
+    Args:
+        x: an array.
+        axis: the axis; may be left out if ``x`` has one dimension.
+        dtype: the dtype to add in; as of :func:`sum` if not given.
+        out: an array for the result.
+        include_initial: start with the empty sum, so that the axis is one longer.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: ``axis`` was left out and ``x`` has not one dimension.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.cumulative_sum(dp.asarray([1, 2, 3]), include_initial=True).asnumpy()
+        array([0, 1, 3, 6])
+    """
+    x = check_array("cumulative_sum", "x", x)
+    loop = _accumulator(x, dtype)
+    return _cumulate(
+        "cumulative_sum", library.cumulative_sum, x, axis, loop, out, include_initial
+    )
+
+
+def cumulative_prod(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    include_initial: bool = False,
+) -> ndarray:
+    """The products of the elements up to each position; arguments as of :func:`cumulative_sum`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.cumulative_prod(dp.asarray([2, 3, 4])).asnumpy()
+        array([ 2,  6, 24])
+    """
+    x = check_array("cumulative_prod", "x", x)
+    loop = _accumulator(x, dtype)
+    return _cumulate(
+        "cumulative_prod", library.cumulative_prod, x, axis, loop, out, include_initial
+    )
+
+
+def cumulative_logsumexp(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    include_initial: bool = False,
+) -> ndarray:
+    """The log-sum-exp of the elements up to each position; arguments as of :func:`cumulative_sum`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.cumulative_logsumexp(dp.asarray([0.0, 0.0])).asnumpy()
+        array([0.        , 0.69314718])
+    """
+    x = check_array("cumulative_logsumexp", "x", x)
+    _check_numeric("cumulative_logsumexp", x, "biuf")
+    loop = _float_of(x, dtype)
+    return _cumulate(
+        "cumulative_logsumexp", library.cumulative_logsumexp, x, axis, loop, out, include_initial
+    )
+
+
+def _flat_or(x: ndarray, axis: int | None) -> tuple[ndarray, int]:
+    """The flattened array and its axis where ``axis`` is ``None``, as NumPy's spellings have it."""
+    return (x, axis) if axis is not None else (x.reshape(-1), 0)  # type: ignore[attr-defined]
+
+
+@as_method
+def cumsum(
+    x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
+) -> ndarray:
+    """NumPy's spelling of :func:`cumulative_sum`; without ``axis``, of the flattened array.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.cumsum(dp.asarray([[1, 2], [3, 4]])).asnumpy()
+        array([ 1,  3,  6, 10])
+    """
+    x, axis = _flat_or(check_array("cumsum", "x", x), axis)
+    loop = _accumulator(x, dtype)
+    return _cumulate("cumsum", library.cumulative_sum, x, axis, loop, out, False)
+
+
+@as_method
+def cumprod(
+    x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
+) -> ndarray:
+    """NumPy's spelling of :func:`cumulative_prod`; without ``axis``, of the flattened array.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.cumprod(dp.asarray([1, 2, 3])).asnumpy()
+        array([1, 2, 6])
+    """
+    x, axis = _flat_or(check_array("cumprod", "x", x), axis)
+    loop = _accumulator(x, dtype)
+    return _cumulate("cumprod", library.cumulative_prod, x, axis, loop, out, False)
