@@ -9,17 +9,32 @@ The key of a kernel never holds a queue, so all queues share it.
 
 from __future__ import annotations
 
+import json
+import subprocess
+import tempfile
 import threading
 import time
+import warnings
+import zlib
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import dpctl
-from dpctl.program import create_program_from_spirv
+import numpy as np
+from dpctl.program import SyclProgramCompilationError, create_program_from_spirv
 
-from dparray import _hooks
+from dparray import _cache, _hooks
+from dparray._compile_errors import describe_failure
+from dparray._kernel_key import UnkeyedError, describe, kernel_key
 from dparray._launcher import place_of
 from dparray._runtime import load_numba_dpex
+from dparray.exceptions import (
+    KernelArgumentError,
+    KernelCompileError,
+    KernelError,
+    UnsupportedDeviceError,
+)
 
 
 class Kernel:
@@ -33,17 +48,18 @@ class Kernel:
         entry: the entry point in the SPIR-V module.
         spirv: the module.
         types: type keys, the item first.
-        seconds: what making the SPIR-V took; 0.0 when it came from disk.
-        llvm: the LLVM text, where the kernel was compiled in this process.
+        seconds: what compiling took, in this process or the one that left it on disk.
+        origin: ``"compiled"`` or ``"disk"``.
     """
 
     __slots__ = (
         "_built",
         "_by_queue",
+        "_llvm",
         "build_options",
         "entry",
-        "llvm",
         "name",
+        "origin",
         "seconds",
         "spirv",
         "types",
@@ -56,8 +72,9 @@ class Kernel:
         spirv: bytes,
         types: tuple[str, ...],
         *,
+        llvm: bytes,
         seconds: float = 0.0,
-        llvm: str | None = None,
+        origin: str = "compiled",
         build_options: str = "",
     ) -> None:
         self.name = name
@@ -65,25 +82,106 @@ class Kernel:
         self.spirv = spirv
         self.types = types
         self.seconds = seconds
-        self.llvm = llvm
+        self.origin = origin
         self.build_options = build_options
+        self._llvm = llvm
         self._built: dict[tuple[Any, Any], Any] = {}
         self._by_queue: dict[dpctl.SyclQueue, Any] = {}
 
+    @property
+    def llvm(self) -> str:
+        """The LLVM module as text."""
+        return zlib.decompress(self._llvm).decode()
+
     def sycl_kernel(self, queue: dpctl.SyclQueue) -> Any:
-        """The ``dpctl.program.SyclKernel`` for the context and device of ``queue``."""
+        """The ``dpctl.program.SyclKernel`` for the context and device of ``queue``.
+
+        Raises:
+            UnsupportedDeviceError: the kernel computes in float64 and the device does not.
+            KernelCompileError: the driver refuses the module.
+        """
         built = self._by_queue.get(queue)
         if built is None:
             place = place_of(queue)
             built = self._built.get(place)
             if built is None:
-                program = create_program_from_spirv(queue, self.spirv, self.build_options)
-                built = self._built[place] = program.get_sycl_kernel(self.entry)
+                built = self._built[place] = self._build(queue)
             self._by_queue[queue] = built
         return built
 
+    def _build(self, queue: dpctl.SyclQueue) -> Any:
+        if needs_float64(self.spirv) and not has_float64(queue.sycl_device):
+            raise UnsupportedDeviceError(
+                f"kernel {self.name}: it computes in float64, which {queue.sycl_device.name} does "
+                "not have. Use float32 arrays, and write constants as np.float32(0.5): a plain "
+                "Python float is float64"
+            )
+        try:
+            program = create_program_from_spirv(queue, self.spirv, self.build_options)
+            return program.get_sycl_kernel(self.entry)
+        except SyclProgramCompilationError as error:
+            raise KernelCompileError(
+                f"kernel {self.name}: the driver of {queue.sycl_device.name} does not accept the "
+                f"compiled module: {error}",
+                details=str(error),
+            ) from error
+
+    def to_bytes(self) -> bytes:
+        """What the disk cache keeps of it."""
+        head = {
+            "entry": self.entry,
+            "name": self.name,
+            "types": self.types,
+            "seconds": self.seconds,
+            "build_options": self.build_options,
+            "spirv": len(self.spirv),
+        }
+        return json.dumps(head).encode() + b"\n" + self.spirv + self._llvm
+
+    @classmethod
+    def from_bytes(cls, text: bytes) -> Kernel:
+        """The kernel that :meth:`to_bytes` wrote."""
+        line, _, rest = text.partition(b"\n")
+        head = json.loads(line)
+        size = head["spirv"]
+        return cls(
+            head["name"],
+            head["entry"],
+            rest[:size],
+            tuple(head["types"]),
+            llvm=rest[size:],
+            seconds=head["seconds"],
+            origin="disk",
+            build_options=head["build_options"],
+        )
+
+
+_SPIRV_HEADER_WORDS = 5
+_OP_CAPABILITY = 17
+_FLOAT64 = 10
+
+
+def needs_float64(spirv: bytes) -> bool:
+    """Whether a SPIR-V module declares the capability Float64."""
+    words = memoryview(spirv).cast("I")
+    at = _SPIRV_HEADER_WORDS
+    while at < len(words) and words[at] & 0xFFFF == _OP_CAPABILITY:
+        if words[at + 1] == _FLOAT64:
+            return True
+        at += words[at] >> 16
+    return False
+
+
+def has_float64(device: dpctl.SyclDevice) -> bool:
+    """Whether a device computes in float64."""
+    return bool(device.has_aspect_fp64)
+
 
 # --- Numba types ----------------------------------------------------------------------------------
+
+
+# Numba's other error model raises on a division by zero, which ends the work-item unnoticed.
+_ALWAYS = {"error_model": "numpy"}
 
 
 class _Backend:
@@ -91,32 +189,18 @@ class _Backend:
 
     def __init__(self) -> None:
         self.package = load_numba_dpex()
-        # Overloads of Python's own operations register when these modules load.
-        from numba.core import optional, types  # noqa: F401
-        from numba.core.target_extension import target_override
-        from numba.cpython import (  # noqa: F401
-            builtins,
-            enumimpl,
-            hashing,
-            iterators,
-            numbers,
-            rangeobj,
-            slicing,
-            tupleobj,
-        )
+        from numba.core import types
         from numba.extending import typeof_impl
-        from numba.misc import literal  # noqa: F401
-        from numba.np import arraymath, arrayobj, numpy_support  # noqa: F401
-        from numba_dpex.core.descriptor import dpex_kernel_target
+        from numba.np import numpy_support
         from numba_dpex.core.types import USMNdArray
         from numba_dpex.core.types.dpctl_types import DpctlSyclQueue
         from numba_dpex.core.types.kernel_api.index_space_ids import ItemType, NdItemType
         from numba_dpex.core.types.kernel_api.local_accessor import LocalAccessorType
-        from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 
         self.types = types
-        self.target = lambda: target_override(SPIRV_TARGET_NAME)
+        self.error = _error_class()
         self.from_dtype = numpy_support.from_dtype
+        self.as_dtype = numpy_support.as_dtype
         self.array_type = USMNdArray
         self.local_type = LocalAccessorType
         self.item_types = {"item": ItemType, "nditem": NdItemType}
@@ -128,10 +212,6 @@ class _Backend:
         typeof_impl.register(DeviceFunction)(
             lambda value, context: types.Dispatcher(value.dispatcher)
         )
-        # Outside the override, overloads would register for the wrong target for good.
-        with self.target():
-            dpex_kernel_target.typing_context.refresh()
-            dpex_kernel_target.target_context.refresh()
 
     def numba_type(self, key: str) -> Any:
         """The Numba type of a type key."""
@@ -149,11 +229,82 @@ class _Backend:
             queue=self.queue,
         )
 
+    def key_of_type(self, numba_type: Any) -> str:
+        """The type key of a Numba type."""
+        for kind, cls in self.item_types.items():
+            if isinstance(numba_type, cls):
+                return f"{kind}:{numba_type.ndim}"
+        try:
+            dtype = self.as_dtype(getattr(numba_type, "dtype", numba_type))
+            kind = f"{dtype.kind}{dtype.itemsize}"
+        except NotImplementedError:
+            raise KernelArgumentError(f"kernel: a kernel cannot take a {numba_type}") from None
+        if isinstance(numba_type, self.local_type):
+            return f"local {kind}:{numba_type.ndim}"
+        if isinstance(numba_type, self.array_type):
+            return f"{kind}:{numba_type.ndim}{numba_type.layout}"
+        if isinstance(numba_type, self.types.Array):
+            raise KernelArgumentError(
+                f"kernel: {numba_type} is an array of the host; use numba_dpex.USMNdArray"
+            )
+        return kind
+
+    def compile(
+        self, function: Callable[..., Any], types: Sequence[str], options: Mapping[str, Any]
+    ) -> Any:
+        """numba-dpex's compile result."""
+        signature = self.types.void(*map(self.numba_type, types))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # numba-dpex's, about its own internals
+            dispatcher = self.package.kernel(**options, **_ALWAYS)(function)
+            return dispatcher.get_compile_result(signature)
+
+
+def _error_class() -> Any:
+    """Our compile error that handlers written for numba-dpex catch too."""
+    from numba.core.errors import TypingError
+
+    class CompileError(KernelCompileError, TypingError):  # type: ignore[misc]
+        def __init__(self, message: str, *, details: str = "") -> None:
+            TypingError.__init__(self, message)
+            self.args = (message,)
+            self.details = details
+
+        def __str__(self) -> str:
+            return str(self.args[0])
+
+    CompileError.__name__ = CompileError.__qualname__ = "KernelCompileError"
+    CompileError.__module__ = KernelCompileError.__module__
+    return CompileError
+
 
 def _dtype(kind: str) -> Any:
-    import numpy as np
-
     return np.dtype(kind)
+
+
+def keys_of_signatures(signatures: Any) -> list[tuple[str, ...]]:
+    """Type keys, the item first, of one signature in Numba's types or of a list of them.
+
+    Raises:
+        KernelArgumentError: a type that kernels do not take, or a signature with a return type.
+    """
+    given = signatures if isinstance(signatures, list) else [signatures]
+    return [_keys_of_signature(signature) for signature in given]
+
+
+def _keys_of_signature(signature: Any) -> tuple[str, ...]:
+    compiler = backend()
+    from numba.core.sigutils import normalize_signature
+
+    try:
+        arguments, result = normalize_signature(signature)
+    except Exception as error:
+        raise KernelArgumentError(
+            f"kernel: {signature!r} is neither a function nor a signature: {error}"
+        ) from error
+    if result is not None and result != compiler.types.void:
+        raise KernelArgumentError(f"kernel: a kernel returns nothing; the signature says {result}")
+    return tuple(map(compiler.key_of_type, arguments))
 
 
 _backend: _Backend | None = None
@@ -171,33 +322,107 @@ def backend() -> _Backend:
 
 # --- compiling ------------------------------------------------------------------------------------
 
+_kernels: dict[str, Kernel] = {}
 
-def make_dispatcher(function: Callable[..., Any], options: Mapping[str, Any]) -> Any:
-    """A numba-dpex kernel dispatcher of a Python function."""
-    return backend().package.kernel(**options)(function)
+
+def obtain_kernel(
+    function: Callable[..., Any],
+    types: Sequence[str],
+    options: Mapping[str, Any],
+    labels: Sequence[str] = (),
+) -> Kernel:
+    """The kernel of ``function`` for these types: from memory, from disk, or compiled now.
+
+    Args:
+        function: a Python function in the kernel language.
+        types: type keys, the item first.
+        options: ``debug``, ``inline_threshold``.
+        labels: the parameters with their types, for error messages.
+
+    Raises:
+        KernelCompileError: it does not compile.
+    """
+    key = kernel_key(function, types, options)
+    if key is None:
+        return compile_kernel(function, types, options, labels)
+    kernel = _kernels.get(key)
+    if kernel is None:
+        kernel = _load(key) or _compile_and_save(key, function, types, options, labels)
+        _kernels[key] = kernel
+    return kernel
+
+
+def _load(key: str) -> Kernel | None:
+    started = time.perf_counter()
+    text = _cache.load(key)
+    if text is None:
+        return None
+    try:
+        kernel = Kernel.from_bytes(text)
+    except (ValueError, KeyError, TypeError):
+        return None
+    if _hooks.subscribers:
+        seconds = time.perf_counter() - started
+        _hooks.emit("compile", kernel=kernel, seconds=seconds, origin="disk")
+    return kernel
+
+
+def _compile_and_save(
+    key: str,
+    function: Callable[..., Any],
+    types: Sequence[str],
+    options: Mapping[str, Any],
+    labels: Sequence[str],
+) -> Kernel:
+    kernel = compile_kernel(function, types, options, labels)
+    _cache.save(key, kernel.to_bytes())
+    return kernel
 
 
 def compile_kernel(
-    function: Callable[..., Any], types: Sequence[str], options: Mapping[str, Any]
+    function: Callable[..., Any],
+    types: Sequence[str],
+    options: Mapping[str, Any],
+    labels: Sequence[str] = (),
 ) -> Kernel:
-    """Compile ``function`` for arguments of these type keys."""
+    """Compile ``function`` with numba-dpex, whatever the caches hold."""
     with _lock:
         compiler = backend()
         started = time.perf_counter()
-        signature = compiler.types.void(*map(compiler.numba_type, types))
-        dispatcher = make_dispatcher(function, options)
-        result = dispatcher.get_compile_result(signature)
+        try:
+            result = compiler.compile(function, types, options)
+        except Exception as error:
+            if isinstance(error, KernelError):
+                raise
+            raise compiler.error(
+                describe_failure(function, labels or types, str(error)), details=str(error)
+            ) from error
         module = result.kernel_device_ir_module
+        seconds = time.perf_counter() - started
         kernel = Kernel(
             function.__name__,
             module.kernel_name,
             module.kernel_bitcode,
             tuple(types),
-            seconds=time.perf_counter() - started,
-            llvm=str(result.library.final_module),
+            llvm=zlib.compress(str(result.library.final_module).encode(), 1),
+            seconds=seconds,
+            # What numba-dpex gives the driver for kernels with debug=True.
+            build_options="-cl-opt-disable -g" if options.get("debug") else "",
         )
-    _hooks.emit("compile", kernel=kernel, seconds=kernel.seconds, origin="numba-dpex")
+    _hooks.emit("compile", kernel=kernel, seconds=seconds, origin="compiled")
     return kernel
+
+
+def spirv_text(spirv: bytes) -> str:
+    """A SPIR-V module disassembled by the translator that wrote it."""
+    import dpcpp_llvm_spirv
+
+    tool = dpcpp_llvm_spirv.get_llvm_spirv_path()
+    with tempfile.TemporaryDirectory() as directory:
+        binary = Path(directory, "module.spv")
+        binary.write_bytes(spirv)
+        command = [tool, "--to-text", str(binary), "-o", "-"]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 class DeviceFunction:
@@ -214,15 +439,22 @@ class DeviceFunction:
         self.__qualname__ = function.__qualname__
         self.__module__ = function.__module__
         self.__doc__ = function.__doc__
-        self._dispatcher: Any = None
+        self._dispatchers: dict[str, Any] = {}
 
     @property
     def dispatcher(self) -> Any:
-        """The numba-dpex dispatcher, made when a kernel that calls this is first compiled."""
-        if self._dispatcher is None:
-            make = backend().package.device_func
-            self._dispatcher = make(**self.options)(self.py_func)
-        return self._dispatcher
+        """The numba-dpex dispatcher for the values that the function refers to now.
+
+        A dispatcher freezes those values when it first compiles, so other values need another.
+        """
+        make = backend().package.device_func(**self.options, **_ALWAYS)
+        try:
+            key = repr(describe(self.py_func))
+        except UnkeyedError:
+            return make(self.py_func)
+        if key not in self._dispatchers:
+            self._dispatchers[key] = make(self.py_func)
+        return self._dispatchers[key]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.py_func(*args, **kwargs)

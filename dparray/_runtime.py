@@ -98,6 +98,20 @@ _FLAGS_OF_NUMBA_DPEX = (
     "no_compile",
     "release_gil",
 )
+_BUILTIN_IMPLEMENTATIONS = (
+    "core.optional",
+    "cpython.builtins",
+    "cpython.enumimpl",
+    "cpython.hashing",
+    "cpython.iterators",
+    "cpython.numbers",
+    "cpython.rangeobj",
+    "cpython.slicing",
+    "cpython.tupleobj",
+    "misc.literal",
+    "np.arraymath",
+    "np.arrayobj",
+)
 _load_lock = threading.RLock()
 
 
@@ -111,8 +125,6 @@ class _LazyPackage(types.ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") and name.endswith("__") and name != "__version__":
             raise AttributeError(name)
-        if name in _REPLACED_BY:
-            return _refuse(name)
         if name == "kernel_api":
             return importlib.import_module("numba_dpex.kernel_api")
         load_numba_dpex()
@@ -136,7 +148,9 @@ def _add_lazy_package(name: str) -> None:
     sys.modules[name] = module
 
 
-def _refuse(name: str) -> Callable[..., Any]:
+def _refused(name: str) -> Callable[..., Any]:
+    """What stands in for a function of numba-dpex that cannot work; calling it is the error."""
+
     def refused(*args: Any, **options: Any) -> Any:
         raise UnsupportedFeatureError(
             f"numba_dpex.{name}: it needs numba-dpex's own runtime library, which does not load "
@@ -145,6 +159,11 @@ def _refuse(name: str) -> Callable[..., Any]:
 
     refused.__name__ = refused.__qualname__ = name
     return refused
+
+
+def _dpjit(function: Any = None, **options: Any) -> Any:
+    """Decorates as ``numba_dpex.dpjit`` does, so that modules import; the call is the error."""
+    return _refused("dpjit") if callable(function) else _dpjit
 
 
 def prepare_numba_dpex() -> None:
@@ -188,7 +207,10 @@ def _run_package(package: types.ModuleType) -> None:
     if "numba_dpex.core.exceptions" in sys.modules:
         sys.modules["numba_dpex.core"].exceptions = sys.modules["numba_dpex.core.exceptions"]
     _adapt_dispatcher()
+    _adapt_code_generation()
+    _adapt_enumerations()
     _replace_launchers(package)
+    _prepare_contexts()
     # From here on a missing attribute is an ordinary AttributeError.
     package.__class__ = types.ModuleType
 
@@ -261,22 +283,59 @@ def _adapt_dispatcher() -> None:
         dispatcher.SPIRVKernelDispatcher._get_dispatcher_for_current_target = lambda self: self
 
 
+def _adapt_code_generation() -> None:
+    # Only the barrier's declaration says "convergent". A function that contains a barrier needs it
+    # as much, or LLVM may move or duplicate the call before it is inlined (numba-dpex issues 906
+    # and 1106). Clang marks every function of device code; LLVM takes it off where it can.
+    context = importlib.import_module("numba_dpex.kernel_api_impl.spirv.target").SPIRVTargetContext
+    declare = context.declare_function
+
+    def declare_convergent(self: Any, module: Any, fndesc: Any) -> Any:
+        function = declare(self, module, fndesc)
+        function.attributes.add("convergent")
+        return function
+
+    context.declare_function = declare_convergent
+
+
+def _adapt_enumerations() -> None:
+    # A kernel compiled with debug=True keeps every variable in memory, also the enumeration of
+    # ``MemoryScope.DEVICE``. Nothing ever reads it back, so any number will do.
+    lower_constant = importlib.import_module("numba.core.imputils").lower_constant
+    literal = importlib.import_module("numba_dpex.core.types").IntEnumLiteral
+    ir = importlib.import_module("llvmlite.ir")
+
+    @lower_constant(literal)
+    def enumeration(context: Any, builder: Any, type_: Any, value: Any) -> Any:
+        return ir.Constant(ir.IntType(type_.bitwidth), 0)
+
+
 def _replace_launchers(package: types.ModuleType) -> None:
     launcher = importlib.import_module("numba_dpex.core.kernel_launcher")
     for name in ("call_kernel", "call_kernel_async"):
         replacement = _launcher_named(name)
         setattr(package, name, replacement)
         setattr(launcher, name, replacement)
-    decorators = importlib.import_module("numba_dpex.core.decorators")
-    for name in _REPLACED_BY:
-        setattr(package, name, _refuse(name))
-    decorators.dpjit = package.dpjit
+    package.dpjit = _dpjit  # type: ignore[attr-defined]
+    package.prange = _refused("prange")  # type: ignore[attr-defined]
+
+
+def _prepare_contexts() -> None:
+    # Overloads of Python's own operations register when these modules load.
+    for name in _BUILTIN_IMPLEMENTATIONS:
+        importlib.import_module(f"numba.{name}")
+    descriptor = importlib.import_module("numba_dpex.core.descriptor").dpex_kernel_target
+    override = importlib.import_module("numba.core.target_extension").target_override
+    # Refreshed outside the override, overloads register for the wrong target for good.
+    with override(descriptor.target_name):
+        descriptor.typing_context.refresh()
+        descriptor.target_context.refresh()
 
 
 def _launcher_named(name: str) -> Callable[..., Any]:
     # The launchers live above this layer, so they are looked up when they are called.
     def launch(*args: Any) -> Any:
-        return getattr(importlib.import_module("dparray.kernel"), name)(*args)
+        return getattr(importlib.import_module("dparray._numba_dpex"), name)(*args)
 
     launch.__name__ = launch.__qualname__ = name
     launch.__doc__ = f"dparray.{name}, under its name in numba-dpex."

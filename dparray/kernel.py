@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from math import prod
+from typing import Any, NamedTuple
 
 import dpctl
+import numpy as np
 
 from dparray import _compiler
 from dparray._compiler import DeviceFunction, Kernel
-from dparray._evaluate import launch_kernel
-from dparray._launcher import Binder, explain_arguments, is_array, make_binder
+from dparray._evaluate import launch_kernel, settle_arguments
+from dparray._launcher import Binder, Bound, explain_arguments, is_array, make_binder
 from dparray._placement import common_placement
 from dparray._usm import layout_of_interface
-from dparray.exceptions import KernelArgumentError, KernelRangeError
+from dparray.device import queue_of
+from dparray.exceptions import (
+    KernelArgumentError,
+    KernelError,
+    KernelExecutionError,
+    KernelRangeError,
+)
 from dparray.kernel_api import NdRange, Range, _language
 
 __all__ = [
@@ -29,6 +37,24 @@ __all__ = [
 
 _ITEMS = (None, "item:1", "item:2", "item:3")
 _ND_ITEMS = (None, "nditem:1", "nditem:2", "nditem:3")
+_OPTIONS = ("debug", "inline_threshold")
+# Options of numba-dpex that say nothing here: they are always so.
+_IGNORED_OPTIONS = ("release_gil", "no_compile", "no_cpython_wrapper", "no_cfunc_wrapper")
+
+Signature = tuple[str, ...]
+
+
+class ProfilingTimes(NamedTuple):
+    """When a launch was submitted, started and ended, in nanoseconds of the device's clock."""
+
+    submit: int
+    start: int
+    end: int
+
+    @property
+    def seconds(self) -> float:
+        """How long the kernel ran."""
+        return (self.end - self.start) * 1e-9
 
 
 class Event:
@@ -37,51 +63,155 @@ class Event:
     Attributes:
         sycl_event: the ``dpctl.SyclEvent``.
         kernel: the kernel function that was launched.
+        queue: where it runs.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def fill(item, x, value):
+        ...     x[item.get_id(0)] = value
+        >>> x = dp.zeros(4)
+        >>> event = dp.call_kernel(fill, dp.Range.like(x), x, 7)
+        >>> event.wait()
+        >>> event.done
+        True
     """
 
-    __slots__ = ("kernel", "sycl_event")
+    __slots__ = ("kernel", "queue", "sycl_event")
 
-    def __init__(self, sycl_event: dpctl.SyclEvent, kernel: KernelFunction) -> None:
+    def __init__(
+        self, sycl_event: dpctl.SyclEvent, kernel: KernelFunction, queue: dpctl.SyclQueue
+    ) -> None:
         self.sycl_event = sycl_event
         self.kernel = kernel
+        self.queue = queue
 
     def wait(self) -> None:
-        """Wait on the host until the kernel has run."""
-        self.sycl_event.wait()
+        """Wait on the host until the kernel has run.
+
+        Raises:
+            KernelExecutionError: the device failed; the message names the kernel and its line.
+        """
+        try:
+            self.sycl_event.wait()
+        except Exception as error:
+            raise KernelExecutionError(
+                f"kernel {self.kernel.__name__} ({self.kernel.location}) failed on "
+                f"{self.queue.sycl_device.name}: {error}"
+            ) from error
 
     @property
     def done(self) -> bool:
         """Whether the kernel has run."""
         return bool(self.sycl_event.execution_status == dpctl.event_status_type.complete)
 
+    @property
+    def profile(self) -> ProfilingTimes:
+        """The times of the launch; waits for it.
+
+        Raises:
+            KernelExecutionError: the queue does not collect times.
+        """
+        if not self.queue.has_enable_profiling:
+            raise KernelExecutionError(
+                f"kernel {self.kernel.__name__}: its queue collects no times; make one with "
+                'dpctl.SyclQueue(device, property="enable_profiling") and put the arrays on it'
+            )
+        self.wait()
+        event = self.sycl_event
+        return ProfilingTimes(
+            event.profiling_info_submit, event.profiling_info_start, event.profiling_info_end
+        )
+
+    def __repr__(self) -> str:
+        state = "done" if self.done else "running"
+        return f"<dparray event of kernel {self.kernel.__name__}, {state}>"
+
+
+class _Configured:
+    """A kernel with its range: ``kernel[range]``, which takes the arguments."""
+
+    __slots__ = ("index_space", "kernel")
+
+    def __init__(self, kernel: KernelFunction, index_space: Range | NdRange) -> None:
+        self.kernel = kernel
+        self.index_space = index_space
+
+    def __call__(self, *arguments: Any, depends_on: Any = ()) -> Event:
+        return self.kernel._launch(self.index_space, arguments, _events(depends_on))
+
 
 class KernelFunction:
-    """A kernel: a Python function compiled for the argument types it is launched with."""
+    """A kernel: a Python function compiled for the argument types it is launched with.
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    Made by :func:`kernel`. Launch it with ``kernel[range](*arguments)``, with
+    :func:`call_kernel`, or, when it has a default range, with ``kernel(*arguments)``.
+
+    State: one compiled kernel for each combination of argument types; queues share them.
+
+    Attributes:
+        py_func: the Python function.
+        options: ``debug`` and ``inline_threshold``, where given.
+    """
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        options: dict[str, Any],
+        default_range: Callable[..., Any] | None = None,
+        *,
+        has_item: bool = True,
+    ) -> None:
         self.py_func = function
         self.options = options
         self.__name__ = function.__name__
         self.__qualname__ = function.__qualname__
         self.__module__ = function.__module__
         self.__doc__ = function.__doc__
-        self._parameters = tuple(inspect.signature(function).parameters)[1:]
+        parameters = tuple(inspect.signature(function).parameters)
+        if has_item and not parameters:
+            raise KernelArgumentError(
+                f"kernel {self.__name__}: the first parameter of a kernel is its work-item: "
+                f"def {self.__name__}(item, ...)"
+            )
+        self._has_item = has_item
+        self._parameters = parameters[1:] if has_item else parameters
+        self._default_range = default_range
         self._binders: dict[tuple[type, ...], Binder] = {}
-        self._kernels: dict[tuple[str, tuple[str, ...]], Kernel] = {}
+        self._kernels: dict[tuple[str, Signature], Kernel] = {}
+        self._closed = False  # made with explicit signatures: no others are compiled
 
     def __repr__(self) -> str:
         return f"<dparray kernel {self.__qualname__}>"
 
+    # -- launching ------------------------------------------------------------------------------
+
+    def __getitem__(self, index_space: Any) -> _Configured:
+        """The kernel over a range: a ``Range``, an ``NdRange``, an integer or a tuple of them.
+
+        ``kernel[global_size, local_size]`` with two tuples is an ``NdRange``.
+        """
+        return _Configured(self, _as_index_space(index_space))
+
+    def __call__(self, *arguments: Any, depends_on: Any = ()) -> Event:
+        """Launch over the kernel's default range.
+
+        Raises:
+            KernelRangeError: the kernel was made without one.
+        """
+        if self._default_range is None:
+            raise KernelRangeError(
+                f"kernel {self.__name__}: no range was given, and it has no default; write "
+                f"{self.__name__}[dp.Range(n)]({', '.join(self._parameters)}), or make it with "
+                "@dp.kernel(range=lambda ...: ...)"
+            )
+        self._check_count(arguments)
+        index_space = _as_index_space(self._default_range(*arguments))
+        return self._launch(index_space, arguments, _events(depends_on))
+
     def _launch(self, index_space: Any, arguments: tuple[Any, ...], depends_on: Any = ()) -> Event:
-        binder = self._binders.get(tuple(map(type, arguments))) or self._binder(arguments)
-        try:
-            bound = binder(*arguments)
-        except (TypeError, ValueError):
-            explain_arguments(self.__name__, self._parameters, arguments)
-            raise
+        bound = self._bind(arguments)
         queue = bound.queue
-        if queue is None:
-            self._refuse_placement(arguments)
         if isinstance(index_space, tuple):
             size, local = index_space, None
             item = _ITEMS[len(size)]
@@ -89,19 +219,43 @@ class KernelFunction:
             size, local = index_space.global_range, index_space.local_range
             item = _ND_ITEMS[len(size)]
         else:
-            raise KernelRangeError(
-                f"kernel {self.__name__}: the range must be a Range or an NdRange; got "
-                f"{index_space!r} of type {type(index_space).__name__}"
-            )
+            index_space = _as_index_space(index_space)
+            return self._launch(index_space, arguments, depends_on)
         compiled = self._kernels.get((item, bound.types)) or self._compile(item, bound.types)
-        return Event(launch_kernel(compiled, size, local, bound, queue, depends_on), self)
+        settle_arguments(arguments)
+        event = launch_kernel(compiled, size, local, bound, queue, depends_on)
+        return Event(event, self, queue)
+
+    def _bind(self, arguments: tuple[Any, ...]) -> Bound:
+        binder = self._binders.get(tuple(map(type, arguments))) or self._binder(arguments)
+        try:
+            bound = binder(*arguments)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, KernelError):
+                raise
+            explain_arguments(self.__name__, self._parameters, arguments)
+            raise
+        if bound.queue is None:
+            self._refuse_placement(arguments)
+        return bound
+
+    def _check_count(self, arguments: Sequence[Any]) -> None:
+        if len(arguments) == len(self._parameters):
+            return
+        hint = ""
+        if self._has_item and len(arguments) == len(self._parameters) + 1:
+            given = next(iter(inspect.signature(self.py_func).parameters))
+            hint = (
+                f". Its first parameter {given!r} is the work-item, which the launch provides; "
+                f"if it is meant to be an argument, write def {self.__name__}(item, {given}, ...)"
+            )
+        raise KernelArgumentError(
+            f"kernel {self.__name__}: takes {len(self._parameters)} arguments after the item "
+            f"({', '.join(self._parameters)}); got {len(arguments)}{hint}"
+        )
 
     def _binder(self, arguments: Sequence[Any]) -> Binder:
-        if len(arguments) != len(self._parameters):
-            raise KernelArgumentError(
-                f"kernel {self.__name__}: takes {len(self._parameters)} arguments after the item "
-                f"({', '.join(self._parameters)}); got {len(arguments)}"
-            )
+        self._check_count(arguments)
         classes = tuple(map(type, arguments))
         try:
             binder = make_binder(classes)
@@ -124,7 +278,9 @@ class KernelFunction:
             "the kernel runs"
         )
 
-    def _compile(self, item: str, types: tuple[str, ...]) -> Kernel:
+    # -- compiling ------------------------------------------------------------------------------
+
+    def _compile(self, item: str, types: Signature) -> Kernel:
         if item.startswith("item"):
             for name, key in zip(self._parameters, types, strict=True):
                 if key.startswith("local"):
@@ -132,66 +288,305 @@ class KernelFunction:
                         f"kernel {self.__name__}: argument {name!r} is a LocalAccessor, and work-"
                         "items of a Range share no local memory; launch over an NdRange"
                     )
-        compiled = _compiler.compile_kernel(self.py_func, (item, *types), self.options)
+        if self._closed:
+            known = "\n  ".join(", ".join(signature) for signature in self.signatures)
+            raise KernelArgumentError(
+                f"kernel {self.__name__}: it was made for given signatures only, and "
+                f"({', '.join(_labels((item, *types)))}) is none of them:\n  {known}"
+            )
+        all_types = (item, *types) if self._has_item else types
+        compiled = _compiler.obtain_kernel(
+            self.py_func, all_types, self.options, self._parameter_labels(types)
+        )
         self._kernels[item, types] = compiled
         return compiled
 
+    def _parameter_labels(self, types: Signature) -> list[str]:
+        pairs = zip(self._parameters, _labels(types), strict=True)
+        return [f"{name}: {label}" for name, label in pairs]
 
-def kernel(function: Callable[..., Any] | None = None, **options: Any) -> Any:
+    def specialize(self, signatures: Iterable[Signature]) -> None:
+        """Compile for these type keys (item first) now, and for no others later."""
+        for item, *types in signatures:
+            self._compile(item, tuple(types))
+        self._closed = True
+
+    # -- looking into it ------------------------------------------------------------------------
+
+    @property
+    def location(self) -> str:
+        """``file:line`` of the function."""
+        code = self.py_func.__code__
+        return f"{code.co_filename}:{code.co_firstlineno}"
+
+    @property
+    def source(self) -> str:
+        """The Python source of the kernel."""
+        return inspect.getsource(self.py_func)
+
+    @property
+    def signatures(self) -> list[Signature]:
+        """The argument types it is compiled for, in words, the item first."""
+        return [_labels((item, *types)) for item, types in self._kernels]
+
+    @property
+    def compile_seconds(self) -> dict[Signature, float]:
+        """What compiling took, for each signature; kernels from disk say what it once took."""
+        return {_labels((i, *t)): kernel.seconds for (i, t), kernel in self._kernels.items()}
+
+    def inspect_llvm(self, signature: Signature | None = None) -> Any:
+        """The LLVM module as text, of one signature, or of all in a dictionary."""
+        return self._inspect(signature, lambda kernel: kernel.llvm)
+
+    def inspect_spirv(self, signature: Signature | None = None) -> Any:
+        """The SPIR-V module disassembled, of one signature, or of all in a dictionary."""
+        return self._inspect(signature, lambda kernel: _compiler.spirv_text(kernel.spirv))
+
+    def _inspect(self, signature: Signature | None, look: Callable[[Kernel], str]) -> Any:
+        found = {_labels((i, *t)): kernel for (i, t), kernel in self._kernels.items()}
+        if signature is None:
+            return {labels: look(kernel) for labels, kernel in found.items()}
+        if tuple(signature) not in found:
+            raise KernelArgumentError(
+                f"kernel {self.__name__}: it is not compiled for {signature}; see .signatures"
+            )
+        return look(found[tuple(signature)])
+
+    def device_info(self, device: Any = None) -> dict[Signature, dict[str, int]]:
+        """What a device says of the compiled kernels, for each signature.
+
+        Args:
+            device: anything :class:`dparray.Device` takes; the default device if ``None``.
+
+        Returns:
+            ``work_group_size`` (the largest), ``preferred_work_group_size_multiple``,
+            ``private_mem_size`` (bytes of registers spilt by one work-item),
+            ``max_sub_group_size``, ``max_num_sub_groups``, ``compile_sub_group_size`` and
+            ``num_args``.
+        """
+        queue = queue_of(device)
+        names = (
+            "work_group_size",
+            "preferred_work_group_size_multiple",
+            "private_mem_size",
+            "max_sub_group_size",
+            "max_num_sub_groups",
+            "compile_sub_group_size",
+            "num_args",
+        )
+        return {
+            _labels((item, *types)): {
+                name: getattr(compiled.sycl_kernel(queue), name) for name in names
+            }
+            for (item, types), compiled in self._kernels.items()
+        }
+
+    def suggest_local(
+        self, global_size: Any, *arguments: Any, device: Any = None
+    ) -> tuple[int, ...]:
+        """A local size for an ``NdRange`` of this kernel over ``global_size``.
+
+        It divides the global size, fits the device and the kernel as the driver built it, is a
+        multiple of the preferred one where the extents allow, and leaves enough groups for all
+        compute units.
+
+        Args:
+            global_size: a range, an integer or a tuple of integers.
+            arguments: those of the launch; with them the built kernel is asked, too.
+            device: where it will run; the queue of the arguments, or the default device.
+
+        Example:
+            >>> import dparray as dp
+            >>> @dp.kernel
+            ... def copy(item, x, y):
+            ...     i = item.get_global_id(0)
+            ...     y[i] = x[i]
+            >>> x = dp.ones(1024)
+            >>> y = dp.empty_like(x)
+            >>> (local,) = copy.suggest_local(1024, x, y)
+            >>> 1024 % local
+            0
+        """
+        size = tuple(_as_index_space(global_size))
+        if arguments:
+            bound = self._bind(arguments)
+            queue, item = bound.queue, _ND_ITEMS[len(size)]
+            compiled = self._kernels.get((item, bound.types)) or self._compile(item, bound.types)
+            built = compiled.sycl_kernel(queue)
+            limit = min(built.work_group_size, queue.sycl_device.max_work_group_size)
+            multiple = built.preferred_work_group_size_multiple
+        else:
+            queue = queue_of(device)
+            limit = queue.sycl_device.max_work_group_size
+            multiple = max(queue.sycl_device.sub_group_sizes, default=1)
+        dimension_limits = tuple(queue.sycl_device.max_work_item_sizes3d)
+        groups_wanted = 4 * queue.sycl_device.max_compute_units
+        budget = max(1, min(limit, max(multiple, prod(size) // groups_wanted)))
+        local = [1] * len(size)
+        # The last dimension is the contiguous one: fill it first.
+        for dimension in reversed(range(len(size))):
+            allowed = min(budget, dimension_limits[len(size) - 1 - dimension])
+            local[dimension] = _best_divisor(size[dimension], allowed, multiple)
+            budget //= local[dimension]
+            multiple = 1
+        return tuple(local)
+
+
+def _best_divisor(extent: int, limit: int, multiple: int) -> int:
+    """The largest divisor up to ``limit``, if possible one that ``multiple`` divides."""
+    divisors = [d for d in range(1, min(extent, limit) + 1) if extent % d == 0]
+    preferred = [d for d in divisors if d % multiple == 0]
+    return (preferred or divisors)[-1]
+
+
+def _as_index_space(index_space: Any) -> Any:
+    """A ``Range`` or ``NdRange`` of what the user wrote."""
+    if isinstance(index_space, _language.Range | _language.NdRange):
+        return index_space
+    if isinstance(index_space, tuple | list):
+        if len(index_space) == 2 and all(isinstance(part, tuple | list) for part in index_space):  # noqa: PLR2004
+            return NdRange(*index_space)
+        return Range(*index_space)
+    if isinstance(index_space, int | np.integer):
+        return Range(index_space)
+    raise KernelRangeError(
+        f"the range of a kernel must be a Range, an NdRange, an integer or a tuple of integers; "
+        f"got {index_space!r} of type {type(index_space).__name__}"
+    )
+
+
+def _labels(types: Iterable[str]) -> Signature:
+    """Type keys in words: ``float32[2-D, C]``, ``local float32[1-D]``, ``int64``, ``Item(1)``."""
+    return tuple(map(_label, types))
+
+
+def _label(key: str) -> str:
+    kind, _, rest = key.partition(":")
+    if kind in ("item", "nditem"):
+        return f"{'Item' if kind == 'item' else 'NdItem'}({rest})"
+    local = "local " if kind.startswith("local ") else ""
+    name = np.dtype(kind.removeprefix("local ")).name
+    if not rest:
+        return name
+    if local:
+        return f"local {name}[{rest}-D]"
+    return f"{name}[{rest[:-1]}-D, {rest[-1]}]"
+
+
+def kernel(function: Any = None, *, range: Any = None, **options: Any) -> Any:  # noqa: A002
     """Make a kernel of a Python function written in the kernel language.
 
     The first parameter is the work-item (:class:`Item` or :class:`NdItem`); the others are
     arrays, scalars and local accessors. The function is compiled when it is first launched, for
-    the argument types of that launch.
+    the argument types of that launch, and kept on disk for later processes.
 
     Args:
-        function: the function; without it, the decorator with options is returned.
+        function: the function; a signature or a list of signatures in Numba's types, to compile
+            at once and for these only; or nothing, for a decorator with options.
+        range: the default range, or a function of the kernel's arguments that gives it, so that
+            ``kernel(*arguments)`` launches.
         options: ``debug`` and ``inline_threshold``, as in numba-dpex.
+
+    Raises:
+        KernelArgumentError: no work-item parameter, or an unknown option.
 
     Example:
         >>> import dparray as dp
-        >>> @dp.kernel
+        >>> @dp.kernel(range=lambda x: dp.Range.like(x))
         ... def double(item, x):
         ...     i = item.get_id(0)
         ...     x[i] = 2 * x[i]
         >>> x = dp.arange(4, dtype="int32")
-        >>> event = dp.call_kernel(double, dp.Range(4), x)
+        >>> event = double(x)
+        >>> event = dp.call_kernel(double, dp.Range(2), x)
         >>> dp.asnumpy(x)
-        array([0, 2, 4, 6], dtype=int32)
+        array([0, 4, 4, 6], dtype=int32)
     """
+    options = _checked_options("kernel", options)
+    default = range if callable(range) or range is None else (lambda *arguments: range)
+
+    def make(function: Callable[..., Any]) -> KernelFunction:
+        return KernelFunction(function, options, default)
+
     if function is None:
-        return lambda function: kernel(function, **options)
-    return KernelFunction(function, options)
+        return make
+    if isinstance(function, type(make)):
+        return make(function)
+
+    def make_specialized(python_function: Callable[..., Any]) -> KernelFunction:
+        made = make(python_function)
+        made.specialize(_compiler.keys_of_signatures(function))
+        return made
+
+    return make_specialized
 
 
-def device_func(function: Callable[..., Any] | None = None, **options: Any) -> Any:
-    """Make a function that kernels may call; it may return a value."""
-    if function is None:
-        return lambda function: device_func(function, **options)
-    return DeviceFunction(function, options)
+def device_func(function: Any = None, **options: Any) -> Any:
+    """Make a function that kernels and other device functions may call; it may return a value.
+
+    Args:
+        function: the function; a signature in Numba's types is accepted and not needed.
+        options: ``debug`` and ``inline_threshold``, as in numba-dpex.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.device_func
+        ... def square(value):
+        ...     return value * value
+        >>> @dp.kernel
+        ... def squares(item, x):
+        ...     i = item.get_id(0)
+        ...     x[i] = square(x[i])
+        >>> x = dp.arange(4, dtype="int32")
+        >>> event = squares[4](x)
+        >>> dp.asnumpy(x)
+        array([0, 1, 4, 9], dtype=int32)
+    """
+    options = _checked_options("device_func", options)
+    if isinstance(function, type(_checked_options)):
+        return DeviceFunction(function, options)
+    return lambda function: DeviceFunction(function, options)
 
 
-def _kernel_of(candidate: Any) -> KernelFunction:
-    """The kernel function of ours, or one that wraps an object of ``numba_dpex.kernel``."""
+def _checked_options(maker: str, options: dict[str, Any]) -> dict[str, Any]:
+    for name in options:
+        if name not in _OPTIONS + _IGNORED_OPTIONS:
+            raise KernelArgumentError(
+                f"{maker}: there is no option {name!r}; options: {', '.join(_OPTIONS)}"
+            )
+    return {name: value for name, value in options.items() if name in _OPTIONS}
+
+
+def kernel_of(candidate: Any) -> KernelFunction:
+    """The kernel function of ours, or one that wraps an object of ``numba_dpex.kernel``.
+
+    Raises:
+        KernelArgumentError: it is neither.
+    """
     if isinstance(candidate, KernelFunction):
         return candidate
     wrapped = getattr(candidate, "_dparray_kernel", None)
     if wrapped is None:
-        if not (hasattr(candidate, "py_func") and hasattr(candidate, "targetoptions")):
-            raise KernelArgumentError(
-                f"call_kernel: {candidate!r} is not a kernel; decorate the function with @dp.kernel"
-            )
-        options = {
-            name: value
-            for name, value in candidate.targetoptions.items()
-            if name in ("debug", "inline_threshold")
-        }
-        wrapped = candidate._dparray_kernel = KernelFunction(candidate.py_func, options)
+        wrapped = _wrap_dispatcher(candidate)
+    return wrapped
+
+
+def _wrap_dispatcher(candidate: Any) -> KernelFunction:
+    if not (hasattr(candidate, "py_func") and hasattr(candidate, "targetoptions")):
+        raise KernelArgumentError(
+            f"call_kernel: {candidate!r} is not a kernel; decorate the function with @dp.kernel"
+        )
+    options = {k: v for k, v in candidate.targetoptions.items() if k in _OPTIONS}
+    signatures = _compiler.keys_of_signatures([tuple(sig) for sig in candidate.overloads])
+    wrapped = KernelFunction(candidate.py_func, options)
+    if not candidate._can_compile:
+        wrapped.specialize(signatures)
+    candidate._dparray_kernel = wrapped
     return wrapped
 
 
 def call_kernel(
-    kernel: Any, index_space: Range | NdRange, *arguments: Any, depends_on: Iterable[Any] = ()
+    kernel: Any, index_space: Any, *arguments: Any, depends_on: Iterable[Any] = ()
 ) -> Event:
     """Launch a kernel on the queue of its array arguments; returns without waiting.
 
@@ -200,11 +595,11 @@ def call_kernel(
 
     Args:
         kernel: an object made by :func:`kernel` or ``numba_dpex.kernel``.
-        index_space: a :class:`Range`, or an :class:`NdRange` for work-groups, barriers and local
-            memory.
+        index_space: a :class:`Range` (or an integer or tuple), or an :class:`NdRange` for
+            work-groups, barriers and local memory.
         arguments: dparray, dpnp and dpnp.tensor arrays, anything with
             ``__sycl_usm_array_interface__``, local accessors, Python and NumPy scalars.
-        depends_on: events of other queues that must be complete first.
+        depends_on: an event or events that must be complete first, of whatever queues.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -213,21 +608,32 @@ def call_kernel(
         KernelRangeError: the device cannot run this range.
         KernelCompileError: the kernel does not compile for these types.
 
-    Example: see :func:`kernel`.
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def add(item, a, b, c):
+        ...     i = item.get_id(0)
+        ...     c[i] = a[i] + b[i]
+        >>> a = dp.arange(4)
+        >>> c = dp.empty_like(a)
+        >>> event = dp.call_kernel(add, dp.Range(4), a, a, c)
+        >>> c.tolist()
+        [0, 2, 4, 6]
     """
-    return _kernel_of(kernel)._launch(index_space, arguments, _events(depends_on))
+    return kernel_of(kernel)._launch(index_space, arguments, _events(depends_on))
 
 
 def call_kernel_async(
-    kernel: Any, index_space: Range | NdRange, depends_on: Iterable[Any], *arguments: Any
+    kernel: Any, index_space: Any, depends_on: Iterable[Any], *arguments: Any
 ) -> Event:
     """Launch a kernel after the events in ``depends_on``; otherwise as :func:`call_kernel`."""
-    return _kernel_of(kernel)._launch(index_space, arguments, _events(depends_on))
+    return kernel_of(kernel)._launch(index_space, arguments, _events(depends_on))
 
 
-def _events(depends_on: Any) -> list[dpctl.SyclEvent]:
-    if not depends_on:
-        return depends_on
+def _events(depends_on: Any) -> Any:
+    """``depends_on`` as a list of ``dpctl.SyclEvent``."""
     if isinstance(depends_on, Event | dpctl.SyclEvent):
         depends_on = (depends_on,)
+    if not depends_on:
+        return ()
     return [event.sycl_event if isinstance(event, Event) else event for event in depends_on]

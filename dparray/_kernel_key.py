@@ -1,0 +1,266 @@
+"""What a kernel is: a key that changes whenever the compiled bytes may change.
+
+The compiler freezes everything a function refers to: constants of its code, captured values,
+globals, attributes of modules, and all of that again for the device functions it calls. The key
+holds each of them by value. A value that this module cannot describe exactly makes the function
+*unkeyed*: it is compiled anew in every process, which is slower and never wrong.
+
+No Numba, no SYCL: a key is made from the code object alone.
+"""
+
+from __future__ import annotations
+
+import builtins
+import dis
+import enum
+import functools
+import hashlib
+import importlib.metadata
+import os
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_FORMAT = 1
+# Their members are identified by name; their versions are in the key.
+_KNOWN_PACKAGES = frozenset({"dpctl", "dpnp", "math", "numba", "numba_dpex", "numpy"})
+_NAME_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
+_ATTRIBUTE_LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+_COMPILING_PACKAGES = ("numba", "numba-dpex", "llvmlite", "dpcpp-llvm-spirv", "numpy", "dpnp")
+# Files of ours whose text decides what a kernel compiles to.
+_COMPILING_FILES = ("_compiler.py", "_runtime.py")
+
+
+class UnkeyedError(Exception):
+    """A function refers to a value that has no exact description."""
+
+
+def kernel_key(
+    function: Callable[..., Any], types: Sequence[str], options: Mapping[str, Any]
+) -> str | None:
+    """The key of a kernel on disk and in memory; ``None`` when the function has none."""
+    try:
+        described = describe(function, lines=bool(options.get("debug")))
+    except UnkeyedError:
+        return None
+    text = repr((toolchain(), described, tuple(types), sorted(options.items())))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@functools.lru_cache(maxsize=1)
+def _versions() -> tuple[Any, ...]:
+    """Versions of everything between a Python function and SPIR-V."""
+    found = []
+    for name in _COMPILING_PACKAGES:
+        try:
+            found.append((name, importlib.metadata.version(name)))
+        except importlib.metadata.PackageNotFoundError:
+            found.append((name, "?"))
+    ours = hashlib.sha256()
+    for name in _COMPILING_FILES:
+        ours.update(Path(__file__).with_name(name).read_bytes())
+    # Bytecode and its meaning belong to the Python version.
+    return (_FORMAT, sys.version_info[:3], sys.platform, tuple(found), ours.hexdigest())
+
+
+def toolchain() -> tuple[Any, ...]:
+    """Versions, and the variables by which Numba and numba-dpex are set up."""
+    settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
+    return (*_versions(), tuple(settings))
+
+
+def describe(function: Callable[..., Any], *, lines: bool = False) -> tuple[Any, ...]:
+    """All that the compiler takes from ``function``, as nested tuples of plain values.
+
+    Args:
+        lines: hold the place in the source too, for kernels that report it.
+
+    Raises:
+        UnkeyedError: it refers to a value that cannot be described exactly.
+    """
+    return _Describer(lines).function(function)
+
+
+class _Describer:
+    """Describes one function and what it reaches; a function reached again is a number."""
+
+    def __init__(self, lines: bool) -> None:
+        self.lines = lines
+        self.seen: dict[int, int] = {}
+
+    def function(self, function: Any) -> tuple[Any, ...]:
+        if not isinstance(function, types.FunctionType):
+            raise UnkeyedError(f"{function!r} is no Python function")
+        if id(function) in self.seen:
+            return ("function seen", self.seen[id(function)])
+        self.seen[id(function)] = len(self.seen)
+        code = function.__code__
+        captured = _captured(function)
+        scope = []
+        for name, attributes in dict.fromkeys(_references(code)):
+            if name in captured:
+                scope.append((name, attributes, self.reached(captured[name], attributes)))
+            elif name in function.__globals__:
+                scope.append(
+                    (name, attributes, self.reached(function.__globals__[name], attributes))
+                )
+            elif not hasattr(builtins, name):
+                scope.append((name, attributes, "undefined"))
+        return (
+            "function",
+            function.__qualname__,
+            _code(code, self.lines),
+            tuple(scope),
+            self.value((function.__defaults__, function.__kwdefaults__)),
+        )
+
+    def reached(self, value: Any, attributes: Sequence[str]) -> Any:
+        """What ``value.a.b...`` is; modules are passed through, they have no value of their own."""
+        path = []
+        remaining = list(attributes)
+        while isinstance(value, types.ModuleType):
+            if not remaining:
+                raise UnkeyedError(f"the module {value.__name__} itself")
+            module, name = value, remaining.pop(0)
+            path.append(name)
+            value = getattr(module, name, UnkeyedError)
+            if value is UnkeyedError:
+                return ("missing", module.__name__, name)
+            if module.__name__.partition(".")[0] in _KNOWN_PACKAGES and _is_opaque(value):
+                return ("member", module.__name__, name)
+        return (tuple(path), self.value(value))
+
+    def value(self, value: Any) -> Any:  # noqa: PLR0911 - one row a kind
+        """A value the function refers to."""
+        if value is None or value is Ellipsis or type(value) in (bool, str, bytes):
+            return value
+        if isinstance(value, enum.Enum):
+            return ("enum", _name_of(type(value)), value.name, repr(value.value))
+        if type(value) in (int, float, complex):
+            return (type(value).__name__, repr(value))
+        if isinstance(value, np.generic):
+            return ("scalar", value.dtype.str, value.tobytes())
+        if isinstance(value, np.dtype):
+            return ("dtype", value.str)
+        if isinstance(value, np.ndarray):
+            if value.dtype.hasobject:
+                raise UnkeyedError("an array of objects")
+            order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+            digest = hashlib.sha256(value.tobytes()).hexdigest()
+            return ("array", value.dtype.str, value.shape, order, digest)
+        if isinstance(value, tuple | list):
+            return ("sequence", _name_of(type(value)), tuple(map(self.value, value)))
+        if isinstance(value, dict):
+            return ("dict", tuple((self.value(k), self.value(v)) for k, v in value.items()))
+        if isinstance(value, type):
+            # Numba knows classes by identity; the members of an enumeration are constants.
+            members = [(m.name, repr(m.value)) for m in value] if _is_enum(value) else []
+            return ("class", _name_of(value), tuple(members))
+        if isinstance(value, np.ufunc):
+            return ("ufunc", value.__name__)
+        if isinstance(value, types.BuiltinFunctionType) and isinstance(value.__module__, str):
+            return ("builtin", value.__module__, value.__qualname__)
+        if isinstance(value, types.FunctionType):
+            return self.function(value)
+        if isinstance(getattr(value, "py_func", None), types.FunctionType):
+            return self.compiled(value)
+        if type(value).__module__.startswith("numba.core.types"):
+            return ("numba type", str(value))
+        raise UnkeyedError(f"a {_name_of(type(value))}")
+
+    def compiled(self, value: Any) -> tuple[Any, ...]:
+        """A device function of ours or a dispatcher of numba-dpex."""
+        is_dispatcher = hasattr(value, "targetoptions")
+        options = value.targetoptions if is_dispatcher else value.options
+        plain = {k: repr(v) for k, v in options.items() if isinstance(v, bool | int | str | None)}
+        if is_dispatcher and value.overloads and not hasattr(value, "_dparray_key"):
+            # Compiled before we saw it, perhaps with other values than it refers to now.
+            raise UnkeyedError(f"{value.py_func.__name__} was compiled before")
+        described = ("compiled", self.function(value.py_func), sorted(plain.items()))
+        if is_dispatcher:
+            # A dispatcher freezes its globals when it compiles; remember what they were first.
+            text = repr(described)
+            if value.__dict__.setdefault("_dparray_key", text) != text:
+                raise UnkeyedError(f"{value.py_func.__name__} refers to values that changed")
+        return described
+
+
+def _is_enum(cls: type) -> bool:
+    return issubclass(cls, enum.Enum)
+
+
+def _is_opaque(value: Any) -> bool:
+    """Whether a member of a known package is identified by its name and the package's version."""
+    return not isinstance(
+        value, types.ModuleType | types.FunctionType | type | enum.Enum | int | float | complex
+    ) and not hasattr(value, "py_func")
+
+
+def _captured(function: types.FunctionType) -> dict[str, Any]:
+    captured = {}
+    names = function.__code__.co_freevars
+    for name, cell in zip(names, function.__closure__ or (), strict=True):
+        try:
+            captured[name] = cell.cell_contents
+        except ValueError:  # assigned after the kernel was made, if ever
+            raise UnkeyedError(f"{name!r} is not assigned yet") from None
+    return captured
+
+
+def _name_of(thing: Any) -> str:
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
+def _references(code: types.CodeType) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Globals and captured names in the code, each with the attributes asked of it in a row."""
+    name: str | None = None
+    attributes: list[str] = []
+    local = set(code.co_varnames) | set(code.co_cellvars)
+    for instruction in dis.get_instructions(code):
+        if instruction.opname == "EXTENDED_ARG":
+            continue
+        if instruction.opname in _ATTRIBUTE_LOADS and name is not None:
+            attributes.append(instruction.argval)
+            continue
+        if name is not None:
+            yield name, tuple(attributes)
+            name, attributes = None, []
+        if instruction.opname in _NAME_LOADS and instruction.argval not in local:
+            name = instruction.argval
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            for found in _references(constant):
+                if found[0] not in local:
+                    yield found
+
+
+def _code(code: types.CodeType, lines: bool) -> tuple[Any, ...]:
+    return (
+        code.co_name,
+        code.co_code,
+        tuple(_constant(constant, lines) for constant in code.co_consts),
+        code.co_names,
+        code.co_varnames,
+        code.co_freevars,
+        code.co_cellvars,
+        code.co_argcount,
+        code.co_posonlyargcount,
+        code.co_kwonlyargcount,
+        code.co_flags,
+        getattr(code, "co_exceptiontable", b""),
+        (code.co_filename, tuple(code.co_lines())) if lines else None,
+    )
+
+
+def _constant(constant: Any, lines: bool) -> Any:
+    if isinstance(constant, types.CodeType):
+        return _code(constant, lines)
+    if isinstance(constant, frozenset):  # its order changes from process to process
+        return ("frozenset", tuple(sorted(map(repr, constant))))
+    if isinstance(constant, tuple):
+        return ("tuple", tuple(_constant(item, lines) for item in constant))
+    return (type(constant).__name__, repr(constant))

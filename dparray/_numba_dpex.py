@@ -1,0 +1,89 @@
+"""What ``numba_dpex.call_kernel`` and ``numba_dpex.call_kernel_async`` are on this stack.
+
+They keep numba-dpex's contract: ``call_kernel`` waits, ``call_kernel_async`` gives a pair of
+events, kernels without a work-item parameter run with a warning, and errors are caught by
+handlers written for numba-dpex.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import warnings
+from typing import Any
+
+import dpctl
+
+from dparray._runtime import load_numba_dpex
+from dparray.exceptions import ExecutionPlacementError, KernelArgumentError
+from dparray.kernel import Event, KernelFunction, call_kernel_async as launch, kernel_of
+
+
+def call_kernel(kernel_fn: Any, index_space: Any, *kernel_args: Any) -> None:
+    """Launch a kernel and wait for it."""
+    _launch(kernel_fn, index_space, (), kernel_args).wait()
+
+
+def call_kernel_async(
+    kernel_fn: Any, index_space: Any, dependent_events: Any, *kernel_args: Any
+) -> tuple[dpctl.SyclEvent, dpctl.SyclEvent]:
+    """Launch a kernel after ``dependent_events``; gives the event twice.
+
+    numba-dpex's first event is that of the task that releases the arguments; here they are
+    released by the queue's own order.
+    """
+    event = _launch(kernel_fn, index_space, dependent_events, kernel_args).sycl_event
+    return event, event
+
+
+def _launch(
+    kernel_fn: Any, index_space: Any, dependent_events: Any, kernel_args: tuple[Any, ...]
+) -> Event:
+    try:
+        return launch(_kernel(kernel_fn, kernel_args), index_space, dependent_events, *kernel_args)
+    except ExecutionPlacementError as error:
+        raise _translated(error, "ExecutionQueueInferenceError") from error
+    except KernelArgumentError as error:
+        if "at least one argument must be an array" in str(error):
+            raise _translated(error, "ExecutionQueueInferenceError") from error
+        raise _translated(error, "UnsupportedKernelArgumentError") from error
+
+
+def _kernel(kernel_fn: Any, kernel_args: tuple[Any, ...]) -> KernelFunction:
+    if isinstance(kernel_fn, KernelFunction) or not hasattr(kernel_fn, "py_func"):
+        return kernel_of(kernel_fn)
+    if len(inspect.signature(kernel_fn.py_func).parameters) != len(kernel_args):
+        return kernel_of(kernel_fn)
+    warnings.warn(
+        "numba-dpex announced that kernels without a work-item parameter will not be supported; "
+        f"write def {kernel_fn.py_func.__name__}(item, ...)",
+        DeprecationWarning,
+        stacklevel=4,
+    )
+    without_item = getattr(kernel_fn, "_dparray_kernel_without_item", None)
+    if without_item is None:
+        options = kernel_of(kernel_fn).options if kernel_args else {}
+        without_item = KernelFunction(kernel_fn.py_func, options, has_item=False)
+        kernel_fn._dparray_kernel_without_item = without_item
+    return without_item
+
+
+def _translated(error: Exception, name: str) -> Exception:
+    """``error`` as an instance of numba-dpex's class and Numba's ``TypingError`` too."""
+    load_numba_dpex()
+    theirs = getattr(importlib.import_module("numba_dpex.core.exceptions"), name)
+    typing_error = importlib.import_module("numba.core.errors").TypingError
+    ours = type(error)
+
+    def __init__(self: Any, message: str) -> None:
+        Exception.__init__(self, message)
+
+    members = {
+        "__init__": __init__,
+        "__str__": lambda self: str(self.args[0]),
+        "__module__": ours.__module__,
+    }
+    both = type(ours.__name__, (ours, theirs, typing_error), members)
+    translated = both(str(error))
+    translated.__dict__.update(error.__dict__)
+    return translated  # type: ignore[no-any-return]
