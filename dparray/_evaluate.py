@@ -94,6 +94,15 @@ def settle_readers(block: Any, value: Node | Scalar | None = None) -> None:
         evaluate(node)
 
 
+def settle_arguments(arguments: Sequence[Any]) -> None:
+    """Compute what is pending on the arguments of a kernel, which may write any of them."""
+    for argument in arguments:
+        block = getattr(argument, "block", None)
+        if block is not None and block.readers:
+            with _lock:
+                settle_readers(block)
+
+
 def note_reader(node: Node, block: Any) -> bool:
     """Remember that a pending node reads ``block``; false if the block's memory is shared."""
     readers = block.readers
@@ -402,6 +411,8 @@ def library_call(
 def _wrapped(result: Any, wrap: Callable[[Any], Any]) -> Any:
     if isinstance(result, library.usm_ndarray):
         return wrap(result)
+    if isinstance(result, neighbour.ndarray):
+        return wrap(result._array_obj)
     if isinstance(result, tuple | list):
         parts = [_wrapped(part, wrap) for part in result]
         return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)

@@ -24,12 +24,14 @@ ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
     for layer, names in (
         ("L0", "exceptions _hooks"),
         ("L0", "config _dtypes _layout _ops"),
+        ("L1", "_expr"),
         ("L1", "_cache _compile_errors _kernel_key _runtime device _simulated_numbers"),
         ("L1", "_placement kernel_api _simulated_memory"),
         ("L2", "memory kernels"),
         ("L2", "_usm"),
         ("L2", "_launcher"),
-        ("L2", "_compiler"),
+        ("L2", "_compiler _codegen"),
+        ("L3", "_schedule"),
         ("L3", "_evaluate"),
         ("L4", "_array"),
         ("L5", "_creation _elementwise _indexing"),
@@ -59,7 +61,7 @@ USERS = {
 
 # The host half: imports, and can be tested, where no package of the stack is installed.
 HOST_HALF = [
-    *("exceptions", "_hooks", "config", "_dtypes", "_layout", "_ops", "_cache", "_kernel_key"),
+    *("exceptions", "_hooks", "config", "_dtypes", "_layout", "_ops", "_expr", "_codegen", "_schedule", "_cache", "_kernel_key"),
     *("_simulated_numbers", "_simulated_memory"),
 ]
 
