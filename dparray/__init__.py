@@ -1,0 +1,51 @@
+"""dparray: data-parallel arrays and kernels in Python, where compute follows data.
+
+An array carries the queue it was allocated on; every operation and every kernel runs on the queue
+of its inputs. Nothing is defined here: this module only gathers the public names.
+"""
+
+from dparray import _runtime as _runtime
+from dparray import _startup as _startup
+
+__version__ = "0.1.0"
+
+_runtime.prepare_driver()
+
+# Without the stack, only the command `dparray` starts, to say what is broken.
+with _startup.explained():
+    from numpy import e, euler_gamma, inf, nan, newaxis, pi
+
+    from dparray import config, exceptions, memory
+    from dparray import device as device
+    from dparray._array import ndarray
+    from dparray._creation import *
+    from dparray._dtypes import (
+        bool,
+        complex64,
+        complex128,
+        float16,
+        float32,
+        float64,
+        int8,
+        int16,
+        int32,
+        int64,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+    )
+    from dparray._elementwise import *
+    from dparray._indexing import *
+    from dparray._manipulation import *
+    from dparray._reductions import *
+    from dparray.device import (
+        Device,
+        default_device,
+        devices,
+        set_default_device,
+        use_device,
+    )
+    from dparray.exceptions import *
+    from dparray.kernel import call_kernel, call_kernel_async, device_func, kernel
+    from dparray.kernel_api import *
