@@ -701,6 +701,23 @@ def call_library(
     )
 
 
+def call_neighbour(
+    name: str,
+    function: Callable[..., Any],
+    arrays: Sequence[tuple[str, Any]],
+    *args: Any,
+    **kwargs: Any,
+) -> Any:
+    """Let a function of dpnp itself work on arrays, which come to it as dpnp arrays over the same
+    memory; otherwise as :func:`call_library`."""
+
+    def on_dpnp_arrays(*operands: Any, **options: Any) -> Any:
+        count = len(arrays)
+        return function(*map(_usm.dpnp_array, operands[:count]), *operands[count:], **options)
+
+    return call_library(name, on_dpnp_arrays, arrays, *args, **kwargs)
+
+
 def _from_tensor(tensor: Any) -> ndarray:
     return ndarray._from_layout(*_usm.layout_of_tensor(tensor))
 

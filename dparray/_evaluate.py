@@ -34,7 +34,7 @@ from dparray._schedule import (
     is_worth_compiling,
     must_be_stored_first,
 )
-from dparray._usm import Layout, library
+from dparray._usm import Layout, library, neighbour
 from dparray.exceptions import AxisError, DparrayError, DTypeError, ShapeError
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from math import prod
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -442,7 +442,9 @@ def _joined(
     )
     shape = list(parts[0].shape)
     shape[axis] = sum(x.shape[axis] for x in parts)
-    if out is not None and (out.shape != tuple(shape) or not np.can_cast(chosen, out.dtype, "same_kind")):
+    if out is not None and (
+        out.shape != tuple(shape) or not np.can_cast(chosen, out.dtype, "same_kind")
+    ):
         raise ShapeError(
             f"{function}: a result of shape {tuple(shape)} and dtype {chosen} does not fit out of "
             f"shape {out.shape} and dtype {out.dtype}"
@@ -486,7 +488,9 @@ def stack(
         raise ShapeError("stack: needs at least one array")
     common_placement("stack", named)
     if len({x.shape for _, x in named}) != 1:
-        raise ShapeError(f"stack: the shapes {[x.shape for _, x in named]} differ; they must be equal")
+        raise ShapeError(
+            f"stack: the shapes {[x.shape for _, x in named]} differ; they must be equal"
+        )
     at = _layout.normalize_axis("stack", axis, named[0][1].ndim + 1)
     return _joined("stack", [expand_dims(x, at) for _, x in named], at, out, dtype)
 
@@ -656,9 +660,7 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray
         each, larger = divmod(extent, sections)
         bounds = [part * each + min(part, larger) for part in range(sections + 1)]
     lead = (slice(None),) * axis
-    return [
-        x[(*lead, slice(start, stop))] for start, stop in zip(bounds[:-1], bounds[1:], strict=True)
-    ]
+    return [x[(*lead, slice(start, stop))] for start, stop in pairwise(bounds)]
 
 
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
@@ -674,12 +676,12 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
     """
     x = check_array("split", "x", x)
     at = _layout.normalize_axis("split", axis, x.ndim)
-    if isinstance(indices_or_sections, int) and indices_or_sections > 0:
-        if x.shape[at] % indices_or_sections:
-            raise ShapeError(
-                f"split: an extent of {x.shape[at]} does not divide into {indices_or_sections} equal "
-                f"parts; use dp.array_split"
-            )
+    parts = indices_or_sections
+    if isinstance(parts, int) and parts > 0 and x.shape[at] % parts:
+        raise ShapeError(
+            f"split: an extent of {x.shape[at]} does not divide into {parts} equal parts; "
+            f"use dp.array_split"
+        )
     return array_split(x, indices_or_sections, at)
 
 
@@ -768,7 +770,9 @@ def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> ndarray:
         return x[...]
     if turns == 2:
         return flip(x, plane)
-    return swapaxes(flip(x, plane[1]), *plane) if turns == 1 else flip(swapaxes(x, *plane), plane[1])
+    return (
+        swapaxes(flip(x, plane[1]), *plane) if turns == 1 else flip(swapaxes(x, *plane), plane[1])
+    )
 
 
 def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> ndarray:
@@ -867,7 +871,9 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> ndarray:
         count = int(counts.reshape(-1)[0])
         wide = expand_dims(x, axis + 1)
         target = (*x.shape[: axis + 1], count, *x.shape[axis + 1 :])
-        return _filled(broadcast_to(wide, target), (*x.shape[:axis], extent * count, *x.shape[axis + 1 :]))
+        return _filled(
+            broadcast_to(wide, target), (*x.shape[:axis], extent * count, *x.shape[axis + 1 :])
+        )
     positions = np.repeat(np.arange(extent), counts)
     return x[(*lead, positions.tolist())]
 

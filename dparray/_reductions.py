@@ -117,7 +117,9 @@ def _delivered(name: str, result: ndarray, out: ndarray | None) -> ndarray:
         return result
     common_placement(name, (("x", result), ("out", check_array(name, "out", out))))
     if out.shape != result.shape:
-        raise ShapeError(f"{name}: the result of shape {result.shape} does not fit out of {out.shape}")
+        raise ShapeError(
+            f"{name}: the result of shape {result.shape} does not fit out of {out.shape}"
+        )
     if not np.can_cast(result.dtype, out.dtype, "same_kind"):
         raise DTypeError(
             f"{name}: the result of dtype {result.dtype} does not fit out of dtype {out.dtype}"
@@ -406,8 +408,8 @@ def average(
         axes = _axes("average", x, axis)
         if weights.ndim != 1 or len(axes) != 1 or weights.shape[0] != x.shape[axes[0]]:
             raise ShapeError(
-                f"average: weights of shape {weights.shape} fit neither x of shape {x.shape} nor its "
-                f"axis {axis}"
+                f"average: weights of shape {weights.shape} fit neither x of shape {x.shape} "
+                f"nor its axis {axis}"
             )
         shape = tuple(extent if at == axes[0] else 1 for at, extent in enumerate(x.shape))
         strides = tuple(weights.strides[0] if at == axes[0] else 0 for at in range(x.ndim))
@@ -536,9 +538,7 @@ def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False) -> ndarr
         2
     """
     x = check_array("count_nonzero", "x", x)
-    return _reduce(
-        "count_nonzero", library.count_nonzero, x, axis, _dtypes.int64, None, keepdims
-    )
+    return _reduce("count_nonzero", library.count_nonzero, x, axis, _dtypes.int64, None, keepdims)
 
 
 def logsumexp(
@@ -640,9 +640,7 @@ def cumulative_sum(
     """
     x = check_array("cumulative_sum", "x", x)
     loop = _accumulator(x, dtype)
-    return _cumulate(
-        "cumulative_sum", library.cumulative_sum, x, axis, loop, out, include_initial
-    )
+    return _cumulate("cumulative_sum", library.cumulative_sum, x, axis, loop, out, include_initial)
 
 
 def cumulative_prod(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import dpctl
 import dpctl.memory
+import dpnp as neighbour
 import dpnp.tensor as library
 import numpy as np
 from dpctl.utils import SequentialOrderManager
@@ -19,7 +20,7 @@ from dpctl.utils import SequentialOrderManager
 from dparray import _hooks, memory
 from dparray._layout import contiguous_strides
 
-__all__ = ["library"]
+__all__ = ["library", "neighbour"]
 
 
 class BorrowedBlock:
@@ -109,6 +110,23 @@ def layout_of_interface(obj: Any) -> Layout:
         return layout_of_tensor(obj._array_obj)  # dpnp.ndarray
     tensor = library.asarray(obj, copy=False)
     return layout_of_tensor(tensor)
+
+
+def dpnp_array(tensor: library.usm_ndarray) -> Any:
+    """A ``dpnp.ndarray`` over the memory of a tensor, for what only dpnp itself (oneMKL) can do."""
+    return neighbour.ndarray._create_from_usm_ndarray(tensor)
+
+
+def host_views(queue: dpctl.SyclQueue, *layouts: Any) -> list[np.ndarray] | None:
+    """NumPy arrays over arrays of a CPU device, for what NumPy does faster there; else ``None``.
+
+    Waits for the work before it on the queue, so the caller may read and write until it submits
+    work of its own.
+    """
+    if not queue.sycl_device.is_cpu:
+        return None
+    wait(queue)
+    return [host_view(layout) for layout in layouts]
 
 
 def wait(queue: dpctl.SyclQueue) -> None:
