@@ -625,8 +625,8 @@ def operate(
     node = _node_of(op, operands, loop, shape, placement)
     may_wait = config.lazy
     for operand in node.operands:
-        if type(operand) is Node and operand.layout is not None:
-            may_wait &= _evaluate.note_reader(node, operand.layout.block)
+        if type(operand) is Node:
+            may_wait &= _evaluate.note_reader(node, operand)
     if not may_wait:
         _evaluate.evaluate(node)
     return ndarray._pending(node)

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 # A block whose memory somebody outside can write at any time: nothing may be deferred on it.
 SHARED: tuple[()] = ()
 
+# Above this many notes of readers, those that are computed or gone are dropped.
+MOST_READERS = 64
+
 _lock = threading.RLock()
 
 
@@ -84,14 +87,14 @@ def settle_readers(block: Any, value: Node | Scalar | None = None) -> None:
         for operand in user.operands:  # type: ignore[union-attr]
             if id(operand) in uses:
                 uses[id(operand)] += 1
-    for reference in readers:
-        node = reference()
-        if node is None or node.layout is not None:
-            continue
+    for node in used:
         # Three references are ours: the list `used`, the name `node`, and getrefcount's argument.
-        if id(node) in uses and getrefcount(node) <= uses[id(node)] + 3:
-            continue
-        evaluate(node)
+        if node.layout is None and getrefcount(node) > uses[id(node)] + 3:
+            evaluate(node)
+    for reference in readers:
+        reader = reference()
+        if reader is not None and reader.layout is None and id(reader) not in uses:
+            evaluate(reader)
 
 
 def settle_arguments(arguments: Sequence[Any]) -> None:
@@ -103,15 +106,19 @@ def settle_arguments(arguments: Sequence[Any]) -> None:
                 settle_readers(block)
 
 
-def note_reader(node: Node, block: Any) -> bool:
-    """Remember that a pending node reads ``block``; false if the block's memory is shared."""
-    readers = block.readers
-    if readers is None:
-        block.readers = [weakref.ref(node)]
-        return True
+def note_reader(node: Node, operand: Node) -> bool:
+    """Remember that a pending node reads ``operand``; false if that lies in shared memory."""
+    holder: Any = operand if operand.layout is None else operand.layout.block
+    readers = holder.users if operand.layout is None else holder.readers
     if readers is SHARED:
         return False
-    if len(readers) > 64:
+    if readers is None:
+        readers = []
+        if operand.layout is None:
+            holder.users = readers
+        else:
+            holder.readers = readers
+    elif len(readers) > MOST_READERS:
         readers[:] = [
             reference
             for reference in readers

@@ -33,6 +33,8 @@ class Node:
         loop: the dtype that each operand is converted to, then the result's dtype.
         shape, size, dtype, queue, usm_type: of the value.
         layout: where the value lies, or ``None`` while it is pending.
+        users: while pending, weak references to the nodes that have it as operand; they become the
+            readers of its memory.
         weight: cost of computing it from the leaves, in additions for one element.
         leaves: how many leaves it has at the most.
     """
@@ -49,6 +51,7 @@ class Node:
         "shape",
         "size",
         "usm_type",
+        "users",
         "weight",
     )
 
@@ -76,6 +79,7 @@ class Node:
         self.queue = queue
         self.usm_type = usm_type
         self.layout = None
+        self.users: list[Any] | None = None
         weight = op.weight
         leaves = 0
         for operand in operands:
@@ -98,13 +102,16 @@ class Node:
         self.queue = queue
         self.usm_type = usm_type
         self.layout = layout
+        self.users = None
         self.weight = 0
         self.leaves = 1
         return self
 
     def complete(self, layout: Any) -> None:
-        """Make the node a leaf at ``layout`` and let go of its operands."""
+        """Make the node a leaf at ``layout``, memory of its own, and let go of its operands."""
         self.layout = layout
+        layout.block.readers = self.users
+        self.users = None
         self.op = None
         self.operands = ()
         self.weight = 0

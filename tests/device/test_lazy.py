@@ -1,0 +1,170 @@
+"""Lazy, eager and NumPy give the same: random programs with views, in-place updates and aliasing.
+
+Each program runs on all three tiers; on the host and library tiers results must equal NumPy's up to
+rounding of the elementary functions, lazy and eager must be equal bit for bit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import dparray as dp
+from dparray import _evaluate
+
+EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "100"))
+DTYPES = ["float32", "float64", "int32", "int64", "uint8", "bool"]
+SHAPES: list[tuple[int, ...]] = [(6,), (4, 6), (3, 4, 6), (1, 6), (4, 1), ()]
+
+BINARY: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "add": lambda xp, x, y: x + y,
+    "subtract": lambda xp, x, y: x - y,
+    "multiply": lambda xp, x, y: x * y,
+    "maximum": lambda xp, x, y: xp.maximum(x, y),
+    "minimum": lambda xp, x, y: xp.minimum(x, y),
+    "less": lambda xp, x, y: x < y,
+    "equal": lambda xp, x, y: x == y,
+    "divide": lambda xp, x, y: x / y,
+    "where": lambda xp, x, y: xp.where(x > 1, x, y),
+}
+UNARY: dict[str, Callable[[Any, Any], Any]] = {
+    "negative": lambda xp, x: -x,
+    "square": lambda xp, x: xp.square(x),
+    "abs": lambda xp, x: abs(x),
+    "sqrt": lambda xp, x: xp.sqrt(abs(x)),
+    "exp": lambda xp, x: xp.exp(-abs(x * 0.1)),
+    "to float32": lambda xp, x: x.astype("float32"),
+    "to int32": lambda xp, x: xp.where(abs(x) < 1000, x, 0).astype("int32"),
+    "twice": lambda xp, x: x * 2,
+    "plus half": lambda xp, x: x + 0.5,
+    "power": lambda xp, x: (x + 0) ** 2,
+    "isnan": lambda xp, x: xp.isnan(x * 1.0),
+}
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "reversed": lambda x: x[::-1],
+    "every second": lambda x: x[..., ::2],
+    "tail": lambda x: x[1:],
+    "inner": lambda x: x[..., 1:-1],
+    "row": lambda x: x[0] if x.ndim > 1 else x[0:1],
+    "new axis": lambda x: x[None],
+    "all": lambda x: x[...],
+}
+WRITES: dict[str, Callable[[Any, Any], None]] = {
+    "add in place": lambda x, y: x.__iadd__(y),
+    "multiply in place": lambda x, y: x.__imul__(y),
+    "assign": lambda x, y: x.__setitem__(Ellipsis, y),
+    "assign scalar": lambda x, y: x.__setitem__(slice(0, 1), 3),
+    "shift": lambda x, y: x.__setitem__(slice(1, None), x[:-1]),
+    "stencil": lambda x, y: x.__setitem__(slice(1, -1), x[:-2] + x[2:]),
+    "from own double": lambda x, y: x.__iadd__(x * 2),
+}
+
+steps = st.lists(
+    st.tuples(
+        st.sampled_from(
+            [("binary", name) for name in BINARY]
+            + [("unary", name) for name in UNARY]
+            + [("view", name) for name in VIEWS]
+            + [("write", name) for name in WRITES]
+            + [("read", "")]
+        ),
+        st.integers(0, 50),
+        st.integers(0, 50),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@contextmanager
+def tier(name: str) -> Iterator[None]:
+    """Force every evaluation onto one tier."""
+    host, compiles = _evaluate.HOST_ELEMENTS, _evaluate.is_worth_compiling
+    _evaluate.HOST_ELEMENTS = 1 << 30 if name == "host" else 0  # type: ignore[misc]
+    _evaluate.is_worth_compiling = lambda size, total: name == "fused"
+    try:
+        yield
+    finally:
+        _evaluate.HOST_ELEMENTS = host  # type: ignore[misc]
+        _evaluate.is_worth_compiling = compiles
+
+
+def inputs(seed: int) -> list[np.ndarray]:
+    generator = np.random.default_rng(seed)
+    return [
+        (generator.integers(0, 5, SHAPES[generator.integers(len(SHAPES))])).astype(dtype)
+        for dtype in generator.choice(DTYPES, 3)
+    ]
+
+
+def result_of(value: Any) -> Any:
+    """NumPy's scalar results as the 0-dimensional arrays that ours are."""
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
+
+def run(xp: Any, arrays: list[Any], program: list[Any]) -> list[Any]:
+    """Carry out a program; a step that the library refuses is noted by the error's kind."""
+    arrays = list(arrays)
+    log: list[Any] = []
+    for (kind, name), first, second in program:
+        x, y = arrays[first % len(arrays)], arrays[second % len(arrays)]
+        try:
+            with np.errstate(all="ignore"):
+                if kind == "binary":
+                    arrays.append(result_of(BINARY[name](xp, x, y)))
+                elif kind == "unary":
+                    arrays.append(result_of(UNARY[name](xp, x)))
+                elif kind == "view":
+                    arrays.append(VIEWS[name](x))
+                elif kind == "write":
+                    WRITES[name](x, y)
+                else:
+                    log.append(np.array(x) if xp is np else x.asnumpy())
+        except (TypeError, ValueError, IndexError, OverflowError) as error:
+            log.append("refused " + kind)
+            del error
+    return [array if xp is np else array.asnumpy() for array in arrays] + log
+
+
+def equal_to_numpy(found: list[Any], wanted: list[Any]) -> None:
+    assert len(found) == len(wanted)
+    for one, other in zip(found, wanted, strict=True):
+        if isinstance(other, str):
+            assert one == other
+            continue
+        assert np.asarray(one).dtype == np.asarray(other).dtype
+        np.testing.assert_allclose(one, other, rtol=2e-5, atol=1e-5)
+
+
+def check(program: list[Any], seed: int, tier_name: str) -> None:
+    host = inputs(seed)
+    wanted = run(np, [array.copy() for array in host], program)
+    with tier(tier_name):
+        lazy = run(dp, [dp.asarray(array) for array in host], program)
+        with dp.config.override(lazy=False):
+            eager = run(dp, [dp.asarray(array) for array in host], program)
+    equal_to_numpy(lazy, wanted)
+    for one, other in zip(lazy, eager, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("tier_name", ["host", "library"])
+@settings(
+    max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.differing_executors]
+)
+@given(program=steps, seed=st.integers(0, 1000))
+def test_random_programs(tier_name: str, program: list[Any], seed: int) -> None:
+    check(program, seed, tier_name)
+
+
+@settings(max_examples=max(10, EXAMPLES // 10), deadline=None)
+@given(program=steps, seed=st.integers(0, 1000))
+def test_random_programs_compiled(program: list[Any], seed: int) -> None:
+    check(program, seed, "fused")
