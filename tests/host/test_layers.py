@@ -47,7 +47,7 @@ ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
 
 # (importer, imported): why it may go up.
 UPWARD = {
-    ("_runtime", "_numba_dpex"): "numba-dpex's own launchers answer with ours, looked up when called",
+    ("_runtime", "_numba_dpex"): "numba-dpex's launchers answer with ours, looked up when called",
     ("simulate", "__init__"): "reads results back through the public asarray, only when it runs",
 }
 
@@ -62,7 +62,8 @@ USERS = {
 
 # The host half: imports, and can be tested, where no package of the stack is installed.
 HOST_HALF = [
-    *("exceptions", "_hooks", "config", "_dtypes", "_layout", "_ops", "_expr", "_codegen", "_schedule", "_cache", "_kernel_key"),
+    *("exceptions", "_hooks", "_startup", "config", "_dtypes", "_layout", "_ops"),
+    *("_expr", "_codegen", "_schedule", "_cache", "_compile_errors", "_kernel_key"),
     *("_simulated_numbers", "_simulated_memory"),
 ]
 
