@@ -1,0 +1,91 @@
+"""The command ``dparray``: one sub-command for each tool.
+
+A sub-command is a module with ``add_arguments(parser)`` and ``run(arguments) -> int``. Only the one
+that was asked for is imported, and none of them needs the SYCL stack to be whole before it runs:
+``dparray doctor`` must start where ``import dparray`` cannot.
+
+Exit status: 0 when all is well, 1 when the command failed or found something broken, 2 when it was
+called wrongly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dparray import __version__, _startup
+from dparray.exceptions import DparrayError
+
+
+class Command(NamedTuple):
+    """A sub-command: its name, the module that implements it, and a line for ``--help``."""
+
+    name: str
+    module: str
+    summary: str
+    needs_stack: bool = True
+
+
+COMMANDS = (
+    Command("demo", "dparray.demo", "run the image pipeline on a photograph"),
+    Command("info", "dparray.info", "list devices, drivers, USM and dtype support", False),
+    Command(
+        "doctor", "dparray.doctor", "check every link; say what to do about broken ones", False
+    ),
+    Command("bench", "dparray.bench", "time dparray against NumPy and dpnp"),
+    Command("cache", "dparray._cache_command", "show or clear the disk cache of kernels", False),
+)
+
+
+def make_parser(chosen: str | None) -> argparse.ArgumentParser:
+    """The parser of the command; only the sub-command ``chosen`` has its arguments."""
+    parser = argparse.ArgumentParser(
+        prog="dparray",
+        description="Data-parallel arrays and kernels in Python, where compute follows data.",
+        epilog="`dparray COMMAND --help` tells more about one of them.",
+    )
+    parser.add_argument("--version", action="version", version=f"dparray {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for command in COMMANDS:
+        sub = commands.add_parser(
+            command.name,
+            help=command.summary,
+            description=command.summary[0].upper() + command.summary[1:] + ".",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        if command.name == chosen:
+            module = importlib.import_module(command.module)
+            module.add_arguments(sub)
+            sub.set_defaults(run=module.run)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command with ``argv`` (``sys.argv[1:]`` if not given); returns the exit status."""
+    argv = sys.argv[1:] if argv is None else list(argv)
+    name = next((word for word in argv if not word.startswith("-")), None)
+    command = next((command for command in COMMANDS if command.name == name), None)
+    try:
+        if command is not None and command.needs_stack and _startup.failure is not None:
+            if not {"-h", "--help"} & set(argv):
+                return _fail(command.name, _startup.failure)
+            command = None
+        arguments = make_parser(command.name if command else None).parse_args(argv)
+        return int(arguments.run(arguments))
+    except DparrayError as error:
+        return _fail(name, error)
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader (head, less) has gone; what is left in the buffer must not be written either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _fail(name: str | None, error: BaseException) -> int:
+    print(f"dparray {name}: {error}", file=sys.stderr)
+    return 1

@@ -1,0 +1,249 @@
+"""``dparray doctor``: check every link from Python to a kernel's result, and say what to do.
+
+Links that touch a driver run in a worker process, which is asked for one after another: a driver
+that crashes or hangs costs one link, not the doctor.
+
+Nothing here needs the stack: this package imports where ``import dparray`` cannot succeed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import dataclasses
+import json
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO
+
+from dparray.doctor.links import LINKS, Broken, Link
+
+__all__ = ["Result", "add_arguments", "examine", "run", "run_here"]
+
+OK, FAILED, SKIPPED = "ok", "FAILED", "skipped"
+_NEWER_DRIVER = "pip install --upgrade intel-opencl-rt (or your system's driver)"
+_REPORT_A_BUG = (
+    "this is not a known fault; please report it with the output of `dparray doctor --json`"
+)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one link.
+
+    Attributes:
+        link: its name.
+        status: ``"ok"``, ``"FAILED"`` or ``"skipped"``.
+        found: what was found.
+        remedy: what to do, where it failed.
+        seconds: how long it took.
+    """
+
+    link: str
+    status: str
+    found: str
+    remedy: str = ""
+    seconds: float = 0.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``dparray doctor``."""
+    names = [link.name for link in LINKS]
+    parser.add_argument(
+        "--device", metavar="DEVICE", help="the device to check (default: the default device)"
+    )
+    parser.add_argument(
+        "--only", nargs="+", metavar="LINK", choices=names, help=f"some of: {', '.join(names)}"
+    )
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.add_argument("--worker", type=int, metavar="DESCRIPTOR", help=argparse.SUPPRESS)
+    parser.epilog = "Exit status: 0 if every link holds, 1 if one is broken."
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Check the links and print what was found; 1 if one is broken, else 0."""
+    if arguments.worker is not None:
+        return _work(arguments.worker, arguments.device)
+    links = [link for link in LINKS if arguments.only is None or link.name in arguments.only]
+    width = max(len(link.name) for link in links)
+    results = []
+    for result in examine(links, arguments.device):
+        results.append(result)
+        if not arguments.json:
+            print(_as_text(result, width), flush=True)
+    broken = [result.link for result in results if result.status == FAILED]
+    if arguments.json:
+        print(json.dumps([dataclasses.asdict(result) for result in results], indent=2))
+    elif broken:
+        print(f"\nbroken: {', '.join(broken)} ({len(broken)} of {len(results)})")
+    else:
+        print(f"\nall is well ({len(results)} checked)")
+    return 1 if broken else 0
+
+
+def _as_text(result: Result, width: int) -> str:
+    first = f"{result.link:<{width}}  {result.status:<7}  "
+    indent = "\n" + " " * len(first)
+    text = first + result.found.replace("\n", indent)
+    if result.remedy:
+        text += "".join(f"{indent}-> {line}" for line in result.remedy.splitlines())
+    return text
+
+
+def examine(
+    links: Sequence[Link] = LINKS,
+    device: str | None = None,
+    *,
+    worker: Sequence[str] | None = None,
+    timeout: float = 120.0,
+) -> Iterator[Result]:
+    """Check ``links`` in their order and yield a result for each.
+
+    A link is skipped if one that it needs is broken or was skipped itself.
+
+    Args:
+        links: what to check.
+        device: the device for those that need one.
+        worker: the command that starts a worker; the descriptor to report to is appended.
+        timeout: seconds after which an isolated link counts as hanging.
+    """
+    if worker is None:
+        worker = [sys.executable, "-m", "dparray", "doctor"]
+        worker += ["--worker"] if device is None else ["--device", device, "--worker"]
+    unsound: set[str] = set()
+    with _Worker(worker, timeout) as isolated:
+        for link in links:
+            blockers = [name for name in link.needs if name in unsound]
+            if blockers:
+                result = Result(link.name, SKIPPED, f"needs {', '.join(blockers)}")
+            else:
+                result = isolated.run(link.name) if link.isolated else run_here(link, device)
+            if result.status != OK:
+                unsound.add(link.name)
+            yield result
+
+
+def run_here(link: Link, device: str | None = None) -> Result:
+    """Check one link in this process."""
+    started = time.perf_counter()
+    remedy = ""
+    try:
+        status, found = OK, link.check(device)
+    except Broken as broken:
+        status, found, remedy = FAILED, broken.found, broken.remedy
+    except Exception as error:
+        status, found, remedy = FAILED, f"{type(error).__name__}: {error}", _REPORT_A_BUG
+    return Result(link.name, status, found, remedy, round(time.perf_counter() - started, 3))
+
+
+# --- the worker -----------------------------------------------------------------------------------
+
+
+def _work(descriptor: int, device: str | None) -> int:
+    """The worker: names of links come on the standard input, results go to ``descriptor``."""
+    links = {link.name: link for link in LINKS}
+    with os.fdopen(descriptor, "w") as report:
+        for line in sys.stdin:
+            result = run_here(links[line.strip()], device)
+            print(json.dumps(dataclasses.asdict(result)), file=report, flush=True)
+    return 0
+
+
+class _Worker:
+    """A process that checks links; started when first needed, and again after it has died."""
+
+    def __init__(self, command: Sequence[str], timeout: float) -> None:
+        self._command = command
+        self._timeout = timeout
+        self._process: subprocess.Popen[bytes] | None = None
+        self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in __exit__
+        self._reports = -1
+
+    def __enter__(self) -> _Worker:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._end()
+        self._output.close()
+
+    def run(self, name: str) -> Result:
+        """The result of a link; that the worker died or hung is one, too."""
+        process = self._process or self._start()
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it has died; seen when reading
+            process.stdin.write(f"{name}\n".encode())
+            process.stdin.flush()
+        try:
+            line = self._read_line()
+        except TimeoutError:
+            process.kill()
+            self._end()
+            found = f"no answer within {self._timeout:.0f} s; the process was ended"
+            return Result(name, FAILED, found, f"a driver may be at fault: {_NEWER_DRIVER}")
+        if line:
+            return Result(**json.loads(line))
+        status = process.wait()
+        self._end()
+        how = f"exit status {status}" if status >= 0 else f"signal {signal.Signals(-status).name}"
+        return Result(
+            name,
+            FAILED,
+            f"the process ended with {how}{self._last_words()}",
+            f"a crash is most often an old or damaged driver: {_NEWER_DRIVER}",
+        )
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        self._reports, writer = os.pipe()
+        self._output.truncate(0)
+        self._output.seek(0)
+        try:
+            self._process = subprocess.Popen(
+                [*self._command, str(writer)],
+                stdin=subprocess.PIPE,
+                stdout=self._output,
+                stderr=subprocess.STDOUT,
+                pass_fds=(writer,),
+            )
+        finally:
+            os.close(writer)
+        return self._process
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.close()
+        os.close(self._reports)
+        try:
+            process.wait(self._timeout)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def _read_line(self) -> bytes:
+        """The next line of the reports; empty where the worker has ended."""
+        line = b""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._reports, selectors.EVENT_READ)
+            while not line.endswith(b"\n"):
+                if not selector.select(self._timeout):
+                    raise TimeoutError
+                chunk = os.read(self._reports, 65536)
+                if not chunk:
+                    return b""
+                line += chunk
+        return line
+
+    def _last_words(self) -> str:
+        self._output.seek(0)
+        lines = self._output.read().decode(errors="replace").strip().splitlines()[-3:]
+        return "; its last words:\n" + "\n".join(lines) if lines else ""

@@ -1,0 +1,490 @@
+"""The links that ``dparray doctor`` checks, in the order they hold each other.
+
+A check takes the device asked for (a filter string or ``None``) and returns what it found, or
+raises :class:`Broken` with what was found and what to do. What a check looks at can be passed in,
+so that each can be tried broken.
+"""
+
+from __future__ import annotations
+
+import ctypes.util
+import importlib
+import importlib.metadata
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dparray import _cache, _runtime
+
+PYTHONS = ((3, 10), (3, 11))
+#: The versions that work together: at least the first, below the second.
+PACKAGES: dict[str, tuple[str, str]] = {
+    "dpctl": ("0.22", "0.23"),
+    "dpnp": ("0.20", "0.21"),
+    "numba-dpex": ("0.23", "0.24"),
+    "numba": ("0.61", "0.62"),
+    "llvmlite": ("0.44", "0.45"),
+    "numpy": ("1.26", "2.3"),
+    "dpcpp-llvm-spirv": ("2024.2", "2024.3"),
+}
+#: Release 2025.1 of intel-opencl-rt; the one before it, 2025.0, calls itself 2024.18.
+OLDEST_DRIVER = (2025, 19)
+_NEWER_DRIVER = 'pip install --upgrade "intel-opencl-rt>=2025.1"'
+_REINSTALL = "install dparray anew into an empty environment: pip install dparray"
+_SYSTEM_DRIVERS = Path("/etc/OpenCL/vendors")
+
+
+class Broken(Exception):
+    """A link that does not hold.
+
+    Attributes:
+        found: what was found.
+        remedy: what to do, a line for each possibility.
+    """
+
+    def __init__(self, found: str, remedy: str) -> None:
+        super().__init__(found)
+        self.found = found
+        self.remedy = remedy
+
+
+@dataclass(frozen=True)
+class Link:
+    """One thing to check.
+
+    Attributes:
+        name: what it is called.
+        check: the function that checks it.
+        needs: links without which this one cannot hold.
+        isolated: whether it touches a driver, and must run in a process of its own.
+    """
+
+    name: str
+    check: Callable[[str | None], str]
+    needs: tuple[str, ...] = ()
+    isolated: bool = False
+
+
+# --- before any device ----------------------------------------------------------------------------
+
+
+def check_python(
+    version: tuple[Any, ...] = sys.version_info, machine: str = platform.machine()
+) -> str:
+    """The interpreter is one for which every package of the stack exists."""
+    text = ".".join(map(str, version[:3]))
+    if tuple(version[:2]) not in PYTHONS or machine != "x86_64":
+        raise Broken(
+            f"Python {text} on {machine}",
+            "use Python 3.10 or 3.11 on x86_64; numba-dpex has packages for nothing else: "
+            "uv venv --python 3.11",
+        )
+    return f"{text} ({sys.executable})"
+
+
+def installed_version(name: str) -> str | None:
+    """The version of an installed package, or ``None``."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", version)))
+
+
+def check_packages(version_of: Callable[[str], str | None] = installed_version) -> str:
+    """Every package is there, in a version that works with the others."""
+    found, problems, wanted = [], [], []
+    for name, (oldest, too_new) in PACKAGES.items():
+        version = version_of(name)
+        if version is None:
+            problems.append(f"{name} is not installed")
+        elif not _numbers(oldest) <= _numbers(version) < _numbers(too_new):
+            problems.append(f"{name} {version} is not in [{oldest}, {too_new})")
+        else:
+            found.append(f"{name} {version}")
+            continue
+        wanted.append(f'"{name}>={oldest},<{too_new}"')
+    if problems:
+        raise Broken("; ".join(problems), f"pip install {' '.join(wanted)}")
+    return ", ".join(found)
+
+
+def check_driver(
+    environment: Mapping[str, str] = os.environ,
+    own: Callable[[], Path | None] = _runtime.find_driver,
+    system: Path = _SYSTEM_DRIVERS,
+) -> str:
+    """The OpenCL loader is told of a driver that exists, or another loader is there."""
+    variable = "OCL_ICD_FILENAMES"
+    ours = own()
+    given = environment.get(variable)
+    found = []
+    for name in filter(None, (given or "").split(":")):
+        if not Path(name).is_file():
+            raise Broken(
+                f"{variable}={given}: {name} is not a file",
+                f"unset {variable}"
+                + (f"; dparray then uses {ours}" if ours else f"; then {_NEWER_DRIVER}"),
+            )
+        origin = "of this environment" if Path(name) == ours else f"from {variable}"
+        found.append(f"{name} ({origin})")
+    found += [
+        f"{entry.read_text().strip()} (from {entry})" for entry in sorted(system.glob("*.icd"))
+    ]
+    if not found and ctypes.util.find_library("ze_loader"):
+        found.append("Level Zero (ze_loader)")
+    if not found:
+        raise Broken(
+            f"no driver in this environment, none in {system}, and {variable} names none",
+            f"for the CPU: {_NEWER_DRIVER}\n"
+            "for a GPU: install its vendor's compute driver (OpenCL or Level Zero)",
+        )
+    return "\n".join(found)
+
+
+def check_cache(place: Callable[[], Path] = _cache.place) -> str:
+    """The directory of the kernel cache can be written."""
+    try:
+        directory = place()
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=directory) as file:
+            file.write(b"dparray")
+    except (OSError, RuntimeError) as error:
+        raise Broken(
+            f"the kernel cache cannot be written: {error}",
+            "set DPARRAY_CACHE_DIR to a directory that can be written; until then every process "
+            "compiles its kernels anew",
+        ) from None
+    return str(directory)
+
+
+_EMPTY_KERNEL = """
+target triple = "spir64-unknown-unknown"
+define spir_kernel void @empty() { ret void }
+"""
+_SPIRV_MAGIC = b"\x03\x02\x23\x07"
+
+
+def check_spirv_tool(path_of: Callable[[], str] | None = None) -> str:
+    """The tool ``llvm-spirv``, which numba-dpex's compiler calls, is there and works."""
+    try:
+        if path_of is None:
+            path_of = importlib.import_module("dpcpp_llvm_spirv").get_llvm_spirv_path
+        path = path_of()
+        llvm = importlib.import_module("llvmlite.binding")
+        with tempfile.TemporaryDirectory() as directory:
+            bitcode, spirv = Path(directory, "empty.bc"), Path(directory, "empty.spv")
+            bitcode.write_bytes(llvm.parse_assembly(_EMPTY_KERNEL).as_bitcode())
+            tool = [path, "-o", str(spirv), str(bitcode)]
+            subprocess.run(tool, check=True, capture_output=True, timeout=30)
+            if not spirv.read_bytes().startswith(_SPIRV_MAGIC):
+                raise OSError(f"{path} wrote something that is not SPIR-V")
+    except (ImportError, OSError, subprocess.SubprocessError) as error:
+        output = getattr(error, "stderr", None) or b""
+        raise Broken(
+            f"llvm-spirv does not work: {error} {output.decode(errors='replace')}".strip(),
+            'pip install --force-reinstall "dpcpp-llvm-spirv==2024.2.*" "llvmlite==0.44.*"',
+        ) from None
+    return str(path)
+
+
+# --- in a process of its own ----------------------------------------------------------------------
+
+
+def check_imports(
+    names: Iterable[str] = ("dpctl", "dpnp.tensor", "numba_dpex", "dparray"),
+    load: Callable[[str], Any] = importlib.import_module,
+) -> str:
+    """Every package of the stack can be imported."""
+    names = tuple(names)
+    for name in names:
+        try:
+            _runtime.load_numba_dpex() if name == "numba_dpex" else load(name)
+        except Exception as error:
+            raise Broken(f"import {name}: {type(error).__name__}: {error}", _REINSTALL) from None
+    startup = importlib.import_module("dparray._startup")
+    if startup.failure is not None:
+        raise Broken(str(startup.failure.__cause__ or startup.failure), _REINSTALL)
+    return ", ".join(names)
+
+
+def _place(device: Any) -> str:
+    return f"{device.filter_string} ({device.name}, driver {device.driver_version})"
+
+
+def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -> str:
+    """There is a device that can hold arrays, and the one asked for is such a device."""
+    module = importlib.import_module("dparray.device")
+    devices = importlib.import_module("dpctl").get_devices() if found is None else found
+    reasons = [(device, module.unsupported_reason(device)) for device in devices]
+    lines = [
+        _place(device) + (f": cannot hold arrays, {reason}" if reason else "")
+        for device, reason in reasons
+    ]
+    if not any(reason is None for _, reason in reasons):
+        remedy = (
+            f"for the CPU: {_NEWER_DRIVER}\n"
+            "for a GPU: install its vendor's compute driver (OpenCL or Level Zero)"
+        )
+        if os.environ.get("OCL_ICD_FILENAMES"):
+            remedy = "unset OCL_ICD_FILENAMES, so that dparray finds the driver itself\n" + remedy
+        raise Broken("\n".join(lines) or "the drivers show no SYCL device", remedy)
+    if name is not None:
+        _device(name)
+    return "\n".join(lines)
+
+
+def check_driver_age(found: Sequence[Any] | None = None) -> str:
+    """The CPU driver is not one of those that compute wrong results."""
+    devices = importlib.import_module("dpctl").get_devices() if found is None else found
+    lines = []
+    for device in devices:
+        # GPU drivers count otherwise: their version does not begin with a year of four digits.
+        match = re.match(r"(20\d\d)\.(\d+)", device.driver_version)
+        if not match or "Intel" not in device.vendor:
+            continue
+        if (int(match[1]), int(match[2])) < OLDEST_DRIVER:
+            raise Broken(
+                f"{_place(device)} is older than release 2025.1: on newer CPUs it gives wrong "
+                "results for exp, log, sin, cos, tan and for local memory",
+                f"{_NEWER_DRIVER}\n"
+                "if OCL_ICD_FILENAMES or a file in /etc/OpenCL/vendors names the old driver, "
+                "remove that",
+            )
+        lines.append(_place(device))
+    return "\n".join(lines) if lines else "no driver whose age is known to matter"
+
+
+def _device(name: str | None) -> Any:
+    """The device asked for, or the default device."""
+    module = importlib.import_module("dparray.device")
+    errors = importlib.import_module("dparray.exceptions")
+    try:
+        return module.Device(name) if name is not None else module.default_device()
+    except errors.DeviceError as error:
+        raise Broken(str(error), "`dparray info` lists the devices of this machine") from None
+
+
+def _agree(what: str, found: Any, expected: Any) -> None:
+    if not np.array_equal(found, expected):
+        wrong = np.flatnonzero(np.asarray(found) != np.asarray(expected))
+        raise Broken(
+            f"{what}: {wrong.size} of {np.size(expected)} values are wrong, the first at "
+            f"{wrong[0]}: {np.ravel(found)[wrong[0]]} instead of {np.ravel(expected)[wrong[0]]}",
+            f"the driver computes wrong results: {_NEWER_DRIVER}",
+        )
+
+
+def check_kernel(name: str | None) -> str:
+    """A kernel compiles, runs, and is ordered with array functions on its queue."""
+    dp = importlib.import_module("dparray")
+    kernels = importlib.import_module("dparray.doctor.kernels")
+    device = _device(name)
+    n = 1031
+    x = dp.arange(n, dtype="int32", device=device)
+    y = x * 3
+    out = dp.empty(n, dtype="int32", device=device)
+    dp.call_kernel(kernels.add, dp.Range(n), x, y, out)
+    _agree("a kernel that adds integers", dp.asnumpy(out + 1), np.arange(n) * 4 + 1)
+    return f"compiled, and ran on {device}"
+
+
+def check_local_memory(name: str | None) -> str:
+    """Work-items of a group see what the others wrote to local memory before a barrier."""
+    dp = importlib.import_module("dparray")
+    kernels = importlib.import_module("dparray.doctor.kernels")
+    device = _device(name)
+    group, groups = kernels.GROUP, 64
+    x = dp.arange(group * groups, dtype="int32", device=device)
+    reversed_, sums = dp.empty_like(x), dp.zeros(groups, dtype="int32", device=device)
+    local = dp.LocalAccessor(group, dtype=np.int32)
+    dp.call_kernel(
+        kernels.reverse_and_sum, dp.NdRange(group * groups, group), x, reversed_, sums, local
+    )
+    values = np.arange(group * groups, dtype=np.int32).reshape(groups, group)
+    _agree("reversal in local memory", dp.asnumpy(reversed_), values[:, ::-1].ravel())
+    _agree("sum in local memory", dp.asnumpy(sums), values.sum(axis=1))
+    total = dp.zeros(1, dtype="int32", device=device)
+    dp.call_kernel(kernels.count, dp.Range(groups * group), total)
+    _agree("atomic count", dp.asnumpy(total), np.array([groups * group]))
+    return f"{groups} work-groups of {group}, barriers and atomics"
+
+
+#: For each function, NumPy's of the same meaning and the interval it is tried on.
+MATH: dict[str, tuple[Callable[[Any], Any], float, float]] = {
+    "exp": (np.exp, -80.0, 80.0),
+    "log": (np.log, 1e-30, 1e30),
+    "sqrt": (np.sqrt, 0.0, 1e30),
+    "sin": (np.sin, -100.0, 100.0),
+    "cos": (np.cos, -100.0, 100.0),
+    "tan": (np.tan, -100.0, 100.0),
+    "asin": (np.arcsin, -1.0, 1.0),
+    "acos": (np.arccos, -1.0, 1.0),
+    "atan": (np.arctan, -100.0, 100.0),
+    "sinh": (np.sinh, -80.0, 80.0),
+    "cosh": (np.cosh, -80.0, 80.0),
+    "tanh": (np.tanh, -10.0, 10.0),
+    "expm1": (np.expm1, -10.0, 10.0),
+    "log1p": (np.log1p, -0.99, 1e10),
+}
+#: Units in the last place by which a result may differ. OpenCL allows these functions 5 and fewer;
+#: a wrong one is wrong by millions.
+TOLERANCE = 8.0
+
+
+def math_inputs(function: str, dtype: Any, count: int = 4096) -> np.ndarray:
+    """Numbers between the ends of the function's interval, the same every time.
+
+    A count that work-groups divide: drivers vectorise over full groups only, and what old ones
+    computed wrongly was the vectorised code.
+    """
+    _, low, high = MATH[function]
+    random = np.random.default_rng(20)
+    if low > 0:  # over all magnitudes
+        return np.exp(random.uniform(np.log(low), np.log(high), count)).astype(dtype)
+    return random.uniform(low, high, count).astype(dtype)
+
+
+def ulps(found: np.ndarray, expected: np.ndarray) -> float:
+    """The largest difference in units in the last place; infinite where one is not finite."""
+    exact = expected.astype(found.dtype)
+    with np.errstate(all="ignore"):
+        distance = np.abs(found.astype(np.float64) - expected.astype(np.float64))
+        units = distance / np.spacing(np.abs(exact)).astype(np.float64)
+    return float(np.max(np.where(np.isfinite(units), units, np.inf), initial=0.0))
+
+
+def compute_in_kernel(dtype: str, inputs: Mapping[str, np.ndarray], name: str | None) -> Any:
+    """Every function of its inputs, as a mapping, by one kernel."""
+    dp = importlib.import_module("dparray")
+    kernels = importlib.import_module("dparray.doctor.kernels")
+    x = dp.asarray(np.stack([inputs[function] for function in MATH]), device=_device(name))
+    out = dp.zeros(x.shape, dtype=dtype, device=x.device)
+    dp.call_kernel(kernels.math_functions, dp.Range(x.shape[1]), x, out)
+    return dict(zip(MATH, dp.asnumpy(out), strict=True))
+
+
+def compute_in_functions(dtype: str, inputs: Mapping[str, np.ndarray], name: str | None) -> Any:
+    """Every function of its inputs, as a mapping, by the array functions."""
+    dp = importlib.import_module("dparray")
+    device = _device(name)
+    return {
+        function: dp.asnumpy(getattr(dp, function)(dp.asarray(values, device=device)))
+        for function, values in inputs.items()
+    }
+
+
+def check_math(
+    name: str | None,
+    what: str = "kernels",
+    compute: Callable[[str, Mapping[str, np.ndarray], str | None], Any] = compute_in_kernel,
+) -> str:
+    """The elementary functions agree with NumPy in every dtype the device computes in."""
+    dtypes = ["float32"] + ["float64"] * _device(name).has_fp64
+    worst = dict.fromkeys(dtypes, ("each", -1.0))
+    wrong: dict[str, list[str]] = {}
+    for dtype in dtypes:
+        inputs = {function: math_inputs(function, dtype) for function in MATH}
+        results = compute(dtype, inputs, name)
+        for function, values in inputs.items():
+            # float32 is held against double precision, and double against itself.
+            distance = ulps(results[function], MATH[function][0](values.astype(np.float64)))
+            if distance > TOLERANCE:
+                wrong.setdefault(dtype, []).append(function)
+            worst[dtype] = max(worst[dtype], (function, distance), key=lambda pair: pair[1])
+    if wrong:
+        raise Broken(
+            f"in {what}, wrong results: "
+            + "; ".join(f"{', '.join(functions)} of {dtype}" for dtype, functions in wrong.items()),
+            f"the driver computes wrong results: {_NEWER_DRIVER}",
+        )
+    largest = ", ".join(
+        f"{distance:.1f} ({dtype}, {function})" for dtype, (function, distance) in worst.items()
+    )
+    return f"{len(MATH)} functions in {what}; off by units in the last place: {largest}"
+
+
+def check_arrays(name: str | None) -> str:
+    """Array functions give NumPy's results."""
+    dp = importlib.import_module("dparray")
+    device = _device(name)
+    values = np.random.default_rng(5).integers(-1000, 1000, (40, 50)).astype(np.int32)
+    x = dp.asarray(values, device=device)
+    _agree("a sum along an axis", dp.asnumpy(dp.sum(x, axis=0)), values.sum(axis=0))
+    _agree("slicing and arithmetic", dp.asnumpy(x[::2, 1:] * 2 - 1), values[::2, 1:] * 2 - 1)
+    _agree("comparison and selection", dp.asnumpy(x[x > 0]), values[values > 0])
+    return f"sum, slicing, arithmetic and selection on {device}"
+
+
+def check_sub_devices(name: str | None) -> str:
+    """The device can be split, and its parts compute."""
+    dp = importlib.import_module("dparray")
+    device = _device(name)
+    units = device.sycl_device.max_compute_units
+    if units < 2:
+        return f"{device} has one compute unit; there is nothing to split"
+    if not device.sycl_device.partition_max_sub_devices:
+        return f"{device} cannot be split; all else works without sub-devices"
+    parts = device.create_sub_devices(partition=1)
+    for part in parts[:2]:
+        x = dp.arange(1000, dtype="int32", device=part)
+        _agree(f"arithmetic on {part}", dp.asnumpy(x * 2), np.arange(1000) * 2)
+    a, b = (dp.ones(3, device=part) for part in parts[:2])
+    _agree("a copy between sub-devices", dp.asnumpy(a + b.to_device(a.device)), np.full(3, 2.0))
+    return f"{len(parts)} of one compute unit each"
+
+
+def check_memory(name: str | None) -> str:
+    """The pool gives memory of each USM type that the device has."""
+    dp = importlib.import_module("dparray")
+    device = _device(name)
+    for usm_type in device.usm_types:
+        try:
+            x = dp.full(100_000, 7, dtype="int32", device=device, usm_type=usm_type)
+            _agree(f"memory of USM type {usm_type}", dp.asnumpy(x), np.full(100_000, 7))
+        except dp.MemoryError as error:
+            raise Broken(
+                f"USM type {usm_type}: {error}",
+                "end other processes that hold memory of the device, or raise the limit "
+                "(`ulimit -v`, the container's memory)",
+            ) from None
+    missing = [usm for usm in ("device", "shared", "host") if usm not in device.usm_types]
+    text = "USM types " + ", ".join(device.usm_types)
+    return text + (f"; the device has no {', '.join(missing)}" if missing else "")
+
+
+_ON_DEVICE = ("imports", "devices")
+LINKS: tuple[Link, ...] = (
+    Link("python", lambda device: check_python()),
+    Link("packages", lambda device: check_packages()),
+    Link("driver", lambda device: check_driver()),
+    Link("cache", lambda device: check_cache()),
+    Link("spirv-tool", lambda device: check_spirv_tool()),
+    Link("imports", lambda device: check_imports(), isolated=True),
+    Link("devices", check_devices, ("imports",), isolated=True),
+    Link("driver-age", lambda device: check_driver_age(), _ON_DEVICE, isolated=True),
+    Link("memory", check_memory, _ON_DEVICE, isolated=True),
+    Link("arrays", check_arrays, _ON_DEVICE, isolated=True),
+    Link("kernel", check_kernel, _ON_DEVICE, isolated=True),
+    Link("local-memory", check_local_memory, (*_ON_DEVICE, "kernel"), isolated=True),
+    Link("math-kernel", check_math, (*_ON_DEVICE, "kernel"), isolated=True),
+    Link(
+        "math-arrays",
+        lambda device: check_math(device, "array functions", compute_in_functions),
+        _ON_DEVICE,
+        isolated=True,
+    ),
+    Link("sub-devices", check_sub_devices, _ON_DEVICE, isolated=True),
+)

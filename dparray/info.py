@@ -1,0 +1,222 @@
+"""``dparray info``: what this machine's drivers offer, and which devices can hold arrays."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dparray import __version__, _cache, _startup
+
+_PACKAGES = ("dpctl", "dpnp", "numba-dpex", "numba", "numpy", "intel-opencl-rt")
+_AFFINITY_DOMAINS = ("numa", "L4_cache", "L3_cache", "L2_cache", "L1_cache")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``dparray info``."""
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what was found; 1 if there is no device that can hold arrays."""
+    found = gather()
+    print(json.dumps(found, indent=2) if arguments.json else as_text(found))
+    usable = any(device["usable"] for device in all_devices(found))
+    if not usable:
+        print(
+            "dparray info: no device of this machine can hold arrays; run `dparray doctor`",
+            file=sys.stderr,
+        )
+    return 0 if usable else 1
+
+
+def all_devices(found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Every device of a :func:`gather` result."""
+    for entry in found["platforms"]:
+        yield from entry["devices"]
+
+
+def gather() -> dict[str, Any]:
+    """Versions, drivers, platforms and devices, as values that JSON holds."""
+    found: dict[str, Any] = {
+        "dparray": __version__,
+        "python": platform.python_version(),
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "driver_files": os.environ.get("OCL_ICD_FILENAMES"),
+        "kernel_cache": str(_cache.place()),
+        "error": None if _startup.failure is None else str(_startup.failure),
+        "platforms": [],
+    }
+    if _startup.failure is None:
+        found["platforms"] = _platforms()
+    return found
+
+
+def _version(name: str) -> str | None:
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _platforms() -> list[dict[str, Any]]:
+    dpctl = importlib.import_module("dpctl")
+    device_module = importlib.import_module("dparray.device")
+    usable = device_module.devices()
+    default = usable[0].sycl_device if usable else None
+    return [
+        {
+            "name": entry.name,
+            "vendor": entry.vendor,
+            "version": entry.version,
+            "backend": entry.backend.name,
+            "devices": [describe(device, default) for device in entry.get_devices()],
+        }
+        for entry in dpctl.get_platforms()
+    ]
+
+
+def describe(device: Any, default: Any = None) -> dict[str, Any]:
+    """What a ``dpctl.SyclDevice`` is and can do.
+
+    Args:
+        device: the device.
+        default: the device that is the default one.
+    """
+    device_module = importlib.import_module("dparray.device")
+    reason = device_module.unsupported_reason(device)
+    return {
+        "filter_string": device.filter_string,
+        "name": device.name,
+        "vendor": device.vendor,
+        "type": device.device_type.name,
+        "driver_version": device.driver_version,
+        "usable": reason is None,
+        "reason": reason,
+        "default": device == default,
+        "usm_types": [
+            usm for usm in ("device", "shared", "host") if device_module.supports_usm(device, usm)
+        ],
+        "dtypes": {
+            "float16": device.has_aspect_fp16,
+            "float64": device.has_aspect_fp64,
+            "atomic64": device.has_aspect_atomic64,
+        },
+        "compute_units": device.max_compute_units,
+        "sub_devices": _partitions(device),
+        "max_work_group_size": device.max_work_group_size,
+        "max_work_item_sizes": list(device.max_work_item_sizes3d),
+        "sub_group_sizes": list(device.sub_group_sizes),
+        "local_memory": device.local_mem_size,
+        "global_memory": device.global_mem_size,
+        "max_allocation": device.max_mem_alloc_size,
+        "cache": device.global_mem_cache_size,
+        "profiling": device.has_aspect_queue_profiling,
+    }
+
+
+def _partitions(device: Any) -> list[dict[str, Any]]:
+    """How the device can be split: ``partition`` of ``create_sub_devices``, and into how many."""
+    if device.partition_max_sub_devices < 2:
+        return []
+    found = []
+    for partition in (1, *_AFFINITY_DOMAINS):
+        try:
+            parts = device.create_sub_devices(partition=partition)
+        except Exception:  # what a device cannot do, drivers report in several ways
+            continue
+        found.append({"partition": partition, "count": len(parts)})
+    return found
+
+
+# --- as text --------------------------------------------------------------------------------------
+
+
+def as_text(found: dict[str, Any]) -> str:
+    """A :func:`gather` result for people."""
+    packages = ", ".join(
+        f"{name} {version or 'not installed'}" for name, version in found["packages"].items()
+    )
+    sections = [
+        _rows(
+            [
+                ("dparray", found["dparray"]),
+                ("Python", found["python"]),
+                ("packages", packages),
+                ("driver files", found["driver_files"] or "those registered with the system"),
+                ("kernel cache", found["kernel_cache"]),
+            ]
+        )
+    ]
+    if found["error"]:
+        sections.append(found["error"])
+    for number, entry in enumerate(found["platforms"]):
+        sections.append(
+            f"platform {number}: {entry['name']} ({entry['vendor']}), {entry['version']}, "
+            f"backend {entry['backend']}"
+        )
+        sections += [_device_as_text(device) for device in entry["devices"]]
+    return "\n\n".join(sections)
+
+
+def _device_as_text(device: dict[str, Any]) -> str:
+    marks = " (default)" if device["default"] else ""
+    rows = []
+    if not device["usable"]:
+        marks = " (not usable)"
+        rows.append(("arrays", f"cannot live here: {device['reason']}"))
+    rows += [
+        ("driver", device["driver_version"]),
+        ("USM types", ", ".join(device["usm_types"]) or "none"),
+        (
+            "dtypes",
+            ", ".join(f"{name} {_yes(has)}" for name, has in device["dtypes"].items()),
+        ),
+        ("compute units", str(device["compute_units"])),
+        (
+            "sub-devices",
+            ", ".join(
+                f"{part['count']} with partition={part['partition']!r}"
+                for part in device["sub_devices"]
+            )
+            or "cannot be split",
+        ),
+        (
+            "work-group",
+            f"at most {device['max_work_group_size']} work-items; in each dimension "
+            f"{' x '.join(map(str, device['max_work_item_sizes']))}; "
+            f"sub-groups of {_listed(device['sub_group_sizes'])}",
+        ),
+        ("local memory", _bytes(device["local_memory"])),
+        (
+            "memory",
+            f"{_bytes(device['global_memory'])}; one allocation at most "
+            f"{_bytes(device['max_allocation'])}; cache {_bytes(device['cache'])}",
+        ),
+        ("profiling", _yes(device["profiling"])),
+    ]
+    text = _rows(rows).replace("\n", "\n  ")
+    return f"{device['filter_string']}  {device['name']}, {device['type']}{marks}\n  {text}"
+
+
+def _rows(rows: Sequence[tuple[str, str]]) -> str:
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+
+
+def _yes(value: bool) -> str:
+    return "yes" if value else "no"
+
+
+def _listed(values: Sequence[int]) -> str:
+    return ", ".join(map(str, values)) or "unknown size"
+
+
+def _bytes(count: int) -> str:
+    return str(importlib.import_module("dparray.memory").format_bytes(count))
