@@ -530,6 +530,7 @@ class Pools:
             misses = pool.misses
             segments = arena.free.get(size)
             segment = segments.pop() if segments else self._find(arena, size, nbytes)
+            size = segment.nbytes
             if segment.memory is None:
                 segment.memory = self._driver.part(segment.slab, segment.pointer, size, queue)
             pool.in_use += size
@@ -721,9 +722,13 @@ class Pools:
         if segment is None:
             segment = self._fresh(arena, size)
         if segment is None:
-            segment = self._under_pressure(arena, size)
-        if segment is None:
-            raise self._refusal(arena, nbytes, size)
+            # A size class may reach above the limit or the device's end where the request does not.
+            exact = -(-nbytes // ALIGNMENT) * ALIGNMENT or ALIGNMENT
+            segment = self._under_pressure(arena, size) or self._under_pressure(arena, exact)
+            if segment is None and gc.collect():  # reference cycles may hold arrays
+                segment = self._under_pressure(arena, exact)
+            if segment is None:
+                raise self._refusal(arena, nbytes, exact)
         return segment
 
     def _await_lingering(self, pool: _Pool, at_least: int = 0) -> bool:
@@ -781,26 +786,23 @@ class Pools:
         return None
 
     def _under_pressure(self, arena: _Arena, size: int) -> _Segment | None:
-        """A segment by every means there is; cached memory is kept where that cannot help."""
+        """A segment by giving up cached memory, which is kept where that cannot help."""
         place = arena.pool.place
         if size > place.largest:
             return None
-        for is_last in (False, True):
-            if is_last:
-                gc.collect()  # reference cycles may hold arrays
-            for pool in list(place.pools.values()):
-                pool.settle()
-                self._await_lingering(pool)
-            segment = arena.take(size, sys.maxsize) or self._take_over(arena, size)
+        for pool in list(place.pools.values()):
+            pool.settle()
+            self._await_lingering(pool)
+        segment = arena.take(size, sys.maxsize) or self._take_over(arena, size)
+        if segment is None:
             ceiling = self._ceiling(place)
-            if segment is None and (ceiling is None or place.in_use + size <= ceiling):
-                missing = 0 if ceiling is None else place.held + size - ceiling
-                # With room enough it was the driver or the host that refused: give back all.
-                self._give_back(place.arenas(), missing if missing > 0 else None)
-                segment = self._fresh(arena, size)
-            if segment is not None:
-                return segment
-        return None
+            if ceiling is not None and place.in_use + size > ceiling:
+                return None
+            missing = 0 if ceiling is None else place.held + size - ceiling
+            # With room enough it was the driver or the host that refused: give back all.
+            self._give_back(place.arenas(), missing if missing > 0 else None)
+            segment = self._fresh(arena, size)
+        return segment
 
     def _take_over(self, arena: _Arena, size: int) -> _Segment | None:
         """A segment cut from a free slab of another queue of the pool, once its work is done."""

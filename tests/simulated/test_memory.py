@@ -244,7 +244,7 @@ def test_memory_that_somebody_holds_is_not_reused(pools: Pools, queue: Queue) ->
 def test_memory_that_submitted_work_holds_is_waited_for_once(
     driver: Driver, pools: Pools, queue: Queue
 ) -> None:
-    """As the host tasks of dpnp.tensor hold their arguments: waiting beats touching fresh memory."""
+    """As host tasks of dpnp.tensor do; waiting costs less than touching fresh memory."""
     block = pools.allocate(queue, "device", 8 * MiB)
     pointer, held = block.pointer, [block.memory]
     driver.on_wait = lambda queue: held.clear()
@@ -413,6 +413,18 @@ def test_a_lower_limit_frees_cached_memory_at_once(
     assert blocks[0].nbytes == 4 * MiB
 
 
+def test_all_of_the_limit_can_be_used(driver: Driver, pools: Pools, queue: Queue) -> None:
+    """Also where the size class of the request is above the limit."""
+    pools.set_limit(100_000_000)
+    for _ in range(3):
+        block = pools.allocate(queue, "device", 100_000_000)
+        assert block.nbytes == 100_000_000
+        assert driver.allocations == [100_000_000]
+        del block
+    with pytest.raises(MemoryError):
+        pools.allocate(queue, "device", 100_000_001)
+
+
 def test_small_blocks_do_without_a_slab_below_a_small_limit(
     driver: Driver, pools: Pools, queue: Queue
 ) -> None:
@@ -549,7 +561,7 @@ def test_an_unknown_usm_type_is_refused(pools: Pools, queue: Queue) -> None:
 
 def test_a_device_without_that_usm_is_refused(driver: Driver, pools: Pools, queue: Queue) -> None:
     driver.unsupported = {"shared"}
-    with pytest.raises(UnsupportedDeviceError, match="device 0 .*usm_shared_allocations"):
+    with pytest.raises(UnsupportedDeviceError, match=r"device 0 .*usm_shared_allocations"):
         pools.allocate(queue, "shared", 8)
     assert pools.allocate(queue, "device", 8).nbytes == 64
 
@@ -734,12 +746,7 @@ class PoolMachine(RuleBasedStateMachine):
         try:
             block = self.pools.allocate(where, usm, n)
         except MemoryError as error:
-            assert error.in_use == self.in_use(where.device)
-            assert error.requested == n
-            ceiling = min(64 * MiB, 64 * MiB if self.limit is None else self.limit)
-            # Refused with cause only: too large, or what is in use leaves too little, counting
-            # slabs that a part in use pins.
-            assert n > 24 * MiB or error.in_use + error.cached + n * 1.125 + 64 > ceiling
+            self.check_refusal(error, where.device, n)
             return multiple()
         assert n <= block.nbytes < max(n * 1.125, n + 65)
         assert block.pointer % 64 == 0
@@ -754,6 +761,13 @@ class PoolMachine(RuleBasedStateMachine):
         self.peaks[key] = max(self.peaks.get(key, 0), self.in_use(*key))
         self.count += 1
         return [block]
+
+    def check_refusal(self, error: MemoryError, device: str, nbytes: int) -> None:
+        """There was a cause: too large, or what is in use and the slabs it pins leave no room."""
+        assert error.in_use == self.in_use(device)
+        assert error.requested == nbytes
+        ceiling = 64 * MiB if self.limit is None else self.limit
+        assert nbytes > 24 * MiB or error.in_use + error.cached + nbytes + 64 > ceiling
 
     @rule(box=consumes(blocks))
     def drop(self, box: list[Block]) -> None:
