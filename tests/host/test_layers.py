@@ -37,6 +37,7 @@ ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("L5", "_creation _elementwise _indexing"),
         ("L5", "_manipulation _reductions _searching _sorting linalg"),
         ("L6", "kernel simulate"),
+        ("L6", "algorithms"),
         ("L6", "_numba_dpex"),
         ("L6", "__init__"),
         ("L6", "demo bench doctor info _cache_command"),

@@ -1,0 +1,9 @@
+"""Algorithms on arrays: host functions for the hand-written kernels of ``dparray.kernels``.
+
+Every function runs on the queue of its inputs and returns without waiting, unless its
+documentation says that it reads a result (the number of elements that ``compact`` keeps).
+"""
+
+from dparray.algorithms._scan import exclusive_scan, inclusive_scan
+
+__all__ = ["exclusive_scan", "inclusive_scan"]

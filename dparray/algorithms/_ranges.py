@@ -1,0 +1,97 @@
+"""What the host functions share: kernels by factory, ranges by device, checks of operands."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dparray._array import ndarray
+from dparray._creation import empty
+from dparray._placement import Placement, common_placement
+from dparray.exceptions import DTypeError, HostConversionError, ShapeError
+from dparray.kernel import KernelFunction, device_func, kernel
+from dparray.kernel_api import NdRange
+from dparray.kernels.combine import OPERATIONS, Operation
+
+if TYPE_CHECKING:
+    import dpctl
+
+# An item works through at least this many elements, and a device gets this many items for each
+# of its compute units: enough for its threads to share the work evenly.
+_SMALLEST_CHUNK = 2048
+_ITEMS_PER_UNIT = 32
+_GPU_LOCAL_SIZE = 32
+
+
+@functools.cache
+def kernel_of(factory: Callable[..., Callable[..., None]], *key: Any) -> KernelFunction:
+    """The kernel that ``factory(*key)`` makes, the same one for the same key."""
+    made: KernelFunction = kernel(factory(*key))
+    return made
+
+
+def operation(function: str, op: str) -> Operation:
+    """The operation called ``op``, with device functions for kernels to call."""
+    if op not in OPERATIONS:
+        raise ValueError(f"{function}: op must be one of {', '.join(OPERATIONS)}; got {op!r}")
+    return _device_operation(op)
+
+
+@functools.cache
+def _device_operation(op: str) -> Operation:
+    plain = OPERATIONS[op]
+    return Operation(op, device_func(plain.combine), device_func(plain.combine_nan))
+
+
+def chunks(
+    queue: dpctl.SyclQueue, size: int, smallest: int = _SMALLEST_CHUNK
+) -> tuple[NdRange, int, int]:
+    """A range of items with one chunk each: the range, the number of chunks, their size."""
+    device = queue.sycl_device
+    items = max(1, min(-(-size // smallest), _ITEMS_PER_UNIT * device.max_compute_units))
+    chunk = -(-size // items)
+    chunk = -(-chunk // 16) * 16
+    count = -(-size // chunk)
+    local = 1 if device.is_cpu else _GPU_LOCAL_SIZE
+    return NdRange((-(-count // local) * local,), (local,)), count, chunk
+
+
+def place(function: str, operands: Sequence[tuple[str, Any]]) -> Placement:
+    """The common placement of the operands, all of them arrays."""
+    for name, operand in operands:
+        if not isinstance(operand, ndarray):
+            raise HostConversionError(
+                f"{function}: {name} must be a dparray array; got {type(operand).__name__}. Use "
+                f"dp.asarray({name}) first"
+            )
+    return common_placement(function, operands)
+
+
+def check_1d(function: str, name: str, x: ndarray) -> None:
+    if x.ndim != 1:
+        raise ShapeError(
+            f"{function}: {name} must have 1 dimension; its shape is {x.shape}. "
+            f"Use dp.reshape({name}, -1)"
+        )
+
+
+def check_kind(function: str, name: str, x: ndarray, kinds: str, what: str) -> None:
+    if x.dtype.kind not in kinds:
+        raise DTypeError(f"{function}: {name} must have {what} dtype; it has {x.dtype}")
+
+
+def new(shape: int | tuple[int, ...], dtype: Any, where: Placement) -> ndarray:
+    """An uninitialised array at a placement."""
+    return empty(shape, dtype=np.dtype(dtype), sycl_queue=where.queue, usm_type=where.usm_type)
+
+
+def accumulator(op: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that NumPy accumulates in: 64 bits for sums and products of integers."""
+    if op in ("add", "multiply") and dtype.kind in "bi":
+        return np.dtype(np.int64)
+    if op in ("add", "multiply") and dtype.kind == "u":
+        return np.dtype(np.uint64)
+    return dtype
