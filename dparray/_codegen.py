@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,68 +117,114 @@ def linearize(
         outputs: the node to be stored and the layout it goes to, for each output.
         shape: the shape of the iteration; all leaves broadcast to it.
     """
-    names: dict[int, str] = {}
-    arrays: list[Any] = []
-    array_numbers: dict[Any, str] = {}
-    scalars: list[Any] = []
-    scalar_dtypes: list[str] = []
-    steps: list[Any] = []
-
-    def reference(operand: Node | Scalar, loop: np.dtype[Any]) -> tuple[str, str]:
-        if type(operand) is Scalar:
-            scalars.append(_CTYPES[loop.str](operand.value))
-            scalar_dtypes.append(loop.str)
-            return f"s{len(scalars) - 1}", loop.str
-        assert type(operand) is Node
-        name = names.get(id(operand))
-        if name is None:
-            layout = operand.layout
-            key = (id(layout.block), layout.offset, layout.shape, layout.strides, layout.dtype)
-            name = array_numbers.get(key)
-            if name is None:
-                name = array_numbers[key] = f"a{len(arrays)}"
-                arrays.append(layout)
-            names[id(operand)] = name
-        return name, operand.dtype.str
-
-    for node in order:
-        op = node.op
-        assert op is not None
-        references = tuple(
-            reference(operand, loop)
-            for operand, loop in zip(node.operands, node.loop, strict=False)
-        )
-        names[id(node)] = f"t{len(steps)}"
-        steps.append(
-            (
-                op.name,
-                op.expression,
-                references,
-                tuple(dtype.str for dtype in node.loop[:-1]),
-                node.dtype.str,
-            )
-        )
-    stored = []
-    targets = []
-    for value, layout in outputs:
-        name, dtype = reference(value, layout.dtype)
-        stored.append((name, dtype))
-        targets.append(layout)
-    layouts = [*arrays, *targets]
+    numbering = Numbering(order)
+    stored = [numbering.reference(value, layout.dtype) for value, layout in outputs]
+    layouts = [*numbering.arrays, *(layout for _, layout in outputs)]
     extents, strides, classes = collapse(layouts, shape)
-    count = len(arrays)
+    count = len(numbering.arrays)
     structure = Structure(
-        tuple(steps),
-        tuple((layout.dtype.str, cls) for layout, cls in zip(arrays, classes, strict=False)),
-        tuple(scalar_dtypes),
+        tuple(numbering.steps),
+        tuple((layout.dtype.str, cls) for layout, cls in zip(layouts[:count], classes, strict=False)),
+        tuple(numbering.scalar_dtypes),
         tuple(
             (name, layout.dtype.str, cls)
-            for (name, _), layout, cls in zip(stored, targets, classes[count:], strict=True)
+            for (name, _), (_, layout), cls in zip(stored, outputs, classes[count:], strict=True)
         ),
         len(extents),
         len(extents) > 1 and extents[-1] >= SHORTEST_ROW,
     )
-    return Program(structure, arrays, scalars, extents, strides)
+    return Program(structure, numbering.arrays, numbering.scalars, extents, strides)
+
+
+class Numbering:
+    """The parts of an expression, numbered by first use.
+
+    Attributes:
+        steps: as in :class:`Structure`.
+        arrays: the layouts of the leaves, each once.
+        scalars, scalar_dtypes: kernel arguments and their dtypes.
+    """
+
+    def __init__(self, order: Sequence[Node]) -> None:
+        self.steps: list[Any] = []
+        self.arrays: list[Any] = []
+        self.scalars: list[Any] = []
+        self.scalar_dtypes: list[str] = []
+        self._names: dict[int, str] = {}
+        self._array_names: dict[Any, str] = {}
+        for node in order:
+            op = node.op
+            assert op is not None
+            references = tuple(
+                self.reference(operand, loop)
+                for operand, loop in zip(node.operands, node.loop, strict=False)
+            )
+            self._names[id(node)] = f"t{len(self.steps)}"
+            loop = tuple(dtype.str for dtype in node.loop[:-1])
+            self.steps.append((op.name, op.expression, references, loop, node.dtype.str))
+
+    def reference(self, operand: Node | Scalar, loop: np.dtype[Any]) -> tuple[str, str]:
+        """The name of an operand and the dtype it has there."""
+        if type(operand) is Scalar:
+            self.scalars.append(_CTYPES[loop.str](operand.value))
+            self.scalar_dtypes.append(loop.str)
+            return f"s{len(self.scalars) - 1}", loop.str
+        assert type(operand) is Node
+        name = self._names.get(id(operand))
+        if name is None:
+            layout = operand.layout
+            key = (id(layout.block), layout.offset, layout.shape, layout.strides, layout.dtype)
+            name = self._array_names.get(key)
+            if name is None:
+                name = self._array_names[key] = f"a{len(self.arrays)}"
+                self.arrays.append(layout)
+            self._names[id(operand)] = name
+        return name, operand.dtype.str
+
+
+def _element_strides(layouts: Sequence[Any], shape: tuple[int, ...]) -> list[list[int]]:
+    """The strides of each layout, broadcast to ``shape``, in elements."""
+    walked = []
+    for layout in layouts:
+        itemsize = layout.dtype.itemsize
+        strides = broadcast_strides("expression", layout.shape, layout.strides, shape)
+        walked.append([stride // itemsize for stride in strides])
+    return walked
+
+
+def merge_axes(
+    axes: Iterable[int], shape: tuple[int, ...], walked: Sequence[Sequence[int]]
+) -> tuple[list[int], list[list[int]]]:
+    """Extents and strides over some axes, neighbours made one where every layout allows it."""
+    extents: list[int] = []
+    columns: list[list[int]] = [[] for _ in walked]
+    for axis in axes:
+        extent = shape[axis]
+        if extent == 1:
+            continue
+        if extents and all(
+            column[-1] == strides[axis] * extent
+            for column, strides in zip(columns, walked, strict=True)
+        ):
+            extents[-1] *= extent
+            for column, strides in zip(columns, walked, strict=True):
+                column[-1] = strides[axis]
+        else:
+            extents.append(extent)
+            for column, strides in zip(columns, walked, strict=True):
+                column.append(strides[axis])
+    if not extents:
+        return [1], [[0] for _ in walked]
+    return extents, columns
+
+
+def _letters(column: Sequence[int]) -> str:
+    return "".join("0" if stride == 0 else "1" if stride == 1 else "s" for stride in column)
+
+
+def _arguments(column: Sequence[int]) -> tuple[int, ...]:
+    """The strides that are kernel arguments: those that are neither 0 nor 1."""
+    return tuple(stride for stride in column if stride not in (0, 1))
 
 
 def collapse(
@@ -197,30 +243,7 @@ def collapse(
         for extent in shape:
             size *= extent
         return (size,), [()] * len(layouts), ["c"] * len(layouts)
-    walked = []
-    for layout in layouts:
-        itemsize = layout.dtype.itemsize
-        strides = broadcast_strides("expression", layout.shape, layout.strides, shape)
-        walked.append([stride // itemsize for stride in strides])
-    axes = [axis for axis, extent in enumerate(shape) if extent != 1]
-    extents: list[int] = []
-    columns: list[list[int]] = [[] for _ in walked]
-    for axis in axes:
-        extent = shape[axis]
-        if extents and all(
-            column[-1] == strides[axis] * extent
-            for column, strides in zip(columns, walked, strict=True)
-        ):
-            extents[-1] *= extent
-            for column, strides in zip(columns, walked, strict=True):
-                column[-1] = strides[axis]
-        else:
-            extents.append(extent)
-            for column, strides in zip(columns, walked, strict=True):
-                column.append(strides[axis])
-    if not extents:
-        extents = [1]
-        columns = [[0] for _ in walked]
+    extents, columns = merge_axes(range(len(shape)), shape, _element_strides(layouts, shape))
     expected: list[int] = []
     step = 1
     for extent in reversed(extents):
@@ -234,11 +257,8 @@ def collapse(
             classes.append("c")
             arguments.append(())
             continue
-        letters = ["0" if stride == 0 else "1" if stride == 1 else "s" for stride in column]
-        classes.append("".join(letters))
-        arguments.append(
-            tuple(stride for stride, letter in zip(column, letters, strict=True) if letter == "s")
-        )
+        classes.append(_letters(column))
+        arguments.append(_arguments(column))
     return tuple(extents), arguments, classes
 
 
@@ -351,36 +371,41 @@ def source_of(structure: Structure) -> str:
         lines.append(f"    i = i * n{last} + i{last}")
     for number, (_, cls) in enumerate(structure.arrays):
         lines.append(f"    x{number} = a{number}[{_index(cls, f'a{number}')}]")
+    operand = _emit_steps(structure.steps, lines, "    ")
+    for number, (name, dtype, cls) in enumerate(structure.outputs):
+        text = _converted(operand(name), _dtype_of(structure, name), dtype)
+        lines.append(f"    out{number}[{_index(cls, f'out{number}')}] = {text}")
+    return "\n".join(lines) + "\n"
+
+
+def _emit_steps(steps: Sequence[Any], lines: list[str], indent: str) -> Callable[[str], str]:
+    """Append the lines that compute ``steps``, each expression once.
+
+    Returns:
+        A function from a reference (``"a0"``, ``"s0"``, ``"t0"``) to the name of its value.
+    """
     known: dict[str, str] = {}
-    names_of: dict[str, str] = {}
+    names: dict[str, str] = {}
 
     def operand(name: str) -> str:
-        return names_of.get(name, f"x{name[1:]}" if name[0] == "a" else name)
+        return names.get(name, f"x{name[1:]}" if name[0] == "a" else name)
 
-    for number, (_, template, references, loop, result) in enumerate(structure.steps):
+    def named(text: str, name: str) -> str:
+        if text not in known:
+            known[text] = name
+            lines.append(f"{indent}{name} = {text}")
+        return known[text]
+
+    for number, (_, template, references, loop, result) in enumerate(steps):
         converted = []
         for (name, dtype), wanted in zip(references, loop, strict=True):
             text = _converted(operand(name), dtype, wanted)
-            if text != operand(name):
-                known_name = known.get(text)
-                if known_name is None:
-                    known_name = known[text] = f"c{len(known)}"
-                    lines.append(f"    {known_name} = {text}")
-                text = known_name
-            converted.append(text)
+            converted.append(text if dtype == wanted else named(text, f"c{len(known)}"))
         text = template.format(*converted)
         if result != _BOOL:
             text = f"{_TYPE_NAMES[result]}({text})"
-        same = known.get(text)
-        if same is None:
-            same = known[text] = f"t{number}"
-            lines.append(f"    {same} = {text}")
-        names_of[f"t{number}"] = same
-    for number, (name, dtype, cls) in enumerate(structure.outputs):
-        source = _dtype_of(structure, name)
-        text = _converted(operand(name), source, dtype)
-        lines.append(f"    out{number}[{_index(cls, f'out{number}')}] = {text}")
-    return "\n".join(lines) + "\n"
+        names[f"t{number}"] = named(text, f"t{number}")
+    return operand
 
 
 def function_of(source: str) -> Callable[..., None]:
@@ -390,7 +415,7 @@ def function_of(source: str) -> Callable[..., None]:
     return scope["fused"]  # type: ignore[no-any-return]
 
 
-def _dtype_of(structure: Structure, name: str) -> str:
+def _dtype_of(structure: Any, name: str) -> str:
     number = int(name[1:])
     if name[0] == "t":
         return str(structure.steps[number][4])
