@@ -17,6 +17,7 @@ with _startup.explained():
 
     from dparray import config, exceptions, memory
     from dparray import device as device
+    from dparray import linalg as linalg
     from dparray._array import ndarray
     from dparray._creation import *
     from dparray._dtypes import (
@@ -38,7 +39,11 @@ with _startup.explained():
     from dparray._elementwise import *
     from dparray._indexing import *
     from dparray._manipulation import *
+    from dparray._products import *
     from dparray._reductions import *
+    from dparray._searching import *
+    from dparray._sets import *
+    from dparray._sorting import *
     from dparray.device import (
         Device,
         default_device,

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from ctypes import c_int64, c_uint64
 from math import prod
 from sys import getrefcount
@@ -25,16 +25,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from dpnp.exceptions import AxisError as LibraryAxisError
 
-from dparray import _codegen, _compiler, _hooks, _usm, config
+from dparray import _codegen, _codegen_reduction, _compiler, _hooks, _usm, config
 from dparray._expr import Node, Scalar, pending_order
 from dparray._launcher import Bound, launch
 from dparray._ops import CONVERT, WHERE
 from dparray._schedule import (
     HOST_ELEMENTS,
     is_worth_compiling,
+    is_worth_storing,
     must_be_stored_first,
 )
-from dparray._usm import Layout, library, neighbour
+from dparray._usm import library, neighbour
 from dparray.exceptions import AxisError, DparrayError, DTypeError, ShapeError
 
 if TYPE_CHECKING:
@@ -135,6 +136,45 @@ def share(block: Any) -> None:
         block.readers = SHARED
 
 
+def reduce(
+    name: str, value: Node, axes: tuple[int, ...], loop: np.dtype[Any], target: Any
+) -> bool:
+    """Reduce an expression over ``axes`` into ``target``; false if only the library can.
+
+    Args:
+        name: ``"sum"``, ``"prod"``, ``"max"``, ``"min"``, ``"all"`` or ``"any"``.
+        value: what is reduced, of at least one element; computed inside the kernel if pending.
+        axes: the reduced axes, counted from the front.
+        loop: the dtype to accumulate in, which is the target's.
+        target: a contiguous layout, shaped as the value with the reduced axes left out or of
+            extent 1.
+    """
+    with _lock:
+        if value.layout is None and is_worth_storing(value) and _is_held_elsewhere(value):
+            evaluate(value)
+        if value.size <= HOST_ELEMENTS and config.host_tier and _host_may_compute(target):
+            _reduce_on_host(name, value, axes, loop, target)
+            return True
+        for node in pending_order([value])[:-1]:
+            if node.layout is None and must_be_stored_first(node, value.size):
+                evaluate(node)
+        if not _codegen_reduction.can_reduce(name, value, loop):
+            return False
+        if _leaf_count(pending_order([value])) > _codegen.MOST_ARRAYS:
+            evaluate(value)
+        return _reduce_fused(name, value, axes, loop, target)
+
+
+def _is_held_elsewhere(node: Node) -> bool:
+    """Whether an array or another expression can still ask for the value of ``node``."""
+    # Four references are ours: the caller's and this function's names, the array that is being
+    # reduced, and getrefcount's argument; the caller's caller has the node as a temporary.
+    return getrefcount(node) > _REFERENCES_WHILE_REDUCING
+
+
+_REFERENCES_WHILE_REDUCING = 5
+
+
 # -- the tiers ------------------------------------------------------------------------------------
 
 
@@ -183,15 +223,20 @@ def _run_on_host(value: Node | Scalar, target: Any) -> None:
     values: dict[int, Any] = {}
     with np.errstate(all="ignore"):
         for node in pending_order([value]):
-            operands = [
-                operand.value
-                if type(operand) is Scalar
-                else values[id(operand)]
-                if operand.layout is None
-                else _usm.host_view(operand.layout)
-                for operand in node.operands
-            ]
-            values[id(node)] = _host_value(node, operands, out if node is value else None)
+            values[id(node)] = _host_value(
+                node, _host_operands(node, values), out if node is value else None
+            )
+
+
+def _host_operands(node: Node, values: Mapping[int, Any]) -> list[Any]:
+    return [
+        operand.value
+        if type(operand) is Scalar
+        else values[id(operand)]
+        if operand.layout is None
+        else _usm.host_view(operand.layout)
+        for operand in node.operands
+    ]
 
 
 def _host_value(node: Node, operands: list[Any], out: np.ndarray | None) -> Any:
@@ -214,6 +259,30 @@ def _host_value(node: Node, operands: list[Any], out: np.ndarray | None) -> Any:
     if out is not None:
         np.copyto(out, result, casting="unsafe")
     return result
+
+
+def _host_values(value: Node) -> np.ndarray:
+    """The values of an expression on the host, after the queue's work; views where they are there."""
+    _usm.wait(value.queue)
+    if value.layout is not None:
+        return _usm.host_view(value.layout)
+    values: dict[int, Any] = {}
+    with np.errstate(all="ignore"):
+        for node in pending_order([value]):
+            values[id(node)] = _host_value(node, _host_operands(node, values), None)
+    return np.asarray(values[id(value)])
+
+
+def _reduce_on_host(
+    name: str, value: Node, axes: tuple[int, ...], loop: np.dtype[Any], target: Any
+) -> None:
+    values = _host_values(value)
+    with np.errstate(all="ignore"):
+        if name in ("sum", "prod"):
+            result = getattr(np, name)(values, axis=axes, dtype=loop)
+        else:
+            result = getattr(np, name)(values, axis=axes)
+    _usm.host_view(target)[...] = np.reshape(result, target.shape)
 
 
 class _Fused:
@@ -249,34 +318,86 @@ def _run_fused(value: Node | Scalar, target: Any, size: int) -> bool:
             (f"item:{1 + program.structure.has_rows}", *_codegen.types_of(program.structure)),
             {},
         )
-    owners = tuple(
-        layout.block
-        for layout in (*program.arrays, target)
-        if isinstance(layout.block, _usm.BorrowedBlock)
-    )
     launch_kernel(
         fused.kernel,
         _codegen.range_of(program, size),
         None,
-        Bound((), _flat(program, [target], size), None, owners),
+        Bound((), _flat(program, [target], size), None, _owners((*program.arrays, target))),
         target.block.queue,
     )
     return True
+
+
+def _reduce_fused(
+    name: str,
+    value: Node,
+    axes: tuple[int, ...],
+    loop: np.dtype[Any],
+    target: Any,
+    must_compile: bool = False,
+) -> bool:
+    """Launch the generated reduction, pass after pass until one result is left for each output."""
+    order = pending_order([value])
+    program = _codegen_reduction.linearize_reduction(
+        order, value, axes, name, loop, value.queue.sycl_device.max_compute_units
+    )
+    fused = _fused.get(program.structure)
+    if fused is None:
+        fused = _fused[program.structure] = _Fused()
+    if fused.kernel is None:
+        fused.elements += value.size
+        if not (must_compile or is_worth_compiling(value.size, fused.elements)):
+            return False
+        fused.source = _codegen_reduction.source_of(program.structure)
+        fused.kernel = _compiler.obtain_kernel(
+            _codegen.function_of(fused.source),
+            ("nditem:1", *_codegen_reduction.types_of(program.structure)),
+            {},
+        )
+    is_last = program.partials == 1
+    kept = prod(target.shape)
+    result = target
+    if not is_last:
+        shape = (kept, program.partials)
+        shape = shape if program.partials_are_inner else shape[::-1]
+        result = _usm.allocate(value.queue, value.usm_type, shape, loop)
+    flat = [
+        argument for layout in (*program.arrays, result) for argument in _flat_array(layout)
+    ] + _codegen_reduction.arguments_of(program)
+    launch_kernel(
+        fused.kernel,
+        (program.global_range,),
+        (program.local_range,),
+        Bound((), flat, None, _owners((*program.arrays, result))),
+        value.queue,
+    )
+    if is_last:
+        return True
+    partial = Node.leaf(result, value.queue, value.usm_type)
+    axis = 1 if program.partials_are_inner else 0
+    _reduce_fused(name, partial, (axis,), loop, target, must_compile=True)
+    return True
+
+
+def _owners(layouts: Iterable[Any]) -> tuple[Any, ...]:
+    """The blocks outside the pool, which a launch has to keep alive."""
+    return tuple(
+        layout.block for layout in layouts if isinstance(layout.block, _usm.BorrowedBlock)
+    )
+
+
+def _flat_array(layout: Any) -> tuple[Any, ...]:
+    """The flattened arguments of a layout seen as one contiguous dimension."""
+    itemsize = c_int64(layout.dtype.itemsize)
+    count = c_int64(layout.block.nbytes // layout.dtype.itemsize)
+    return count, itemsize, _usm.memory_at(layout.block, layout.offset), count, itemsize
 
 
 def _flat(program: _codegen.Program, targets: Sequence[Any], size: int) -> list[Any]:
     """The arguments in the order of ``_codegen.parameters_of``, flattened."""
     flat: list[Any] = []
     for layout in (*program.arrays, *targets):
-        itemsize = layout.dtype.itemsize
-        count = c_int64(layout.block.nbytes // itemsize)
-        flat += (
-            count,
-            c_int64(itemsize),
-            _usm.memory_at(layout.block, layout.offset),
-            count,
-            c_int64(itemsize),
-        )
+        flat += _flat_array(layout)
     flat += program.scalars
     flat.append(c_uint64(size))
     flat += [c_uint64(extent) for extent in program.extents[1:]]
@@ -401,7 +522,7 @@ def library_call(
     """Call a function of dpnp.tensor and wrap the tensors it returns; its errors become ours."""
     try:
         result = function(*tensors, *args, **kwargs)
-    except DparrayError:
+    except (DparrayError, np.linalg.LinAlgError):
         raise
     except LibraryAxisError as error:
         raise AxisError(f"{name}: {error}") from None

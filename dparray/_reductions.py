@@ -6,6 +6,7 @@ One array goes in, so each runs on the array's own queue, and the result has its
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from math import prod as product
 from typing import Any
 
@@ -17,12 +18,16 @@ from dparray._array import (
     as_method,
     assign,
     astype_array,
+    call_library,
+    call_numpy,
     check_array,
     empty_on,
+    layout_of,
     ndarray,
 )
 from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
+from dparray._schedule import HOST_ELEMENTS
 from dparray._usm import library
 from dparray.exceptions import DTypeError, ShapeError
 
@@ -53,6 +58,10 @@ __all__ = [
 
 Axis = int | Sequence[int] | None
 
+# These take one axis or all, and NumPy does them on a CPU device many times faster.
+_ONE_AXIS = frozenset({"argmax", "argmin"})
+_WITHOUT_IDENTITY = frozenset({"argmax", "argmin", "max", "min", "logsumexp"})
+
 
 def _axes(name: str, x: ndarray, axis: Axis) -> tuple[int, ...]:
     """The reduced axes, counted from the front; all of them for ``None``."""
@@ -77,6 +86,7 @@ def _accumulator(x: ndarray, dtype: Any) -> np.dtype[Any]:
 def _reduce(
     name: str,
     function: Callable[..., Any],
+    by_numpy: Callable[..., Any],
     x: ndarray,
     axis: Axis,
     result_dtype: np.dtype[Any],
@@ -84,16 +94,33 @@ def _reduce(
     keepdims: bool,
     **options: Any,
 ) -> ndarray:
-    """Let ``function`` reduce into memory of the pool, or into ``out``."""
+    """Reduce into memory of the pool, or into ``out``.
+
+    Args:
+        name: the public function.
+        function: dpnp.tensor's function.
+        by_numpy: NumPy's, called with array, axis, ``keepdims`` and ``out``.
+        x: the array.
+        axis: as given by the user.
+        result_dtype: the result's dtype.
+        out: as given by the user.
+        keepdims: as given by the user.
+        **options: for dpnp.tensor's function.
+    """
     axes = _axes(name, x, axis)
-    placement = Placement(x.sycl_queue, x.usm_type)
     shape = _reduced_shape(x, axes, keepdims)
     if not axes and x.ndim:  # NumPy's axis=(): every element is its own result
-        result = _each_alone(name, x, result_dtype)
-    else:
-        result = empty_on(placement, shape, result_dtype)
-        one_axis_only = name in ("argmax", "argmin")
-        chosen: Any = axes if not one_axis_only else (None if axis is None else axes[0])
+        return _delivered(name, _each_alone(name, x, result_dtype), out)
+    result = empty_on(Placement(x.sycl_queue, x.usm_type), shape, result_dtype)
+    if name in _WITHOUT_IDENTITY and x.size == 0 and result.size:
+        raise ShapeError(f"{name}: an array of shape {x.shape} has no element along axis {axis}")
+    chosen: Any = axes if name not in _ONE_AXIS else (None if axis is None else axes[0])
+
+    def into(source: np.ndarray, target: np.ndarray) -> None:
+        by_numpy(source, axis=chosen, keepdims=keepdims, out=target)
+
+    on_host = x.size <= HOST_ELEMENTS or name in _ONE_AXIS
+    if not (on_host and call_numpy(into, [x], result)):
         _evaluate.library_call(
             name,
             function,
@@ -165,7 +192,8 @@ def sum(
     """
     x = check_array("sum", "x", x)
     loop = _accumulator(x, dtype)
-    return _reduce("sum", library.sum, x, axis, loop, out, keepdims, dtype=loop)
+    by_numpy = partial(np.sum, dtype=loop)
+    return _reduce("sum", library.sum, by_numpy, x, axis, loop, out, keepdims, dtype=loop)
 
 
 @as_method
@@ -185,7 +213,8 @@ def prod(
     """
     x = check_array("prod", "x", x)
     loop = _accumulator(x, dtype)
-    return _reduce("prod", library.prod, x, axis, loop, out, keepdims, dtype=loop)
+    by_numpy = partial(np.prod, dtype=loop)
+    return _reduce("prod", library.prod, by_numpy, x, axis, loop, out, keepdims, dtype=loop)
 
 
 @as_method
@@ -211,7 +240,7 @@ def min(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = 
         1
     """
     x = check_array("min", "x", x)
-    return _reduce("min", library.min, x, axis, x.dtype, out, keepdims)
+    return _reduce("min", library.min, np.min, x, axis, x.dtype, out, keepdims)
 
 
 @as_method
@@ -224,7 +253,7 @@ def max(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = 
         array([3, 5])
     """
     x = check_array("max", "x", x)
-    return _reduce("max", library.max, x, axis, x.dtype, out, keepdims)
+    return _reduce("max", library.max, np.max, x, axis, x.dtype, out, keepdims)
 
 
 amax, amin = max, min
@@ -442,7 +471,7 @@ def argmin(
     """
     x = check_array("argmin", "x", x)
     _check_numeric("argmin", x, "biuf")
-    return _reduce("argmin", library.argmin, x, axis, _dtypes.int64, out, keepdims)
+    return _reduce("argmin", library.argmin, np.argmin, x, axis, _dtypes.int64, out, keepdims)
 
 
 @as_method
@@ -458,7 +487,7 @@ def argmax(
     """
     x = check_array("argmax", "x", x)
     _check_numeric("argmax", x, "biuf")
-    return _reduce("argmax", library.argmax, x, axis, _dtypes.int64, out, keepdims)
+    return _reduce("argmax", library.argmax, np.argmax, x, axis, _dtypes.int64, out, keepdims)
 
 
 def _truth(
@@ -472,19 +501,19 @@ def _truth(
     axes = _axes(name, x, axis)
     if not axes and x.ndim:
         return _delivered(name, apply(OPS["not_equal"], x, 0), out)
-    found = _evaluate.library_call(
-        name,
-        function,
-        [x._tensor],
-        (),
-        {"axis": axes or None, "keepdims": keepdims},
-        lambda tensor: tensor,
-    )
     result = empty_on(
         Placement(x.sycl_queue, x.usm_type), _reduced_shape(x, axes, keepdims), _dtypes.bool
     )
-    if result.size:
-        _evaluate.assign(result._tensor, found)
+    by_numpy = np.any if name == "any" else np.all
+
+    def into(source: np.ndarray, target: np.ndarray) -> None:
+        by_numpy(source, axis=axes, keepdims=keepdims, out=target)
+
+    if not (x.size <= HOST_ELEMENTS and call_numpy(into, [x], result)):
+        assign(
+            result,
+            call_library(name, function, (("x", x),), axis=axes or None, keepdims=keepdims),
+        )
     return _delivered(name, result, out)
 
 
@@ -538,7 +567,20 @@ def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False) -> ndarr
         2
     """
     x = check_array("count_nonzero", "x", x)
-    return _reduce("count_nonzero", library.count_nonzero, x, axis, _dtypes.int64, None, keepdims)
+    return _reduce(
+        "count_nonzero",
+        library.count_nonzero,
+        _numpy_count,
+        x,
+        axis,
+        _dtypes.int64,
+        None,
+        keepdims,
+    )
+
+
+def _numpy_count(x: np.ndarray, axis: Any, keepdims: bool, out: np.ndarray) -> None:
+    out[...] = np.count_nonzero(x, axis=axis, keepdims=keepdims)
 
 
 def logsumexp(
@@ -569,7 +611,30 @@ def logsumexp(
     x = check_array("logsumexp", "x", x)
     _check_numeric("logsumexp", x, "biuf")
     loop = _float_of(x, dtype)
-    return _reduce("logsumexp", library.logsumexp, x, axis, loop, out, keepdims, dtype=loop)
+    return _reduce(
+        "logsumexp",
+        library.logsumexp,
+        partial(_numpy_logsumexp, dtype=loop),
+        x,
+        axis,
+        loop,
+        out,
+        keepdims,
+        dtype=loop,
+    )
+
+
+def _numpy_logsumexp(
+    x: np.ndarray, axis: Any, keepdims: bool, out: np.ndarray, dtype: np.dtype[Any]
+) -> None:
+    np.logaddexp.reduce(x, axis=axis, keepdims=keepdims, out=out, dtype=dtype)
+
+
+_CUMULATIVE = {
+    "cumulative_sum": np.add,
+    "cumulative_prod": np.multiply,
+    "cumulative_logsumexp": np.logaddexp,
+}
 
 
 # -- cumulative ---------------------------------------------------------------------------------
@@ -595,6 +660,18 @@ def _cumulate(
     shape = list(x.shape)
     shape[axis] += include_initial
     result = empty_on(Placement(x.sycl_queue, x.usm_type), tuple(shape), loop)
+    ufunc = _CUMULATIVE[function.__name__]
+
+    def into(source: np.ndarray, target: np.ndarray) -> None:
+        if include_initial:
+            target[(*(slice(None),) * axis, 0)] = (
+                -np.inf if ufunc.identity is None else ufunc.identity
+            )
+            target = target[(*(slice(None),) * axis, slice(1, None))]
+        ufunc.accumulate(source, axis, loop, out=target)
+
+    if call_numpy(into, [x], result):
+        return _delivered(name, result, out)
     _evaluate.library_call(
         name,
         function,

@@ -1,0 +1,406 @@
+"""Products of vectors and matrices, and the ``@`` operators.
+
+On a CPU device NumPy's BLAS multiplies in the arrays' own memory; elsewhere, and on a sub-device
+where it would not keep to the sub-device's cores, oneMKL does through dpnp.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _evaluate, _layout, _usm
+from dparray._array import (
+    apply,
+    as_method,
+    assign,
+    astype_array,
+    call_numpy,
+    check_array,
+    empty_on,
+    ndarray,
+)
+from dparray._manipulation import (
+    broadcast_to,
+    diagonal,
+    expand_dims,
+    moveaxis,
+    permute_dims,
+    ravel,
+    reshape,
+    stack,
+)
+from dparray._ops import OPS
+from dparray._placement import common_placement
+from dparray._reductions import any as any_of
+from dparray._reductions import sum as sum_of
+from dparray._usm import neighbour
+from dparray.exceptions import DTypeError, ShapeError
+
+__all__ = [
+    "cross",
+    "dot",
+    "inner",
+    "kron",
+    "matmul",
+    "outer",
+    "tensordot",
+    "trace",
+    "vdot",
+    "vecdot",
+]
+
+#: On a sub-device, NumPy's BLAS works on one core up to about this many multiplications.
+_ONE_CORE_PRODUCTS = 1 << 18
+
+
+def _pair(function: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
+    x1 = check_array(function, "x1", x1)
+    x2 = check_array(function, "x2", x2)
+    common_placement(function, (("x1", x1), ("x2", x2)))
+    return x1, x2
+
+
+def _product(x1: ndarray, x2: ndarray, function: str, out: ndarray | None = None) -> ndarray:
+    """The matrix product by NumPy's rules, all operands checked to be on one queue."""
+    if x1.ndim == 0 or x2.ndim == 0:
+        raise ShapeError(f"{function}: scalars have no matrix product; use x1 * x2")
+    rows = x1 if x1.ndim > 1 else expand_dims(x1, 0)
+    columns = x2 if x2.ndim > 1 else expand_dims(x2, 1)
+    if rows.shape[-1] != columns.shape[-2]:
+        raise ShapeError(
+            f"{function}: shapes {x1.shape} and {x2.shape} do not multiply: "
+            f"{rows.shape[-1]} columns against {columns.shape[-2]} rows"
+        )
+    batch = _layout.broadcast_shapes(function, [rows.shape[:-2], columns.shape[:-2]])
+    shape = (
+        *batch,
+        *((rows.shape[-2],) if x1.ndim > 1 else ()),
+        *((columns.shape[-1],) if x2.ndim > 1 else ()),
+    )
+    named = [("x1", x1), ("x2", x2)]
+    if out is not None:
+        named.append(("out", check_array(function, "out", out)))
+    placement = common_placement(function, named)
+    loop = _dtypes.fit_device(
+        _dtypes.resolve(np.matmul, (x1.dtype, x2.dtype))[-1], placement.queue.sycl_device
+    )
+    if out is not None:
+        if out.shape != shape:
+            raise ShapeError(
+                f"{function}: the result of shape {shape} does not fit out of {out.shape}"
+            )
+        if not np.can_cast(loop, out.dtype, "same_kind"):
+            raise DTypeError(
+                f"{function}: the result of dtype {loop} does not fit out of dtype {out.dtype}"
+            )
+    result = empty_on(placement, shape, loop)
+    _multiply(astype_array(x1, loop, False), astype_array(x2, loop, False), result)
+    if out is None:
+        return result
+    assign(out, result, function)
+    return out
+
+
+def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
+    """The matrix product into ``result``, all of one dtype."""
+    if result.size == 0:
+        return
+    if x1.shape[-1] == 0:
+        assign(result, 0)
+        return
+    on_root = result.sycl_queue.sycl_device.parent_device is None
+    if (on_root or result.size * x1.shape[-1] <= _ONE_CORE_PRODUCTS) and call_numpy(
+        lambda a, b, out: np.matmul(a, b, out=out), [x1, x2], result
+    ):
+        return
+    _evaluate.library_call(
+        "matmul",
+        lambda a, b: neighbour.matmul(
+            _usm.dpnp_array(a), _usm.dpnp_array(b), out=_usm.dpnp_array(result._tensor)
+        ),
+        [x1._tensor, x2._tensor],
+        (),
+        {},
+        lambda tensor: tensor,
+    )
+
+
+def matmul(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
+    """The matrix product `x1 @ x2`.
+
+    Args:
+        x1: a vector, a matrix or a stack of matrices of shape (..., M, K).
+        x2: a vector, a matrix or a stack of matrices of shape (..., K, N).
+        out: an array for the result.
+
+    Returns:
+        An array of shape (..., M, N) with the promoted dtype on the common queue; the axis that a
+        vector lacks is left out.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not fit.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.matmul(dp.asarray([[1, 2], [3, 4]]), dp.asarray([1, 1])).asnumpy()
+        array([3, 7])
+    """
+    x1, x2 = _pair("matmul", x1, x2)
+    return _product(x1, x2, "matmul", out)
+
+
+def _install_operators() -> None:
+    def left(self: ndarray, other: Any) -> ndarray:
+        return matmul(self, other)
+
+    def right(self: ndarray, other: Any) -> ndarray:
+        return matmul(other, self)
+
+    def in_place(self: ndarray, other: Any) -> ndarray:
+        return matmul(self, other, out=self)
+
+    for name, method in (("matmul", left), ("rmatmul", right), ("imatmul", in_place)):
+        method.__name__ = f"__{name}__"
+        method.__qualname__ = f"ndarray.__{name}__"
+        setattr(ndarray, f"__{name}__", method)
+
+
+_install_operators()
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
+    """The sum of `conj(x1) * x2` along an axis: the dot products of vectors.
+
+    Args:
+        x1: an array.
+        x2: an array whose shape broadcasts with that of ``x1``; along ``axis`` both are equally long.
+        axis: the axis of the vectors.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the extents along the axis differ.
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> int(dp.vecdot(dp.asarray([1, 2]), dp.asarray([3, 4])))
+        11
+    """
+    x1, x2 = _pair("vecdot", x1, x2)
+    first = moveaxis(x1, _layout.normalize_axis("vecdot", axis, x1.ndim), -1)
+    second = moveaxis(x2, _layout.normalize_axis("vecdot", axis, x2.ndim), -1)
+    if first.shape[-1] != second.shape[-1]:
+        raise ShapeError(
+            f"vecdot: shapes {x1.shape} and {x2.shape} have different extents along axis {axis}"
+        )
+    if first.ndim == second.ndim == 1:
+        return _product(_conjugate(first), second, "vecdot")
+    products = apply(OPS["multiply"], _conjugate(first), second)
+    if products.dtype.kind == "b":
+        return any_of(products, -1)
+    return sum_of(products, -1, products.dtype)
+
+
+def _conjugate(x: ndarray) -> ndarray:
+    return apply(OPS["conj"], x) if x.dtype.kind == "c" else x
+
+
+@as_method
+def dot(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
+    """NumPy's dot product: of vectors, of matrices, over the last and the last but one axis.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not fit.
+
+    Example:
+        >>> import dparray as dp
+        >>> int(dp.dot(dp.asarray([1, 2]), dp.asarray([3, 4])))
+        11
+    """
+    x1, x2 = _pair("dot", x1, x2)
+    if x1.ndim == 0 or x2.ndim == 0:
+        return apply(OPS["multiply"], x1, x2, out=out)
+    if x1.ndim <= 2 and x2.ndim <= 2:
+        return _product(x1, x2, "dot", out)
+    result = tensordot(x1, x2, axes=((-1,), (-2 if x2.ndim > 1 else -1,)))
+    if out is None:
+        return result
+    assign(out, result, "dot")
+    return out
+
+
+def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
+    """The sum of products over pairs of axes.
+
+    Args:
+        x1: an array.
+        x2: an array.
+        axes: how many of the last axes of ``x1`` go with the first of ``x2``; or two sequences of
+            axes that go together.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the extents of axes that go together differ.
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.tensordot(dp.ones((2, 3)), dp.ones((3, 4)), axes=1).shape
+        (2, 4)
+    """
+    x1, x2 = _pair("tensordot", x1, x2)
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(x1.ndim, x2.ndim):
+            raise ShapeError(
+                f"tensordot: axes={axes} for arrays of {x1.ndim} and {x2.ndim} dimensions"
+            )
+        first = tuple(range(x1.ndim - axes, x1.ndim))
+        second = tuple(range(axes))
+    else:
+        first = _layout.normalize_axes("tensordot", axes[0], x1.ndim)
+        second = _layout.normalize_axes("tensordot", axes[1], x2.ndim)
+    extents = [x1.shape[axis] for axis in first]
+    if extents != [x2.shape[axis] for axis in second]:
+        raise ShapeError(
+            f"tensordot: axes {first} of {x1.shape} and {second} of {x2.shape} differ in extent"
+        )
+    free1 = [axis for axis in range(x1.ndim) if axis not in first]
+    free2 = [axis for axis in range(x2.ndim) if axis not in second]
+    shape1 = tuple(x1.shape[axis] for axis in free1)
+    shape2 = tuple(x2.shape[axis] for axis in free2)
+    rows = reshape(permute_dims(x1, (*free1, *first)), (prod(shape1), prod(extents)))
+    columns = reshape(permute_dims(x2, (*second, *free2)), (prod(extents), prod(shape2)))
+    return reshape(_product(rows, columns, "tensordot"), shape1 + shape2)
+
+
+def outer(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
+    """All products of an element of one array with one of the other: a matrix.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.outer(dp.asarray([1, 2]), dp.asarray([3, 4])).asnumpy()
+        array([[3, 4],
+               [6, 8]])
+    """
+    x1, x2 = _pair("outer", x1, x2)
+    return apply(OPS["multiply"], expand_dims(ravel(x1), 1), expand_dims(ravel(x2), 0), out=out)
+
+
+def inner(x1: Any, x2: Any, /) -> ndarray:
+    """The sum of products over the last axes of both arrays, without conjugation.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the last extents differ.
+
+    Example:
+        >>> import dparray as dp
+        >>> int(dp.inner(dp.asarray([1, 2]), dp.asarray([3, 4])))
+        11
+    """
+    x1, x2 = _pair("inner", x1, x2)
+    if x1.ndim == 0 or x2.ndim == 0:
+        return apply(OPS["multiply"], x1, x2)
+    return tensordot(x1, x2, axes=((-1,), (-1,)))
+
+
+def vdot(x1: Any, x2: Any, /) -> ndarray:
+    """The dot product of two arrays seen as vectors, the first one conjugated.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the sizes differ.
+
+    Example:
+        >>> import dparray as dp
+        >>> complex(dp.vdot(dp.asarray([1j]), dp.asarray([1j])))
+        (1+0j)
+    """
+    x1, x2 = _pair("vdot", x1, x2)
+    return _product(_conjugate(ravel(x1)), ravel(x2), "vdot")
+
+
+def kron(x1: Any, x2: Any, /) -> ndarray:
+    """The Kronecker product: every element of ``x1`` times the whole of ``x2``.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.kron(dp.asarray([1, 10]), dp.asarray([1, 2])).asnumpy()
+        array([ 1,  2, 10, 20])
+    """
+    x1, x2 = _pair("kron", x1, x2)
+    ndim = max(x1.ndim, x2.ndim)
+    shape1 = (1,) * (ndim - x1.ndim) + x1.shape
+    shape2 = (1,) * (ndim - x2.ndim) + x2.shape
+    blocks = reshape(x1, tuple(part for extent in shape1 for part in (extent, 1)))
+    inside = reshape(x2, tuple(part for extent in shape2 for part in (1, extent)))
+    products = apply(OPS["multiply"], blocks, inside)
+    return reshape(products, tuple(a * b for a, b in zip(shape1, shape2, strict=True)))
+
+
+@as_method
+def trace(
+    x: Any,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: Any = None,
+    out: ndarray | None = None,
+) -> ndarray:
+    """The sum of a diagonal of two axes.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> int(dp.trace(dp.asarray([[1, 2], [3, 4]])))
+        5
+    """
+    x = check_array("trace", "x", x)
+    return sum_of(diagonal(x, offset, axis1, axis2), -1, dtype, out)
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
+    """The cross product of vectors of three elements along an axis.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the extent along ``axis`` is not 3.
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.cross(dp.asarray([1, 0, 0]), dp.asarray([0, 1, 0])).asnumpy()
+        array([0, 0, 1])
+    """
+    x1, x2 = _pair("cross", x1, x2)
+    first = moveaxis(x1, _layout.normalize_axis("cross", axis, x1.ndim), -1)
+    second = moveaxis(x2, _layout.normalize_axis("cross", axis, x2.ndim), -1)
+    if first.shape[-1] != 3 or second.shape[-1] != 3:
+        raise ShapeError(
+            f"cross: shapes {x1.shape} and {x2.shape} along axis {axis}; the extents must be 3"
+        )
+    shape = _layout.broadcast_shapes("cross", [first.shape, second.shape])
+    a = [broadcast_to(first, shape)[..., at] for at in range(3)]
+    b = [broadcast_to(second, shape)[..., at] for at in range(3)]
+    parts = [
+        apply(
+            OPS["subtract"],
+            apply(OPS["multiply"], a[(at + 1) % 3], b[(at + 2) % 3]),
+            apply(OPS["multiply"], a[(at + 2) % 3], b[(at + 1) % 3]),
+        )
+        for at in range(3)
+    ]
+    return stack(parts, axis=axis)

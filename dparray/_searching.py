@@ -1,0 +1,161 @@
+"""Searching: where values are, and where they would go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes
+from dparray._array import (
+    as_method,
+    astype_array,
+    call_library,
+    call_numpy,
+    check_array,
+    empty_on,
+    ndarray,
+    scalar_value,
+)
+from dparray._creation import full
+from dparray._indexing import nonzero
+from dparray._manipulation import ravel, stack
+from dparray._placement import common_placement
+from dparray._usm import library
+from dparray.exceptions import DTypeError, ShapeError
+
+__all__ = ["argwhere", "compress", "extract", "flatnonzero", "searchsorted"]
+
+
+@as_method
+def searchsorted(
+    x1: ndarray, x2: Any, /, side: str = "left", sorter: ndarray | None = None
+) -> ndarray:
+    """Where to insert values into a sorted vector so that it stays sorted, as ``int64``.
+
+    Args:
+        x1: a sorted vector; or an unsorted one, with ``sorter``.
+        x2: an array or a scalar: the values.
+        side: ``"left"``: before equal elements; ``"right"``: after them.
+        sorter: positions that sort ``x1``.
+
+    Returns:
+        An array of the shape of ``x2`` on the common queue.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: ``x1`` is no vector, or ``sorter`` has another shape.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.searchsorted(dp.asarray([1, 3, 5]), dp.asarray([3, 6])).asnumpy()
+        array([1, 3])
+    """
+    x1 = check_array("searchsorted", "x1", x1)
+    if x1.ndim != 1:
+        raise ShapeError(f"searchsorted: x1 has {x1.ndim} dimensions; give a sorted vector")
+    if side not in ("left", "right"):
+        raise ValueError(f"searchsorted: side {side!r} is neither 'left' nor 'right'")
+    x2 = scalar_value(x2)
+    if isinstance(x2, bool | int | float | complex):
+        dtype = np.result_type(x1.dtype, x2 if not isinstance(x2, bool) else np.bool_)
+        x2 = full((), x2, dtype, sycl_queue=x1.sycl_queue, usm_type=x1.usm_type)
+    x2 = check_array("searchsorted", "x2", x2)
+    named = [("x1", x1), ("x2", x2)]
+    if sorter is not None:
+        named.append(("sorter", check_array("searchsorted", "sorter", sorter)))
+    placement = common_placement("searchsorted", named)
+    if sorter is not None:
+        if sorter.shape != x1.shape or sorter.dtype.kind not in "iu":
+            raise ShapeError(
+                f"searchsorted: sorter of shape {sorter.shape} and dtype {sorter.dtype} is no list "
+                f"of the {x1.size} positions of x1"
+            )
+        x1 = x1[sorter]
+    result = empty_on(placement, x2.shape, _dtypes.int64)
+    few = x2.size <= 8192
+
+    def by_numpy(ordered: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
+        np.copyto(out, np.searchsorted(ordered, values, side=side))  # type: ignore[call-overload]
+
+    if few and call_numpy(by_numpy, [x1, x2], result):
+        return result
+    common = _dtypes.promote([x1.dtype, x2.dtype])
+    operands = (("x1", astype_array(x1, common, False)), ("x2", astype_array(x2, common, False)))
+    result[...] = call_library("searchsorted", library.searchsorted, operands, side=side)
+    return result
+
+
+def argwhere(x: Any, /) -> ndarray:
+    """The positions of the elements that are not zero, one row for each.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.argwhere(dp.asarray([[0, 1], [2, 0]])).asnumpy()
+        array([[0, 1],
+               [1, 0]])
+    """
+    x = check_array("argwhere", "x", x)
+    if x.ndim == 0:
+        return argwhere(x.reshape(1))[:, :0]  # type: ignore[attr-defined]
+    return stack(nonzero(x), axis=1)
+
+
+def flatnonzero(x: Any, /) -> ndarray:
+    """The positions in the flattened array of the elements that are not zero.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.flatnonzero(dp.asarray([[0, 1], [2, 0]])).asnumpy()
+        array([1, 2])
+    """
+    return nonzero(ravel(check_array("flatnonzero", "x", x)))[0]
+
+
+def extract(condition: ndarray, x: ndarray) -> ndarray:
+    """The elements of ``x`` where ``condition`` of the same size is true, in one dimension.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the sizes differ.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.arange(4)
+        >>> dp.extract(x % 2 == 0, x).asnumpy()
+        array([0, 2])
+    """
+    condition = check_array("extract", "condition", condition)
+    x = check_array("extract", "x", x)
+    common_placement("extract", (("condition", condition), ("x", x)))
+    if condition.size != x.size:
+        raise ShapeError(f"extract: condition has {condition.size} elements, x has {x.size}")
+    return ravel(x)[astype_array(ravel(condition), _dtypes.bool, copy=False)]
+
+
+def compress(condition: ndarray, x: ndarray, axis: int | None = None) -> ndarray:
+    """The slices of ``x`` along ``axis`` where the vector ``condition`` is true.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: ``condition`` is no vector or longer than the axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([[1, 2], [3, 4]])
+        >>> dp.compress(dp.asarray([False, True]), x, axis=0).asnumpy()
+        array([[3, 4]])
+    """
+    condition = check_array("compress", "condition", condition)
+    x = check_array("compress", "x", x)
+    common_placement("compress", (("condition", condition), ("x", x)))
+    if axis is None:
+        x, axis = ravel(x), 0
+    if condition.ndim != 1 or condition.size > x.shape[axis]:
+        raise ShapeError(
+            f"compress: condition of shape {condition.shape} is no vector of at most "
+            f"{x.shape[axis]} elements"
+        )
+    if condition.dtype.kind == "c":
+        raise DTypeError("compress: the condition is complex; compare it with something")
+    return x[(*(slice(None),) * (axis % x.ndim), nonzero(condition)[0])]

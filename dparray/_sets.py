@@ -1,0 +1,271 @@
+"""Sets: unique values, membership. On a CPU device NumPy computes in the arrays' own memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dparray import _dtypes
+from dparray._array import (
+    call_library,
+    call_numpy,
+    check_array,
+    empty_on,
+    foreign_operand,
+    from_host,
+    ndarray,
+    numpy_views,
+    scalar_value,
+)
+from dparray._creation import full
+from dparray._manipulation import concat, ravel
+from dparray._placement import common_placement
+from dparray._usm import library
+
+__all__ = [
+    "intersect1d",
+    "isin",
+    "setdiff1d",
+    "setxor1d",
+    "union1d",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+]
+
+
+class UniqueAllResult(NamedTuple):
+    """What :func:`unique_all` returns."""
+
+    values: ndarray
+    indices: ndarray
+    inverse_indices: ndarray
+    counts: ndarray
+
+
+class UniqueCountsResult(NamedTuple):
+    """What :func:`unique_counts` returns."""
+
+    values: ndarray
+    counts: ndarray
+
+
+class UniqueInverseResult(NamedTuple):
+    """What :func:`unique_inverse` returns."""
+
+    values: ndarray
+    inverse_indices: ndarray
+
+
+def _unique(
+    name: str, by_numpy: Callable[..., Any], by_library: Callable[..., Any], x: ndarray
+) -> list[ndarray]:
+    views = numpy_views(x)
+    if views is None:
+        found = call_library(name, by_library, (("x", x),))
+        return list(found) if isinstance(found, tuple) else [found]
+    results = by_numpy(views[0])
+    return [
+        from_host(np.asarray(part), x.sycl_queue, x.usm_type)
+        for part in (results if isinstance(results, tuple) else (results,))
+    ]
+
+
+def unique_values(x: Any, /) -> ndarray:
+    """The different values of an array, sorted; every NaN is different from every other.
+
+    The number of results depends on the values, so the host waits for them.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.unique_values(dp.asarray([3, 1, 3])).asnumpy()
+        array([1, 3])
+    """
+    x = check_array("unique_values", "x", x)
+    return _unique("unique_values", _numpy_values, library.unique_values, x)[0]
+
+
+def _numpy_values(x: np.ndarray) -> np.ndarray:
+    return np.unique(x, equal_nan=False)
+
+
+def unique_counts(x: Any, /) -> UniqueCountsResult:
+    """The different values of an array and how often each is there (``int64``).
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.unique_counts(dp.asarray([3, 1, 3])).counts.asnumpy()
+        array([1, 2])
+    """
+    x = check_array("unique_counts", "x", x)
+    return UniqueCountsResult(*_unique("unique_counts", np.unique_counts, library.unique_counts, x))
+
+
+def unique_inverse(x: Any, /) -> UniqueInverseResult:
+    """The different values of an array, and for each element which of them it is.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.unique_inverse(dp.asarray([3, 1, 3])).inverse_indices.asnumpy()
+        array([1, 0, 1])
+    """
+    x = check_array("unique_inverse", "x", x)
+    return UniqueInverseResult(
+        *_unique("unique_inverse", np.unique_inverse, library.unique_inverse, x)
+    )
+
+
+def unique_all(x: Any, /) -> UniqueAllResult:
+    """The different values, where each is first, which of them each element is, and how often.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.unique_all(dp.asarray([3, 1, 3])).indices.asnumpy()
+        array([1, 0])
+    """
+    x = check_array("unique_all", "x", x)
+    return UniqueAllResult(*_unique("unique_all", np.unique_all, library.unique_all, x))
+
+
+def unique(
+    x: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+) -> Any:
+    """NumPy's spelling of the ``unique_*`` functions, of the flattened array; all NaN are one.
+
+    Returns:
+        The sorted different values; with any of the options a tuple that goes on with the
+        positions of the first of each, the inverse, the counts.
+
+    Example:
+        >>> import dparray as dp
+        >>> values, counts = dp.unique(dp.asarray([3, 1, 3]), return_counts=True)
+        >>> counts.asnumpy()
+        array([1, 2])
+    """
+    x = check_array("unique", "x", x)
+
+    def by_library(tensor: Any) -> tuple[Any, ...]:
+        found = library.unique_all(tensor)
+        chosen = (True, return_index, return_inverse, return_counts)
+        return tuple(part for part, wanted in zip(found, chosen, strict=True) if wanted)
+
+    parts = _unique(
+        "unique",
+        lambda values: np.unique(values, return_index, return_inverse, return_counts),
+        by_library,
+        x,
+    )
+    return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def _pair(function: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
+    x1 = check_array(function, "x1", x1)
+    x2 = check_array(function, "x2", x2)
+    common_placement(function, (("x1", x1), ("x2", x2)))
+    return ravel(x1), ravel(x2)
+
+
+def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> ndarray:
+    """Whether each element of ``x1`` is among the elements of ``x2``.
+
+    Args:
+        x1: an array.
+        x2: an array or a scalar: the values to look for.
+        invert: whether it is not among them.
+
+    Returns:
+        A boolean array of the shape of ``x1``.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.isin(dp.asarray([1, 2, 3]), dp.asarray([2, 9])).asnumpy()
+        array([False,  True, False])
+    """
+    x1 = check_array("isin", "x1", x1)
+    x2 = scalar_value(x2)
+    if isinstance(x2, bool | int | float | complex):
+        x2 = full((), x2, sycl_queue=x1.sycl_queue, usm_type=x1.usm_type)
+    elif not isinstance(x2, ndarray):
+        raise foreign_operand("isin", "x2", x2)
+    placement = common_placement("isin", (("x1", x1), ("x2", x2)))
+    result = empty_on(placement, x1.shape, _dtypes.bool)
+    if not call_numpy(
+        lambda values, among, out: np.copyto(out, np.isin(values, among, invert=invert)),
+        [x1, x2],
+        result,
+    ):
+        found = call_library("isin", library.isin, (("x1", x1), ("x2", x2)), invert=invert)
+        result[...] = found
+    return result
+
+
+def union1d(x1: Any, x2: Any, /) -> ndarray:
+    """The sorted different values of both arrays.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.union1d(dp.asarray([1, 2]), dp.asarray([2, 3])).asnumpy()
+        array([1, 2, 3])
+    """
+    return unique(concat(_pair("union1d", x1, x2)))  # type: ignore[no-any-return]
+
+
+def intersect1d(x1: Any, x2: Any, /) -> ndarray:
+    """The sorted different values that are in both arrays.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.intersect1d(dp.asarray([1, 2]), dp.asarray([2, 3])).asnumpy()
+        array([2])
+    """
+    first, second = _pair("intersect1d", x1, x2)
+    values = unique(concat([first, second[:0]]))
+    return values[isin(values, second)]  # type: ignore[no-any-return]
+
+
+def setdiff1d(x1: Any, x2: Any, /) -> ndarray:
+    """The sorted different values of ``x1`` that are not in ``x2``.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.setdiff1d(dp.asarray([1, 2]), dp.asarray([2, 3])).asnumpy()
+        array([1])
+    """
+    first, second = _pair("setdiff1d", x1, x2)
+    values = unique(first)
+    return values[isin(values, second, invert=True)]  # type: ignore[no-any-return]
+
+
+def setxor1d(x1: Any, x2: Any, /) -> ndarray:
+    """The sorted different values that are in exactly one of the arrays.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.setxor1d(dp.asarray([1, 2]), dp.asarray([2, 3])).asnumpy()
+        array([1, 3])
+    """
+    first, second = _pair("setxor1d", x1, x2)
+    both = union1d(first, second)
+    return both[isin(both, intersect1d(first, second), invert=True)]

@@ -1,0 +1,259 @@
+"""Sorting. On a CPU device NumPy sorts in the arrays' own memory, which is many times faster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _evaluate, _layout
+from dparray._array import (
+    assign,
+    call_library,
+    call_numpy,
+    check_array,
+    empty_on,
+    ndarray,
+)
+from dparray._manipulation import flip, moveaxis, ravel
+from dparray._placement import Placement, common_placement
+from dparray._usm import library
+from dparray.exceptions import ShapeError
+
+__all__ = ["argpartition", "argsort", "lexsort", "partition", "sort"]
+
+_KINDS = (None, "stable", "quicksort", "mergesort", "heapsort", "radixsort")
+
+
+def _kind(name: str, stable: bool | None, kind: str | None) -> str:
+    """NumPy's name of the algorithm."""
+    if kind not in _KINDS:
+        raise ValueError(f"{name}: kind {kind!r} is none of {_KINDS[1:]}")
+    if kind is not None:
+        return "stable" if kind in ("stable", "mergesort", "radixsort") else "quicksort"
+    return "quicksort" if stable is False else "stable"
+
+
+def _new(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
+    return empty_on(Placement(x.sycl_queue, x.usm_type), x.shape, dtype)
+
+
+def sort(
+    x: Any,
+    /,
+    axis: int | None = -1,
+    kind: str | None = None,
+    *,
+    descending: bool = False,
+    stable: bool | None = True,
+) -> ndarray:
+    """A sorted copy along an axis; NaN comes last in ascending order.
+
+    Args:
+        x: an array.
+        axis: the axis; ``None`` sorts the flattened array.
+        kind: NumPy's names of algorithms; they decide between stable and not.
+        descending: the largest first.
+        stable: equal elements keep their order (for values this makes no difference).
+
+    Returns:
+        A new array of the shape and dtype of ``x``, on its queue.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.sort(dp.asarray([3, 1, 2]), descending=True).asnumpy()
+        array([3, 2, 1])
+    """
+    x = check_array("sort", "x", x)
+    _kind("sort", stable, kind)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = _layout.normalize_axis("sort", axis, x.ndim)
+    result = _new(x, x.dtype)
+    target = flip(result, axis) if descending else result
+
+    def by_numpy(source: np.ndarray, out: np.ndarray) -> None:
+        np.copyto(out, source)
+        out.sort(axis=axis)
+
+    if not call_numpy(by_numpy, [x], target):
+        assign(target, call_library("sort", library.sort, (("x", x),), axis=axis), "sort")
+    return result
+
+
+def argsort(
+    x: Any,
+    /,
+    axis: int | None = -1,
+    kind: str | None = None,
+    *,
+    descending: bool = False,
+    stable: bool | None = True,
+) -> ndarray:
+    """The positions that sort an array along an axis, as ``int64``; arguments as of :func:`sort`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.argsort(dp.asarray([3, 1, 2])).asnumpy()
+        array([1, 2, 0])
+    """
+    x = check_array("argsort", "x", x)
+    algorithm = _kind("argsort", stable, kind)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = _layout.normalize_axis("argsort", axis, x.ndim)
+    result = _new(x, _dtypes.int64)
+    # Descending and stable: sort the reversed array and count the positions from its end.
+    source, target = (flip(x, axis), flip(result, axis)) if descending else (x, result)
+
+    def by_numpy(values: np.ndarray, out: np.ndarray) -> None:
+        np.copyto(out, np.argsort(values, axis=axis, kind=algorithm))  # type: ignore[call-overload]
+
+    if not call_numpy(by_numpy, [source], target):
+        positions = call_library("argsort", library.argsort, (("x", source),), axis=axis)
+        assign(target, positions, "argsort")
+    if descending:
+        assign(result, x.shape[axis] - 1 - result)  # type: ignore[operator]
+    return result
+
+
+def _sort_in_place(
+    self: ndarray,
+    axis: int | None = -1,
+    kind: str | None = None,
+    *,
+    descending: bool = False,
+    stable: bool | None = None,
+) -> None:
+    """Sort the array itself along an axis, as NumPy's method does; see :func:`dparray.sort`."""
+    assign(self, sort(self, axis, kind, descending=descending, stable=stable))
+
+
+def _argsort_method(
+    self: ndarray,
+    axis: int | None = -1,
+    kind: str | None = None,
+    *,
+    descending: bool = False,
+    stable: bool | None = None,
+) -> ndarray:
+    """The positions that sort the array; see :func:`dparray.argsort`."""
+    return argsort(self, axis, kind, descending=descending, stable=stable)
+
+
+def _attach() -> None:
+    for name, method in (("sort", _sort_in_place), ("argsort", _argsort_method)):
+        method.__name__ = name
+        method.__qualname__ = f"ndarray.{name}"
+        setattr(ndarray, name, method)
+
+
+_attach()
+
+
+def partition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> ndarray:
+    """A copy whose element ``kth`` is where sorting puts it, smaller ones before, larger after.
+
+    Raises:
+        AxisError: there is no such axis.
+        IndexError: ``kth`` is outside the axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> int(dp.partition(dp.asarray([5, 1, 4, 2]), 1)[1])
+        2
+    """
+    x = check_array("partition", "x", x)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = _layout.normalize_axis("partition", axis, x.ndim)
+    _check_kth("partition", kth, x.shape[axis])
+    result = _new(x, x.dtype)
+
+    def by_numpy(source: np.ndarray, out: np.ndarray) -> None:
+        np.copyto(out, source)
+        out.partition(kth, axis=axis)
+
+    return result if call_numpy(by_numpy, [x], result) else sort(x, axis)
+
+
+def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> ndarray:
+    """The positions that :func:`partition` an array, as ``int64``; errors as there.
+
+    Example:
+        >>> import dparray as dp
+        >>> int(dp.argpartition(dp.asarray([5, 1, 4, 2]), 1)[1])
+        3
+    """
+    x = check_array("argpartition", "x", x)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = _layout.normalize_axis("argpartition", axis, x.ndim)
+    _check_kth("argpartition", kth, x.shape[axis])
+    result = _new(x, _dtypes.int64)
+
+    def by_numpy(source: np.ndarray, out: np.ndarray) -> None:
+        np.copyto(out, np.argpartition(source, kth, axis=axis))
+
+    return result if call_numpy(by_numpy, [x], result) else argsort(x, axis)
+
+
+def _check_kth(name: str, kth: int | Sequence[int], extent: int) -> None:
+    for position in [kth] if isinstance(kth, int) else kth:
+        if not -extent <= position < extent:
+            raise IndexError(f"{name}: kth {position} is outside an axis of extent {extent}")
+
+
+def lexsort(keys: Any, axis: int = -1) -> ndarray:
+    """The positions that sort by several keys, the last one first of importance.
+
+    Args:
+        keys: a sequence of arrays of one shape, or an array whose first axis is the sequence.
+        axis: the axis along which each key is sorted.
+
+    Raises:
+        ExecutionPlacementError: the keys are on different queues.
+        ShapeError: there is no key, or their shapes differ.
+
+    Example:
+        >>> import dparray as dp
+        >>> first, second = dp.asarray([1, 1, 0]), dp.asarray([3, 2, 9])
+        >>> dp.lexsort([second, first]).asnumpy()
+        array([2, 1, 0])
+    """
+    named = [
+        (f"keys[{position}]", check_array("lexsort", f"keys[{position}]", key))
+        for position, key in enumerate(keys)
+    ]
+    if not named or len({key.shape for _, key in named}) != 1:
+        raise ShapeError("lexsort: give one key or more, of equal shapes")
+    common_placement("lexsort", named)
+    columns = [moveaxis(key, axis, -1) for _, key in named]
+    order = argsort(columns[0])
+    for key in columns[1:]:
+        sorted_so_far = _taken(key, order)
+        order = _taken(order, argsort(sorted_so_far))
+    return moveaxis(order, -1, axis)
+
+
+def _taken(values: ndarray, positions: ndarray) -> ndarray:
+    """Each line of ``values`` at ``positions``, along the last axis."""
+    result = _new(values, values.dtype)
+    if not call_numpy(
+        lambda source, at, out: np.copyto(out, np.take_along_axis(source, at, -1)),
+        [values, positions],
+        result,
+    ):
+        _evaluate.library_call(
+            "lexsort",
+            library.take_along_axis,
+            [values._tensor, positions._tensor],
+            (),
+            {"axis": -1},
+            lambda tensor: _evaluate.assign(result._tensor, tensor),
+        )
+    return result
