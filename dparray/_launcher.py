@@ -142,16 +142,15 @@ def _complex(value: complex) -> tuple[Any, Any]:
 
 
 def _local(accessor: Any) -> tuple[str, tuple[Any, ...]]:
-    shape = accessor._shape
+    shape = tuple(map(int, accessor._shape))
     dtype = np.dtype(accessor._dtype)
-    itemsize = _INT64(dtype.itemsize)
-    # Local accessors are C-contiguous by type, so the kernel never reads their strides.
-    return f"local {dtype.kind}{dtype.itemsize}:{len(shape)}", (
+    kind = f"{dtype.kind}{dtype.itemsize}"
+    return f"local {kind}:{len(shape)}", (
         _INT64(prod(shape)),
-        itemsize,
-        dpctl.LocalAccessor(dtype.kind + str(dtype.itemsize), tuple(map(int, shape))),
+        _INT64(dtype.itemsize),
+        dpctl.LocalAccessor(kind, shape),
         *map(_INT64, shape),
-        *(itemsize for _ in shape),
+        *(_INT64(dtype.itemsize * prod(shape[i + 1 :])) for i in range(len(shape))),
     )
 
 
@@ -236,7 +235,7 @@ def make_binder(classes: Sequence[type]) -> Binder:
             f"({''.join(b + ', ' for b in borrowed)}))",
         ]
     )
-    exec(compile(text, "<dparray binder>", "exec"), scope)  # noqa: S102 - our own text
+    exec(compile(text, "<dparray binder>", "exec"), scope)
     return scope["bind"]
 
 

@@ -328,8 +328,11 @@ def _prepare_contexts() -> None:
     override = importlib.import_module("numba.core.target_extension").target_override
     # Refreshed outside the override, overloads register for the wrong target for good.
     with override(descriptor.target_name):
+        # It adds to numba-dpex, so it cannot be imported before numba-dpex is.
+        ours = importlib.import_module("dparray._device_code")
         descriptor.typing_context.refresh()
         descriptor.target_context.refresh()
+        ours.install(descriptor.target_context)
 
 
 def _launcher_named(name: str) -> Callable[..., Any]:

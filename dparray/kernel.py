@@ -444,7 +444,7 @@ def _as_index_space(index_space: Any) -> Any:
     if isinstance(index_space, _language.Range | _language.NdRange):
         return index_space
     if isinstance(index_space, tuple | list):
-        if len(index_space) == 2 and all(isinstance(part, tuple | list) for part in index_space):  # noqa: PLR2004
+        if len(index_space) == 2 and all(isinstance(part, tuple | list) for part in index_space):
             return NdRange(*index_space)
         return Range(*index_space)
     if isinstance(index_space, int | np.integer):
@@ -473,7 +473,7 @@ def _label(key: str) -> str:
     return f"{name}[{rest[:-1]}-D, {rest[-1]}]"
 
 
-def kernel(function: Any = None, *, range: Any = None, **options: Any) -> Any:  # noqa: A002
+def kernel(function: Any = None, *, range: Any = None, **options: Any) -> Any:
     """Make a kernel of a Python function written in the kernel language.
 
     The first parameter is the work-item (:class:`Item` or :class:`NdItem`); the others are

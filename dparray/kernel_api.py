@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 from dparray._runtime import kernel_language
 from dparray.exceptions import KernelRangeError
@@ -42,6 +42,9 @@ __all__ = [
     "Range",
     "atomic_fence",
     "group_barrier",
+    "group_broadcast",
+    "group_inclusive_scan",
+    "group_reduce",
 ]
 
 _MAX_DIMENSIONS = 3
@@ -154,3 +157,71 @@ def _as_range(what: str, size: Any) -> Range:
         return size
     extents = size if isinstance(size, Iterable) and not isinstance(size, str) else (size,)
     return tuple.__new__(Range, _extents(what, extents))
+
+
+# --- group algorithms -----------------------------------------------------------------------------
+
+GROUP_OPERATIONS = ("add", "min", "max")
+
+
+def _only_in_kernels(name: str) -> NoReturn:
+    raise NotImplementedError(
+        f"{name} combines the values of all work-items of a group, so it runs only in a kernel; "
+        "dparray.simulate runs kernels in plain Python"
+    )
+
+
+def group_reduce(group: Group, value: Any, operation: str = "add") -> Any:
+    """The values of all work-items of a work-group combined; every work-item gets the result.
+
+    All work-items of the group must reach the call. It also is a barrier among them.
+
+    Args:
+        group: ``item.get_group()``, of one to three dimensions.
+        value: an integer or a float.
+        operation: ``"add"``, ``"min"`` or ``"max"``, written out in the call.
+
+    Returns:
+        A scalar of the type of ``value``; integers wrap around.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def sum_of_groups(item, x, sums):
+        ...     total = dp.group_reduce(item.get_group(), x[item.get_global_id(0)])
+        ...     if item.get_local_id(0) == 0:
+        ...         sums[item.get_group().get_group_id(0)] = total
+        >>> x = dp.arange(8, dtype="int32")
+        >>> sums = dp.zeros(2, dtype="int32")
+        >>> event = sum_of_groups[dp.NdRange(8, 4)](x, sums)
+        >>> sums.tolist()
+        [6, 22]
+    """
+    _only_in_kernels("group_reduce")
+
+
+def group_broadcast(group: Group, value: Any, local_id: int = 0) -> Any:
+    """The value of one work-item, for all work-items of a work-group.
+
+    All work-items of the group must reach the call, with the same ``local_id``.
+
+    Args:
+        group: ``item.get_group()``, of one to three dimensions.
+        value: an integer or a float.
+        local_id: whose value, in row-major order: ``item.get_local_linear_id()`` of that item.
+    """
+    _only_in_kernels("group_broadcast")
+
+
+def group_inclusive_scan(group: Group, value: Any, operation: str = "add") -> Any:
+    """The values of a work-group combined up to and including each work-item's own.
+
+    The order is row-major, that of ``item.get_local_linear_id()``. All work-items of the group
+    must reach the call.
+
+    Args:
+        group: ``item.get_group()``, of one to three dimensions.
+        value: an integer or a float.
+        operation: ``"add"``, ``"min"`` or ``"max"``, written out in the call.
+    """
+    _only_in_kernels("group_inclusive_scan")
