@@ -485,12 +485,20 @@ class Pools:
         self._limit: int | None = None
         self._places: dict[Hashable, _Place] = {}
         self._arenas: dict[tuple[Any, str], _Arena] = {}
-        # A thread that forks holds the lock, so the child finds the state whole and the lock free.
-        os.register_at_fork(
-            before=self._lock.acquire,
-            after_in_parent=self._lock.release,
-            after_in_child=self._lock.release,
-        )
+
+    def before_fork(self) -> None:
+        """Make the state one that a child can inherit: whole, and with no work submitted.
+
+        The threads that would complete that work do not exist in a child, which would wait for
+        ever, or crash, when it ends and dpctl waits for it.
+        """
+        self._lock.acquire()
+        for queue in {arena.queue for arena in self._arenas.values()}:
+            self._driver.wait(queue)
+
+    def after_fork(self) -> None:
+        """Go on, in the parent and in the child."""
+        self._lock.release()
 
     def allocate(self, queue: Any, usm_type: str, nbytes: int) -> Block:
         """Memory for later work on ``queue``; its content is undefined.
@@ -992,6 +1000,11 @@ def _first_number(path: str, name: str) -> int:
 
 
 _pools = Pools(SyclDriver())
+os.register_at_fork(
+    before=_pools.before_fork,
+    after_in_parent=_pools.after_fork,
+    after_in_child=_pools.after_fork,
+)
 
 allocate = _pools.allocate
 stats = _pools.stats
