@@ -15,16 +15,21 @@ from dparray._array import (
     assign,
     astype_array,
     call_library,
+    call_numpy,
     check_array,
+    checked_scalar,
     empty_on,
     foreign_operand,
     from_host,
     ndarray,
+    numpy_views,
     scalar_value,
 )
 from dparray._placement import Placement, common_placement
 from dparray._usm import library
-from dparray.exceptions import ShapeError
+from dparray.exceptions import DTypeError, ShapeError
+
+_ALL = slice(None)
 
 __all__ = ["nonzero", "put", "take", "take_along_axis"]
 
@@ -123,9 +128,7 @@ def _split(x: ndarray, index: Any) -> tuple[ndarray, list[ndarray], int, int]:
         if not isinstance(entry, ndarray):
             extent = view.shape[place]
             if not -extent <= entry < extent:
-                raise IndexError(
-                    f"index {entry} is out of bounds for an axis with extent {extent}"
-                )
+                raise IndexError(f"index {entry} is out of bounds for an axis with extent {extent}")
             entry = from_host(np.asarray(entry), x.sycl_queue, x.usm_type)
         arrays.append(entry)
     adjacent = places == list(range(places[0], places[0] + len(places)))
@@ -156,32 +159,135 @@ def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
     return checked
 
 
+def _operands(x: ndarray, index: Any) -> list[tuple[str, ndarray]]:
+    """The arrays of an indexing operation by name; refuses what is no index."""
+    named = [("x", x)]
+    for position, entry in enumerate(index if type(index) is tuple else (index,)):
+        name = f"index {position}"
+        if isinstance(entry, ndarray):
+            if entry.dtype.kind not in "biu":
+                raise IndexError(
+                    f"x[index]: {name} has dtype {entry.dtype}; indices are integers or a mask"
+                )
+            named.append((name, entry))
+        elif isinstance(entry, np.ndarray):
+            raise foreign_operand("x[index]", name, entry)
+        elif isinstance(entry, list) and any(isinstance(part, ndarray) for part in entry):
+            raise IndexError(
+                f"x[index]: {name} is a list of arrays; make one array of it: dp.asarray({name})"
+            )
+    return named
+
+
+def _for_numpy(index: Any, views: list[np.ndarray]) -> Any:
+    """The index with NumPy's views in the place of arrays."""
+    rest = iter(views)
+    entries = tuple(
+        next(rest)
+        if isinstance(entry, ndarray)
+        else (np.asarray(entry, dtype=np.int64) if not len(entry) else np.asarray(entry))
+        if isinstance(entry, list | range)
+        else entry
+        for entry in (index if type(index) is tuple else (index,))
+    )
+    return entries if type(index) is tuple else entries[0]
+
+
+def _gathered_axis(x: ndarray, index: Any) -> int | None:
+    """The axis that a single array of integers selects along, if that is all the index does."""
+    entries = index if type(index) is tuple else (index,)
+    if not all(isinstance(entry, slice | ndarray) for entry in entries):
+        return None
+    places = [at for at, entry in enumerate(entries) if isinstance(entry, ndarray) or entry != _ALL]
+    if len(places) != 1 or places[0] >= x.ndim or len(entries) > x.ndim:
+        return None
+    entry = entries[places[0]]
+    return places[0] if isinstance(entry, ndarray) and entry.dtype.kind in "iu" else None
+
+
+def _take(source: np.ndarray, positions: np.ndarray, axis: int, out: np.ndarray) -> None:
+    """NumPy's ``take`` without its detour through a buffer, which checking bounds needs."""
+    extent = source.shape[axis]
+    if positions.size:
+        low, high = positions.min(), positions.max()
+        if low < -extent or high >= extent:
+            raise IndexError(
+                f"index {low if low < -extent else high} is out of bounds for axis {axis} with "
+                f"extent {extent}"
+            )
+    source.take(positions, axis, out, "wrap")
+
+
 @as_method
 def _take_advanced(x: ndarray, index: Any) -> ndarray:
     """The elements that an advanced index selects, in a new array."""
+    named = _operands(x, index)
+    placement = common_placement("x[index]", named)
+    axis = _gathered_axis(x, index)
+    if axis is not None:
+        positions = named[1][1]
+        shape = (*x.shape[:axis], *positions.shape, *x.shape[axis + 1 :])
+        result = empty_on(placement, shape, x.dtype)
+        if call_numpy(lambda source, at, out: _take(source, at, axis, out), [x, positions], result):
+            return result
+    views = numpy_views(*(array for _, array in named))
+    if views is not None:
+        return from_host(views[0][_for_numpy(index, views[1:])], *placement)
     view, arrays, first, _ = _split(x, index)
     checked = _checked(view, arrays, first)
     selector = (*(slice(None),) * first, *(array._tensor for array in checked))
     named = [("x", view), *((f"index {place}", array) for place, array in enumerate(checked))]
-    return call_library(  # type: ignore[no-any-return]
-        "x[index]", lambda tensor, *_: tensor[selector], named
-    )
+    found: ndarray = call_library("x[index]", lambda tensor, *_: tensor[selector], named)
+    if found.usm_type != placement.usm_type:
+        result = empty_on(placement, found.shape, found.dtype)
+        assign(result, found)
+        return result
+    return found
 
 
 @as_method
 def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     """Write to the elements that an advanced index selects; checks come before any write."""
-    view, arrays, first, _ = _split(x, index)
-    checked = _checked(view, arrays, first)
+    function = "x[index] = value"
+    named = _operands(x, index)
+    value = scalar_value(value)
+    if isinstance(value, list | tuple):
+        value = from_host(np.asarray(value), x.sycl_queue, x.usm_type)
+    if isinstance(value, ndarray):
+        common_placement(function, [*named, ("value", value)])
+        if value.dtype.kind == "c" and x.dtype.kind != "c":
+            raise DTypeError(
+                f"{function}: {value.dtype} does not fit into {x.dtype}; "
+                f"take dp.real(value) or dp.abs(value) first"
+            )
+        sources = [value]
+    elif isinstance(value, bool | int | float | complex):
+        common_placement(function, named)
+        value = checked_scalar(function, value, x.dtype)
+        sources = []
+    else:
+        raise foreign_operand(function, "value", value)
+    arrays = [array for _, array in named[1:]]
+
+    def by_numpy(*views: np.ndarray) -> None:
+        target, inputs = views[-1], list(views[:-1])
+        taken = inputs.pop() if sources else value
+        try:
+            target[_for_numpy(index, inputs)] = taken
+        except ValueError as error:
+            raise ShapeError(f"{function}: {error}") from None
+
+    if call_numpy(by_numpy, [*arrays, *sources], x):
+        return
+    view, positions, first, _ = _split(x, index)
+    checked = _checked(view, positions, first)
     shape = (*view.shape[:first], *checked[0].shape, *view.shape[first + len(checked) :])
     values = empty_on(Placement(x.sycl_queue, x.usm_type), shape, x.dtype)
-    assign(values, value, "x[index] = value")
+    assign(values, value, function)
     if values.size == 0:
         return
-    selector = (*(slice(None),) * first, *(array._tensor for array in checked))
-    _evaluate.settle_readers(view.block)
-    tensor = view._tensor
-    tensor[selector] = values._tensor
+    _evaluate.settle_readers(x.block)
+    view._tensor[(*(slice(None),) * first, *(array._tensor for array in checked))] = values._tensor
 
 
 @as_method
@@ -199,7 +305,10 @@ def nonzero(x: ndarray) -> tuple[ndarray, ...]:
     x = check_array("nonzero", "x", x)
     if x.ndim == 0:
         raise ShapeError("nonzero: an array with 0 dimensions has no positions; use x.reshape(1)")
-    return tuple(call_library("nonzero", library.nonzero, (("x", x),)))
+    views = numpy_views(x)
+    if views is None:
+        return tuple(call_library("nonzero", library.nonzero, (("x", x),)))
+    return tuple(from_host(at, x.sycl_queue, x.usm_type) for at in np.nonzero(views[0]))
 
 
 @as_method
@@ -250,12 +359,21 @@ def take_along_axis(x: ndarray, indices: ndarray, axis: int = -1) -> ndarray:
     """
     x = check_array("take_along_axis", "x", x)
     indices = check_array("take_along_axis", "indices", indices)
-    common_placement("take_along_axis", (("x", x), ("indices", indices)))
+    placement = common_placement("take_along_axis", (("x", x), ("indices", indices)))
     axis = _layout.normalize_axis("take_along_axis", axis, x.ndim)
     if indices.ndim != x.ndim:
         raise ShapeError(
             f"take_along_axis: indices of {indices.ndim} dimensions for an array of {x.ndim}"
         )
+    if indices.dtype.kind not in "iu":
+        raise IndexError(f"take_along_axis: indices of dtype {indices.dtype} must be integers")
+    views = numpy_views(x, indices)
+    if views is not None:
+        try:
+            found = np.take_along_axis(*views, axis)
+        except ValueError as error:
+            raise ShapeError(f"take_along_axis: {error}") from None
+        return from_host(found, *placement)
     return call_library(  # type: ignore[no-any-return]
         "take_along_axis",
         library.take_along_axis,

@@ -177,7 +177,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
 
     Args:
         x1: an array.
-        x2: an array whose shape broadcasts with that of ``x1``; along ``axis`` both are equally long.
+        x2: an array whose shape broadcasts with that of ``x1``; both as long along ``axis``.
         axis: the axis of the vectors.
 
     Raises:

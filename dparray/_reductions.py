@@ -114,6 +114,8 @@ def _reduce(
     result = empty_on(Placement(x.sycl_queue, x.usm_type), shape, result_dtype)
     if name in _WITHOUT_IDENTITY and x.size == 0 and result.size:
         raise ShapeError(f"{name}: an array of shape {x.shape} has no element along axis {axis}")
+    if x.size and _evaluate.reduce(name, x._node, axes, result_dtype, layout_of(result)):
+        return _delivered(name, result, out)
     chosen: Any = axes if name not in _ONE_AXIS else (None if axis is None else axes[0])
 
     def into(source: np.ndarray, target: np.ndarray) -> None:
