@@ -1,0 +1,153 @@
+"""The steps of k-means clustering."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dparray import _dtypes
+from dparray._array import check_array, empty_on, ndarray
+from dparray._placement import common_placement
+from dparray.algorithms._groups import GROUP, lanes_that_fit, rounded_up
+from dparray.algorithms._ranges import kernel_of
+from dparray.exceptions import DTypeError, ShapeError
+from dparray.kernel import call_kernel
+from dparray.kernel_api import LocalAccessor, NdRange, Range
+from dparray.kernels.kmeans import (
+    make_accumulate_kernel,
+    make_assign_kernel,
+    make_centroids_kernel,
+)
+
+__all__ = ["kmeans_assign", "kmeans_update"]
+
+
+def _check(function: str, points: Any, centroids: Any) -> tuple[ndarray, ndarray]:
+    points = check_array(function, "points", points)
+    centroids = check_array(function, "centroids", centroids)
+    if points.ndim != 2 or centroids.ndim != 2 or points.shape[1] != centroids.shape[1]:
+        raise ShapeError(
+            f"{function}: points (n, dimensions) and centroids (clusters, dimensions) are needed; "
+            f"got {points.shape} and {centroids.shape}"
+        )
+    if 0 in points.shape or 0 in centroids.shape:
+        raise ShapeError(
+            f"{function}: there must be a point, a centroid and a dimension; got points of shape "
+            f"{points.shape} and centroids of shape {centroids.shape}"
+        )
+    if points.dtype != centroids.dtype or points.dtype.name not in ("float32", "float64"):
+        raise DTypeError(
+            f"{function}: points and centroids must both be float32 or both float64; got "
+            f"{points.dtype} and {centroids.dtype}; convert with x.astype('float32')"
+        )
+    return points, centroids
+
+
+def kmeans_assign(points: ndarray, centroids: ndarray, /) -> ndarray:
+    """The number of the centroid nearest to each point, by Euclidean distance; of equals the first.
+
+    Args:
+        points: shape ``(n, dimensions)``, float32 or float64. Points stored by columns (the
+            transpose of a ``(dimensions, n)`` array) are read fastest.
+        centroids: shape ``(clusters, dimensions)``, of the same dtype.
+
+    Returns:
+        An int32 array of shape ``(n,)`` on the queue of the arrays, with a USM type coerced from
+        theirs.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not fit, or there is no point or no centroid.
+        DTypeError: the dtypes differ or are not of floating point.
+
+    Example:
+        >>> import dparray as dp
+        >>> points = dp.asarray([[0.0, 0.0], [9.0, 8.0], [1.0, 0.0]], dtype="float32")
+        >>> centroids = dp.asarray([[0.0, 1.0], [8.0, 8.0]], dtype="float32")
+        >>> dp.algorithms.kmeans_assign(points, centroids).asnumpy()
+        array([0, 1, 0], dtype=int32)
+    """
+    points, centroids = _check("kmeans_assign", points, centroids)
+    placement = common_placement("kmeans_assign", (("points", points), ("centroids", centroids)))
+    n, dimensions = points.shape
+    labels = empty_on(placement, (n,), _dtypes.int32)
+    call_kernel(
+        kernel_of(make_assign_kernel, dimensions, points.dtype.type),
+        Range(rounded_up(n)),
+        points,
+        centroids,
+        labels,
+    )
+    return labels
+
+
+def kmeans_update(points: ndarray, labels: ndarray, centroids: ndarray, /) -> ndarray:
+    """The mean of the points with each label; a cluster without points keeps its centroid.
+
+    Sums are taken in a fixed order, so that the same call on the same device repeats bit for bit.
+
+    Args:
+        points: shape ``(n, dimensions)``, float32 or float64, fastest if stored by columns.
+        labels: shape ``(n,)``, of an integer dtype, as :func:`kmeans_assign` gives them: from 0 to
+            ``clusters - 1``. Points with other labels must not occur; what becomes of them is
+            not defined, but no memory outside the arrays is touched.
+        centroids: shape ``(clusters, dimensions)``, of the points' dtype.
+
+    Returns:
+        The new centroids, with the shape and dtype of ``centroids``, on the queue of the arrays,
+        with a USM type coerced from theirs.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not fit, or there is no point or no centroid.
+        DTypeError: the dtypes of points and centroids differ or are not of floating point, or that
+            of the labels is no integer dtype.
+
+    Example:
+        >>> import dparray as dp
+        >>> points = dp.asarray([[0.0, 0.0], [9.0, 8.0], [1.0, 0.0]], dtype="float32")
+        >>> labels = dp.asarray([0, 1, 0], dtype="int32")
+        >>> centroids = dp.zeros((2, 2), dtype="float32")
+        >>> dp.algorithms.kmeans_update(points, labels, centroids).asnumpy()
+        array([[0.5, 0. ],
+               [9. , 8. ]], dtype=float32)
+    """
+    points, centroids = _check("kmeans_update", points, centroids)
+    labels = check_array("kmeans_update", "labels", labels)
+    placement = common_placement(
+        "kmeans_update", (("points", points), ("labels", labels), ("centroids", centroids))
+    )
+    n, dimensions = points.shape
+    clusters = centroids.shape[0]
+    if labels.shape != (n,):
+        raise ShapeError(f"kmeans_update: labels must have shape ({n},); got {labels.shape}")
+    if labels.dtype.kind not in "iu":
+        raise DTypeError(f"kmeans_update: labels must be integers; got {labels.dtype}")
+    if labels.dtype.name == "uint64":  # which does not mix with signed numbers in a kernel
+        labels = labels.astype(_dtypes.int64)
+    device = placement.queue.sycl_device
+    dtype = points.dtype
+    rows = clusters * (dimensions + 1)
+    lanes = lanes_that_fit(device, 2 * rows * dtype.itemsize, GROUP // 2)
+    if lanes < 8:  # several passes over the points cost less than idle lanes
+        lanes = min(8, lanes_that_fit(device, dtype.itemsize))
+    capacity = min(rows, device.local_mem_size // 2 // (lanes * dtype.itemsize))
+    # At least eight points for each work-item, and enough groups to balance any device.
+    groups = min(max(32, min(4 * device.max_compute_units, 256)), -(-n // (8 * lanes)))
+    partials = empty_on(placement, (groups, rows), dtype)
+    moved = empty_on(placement, centroids.shape, dtype)
+    call_kernel(
+        kernel_of(make_accumulate_kernel, dimensions, dtype.type),
+        NdRange(groups * lanes, lanes),
+        points,
+        labels,
+        partials,
+        LocalAccessor((capacity, lanes), dtype),
+    )
+    call_kernel(
+        kernel_of(make_centroids_kernel, dimensions, dtype.type),
+        Range(clusters),
+        partials,
+        centroids,
+        moved,
+    )
+    return moved

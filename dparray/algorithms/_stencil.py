@@ -1,0 +1,101 @@
+"""Stencils and convolutions over images and volumes."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from dparray._array import check_array, empty_on, ndarray
+from dparray._placement import common_placement
+from dparray.algorithms._ranges import kernel_of
+from dparray.exceptions import DTypeError, KernelRangeError, ShapeError
+from dparray.kernel import call_kernel
+from dparray.kernel_api import LocalAccessor, NdRange
+from dparray.kernels.stencil import make_separable_convolution_kernel
+
+__all__ = ["convolve_separable"]
+
+_TILE_WIDTH = 64
+_TILE_HEIGHTS = (32, 16, 8, 4, 2, 1)
+
+
+def _tile(device: Any, radius: int, itemsize: int) -> tuple[int, int] | None:
+    """Height and width of a tile that fits into local memory with its halo and row sums."""
+    width = min(_TILE_WIDTH, 1 << (device.max_work_group_size.bit_length() - 1))
+    for height in _TILE_HEIGHTS:
+        elements = (height + 2 * radius) * (2 * width + 2 * radius)
+        if elements * itemsize <= device.local_mem_size:
+            return height, width
+    return None
+
+
+def convolve_separable(x: ndarray, weights: ndarray, /) -> ndarray:
+    """Weigh the neighbours of each element along the last two axes with the same weights.
+
+    The edges are repeated outside the image. The weights are not flipped (a correlation, which is
+    the same for symmetric weights): what SciPy's ``correlate1d(..., mode="nearest")`` gives when it
+    is applied along the last axis and then along the one before it.
+
+    Args:
+        x: shape ``(..., height, width)``, float32 or float64.
+        weights: an odd number of weights, one-dimensional, of the same dtype.
+
+    Returns:
+        A new array with the shape and dtype of ``x`` on the queue of the arrays, with a USM type
+        coerced from theirs.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: ``x`` has fewer than two dimensions, or the number of weights is even.
+        DTypeError: the dtypes differ or are not of floating point.
+        KernelRangeError: the neighbourhood does not fit into the device's local memory.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([[0, 0, 0], [0, 16, 0], [0, 0, 0]], dtype="float32")
+        >>> weights = dp.asarray([0.25, 0.5, 0.25], dtype="float32")
+        >>> dp.algorithms.convolve_separable(x, weights).asnumpy()
+        array([[1., 2., 1.],
+               [2., 4., 2.],
+               [1., 2., 1.]], dtype=float32)
+    """
+    function = "convolve_separable"
+    x = check_array(function, "x", x)
+    weights = check_array(function, "weights", weights)
+    placement = common_placement(function, (("x", x), ("weights", weights)))
+    if x.ndim < 2:
+        raise ShapeError(f"{function}: x needs two or more dimensions; got shape {x.shape}")
+    if weights.ndim != 1 or weights.size % 2 == 0:
+        raise ShapeError(
+            f"{function}: weights must be an odd number in one dimension, so that one is in the "
+            f"middle; got shape {weights.shape}"
+        )
+    if x.dtype != weights.dtype or x.dtype.name not in ("float32", "float64"):
+        raise DTypeError(
+            f"{function}: x and weights must both be float32 or both float64; got {x.dtype} and "
+            f"{weights.dtype}; convert with x.astype('float32')"
+        )
+    result = empty_on(placement, x.shape, x.dtype)
+    if x.size == 0:
+        return result
+    radius = weights.size // 2
+    device = placement.queue.sycl_device
+    tile = _tile(device, radius, x.dtype.itemsize)
+    if tile is None:
+        raise KernelRangeError(
+            f"{function}: the neighbourhood of {weights.size} weights does not fit into the "
+            f"{device.local_mem_size} bytes of local memory of {device.name}; use fewer weights"
+        )
+    height, width = tile
+    planes = (prod(x.shape[:-2]), *x.shape[-2:])
+    tiles = planes[0] * -(-planes[1] // height) * -(-planes[2] // width)
+    call_kernel(
+        kernel_of(make_separable_convolution_kernel, radius),
+        NdRange(tiles * width, width),
+        x.reshape(planes),
+        weights,
+        result.reshape(planes),
+        LocalAccessor((height + 2 * radius, width + 2 * radius), x.dtype),
+        LocalAccessor((height + 2 * radius, width), x.dtype),
+    )
+    return result

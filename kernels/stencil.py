@@ -1,0 +1,91 @@
+"""Stencils and convolutions over images, with the neighbourhood of a tile in local memory.
+
+A work-group computes one tile of the result. It first copies the tile with its halo (the elements
+around it that the weights reach) to local memory, so that each element is read from global memory
+about once however many weights there are. The range is one-dimensional, one work-item for each
+column of a tile: CPU drivers vectorise kernels with barriers along one dimension only. Indices that
+cannot be negative are converted to ``uint64``, which frees them from Python's rule that -1 is the
+last element, and consecutive work-items then load consecutive elements with one instruction.
+
+The method is the tiled separable convolution of V. Podlozhnyuk, "Image Convolution with CUDA"
+(2007).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from numpy import uint64
+
+from dparray.kernel_api import MemoryScope, group_barrier
+
+__all__ = ["make_separable_convolution_kernel"]
+
+
+@cache
+def make_separable_convolution_kernel(radius: int) -> Callable[..., None]:
+    """Weigh the ``2 * radius + 1`` neighbours along both axes of planes; edges are repeated.
+
+    Launch over ``NdRange(tiles * width, width)``, where a tile has ``width`` columns and as many
+    rows as ``rows`` leaves without the halo, and ``tiles`` cover every plane. Height and width of
+    the planes need not be multiples of a tile's.
+
+    Kernel parameters:
+        source (planes, height, width): input.
+        weights (2 * radius + 1,): input of the same dtype; not flipped, so this is a correlation.
+        target (planes, height, width): output; it must not be ``source``.
+        tile (tile height + 2 * radius, tile width + 2 * radius): local, the tile with its halo.
+        rows (tile height + 2 * radius, tile width): local, the tile weighed along its rows.
+    """
+    reach = 2 * radius
+
+    def separable_convolution(
+        nd_item: Any, source: Any, weights: Any, target: Any, tile: Any, rows: Any
+    ) -> None:
+        group = nd_item.get_group()
+        lane = nd_item.get_local_id(0)
+        tile_width = nd_item.get_local_range(0)
+        tile_height = rows.shape[0] - reach
+        height = source.shape[1]
+        width = source.shape[2]
+        across = (width + tile_width - 1) // tile_width
+        down = (height + tile_height - 1) // tile_height
+
+        number = group.get_group_id(0)
+        left = (number % across) * tile_width
+        top = (number // across % down) * tile_height
+        plane = uint64(number // across // down)
+
+        # The edges of the image are repeated where the halo lies outside.
+        within = left >= radius and left + tile_width + radius <= width
+        for i in range(tile_height + reach):
+            y = uint64(min(max(top - radius + i, 0), height - 1))
+            row = uint64(i)
+            if within:
+                x = left - radius + lane
+                tile[row, uint64(lane)] = source[plane, y, uint64(x)]
+                for j in range(lane + tile_width, tile_width + reach, tile_width):
+                    tile[row, uint64(j)] = source[plane, y, uint64(left - radius + j)]
+            else:
+                for j in range(lane, tile_width + reach, tile_width):
+                    x = min(max(left - radius + j, 0), width - 1)
+                    tile[row, uint64(j)] = source[plane, y, uint64(x)]
+        group_barrier(group, MemoryScope.WORK_GROUP)
+
+        for i in range(tile_height + reach):
+            total = weights[0] * tile[uint64(i), uint64(lane)]
+            for k in range(1, reach + 1):
+                total += weights[uint64(k)] * tile[uint64(i), uint64(lane + k)]
+            rows[uint64(i), uint64(lane)] = total
+        group_barrier(group, MemoryScope.WORK_GROUP)
+
+        if left + lane < width:
+            for i in range(min(tile_height, height - top)):
+                total = weights[0] * rows[uint64(i), uint64(lane)]
+                for k in range(1, reach + 1):
+                    total += weights[uint64(k)] * rows[uint64(i + k), uint64(lane)]
+                target[plane, uint64(top + i), uint64(left + lane)] = total
+
+    return separable_convolution
