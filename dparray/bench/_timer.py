@@ -1,0 +1,84 @@
+"""The timer of all benchmarks: candidates are measured in turns, so that a change of the machine's
+speed meets all of them, and what is reported is a median with its spread.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+_SHORTEST_BATCH = 200e-6
+_LONGEST_BATCH = 200
+_FEWEST_ROUNDS = 5
+_MOST_ROUNDS = 201
+
+
+def _nothing() -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """What is timed; ``before`` and ``after`` run around a batch of calls and are not timed."""
+
+    call: Callable[[], Any]
+    before: Callable[[], Any] = _nothing
+    after: Callable[[], Any] = _nothing
+    alone: bool = False  # one call in a batch
+
+    def batch(self, calls: int) -> float:
+        """Seconds of one call, over a batch of ``calls``."""
+        call, many = self.call, range(calls)
+        self.before()
+        started = time.perf_counter()
+        for _ in many:
+            call()
+        seconds = time.perf_counter() - started
+        self.after()
+        return seconds / calls
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one call: the median, the smallest, the interquartile range over the median.
+
+    ``rounds`` is the number of batches.
+    """
+
+    median: float
+    best: float
+    spread: float
+    rounds: int
+
+
+def measure(candidates: Mapping[str, Candidate], budget: float = 0.5) -> dict[str, Timing]:
+    """Warm all candidates, then time them in turns for about ``budget`` seconds altogether."""
+    calls = {}
+    for name, candidate in candidates.items():
+        candidate.batch(1)  # compiles, fills caches and pools
+        once = min(candidate.batch(1), candidate.batch(1))
+        fitting = int(_SHORTEST_BATCH / max(once, 1e-9)) + 1
+        calls[name] = 1 if candidate.alone else min(fitting, _LONGEST_BATCH)
+    times: dict[str, list[float]] = {name: [] for name in candidates}
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        deadline = time.perf_counter() + budget
+        for done in range(_MOST_ROUNDS):
+            if done >= _FEWEST_ROUNDS and time.perf_counter() > deadline:
+                break
+            for name, candidate in candidates.items():
+                times[name].append(candidate.batch(calls[name]))
+    finally:
+        if collects:
+            gc.enable()
+    return {name: _summary(found) for name, found in times.items()}
+
+
+def _summary(times: list[float]) -> Timing:
+    low, median, high = statistics.quantiles(times, n=4)
+    return Timing(median, min(times), (high - low) / median if median else 0.0, len(times))

@@ -1,0 +1,74 @@
+"""What it costs to launch a kernel, with three array arguments and next to no work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import dpnp
+
+import dparray as dp
+from dparray.bench._registry import Benchmark, Row, Settings, finish, row
+from dparray.bench._timer import Candidate
+from dparray.kernel import call_kernel, kernel
+from dparray.kernel_api import NdRange, Range
+
+#: What a launch may cost on the host, not waiting for the result, with three array arguments.
+LIMIT = 20e-6
+_ELEMENTS = 64
+
+
+@kernel
+def add(item, x, y, out):  # type: ignore[no-untyped-def]
+    """Write ``x + y`` to ``out``."""
+    i = item.get_id(0)
+    out[i] = x[i] + y[i]
+
+
+@kernel
+def add_in_groups(item, x, y, out):  # type: ignore[no-untyped-def]
+    """Write ``x + y`` to ``out``, by work-groups."""
+    i = item.get_global_id(0)
+    out[i] = x[i] + y[i]
+
+
+def rows(settings: Settings) -> Iterator[Row]:
+    """Launches that are not waited for, then launches that are."""
+    device = settings.device
+    x, y, out = (dp.ones(_ELEMENTS, dtype="float32", device=device) for _ in range(3))
+    theirs = [dpnp.ones(_ELEMENTS, dtype="f4", sycl_queue=device.sycl_queue) for _ in range(3)]
+
+    def wait() -> None:
+        finish(settings)
+
+    def over_range() -> None:
+        call_kernel(add, Range(_ELEMENTS), x, y, out)
+
+    def over_groups() -> None:
+        call_kernel(add_in_groups, NdRange(_ELEMENTS, _ELEMENTS), x, y, out)
+
+    def dpnp_add() -> None:
+        dpnp.add(theirs[0], theirs[1], out=theirs[2])
+
+    for case, call in (("Range", over_range), ("NdRange", over_groups)):
+        candidates = {
+            "dparray": Candidate(call, after=wait),
+            "dpnp_out": Candidate(dpnp_add, after=wait),
+        }
+        yield row(settings, f"submit, {case}", _ELEMENTS, candidates, limit=LIMIT)
+
+    def with_wait(call):  # type: ignore[no-untyped-def]
+        def both() -> None:
+            call()
+            wait()
+
+        return both
+
+    for case, call in (("Range", over_range), ("NdRange", over_groups)):
+        candidates = {
+            "dparray": Candidate(with_wait(call)),
+            "dpnp_out": Candidate(with_wait(dpnp_add)),
+        }
+        yield row(settings, f"submit and wait, {case}", _ELEMENTS, candidates)
+
+
+BENCHMARK = Benchmark("launch", "launching a kernel with three array arguments", rows)

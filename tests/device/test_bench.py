@@ -1,0 +1,205 @@
+"""``dparray bench`` compares what it says, and prints a table or JSON. Nothing is timed here."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from itertools import chain, repeat
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import bench
+from dparray._ops import OPS
+from dparray.bench import _machine, _timer, allocation, fusion, launch, operators, reductions
+from dparray.bench._registry import Row, Settings
+from dparray.bench._timer import Candidate, Timing
+from dparray.cli import main
+
+SETTINGS = Settings(dp.Device("cpu"), (9,), 0.0)
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fewest calls that give a median."""
+    monkeypatch.setattr(_timer, "_SHORTEST_BATCH", 0.0)
+    monkeypatch.setattr(_timer, "_FEWEST_ROUNDS", 2)
+
+
+def run_bench(*arguments: str) -> int:
+    return main(["bench", "--size", "9", "--seconds", "0", *arguments])
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_json_has_machine_settings_and_a_row_for_each_case(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run_bench("launch", "allocation", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found.keys() == {"machine", "settings", "benchmarks"}
+    assert found["settings"] == {"sizes": [9], "seconds_per_row": 0.0}
+    assert found["machine"]["cores"] == os.cpu_count()
+    assert found["machine"]["packages"]["dpctl"]
+    assert found["machine"]["device"].startswith("opencl:cpu:0")
+    assert list(found["benchmarks"]) == ["launch", "allocation"]
+    for benchmark in found["benchmarks"].values():
+        for row in benchmark["rows"]:
+            assert row["seconds"].keys() - {"dparray"} == row["ratios"].keys()
+            assert all(
+                0 < timing["best"] <= timing["median"] and timing["rounds"] >= 2
+                for timing in row["seconds"].values()
+            )
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_launch_is_held_against_its_limit() -> None:
+    rows = bench.measure_all(["launch"], SETTINGS)["benchmarks"]["launch"]["rows"]
+    submits = [row for row in rows if not row["case"].startswith("submit and wait")]
+    assert len(submits) == 2
+    for row in submits:
+        assert row["limit"] == 20e-6
+        assert row["within_limit"] == (row["seconds"]["dparray"]["median"] <= 20e-6)
+
+
+@pytest.mark.usefixtures("quick")
+def test_reuse_is_compared_with_the_driver_and_with_a_released_pool() -> None:
+    rows = list(allocation.rows(SETTINGS))
+    assert [row.case for row in rows] == [
+        "allocate, device", "allocate, shared", "allocate, host", "x + x into new memory",
+    ]  # fmt: skip
+    assert list(rows[0].timings) == ["dparray", "dpctl_fresh"]
+    assert list(rows[-1].timings) == ["dparray", "dparray_fresh", "numpy", "dpnp"]
+
+
+@pytest.mark.usefixtures("quick")
+def test_allocation_hits_the_pool_in_one_candidate_and_misses_in_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: dict[str, Candidate] = {}
+
+    def keep(candidates: dict[str, Candidate], budget: float) -> dict[str, Timing]:
+        seen.update(candidates)
+        return {}
+
+    monkeypatch.setattr("dparray.bench._registry.measure", keep)
+    allocation._fill(Settings(SETTINGS.device, (1_000_000,), 0.0), 1_000_000)
+    seen["dparray"].batch(1)
+    seen["dparray"].batch(1)
+    before = dp.memory.stats().misses
+    seen["dparray"].batch(3)
+    assert dp.memory.stats().misses == before
+    seen["dparray_fresh"].batch(1)
+    assert dp.memory.stats().misses > before
+
+
+@pytest.mark.usefixtures("quick")
+def test_every_operation_of_the_table_is_compared() -> None:
+    rows = list(operators.rows(SETTINGS))
+    assert [row.case for row in rows] == [*OPS, "matmul 3 x 3"]
+    for row in rows:
+        assert list(row.timings) == ["dparray", "numpy", "numpy_out", "dpnp", "dpnp_out"]
+
+
+@pytest.mark.parametrize("op", OPS.values(), ids=lambda op: op.name)
+def test_every_operation_is_defined_on_the_values_it_is_timed_on(op: Any) -> None:
+    values = op.ufunc(*operators.operands(op, 100))
+    assert np.isfinite(values).all()
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("module", [fusion, reductions])
+def test_expressions_and_reductions_are_compared(module: Any) -> None:
+    rows = list(module.rows(SETTINGS))
+    assert rows
+    for row in rows:
+        assert list(row.timings) == ["dparray", "numpy", "dpnp"]
+        assert row.bytes_moved > 0
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_table_shows_medians_ratios_and_the_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_bench("launch") == 0
+    table = capsys.readouterr().out
+    assert "submit and wait, NdRange" in table
+    assert "ABOVE 20 us" in table or "within 20 us" in table
+    assert "ratio" in table
+    assert _machine.cpu_model() in table
+
+
+def test_a_ratio_above_one_means_that_dparray_is_faster() -> None:
+    row = Row("case", 9, {"dparray": Timing(1.0, 1.0, 0.0, 2), "numpy": Timing(3.0, 3.0, 0.0, 2)})
+    assert bench._row_as_json(row)["ratios"] == {"numpy": 3.0}
+
+
+def test_an_unknown_benchmark_is_a_usage_error_that_lists_them(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        run_bench("nonsense")
+    message = capsys.readouterr().err
+    assert "'nonsense'" in message
+    assert all(name in message for name in bench.BENCHMARKS)
+
+
+@pytest.mark.parametrize("size", ["0", "-5", "many", "1e999"])
+def test_a_size_is_a_positive_number(size: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["bench", f"--size={size}"])
+    assert f"'{size}' is not a positive number" in capsys.readouterr().err
+
+
+def test_an_unknown_device_is_an_error_without_traceback() -> None:
+    command = [sys.executable, "-m", "dparray", "bench", "launch", "--device", "fpga"]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert run.stderr.startswith("dparray bench: device: no device fits 'fpga'")
+
+
+# --- the timer --------------------------------------------------------------------------------
+
+
+def test_candidates_are_measured_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_timer, "_SHORTEST_BATCH", 0.0)
+    order: list[str] = []
+    candidates = {name: Candidate(lambda name=name: order.append(name)) for name in "ab"}
+    found = _timer.measure(candidates, 0.0)
+    assert "".join(order) == "aaabbb" + "ab" * _timer._FEWEST_ROUNDS
+    assert {timing.rounds for timing in found.values()} == {_timer._FEWEST_ROUNDS}
+
+
+def test_a_median_ignores_an_outlier(monkeypatch: pytest.MonkeyPatch) -> None:
+    seconds = chain([1.0, 1.0, 1.0], [1.0, 1.0, 50.0, 1.0, 1.0], repeat(1.0))
+    monkeypatch.setattr(Candidate, "batch", lambda self, calls: next(seconds))
+    found = _timer.measure({"dparray": Candidate(lambda: None)}, 0.0)["dparray"]
+    assert (found.median, found.best, found.rounds) == (1.0, 1.0, 5)
+    assert found.spread > 0
+
+
+def test_what_surrounds_a_batch_is_not_timed(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+
+    def spend(seconds: float) -> None:
+        clock[0] += seconds
+
+    monkeypatch.setattr(_timer.time, "perf_counter", lambda: clock[0])
+    candidate = Candidate(lambda: spend(2.0), before=lambda: spend(7.0), after=lambda: spend(9.0))
+    assert candidate.batch(5) == 2.0
+
+
+def test_the_launch_kernels_add() -> None:
+    x, y, out, in_groups = (dp.ones(64, dtype="float32") for _ in range(4))
+    dp.call_kernel(launch.add, dp.Range(64), x, y, out)
+    dp.call_kernel(launch.add_in_groups, dp.NdRange(64, 64), x, y, in_groups)
+    assert (dp.asnumpy(out) == 2).all()
+    assert (dp.asnumpy(in_groups) == 2).all()
+
+
+def test_the_processor_has_a_name_even_where_the_system_gives_none(tmp_path: Any) -> None:
+    source = tmp_path / "cpuinfo"
+    assert _machine.cpu_model(source)
+    source.write_text("processor\t: 0\nmodel name\t: Example CPU\n")
+    assert _machine.cpu_model(source) == "Example CPU"
