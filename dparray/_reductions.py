@@ -60,6 +60,8 @@ Axis = int | Sequence[int] | None
 
 # These take one axis or all, and NumPy does them on a CPU device many times faster.
 _ONE_AXIS = frozenset({"argmax", "argmin"})
+# These are computed together with the expression they reduce.
+_FUSED = frozenset({"max", "min", "prod", "sum"})
 _WITHOUT_IDENTITY = frozenset({"argmax", "argmin", "max", "min", "logsumexp"})
 
 
@@ -114,7 +116,8 @@ def _reduce(
     result = empty_on(Placement(x.sycl_queue, x.usm_type), shape, result_dtype)
     if name in _WITHOUT_IDENTITY and x.size == 0 and result.size:
         raise ShapeError(f"{name}: an array of shape {x.shape} has no element along axis {axis}")
-    if x.size and _evaluate.reduce(name, x._node, axes, result_dtype, layout_of(result)):
+    fused = name in _FUSED and x.size
+    if fused and _evaluate.reduce(name, x._node, axes, result_dtype, layout_of(result)):
         return _delivered(name, result, out)
     chosen: Any = axes if name not in _ONE_AXIS else (None if axis is None else axes[0])
 

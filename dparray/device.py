@@ -342,6 +342,11 @@ def default_device() -> Device:
 
     Raises:
         DeviceError: this machine has no device that can hold arrays.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.zeros(3).device == dp.default_device()
+        True
     """
     global _default
     scoped = _scoped_default.get()
@@ -359,7 +364,14 @@ def default_device() -> Device:
 
 
 def set_default_device(device: Any) -> Device:
-    """Make ``device`` the default of this process; returns the previous default."""
+    """Make ``device`` the default of this process; returns the previous default.
+
+    Example:
+        >>> import dparray as dp
+        >>> previous = dp.set_default_device("cpu")
+        >>> dp.set_default_device(previous).device_type
+        'cpu'
+    """
     global _default
     new = Device(device)
     previous, _default = default_device(), new

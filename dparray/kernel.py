@@ -626,7 +626,20 @@ def call_kernel(
 def call_kernel_async(
     kernel: Any, index_space: Any, depends_on: Iterable[Any], *arguments: Any
 ) -> Event:
-    """Launch a kernel after the events in ``depends_on``; otherwise as :func:`call_kernel`."""
+    """Launch a kernel after the events in ``depends_on``; otherwise as :func:`call_kernel`.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def double(item, x):
+        ...     i = item.get_id(0)
+        ...     x[i] = 2 * x[i]
+        >>> x = dp.arange(3)
+        >>> first = dp.call_kernel_async(double, dp.Range(3), [], x)
+        >>> second = dp.call_kernel_async(double, dp.Range(3), [first], x)
+        >>> x.asnumpy()
+        array([0, 4, 8])
+    """
     return kernel_of(kernel)._launch(index_space, arguments, _events(depends_on))
 
 
