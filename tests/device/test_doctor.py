@@ -1,0 +1,480 @@
+"""``dparray doctor``: every link is found whole here, and found broken where it is broken."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import doctor
+from dparray.cli import main
+from dparray.doctor import FAILED, OK, SKIPPED, examine, links
+from dparray.doctor.links import LINKS, Broken, Link
+
+ROOT = Path(__file__).resolve().parents[2]
+BY_NAME = {link.name: link for link in LINKS}
+
+
+def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "dparray", "doctor", *arguments],
+        capture_output=True,
+        text=True,
+        env=os.environ | environment,
+        timeout=240,
+        check=False,
+    )
+
+
+def statuses(run: subprocess.CompletedProcess[str]) -> dict[str, str]:
+    return {result["link"]: result["status"] for result in json.loads(run.stdout)}
+
+
+def remedy_of(run: subprocess.CompletedProcess[str], link: str) -> str:
+    return next(each["remedy"] for each in json.loads(run.stdout) if each["link"] == link)
+
+
+# --- the whole command ------------------------------------------------------------------------
+
+
+def test_on_a_machine_that_works_every_link_holds() -> None:
+    run = command()
+    assert run.returncode == 0, run.stdout
+    assert run.stdout.splitlines()[-1] == f"all is well ({len(LINKS)} checked)"
+    assert [line.split()[0] for line in run.stdout.splitlines()[: len(LINKS)]] == list(BY_NAME)
+
+
+def test_a_driver_file_that_is_not_there() -> None:
+    run = command("--json", OCL_ICD_FILENAMES="/nowhere/libdriver.so")
+    found = statuses(run)
+    assert run.returncode == 1
+    assert found["driver"] == FAILED
+    assert "unset OCL_ICD_FILENAMES" in remedy_of(run, "driver")
+    assert found["imports"] == OK
+    assert "Traceback" not in run.stdout + run.stderr
+    if not list(Path("/etc/OpenCL/vendors").glob("*.icd")):
+        assert found["devices"] == FAILED
+        assert "pip install --upgrade" in remedy_of(run, "devices")
+        assert found["kernel"] == found["memory"] == SKIPPED
+
+
+def test_a_driver_file_that_is_no_driver(tmp_path: Path) -> None:
+    driver = tmp_path / "libdriver.so"
+    driver.write_text("not a library")
+    run = command("--only", "driver", "devices", "--json", OCL_ICD_FILENAMES=str(driver))
+    if not list(Path("/etc/OpenCL/vendors").glob("*.icd")):
+        assert statuses(run) == {"driver": OK, "devices": FAILED}
+        assert run.returncode == 1
+
+
+def test_a_package_that_cannot_be_imported(tmp_path: Path) -> None:
+    package = tmp_path / "dpnp"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise ImportError('libmkl_sycl.so is not there')\n")
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    run = command("--json", PYTHONPATH=path)
+    found = statuses(run)
+    assert run.returncode == 1
+    assert found["imports"] == FAILED
+    assert found["packages"] == found["spirv-tool"] == OK
+    assert {found[link.name] for link in LINKS if "imports" in link.needs} == {SKIPPED}
+    assert "libmkl_sycl.so is not there" in run.stdout
+    assert "pip install" in remedy_of(run, "imports")
+
+
+def test_a_device_that_is_not_there() -> None:
+    run = command("--device", "fpga", "--json")
+    found = statuses(run)
+    assert run.returncode == 1
+    assert found["devices"] == FAILED
+    assert found["kernel"] == SKIPPED
+    assert "`dparray info`" in remedy_of(run, "devices")
+
+
+def test_the_text_names_what_is_broken_and_what_to_do(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctor", "--only", "devices", "--device", "fpga"]) == 1
+    first, *_, last = capfd.readouterr().out.splitlines()
+    assert first.startswith("devices  FAILED   device: no device fits 'fpga'")
+    assert last == "broken: devices (1 of 1)"
+
+
+# --- how links are run ------------------------------------------------------------------------
+
+
+def link(name: str, check: Callable[..., str], *needs: str, isolated: bool = False) -> Link:
+    return Link(name, check, needs, isolated)
+
+
+def broken(device: str | None) -> str:
+    raise Broken("it does not hold", "mend it")
+
+
+def test_what_needs_a_broken_link_is_skipped_and_the_rest_is_not() -> None:
+    chain = (
+        link("first", broken),
+        link("second", lambda device: "", "first"),
+        link("third", lambda device: "", "second"),
+        link("apart", lambda device: "fine"),
+    )
+    found = {result.link: result for result in examine(chain)}
+    assert [result.status for result in found.values()] == [FAILED, SKIPPED, SKIPPED, OK]
+    assert (found["first"].found, found["first"].remedy) == ("it does not hold", "mend it")
+    assert found["third"].found == "needs second"
+
+
+def test_a_fault_of_the_doctor_is_a_result_too() -> None:
+    (result,) = examine([link("faulty", lambda device: str(1 / 0))])
+    assert result.status == FAILED
+    assert result.found == "ZeroDivisionError: division by zero"
+    assert "please report it" in result.remedy
+
+
+def worker(tmp_path: Path, body: str) -> list[str]:
+    """A command that stands for the worker; ``name`` and ``report`` are there for its body."""
+    script = tmp_path / "worker.py"
+    script.write_text(
+        "import json, os, signal, sys, time\n"
+        "def report(name, status='ok'):\n"
+        "    line = json.dumps({'link': name, 'status': status, 'found': ''})\n"
+        "    os.write(int(sys.argv[1]), line.encode() + b'\\n')\n"
+        "for line in sys.stdin:\n"
+        "    name = line.strip()\n" + textwrap.indent(textwrap.dedent(body), "    ")
+    )
+    return [sys.executable, str(script)]
+
+
+CHAIN = tuple(link(name, broken, isolated=True) for name in ("one", "two", "three"))
+
+
+def test_a_crash_costs_one_link(tmp_path: Path) -> None:
+    command = worker(
+        tmp_path,
+        """
+        if name == "two":
+            print("the driver says goodbye", flush=True)
+            os.kill(os.getpid(), signal.SIGSEGV)
+        report(name)
+        """,
+    )
+    found = list(examine(CHAIN, worker=command))
+    assert [result.status for result in found] == [OK, FAILED, OK]
+    assert "signal SIGSEGV" in found[1].found
+    assert "the driver says goodbye" in found[1].found
+    assert "driver" in found[1].remedy
+
+
+def test_what_needs_a_link_that_crashed_is_skipped(tmp_path: Path) -> None:
+    command = worker(tmp_path, "sys.exit(3)")
+    chain = (CHAIN[0], link("after", broken, "one", isolated=True))
+    found = list(examine(chain, worker=command))
+    assert [result.status for result in found] == [FAILED, SKIPPED]
+    assert "exit status 3" in found[0].found
+
+
+def test_a_link_that_hangs_is_ended(tmp_path: Path) -> None:
+    command = worker(
+        tmp_path,
+        """
+        if name == "two":
+            time.sleep(60)
+        report(name)
+        """,
+    )
+    found = list(examine(CHAIN, worker=command, timeout=2.0))
+    assert [result.status for result in found] == [OK, FAILED, OK]
+    assert "no answer within 2 s" in found[1].found
+
+
+def test_no_worker_is_left_when_the_results_are_not_wanted(tmp_path: Path) -> None:
+    note = tmp_path / "pid"
+    command = worker(tmp_path, f"open({str(note)!r}, 'w').write(str(os.getpid())); report(name)")
+    results = examine(CHAIN, worker=command)
+    next(results)
+    results.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(note.read_text()), signal.SIG_DFL)
+
+
+def test_the_links_stand_in_an_order_in_which_they_can_be_checked() -> None:
+    seen: set[str] = set()
+    for each in LINKS:
+        assert set(each.needs) <= seen
+        seen.add(each.name)
+
+
+# --- links that hold here, and where they break -----------------------------------------------
+
+
+@pytest.mark.parametrize("each", LINKS, ids=lambda each: each.name)
+def test_each_link_holds_here(each: Link) -> None:
+    result = doctor.run_here(each)
+    assert result.status == OK, result
+    assert result.found
+
+
+@pytest.mark.parametrize(
+    ("version", "machine"), [((3, 9, 1), "x86_64"), ((3, 12, 0), "x86_64"), ((3, 11, 0), "aarch64")]
+)
+def test_a_python_that_numba_dpex_has_no_package_for(version: Any, machine: str) -> None:
+    with pytest.raises(Broken, match=rf"^Python {version[0]}\.{version[1]}") as caught:
+        links.check_python(version, machine)
+    assert "3.10 or 3.11" in caught.value.remedy
+
+
+def test_the_packages_are_those_that_the_project_asks_for() -> None:
+    from packaging.requirements import Requirement
+
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = {each.name: each for each in map(Requirement, project["dependencies"])}
+    for name, (oldest, too_new) in links.PACKAGES.items():
+        assert wanted[name].specifier.contains(oldest)
+        assert wanted[name].specifier.contains(oldest + ".99")
+        assert not wanted[name].specifier.contains(too_new)
+    oldest_driver = next(iter(wanted["intel-opencl-rt"].specifier))
+    assert str(oldest_driver) == ">=2025.1"
+
+
+def test_packages_that_are_missing_or_do_not_work_together() -> None:
+    installed = {name: oldest for name, (oldest, _) in links.PACKAGES.items()}
+    assert links.check_packages(installed.get)
+    installed["numba"] = "0.62.1"
+    del installed["dpnp"]
+    with pytest.raises(Broken) as caught:
+        links.check_packages(installed.get)
+    assert caught.value.found == "dpnp is not installed; numba 0.62.1 is not in [0.61, 0.62)"
+    assert caught.value.remedy == 'pip install "dpnp>=0.20,<0.21" "numba>=0.61,<0.62"'
+
+
+def test_a_version_is_compared_by_its_numbers() -> None:
+    installed = {name: oldest for name, (oldest, _) in links.PACKAGES.items()}
+    with pytest.raises(Broken, match=r"dpctl 0\.9 is not in"):
+        links.check_packages((installed | {"dpctl": "0.9"}).get)
+
+
+def test_no_driver_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links.ctypes.util, "find_library", lambda name: None)
+    with pytest.raises(Broken, match="no driver in this environment") as caught:
+        links.check_driver({}, lambda: None, tmp_path)
+    assert 'pip install --upgrade "intel-opencl-rt>=2025.1"' in caught.value.remedy
+
+
+def test_drivers_are_named_with_their_origin(tmp_path: Path) -> None:
+    own, other = tmp_path / "libown.so", tmp_path / "libother.so"
+    own.touch()
+    other.touch()
+    (tmp_path / "vendor.icd").write_text("/usr/lib/libvendor.so\n")
+    environment = {"OCL_ICD_FILENAMES": f"{own}:{other}"}
+    assert links.check_driver(environment, lambda: own, tmp_path).splitlines() == [
+        f"{own} (of this environment)",
+        f"{other} (from OCL_ICD_FILENAMES)",
+        f"/usr/lib/libvendor.so (from {tmp_path}/vendor.icd)",
+    ]
+
+
+def test_a_gpu_needs_no_opencl_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(links.ctypes.util, "find_library", lambda name: "libze_loader.so.1")
+    assert links.check_driver({}, lambda: None, tmp_path) == "Level Zero (ze_loader)"
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(Broken, match="cannot be written") as caught:
+        links.check_cache(lambda: tmp_path / "file" / "cache")
+    assert "DPARRAY_CACHE_DIR" in caught.value.remedy
+
+
+def executable(path: Path, text: str) -> Callable[[], str]:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return lambda: str(path)
+
+
+@pytest.mark.parametrize("text", ["echo it broke >&2; exit 1", 'echo nonsense > "$2"'])
+def test_a_spirv_tool_that_does_not_work(tmp_path: Path, text: str) -> None:
+    with pytest.raises(
+        Broken, match=r"llvm-spirv does not work: .*(it broke|not SPIR-V)"
+    ) as caught:
+        links.check_spirv_tool(executable(tmp_path / "llvm-spirv", text))
+    assert "pip install --force-reinstall" in caught.value.remedy
+
+
+def test_a_spirv_tool_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(Broken, match="No such file"):
+        links.check_spirv_tool(lambda: str(tmp_path / "llvm-spirv"))
+
+
+def test_an_import_that_fails() -> None:
+    def load(name: str) -> None:
+        if name == "dpnp.tensor":
+            raise OSError("undefined symbol")
+
+    with pytest.raises(Broken, match=r"^import dpnp.tensor: OSError: undefined symbol$"):
+        links.check_imports(("dpctl", "dpnp.tensor"), load)
+
+
+def fake_device(**attributes: Any) -> Any:
+    usable = {f"has_aspect_usm_{usm}_allocations": True for usm in ("device", "shared", "host")}
+    usual = {
+        "filter_string": "opencl:cpu:0",
+        "name": "Some CPU",
+        "vendor": "Intel(R) Corporation",
+        "driver_version": "2025.20.8.0.06_160000",
+    }
+    return SimpleNamespace(**usual | usable | attributes)
+
+
+def test_a_device_without_usm_is_named_and_is_not_enough() -> None:
+    without = fake_device(filter_string="opencl:cpu:1", has_aspect_usm_device_allocations=False)
+    line = (
+        "opencl:cpu:1 (Some CPU, driver 2025.20.8.0.06_160000): cannot hold arrays, "
+        "it has no USM device allocations (aspect usm_device_allocations)"
+    )
+    assert line in links.check_devices(None, [fake_device(), without])
+    with pytest.raises(Broken) as caught:
+        links.check_devices(None, [without])
+    assert caught.value.found == line
+
+
+def test_no_device_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OCL_ICD_FILENAMES")
+    with pytest.raises(Broken, match="show no SYCL device") as caught:
+        links.check_devices(None, [])
+    assert "unset" not in caught.value.remedy
+    assert "pip install" in caught.value.remedy
+
+
+# The versions that releases 2024.2.1, 2025.0.4 and 2025.1.1 of intel-opencl-rt report.
+@pytest.mark.parametrize(
+    "version", ["2024.18.7.0.11_160000", "2024.18.12.0.05_160000", "2023.16.7.0"]
+)
+def test_a_driver_that_computes_wrong_results_is_recognised_by_its_age(version: str) -> None:
+    with pytest.raises(Broken, match=f"driver {version}.* is older than release 2025.1") as caught:
+        links.check_driver_age([fake_device(driver_version=version)])
+    assert "pip install --upgrade" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        fake_device(driver_version="2025.19.4.0.18_160000.xmain-hotfix"),
+        fake_device(driver_version="2026.22.10.0.01_160000"),
+        fake_device(driver_version="24.39.31294"),  # a GPU driver of 2024
+        fake_device(driver_version="2019.8.7.0", vendor="Somebody else"),
+    ],
+)
+def test_other_drivers_are_not_judged_by_their_age(device: Any) -> None:
+    assert links.check_driver_age([device])
+
+
+def test_wrong_math_is_recognised() -> None:
+    def compute(dtype: str, inputs: Mapping[str, np.ndarray], name: str | None) -> Any:
+        results = links.compute_in_kernel(dtype, inputs, name)
+        results["exp"] = results["exp"].copy()
+        results["exp"][17] *= 1 + 20 * np.finfo(dtype).eps
+        if dtype == "float64":
+            results["tan"] = np.full_like(results["tan"], np.nan)
+        return results
+
+    with pytest.raises(Broken) as caught:
+        links.check_math(None, compute=compute)
+    assert caught.value.found == "in kernels, wrong results: exp of float32; exp, tan of float64"
+    assert "driver" in caught.value.remedy
+
+
+@pytest.mark.parametrize("name", links.MATH)
+def test_math_is_tried_where_the_function_is_defined(name: str) -> None:
+    for dtype in ("float32", "float64"):
+        values = links.math_inputs(name, dtype)
+        assert values.dtype == dtype
+        assert np.isfinite(links.MATH[name][0](values)).all()
+
+
+def test_units_in_the_last_place() -> None:
+    one = np.ones(1, np.float32)
+    assert links.ulps(one, one) == 0
+    assert links.ulps(np.nextafter(one, np.float32(2)), one) == 1
+    assert links.ulps(np.array([np.nan], np.float32), one) == np.inf
+
+
+@pytest.mark.parametrize(
+    ("check", "kernel", "what"),
+    [
+        (links.check_kernel, "add", "a kernel that adds integers"),
+        (links.check_local_memory, "reverse_and_sum", "reversal in local memory"),
+        (links.check_local_memory, "count", "atomic count"),
+    ],
+)
+def test_a_kernel_that_gives_wrong_results(
+    monkeypatch: pytest.MonkeyPatch, check: Any, kernel: str, what: str
+) -> None:
+    from dparray.doctor import kernels
+
+    launch = dp.call_kernel
+
+    def call_kernel(which: Any, *arguments: Any) -> None:
+        if which is not getattr(kernels, kernel):
+            launch(which, *arguments)
+
+    monkeypatch.setattr(dp, "call_kernel", call_kernel)
+    if kernel == "add":
+        monkeypatch.setattr(dp, "empty", dp.zeros)
+    with pytest.raises(Broken, match=f"{what}: .* values are wrong, the first at") as caught:
+        check(None)
+    assert "driver" in caught.value.remedy
+
+
+def test_array_functions_that_give_wrong_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = dp.sum
+    monkeypatch.setattr(dp, "sum", lambda x, axis: right(x, axis=axis) + 1)
+    with pytest.raises(Broken, match="a sum along an axis: 50 of 50 values are wrong"):
+        links.check_arrays(None)
+
+
+def test_memory_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: Any, usm_type: str, **options: Any) -> Any:
+        if usm_type == "shared":
+            raise dp.MemoryError("asked for 400 KB")
+        return dp.ones(100_000, dtype="int32") * 7
+
+    monkeypatch.setattr(dp, "full", full)
+    with pytest.raises(Broken, match="USM type shared: asked for 400 KB"):
+        links.check_memory(None)
+
+
+def test_memory_that_holds_other_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dp, "full", lambda *arguments, **options: dp.zeros(100_000, dtype="int32"))
+    with pytest.raises(Broken, match="memory of USM type device: 100000 of 100000"):
+        links.check_memory(None)
+
+
+def test_a_device_that_cannot_be_split_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    single = SimpleNamespace(max_compute_units=1, partition_max_sub_devices=0)
+    monkeypatch.setattr(links, "_device", lambda name: SimpleNamespace(sycl_device=single))
+    assert "nothing to split" in links.check_sub_devices(None)
+    single.max_compute_units = 64
+    assert "cannot be split" in links.check_sub_devices(None)
+
+
+def test_sub_devices_that_compute_wrong_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    if dp.Device("cpu").sycl_device.max_compute_units < 2:
+        pytest.skip("a CPU with one compute unit has no sub-devices")
+    monkeypatch.setattr(dp, "asnumpy", lambda x: np.zeros(x.shape))
+    with pytest.raises(Broken, match="arithmetic on opencl:cpu:0, sub-device 1 of"):
+        links.check_sub_devices(None)
