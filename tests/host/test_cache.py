@@ -1,0 +1,200 @@
+"""The disk cache: whole entries or none, whatever processes and disks do."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dparray import _cache
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty cache of the test's own."""
+    monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(_cache, "_state", _cache._State())
+    yield tmp_path / "cache"
+
+
+def key(number: int) -> str:
+    return hashlib.sha256(str(number).encode()).hexdigest()
+
+
+def entry(place: Path, number: int) -> Path:
+    return place / (key(number) + ".kernel")
+
+
+def test_what_is_saved_is_loaded(place: Path) -> None:
+    assert _cache.load(key(1)) is None
+    _cache.save(key(1), b"bytes")
+    assert _cache.load(key(1)) == b"bytes"
+    assert _cache.load(key(2)) is None
+    stats = _cache.stats()
+    assert (stats.entries, stats.hits, stats.misses, stats.saves) == (1, 1, 2, 1)
+    assert stats.place == place
+
+
+def test_an_empty_payload_is_not_a_miss(place: Path) -> None:
+    _cache.save(key(1), b"")
+    assert _cache.load(key(1)) == b""
+
+
+def test_clear_removes_entries_and_says_how_many(place: Path) -> None:
+    for number in range(3):
+        _cache.save(key(number), b"x")
+    assert _cache.clear() == 3
+    assert _cache.load(key(0)) is None
+    assert list(place.iterdir()) == []
+
+
+@pytest.mark.parametrize("size", [0, 5, 17, 30, 48, 49, 60])
+def test_a_truncated_entry_is_a_miss_and_is_removed(place: Path, size: int) -> None:
+    _cache.save(key(1), b"payload of the entry")
+    path = entry(place, 1)
+    path.write_bytes(path.read_bytes()[:size])
+    assert _cache.load(key(1)) is None
+    assert not path.exists()
+
+
+def test_a_flipped_byte_anywhere_is_a_miss(place: Path) -> None:
+    _cache.save(key(1), b"payload")
+    path = entry(place, 1)
+    whole = path.read_bytes()
+    for position in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[position] ^= 0x40
+        path.write_bytes(bytes(damaged))
+        assert _cache.load(key(1)) is None, position
+
+
+def test_a_directory_that_cannot_be_made_warns_once_and_goes_on(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blocked = place.parent / "file"
+    blocked.write_text("in the way")
+    monkeypatch.setenv("DPARRAY_CACHE_DIR", str(blocked / "cache"))
+    assert _cache.load(key(1)) is None
+    with pytest.warns(RuntimeWarning, match="DPARRAY_CACHE_DIR"):
+        _cache.save(key(1), b"x")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _cache.save(key(2), b"x")
+        assert _cache.load(key(2)) is None
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT])
+def test_a_full_or_read_only_disk_warns_once_and_leaves_nothing(
+    place: Path, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    _cache.save(key(0), b"before")
+
+    def refuse(*args: Any) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(_cache.os, "replace", refuse)
+    with pytest.warns(RuntimeWarning, match="compiled anew"):
+        _cache.save(key(1), b"x")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _cache.save(key(2), b"x")
+    assert [path.name for path in place.iterdir()] == [entry(place, 0).name]
+    assert _cache.load(key(0)) == b"before"
+
+
+def test_the_size_is_bounded_and_the_longest_unused_go_first(place: Path) -> None:
+    _cache.set_limit(20_000)
+    for number in range(40):
+        _cache.save(key(number), bytes(1000))
+        os.utime(entry(place, number), (number, number))
+    stats = _cache.stats()
+    assert stats.nbytes <= 20_000
+    assert _cache.load(key(39)) is not None
+    assert _cache.load(key(0)) is None
+
+
+def test_set_limit_gives_the_previous_one_and_takes_no_negative(place: Path) -> None:
+    first = _cache.set_limit(1000)
+    assert _cache.set_limit(first) == 1000
+    with pytest.raises(ValueError, match="negative"):
+        _cache.set_limit(-1)
+
+
+def test_what_a_dead_process_left_is_removed_after_a_while(place: Path) -> None:
+    place.mkdir()
+    old, young = place / "old.part", place / "young.part"
+    old.write_bytes(b"half")
+    young.write_bytes(b"half")
+    os.utime(old, (1, 1))
+    _cache.save(key(1), b"x")
+    assert not old.exists()
+    assert young.exists()
+
+
+RACER = """
+import hashlib, sys
+from dparray import _cache
+wrong = 0
+for turn in range(60):
+    for number in range(8):
+        key = hashlib.sha256(str(number).encode()).hexdigest()
+        payload = bytes([number]) * (20_000 + number)
+        if turn % 2:
+            _cache.save(key, payload)
+        found = _cache.load(key)
+        wrong += found is not None and found != payload
+sys.exit(wrong)
+"""
+
+
+def start(place: Path, program: str) -> subprocess.Popen[bytes]:
+    environment = dict(os.environ, DPARRAY_CACHE_DIR=str(place), PYTHONPATH=str(ROOT))
+    # The package's __init__ loads the whole stack; these processes need the cache only.
+    prelude = (
+        "import sys, types; package = types.ModuleType('dparray'); "
+        f"package.__path__ = [{str(ROOT / 'dparray')!r}]; sys.modules['dparray'] = package\n"
+    )
+    return subprocess.Popen([sys.executable, "-c", prelude + program], env=environment)
+
+
+def test_sixteen_processes_race_and_none_reads_a_wrong_byte(place: Path) -> None:
+    racers = [start(place, RACER) for _ in range(16)]
+    assert [racer.wait(timeout=120) for racer in racers] == [0] * 16
+    assert _cache.stats().entries == 8
+    assert not list(place.glob("*.part"))
+
+
+WRITER = """
+import hashlib
+from dparray import _cache
+while True:
+    for number in range(4):
+        _cache.save(hashlib.sha256(str(number).encode()).hexdigest(), bytes([number]) * 3_000_000)
+"""
+
+
+def test_kill_in_the_middle_of_a_write_leaves_whole_entries(place: Path) -> None:
+    for delay in (0.00, 0.01, 0.02, 0.05, 0.08):
+        writer = start(place, WRITER)
+        deadline = time.monotonic() + 30
+        while not list(place.glob("*.kernel")) and time.monotonic() < deadline:
+            time.sleep(0.005)
+        time.sleep(delay)
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+        found = [_cache.load(key(number)) for number in range(4)]
+        assert any(payload is not None for payload in found)
+        for number, payload in enumerate(found):
+            assert payload in (None, bytes([number]) * 3_000_000)

@@ -1,0 +1,224 @@
+"""A kernel's key changes with everything that the compiler takes from the function."""
+
+from __future__ import annotations
+
+import enum
+import os
+import subprocess
+import sys
+import types
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dparray import _kernel_key
+from dparray._kernel_key import kernel_key
+
+ROOT = Path(__file__).resolve().parents[2]
+CONSTANT = 3
+TABLE = np.array([1.0, 2.0])
+SETTINGS = types.ModuleType("settings")
+
+
+class Mode(enum.IntEnum):
+    FAST = 1
+
+
+def key(function: Callable[..., Any], types: tuple[str, ...] = (), **options: Any) -> str | None:
+    return kernel_key(function, types, options)
+
+
+def make(text: str, **names: Any) -> Any:
+    scope: dict[str, Any] = dict(names)
+    exec(text, scope)
+    return scope["f"]
+
+
+def test_the_same_function_has_the_same_key() -> None:
+    text = "def f(item, x):\n    x[0] = N\n"
+    assert key(make(text, N=1)) == key(make(text, N=1)) is not None
+
+
+def test_comments_and_places_do_not_count() -> None:
+    assert key(make("def f(x):\n    return x\n")) == key(make("\n\n# why\ndef f(x):\n    return x\n"))
+
+
+def test_places_count_for_kernels_with_line_information() -> None:
+    texts = ("def f(x):\n    return x\n", "\n\ndef f(x):\n    return x\n")
+    first, second = (key(make(text), debug=True) for text in texts)
+    assert first != second
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (1, 2),
+        (1, 1.0),
+        (1, True),
+        (0.0, -0.0),
+        (1.0, 1.0 + 2**-52),
+        (float("nan"), 0.0),
+        (np.float32(1), np.float64(1)),
+        (np.dtype("f4"), np.dtype("f8")),
+        (np.float32, np.float64),
+        ((1, 2), (2, 1)),
+        ((1, 2), [1, 2]),
+        (np.zeros(2), np.ones(2)),
+        (np.zeros(2, "f4"), np.zeros(2, "i4")),
+        (np.zeros((2, 1)), np.zeros((1, 2))),
+        ("add", "min"),
+        (None, 0),
+    ],
+)
+def test_values_of_globals_and_captures_count(one: Any, other: Any) -> None:
+    text = "def f(item, x):\n    x[0] = VALUE\n"
+    assert key(make(text, VALUE=one)) != key(make(text, VALUE=other))
+    keys = []
+    for value in (one, other):
+        closure = make("def outer(v):\n    def f(item, x):\n        x[0] = v\n    return f\nf = outer(V)\n", V=value)
+        keys.append(key(closure))
+    assert keys[0] != keys[1]
+
+
+def test_closures_of_one_function_differ_by_what_they_capture() -> None:
+    """numba-dpex issue 897: they met in its cache, and results were wrong."""
+
+    def make_kernel(scale: Any) -> Callable[..., None]:
+        def kernel(item: Any, x: Any) -> None:
+            x[0] = scale
+
+        return kernel
+
+    assert key(make_kernel(2)) != key(make_kernel(3))
+    assert key(make_kernel(2)) == key(make_kernel(2))
+    assert key(make_kernel(np.float32)) != key(make_kernel(np.float64))
+
+
+def test_attributes_of_modules_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    def kernel(item: Any, x: Any) -> None:
+        x[0] = SETTINGS.width
+
+    monkeypatch.setattr(SETTINGS, "width", 8, raising=False)
+    eight = key(kernel)
+    monkeypatch.setattr(SETTINGS, "width", 16)
+    assert key(kernel) != eight
+
+
+def test_attributes_that_the_function_does_not_use_do_not_count(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def kernel(item: Any, x: Any) -> None:
+        x[0] = SETTINGS.width
+
+    monkeypatch.setattr(SETTINGS, "width", 8, raising=False)
+    before = key(kernel)
+    monkeypatch.setattr(SETTINGS, "height", 3, raising=False)
+    assert key(kernel) == before
+
+
+class Compiled:
+    """As device functions look."""
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        self.py_func = function
+        self.options = options
+
+
+def test_device_functions_count_with_all_they_call() -> None:
+    inner = "def f(x):\n    return x + N\n"
+    outer = "def f(x):\n    return inner(x)\n"
+    kernel = "def f(item, x):\n    x[0] = outer(x[0])\n"
+
+    def whole(n: int, **options: Any) -> str | None:
+        innermost = Compiled(make(inner, N=n), **options)
+        return key(make(kernel, outer=Compiled(make(outer, inner=innermost))))
+
+    assert whole(1) == whole(1)
+    assert whole(1) != whole(2)
+    assert whole(1) != whole(1, inline_threshold=3)
+
+
+def test_a_device_function_may_call_itself() -> None:
+    recursive = make("def f(n):\n    return f(n - 1) if n else 0\n")
+    recursive.__globals__["f"] = Compiled(recursive)
+    assert key(recursive) is not None
+
+
+def test_names_used_only_in_inner_functions_count() -> None:
+    text = "def f(item, x):\n    x[0] = sum(N * i for i in range(3))\n"
+    assert key(make(text, N=1)) != key(make(text, N=2))
+
+
+def test_types_and_options_count() -> None:
+    function = make("def f(item, x):\n    x[0] = 1\n")
+    keys = {
+        key(function, ("item:1", "f4:1C")),
+        key(function, ("item:1", "f8:1C")),
+        key(function, ("item:1", "f4:1A")),
+        key(function, ("nditem:1", "f4:1C")),
+        key(function, ("item:1", "f4:1C"), inline_threshold=1),
+        key(function, ("item:1", "f4:1C"), inline_threshold=3),
+    }
+    assert len(keys) == 6
+
+
+def test_versions_and_settings_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = make("def f(item, x):\n    x[0] = 1\n")
+    keys = {key(function)}
+    monkeypatch.setenv("NUMBA_DPEX_OPT", "3")
+    keys.add(key(function))
+    real = _kernel_key._versions()
+    monkeypatch.setattr(_kernel_key, "_versions", lambda: (*real, ("numba-dpex", "99")))
+    keys.add(key(function))
+    assert len(keys) == 3
+
+
+def test_enumerations_count_by_their_members() -> None:
+    text = "def f(item, x):\n    x[0] = Mode.FAST\n"
+    other = enum.IntEnum("Mode", {"FAST": 2}, module=__name__)
+    assert key(make(text, Mode=Mode)) != key(make(text, Mode=other))
+
+
+def test_a_value_that_cannot_be_described_has_no_key() -> None:
+    text = "def f(item, x):\n    x[0] = thing\n"
+    assert key(make(text, thing=object())) is None
+    assert key(make(text, thing=np.array([object()]))) is None
+
+
+def test_a_value_captured_later_has_no_key() -> None:
+    def outer() -> Callable[..., None]:
+        def kernel(item: Any, x: Any) -> None:
+            x[0] = later
+
+        assert key(kernel) is None
+        later = 3
+        return kernel
+
+    assert key(outer()) is not None
+
+
+PROGRAM = """
+import sys, types
+package = types.ModuleType("dparray"); package.__path__ = [sys.argv[1]]
+sys.modules["dparray"] = package
+from dparray._kernel_key import kernel_key
+import math
+TAGS = {"b", "a", "c"}
+def f(item, x):
+    if x[0] in (1, 2, 3) or "a" in {"a", "b", "c", "d"}:
+        x[0] = math.pi
+print(kernel_key(f, ("item:1",), {}))
+"""
+
+
+def test_the_key_is_the_same_in_every_process() -> None:
+    keys = set()
+    for seed in ("0", "1", "2"):
+        environment = dict(os.environ, PYTHONHASHSEED=seed)
+        command = [sys.executable, "-c", PROGRAM, str(ROOT / "dparray")]
+        keys.add(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
+    assert len(keys) == 1
+    assert keys != {b"None\n"}
