@@ -31,7 +31,7 @@ _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater",
 _WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, complex: complex}
 
 
-class ndarray:  # noqa: N801 - the field's own name
+class ndarray:
     """An n-dimensional array in USM memory, bound to the queue it was allocated on.
 
     Made by the creation functions (:func:`dparray.asarray`, :func:`dparray.zeros`, ...), never
@@ -426,6 +426,12 @@ def check_array(function: str, name: str, value: Any) -> ndarray:
     raise foreign_operand(function, name, value)
 
 
+def check_out(function: str, arrays: Sequence[tuple[str, ndarray]], out: Any) -> None:
+    """Check before any work that ``out``, where given, is an array on the inputs' queue."""
+    if out is not None:
+        common_placement(function, [*arrays, ("out", check_array(function, "out", out))])
+
+
 def scalar_value(value: Any) -> Any:
     """A NumPy scalar as the Python scalar it stands for; anything else unchanged."""
     return value.item() if isinstance(value, np.generic) else value
@@ -738,7 +744,8 @@ def call_neighbour(
     **kwargs: Any,
 ) -> Any:
     """Let a function of dpnp itself work on arrays, which come to it as dpnp arrays over the same
-    memory; otherwise as :func:`call_library`."""
+    memory; otherwise as :func:`call_library`.
+    """
 
     def on_dpnp_arrays(*operands: Any, **options: Any) -> Any:
         count = len(arrays)

@@ -166,7 +166,7 @@ class Numbering:
     def reference(self, operand: Node | Scalar, loop: np.dtype[Any]) -> tuple[str, str]:
         """The name of an operand and the dtype it has there."""
         if type(operand) is Scalar:
-            self.scalars.append(_CTYPES[loop.str](operand.value))
+            self.scalars.append(CTYPES[loop.str](operand.value))
             self.scalar_dtypes.append(loop.str)
             return f"s{len(self.scalars) - 1}", loop.str
         assert type(operand) is Node
@@ -182,7 +182,7 @@ class Numbering:
         return name, operand.dtype.str
 
 
-def _element_strides(layouts: Sequence[Any], shape: tuple[int, ...]) -> list[list[int]]:
+def element_strides(layouts: Sequence[Any], shape: tuple[int, ...]) -> list[list[int]]:
     """The strides of each layout, broadcast to ``shape``, in elements."""
     walked = []
     for layout in layouts:
@@ -218,13 +218,15 @@ def merge_axes(
     return extents, columns
 
 
-def _letters(column: Sequence[int]) -> str:
-    return "".join("0" if stride == 0 else "1" if stride == 1 else "s" for stride in column)
+def letters_of(column: Sequence[int], constant: int = 0) -> str:
+    """The index class of a column of strides; ``"u"`` stands for a constant that is known."""
+    known = {0: "0", 1: "1", constant: "u"} | {0: "0", 1: "1"}
+    return "".join(known.get(stride, "s") for stride in column)
 
 
-def _arguments(column: Sequence[int]) -> tuple[int, ...]:
-    """The strides that are kernel arguments: those that are neither 0 nor 1."""
-    return tuple(stride for stride in column if stride not in (0, 1))
+def stride_arguments(column: Sequence[int], constant: int = 0) -> tuple[int, ...]:
+    """The strides that are kernel arguments: those that :func:`letters_of` calls ``"s"``."""
+    return tuple(stride for stride in column if stride not in (0, 1, constant))
 
 
 def collapse(
@@ -243,7 +245,7 @@ def collapse(
         for extent in shape:
             size *= extent
         return (size,), [()] * len(layouts), ["c"] * len(layouts)
-    extents, columns = merge_axes(range(len(shape)), shape, _element_strides(layouts, shape))
+    extents, columns = merge_axes(range(len(shape)), shape, element_strides(layouts, shape))
     expected: list[int] = []
     step = 1
     for extent in reversed(extents):
@@ -257,12 +259,12 @@ def collapse(
             classes.append("c")
             arguments.append(())
             continue
-        classes.append(_letters(column))
-        arguments.append(_arguments(column))
+        classes.append(letters_of(column))
+        arguments.append(stride_arguments(column))
     return tuple(extents), arguments, classes
 
 
-_TYPE_NAMES = {
+TYPE_NAMES = {
     np.dtype(name).str: name
     for name in (
         "int8",
@@ -277,22 +279,25 @@ _TYPE_NAMES = {
         "float64",
     )
 }
-_BOOL = np.dtype(np.bool_).str
-_CTYPES: dict[str, Any] = {_BOOL: ctypes.c_uint8} | {
-    dtype: np.ctypeslib.as_ctypes_type(dtype) for dtype in _TYPE_NAMES
+BOOL = np.dtype(np.bool_).str
+# dpctl takes no 8- and 16-bit integers as kernel arguments: they travel as 32-bit ones.
+_NARROW = frozenset({BOOL, *(np.dtype(code).str for code in ("i1", "i2", "u1", "u2"))})
+CTYPES: dict[str, Any] = {BOOL: ctypes.c_int32} | {
+    dtype: ctypes.c_int32 if dtype in _NARROW else np.ctypeslib.as_ctypes_type(dtype)
+    for dtype in TYPE_NAMES
 }
 _NAMESPACE: dict[str, Any] = {
     "math": math,
-    **{name: getattr(np, name) for name in _TYPE_NAMES.values()},
+    **{name: getattr(np, name) for name in TYPE_NAMES.values()},
 }
 
 
-def _converted(text: str, dtype: str, wanted: str) -> str:
+def converted_text(text: str, dtype: str, wanted: str) -> str:
     if dtype == wanted:
         return text
-    if wanted == _BOOL:
+    if wanted == BOOL:
         return f"({text} != 0)"
-    return f"{_TYPE_NAMES[wanted]}({text})"
+    return f"{TYPE_NAMES[wanted]}({text})"
 
 
 def _index(cls: str, name: str) -> str:
@@ -309,24 +314,42 @@ def _index(cls: str, name: str) -> str:
     return " + ".join(terms) if terms else "zero"
 
 
+def scalar_parameters(scalars: Sequence[str]) -> list[tuple[str, str]]:
+    """Name and type key of the parameters that carry the scalars."""
+    return [
+        (f"p{number}", "i4") if dtype in _NARROW else (f"s{number}", type_key(dtype))
+        for number, dtype in enumerate(scalars)
+    ]
+
+
+def scalar_lines(scalars: Sequence[str]) -> list[str]:
+    """The lines that give each narrow scalar its own dtype."""
+    return [
+        f"    s{number} = " + (f"p{number} != 0" if dtype == BOOL else f"{TYPE_NAMES[dtype]}(p{number})")
+        for number, dtype in enumerate(scalars)
+        if dtype in _NARROW
+    ]
+
+
+def type_key(dtype: str) -> str:
+    """A dtype as the kernel launcher's type key spells it."""
+    return f"{np.dtype(dtype).kind}{np.dtype(dtype).itemsize}"
+
+
 def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
     """Name and type key of each kernel parameter after the item, in order.
 
     Inputs, outputs, scalars; then the number of elements, extents of all dimensions but the first,
     and strides.
     """
-
-    def key(dtype: str) -> str:
-        return np.dtype(dtype).kind + str(np.dtype(dtype).itemsize)
-
     parameters = [
-        (f"a{number}", f"{key(dtype)}:1C") for number, (dtype, _) in enumerate(structure.arrays)
+        (f"a{number}", f"{type_key(dtype)}:1C") for number, (dtype, _) in enumerate(structure.arrays)
     ]
     parameters += [
-        (f"out{number}", f"{key(dtype)}:1C")
+        (f"out{number}", f"{type_key(dtype)}:1C")
         for number, (_, dtype, _) in enumerate(structure.outputs)
     ]
-    parameters += [(f"s{number}", key(dtype)) for number, dtype in enumerate(structure.scalars)]
+    parameters += scalar_parameters(structure.scalars)
     parameters += [("size", "u8")]
     parameters += [(f"n{dimension}", "u8") for dimension in range(1, structure.dimensions)]
     for prefix, classes in (
@@ -369,16 +392,17 @@ def source_of(structure: Structure) -> str:
             lines.append("    zero = uint64(0)")
     if structure.has_rows and "c" in classes:
         lines.append(f"    i = i * n{last} + i{last}")
+    lines += scalar_lines(structure.scalars)
     for number, (_, cls) in enumerate(structure.arrays):
         lines.append(f"    x{number} = a{number}[{_index(cls, f'a{number}')}]")
-    operand = _emit_steps(structure.steps, lines, "    ")
+    operand = emit_steps(structure.steps, lines, "    ")
     for number, (name, dtype, cls) in enumerate(structure.outputs):
-        text = _converted(operand(name), _dtype_of(structure, name), dtype)
+        text = converted_text(operand(name), dtype_of(structure, name), dtype)
         lines.append(f"    out{number}[{_index(cls, f'out{number}')}] = {text}")
     return "\n".join(lines) + "\n"
 
 
-def _emit_steps(steps: Sequence[Any], lines: list[str], indent: str) -> Callable[[str], str]:
+def emit_steps(steps: Sequence[Any], lines: list[str], indent: str) -> Callable[[str], str]:
     """Append the lines that compute ``steps``, each expression once.
 
     Returns:
@@ -399,11 +423,11 @@ def _emit_steps(steps: Sequence[Any], lines: list[str], indent: str) -> Callable
     for number, (_, template, references, loop, result) in enumerate(steps):
         converted = []
         for (name, dtype), wanted in zip(references, loop, strict=True):
-            text = _converted(operand(name), dtype, wanted)
+            text = converted_text(operand(name), dtype, wanted)
             converted.append(text if dtype == wanted else named(text, f"c{len(known)}"))
         text = template.format(*converted)
-        if result != _BOOL:
-            text = f"{_TYPE_NAMES[result]}({text})"
+        if result != BOOL:
+            text = f"{TYPE_NAMES[result]}({text})"
         names[f"t{number}"] = named(text, f"t{number}")
     return operand
 
@@ -415,7 +439,7 @@ def function_of(source: str) -> Callable[..., None]:
     return scope["fused"]  # type: ignore[no-any-return]
 
 
-def _dtype_of(structure: Any, name: str) -> str:
+def dtype_of(structure: Any, name: str) -> str:
     number = int(name[1:])
     if name[0] == "t":
         return str(structure.steps[number][4])

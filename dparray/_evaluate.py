@@ -162,7 +162,36 @@ def reduce(
             return False
         if _leaf_count(pending_order([value])) > _codegen.MOST_ARRAYS:
             evaluate(value)
+        inner = _last_run(axes)
+        if inner != axes:
+            return _reduce_run_by_run(name, value, axes, inner, loop, target)
         return _reduce_fused(name, value, axes, loop, target)
+
+
+def _last_run(axes: tuple[int, ...]) -> tuple[int, ...]:
+    """The adjacent axes at the end: one loop can walk them."""
+    ordered = sorted(axes)
+    start = len(ordered) - 1
+    while start > 0 and ordered[start - 1] == ordered[start] - 1:
+        start -= 1
+    return tuple(ordered[start:]) if start > 0 else axes
+
+
+def _reduce_run_by_run(
+    name: str,
+    value: Node,
+    axes: tuple[int, ...],
+    inner: tuple[int, ...],
+    loop: np.dtype[Any],
+    target: Any,
+) -> bool:
+    """Reduce the innermost run of adjacent axes, then the others."""
+    shape = tuple(1 if axis in inner else extent for axis, extent in enumerate(value.shape))
+    partial = _usm.allocate(value.queue, value.usm_type, shape, loop)
+    rest = tuple(axis for axis in axes if axis not in inner)
+    return _reduce_fused(name, value, inner, loop, partial) and reduce(
+        name, Node.leaf(partial, value.queue, value.usm_type), rest, loop, target
+    )
 
 
 def _is_held_elsewhere(node: Node) -> bool:

@@ -50,8 +50,8 @@ class Node:
         "queue",
         "shape",
         "size",
-        "usm_type",
         "users",
+        "usm_type",
         "weight",
     )
 

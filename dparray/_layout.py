@@ -214,7 +214,7 @@ def is_basic_index(index: Any) -> bool:
     for entry in entries:
         if entry is None or entry is Ellipsis or type(entry) is int or type(entry) is slice:
             continue
-        if isinstance(entry, bool) or hasattr(entry, "shape") and entry.shape != ():
+        if isinstance(entry, bool) or (hasattr(entry, "shape") and entry.shape != ()):
             return False
         if hasattr(entry, "dtype") and entry.dtype.kind == "b":
             return False

@@ -21,6 +21,7 @@ from dparray._array import (
     call_library,
     call_numpy,
     check_array,
+    check_out,
     empty_on,
     layout_of,
     ndarray,
@@ -109,6 +110,7 @@ def _reduce(
         keepdims: as given by the user.
         **options: for dpnp.tensor's function.
     """
+    check_out(name, (("x", x),), out)
     axes = _axes(name, x, axis)
     shape = _reduced_shape(x, axes, keepdims)
     if not axes and x.ndim:  # NumPy's axis=(): every element is its own result
@@ -147,7 +149,6 @@ def _delivered(name: str, result: ndarray, out: ndarray | None) -> ndarray:
     """The result itself, or ``out`` with it; ``out`` is checked before it is written."""
     if out is None:
         return result
-    common_placement(name, (("x", result), ("out", check_array(name, "out", out))))
     if out.shape != result.shape:
         raise ShapeError(
             f"{name}: the result of shape {result.shape} does not fit out of {out.shape}"
@@ -273,6 +274,8 @@ def ptp(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = 
         >>> int(dp.ptp(dp.asarray([3, 1, 7])))
         6
     """
+    x = check_array("ptp", "x", x)
+    check_out("ptp", (("x", x),), out)
     highest = max(x, axis, None, keepdims)
     return apply(OPS["subtract"], highest, min(x, axis, None, keepdims), out=out)
 
@@ -322,6 +325,7 @@ def mean(
         3.0
     """
     x = check_array("mean", "x", x)
+    check_out("mean", (("x", x),), out)
     result = _mean_in(x, _float_of(x, dtype), _axes("mean", x, axis), keepdims)
     return _delivered("mean", result, out)
 
@@ -360,6 +364,7 @@ def var(
         1.0
     """
     x = check_array("var", "x", x)
+    check_out("var", (("x", x),), out)
     return _delivered("var", _variance("var", x, axis, dtype, ddof, keepdims, correction), out)
 
 
@@ -405,6 +410,7 @@ def std(
         1.0
     """
     x = check_array("std", "x", x)
+    check_out("std", (("x", x),), out)
     variance = _variance("std", x, axis, dtype, ddof, keepdims, correction)
     return _delivered("std", apply(OPS["sqrt"], variance), out)
 
@@ -503,12 +509,15 @@ def _truth(
     out: ndarray | None,
     keepdims: bool,
 ) -> ndarray:
+    check_out(name, (("x", x),), out)
     axes = _axes(name, x, axis)
     if not axes and x.ndim:
         return _delivered(name, apply(OPS["not_equal"], x, 0), out)
     result = empty_on(
         Placement(x.sycl_queue, x.usm_type), _reduced_shape(x, axes, keepdims), _dtypes.bool
     )
+    if x.size and _evaluate.reduce(name, x._node, axes, _dtypes.bool, layout_of(result)):
+        return _delivered(name, result, out)
     by_numpy = np.any if name == "any" else np.all
 
     def into(source: np.ndarray, target: np.ndarray) -> None:
@@ -654,6 +663,7 @@ def _cumulate(
     out: ndarray | None,
     include_initial: bool,
 ) -> ndarray:
+    check_out(name, (("x", x),), out)
     if axis is None:
         if x.ndim != 1:
             raise ShapeError(

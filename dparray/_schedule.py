@@ -24,6 +24,16 @@ MOST_WEIGHT = 512
 MOST_LEAVES = 24
 
 
+#: A value of at least this weight that somebody holds is stored when it is reduced, since storing it
+#: costs about as much as this many additions.
+STORING_WEIGHT = 8
+
+
+def is_worth_storing(node: Node) -> bool:
+    """Whether a value that is needed twice costs more to compute again than to store."""
+    return node.weight >= STORING_WEIGHT
+
+
 def is_worth_compiling(size: int, total: int) -> bool:
     """Whether to compile a structure of ``size`` elements, ``total`` having been computed so far."""
     return size >= COMPILE_ELEMENTS or total >= COMPILE_TOTAL_ELEMENTS

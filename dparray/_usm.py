@@ -199,7 +199,8 @@ def allocate(queue: dpctl.SyclQueue, usm_type: str, shape: tuple[int, ...], dtyp
 
 def assign(target: Any, source: Any) -> None:
     """Write the values of ``source`` into ``target`` on their common queue, with broadcasting and
-    conversion; overlapping memory is copied as if through a temporary."""
+    conversion; overlapping memory is copied as if through a temporary.
+    """
     tensor_of(target)[...] = source if isinstance(source, int | float | complex) else tensor_of(source)
 
 
