@@ -73,7 +73,8 @@ __all__ = [
 
 ALIGNMENT = 64  # a cache line, and the widest vector register
 SLAB = 2 << 20  # what small blocks are cut from; also the size of a huge page
-LARGE = 1 << 20  # from here on fresh memory costs more than waiting for the queue
+LARGE = 1 << 20  # from here on the host is asked what it has left
+LOOK_AGAIN = 32  # segments somebody else held that are looked at again by one request
 MAX_RATIO = 8  # a free block is cut for requests down to this fraction of it
 MAX_FREE_LISTS = 32  # (queue, USM type) pairs remembered before idle ones are forgotten
 
@@ -164,10 +165,10 @@ class Block:
 
 
 class _Segment:
-    """A part of a slab (one allocation of the driver), in use or free; neighbours are linked."""
+    """A part of a slab (one allocation of the driver), in use or free."""
 
     __slots__ = (
-        "arena", "awaited", "memory", "nbytes", "next", "pointer", "previous", "slab", "slab_nbytes"
+        "arena", "awaited", "memory", "nbytes", "next", "pointer", "slab", "slab_nbytes"
     )  # fmt: skip
 
     def __init__(
@@ -179,8 +180,7 @@ class _Segment:
         self.pointer = pointer
         self.nbytes = nbytes
         self.memory: Any = None  # made when it is first handed out
-        self.previous: _Segment | None = None
-        self.next: _Segment | None = None
+        self.next: _Segment | None = None  # what follows in the slab
         self.awaited = False
 
     @property
@@ -193,10 +193,7 @@ class _Segment:
         rest = _Segment(
             self.arena, self.slab, self.slab_nbytes, self.pointer + nbytes, self.nbytes - nbytes
         )
-        rest.previous, rest.next = self, self.next
-        if self.next is not None:
-            self.next.previous = rest
-        self.next = rest
+        rest.next, self.next = self.next, rest
         self.nbytes = nbytes
         self.memory = None
         return rest
@@ -207,9 +204,6 @@ class _Segment:
         assert other is not None
         self.nbytes += other.nbytes
         self.next = other.next
-        if other.next is not None:
-            other.next.previous = self
-        other.previous = other.next = other.slab = other.memory = None
         self.memory = None
 
 
@@ -287,7 +281,6 @@ class _Arena:
     def give(self, segment: _Segment) -> None:
         """Add a slab, as one free segment."""
         segment.arena = self
-        segment.memory = None
         self.held += segment.slab_nbytes
         self.free[segment.nbytes].append(segment)
 
@@ -317,7 +310,7 @@ class _Pool:
         self.hits = 0
         self.misses = 0
         self.returned: deque[_Segment] = deque()  # by Block.__del__, without the lock
-        self.lingering: list[_Segment] = []  # back, but somebody still holds the memory object
+        self.lingering: deque[_Segment] = deque()  # back, but the memory object is still held
 
     @property
     def held(self) -> int:
@@ -329,18 +322,22 @@ class _Pool:
         while returned:
             segment = returned.popleft()
             if sys.getrefcount(segment.memory) > _POOL_REFERENCES:
+                segment.awaited = False
                 self.lingering.append(segment)
             else:
                 self.in_use -= segment.nbytes
                 segment.arena.free[segment.nbytes].append(segment)
 
-    def settle(self) -> None:
-        """Like :meth:`collect`, and look again at those whose memory was still held."""
-        lingering, self.lingering = self.lingering, []
-        self.returned.extend(lingering)
+    def settle(self, most: int = sys.maxsize) -> None:
+        """Like :meth:`collect`, and look again at the ``most`` that have lingered longest."""
         self.collect()
-        for segment in set(lingering).difference(self.lingering):
-            segment.awaited = False
+        for _ in range(min(most, len(self.lingering))):
+            segment = self.lingering.popleft()
+            if sys.getrefcount(segment.memory) > _POOL_REFERENCES:
+                self.lingering.append(segment)
+            else:
+                self.in_use -= segment.nbytes
+                segment.arena.free[segment.nbytes].append(segment)
 
 
 class _Place:
@@ -722,11 +719,16 @@ class Pools:
     def _find(self, arena: _Arena, size: int, nbytes: int) -> _Segment:
         """A segment where no free block has the very size."""
         pool = arena.pool
-        pool.settle()
+        pool.settle(most=LOOK_AGAIN)
         largest = max(MAX_RATIO * size, SLAB)
         segment = arena.take(size, largest)
-        if segment is None and size >= LARGE and self._await_lingering(pool, size):
-            segment = arena.take(size, largest)
+        if segment is None:
+            # Work that holds memory objects, as host tasks of dpnp.tensor do, ends sooner than
+            # fresh memory is touched.
+            of_use = 0 if size * MAX_RATIO <= SLAB else size
+            lingering = [s for s in list(pool.lingering) if s.arena is arena and s.nbytes >= of_use]
+            if self._await_lingering(lingering):
+                segment = arena.take(size, largest)
         if segment is None:
             segment = self._fresh(arena, size)
         if segment is None:
@@ -739,17 +741,18 @@ class Pools:
                 raise self._refusal(arena, nbytes, exact)
         return segment
 
-    def _await_lingering(self, pool: _Pool, at_least: int = 0) -> bool:
-        """Wait for the work that may hold memory objects; returns whether there was any.
+    def _await_lingering(self, segments: Iterable[_Segment]) -> bool:
+        """Wait for the work that may hold their memory objects; returns whether there was any.
 
-        Each segment is waited for once: what is still held then, somebody keeps.
+        Each is waited for once: what is still held then, somebody keeps.
         """
-        waiting = [s for s in pool.lingering if not s.awaited and s.nbytes >= at_least]
+        waiting = [segment for segment in segments if not segment.awaited]
         for arena in {segment.arena for segment in waiting}:
             self._driver.wait(arena.queue)
         for segment in waiting:
             segment.awaited = True
-        pool.settle()
+        for pool in {segment.arena.pool for segment in waiting}:
+            pool.settle()
         return bool(waiting)
 
     def _fresh(self, arena: _Arena, size: int) -> _Segment | None:
@@ -800,7 +803,7 @@ class Pools:
             return None
         for pool in list(place.pools.values()):
             pool.settle()
-            self._await_lingering(pool)
+            self._await_lingering(list(pool.lingering))
         segment = arena.take(size, sys.maxsize) or self._take_over(arena, size)
         if segment is None:
             ceiling = self._ceiling(place)
@@ -831,7 +834,7 @@ class Pools:
         arenas = list(arenas)
         for pool in {arena.pool for arena in arenas}:
             pool.settle()
-            self._await_lingering(pool)
+            self._await_lingering(list(pool.lingering))
         slabs = [slab for arena in arenas for slab in arena.whole_slabs()]
         slabs.sort(key=lambda segment: segment.nbytes)
         complete = set()

@@ -74,6 +74,7 @@ class Driver:
         self.faults: list[str] = []
         self.queues: list[Queue] = []
         self.on_wait = lambda queue: None
+        self.on_allocate = lambda: None
         self._next = 1 << 32
 
     def queue(self, name: str = "queue", device: str = "device 0") -> Queue:
@@ -102,6 +103,7 @@ class Driver:
         if self.refuses:
             self.refuses -= 1
             raise builtins.MemoryError("USM allocation failed")
+        self.on_allocate()
         pointer, self._next = self._next, self._next + -(-nbytes // 4096) * 4096 + 4096
         self.held[pointer] = nbytes
         self.allocations.append(nbytes)
@@ -270,6 +272,18 @@ def test_small_memory_that_work_holds_is_not_waited_for(
     del block
     assert pools.allocate(queue, "device", 100).pointer != memory.pointer
     assert driver.waits == []
+
+
+def test_submitted_work_does_not_make_the_pool_grow(
+    driver: Driver, pools: Pools, queue: Queue
+) -> None:
+    """Small memory that work holds is waited for when a slab is used up, not before."""
+    held: list[Any] = []
+    driver.on_wait = lambda queue: held.clear()
+    for _ in range(3 * SLAB // 1024 + 1):
+        held.append(pools.allocate(queue, "device", 1024).memory)
+    assert driver.allocations == [SLAB]
+    assert driver.waits == [queue] * 3
 
 
 # --- splitting and joining ------------------------------------------------------------------------
@@ -676,8 +690,12 @@ def test_threads_share_the_pools(driver: Driver, pools: Pools) -> None:
     assert driver.held == {}
 
 
-def test_the_collector_may_run_at_any_time(pools: Pools, queue: Queue) -> None:
-    """Blocks in cycles die, and their finalisers allocate, while the pool's lock is held."""
+@pytest.mark.parametrize("moment", ["on_allocate", "on_wait"])
+def test_the_collector_may_run_while_the_pool_is_locked(
+    driver: Driver, pools: Pools, queue: Queue, moment: str
+) -> None:
+    """Blocks die there, and finalisers that it runs use the pool."""
+    finalised: list[int] = []
 
     class Finaliser:
         def __init__(self, block: Block) -> None:
@@ -685,20 +703,24 @@ def test_the_collector_may_run_at_any_time(pools: Pools, queue: Queue) -> None:
             self.itself = self
 
         def __del__(self) -> None:
-            pools.allocate(queue, "device", 3000)
+            finalised.append(pools.allocate(queue, "device", 3 * MiB).nbytes)
 
-    thresholds = gc.get_threshold()
-    gc.set_threshold(1)
-    try:
-        choose = random.Random(3)
-        for _ in range(300):
-            Finaliser(pools.allocate(queue, "device", choose.randrange(1, 1 << 20)))
-            if choose.random() < 0.1:
-                pools.release()
-    finally:
-        gc.set_threshold(*thresholds)
-    gc.collect()
-    assert pools.stats().in_use == 0
+    def collect(*arguments: Any) -> None:
+        # In another thread a lock that is not re-entrant would fail the test instead of hanging it.
+        setattr(driver, moment, lambda *arguments: None)
+        gc.collect()
+
+    kept = pools.allocate(queue, "device", MiB)
+    Finaliser(pools.allocate(queue, "device", 5 * MiB))
+    pools.allocate(queue, "device", 2 * MiB)
+    setattr(driver, moment, collect)
+    thread = threading.Thread(
+        target=lambda: (pools.release(), pools.allocate(queue, "device", 64 * MiB)), daemon=True
+    )
+    thread.start()
+    thread.join(timeout=20)
+    assert finalised == [3 * MiB]
+    assert pools.stats().in_use == MiB == kept.nbytes
 
 
 # --- every order of events ------------------------------------------------------------------------
