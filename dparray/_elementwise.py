@@ -12,6 +12,7 @@ from dparray._array import (
     apply,
     as_method,
     check_array,
+    check_out,
     checked_scalar,
     foreign_operand,
     ndarray,
@@ -127,6 +128,8 @@ def rsqrt(x: Any, /, out: ndarray | None = None) -> ndarray:
         >>> dp.rsqrt(dp.asarray([0.25, 1.0])).asnumpy()
         array([2., 1.])
     """
+    x = check_array("rsqrt", "x", x)
+    check_out("rsqrt", (("x", x),), out)
     root = apply(OPS["sqrt"], x)
     return apply(OPS["reciprocal"], root, out=root if out is None else out)
 

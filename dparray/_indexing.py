@@ -17,6 +17,7 @@ from dparray._array import (
     call_library,
     call_numpy,
     check_array,
+    check_out,
     checked_scalar,
     empty_on,
     foreign_operand,
@@ -312,7 +313,7 @@ def nonzero(x: ndarray) -> tuple[ndarray, ...]:
 
 
 @as_method
-def take(x: ndarray, indices: Any, axis: int | None = None, out: None = None) -> ndarray:
+def take(x: ndarray, indices: Any, axis: int | None = None, out: ndarray | None = None) -> ndarray:
     """Elements at ``indices`` along ``axis``, or of the flattened array where it is ``None``.
 
     Args:
@@ -320,7 +321,7 @@ def take(x: ndarray, indices: Any, axis: int | None = None, out: None = None) ->
         indices: integers: an array on the same queue, a list or a scalar; negative ones count
             from the end.
         axis: the axis; ``None`` means the flattened array.
-        out: only ``None``.
+        out: an array for the result.
 
     Raises:
         ExecutionPlacementError: ``x`` and ``indices`` are on different queues.
@@ -332,14 +333,25 @@ def take(x: ndarray, indices: Any, axis: int | None = None, out: None = None) ->
         array([7, 5])
     """
     x = check_array("take", "x", x)
+    named = [("x", x)]
     if isinstance(indices, ndarray):
-        common_placement("take", (("x", x), ("indices", indices)))
+        named.append(("indices", indices))
+    common_placement("take", named)
+    check_out("take", named, out)
     if axis is None:
         if x.ndim != 1:
             x = x.reshape(-1)  # type: ignore[attr-defined]
         axis = 0
     axis = _layout.normalize_axis("take", axis, x.ndim)
-    return x[(*(slice(None),) * axis, indices)]
+    result = x[(*(slice(None),) * axis, indices)]
+    if out is None:
+        return result
+    if out.shape != result.shape:
+        raise ShapeError(
+            f"take: the result of shape {result.shape} does not fit out of {out.shape}"
+        )
+    assign(out, result, "take")
+    return out
 
 
 def take_along_axis(x: ndarray, indices: ndarray, axis: int = -1) -> ndarray:
@@ -400,7 +412,10 @@ def put(x: ndarray, indices: Any, values: Any) -> None:
     positions = np.asarray(indices) if isinstance(indices, list | tuple | int) else indices
     if isinstance(positions, np.ndarray):
         positions = from_host(positions, x.sycl_queue, x.usm_type)
-    common_placement("put", (("x", x), ("indices", positions)))
+    named = [("x", x), ("indices", check_array("put", "indices", positions))]
+    if isinstance(values, ndarray):
+        named.append(("values", values))
+    common_placement("put", named)
     flat = x.reshape(-1)  # type: ignore[attr-defined]
     flat[positions] = values
     if flat.block is not x.block:

@@ -17,6 +17,7 @@ from dparray._array import (
     copy_of,
     empty_on,
     foreign_operand,
+    from_host,
     ndarray,
 )
 from dparray._creation import arange, zeros_like
@@ -849,8 +850,9 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> ndarray:
     x = check_array("repeat", "x", x)
     if isinstance(repeats, np.ndarray):
         raise foreign_operand("repeat", "repeats", repeats)
+    placement = _placement(x)
     if isinstance(repeats, ndarray):
-        common_placement("repeat", (("x", x), ("repeats", repeats)))
+        placement = common_placement("repeat", (("x", x), ("repeats", repeats)))
         counts = repeats.asnumpy()
     else:
         counts = np.asarray(repeats)
@@ -866,16 +868,15 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> ndarray:
         raise ShapeError(f"repeat: repeats of shape {counts.shape} for an axis of extent {extent}")
     if counts.size and counts.min() < 0:
         raise ShapeError("repeat: repeats must not be negative")
-    lead = (slice(None),) * axis
-    if counts.size == 1:
+    if counts.size == 1 and placement.usm_type == x.usm_type:
         count = int(counts.reshape(-1)[0])
         wide = expand_dims(x, axis + 1)
         target = (*x.shape[: axis + 1], count, *x.shape[axis + 1 :])
         return _filled(
             broadcast_to(wide, target), (*x.shape[:axis], extent * count, *x.shape[axis + 1 :])
         )
-    positions = np.repeat(np.arange(extent), counts)
-    return x[(*lead, positions.tolist())]
+    positions = from_host(np.repeat(np.arange(extent), counts), *placement)
+    return x[(*(slice(None),) * axis, positions)]
 
 
 def _filled(view: ndarray, shape: tuple[int, ...]) -> ndarray:

@@ -19,6 +19,7 @@ from dparray._array import (
     astype_array,
     call_numpy,
     check_array,
+    check_out,
     empty_on,
     ndarray,
 )
@@ -223,6 +224,7 @@ def dot(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
         11
     """
     x1, x2 = _pair("dot", x1, x2)
+    check_out("dot", (("x1", x1), ("x2", x2)), out)
     if x1.ndim == 0 or x2.ndim == 0:
         return apply(OPS["multiply"], x1, x2, out=out)
     if x1.ndim <= 2 and x2.ndim <= 2:
@@ -291,6 +293,7 @@ def outer(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
                [6, 8]])
     """
     x1, x2 = _pair("outer", x1, x2)
+    check_out("outer", (("x1", x1), ("x2", x2)), out)
     return apply(OPS["multiply"], expand_dims(ravel(x1), 1), expand_dims(ravel(x2), 0), out=out)
 
 
@@ -369,6 +372,7 @@ def trace(
         5
     """
     x = check_array("trace", "x", x)
+    check_out("trace", (("x", x),), out)
     return sum_of(diagonal(x, offset, axis1, axis2), -1, dtype, out)
 
 

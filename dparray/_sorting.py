@@ -231,13 +231,15 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
     ]
     if not named or len({key.shape for _, key in named}) != 1:
         raise ShapeError("lexsort: give one key or more, of equal shapes")
-    common_placement("lexsort", named)
+    placement = common_placement("lexsort", named)
     columns = [moveaxis(key, axis, -1) for _, key in named]
     order = argsort(columns[0])
     for key in columns[1:]:
         sorted_so_far = _taken(key, order)
         order = _taken(order, argsort(sorted_so_far))
-    return moveaxis(order, -1, axis)
+    result = empty_on(placement, named[0][1].shape, _dtypes.int64)
+    assign(result, moveaxis(order, -1, axis))
+    return result
 
 
 def _taken(values: ndarray, positions: ndarray) -> ndarray:

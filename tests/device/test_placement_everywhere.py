@@ -1,0 +1,378 @@
+"""Compute follows data, in every public function that takes several arrays.
+
+The test walks the namespaces. A function whose parameters it does not know fails it, so that none
+can be added without being held to the rule.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dpctl
+import numpy as np
+import pytest
+
+import dparray as dp
+
+NAMESPACES = {"dp": dp, "dp.linalg": dp.linalg}
+NAMESPACES |= {f"dp.{name}": getattr(dp, name) for name in ("fft", "random") if hasattr(dp, name)}
+
+MATRIX = np.asarray([[2.0, 1.0], [1.0, 3.0]])
+VECTOR = np.asarray([1.0, 2.0])
+INTEGERS = np.asarray([1, 0])
+MASK = np.asarray([True, False])
+
+#: Parameters that take an array, with a value that most functions can use.
+ARRAYS = {
+    "x": VECTOR,
+    "x1": VECTOR,
+    "x2": VECTOR,
+    "condition": MASK,
+    "fill_value": np.asarray(3.0),
+    "indices": INTEGERS,
+    "max": VECTOR,
+    "min": VECTOR,
+    "out": None,
+    "repeats": INTEGERS,
+    "rtol": np.asarray(1e-3),
+    "sorter": INTEGERS,
+    "tol": np.asarray(1e-3),
+    "values": VECTOR,
+    "weights": VECTOR,
+}
+#: Parameters that take a sequence of arrays.
+SEQUENCES = {"arrays", "keys"}
+#: Parameters that take no array.
+OTHERS = {
+    "UPLO",
+    "axes",
+    "axis",
+    "axis1",
+    "axis2",
+    "compute_uv",
+    "copy",
+    "correction",
+    "ddof",
+    "descending",
+    "destination",
+    "device",
+    "dtype",
+    "endpoint",
+    "full_matrices",
+    "function",
+    "hermitian",
+    "include_initial",
+    "ind",
+    "index_space",
+    "indices_or_sections",
+    "invert",
+    "k",
+    "keepdims",
+    "kind",
+    "kth",
+    "mode",
+    "n",
+    "n_cols",
+    "n_rows",
+    "num",
+    "offset",
+    "options",
+    "ord",
+    "order",
+    "p",
+    "range",
+    "rcond",
+    "repetitions",
+    "return_counts",
+    "return_index",
+    "return_inverse",
+    "shape",
+    "shapes",
+    "shift",
+    "side",
+    "source",
+    "stable",
+    "start",
+    "step",
+    "stop",
+    "sycl_queue",
+    "upper",
+    "usm_type",
+}
+
+#: Functions that need other values than their parameters' usual ones.
+VALUES: dict[str, dict[str, Any]] = {
+    "dp.cross": {"x1": np.ones(3), "x2": np.ones(3)},
+    "dp.full_like": {"x": VECTOR, "fill_value": np.asarray(3.0)},
+    "dp.linalg.cross": {"x1": np.ones(3), "x2": np.ones(3)},
+    "dp.linalg.lstsq": {"x1": MATRIX, "x2": VECTOR},
+    "dp.linalg.matrix_rank": {"x": MATRIX, "rtol": np.asarray(1e-3)},
+    "dp.linalg.pinv": {"x": MATRIX, "rtol": np.asarray(1e-3)},
+    "dp.linalg.solve": {"x1": MATRIX, "x2": VECTOR},
+    "dp.linalg.tensordot": {"x1": MATRIX, "x2": MATRIX},
+    "dp.linalg.tensorsolve": {"x1": MATRIX, "x2": VECTOR},
+    "dp.ptp": {"x": VECTOR, "out": np.asarray(0.0)},
+    "dp.put": {"x": VECTOR, "indices": INTEGERS, "values": VECTOR},
+    "dp.tensordot": {"x1": MATRIX, "x2": MATRIX},
+    "dp.trace": {"x": MATRIX, "out": np.asarray(0.0)},
+}
+OTHER_ARGUMENTS: dict[str, dict[str, Any]] = {"dp.compress": {"axis": 0}}
+for _name in ("and", "or", "xor", "left_shift", "right_shift"):
+    VALUES[f"dp.bitwise_{_name}"] = {"x1": INTEGERS, "x2": INTEGERS}
+for _name in ("left_shift", "right_shift"):
+    VALUES[f"dp.{_name}"] = {"x1": INTEGERS, "x2": INTEGERS}
+for _name in ("bitwise_invert", "bitwise_not", "invert"):
+    VALUES[f"dp.{_name}"] = {"x": INTEGERS, "out": np.zeros_like(INTEGERS)}
+SCALAR_OUT = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "logsumexp",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "ptp",
+    "std",
+    "sum",
+    "var",
+    "amax",
+    "amin",
+]
+for _name in SCALAR_OUT:
+    kind = bool if _name in ("all", "any") else int if _name.startswith("arg") else float
+    VALUES[f"dp.{_name}"] = {"x": VECTOR, "out": np.zeros((), kind)}
+
+#: Functions whose arrays are tested elsewhere, with the reason.
+ELSEWHERE = {
+    "dp.asarray": "takes one object; sequences of arrays are tested below",
+    "dp.from_dlpack": "takes one object",
+    "dp.call_kernel": "tests/device/test_kernel_launch.py",
+    "dp.call_kernel_async": "tests/device/test_kernel_launch.py",
+    "dp.kernel": "takes no array",
+    "dp.device_func": "takes no array",
+}
+
+Call = Callable[[Callable[[str], Any]], Any]
+
+
+def public_functions() -> Iterator[tuple[str, Callable[..., Any]]]:
+    kernel_language = set(dp.kernel_api.__all__)
+    for place, namespace in NAMESPACES.items():
+        for name in sorted(getattr(namespace, "__all__", None) or dir(namespace)):
+            value = getattr(namespace, name)
+            if (
+                inspect.isfunction(value)
+                and value.__module__.startswith("dparray")
+                and not name.startswith("_")
+                and name not in kernel_language
+                and f"{place}.{name}" not in ELSEWHERE
+            ):
+                yield f"{place}.{name}", value
+
+
+def array_parameters(name: str, function: Callable[..., Any]) -> dict[str, Any]:
+    """The parameters that take arrays, with values (``None`` for ``out``)."""
+    if name in VALUES:
+        return VALUES[name]
+    parameters = inspect.signature(function).parameters
+    return {parameter: ARRAYS.get(parameter) for parameter in parameters if parameter in ARRAYS} | {
+        parameter: "sequence" for parameter in parameters if parameter in SEQUENCES
+    }
+
+
+def takes_sequence(parameters: dict[str, Any]) -> bool:
+    return any(isinstance(value, str) for value in parameters.values())
+
+
+SEVERAL = [
+    (name, function, parameters)
+    for name, function in public_functions()
+    if len(parameters := array_parameters(name, function)) > 1 or takes_sequence(parameters)
+]
+CASES = [pytest.param(*item, id=item[0]) for item in SEVERAL]
+
+
+@pytest.mark.parametrize(("name", "function"), list(public_functions()))
+def test_every_parameter_is_known(name: str, function: Callable[..., Any]) -> None:
+    known = OTHERS | ARRAYS.keys() | SEQUENCES
+    unknown = inspect.signature(function).parameters.keys() - known
+    assert not unknown, f"say in this test whether {unknown} of {name} take arrays"
+
+
+def pairs() -> dict[str, tuple[Any, Any, str]]:
+    device = dp.Device("cpu")
+    first, second = device.create_sub_devices(partition=1)[:2]
+    extra = dp.Device(dpctl.SyclQueue(device.sycl_device))
+    return {
+        "sub-devices": (first, second, "different sub-devices of one device"),
+        "queues": (device, extra, "same device, different queues"),
+        "device-and-sub-device": (device, first, "a device and a sub-device of it"),
+    }
+
+
+PAIRS = pairs()
+
+
+def call(
+    name: str, function: Callable[..., Any], parameters: dict[str, Any], place: Callable[[str], Any]
+) -> tuple[dict[str, dp.ndarray], Callable[[], Any]]:
+    """The arrays by parameter, each made at the place of its name, and the call with them."""
+    arrays: dict[str, dp.ndarray] = {}
+    for parameter, value in parameters.items():
+        if isinstance(value, str):
+            for position in range(2):
+                full = f"{parameter}[{position}]"
+                arrays[full] = dp.asarray(VECTOR, **place(full))
+        elif parameter != "out" or value is not None:
+            arrays[parameter] = dp.asarray(value, **place(parameter))
+    if "out" in parameters and parameters["out"] is None:
+        plain = {
+            parameter: dp.asarray(value)
+            for parameter, value in parameters.items()
+            if isinstance(value, np.ndarray)
+        }
+        sequence = [dp.asarray(VECTOR)] * 2
+        result = invoke(name, function, plain, sequence)
+        arrays["out"] = dp.zeros(result.shape, result.dtype, **place("out"))
+    named = {parameter: x for parameter, x in arrays.items() if "[" not in parameter}
+    sequence = [x for parameter, x in arrays.items() if "[" in parameter]
+    return arrays, lambda: invoke(name, function, named, sequence)
+
+
+def invoke(
+    name: str, function: Callable[..., Any], named: dict[str, dp.ndarray], sequence: list[Any]
+) -> Any:
+    positional: list[Any] = []
+    keywords: dict[str, Any] = dict(OTHER_ARGUMENTS.get(name, {}))
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name in SEQUENCES:
+            if parameter.kind is parameter.VAR_POSITIONAL:
+                positional += sequence
+            else:
+                positional.append(sequence)
+        elif parameter.name in named:
+            if parameter.kind is parameter.POSITIONAL_ONLY:
+                positional.append(named[parameter.name])
+            else:
+                keywords[parameter.name] = named[parameter.name]
+    return function(*positional, **keywords)
+
+
+@pytest.mark.parametrize("case", sorted(PAIRS))
+@pytest.mark.parametrize(("name", "function", "parameters"), CASES)
+def test_arrays_on_different_queues_are_refused(
+    name: str, function: Callable[..., Any], parameters: dict[str, Any], case: str
+) -> None:
+    here, there, words = PAIRS[case]
+    arrays, _ = call(name, function, parameters, lambda _: {"device": here})
+    for stranger in list(arrays)[1:]:
+        arrays, invocation = call(
+            name,
+            function,
+            parameters,
+            lambda parameter, odd=stranger: {"device": there if parameter == odd else here},
+        )
+        before = {parameter: x.asnumpy() for parameter, x in arrays.items()}
+        with pytest.raises(dp.ExecutionPlacementError) as caught:
+            invocation()
+        error, message = caught.value, str(caught.value)
+        assert error.function == function.__name__
+        assert message.startswith(f"{function.__name__}: ")
+        assert words in message
+        mentioned = {operand[0] for operand in error.operands}
+        assert mentioned <= arrays.keys()
+        assert len(mentioned) > 1
+        assert stranger in mentioned
+        for device in (here, there):
+            assert all(part in message for part in str(device).rsplit(", ", 1))
+        assert ".to_device(" in error.remedy
+        assert error.remedy in message
+        for parameter, x in arrays.items():
+            np.testing.assert_array_equal(x.asnumpy(), before[parameter])
+
+
+def results_of(value: Any) -> Iterator[dp.ndarray]:
+    if isinstance(value, dp.ndarray):
+        yield value
+    elif isinstance(value, tuple | list):
+        for part in value:
+            yield from results_of(part)
+
+
+@pytest.mark.parametrize(
+    ("kinds", "expected"),
+    [(("host", "shared"), "shared"), (("shared", "device"), "device"), (("host", "host"), "host")],
+)
+@pytest.mark.parametrize(("name", "function", "parameters"), CASES)
+def test_the_result_is_on_the_common_queue_with_the_coerced_usm_type(
+    name: str,
+    function: Callable[..., Any],
+    parameters: dict[str, Any],
+    kinds: tuple[str, str],
+    expected: str,
+) -> None:
+    inputs = {parameter: v for parameter, v in parameters.items() if parameter != "out"}
+    if len(inputs) < 2 and not takes_sequence(inputs):
+        kinds, expected = (kinds[0], kinds[0]), kinds[0]
+    queue = dpctl.SyclQueue(dp.Device("cpu").sycl_device)
+    first: list[str] = []
+
+    def place(parameter: str) -> dict[str, Any]:
+        first.append(parameter)
+        return {"sycl_queue": queue, "usm_type": kinds[parameter != first[0]]}
+
+    _, invocation = call(name, function, inputs, place)
+    results = list(results_of(invocation()))
+    views = name in {"dp.broadcast_arrays", "dp.atleast_1d", "dp.atleast_2d", "dp.atleast_3d"}
+    for result in results:
+        assert result.sycl_queue == queue
+        if not views and name != "dp.full_like":
+            assert result.usm_type == expected
+
+
+def test_arrays_inside_a_sequence_are_checked() -> None:
+    here, there, words = PAIRS["sub-devices"]
+    a, b = dp.ones(2, device=here), dp.ones(2, device=there)
+    with pytest.raises(dp.ExecutionPlacementError, match=words):
+        dp.asarray([a, b])
+
+
+INDEXING = {
+    "x[index]": lambda a, b: a[b],
+    "x[index, :]": lambda a, b: a[b, None],
+    "x[index] = 0": lambda a, b: a.__setitem__(b, 0),
+    "x[:] = value": lambda a, b: a.__setitem__(slice(None), b),
+    "x[0] = value": lambda a, b: a.__setitem__([0, 1], b),
+    "x + y": lambda a, b: a + b,
+    "x += y": lambda a, b: a.__iadd__(b),
+    "x @ y": lambda a, b: a @ b,
+    "x == y": lambda a, b: a == b,
+}
+
+
+@pytest.mark.parametrize("case", sorted(PAIRS))
+@pytest.mark.parametrize("expression", sorted(INDEXING))
+def test_operators_and_indexing_are_checked(expression: str, case: str) -> None:
+    here, there, words = PAIRS[case]
+    a, b = dp.asarray([1, 2], device=here), dp.asarray([1, 0], device=there)
+    with pytest.raises(dp.ExecutionPlacementError, match=words):
+        INDEXING[expression](a, b)
+    np.testing.assert_array_equal(a.asnumpy(), [1, 2])
+    np.testing.assert_array_equal(b.asnumpy(), [1, 0])
+
+
+NUMPY = [item for item in SEVERAL if "x2" in item[2] and "condition" not in item[2]]
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "parameters"), [pytest.param(*item, id=item[0]) for item in NUMPY]
+)
+def test_numpy_arrays_are_refused(
+    name: str, function: Callable[..., Any], parameters: dict[str, Any]
+) -> None:
+    with pytest.raises(dp.HostConversionError, match=r"dp\.asarray"):
+        function(dp.asarray(parameters["x1"]), parameters["x2"])
