@@ -132,6 +132,14 @@ def describe_failure(
             place = quote(inner, found.line, found.column, found.end_column)
             return f"{head}in the device function {called.__name__}:\n{place}{found.problem}"
     place = quote(source, blamed, None, None) if blamed is not None else ""
+    undefined = re.search(r"NameError: name '(\w+)' is not defined", text)
+    if undefined and source:
+        for node in ast.walk(source.tree):
+            if isinstance(node, ast.Name) and node.id == undefined[1]:
+                start = node.col_offset + source.indent
+                line = node.lineno + source.first - 1
+                place = quote(source, line, start, start + len(node.id))
+                break
     return head + place + _shortened(text) + "\nThe compiler's full text is in .details"
 
 
@@ -150,6 +158,12 @@ def _blamed_line(text: str, source: Source | None) -> int | None:
 
 
 _TELLING = (
+    (r"Unknown attribute '(?:get_group|get_local\w+|get_global\w+)' of type Item", "an Item of a Range has no group and no local id: launch over an NdRange, which gives an NdItem"),
+    (r"Unknown attribute '(?:get_id|get_range|get_linear_id)' of type NdItem", "an NdItem has get_global_id and get_local_id; get_id belongs to the Item of a Range"),
+    (r"ol_(\w+)\(AtomicRef< (\w+)", "AtomicRef.{0} is not available for {1} elements, or its value is of another type: convert it"),
+    (r"takes an? .+; got .+", "{all}"),
+    (r"(?:setitem|getitem)\((\w+\[.+?\]), UniTuple\(\w+ x (\d)\)", "{0} takes no {1} indices"),
+    (r"(fetch_\w+) operation only supported on", "AtomicRef.{0} works on int32 and int64 elements"),
     (r"Unknown attribute '(\w+)' of type (.+)", "there is no attribute '{0}' on {1}"),
     (r"NameError: name '(\w+)' is not defined", "the name '{0}' is not defined"),
     (r"Untyped global name '(\w+)':? ?(.*)", "the value of '{0}' cannot be used in a kernel: {1}"),
@@ -162,11 +176,24 @@ _TELLING = (
 )  # fmt: skip
 
 
+def _in_words(text: str) -> str:
+    """Numba's types as our messages write them."""
+    text = re.sub(
+        r"(USMNdArray|DpnpNdArray)\(dtype=(\w+), ndim=(\d+), layout=(\w).*?sycl_queue=.*?\)",
+        r"\2[\3-D, \4]",
+        text,
+    )
+    text = re.sub(r"LocalAccessor\(dtype=(\w+), ndim=(\d+).*?\)", r"local \1[\2-D]", text)
+    return re.sub(r"Literal\[\w+\]\((.*?)\)", r"\1", text)
+
+
 def _shortened(text: str) -> str:
+    text = _in_words(text)
     for pattern, sentence in _TELLING:
         match = re.search(pattern, text)
         if match:
-            return sentence.format(*(part.strip() for part in match.groups()))
+            parts = (part.strip() for part in match.groups())
+            return sentence.format(*parts, all=match[0].strip())
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     telling = [line for line in lines if not line.startswith(("Failed in", "During", "File"))]
     return (telling or lines or ["no reason was given"])[0][:200]
@@ -228,7 +255,7 @@ def _findings(
                 )
 
 
-def _problem(  # noqa: PLR0911 - one row a construct
+def _problem(
     function: Callable[..., Any], node: ast.AST, is_kernel: bool
 ) -> str | None:
     if isinstance(node, ast.Return) and node.value is not None and is_kernel:
@@ -239,8 +266,6 @@ def _problem(  # noqa: PLR0911 - one row a construct
         return f"{_STATEMENTS[type(node)]} is not available in device code"
     if type(node) in _CONTAINERS:
         return f"{_CONTAINERS[type(node)]} is not available in device code: {_NO_CONTAINERS}"
-    if isinstance(node, ast.Lambda | ast.FunctionDef):
-        return "define the function outside the kernel and decorate it with @dp.device_func"
     if isinstance(node, ast.JoinedStr) or (
         isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
     ):

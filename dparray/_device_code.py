@@ -20,6 +20,9 @@ from numba_dpex.core.types import USMNdArray
 from numba_dpex.core.types.kernel_api.index_space_ids import GroupType
 from numba_dpex.core.types.kernel_api.local_accessor import LocalAccessorType
 from numba_dpex.kernel_api_impl.spirv.arrayobj import _getitem_array_generic
+from numba_dpex.kernel_api_impl.spirv.overloads._spv_atomic_inst_helper import (
+    _spv_atomic_instructions_map,
+)
 from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 
 from dparray.kernel_api import (
@@ -38,7 +41,7 @@ _INT64 = ir.IntType(64)
 
 
 def install(target_context: Any) -> None:
-    """Register everything with numba-dpex's target."""
+    """Register with numba-dpex's target what importing this module has not."""
     # A string literal is a variable, too, before it becomes a part of a format.
     target_context.data_model_manager.register(types.UnicodeType, OpaqueModel)
     LocalAccessorType.copy = _copy_local_type
@@ -123,6 +126,27 @@ def _copy_local_type(
     return USMNdArray(
         ndim=ndim, layout=layout, dtype=dtype, queue=self.queue, addrspace=self.addrspace
     )
+
+
+# --- atomics --------------------------------------------------------------------------------------
+
+
+def _add_unsigned_atomics() -> None:
+    """numba-dpex knows signed integers only; SPIR-V has the rest."""
+    # Its fetch_and, fetch_or and fetch_xor refuse unsigned elements before they come here.
+    instructions = {
+        "fetch_add": "IAdd",
+        "fetch_sub": "ISub",
+        "fetch_min": "UMin",
+        "fetch_max": "UMax",
+    }
+    for name, instruction in instructions.items():
+        for number in (types.uint32, types.uint64):
+            known = _spv_atomic_instructions_map[name]
+            known.setdefault(number, f"__spirv_Atomic{instruction}")
+
+
+_add_unsigned_atomics()
 
 
 # --- group algorithms -----------------------------------------------------------------------------
