@@ -5,13 +5,28 @@ documentation says that it reads a result (the number of elements that ``compact
 """
 
 from dparray.algorithms._clustering import kmeans_assign, kmeans_update
+from dparray.algorithms._compact import compact
+from dparray.algorithms._histogram import bincount, histogram
+from dparray.algorithms._random import philox_bits, philox_normal, philox_uniform
 from dparray.algorithms._scan import exclusive_scan, inclusive_scan
+from dparray.algorithms._segments import csr_matvec, segmented_reduce
+from dparray.algorithms._sort import sort_by_key, stable_argsort
 from dparray.algorithms._stencil import convolve_separable
 
 __all__ = [
+    "bincount",
+    "compact",
     "convolve_separable",
+    "csr_matvec",
     "exclusive_scan",
+    "histogram",
     "inclusive_scan",
     "kmeans_assign",
     "kmeans_update",
+    "philox_bits",
+    "philox_normal",
+    "philox_uniform",
+    "segmented_reduce",
+    "sort_by_key",
+    "stable_argsort",
 ]

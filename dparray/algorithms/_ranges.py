@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray._array import ndarray
-from dparray._creation import empty
+from dparray._creation import empty, full
 from dparray._placement import Placement, common_placement
 from dparray.exceptions import DTypeError, HostConversionError, ShapeError
 from dparray.kernel import KernelFunction, device_func, kernel
@@ -95,3 +95,8 @@ def accumulator(op: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
     if op in ("add", "multiply") and dtype.kind == "u":
         return np.dtype(np.uint64)
     return dtype
+
+
+def filled(size: int, value: Any, where: Placement) -> ndarray:
+    """A 1-D array with ``value``, a NumPy scalar, everywhere."""
+    return full(size, value, dtype=value.dtype, sycl_queue=where.queue, usm_type=where.usm_type)

@@ -95,8 +95,8 @@ def _scan(
     check_kind(function, "the result", out, "iuf", "an integer or real")
     if not x.size:
         return out
-    scalar = out_dtype.type
-    start = identity(op, scalar) if initial is None else scalar(initial)
+    scalar: Any = out_dtype.type
+    start: Any = identity(op, scalar) if initial is None else scalar(initial)
     if out_dtype.kind in "iu":
         # dpctl takes no scalars of 8 bits; the kernel takes the bits it needs.
         start = np.int64(start) if out_dtype.kind == "i" else np.uint64(start)

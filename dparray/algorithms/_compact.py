@@ -1,0 +1,64 @@
+"""The selected elements of an array."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dparray._array import ndarray
+from dparray.algorithms._ranges import (
+    check_1d,
+    check_kind,
+    chunks,
+    kernel_of,
+    new,
+    operation,
+    place,
+)
+from dparray.exceptions import ShapeError
+from dparray.kernel import call_kernel
+from dparray.kernels.compact import make_compact_kernel
+from dparray.kernels.scan import make_chunk_reduce_kernel
+
+__all__ = ["compact"]
+
+
+def compact(x: ndarray, mask: ndarray) -> ndarray:
+    """The elements of ``x`` where ``mask`` is true, in their order: ``x[mask]``.
+
+    Args:
+        x: a 1-D array of shape ``(n,)``.
+        mask: a boolean array of shape ``(n,)`` on the same queue.
+
+    Returns:
+        A 1-D array with as many elements as ``mask`` has true ones. The host reads their number, so
+        it waits for ``mask``.
+
+    Raises:
+        ExecutionPlacementError: ``x`` and ``mask`` are on different queues.
+        ShapeError: the shapes differ, or have not one dimension.
+        DTypeError: ``mask`` is not boolean.
+
+    Placement: runs on the common queue; the result has the common USM type.
+
+    Example:
+        >>> import dparray as dp
+        >>> from dparray.algorithms import compact
+        >>> x = dp.asarray([3, 1, 4, 1, 5])
+        >>> dp.asnumpy(compact(x, x > 2))
+        array([3, 4, 5])
+    """
+    where = place("compact", [("x", x), ("mask", mask)])
+    check_1d("compact", "x", x)
+    check_kind("compact", "mask", mask, "b", "a boolean")
+    if mask.shape != x.shape:
+        raise ShapeError(f"compact: mask has shape {mask.shape} and x has shape {x.shape}")
+    if not x.size:
+        return new(0, x.dtype, where)
+    index_space, count, chunk = chunks(where.queue, x.size)
+    counts = new(count, np.int64, where)
+    counting = kernel_of(make_chunk_reduce_kernel, operation("compact", "add"), np.int64)
+    call_kernel(counting, index_space, mask, counts, chunk)
+    out = new(int(counts.asnumpy().sum()), x.dtype, where)
+    if out.size:
+        call_kernel(kernel_of(make_compact_kernel), index_space, x, mask, counts, out, chunk)
+    return out

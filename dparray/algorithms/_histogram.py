@@ -1,0 +1,145 @@
+"""Histograms and counts of small integers."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import numpy as np
+
+from dparray import _reductions
+from dparray._array import ndarray
+from dparray._creation import asarray
+from dparray._placement import Placement
+from dparray.algorithms._ranges import check_1d, check_kind, chunks, filled, kernel_of, new, place
+from dparray.kernel import call_kernel
+from dparray.kernel_api import Range
+from dparray.kernels.histogram import (
+    make_add_rows_kernel,
+    make_bincount_kernel,
+    make_histogram_kernel,
+)
+
+__all__ = ["bincount", "histogram"]
+
+# The private rows of all items together have at most this many times the input's elements.
+_ROWS_PER_ELEMENT = 0.5
+
+
+def histogram(
+    x: ndarray, bins: int = 10, range: tuple[float, float] | None = None
+) -> tuple[ndarray, ndarray]:
+    """Count the elements in bins of equal width.
+
+    Args:
+        x: a 1-D array of shape ``(n,)``, integers or reals.
+        bins: the number of bins.
+        range: the lowest and the highest edge; by default the smallest and the largest element,
+            which the host reads (it waits for them). NaN and elements outside are not counted.
+
+    Returns:
+        ``(counts, edges)`` of shapes ``(bins,)`` and ``(bins + 1,)``; counts are int64, edges have
+        the dtype that NumPy gives them. The last bin includes its right edge.
+
+    Raises:
+        ShapeError: ``x`` has not one dimension.
+        DTypeError: ``x`` is boolean or complex.
+        ValueError: ``bins`` is not positive or too large for the range, or the range is not finite
+            and increasing.
+
+    Placement: runs on the queue of ``x``; the results have its USM type.
+
+    Example:
+        >>> import dparray as dp
+        >>> from dparray.algorithms import histogram
+        >>> counts, edges = histogram(dp.asarray([1.0, 2.0, 2.5, 4.0]), bins=3, range=(1, 4))
+        >>> dp.asnumpy(counts)
+        array([1, 2, 1])
+    """
+    where = place("histogram", [("x", x)])
+    check_1d("histogram", "x", x)
+    check_kind("histogram", "x", x, "iuf", "an integer or real")
+    number = operator.index(bins)
+    if number < 1:
+        raise ValueError(f"histogram: bins must be positive; got {bins}")
+    low, high = _outer_edges(x, range)
+    dtype = np.result_type(low, high, np.empty(0, x.dtype))
+    if dtype.kind != "f" or dtype.itemsize < 4:
+        dtype = np.result_type(dtype, np.float32 if dtype.kind == "f" else np.float64)
+    host_edges = np.linspace(low, high, number + 1, dtype=dtype)
+    if not (host_edges[1:] > host_edges[:-1]).all():
+        raise ValueError(f"histogram: {number} bins are too many between {low} and {high}")
+    edges = asarray(host_edges, sycl_queue=where.queue, usm_type=where.usm_type)
+    if not x.size:
+        return filled(number, np.int64(0), where), edges
+    rows, index_space, chunk = _rows(x, number, where)
+    scale = dtype.type(number / (float(high) - float(low)))
+    call_kernel(kernel_of(make_histogram_kernel), index_space, x, edges, rows, chunk, scale)
+    return _added(rows, where), edges
+
+
+def _outer_edges(x: ndarray, range: tuple[float, float] | None) -> tuple[Any, Any]:
+    if range is not None:
+        low, high = range
+        if low > high:
+            raise ValueError(f"histogram: the range must be increasing; got {range}")
+    elif x.size:
+        # As scalars of the input's dtype, since NumPy computes the edges in it.
+        low, high = (x.dtype.type(f(x).item()) for f in (_reductions.min, _reductions.max))
+    else:
+        low, high = 0.0, 1.0
+    if not (np.isfinite(low) and np.isfinite(high)):
+        raise ValueError(f"histogram: the range must be finite; it is ({low}, {high})")
+    return (low - 0.5, high + 0.5) if low == high else (low, high)
+
+
+def bincount(x: ndarray, minlength: int = 0) -> ndarray:
+    """Count how often each of the integers from 0 occurs.
+
+    Args:
+        x: a 1-D array of shape ``(n,)`` of integers that are not negative.
+        minlength: the result has at least this many elements. The largest element of ``x`` is
+            read by the host (it waits for it) to find out whether it has more.
+
+    Returns:
+        An int64 array of shape ``(max(minlength, x.max() + 1),)``.
+
+    Raises:
+        ShapeError: ``x`` has not one dimension.
+        DTypeError: ``x`` has no integer dtype.
+        ValueError: an element or ``minlength`` is negative.
+
+    Placement: runs on the queue of ``x``; the result has its USM type.
+
+    Example:
+        >>> import dparray as dp
+        >>> from dparray.algorithms import bincount
+        >>> dp.asnumpy(bincount(dp.asarray([0, 3, 3, 1])))
+        array([1, 1, 0, 2])
+    """
+    where = place("bincount", [("x", x)])
+    check_1d("bincount", "x", x)
+    check_kind("bincount", "x", x, "iu", "an integer")
+    if minlength < 0:
+        raise ValueError(f"bincount: minlength must not be negative; got {minlength}")
+    if not x.size:
+        return filled(minlength, np.int64(0), where)
+    smallest, largest = _reductions.min(x).item(), _reductions.max(x).item()
+    if smallest < 0:
+        raise ValueError(f"bincount: the elements must not be negative; the smallest is {smallest}")
+    rows, index_space, chunk = _rows(x, max(minlength, largest + 1), where)
+    call_kernel(kernel_of(make_bincount_kernel), index_space, x, rows, chunk)
+    return _added(rows, where)
+
+
+def _rows(x: ndarray, bins: int, where: Placement) -> tuple[ndarray, Any, int]:
+    """A row of counts for each item that works on ``x``."""
+    smallest = max(2048, int(bins / _ROWS_PER_ELEMENT))
+    index_space, count, chunk = chunks(where.queue, x.size, smallest)
+    return new((count, bins), np.int64, where), index_space, chunk
+
+
+def _added(rows: ndarray, where: Placement) -> ndarray:
+    out = new(rows.shape[1], np.int64, where)
+    call_kernel(kernel_of(make_add_rows_kernel), Range(out.size), rows, out)
+    return out

@@ -1,0 +1,144 @@
+"""Reductions over segments, and products with sparse matrices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dparray._array import ndarray
+from dparray.algorithms._ranges import (
+    accumulator,
+    check_1d,
+    check_kind,
+    chunks,
+    filled,
+    kernel_of,
+    new,
+    operation,
+    place,
+)
+from dparray.exceptions import ShapeError
+from dparray.kernel import call_kernel
+from dparray.kernel_api import Range
+from dparray.kernels.combine import identity
+from dparray.kernels.segmented import (
+    make_carry_kernel,
+    make_csr_matvec_kernel,
+    make_segmented_reduce_kernel,
+)
+
+__all__ = ["csr_matvec", "segmented_reduce"]
+
+
+def segmented_reduce(x: ndarray, offsets: ndarray, op: str = "add") -> ndarray:
+    """Combine the elements of each segment of an array.
+
+    Args:
+        x: a 1-D array of shape ``(n,)``, of real or boolean dtype.
+        offsets: integers of shape ``(segments + 1,)`` that do not decrease, from 0 to n: segment s
+            has the elements ``x[offsets[s]:offsets[s + 1]]``. They are not checked.
+        op: ``"add"``, ``"multiply"``, ``"minimum"`` or ``"maximum"``.
+
+    Returns:
+        An array of shape ``(segments,)``. Sums and products of integers have 64 bits, as in NumPy.
+        An empty segment gives the operation's identity (0, 1, the largest and the smallest value
+        of the dtype).
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: an array has not one dimension, or there are no offsets.
+        DTypeError: ``x`` is complex, or ``offsets`` are no integers.
+        ValueError: ``op`` is none of the four.
+
+    Placement: runs on the common queue; the result has the common USM type.
+
+    Example:
+        >>> import dparray as dp
+        >>> from dparray.algorithms import segmented_reduce
+        >>> x, offsets = dp.asarray([1, 2, 3, 4]), dp.asarray([0, 1, 1, 4])
+        >>> dp.asnumpy(segmented_reduce(x, offsets))
+        array([1, 0, 9])
+    """
+    combine = operation("segmented_reduce", op)
+    where = place("segmented_reduce", [("x", x), ("offsets", offsets)])
+    check_1d("segmented_reduce", "x", x)
+    check_kind("segmented_reduce", "x", x, "biuf", "a real or boolean")
+    _check_offsets("segmented_reduce", offsets)
+    total = accumulator(op, x.dtype)
+    dtype: Any = (np.dtype(np.uint8) if total.kind == "b" else total).type
+    out = filled(offsets.size - 1, identity(op, dtype), where)
+    if not x.size or not out.size:
+        return out
+    index_space, count, chunk = chunks(where.queue, x.size)
+    carry, carry_segment = new(count, dtype, where), new(count, np.int64, where)
+    reducing = kernel_of(make_segmented_reduce_kernel, combine, dtype)
+    call_kernel(reducing, index_space, x, offsets, out, carry, carry_segment, chunk)
+    if count > 1:
+        adding = kernel_of(make_carry_kernel, combine, dtype)
+        call_kernel(adding, Range(1), carry, carry_segment, out)
+    return out
+
+
+def csr_matvec(data: ndarray, indices: ndarray, offsets: ndarray, x: ndarray) -> ndarray:
+    """Multiply a sparse matrix in compressed row form (CSR) by a vector.
+
+    Args:
+        data: the stored elements row by row, of shape ``(stored,)`` and a real dtype.
+        indices: the column of each, integers of shape ``(stored,)``, as SciPy calls them. They
+            must be smaller than ``x.size`` and are not checked.
+        offsets: integers of shape ``(rows + 1,)``, SciPy's ``indptr``: row r has the stored
+            elements from ``offsets[r]`` up to ``offsets[r + 1]``. They are not checked.
+        x: the vector, of shape ``(columns,)`` and a real dtype.
+
+    Returns:
+        An array of shape ``(rows,)`` of the dtype that the product has.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: an array has not one dimension, or ``data`` and ``indices`` differ in size.
+        DTypeError: ``data`` or ``x`` is boolean or complex, or the others are no integers.
+
+    Placement: runs on the common queue; the result has the common USM type.
+
+    Example:
+        >>> import dparray as dp
+        >>> from dparray.algorithms import csr_matvec
+        >>> data, indices = dp.asarray([1.0, 2.0, 3.0]), dp.asarray([0, 2, 1])
+        >>> offsets, x = dp.asarray([0, 2, 3]), dp.asarray([1.0, 2.0, 3.0])
+        >>> dp.asnumpy(csr_matvec(data, indices, offsets, x))
+        array([7., 6.])
+    """
+    operands = [("data", data), ("indices", indices), ("offsets", offsets), ("x", x)]
+    where = place("csr_matvec", operands)
+    for name, operand in operands:
+        check_1d("csr_matvec", name, operand)
+    for name, operand in (("data", data), ("x", x)):
+        check_kind("csr_matvec", name, operand, "iuf", "an integer or real")
+    check_kind("csr_matvec", "indices", indices, "iu", "an integer")
+    _check_offsets("csr_matvec", offsets)
+    if data.shape != indices.shape:
+        raise ShapeError(
+            f"csr_matvec: data has shape {data.shape} and indices has shape {indices.shape}"
+        )
+    dtype: Any = np.result_type(data.dtype, x.dtype).type
+    out = filled(offsets.size - 1, dtype(0), where)
+    if not data.size or not out.size:
+        return out
+    index_space, count, chunk = chunks(where.queue, data.size)
+    carry, carry_segment = new(count, dtype, where), new(count, np.int64, where)
+    multiplying = kernel_of(make_csr_matvec_kernel, dtype)
+    call_kernel(
+        multiplying, index_space, data, indices, offsets, x, out, carry, carry_segment, chunk
+    )
+    if count > 1:
+        adding = kernel_of(make_carry_kernel, operation("csr_matvec", "add"), dtype)
+        call_kernel(adding, Range(1), carry, carry_segment, out)
+    return out
+
+
+def _check_offsets(function: str, offsets: ndarray) -> None:
+    check_1d(function, "offsets", offsets)
+    check_kind(function, "offsets", offsets, "iu", "an integer")
+    if not offsets.size:
+        raise ShapeError(f"{function}: offsets must have at least one element")

@@ -1,0 +1,145 @@
+"""Stable sort by key."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from dparray._array import layout_of, ndarray
+from dparray._creation import arange
+from dparray._placement import Placement
+from dparray.algorithms._ranges import check_1d, check_kind, chunks, kernel_of, new, place
+from dparray.exceptions import ShapeError
+from dparray.kernel import DeviceFunction, call_kernel, device_func
+from dparray.kernel_api import Range
+from dparray.kernels.radix_sort import (
+    DIGITS,
+    make_digit_count_kernel,
+    make_digit_of,
+    make_digit_place_kernel,
+    make_move_kernel,
+)
+
+__all__ = ["sort_by_key", "stable_argsort"]
+
+_DIGIT_BITS = 8
+# Fewer elements than this in a chunk and the 256 counts of a chunk cost more than its elements.
+_SMALLEST_CHUNK = 4096
+
+
+def sort_by_key(
+    keys: ndarray, values: ndarray | None = None, *, descending: bool = False
+) -> tuple[ndarray, ndarray | None]:
+    """Sort keys, and values with them; equal keys keep their order.
+
+    Args:
+        keys: a 1-D array of shape ``(n,)``, of boolean, integer or real dtype. NaN come last.
+        values: an array of shape ``(n,)`` on the same queue, moved as the keys are.
+        descending: the largest key first. Equal keys keep their order in this case, too.
+
+    Returns:
+        ``(sorted_keys, sorted_values)``, new arrays; the second is ``None`` without values.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes differ, or have not one dimension.
+        DTypeError: the keys are complex.
+
+    Placement: runs on the common queue; the results have the common USM type.
+
+    Example:
+        >>> import dparray as dp
+        >>> from dparray.algorithms import sort_by_key
+        >>> keys, values = sort_by_key(dp.asarray([2, 1, 2, 0]), dp.asarray([10, 11, 12, 13]))
+        >>> dp.asnumpy(values)
+        array([13, 11, 10, 12])
+    """
+    operands = [("keys", keys)] + ([] if values is None else [("values", values)])
+    where = place("sort_by_key", operands)
+    check_1d("sort_by_key", "keys", keys)
+    check_kind("sort_by_key", "keys", keys, "biuf", "a boolean, integer or real")
+    if values is not None and values.shape != keys.shape:
+        raise ShapeError(
+            f"sort_by_key: values have shape {values.shape} and keys have shape {keys.shape}"
+        )
+    return _sorted(keys, values, descending, where)
+
+
+def stable_argsort(keys: ndarray, *, descending: bool = False) -> ndarray:
+    """The positions that sort an array: ``keys[stable_argsort(keys)]`` is in order.
+
+    Args:
+        keys: as for :func:`sort_by_key`.
+        descending: the largest key first.
+
+    Returns:
+        An int64 array of shape ``(n,)``.
+
+    Raises: as :func:`sort_by_key`.
+
+    Placement: runs on the queue of ``keys``; the result has its USM type.
+
+    Example:
+        >>> import dparray as dp
+        >>> from dparray.algorithms import stable_argsort
+        >>> dp.asnumpy(stable_argsort(dp.asarray([2, 1, 2, 0])))
+        array([3, 1, 0, 2])
+    """
+    where = place("stable_argsort", [("keys", keys)])
+    check_1d("stable_argsort", "keys", keys)
+    check_kind("stable_argsort", "keys", keys, "biuf", "a boolean, integer or real")
+    # Positions of 32 bits halve the memory moved in every pass.
+    small = keys.size <= np.iinfo(np.int32).max
+    positions = arange(
+        keys.size,
+        dtype=np.int32 if small else np.int64,
+        sycl_queue=where.queue,
+        usm_type=where.usm_type,
+    )
+    result: ndarray = _sorted(keys, positions, descending, where)[1].astype(np.int64, copy=False)
+    return result
+
+
+def _sorted(
+    keys: ndarray, values: ndarray | None, descending: bool, where: Placement
+) -> tuple[ndarray, Any]:
+    bits = 8 * keys.dtype.itemsize
+    unsigned = np.dtype(f"u{keys.dtype.itemsize}")
+    digit_of = _digit_of(keys.dtype.kind.replace("b", "u"), bits, descending)
+    counting = kernel_of(make_digit_count_kernel, digit_of)
+    placing = kernel_of(make_digit_place_kernel)
+    moving = kernel_of(make_move_kernel, digit_of, values is not None)
+    if not keys.size:
+        return new(0, keys.dtype, where), None if values is None else new(0, values.dtype, where)
+    index_space, count, chunk = chunks(where.queue, keys.size, _SMALLEST_CHUNK)
+    counts = new((count, DIGITS), np.int64, where)
+    key_bits = _reinterpreted(keys, unsigned)
+    spares = [new(keys.size, unsigned, where) for _ in range(min(2, bits // _DIGIT_BITS))]
+    value_spares = [] if values is None else [new(keys.size, values.dtype, where) for _ in spares]
+    for number in range(bits // _DIGIT_BITS):
+        shift = np.uint64(number * _DIGIT_BITS)
+        call_kernel(counting, index_space, key_bits, counts, chunk, shift)
+        call_kernel(placing, Range(1), counts)
+        target = spares[number % 2]
+        value_target = target if values is None else value_spares[number % 2]
+        source = key_bits if values is None else values
+        call_kernel(
+            moving, index_space, key_bits, source, counts, target, value_target, chunk, shift
+        )
+        key_bits = target
+        values = None if values is None else value_target
+    return _reinterpreted(key_bits, keys.dtype), values
+
+
+@functools.cache
+def _digit_of(kind: str, bits: int, descending: bool) -> DeviceFunction:
+    made: DeviceFunction = device_func(make_digit_of(kind, bits, descending))
+    return made
+
+
+def _reinterpreted(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
+    """The same memory as another dtype of the same size."""
+    layout = layout_of(x)
+    return ndarray._from_layout(layout.block, layout.offset, x.shape, layout.strides, dtype)

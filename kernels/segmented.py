@@ -1,0 +1,188 @@
+"""Reductions over segments of an array, and sparse matrix times vector.
+
+Segments have very different lengths, so the elements are dealt out evenly and not the segments:
+each work-item takes a chunk of elements, looks up by bisection the segment it starts in, and
+finishes all segments that end in its chunk. What belongs to a segment that began in an earlier
+chunk goes to a carry, and a last kernel of one item adds the few carries. This is the
+non-zero-split form of segmented sums, as in D. Merrill and M. Garland, "Merge-based Parallel
+Sparse Matrix-Vector Multiplication" (2016).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from numpy import uint64
+
+from dparray.kernels.combine import Operation, identity
+
+__all__ = ["make_carry_kernel", "make_csr_matvec_kernel", "make_segmented_reduce_kernel"]
+
+
+@functools.cache
+def make_segmented_reduce_kernel(op: Operation, dtype: type) -> Callable[..., None]:
+    """Combine the elements of each segment, chunk by chunk.
+
+    Launch over ``NdRange(items, local)`` with an item for each chunk.
+
+    Args:
+        op: the operation, its functions made into device functions.
+        dtype: the NumPy scalar type to combine in.
+
+    Kernel parameters:
+        x (n,): input of any real dtype.
+        offsets (segments + 1,): input, integers that do not decrease; segment s has the elements
+            from ``offsets[s]`` up to ``offsets[s + 1]``.
+        out (segments,): output of ``dtype``, filled with the identity before.
+        carry (chunks,): output of ``dtype``.
+        carry_segment (chunks,): output of int64, the segment of the carry or -1.
+        chunk: elements in a chunk.
+    """
+    combine_nan = op.combine_nan
+    nothing = identity(op.name, dtype)
+
+    def segmented_reduce(
+        nd_item: Any, x: Any, offsets: Any, out: Any, carry: Any, carry_segment: Any, chunk: int
+    ) -> None:
+        c = nd_item.get_global_id(0)
+        if c >= carry.size:
+            return
+        first = offsets[0]
+        last = offsets[uint64(offsets.size - 1)]
+        start = first + c * chunk
+        stop = min(start + chunk, last)
+        carry_segment[c] = -1
+        # The segment that holds the element at `start`: the last whose offset is not beyond it.
+        segment = 0
+        beyond = out.size
+        while segment < beyond:
+            middle = (segment + beyond) >> 1
+            if offsets[uint64(middle + 1)] <= start:
+                segment = middle + 1
+            else:
+                beyond = middle
+        while start < stop:
+            begin = offsets[uint64(segment)]
+            end = offsets[uint64(segment + 1)]
+            i = uint64(start)
+            count = min(end, stop) - start
+            r0 = r1 = r2 = r3 = nothing
+            for _ in range(count >> 2):
+                r0 = dtype(combine_nan(r0, dtype(x[i])))
+                r1 = dtype(combine_nan(r1, dtype(x[i + uint64(1)])))
+                r2 = dtype(combine_nan(r2, dtype(x[i + uint64(2)])))
+                r3 = dtype(combine_nan(r3, dtype(x[i + uint64(3)])))
+                i += uint64(4)
+            for _ in range(count & 3):
+                r0 = dtype(combine_nan(r0, dtype(x[i])))
+                i += uint64(1)
+            if count > 3:
+                r0 = dtype(combine_nan(r0, r1))
+                r2 = dtype(combine_nan(r2, r3))
+                r0 = dtype(combine_nan(r0, r2))
+            if begin < start:
+                carry[c] = r0
+                carry_segment[c] = segment
+            else:
+                out[uint64(segment)] = r0
+            start += count
+            segment += 1
+
+    return segmented_reduce
+
+
+@functools.cache
+def make_carry_kernel(op: Operation, dtype: type) -> Callable[..., None]:
+    """Combine the carries with the segments they belong to.
+
+    Launch over ``Range(1)``.
+
+    Kernel parameters:
+        carry (chunks,): input of ``dtype``.
+        carry_segment (chunks,): input of int64.
+        out (segments,): input and output of ``dtype``.
+    """
+    combine_nan = op.combine_nan
+
+    def add_carries(item: Any, carry: Any, carry_segment: Any, out: Any) -> None:
+        for c in range(item.get_id(0), carry.size):
+            segment = carry_segment[uint64(c)]
+            if segment >= 0:
+                before = out[uint64(segment)]
+                out[uint64(segment)] = dtype(combine_nan(before, carry[uint64(c)]))
+
+    return add_carries
+
+
+@functools.cache
+def make_csr_matvec_kernel(dtype: type) -> Callable[..., None]:
+    """Multiply a sparse matrix by a vector, chunk by chunk of the stored elements.
+
+    Launch over ``NdRange(items, local)`` with an item for each chunk.
+
+    Args:
+        dtype: the NumPy scalar type of the result.
+
+    Kernel parameters:
+        data (stored,): input, the stored elements row by row.
+        columns (stored,): input, integers, the column of each.
+        offsets (rows + 1,): input, integers: row r has the elements from ``offsets[r]`` on.
+        x (matrix columns,): input.
+        out (rows,): output of ``dtype``, filled with zeros before.
+        carry (chunks,): output of ``dtype``.
+        carry_segment (chunks,): output of int64, the row of the carry or -1.
+        chunk: stored elements in a chunk.
+    """
+
+    def csr_matvec(
+        nd_item: Any,
+        data: Any,
+        columns: Any,
+        offsets: Any,
+        x: Any,
+        out: Any,
+        carry: Any,
+        carry_segment: Any,
+        chunk: int,
+    ) -> None:
+        c = nd_item.get_global_id(0)
+        if c >= carry.size:
+            return
+        start = c * chunk
+        stop = min(start + chunk, data.size)
+        carry_segment[c] = -1
+        row = 0
+        beyond = out.size
+        while row < beyond:
+            middle = (row + beyond) >> 1
+            if offsets[uint64(middle + 1)] <= start:
+                row = middle + 1
+            else:
+                beyond = middle
+        while start < stop:
+            begin = offsets[uint64(row)]
+            end = offsets[uint64(row + 1)]
+            i = uint64(start)
+            count = min(end, stop) - start
+            r0 = r1 = r2 = r3 = dtype(0)
+            for _ in range(count >> 2):
+                r0 += dtype(data[i] * x[uint64(columns[i])])
+                r1 += dtype(data[i + uint64(1)] * x[uint64(columns[i + uint64(1)])])
+                r2 += dtype(data[i + uint64(2)] * x[uint64(columns[i + uint64(2)])])
+                r3 += dtype(data[i + uint64(3)] * x[uint64(columns[i + uint64(3)])])
+                i += uint64(4)
+            for _ in range(count & 3):
+                r0 += dtype(data[i] * x[uint64(columns[i])])
+                i += uint64(1)
+            r0 = dtype(r0 + r1) + dtype(r2 + r3)
+            if begin < start:
+                carry[c] = r0
+                carry_segment[c] = row
+            else:
+                out[uint64(row)] = r0
+            start += count
+            row += 1
+
+    return csr_matvec

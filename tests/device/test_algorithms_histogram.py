@@ -1,0 +1,92 @@
+"""Histograms and counts against NumPy's."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray.algorithms import bincount, histogram
+from dparray.kernels.histogram import (
+    make_add_rows_kernel,
+    make_bincount_kernel,
+    make_histogram_kernel,
+)
+from dparray.simulate import simulate
+
+
+def same(result, expected):
+    for ours, theirs in zip(result, expected, strict=True):
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(dp.asnumpy(ours), theirs)
+
+
+@pytest.mark.parametrize("bins", [1, 10, 1000])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i4", "u1"])
+@pytest.mark.parametrize("size", [1, 10, 5000, 50_001])
+def test_histogram_equals_numpy(size, dtype, bins):
+    x = (np.random.default_rng(size).standard_normal(size) * 30 + 100).astype(dtype)
+    same(histogram(dp.asarray(x), bins), np.histogram(x, bins))
+    same(histogram(dp.asarray(x), bins, (90, 120)), np.histogram(x, bins, (90, 120)))
+
+
+def test_elements_on_the_edges_fall_where_numpy_puts_them():
+    edges = np.linspace(0.1, 0.7, 13)
+    x = np.concatenate([np.nextafter(edges, 0), edges, np.nextafter(edges, 1)])
+    same(histogram(dp.asarray(x), 12, (0.1, 0.7)), np.histogram(x, 12, (0.1, 0.7)))
+
+
+def test_nan_and_elements_outside_are_not_counted():
+    x = np.array([0.5, np.nan, -1, 2, np.inf, 1.0])
+    counts, _ = histogram(dp.asarray(x), 2, (0, 1))
+    assert dp.asnumpy(counts).tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("size", [1, 100, 30_000])
+def test_bincount_equals_numpy(size):
+    x = np.random.default_rng(size).integers(0, 300, size)
+    for dtype in ("i8", "u2"):
+        expected = np.bincount(x, minlength=200)
+        same([bincount(dp.asarray(x.astype(dtype)), 200)], [expected])
+
+
+def test_counts_are_where_the_input_is(queue):
+    x = dp.asarray(np.arange(5000) % 7, sycl_queue=queue, usm_type="shared")
+    counts = bincount(x)
+    assert (counts.sycl_queue, counts.usm_type) == (queue, "shared")
+    assert dp.asnumpy(counts).sum() == 5000
+
+
+def test_empty_arrays():
+    same(histogram(dp.zeros(0, dtype="f4"), 3), np.histogram(np.zeros(0, "f4"), 3))
+    assert bincount(dp.zeros(0, dtype="i4"), 2).shape == (2,)
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda: histogram(dp.zeros(3), 0), ValueError),
+        (lambda: histogram(dp.zeros(3), 2, (1, 0)), ValueError),
+        (lambda: histogram(dp.asarray([1.0, np.nan])), ValueError),
+        (lambda: histogram(dp.asarray([1e8, 1e8 + 1], dtype="f4"), 1000), ValueError),
+        (lambda: histogram(dp.zeros((2, 2))), dp.ShapeError),
+        (lambda: histogram(dp.zeros(2, dtype="c8")), dp.DTypeError),
+        (lambda: bincount(dp.asarray([1, -1])), ValueError),
+        (lambda: bincount(dp.zeros(2)), dp.DTypeError),
+    ],
+)
+def test_wrong_arguments_are_refused(call, error):
+    with pytest.raises(error, match=r"histogram|bincount"):
+        call()
+
+
+def test_the_kernels_are_right_in_the_simulator():
+    x = np.random.default_rng(0).random(50)
+    edges = np.linspace(0, 1, 6)
+    rows, out = np.full((4, 5), -1), np.zeros(5, np.int64)
+    simulate(make_histogram_kernel(), dp.NdRange(4, 1), x, edges, rows, 16, 5.0)
+    simulate(make_add_rows_kernel(), 5, rows, out)
+    np.testing.assert_array_equal(out, np.histogram(x, 5, (0, 1))[0])
+    numbers = np.arange(50) % 5
+    simulate(make_bincount_kernel(), dp.NdRange(4, 2), numbers, rows, 16)
+    np.testing.assert_array_equal(rows.sum(axis=0), [10] * 5)
