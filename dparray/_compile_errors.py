@@ -235,7 +235,9 @@ def _findings(
     printed = {
         id(argument)
         for node in ast.walk(source.tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "print"
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "print"
         for argument in node.args
     }
     docstring = source.tree.body[0].value if isinstance(source.tree.body[0], ast.Expr) else None
@@ -255,9 +257,7 @@ def _findings(
                 )
 
 
-def _problem(
-    function: Callable[..., Any], node: ast.AST, is_kernel: bool
-) -> str | None:
+def _problem(function: Callable[..., Any], node: ast.AST, is_kernel: bool) -> str | None:
     if isinstance(node, ast.Return) and node.value is not None and is_kernel:
         if isinstance(node.value, ast.Constant) and node.value.value is None:
             return None
@@ -294,7 +294,9 @@ def _call_problem(function: Callable[..., Any], call: ast.Call) -> str | None:
         )
     if hasattr(called, "py_func"):
         if hasattr(called, "options") and not type(called).__name__.startswith("Device"):
-            return f"{name} is a kernel, and only the host launches kernels: make it a dp.device_func"
+            return (
+                f"{name} is a kernel, and only the host launches kernels: make it a dp.device_func"
+            )
         return None
     if package == "dparray" and not _in_kernel_language(called):
         return f"{name} is a host function: call it before or after the kernel"

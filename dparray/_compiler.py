@@ -352,6 +352,19 @@ def obtain_kernel(
     return kernel
 
 
+def recall_kernel(
+    function: Callable[..., Any], types: Sequence[str], options: Mapping[str, Any]
+) -> Kernel | None:
+    """The kernel if memory or disk hold it; nothing is compiled."""
+    key = kernel_key(function, types, options)
+    if key is None:
+        return None
+    kernel = _kernels.get(key) or _load(key)
+    if kernel is not None:
+        _kernels[key] = kernel
+    return kernel
+
+
 def _load(key: str) -> Kernel | None:
     started = time.perf_counter()
     text = _cache.load(key)

@@ -66,7 +66,13 @@ def _versions() -> tuple[Any, ...]:
     for name in _COMPILING_FILES:
         ours.update(Path(__file__).with_name(name).read_bytes())
     # Bytecode and its meaning belong to the Python version.
-    return (_FORMAT, sys.version_info[:3], sys.platform, tuple(sorted(found.items())), ours.hexdigest())
+    return (
+        _FORMAT,
+        sys.version_info[:3],
+        sys.platform,
+        tuple(sorted(found.items())),
+        ours.hexdigest(),
+    )
 
 
 def _installed_versions() -> dict[str, str]:

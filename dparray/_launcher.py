@@ -20,7 +20,7 @@ import dpctl
 import numpy as np
 from dpctl.utils import SequentialOrderManager
 
-from dparray import _usm
+from dparray import _hooks, _usm
 from dparray._runtime import kernel_language
 from dparray.exceptions import (
     HostConversionError,
@@ -36,7 +36,7 @@ INDEX_LIMIT = 2**31
 _INT64 = ctypes.c_int64
 _SCALAR_TYPES: dict[str, Any] = {
     "b1": ctypes.c_uint8,
-    "i1": ctypes.c_int8,
+    "i1": ctypes.c_uint8,  # dpctl takes no c_int8; the byte is the same
     "i2": ctypes.c_int16,
     "i4": ctypes.c_int32,
     "i8": ctypes.c_int64,
@@ -367,4 +367,6 @@ def launch(
         order.add_event_pair(queue._submit_keep_args_alive(keep_alive, [event]), event)
     else:
         order.add_event_pair(event, event)
+    if _hooks.subscribers:
+        _hooks.emit("launch", kernel=kernel, queue=queue, event=event)
     return event

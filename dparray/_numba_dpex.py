@@ -10,13 +10,15 @@ from __future__ import annotations
 import importlib
 import inspect
 import warnings
-from typing import Any
-
-import dpctl
+from typing import TYPE_CHECKING, Any
 
 from dparray._runtime import load_numba_dpex
 from dparray.exceptions import ExecutionPlacementError, KernelArgumentError
-from dparray.kernel import Event, KernelFunction, call_kernel_async as launch, kernel_of
+from dparray.kernel import Event, KernelFunction, kernel_of
+from dparray.kernel import call_kernel_async as launch
+
+if TYPE_CHECKING:
+    import dpctl
 
 
 def call_kernel(kernel_fn: Any, index_space: Any, *kernel_args: Any) -> None:

@@ -10,12 +10,13 @@ from typing import Any, NamedTuple
 import dpctl
 import numpy as np
 
-from dparray import _compiler
+from dparray import _compiler, config
+from dparray._bounds import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
 from dparray._compiler import DeviceFunction, Kernel
 from dparray._evaluate import launch_kernel, settle_arguments
 from dparray._launcher import Binder, Bound, explain_arguments, is_array, make_binder
 from dparray._placement import common_placement
-from dparray._usm import layout_of_interface
+from dparray._usm import layout_of_interface, library
 from dparray.device import queue_of
 from dparray.exceptions import (
     KernelArgumentError,
@@ -179,6 +180,8 @@ class KernelFunction:
         self._default_range = default_range
         self._binders: dict[tuple[type, ...], Binder] = {}
         self._kernels: dict[tuple[str, Signature], Kernel] = {}
+        self._checked: KernelFunction | None = None
+        self._checks: CheckedKernel | None = None
         self._closed = False  # made with explicit signatures: no others are compiled
 
     def __repr__(self) -> str:
@@ -210,6 +213,8 @@ class KernelFunction:
         return self._launch(index_space, arguments, _events(depends_on))
 
     def _launch(self, index_space: Any, arguments: tuple[Any, ...], depends_on: Any = ()) -> Event:
+        if config.debug and self._checked is not self:
+            return self._launch_checked(index_space, arguments, depends_on)
         bound = self._bind(arguments)
         queue = bound.queue
         if isinstance(index_space, tuple):
@@ -225,6 +230,29 @@ class KernelFunction:
         settle_arguments(arguments)
         event = launch_kernel(compiled, size, local, bound, queue, depends_on)
         return Event(event, self, queue)
+
+    def _launch_checked(
+        self, index_space: Any, arguments: tuple[Any, ...], depends_on: Any
+    ) -> Event:
+        """Launch the copy that checks indices, wait for it, and raise what it found."""
+        if self._checked is None:
+            copy = checked_copy(self.py_func)
+            self._checked = self  # no source, nothing to check
+            if copy is not None:
+                self._checked = KernelFunction(copy.function, self.options, has_item=self._has_item)
+                self._checked._checked = self._checked
+                self._checks = copy
+        if self._checks is None:
+            return self._launch(index_space, arguments, depends_on)
+        self._check_count(arguments)
+        queue = self._bind(arguments).queue
+        record = library.zeros(RECORD_SIZE, dtype="int64", sycl_queue=queue)
+        event = self._checked._launch(index_space, (*arguments, record), depends_on)
+        event.wait()
+        found = library.asnumpy(record)
+        if found[0]:
+            raise KernelExecutionError(describe_fault(self.__name__, self._checks, found))
+        return event
 
     def _bind(self, arguments: tuple[Any, ...]) -> Bound:
         binder = self._binders.get(tuple(map(type, arguments))) or self._binder(arguments)

@@ -54,7 +54,9 @@ def _extents(what: str, extents: Iterable[Any]) -> tuple[int, ...]:
     """``extents`` as one to three positive Python integers, or an error naming ``what``."""
     given = tuple(extents)
     if not 1 <= len(given) <= _MAX_DIMENSIONS:
-        raise KernelRangeError(f"{what}: a range has 1, 2 or 3 dimensions; got {len(given)}: {given}")
+        raise KernelRangeError(
+            f"{what}: a range has 1, 2 or 3 dimensions; got {len(given)}: {given}"
+        )
     checked = []
     for dimension, extent in enumerate(given):
         try:

@@ -217,9 +217,7 @@ def test_divergent_work_and_private_memory_before_barriers(kernel: Any) -> None:
 
 def test_local_accessors_of_several_shapes(kernel: Any) -> None:
     @kernel
-    def through_local(
-        item: dp.NdItem, x: Any, out: Any, line: Any, plane: Any, cube: Any
-    ) -> None:
+    def through_local(item: dp.NdItem, x: Any, out: Any, line: Any, plane: Any, cube: Any) -> None:
         i = item.get_global_id(0)
         lid = item.get_local_id(0)
         group = item.get_group()
@@ -229,9 +227,7 @@ def test_local_accessors_of_several_shapes(kernel: Any) -> None:
         dp.group_barrier(group)
         other = 7 - lid
         out[i] = (
-            line[other]
-            + plane[other % 2, other // 2]
-            + cube[other % 2, other // 2 % 2, other // 4]
+            line[other] + plane[other % 2, other // 2] + cube[other % 2, other // 2 % 2, other // 4]
         )
 
     x = np.arange(32, dtype="int64")
@@ -320,9 +316,7 @@ def test_every_atomic_operation(kernel: Any) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "order", ["RELAXED", "ACQUIRE", "RELEASE", "ACQ_REL", "SEQ_CST"]
-)
+@pytest.mark.parametrize("order", ["RELAXED", "ACQUIRE", "RELEASE", "ACQ_REL", "SEQ_CST"])
 @pytest.mark.parametrize("scope", ["WORK_GROUP", "DEVICE", "SYSTEM"])
 def test_atomics_of_every_order_and_scope(order: str, scope: str) -> None:
     memory_order, memory_scope = dp.MemoryOrder[order], dp.MemoryScope[scope]

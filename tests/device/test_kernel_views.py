@@ -33,7 +33,13 @@ def copy_3d(item: dp.Item, x: Any, y: Any) -> None:
 
 
 COPIES = {1: copy_1d, 2: copy_2d, 3: copy_3d}
-SLICES = [slice(None), slice(None, None, 2), slice(None, None, -1), slice(None, None, -2), slice(1, 4)]
+SLICES = [
+    slice(None),
+    slice(None, None, 2),
+    slice(None, None, -1),
+    slice(None, None, -2),
+    slice(1, 4),
+]
 
 
 def views(ndim: int) -> list[tuple[Any, ...]]:
@@ -147,7 +153,24 @@ def test_a_negative_index_counts_from_the_end() -> None:
     assert result.tolist() == [5, 4, 3, 2, 1, 0]
 
 
-@pytest.mark.parametrize("name", ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "bool",
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    ],
+)
 def test_arrays_of_every_dtype(name: str) -> None:
     host = (np.arange(8) % 3 - 1).astype(name) if name[0] != "u" else np.arange(8).astype(name)
     if host.dtype.kind == "c":

@@ -43,7 +43,9 @@ def test_the_same_function_has_the_same_key() -> None:
 
 
 def test_comments_and_places_do_not_count() -> None:
-    assert key(make("def f(x):\n    return x\n")) == key(make("\n\n# why\ndef f(x):\n    return x\n"))
+    assert key(make("def f(x):\n    return x\n")) == key(
+        make("\n\n# why\ndef f(x):\n    return x\n")
+    )
 
 
 def test_places_count_for_kernels_with_line_information() -> None:
@@ -78,7 +80,10 @@ def test_values_of_globals_and_captures_count(one: Any, other: Any) -> None:
     assert key(make(text, VALUE=one)) != key(make(text, VALUE=other))
     keys = []
     for value in (one, other):
-        closure = make("def outer(v):\n    def f(item, x):\n        x[0] = v\n    return f\nf = outer(V)\n", V=value)
+        closure = make(
+            "def outer(v):\n    def f(item, x):\n        x[0] = v\n    return f\nf = outer(V)\n",
+            V=value,
+        )
         keys.append(key(closure))
     assert keys[0] != keys[1]
 
