@@ -157,7 +157,9 @@ def imag(x: Any, /) -> ndarray:
     x = check_array("imag", "x", x)
     if x.dtype.kind == "c":
         return _part(x, x.itemsize // 2)
-    return apply(OPS["bitwise_xor"], x, x) if x.dtype.kind in "biu" else apply(OPS["multiply"], x, 0)
+    if x.dtype.kind in "biu":
+        return apply(OPS["bitwise_xor"], x, x)
+    return apply(OPS["multiply"], x, 0)
 
 
 def _part(x: ndarray, offset: int) -> ndarray:

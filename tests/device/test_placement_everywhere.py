@@ -77,6 +77,7 @@ OTHERS = {
     "n_cols",
     "n_rows",
     "num",
+    "obj",
     "offset",
     "options",
     "ord",
