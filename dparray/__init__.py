@@ -15,10 +15,11 @@ _runtime.prepare_driver()
 with _startup.explained():
     from numpy import e, euler_gamma, inf, nan, newaxis, pi
 
-    from dparray import config, exceptions, memory
+    from dparray import algorithms, config, exceptions, memory
     from dparray import device as device
     from dparray import linalg as linalg
     from dparray._array import ndarray
+    from dparray._control import *
     from dparray._creation import *
     from dparray._dtypes import (
         bool,

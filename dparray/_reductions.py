@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod as product
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,22 @@ def _accumulator(x: ndarray, dtype: Any) -> np.dtype[Any]:
     return _dtypes.uint64 if x.dtype.kind == "u" else x.dtype
 
 
+def _references_to_a_temporary() -> int:
+    """What ``getrefcount`` says, two calls deep, of an argument that the caller has no name for."""
+
+    def public(x: object) -> int:
+        x = x or x
+        return private(x)
+
+    def private(x: object) -> int:
+        return getrefcount(x)
+
+    return public(object())
+
+
+_TEMPORARY = _references_to_a_temporary()
+
+
 def _reduce(
     name: str,
     function: Callable[..., Any],
@@ -119,7 +136,9 @@ def _reduce(
     if name in _WITHOUT_IDENTITY and x.size == 0 and result.size:
         raise ShapeError(f"{name}: an array of shape {x.shape} has no element along axis {axis}")
     fused = name in _FUSED and x.size
-    if fused and _evaluate.reduce(name, x._node, axes, result_dtype, layout_of(result)):
+    if fused and _evaluate.reduce(
+        name, x._node, axes, result_dtype, layout_of(result), getrefcount(x) > _TEMPORARY
+    ):
         return _delivered(name, result, out)
     chosen: Any = axes if name not in _ONE_AXIS else (None if axis is None else axes[0])
 
@@ -516,7 +535,9 @@ def _truth(
     result = empty_on(
         Placement(x.sycl_queue, x.usm_type), _reduced_shape(x, axes, keepdims), _dtypes.bool
     )
-    if x.size and _evaluate.reduce(name, x._node, axes, _dtypes.bool, layout_of(result)):
+    if x.size and _evaluate.reduce(
+        name, x._node, axes, _dtypes.bool, layout_of(result), getrefcount(x) > _TEMPORARY
+    ):
         return _delivered(name, result, out)
     by_numpy = np.any if name == "any" else np.all
 

@@ -13,10 +13,13 @@ from dparray._expr import Node
 HOST_ELEMENTS = 8192
 
 #: A structure met with this many elements is compiled at once.
-COMPILE_ELEMENTS = 1 << 18
+COMPILE_ELEMENTS = 1 << 17
 
 #: A structure met with fewer is compiled once so many elements went through the library's kernels.
-COMPILE_TOTAL_ELEMENTS = 1 << 22
+COMPILE_TOTAL_ELEMENTS = 1 << 21
+
+#: A structure met for the first time with this many elements is looked up in the disk cache.
+LOAD_ELEMENTS = 1 << 13
 
 #: A pending expression with more operations or leaves than these computes its operands first, so
 #: that a loop of a million steps holds neither memory nor graph.

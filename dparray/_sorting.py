@@ -256,6 +256,6 @@ def _taken(values: ndarray, positions: ndarray) -> ndarray:
             [values._tensor, positions._tensor],
             (),
             {"axis": -1},
-            lambda tensor: _evaluate.assign(result._tensor, tensor),
+            lambda tensor: result._tensor.__setitem__(Ellipsis, tensor),
         )
     return result

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from dparray import _evaluate
+from dparray import _evaluate, _tier_fused
 
 EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "100"))
 DTYPES = ["float32", "float64", "int32", "int64", "uint8", "bool"]
@@ -86,14 +86,14 @@ steps = st.lists(
 @contextmanager
 def tier(name: str) -> Iterator[None]:
     """Force every evaluation onto one tier."""
-    host, compiles = _evaluate.HOST_ELEMENTS, _evaluate.is_worth_compiling
+    host, compiles = _evaluate.HOST_ELEMENTS, _tier_fused.is_worth_compiling
     _evaluate.HOST_ELEMENTS = 1 << 30 if name == "host" else 0  # type: ignore[misc]
-    _evaluate.is_worth_compiling = lambda size, total: name == "fused"
+    _tier_fused.is_worth_compiling = lambda size, total: name == "fused"
     try:
         yield
     finally:
         _evaluate.HOST_ELEMENTS = host  # type: ignore[misc]
-        _evaluate.is_worth_compiling = compiles
+        _tier_fused.is_worth_compiling = compiles
 
 
 def inputs(seed: int) -> list[np.ndarray]:

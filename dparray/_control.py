@@ -1,0 +1,55 @@
+"""When work is computed and when the host waits for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dparray import _evaluate, _usm
+from dparray._array import check_array, ndarray
+from dparray.device import Device, default_device, queue_of
+
+__all__ = ["eval", "synchronize"]
+
+
+def eval(*arrays: ndarray) -> None:
+    """Compute pending arrays now: the work is submitted, the host does not wait for it.
+
+    Arrays of one shape on one queue are computed by one kernel. The arrays need not be on one
+    queue; those that are computed already stay as they are.
+
+    Raises:
+        HostConversionError: an argument is no array.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.ones(3) + 1
+        >>> y = x * 2
+        >>> dp.eval(x, y)
+        >>> y.is_pending
+        False
+    """
+    nodes = [check_array("eval", f"arrays[{place}]", x)._node for place, x in enumerate(arrays)]
+    _evaluate.evaluate(*nodes)
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait on the host for all work submitted to a queue.
+
+    Args:
+        device: whatever :class:`dparray.Device` takes, or an array, whose pending values are then
+            computed first; the default device if not given.
+
+    Raises:
+        DeviceError: there is no such device.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.ones(3) + 1
+        >>> dp.synchronize(x)
+    """
+    if isinstance(device, ndarray):
+        eval(device)
+        queue = device.sycl_queue
+    else:
+        queue = default_device().sycl_queue if device is None else queue_of(Device(device))
+    _usm.wait(queue)

@@ -1,0 +1,110 @@
+"""The library tier: dpnp.tensor's ready kernels, one for each operation.
+
+For operations that no kernel is generated for, and for structures that are not worth compiling yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from dpnp.exceptions import AxisError as LibraryAxisError
+
+from dparray import _usm
+from dparray._expr import Node, Scalar, pending_order
+from dparray._ops import CONVERT, WHERE
+from dparray._usm import library, neighbour
+from dparray.exceptions import AxisError, DparrayError, DTypeError, ShapeError
+
+
+def run(value: Node | Scalar, target: Any) -> None:
+    """Compute ``value`` into ``target``, one operation after the other."""
+    out = _usm.tensor_of(target)
+    if type(value) is Scalar:
+        out[...] = value.value
+        return
+    assert type(value) is Node
+    order = pending_order([value])
+    last_use: dict[int, int] = {}
+    for position, node in enumerate(order):
+        for operand in node.operands:
+            last_use[id(operand)] = position
+    layouts: dict[int, Any] = {}
+    for position, node in enumerate(order):
+        result = target if node is value and target.dtype == node.dtype else None
+        if result is None:
+            result = _usm.allocate(node.queue, node.usm_type, node.shape, node.dtype)
+        _step(node, layouts, result)
+        layouts[id(node)] = result
+        for operand in node.operands:
+            if last_use[id(operand)] == position:
+                layouts.pop(id(operand), None)
+    final = layouts[id(value)] if order else value.layout
+    if final is not target:
+        out[...] = _usm.tensor_of(final)
+
+
+def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
+    """One operation of an expression, its operands converted to the dtypes of its loop."""
+    op = node.op
+    assert op is not None
+    out = _usm.tensor_of(result)
+    operands: list[Any] = []
+    for operand, dtype in zip(node.operands, node.loop, strict=False):
+        if type(operand) is Scalar:
+            operands.append(dtype.type(operand.value).item())
+            continue
+        layout = layouts.get(id(operand)) or operand.layout  # type: ignore[union-attr]
+        if layout.dtype != dtype:
+            converted = _usm.allocate(node.queue, node.usm_type, layout.shape, dtype)
+            _usm.tensor_of(converted)[...] = _usm.tensor_of(layout)
+            layout = converted
+        operands.append(_usm.tensor_of(layout))
+    if op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):
+        out[...] = operands[0]
+        return
+    if op is WHERE:
+        operands = [
+            operand
+            if isinstance(operand, library.usm_ndarray)
+            else library.asarray(operand, dtype=dtype, sycl_queue=node.queue)
+            for operand, dtype in zip(operands, node.loop, strict=False)
+        ]
+    library_call(op.name, getattr(library, op.name), operands, (), {"out": out}, lambda tensor: tensor)
+
+
+def library_call(
+    name: str,
+    function: Callable[..., Any],
+    tensors: Sequence[Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    wrap: Callable[[Any], Any],
+) -> Any:
+    """Call a function of dpnp.tensor and wrap the tensors it returns; its errors become ours."""
+    try:
+        result = function(*tensors, *args, **kwargs)
+    except (DparrayError, np.linalg.LinAlgError):
+        raise
+    except LibraryAxisError as error:
+        raise AxisError(f"{name}: {error}") from None
+    except (ValueError, TypeError) as error:
+        operands = ", ".join(
+            f"{tensor.dtype}{list(tensor.shape)}" if hasattr(tensor, "shape") else repr(tensor)
+            for tensor in tensors
+        )
+        kind = ShapeError if isinstance(error, ValueError) else DTypeError
+        raise kind(f"{name}({operands}): {error}") from None
+    return _wrapped(result, wrap)
+
+
+def _wrapped(result: Any, wrap: Callable[[Any], Any]) -> Any:
+    if isinstance(result, library.usm_ndarray):
+        return wrap(result)
+    if isinstance(result, neighbour.ndarray):
+        return wrap(result._array_obj)
+    if isinstance(result, tuple | list):
+        parts = [_wrapped(part, wrap) for part in result]
+        return type(result)(*parts) if hasattr(result, "_fields") else type(result)(parts)
+    return result
