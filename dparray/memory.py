@@ -40,7 +40,7 @@ import operator
 import os
 import sys
 from bisect import bisect_left
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from threading import RLock
@@ -222,7 +222,8 @@ _POOL_REFERENCES = _references_of_the_pool()
 class _Arena:
     """The free lists of one queue in one pool, by size.
 
-    Invariant: ``held`` is the sum of the slabs; segments not in ``free`` are in use.
+    Invariant: ``held`` is the sum of the slabs; segments not in ``free`` are in use. The dict is
+    never replaced, and a list only removed from it while empty: see :class:`Pools` for why.
     """
 
     __slots__ = ("free", "held", "pool", "queue")
@@ -231,14 +232,18 @@ class _Arena:
         self.pool = pool
         self.queue = queue
         self.held = 0
-        self.free: defaultdict[int, list[_Segment]] = defaultdict(list)
+        self.free: dict[int, list[_Segment]] = {}
 
     @property
     def cached(self) -> int:
-        return sum(nbytes * len(segments) for nbytes, segments in list(self.free.items()))
+        return sum(segment.nbytes for segment in self.free_segments())
 
     def free_segments(self) -> list[_Segment]:
         return [segment for segments in list(self.free.values()) for segment in segments]
+
+    def put(self, segment: _Segment) -> None:
+        """Make a segment free."""
+        self.free.setdefault(segment.nbytes, []).append(segment)
 
     def take(self, nbytes: int, largest: int) -> _Segment | None:
         """The closest fit among the free segments up to ``largest``, cut to ``nbytes``."""
@@ -246,31 +251,36 @@ class _Arena:
         if segment is None and self._join(nbytes, largest):
             segment = self._closest(nbytes, largest)
         if segment is not None and segment.nbytes > nbytes:
-            rest = segment.cut(nbytes)
-            self.free[rest.nbytes].append(rest)
+            self.put(segment.cut(nbytes))
         return segment
 
     def _closest(self, nbytes: int, largest: int) -> _Segment | None:
-        fitting = [
-            size for size, segments in self.free.items() if segments and nbytes <= size <= largest
-        ]
-        return self.free[min(fitting)].pop() if fitting else None
+        for size in sorted(size for size in list(self.free) if nbytes <= size <= largest):
+            segments = self.free.get(size)
+            if segments:
+                return segments.pop()
+        return None
 
     def _join(self, at_least: int, at_most: int) -> bool:
         """Join free neighbours in slabs of such sizes; returns whether there were any."""
-        segments = self.free_segments()
-        free = set(segments)
+        taken = []
+        for segments in list(self.free.values()):
+            while segments:
+                taken.append(segments.pop())
+        for size in list(self.free):
+            if not self.free.get(size, True):
+                del self.free[size]
+        free = set(taken)
         joined = False
-        for segment in segments:
+        for segment in taken:
             if segment in free and at_least <= segment.slab_nbytes <= at_most:
                 while segment.next in free:
                     free.remove(segment.next)
                     segment.absorb_next()
                     joined = True
-        if joined:
-            self.free.clear()
-            for segment in free:
-                self.free[segment.nbytes].append(segment)
+        for segment in reversed(taken):
+            if segment in free:
+                self.put(segment)
         return joined
 
     def whole_slabs(self) -> list[_Segment]:
@@ -282,13 +292,17 @@ class _Arena:
         """Add a slab, as one free segment."""
         segment.arena = self
         self.held += segment.slab_nbytes
-        self.free[segment.nbytes].append(segment)
+        self.put(segment)
 
-    def remove(self, segment: _Segment) -> None:
-        """Remove a slab that is one free segment."""
-        self.free[segment.nbytes].remove(segment)
+    def remove(self, segment: _Segment) -> bool:
+        """Remove a slab if it is one free segment still; returns whether it was."""
+        segments = self.free.get(segment.slab_nbytes)
+        if segments is None or not segment.is_whole or segment not in segments:
+            return False
+        segments.remove(segment)
         self.held -= segment.slab_nbytes
         segment.memory = None
+        return True
 
 
 class _Pool:
@@ -326,18 +340,20 @@ class _Pool:
                 self.lingering.append(segment)
             else:
                 self.in_use -= segment.nbytes
-                segment.arena.free[segment.nbytes].append(segment)
+                segment.arena.put(segment)
 
     def settle(self, most: int = sys.maxsize) -> None:
         """Like :meth:`collect`, and look again at the ``most`` that have lingered longest."""
         self.collect()
         for _ in range(min(most, len(self.lingering))):
+            if not self.lingering:
+                break
             segment = self.lingering.popleft()
             if sys.getrefcount(segment.memory) > _POOL_REFERENCES:
                 self.lingering.append(segment)
             else:
                 self.in_use -= segment.nbytes
-                segment.arena.free[segment.nbytes].append(segment)
+                segment.arena.put(segment)
 
 
 class _Place:
@@ -472,8 +488,10 @@ def _checked_size(nbytes: Any, function: str) -> int:
 class Pools:
     """All pools of a process over one driver.
 
-    Thread-safe: one re-entrant lock guards all state. It is re-entrant because the collector may
-    run a finaliser that allocates while the lock is held; ``Block.__del__`` takes no lock at all.
+    Thread-safe: one lock guards all state, also while a queue is waited for under pressure.
+    ``Block.__del__`` takes no lock. The lock is re-entrant because the collector may run, whenever
+    an object is made, a finaliser that allocates. So what a method works on is taken off its list
+    first, and what was seen before an object was made is looked at again.
     """
 
     def __init__(self, driver: Driver) -> None:
@@ -563,12 +581,12 @@ class Pools:
         with self._lock:
             rows = []
             for place in self._chosen(device):
-                for usm_type, pool in place.pools.items():
+                for pool in list(place.pools.values()):
                     pool.settle()
                     rows.append(
                         PoolStats(
                             device=place.name,
-                            usm_type=usm_type,
+                            usm_type=pool.usm_type,
                             queues=len(pool.arenas),
                             in_use=pool.in_use,
                             cached=pool.held - pool.in_use,
@@ -658,7 +676,7 @@ class Pools:
         """
         with self._lock:
             for place in self._chosen(device):
-                for pool in place.pools.values():
+                for pool in list(place.pools.values()):
                     pool.settle()
                     pool.peak = pool.in_use
 
@@ -672,7 +690,7 @@ class Pools:
         place = self._places.get(key)
         if place is None:
             name, _ = self._driver.describe(queue)
-            place = self._places[key] = _Place(name, *self._driver.capacity(queue))
+            place = self._places.setdefault(key, _Place(name, *self._driver.capacity(queue)))
         return place
 
     def _chosen(self, device: Any) -> list[_Place]:
@@ -696,25 +714,26 @@ class Pools:
         if len(self._arenas) >= MAX_FREE_LISTS:
             self._forget_idle()
             self._places.setdefault(self._driver.place(queue), place)
-        pool = place.pools.get(usm_type)
-        if pool is None:
-            pool = place.pools[usm_type] = _Pool(place, usm_type)
-        arena = self._arenas[queue, usm_type] = pool.arenas[queue] = _Arena(pool, queue)
-        return arena
+        pool = place.pools.setdefault(usm_type, _Pool(place, usm_type))
+        arena = pool.arenas.setdefault(queue, _Arena(pool, queue))
+        return self._arenas.setdefault((queue, usm_type), arena)
 
     def _forget_idle(self) -> None:
         """Forget queues of which nothing is in use, so that dead ones do not add up.
 
         A queue cannot be watched dying: dpctl's order manager keeps every queue alive.
         """
-        for (queue, usm_type), arena in list(self._arenas.items()):
+        for arena in list(self._arenas.values()):
             arena.pool.settle()
             if arena.cached == arena.held:
                 self._give_back([arena])
-                del self._arenas[queue, usm_type], arena.pool.arenas[queue]
-        for key, place in list(self._places.items()):
-            if place.limit is None and not place.arenas():
-                del self._places[key]
+            if not arena.held:
+                self._arenas.pop((arena.queue, arena.pool.usm_type), None)
+                arena.pool.arenas.pop(arena.queue, None)
+        for key in list(self._places):
+            place = self._places.get(key)
+            if place is not None and place.limit is None and not place.arenas():
+                self._places.pop(key, None)
 
     def _find(self, arena: _Arena, size: int, nbytes: int) -> _Segment:
         """A segment where no free block has the very size."""
@@ -735,7 +754,8 @@ class Pools:
             # A size class may reach above the limit or the device's end where the request does not.
             exact = -(-nbytes // ALIGNMENT) * ALIGNMENT or ALIGNMENT
             segment = self._under_pressure(arena, size) or self._under_pressure(arena, exact)
-            if segment is None and gc.collect():  # reference cycles may hold arrays
+            if segment is None and exact <= pool.place.largest and gc.collect():
+                # Arrays in reference cycles were in use until now.
                 segment = self._under_pressure(arena, exact)
             if segment is None:
                 raise self._refusal(arena, nbytes, exact)
@@ -821,10 +841,9 @@ class Pools:
             if other is arena:
                 continue
             slabs = [slab for slab in other.whole_slabs() if slab.nbytes >= size]
-            if slabs:
+            slab = min(slabs, key=lambda segment: segment.nbytes, default=None)
+            if slab is not None and other.remove(slab):
                 self._driver.wait(other.queue)
-                slab = min(slabs, key=lambda segment: segment.nbytes)
-                other.remove(slab)
                 arena.give(slab)
                 return arena.take(size, sys.maxsize)
         return None
@@ -846,10 +865,11 @@ class Pools:
                 min(bisect_left(slabs, missing, key=lambda s: s.nbytes), len(slabs) - 1)
             )
             arena = slab.arena
+            if not arena.remove(slab):
+                continue
             if arena not in complete:
                 self._driver.wait(arena.queue)
                 complete.add(arena)
-            arena.remove(slab)
             slab.slab = None
             freed += slab.nbytes
         return freed
@@ -964,23 +984,22 @@ def _host_memory_left(held: int) -> int | None:
     """
     try:
         left = _first_number("/proc/meminfo", "MemAvailable:") * 1024
+        page = os.sysconf("SC_PAGE_SIZE")
+        physical = page * os.sysconf("SC_PHYS_PAGES")
         with open("/proc/self/statm") as file:
-            resident = int(file.read().split()[1]) * _PAGE
+            resident = int(file.read().split()[1]) * page
     except (OSError, ValueError):
         return None
     for limit_file, stat_file, used in _CONTROL_GROUPS:
         try:
             with open(limit_file) as file:
                 limit = int(file.read())
-            if limit < _PHYSICAL:
+            if limit < physical:
                 left = min(left, limit - _first_number(stat_file, used))
         except (OSError, ValueError):  # no such control group, or no limit ("max")
             continue
     return max(left - left // 16 - max(held - resident, 0), 0)
 
-
-_PAGE = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
-_PHYSICAL = _PAGE * os.sysconf("SC_PHYS_PAGES") if hasattr(os, "sysconf") else sys.maxsize
 
 # Where version 2 and version 1 say how much a container may use, and has used.
 _CONTROL_GROUPS = (

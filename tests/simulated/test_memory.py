@@ -723,6 +723,50 @@ def test_the_collector_may_run_while_the_pool_is_locked(
     assert pools.stats().in_use == MiB == kept.nbytes
 
 
+def test_the_collector_may_run_at_any_allocation_of_an_object(
+    driver: Driver, pools: Pools, queue: Queue
+) -> None:
+    """Python collects when it makes an object, in the middle of anything the pool does."""
+    choose = random.Random(11)
+    blocks: dict[int, Block] = {}
+    errors: list[str] = []
+
+    def use_the_pool() -> None:
+        block = pools.allocate(queue, "device", choose.choice([MiB, 2 * MiB, 3 * MiB, 9 * MiB]))
+        if block.pointer in blocks:
+            errors.append(f"{block} was handed out twice")
+        if choose.random() < 0.5:
+            blocks[block.pointer] = block
+        if len(blocks) > 10:
+            blocks.pop(choose.choice(list(blocks)))
+
+    class Finaliser:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            use_the_pool()
+
+    thresholds = gc.get_threshold()
+    gc.set_threshold(3)
+    try:
+        for step in range(3000):
+            Finaliser()
+            use_the_pool()
+            if step % 50 == 0:
+                pools.release()
+            if step % 20 == 0:
+                pools.set_limit(None if step % 40 else 256 * MiB)
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.collect()
+    assert errors == []
+    assert pools.stats().in_use == sum(block.nbytes for block in blocks.values())
+    blocks.clear()
+    pools.release()
+    assert driver.held == {}
+
+
 # --- every order of events ------------------------------------------------------------------------
 
 SIZES = st.one_of(
