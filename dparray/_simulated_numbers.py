@@ -129,8 +129,10 @@ def _integer_type(base: type) -> type:
         members[f"__{name}__"], members[f"__r{name}__"] = _binary_methods(name)
     members |= _COMPARISONS
     members["__hash__"] = lambda self: hash(int(self))
-    members["__neg__"] = lambda self: _wrap(-int(self), signed)
-    members["__invert__"] = lambda self: _wrap(~int(self), signed)
+    # Of unsigned integers these two are computed in their own width and then widened.
+    width = _MASK if signed else int(np.iinfo(base).max)
+    members["__neg__"] = lambda self: _wrap(-int(self) & width, signed)
+    members["__invert__"] = lambda self: _wrap(~int(self) & width, signed)
     members["__pos__"] = lambda self: _wrap(int(self), signed)
     members["__abs__"] = lambda self: _wrap(builtins.abs(int(self)), signed)
     # NumPy refuses to construct from values out of range; the device takes the low bits.

@@ -55,6 +55,11 @@ from dparray.exceptions import (
 __all__ = ["simulate"]
 
 _RACES = ("error", "same-value", "ignore")
+_GROUP_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "max": max,
+    "min": min,
+}
 _LANGUAGE_MODULES = ("numba_dpex.kernel_api", "dparray.kernel_api")
 
 
@@ -485,6 +490,9 @@ class _Simulation:
             "PrivateArray": functools.partial(PrivateArray, self),
             "atomic_fence": lambda memory_order, memory_scope=None: self.item.fence(memory_order),
             "group_barrier": lambda group, fence_scope=None: self._barrier(),
+            "group_broadcast": self._group_broadcast,
+            "group_inclusive_scan": self._group_inclusive_scan,
+            "group_reduce": self._group_reduce,
         }
         self.kernel = self._copy(function)
 
@@ -540,17 +548,46 @@ class _Simulation:
             return
         self.group_run.barrier(self._call_sites(sys._getframe(2)))
 
-    def collective(self, value: Any, combine: Callable[[list[Any], int], Any]) -> Any:
-        """A group algorithm: ``combine(values, own)`` of the values all items of the group bring,
-        in the order of their linear ids; ``own`` is the calling item's place among them.
-        """
+    # group algorithms: every item brings a value, and a barrier makes all of them known
+
+    def _group_reduce(self, group: Any, value: Any, operation: str = "add") -> Any:
+        values = self._brought(value)
+        return functools.reduce(self._group_operation(operation, value), values)
+
+    def _group_inclusive_scan(self, group: Any, value: Any, operation: str = "add") -> Any:
+        values = self._brought(value)[: self.item.local_linear + 1]
+        return functools.reduce(self._group_operation(operation, value), values)
+
+    def _group_broadcast(self, group: Any, value: Any, local_id: Any = 0) -> Any:
+        brought = self._brought((value, int(local_id)))
+        asked = {one[1] for one in brought}
+        if len(asked) > 1 or not 0 <= int(local_id) < len(brought):
+            raise self.fault(
+                f"calls group_broadcast with local_id {int(local_id)}; the items of its group ask "
+                f"for {sorted(asked)}",
+                f"give all of them the same number below {len(brought)}",
+            )
+        return brought[int(local_id)][0]
+
+    def _group_operation(self, operation: str, value: Any) -> Callable[[Any, Any], Any]:
+        if operation not in _GROUP_OPERATIONS:
+            raise self.fault(
+                f"asks for the group operation {operation!r}",
+                f"use one of {', '.join(_GROUP_OPERATIONS)}",
+            )
+        # The result has the type of the values, so integers wrap around in it.
+        combine, scalar = _GROUP_OPERATIONS[operation], type(value)
+        return lambda a, b: scalar(combine(a, b))
+
+    def _brought(self, value: Any) -> list[Any]:
+        """The values of all items of the group, in the order of their linear ids."""
         if self.group_run is None:
-            return combine([value], 0)
+            raise RuntimeError("a group algorithm ran outside of a simulation")
         values = self.group_run.brought.setdefault(self.item.phase, {})
         values[self.item.local_linear] = value
-        self.group_run.barrier(self._call_sites(sys._getframe(2)))
-        own = self.item.local_linear
-        return combine([values[place] for place in range(len(values))], own)
+        if len(self.group_run.group.items) > 1:
+            self.group_run.barrier(self._call_sites(sys._getframe(2)))
+        return [values[place] for place in range(len(values))]
 
     def _call_sites(self, frame: FrameType | None) -> tuple[tuple[CodeType, int], ...]:
         """Where in the kernel the call is, innermost first: equal for items at one barrier."""

@@ -94,7 +94,7 @@ def make_bincount_kernel() -> Callable[..., None]:
 def make_add_rows_kernel() -> Callable[..., None]:
     """Add up the rows of a matrix.
 
-    Launch over a ``Range`` of ``bins`` items.
+    Launch over a ``Range`` of at least ``bins`` items.
 
     Kernel parameters:
         rows (chunks, bins): input.
@@ -103,6 +103,8 @@ def make_add_rows_kernel() -> Callable[..., None]:
 
     def add_rows(item: Any, rows: Any, out: Any) -> None:
         column = item.get_id(0)
+        if column >= out.size:
+            return
         total = rows[0, column]
         for row in range(1, rows.shape[0]):
             total += rows[uint64(row), column]

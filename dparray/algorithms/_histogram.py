@@ -11,7 +11,16 @@ from dparray import _reductions
 from dparray._array import ndarray
 from dparray._creation import asarray
 from dparray._placement import Placement
-from dparray.algorithms._ranges import check_1d, check_kind, chunks, filled, kernel_of, new, place
+from dparray.algorithms._ranges import (
+    check_1d,
+    check_kind,
+    chunks,
+    filled,
+    kernel_of,
+    new,
+    place,
+    rounded,
+)
 from dparray.kernel import call_kernel
 from dparray.kernel_api import Range
 from dparray.kernels.histogram import (
@@ -141,5 +150,5 @@ def _rows(x: ndarray, bins: int, where: Placement) -> tuple[ndarray, Any, int]:
 
 def _added(rows: ndarray, where: Placement) -> ndarray:
     out = new(rows.shape[1], np.int64, where)
-    call_kernel(kernel_of(make_add_rows_kernel), Range(out.size), rows, out)
+    call_kernel(kernel_of(make_add_rows_kernel), Range(rounded(out.size)), rows, out)
     return out

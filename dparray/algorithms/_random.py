@@ -11,7 +11,7 @@ import numpy as np
 from dparray._array import ndarray
 from dparray._creation import empty
 from dparray._manipulation import reshape
-from dparray.algorithms._ranges import kernel_of
+from dparray.algorithms._ranges import kernel_of, rounded
 from dparray.exceptions import DTypeError
 from dparray.kernel import call_kernel, device_func
 from dparray.kernel_api import Range
@@ -177,7 +177,7 @@ def _random(
     extents = tuple(shape) if isinstance(shape, Sequence) else (shape,)
     size = math.prod(extents)
     per_block = _BLOCK_BYTES // np.dtype(dtype).itemsize
-    blocks = -(-size // per_block)
+    blocks = rounded(-(-size // per_block))
     # Kernels write whole blocks; the result is a view of as much as was asked for.
     whole = empty(blocks * per_block, dtype, **where)
     if size > 0:

@@ -221,6 +221,44 @@ def test_device_functions_are_called_and_may_hold_barriers():
     assert out.tolist() == [54, 16, 2, 0] * 2
 
 
+def group_algorithms(nd_item, x, out):
+    i, group = nd_item.get_global_id(0), nd_item.get_group()
+    out[i, 0] = kernel_api.group_reduce(group, x[i])
+    out[i, 1] = kernel_api.group_reduce(group, x[i], "max")
+    out[i, 2] = kernel_api.group_inclusive_scan(group, x[i], "min")
+    out[i, 3] = kernel_api.group_inclusive_scan(group, x[i], "add")
+    out[i, 4] = kernel_api.group_broadcast(group, x[i], 2)
+
+
+@pytest.mark.parametrize("dtype", ["i1", "i8", "f4"])
+def test_group_algorithms(dtype):
+    x = np.random.default_rng(0).integers(0, 100, 12).astype(dtype)
+    out = np.zeros((12, 5), dtype)
+    simulate(group_algorithms, NdRange(12, 4), x, out)
+    rows = x.reshape(3, 4)
+    expected = [
+        np.repeat(rows.sum(axis=1, dtype=dtype), 4),  # integers wrap around
+        np.repeat(rows.max(axis=1), 4),
+        np.minimum.accumulate(rows, axis=1).ravel(),
+        rows.cumsum(axis=1, dtype=dtype).ravel(),
+        np.repeat(rows[:, 2], 4),
+    ]
+    np.testing.assert_array_equal(out, np.stack(expected, axis=1))
+
+
+def test_group_algorithms_that_not_all_items_reach_or_agree_on():
+    def diverging(nd_item, out):
+        if nd_item.get_local_id(0) != 1:
+            out[nd_item.get_global_id(0)] = kernel_api.group_reduce(nd_item.get_group(), 1)
+
+    def disagreeing(nd_item, out):
+        local = nd_item.get_local_id(0)
+        out[local] = kernel_api.group_broadcast(nd_item.get_group(), 1.0, local)
+
+    assert "item (1,) ended" in str(fault(diverging, NdRange(3, 3), np.zeros(3)))
+    assert "ask for [0, 1, 2]" in str(fault(disagreeing, NdRange(3, 3), np.zeros(3)))
+
+
 # numbers ----------------------------------------------------------------------------------
 
 
