@@ -39,6 +39,7 @@ with _startup.explained():
     )
     from dparray._elementwise import *
     from dparray._indexing import *
+    from dparray._info import *
     from dparray._manipulation import *
     from dparray._products import *
     from dparray._reductions import *
@@ -55,3 +56,4 @@ with _startup.explained():
     from dparray.exceptions import *
     from dparray.kernel import call_kernel, call_kernel_async, device_func, kernel
     from dparray.kernel_api import *
+    from dparray.simulate import simulate

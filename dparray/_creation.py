@@ -42,6 +42,7 @@ __all__ = [
     "full",
     "full_like",
     "linspace",
+    "meshgrid",
     "ones",
     "ones_like",
     "to_numpy",
@@ -59,9 +60,7 @@ def _placed(device: Any, usm_type: str | None, sycl_queue: dpctl.SyclQueue | Non
 def _placed_like(
     x: ndarray, device: Any, usm_type: str | None, sycl_queue: dpctl.SyclQueue | None
 ) -> Placement:
-    queue = (
-        x.sycl_queue if device is None and sycl_queue is None else queue_of(device, sycl_queue)
-    )
+    queue = x.sycl_queue if device is None and sycl_queue is None else queue_of(device, sycl_queue)
     return Placement(queue, check_usm_type(x.usm_type if usm_type is None else usm_type))
 
 
@@ -178,9 +177,7 @@ def zeros(
         >>> dp.zeros(2).asnumpy()
         array([0., 0.])
     """
-    array = empty(
-        shape, dtype, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue
-    )
+    array = empty(shape, dtype, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue)
     assign(array, 0)
     return array
 
@@ -201,9 +198,7 @@ def ones(
         >>> dp.ones(2, usm_type="shared").usm_type
         'shared'
     """
-    array = empty(
-        shape, dtype, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue
-    )
+    array = empty(shape, dtype, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue)
     assign(array, 1)
     return array
 
@@ -434,9 +429,7 @@ def eye(
                [0, 1]], dtype=int8)
     """
     shape = _layout.check_shape((n_rows, n_rows if n_cols is None else n_cols))
-    array = zeros(
-        shape, dtype, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue
-    )
+    array = zeros(shape, dtype, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue)
     row, column = max(0, -k), max(0, k)
     length = min(shape[0] - row, shape[1] - column)
     if length > 0:
@@ -500,9 +493,7 @@ def asarray(
             stacked = _stack_nested(obj, arrays)
             return _rearranged(stacked, wanted, order, copy, device, usm_type, sycl_queue)
     elif not isinstance(obj, np.ndarray | np.generic) and hasattr(obj, "__dlpack__"):
-        return _rearranged(
-            from_dlpack(obj), wanted, order, copy, device, usm_type, sycl_queue
-        )
+        return _rearranged(from_dlpack(obj), wanted, order, copy, device, usm_type, sycl_queue)
     if copy is False:
         raise ValueError(
             "asarray: copy=False, but values of the host have to be copied to a device"
@@ -538,7 +529,9 @@ def _arrays_inside(sequence: Any) -> list[tuple[str, ndarray]]:
         if isinstance(element, ndarray):
             found.append((f"obj[{position}]", element))
         elif isinstance(element, list | tuple):
-            found += [(f"obj[{position}]{name[3:]}", array) for name, array in _arrays_inside(element)]
+            found += [
+                (f"obj[{position}]{name[3:]}", array) for name, array in _arrays_inside(element)
+            ]
     return found
 
 
@@ -621,6 +614,53 @@ def _rearranged(
     return x
 
 
+def meshgrid(*arrays: Any, indexing: str = "xy") -> list[ndarray]:
+    """Coordinate arrays made of coordinate vectors.
+
+    Args:
+        *arrays: vectors (or scalars) of one dtype.
+        indexing: ``"xy"`` (the first vector runs along the second axis) or ``"ij"``.
+
+    Returns:
+        As many arrays as vectors, each with one axis for every vector.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: one of them has more than one dimension.
+
+    Example:
+        >>> import dparray as dp
+        >>> x, y = dp.meshgrid(dp.asarray([1, 2]), dp.asarray([3, 4]))
+        >>> y.asnumpy()
+        array([[3, 3],
+               [4, 4]])
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: indexing {indexing!r} is neither 'xy' nor 'ij'")
+    named = [
+        (f"arrays[{position}]", check_array("meshgrid", f"arrays[{position}]", x))
+        for position, x in enumerate(arrays)
+    ]
+    if not named:
+        return []
+    placement = common_placement("meshgrid", named)
+    for name, x in named:
+        if x.ndim > 1:
+            raise ShapeError(f"meshgrid: {name} has {x.ndim} dimensions; give vectors")
+    order = list(range(len(named)))
+    if indexing == "xy" and len(named) > 1:
+        order[0], order[1] = 1, 0
+    shape = tuple(named[at][1].size for at in order)
+    results = []
+    for position, (_, x) in enumerate(named):
+        strides = [0] * len(named)
+        strides[order.index(position)] = x.strides[0] if x.ndim else x.itemsize
+        result = empty_on(placement, shape, x.dtype)
+        assign(result, x._view(shape, tuple(strides), x.offset), "meshgrid")
+        results.append(result)
+    return results
+
+
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> ndarray:
     """An array from any object with ``__dlpack__``; memory is shared where that is possible.
 
@@ -657,6 +697,57 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
         return from_host(np.from_dlpack(x), queue, "device")
     shared = ndarray._from_layout(*_usm.layout_of_tensor(_usm.library.from_dlpack(x)))
     return _rearranged(shared, None, None, copy, device, None, None)
+
+
+def _dlpack(
+    self: ndarray,
+    /,
+    *,
+    stream: None = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """The array as a DLPack capsule, over its own memory or, for the host, as a copy.
+
+    Raises:
+        BufferError: ``copy=False``, but the host or another device was asked for; or the array is
+            on a sub-device or of a context that DLPack cannot name.
+    """
+    if stream is not None:
+        raise ValueError("__dlpack__: streams are not supported; order work by queues")
+    versions = {} if max_version is None else {"max_version": max_version}
+    if dl_device is not None and int(dl_device[0]) == int(_usm.library.DLDeviceType.kDLCPU):
+        if copy is False:
+            raise BufferError(
+                "__dlpack__: copy=False, but the values have to be copied to the host"
+            )
+        return self.asnumpy().__dlpack__(**versions)
+    source = self.copy() if copy else self  # type: ignore[attr-defined]
+    tensor = _usm.library.asarray(source)  # through the interface that shares our memory
+    if dl_device is not None and tuple(map(int, dl_device)) != _dlpack_device(self):
+        raise BufferError(
+            f"__dlpack__: the array is on DLPack device {_dlpack_device(self)}, not {dl_device}; "
+            f"move it first: x.to_device(...)"
+        )
+    _usm.wait(self.sycl_queue)
+    return tensor.__dlpack__(**versions)
+
+
+def _dlpack_device(self: ndarray) -> tuple[int, int]:
+    """The DLPack device: type oneAPI and the number of the device."""
+    kind, number = _usm.library.asarray(self).__dlpack_device__()
+    return int(kind), int(number)
+
+
+def _attach_dlpack() -> None:
+    for name, method in (("__dlpack__", _dlpack), ("__dlpack_device__", _dlpack_device)):
+        method.__name__ = name
+        method.__qualname__ = f"ndarray.{name}"
+        setattr(ndarray, name, method)
+
+
+_attach_dlpack()
 
 
 def asnumpy(x: ndarray) -> np.ndarray:

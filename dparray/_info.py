@@ -1,0 +1,358 @@
+"""Inspection: what dtypes are, what they promote to, what a device offers."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes
+from dparray._array import check_array, ndarray
+from dparray.device import Device, default_device
+from dparray.device import devices as _devices
+from dparray.exceptions import DTypeError
+
+__all__ = [
+    "__array_api_version__",
+    "__array_namespace_info__",
+    "can_cast",
+    "finfo",
+    "iinfo",
+    "iscomplexobj",
+    "isdtype",
+    "isrealobj",
+    "isscalar",
+    "issubdtype",
+    "ndim",
+    "promote_types",
+    "result_type",
+    "shape",
+    "size",
+]
+
+__array_api_version__ = "2024.12"
+VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12")
+
+_KINDS = {
+    "bool": "b",
+    "signed integer": "i",
+    "unsigned integer": "u",
+    "integral": "iu",
+    "real floating": "f",
+    "complex floating": "c",
+    "numeric": "iufc",
+}
+
+
+def isdtype(dtype: Any, kind: Any) -> bool:
+    """Whether a dtype is of a kind.
+
+    Args:
+        dtype: a dtype.
+        kind: another dtype; or ``"bool"``, ``"signed integer"``, ``"unsigned integer"``,
+            ``"integral"``, ``"real floating"``, ``"complex floating"``, ``"numeric"``; or a tuple
+            of these, of which one must fit.
+
+    Raises:
+        DTypeError: there is no such dtype.
+        ValueError: there is no such kind.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.isdtype(dp.int8, "integral"), dp.isdtype(dp.int8, ("bool", dp.float32))
+        (True, False)
+    """
+    found = _dtypes.as_dtype(dtype)
+    if isinstance(kind, tuple):
+        return any(isdtype(found, one) for one in kind)
+    if isinstance(kind, str) and kind in _KINDS and kind != "bool":
+        return found.kind in _KINDS[kind]
+    try:
+        return bool(found == _dtypes.as_dtype(kind))
+    except DTypeError:
+        raise ValueError(f"isdtype: {kind!r} is no dtype and none of {', '.join(_KINDS)}") from None
+
+
+@dataclass(frozen=True)
+class FloatInfo:
+    """The limits of a floating-point dtype, as Python numbers."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: np.dtype[Any]
+
+    @property
+    def tiny(self) -> float:
+        """NumPy's name for ``smallest_normal``."""
+        return self.smallest_normal
+
+    @property
+    def resolution(self) -> float:
+        """The decimal resolution, ``10 ** -precision``."""
+        return float(np.finfo(self.dtype).resolution)
+
+
+@dataclass(frozen=True)
+class IntegerInfo:
+    """The limits of an integer dtype."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: np.dtype[Any]
+
+
+def _dtype_of(value: Any) -> np.dtype[Any]:
+    return value.dtype if isinstance(value, ndarray) else _dtypes.as_dtype(value)
+
+
+def finfo(type: Any, /) -> FloatInfo:
+    """The limits of a floating-point dtype (of the parts, for a complex one) or of an array's.
+
+    Raises:
+        DTypeError: the dtype is not floating-point.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.finfo(dp.float32).bits
+        32
+    """
+    dtype = _dtype_of(type)
+    if dtype.kind not in "fc":
+        raise DTypeError(f"finfo: {dtype} is not floating-point; use dp.iinfo")
+    info = np.finfo(dtype)
+    return FloatInfo(
+        info.bits,
+        float(info.eps),
+        float(info.max),
+        float(info.min),
+        float(info.smallest_normal),
+        info.dtype,
+    )
+
+
+def iinfo(type: Any, /) -> IntegerInfo:
+    """The limits of an integer dtype or of an array's.
+
+    Raises:
+        DTypeError: the dtype is no integer.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.iinfo(dp.int8).max
+        127
+    """
+    dtype = _dtype_of(type)
+    if dtype.kind not in "iu":
+        raise DTypeError(f"iinfo: {dtype} is no integer; use dp.finfo")
+    info = np.iinfo(dtype)
+    return IntegerInfo(info.bits, int(info.max), int(info.min), dtype)
+
+
+def result_type(*arrays_and_dtypes: Any) -> np.dtype[Any]:
+    """The dtype that arrays, dtypes and Python scalars promote to; the scalars are weak.
+
+    The arrays' values and places do not matter.
+
+    Raises:
+        DTypeError: there is no such dtype, or nothing to promote.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.result_type(dp.int8, dp.ones(3, dtype="float32")).name
+        'float32'
+    """
+    keys = [
+        value
+        if isinstance(value, int | float | complex) and not isinstance(value, np.generic)
+        else value.dtype
+        if isinstance(value, ndarray | np.generic)
+        else _dtypes.as_dtype(value)
+        for value in arrays_and_dtypes
+    ]
+    if not keys:
+        raise DTypeError("result_type: give an array or a dtype")
+    if all(isinstance(key, int | float | complex) for key in keys):
+        device = default_device().sycl_device
+        return np.result_type(*(_dtypes.default_for_scalar(type(key), device) for key in keys))
+    keys = [_dtypes.bool if key is True or key is False else key for key in keys]
+    return np.result_type(*keys)
+
+
+def promote_types(type1: Any, type2: Any, /) -> np.dtype[Any]:
+    """The dtype that two dtypes promote to.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.promote_types("int8", "uint8").name
+        'int16'
+    """
+    return np.promote_types(_dtypes.as_dtype(type1), _dtypes.as_dtype(type2))
+
+
+def can_cast(from_: Any, to: Any, /, casting: str = "safe") -> bool:
+    """Whether an array or a dtype can be cast to another dtype by NumPy's casting rule.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.can_cast(dp.int32, dp.float64), dp.can_cast(dp.float64, dp.int32)
+        (True, False)
+    """
+    return bool(np.can_cast(_dtype_of(from_), _dtypes.as_dtype(to), casting))  # type: ignore[arg-type]
+
+
+def issubdtype(arg1: Any, arg2: Any, /) -> bool:
+    """Whether a dtype is below another in NumPy's hierarchy of types.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.issubdtype(dp.float32, dp.float64)
+        False
+    """
+    return bool(np.issubdtype(arg1, arg2))
+
+
+def isscalar(x: Any, /) -> bool:
+    """Whether ``x`` is a Python or NumPy scalar; arrays, 0-dimensional ones too, are not.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.isscalar(1.5), dp.isscalar(dp.asarray(1.5))
+        (True, False)
+    """
+    return isinstance(x, bool | int | float | complex | np.generic)
+
+
+def iscomplexobj(x: Any, /) -> bool:
+    """Whether the dtype of an array or the type of a scalar is complex.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.iscomplexobj(dp.ones(2))
+        False
+    """
+    return bool(check_array("iscomplexobj", "x", x).dtype.kind == "c")
+
+
+def isrealobj(x: Any, /) -> bool:
+    """Whether the dtype of an array or the type of a scalar is not complex.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.isrealobj(dp.ones(2))
+        True
+    """
+    return not iscomplexobj(x)
+
+
+def ndim(x: Any, /) -> int:
+    """The number of dimensions of an array or a scalar.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.ndim(dp.ones((2, 3)))
+        2
+    """
+    return check_array("ndim", "x", x).ndim
+
+
+def shape(x: Any, /) -> tuple[int, ...]:
+    """The shape of an array or a scalar.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.shape(dp.ones((2, 3)))
+        (2, 3)
+    """
+    return check_array("shape", "x", x).shape
+
+
+def size(x: Any, /, axis: int | None = None) -> int:
+    """The number of elements of an array, or its extent along an axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.size(dp.ones((2, 3)))
+        6
+    """
+    x = check_array("size", "x", x)
+    return x.size if axis is None else x.shape[axis]
+
+
+class NamespaceInfo:
+    """What :func:`__array_namespace_info__` returns: devices, dtypes and capabilities.
+
+    Example:
+        >>> import dparray as dp
+        >>> info = dp.__array_namespace_info__()
+        >>> info.default_dtypes()["real floating"].name
+        'float64'
+        >>> info.capabilities()["boolean indexing"]
+        True
+    """
+
+    def capabilities(self) -> dict[str, Any]:
+        """What the standard leaves open and we have."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
+
+    def default_device(self) -> Device:
+        """The device that creation functions use."""
+        return default_device()
+
+    def devices(self) -> list[Device]:
+        """All devices that can hold arrays."""
+        return _devices()
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
+        """The default dtypes on a device, by kind."""
+        found = Device(device).sycl_device
+        return {
+            "real floating": _dtypes.default_float(found),
+            "complex floating": _dtypes.default_complex(found),
+            "integral": _dtypes.int64,
+            "indexing": _dtypes.int64,
+        }
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, np.dtype[Any]]:
+        """The standard's dtypes that a device can compute in, by name, of one kind or of all."""
+        found = Device(device).sycl_device
+        names = [name for name in _dtypes.NAMES if name != "float16"]
+        if not found.has_aspect_fp64:
+            names = [name for name in names if name not in ("float64", "complex128")]
+        dtypes = {name: np.dtype(name) for name in names}
+        if kind is None:
+            return dtypes
+        return {name: dtype for name, dtype in dtypes.items() if isdtype(dtype, kind)}
+
+
+def __array_namespace_info__() -> NamespaceInfo:
+    """The standard's inspection: devices, default dtypes by device, capabilities.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.__array_namespace_info__().default_device() == dp.default_device()
+        True
+    """
+    return NamespaceInfo()
+
+
+def _namespace(self: ndarray, /, *, api_version: str | None = None) -> ModuleType:
+    """The module ``dparray``, which holds the functions of the standard.
+
+    Raises:
+        ValueError: we do not have that version of the standard.
+    """
+    if api_version is not None and api_version not in VERSIONS:
+        raise ValueError(
+            f"__array_namespace__: api_version {api_version!r} is none of {', '.join(VERSIONS)}"
+        )
+    return sys.modules["dparray"]
+
+
+ndarray.__array_namespace__ = _namespace  # type: ignore[attr-defined]
