@@ -286,6 +286,20 @@ def test_submitted_work_does_not_make_the_pool_grow(
     assert driver.waits == [queue] * 3
 
 
+def test_only_work_that_holds_what_would_fit_is_waited_for(
+    driver: Driver, pools: Pools, queue: Queue
+) -> None:
+    other = driver.queue("other")
+    held = [
+        pools.allocate(queue, "device", 4 * MiB).memory,
+        pools.allocate(other, "device", 8 * MiB).memory,
+        pools.allocate(queue, "shared", 8 * MiB).memory,
+    ]
+    pools.allocate(queue, "device", 8 * MiB)
+    assert driver.waits == []
+    assert len(held) == 3
+
+
 # --- splitting and joining ------------------------------------------------------------------------
 
 
@@ -366,13 +380,15 @@ def test_parts_stay_cut_while_they_are_asked_for(pools: Pools, queue: Queue) -> 
 
 def test_release_waits_for_the_queues_it_frees_from(driver: Driver, pools: Pools) -> None:
     busy, idle, empty = driver.queue("busy"), driver.queue("idle"), driver.queue("empty")
-    block = pools.allocate(busy, "device", MiB)
+    block = pools.allocate(busy, "device", MiB // 2)
+    busy.submit(block)
+    block = pools.allocate(busy, "device", MiB // 2)
     busy.submit(block)
     del block
     pools.allocate(idle, "shared", 2 * MiB)
     kept = pools.allocate(empty, "device", 4 * MiB)
     assert pools.release() == 3 * MiB
-    assert set(driver.waits) == {busy, idle}
+    assert sorted(queue.name for queue in driver.waits) == ["busy", "idle"]
     assert driver.held == {kept.pointer: 4 * MiB}
     assert pools.release() == 0
 
@@ -490,6 +506,15 @@ def test_a_hopeless_request_keeps_the_cache(driver: Driver, pools: Pools, queue:
     assert kept.nbytes == 16 * MiB
 
 
+def test_more_than_the_device_can_allocate_keeps_the_cache(driver: Driver, queue: Queue) -> None:
+    driver.total = None
+    pools = Pools(driver)
+    pools.allocate(queue, "device", 8 * MiB)
+    with pytest.raises(MemoryError, match="largest single allocation"):
+        pools.allocate(queue, "device", 5 * GiB)
+    assert list(driver.held.values()) == [8 * MiB]
+
+
 def test_a_refusal_of_the_driver_releases_and_tries_again(
     driver: Driver, pools: Pools, queue: Queue
 ) -> None:
@@ -595,6 +620,15 @@ def test_contexts_of_dead_queues_do_not_add_up(driver: Driver, pools: Pools) -> 
     for number in range(3 * MAX_FREE_LISTS):
         pools.allocate(driver.queue(device=f"sub-device {number}"), "device", MiB)
     assert len(pools.stats().pools) <= MAX_FREE_LISTS
+
+
+def test_the_limit_of_an_idle_device_is_not_forgotten(driver: Driver, pools: Pools) -> None:
+    first = driver.queue(device="first")
+    pools.set_limit(MiB, first)
+    for number in range(2 * MAX_FREE_LISTS):
+        pools.allocate(driver.queue(device=f"sub-device {number}"), "device", MiB)
+    with pytest.raises(MemoryError, match=r"limit for this device is 1\.0 MiB"):
+        pools.allocate(first, "device", 2 * MiB)
 
 
 # --- statistics -----------------------------------------------------------------------------------
