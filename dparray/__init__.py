@@ -17,9 +17,11 @@ with _startup.explained():
 
     from dparray import algorithms, config, exceptions, memory
     from dparray import device as device
+    from dparray import fft as fft
     from dparray import linalg as linalg
     from dparray._array import ndarray
     from dparray._control import *
+    from dparray._calculus import *
     from dparray._creation import *
     from dparray._dtypes import (
         bool,

@@ -1,0 +1,218 @@
+"""Differences, gradients and integrals along axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dparray import _dtypes, _layout
+from dparray._array import (
+    apply,
+    assign,
+    astype_array,
+    check_array,
+    empty_on,
+    ndarray,
+    scalar_value,
+)
+from dparray._creation import full
+from dparray._manipulation import broadcast_to, concat, ravel, reshape
+from dparray._ops import OPS
+from dparray._placement import Placement, common_placement
+from dparray._reductions import sum as sum_of
+from dparray.exceptions import ShapeError
+
+__all__ = ["diff", "ediff1d", "gradient", "trapezoid"]
+
+
+def _along(axis: int, start: int | None, stop: int | None, step: int | None = None) -> Any:
+    return (*(slice(None),) * axis, slice(start, stop, step))
+
+
+def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
+    """The differences of neighbours along an axis, ``n`` times over.
+
+    Args:
+        x: an array.
+        n: how often.
+        axis: the axis.
+        prepend: an array or a scalar to put before the elements.
+        append: an array or a scalar to put after them.
+
+    Returns:
+        An array that is ``n`` shorter along the axis (booleans give booleans: whether they differ).
+
+    Raises:
+        AxisError: there is no such axis.
+        ExecutionPlacementError: the arrays are on different queues.
+        ValueError: ``n`` is negative.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.diff(dp.asarray([1, 4, 9])).asnumpy()
+        array([3, 5])
+    """
+    x = check_array("diff", "x", x)
+    if n < 0:
+        raise ValueError(f"diff: n is {n}; it must be 0 or more")
+    axis = _layout.normalize_axis("diff", axis, x.ndim)
+    named = [("x", x)]
+    for name, value in (("prepend", prepend), ("append", append)):
+        if isinstance(value, ndarray):
+            named.append((name, value))
+    common_placement("diff", named)
+    parts = [_edge(x, prepend, axis), x, _edge(x, append, axis)]
+    if n == 0:
+        return x
+    present = [part for part in parts if part is not None]
+    if len(present) > 1:
+        x = concat(present, axis=axis)
+    op = OPS["not_equal"] if x.dtype.kind == "b" else OPS["subtract"]
+    for _ in range(min(n, x.shape[axis] + 1)):
+        x = apply(op, x[_along(axis, 1, None)], x[_along(axis, None, -1)])
+    return x
+
+
+def _edge(x: ndarray, value: Any, axis: int) -> ndarray | None:
+    if value is None:
+        return None
+    value = scalar_value(value)
+    if not isinstance(value, ndarray):
+        value = full((), value, dtype=x.dtype, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
+    if value.ndim == 0:
+        return broadcast_to(value, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+    return value
+
+
+def ediff1d(x: Any, /) -> ndarray:
+    """The differences of neighbours of the flattened array.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.ediff1d(dp.asarray([[1, 4], [9, 16]])).asnumpy()
+        array([3, 5, 7])
+    """
+    return diff(ravel(check_array("ediff1d", "x", x)))
+
+
+def gradient(
+    x: Any, /, *spacing: Any, axis: int | Sequence[int] | None = None, edge_order: int = 1
+) -> Any:
+    """The slopes along axes: central differences inside, one-sided ones at the edges.
+
+    Args:
+        x: an array with two elements or more along each axis.
+        *spacing: nothing (distance 1), one scalar for all axes, or for each axis a scalar or a
+            vector of coordinates.
+        axis: the axes; all of them if ``None``.
+        edge_order: 1 or 2, the order of accuracy at the edges.
+
+    Returns:
+        An array of the shape of ``x``; a list of one for each axis if there are several.
+
+    Raises:
+        AxisError: there is no such axis.
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: an axis is too short, or the spacing does not fit.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.gradient(dp.asarray([1.0, 4.0, 9.0])).asnumpy()
+        array([3., 4., 5.])
+    """
+    x = check_array("gradient", "x", x)
+    named = [("x", x)]
+    named += [(f"spacing[{at}]", h) for at, h in enumerate(spacing) if isinstance(h, ndarray)]
+    common_placement("gradient", named)
+    axes = (
+        tuple(range(x.ndim)) if axis is None else _layout.normalize_axes("gradient", axis, x.ndim)
+    )
+    if len(spacing) == 1:
+        spacing *= len(axes)
+    if spacing and len(spacing) != len(axes):
+        raise ShapeError(f"gradient: {len(spacing)} spacings for {len(axes)} axes")
+    if edge_order not in (1, 2):
+        raise ValueError(f"gradient: edge_order is {edge_order}; it must be 1 or 2")
+    if x.dtype.kind not in "fc":
+        x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
+    slopes = [
+        _slope(x, at, spacing[position] if spacing else 1.0, edge_order)
+        for position, at in enumerate(axes)
+    ]
+    return slopes[0] if len(slopes) == 1 else slopes
+
+
+def _slope(x: ndarray, axis: int, spacing: Any, edge_order: int) -> ndarray:
+    extent = x.shape[axis]
+    if extent <= edge_order:
+        raise ShapeError(
+            f"gradient: axis {axis} has {extent} elements; it needs {edge_order + 1} or more"
+        )
+    result = empty_on(Placement(x.sycl_queue, x.usm_type), x.shape, x.dtype)
+    inner = x[_along(axis, 1, -1)]
+    before, after = x[_along(axis, None, -2)], x[_along(axis, 2, None)]
+    if isinstance(spacing, ndarray) and spacing.ndim:
+        if spacing.shape != (extent,):
+            raise ShapeError(
+                f"gradient: spacing of shape {spacing.shape} for an axis of {extent} elements"
+            )
+        steps = diff(reshape(spacing, (extent, *(1,) * (x.ndim - axis - 1))), axis=0)
+        left, right = steps[:-1], steps[1:]
+        inside = (
+            (after - inner) * left / right + (inner - before) * right / left  # type: ignore[operator]
+        ) / (left + right)  # type: ignore[operator]
+        first, second = steps[0], steps[1] if extent > 2 else steps[0]
+        last, last_but_one = steps[-1], steps[-2] if extent > 2 else steps[-1]
+    else:
+        inside = (after - before) / (2 * spacing)  # type: ignore[operator]
+        first = second = last = last_but_one = spacing
+    assign(result[_along(axis, 1, -1)], inside, "gradient")
+    at = [x[(*(slice(None),) * axis, position)] for position in (0, 1, -2, -1)]
+    if edge_order == 1:
+        start, end = (at[1] - at[0]) / first, (at[3] - at[2]) / last
+    else:
+        start = _one_sided(at[0], at[1], x[(*(slice(None),) * axis, 2)], first, second)
+        end = -_one_sided(at[3], at[2], x[(*(slice(None),) * axis, -3)], last, last_but_one)  # type: ignore[operator]
+    assign(result[(*(slice(None),) * axis, 0)], start, "gradient")
+    assign(result[(*(slice(None),) * axis, -1)], end, "gradient")
+    return result
+
+
+def _one_sided(a: Any, b: Any, c: Any, near: Any, far: Any) -> ndarray:
+    """The second-order slope at ``a`` from it and the next two elements."""
+    whole = near + far
+    return (  # type: ignore[no-any-return]
+        -(near + whole) / (near * whole) * a + whole / (near * far) * b - near / (far * whole) * c
+    )
+
+
+def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray:
+    """The integral of ``y`` along an axis by the trapezoidal rule.
+
+    Args:
+        y: an array of values.
+        x: where they are: a vector, or an array of the shape of ``y``.
+        dx: the distance of neighbours, if ``x`` is not given.
+        axis: the axis.
+
+    Raises:
+        AxisError: there is no such axis.
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.trapezoid(dp.asarray([1.0, 2.0, 3.0])))
+        4.0
+    """
+    y = check_array("trapezoid", "y", y)
+    axis = _layout.normalize_axis("trapezoid", axis, y.ndim)
+    step: Any = dx
+    if x is not None:
+        x = check_array("trapezoid", "x", x)
+        common_placement("trapezoid", (("y", y), ("x", x)))
+        if x.ndim == 1:
+            step = reshape(diff(x), (-1, *(1,) * (y.ndim - axis - 1)))
+        else:
+            step = diff(x, axis=axis)
+    pairs = y[_along(axis, 1, None)] + y[_along(axis, None, -1)]
+    return sum_of(pairs * step / 2.0, axis)
