@@ -164,6 +164,10 @@ _TELLING = (
     (r"takes an? .+; got .+", "{all}"),
     (r"(?:setitem|getitem)\((\w+\[.+?\]), UniTuple\(\w+ x (\d)\)", "{0} takes no {1} indices"),
     (r"(fetch_\w+) operation only supported on", "AtomicRef.{0} works on int32 and int64 elements"),
+    (
+        r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'",
+        "{1}.{0} is not available in a kernel",
+    ),
     (r"Unknown attribute '(\w+)' of type (.+)", "there is no attribute '{0}' on {1}"),
     (r"NameError: name '(\w+)' is not defined", "the name '{0}' is not defined"),
     (r"Untyped global name '(\w+)':? ?(.*)", "the value of '{0}' cannot be used in a kernel: {1}"),

@@ -6,6 +6,8 @@ with Numba for the SPIR-V target.
 
 from __future__ import annotations
 
+import itertools
+import math
 import operator
 from typing import Any
 
@@ -20,6 +22,7 @@ from numba_dpex.core.types import USMNdArray
 from numba_dpex.core.types.kernel_api.index_space_ids import GroupType
 from numba_dpex.core.types.kernel_api.local_accessor import LocalAccessorType
 from numba_dpex.kernel_api_impl.spirv.arrayobj import _getitem_array_generic
+from numba_dpex.kernel_api_impl.spirv.math import mathimpl
 from numba_dpex.kernel_api_impl.spirv.overloads._spv_atomic_inst_helper import (
     _spv_atomic_instructions_map,
 )
@@ -95,6 +98,42 @@ def _print(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     printf.calling_convention = "spir_func"
     builder.call(printf, [pointer, *values])
     return context.get_dummy_value()
+
+
+# --- math of integers -----------------------------------------------------------------------------
+# Typing gives math.sin(integer) a float64; numba-dpex has no code for it.
+
+
+def _on_floats(implementation: Any, signature: Any) -> Any:
+    """``implementation``, for arguments that are converted to its types first."""
+
+    def apply(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
+        converted = [
+            context.cast(builder, value, given, wanted)
+            for value, given, wanted in zip(arguments, actual.args, signature.args, strict=True)
+        ]
+        result = implementation(context, builder, signature, converted)
+        return context.cast(builder, result, signature.return_type, actual.return_type)
+
+    return apply
+
+
+def _add_math_of_integers() -> None:
+    integers = (types.int32, types.int64, types.uint32, types.uint64)
+    for (name, signature), implementation in tuple(mathimpl.lower_ocl_impl.items()):
+        function = getattr(math, name, None)
+        kinds = set(signature.args)
+        if function is None or kinds not in ({types.float32}, {types.float64}):
+            continue
+        converted = _on_floats(implementation, signature)
+        (kind,) = kinds
+        for arguments in itertools.product((*integers, kind), repeat=len(signature.args)):
+            # Integers alone are computed in float64.
+            if set(arguments) != kinds and (kind in arguments or kind == types.float64):
+                _registry.lower(function, *arguments)(converted)
+
+
+_add_math_of_integers()
 
 
 # --- views ----------------------------------------------------------------------------------------

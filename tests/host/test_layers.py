@@ -44,6 +44,7 @@ ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("L5", "linalg"),
         ("L6", "kernel simulate"),
         ("L6", "algorithms"),
+        ("L6", "_kernel_makers"),
         ("L6", "_numba_dpex"),
         ("L6", "__init__"),
         ("L6", "demo doctor info _cache_command"),
