@@ -16,7 +16,12 @@ import numpy as np
 from dparray import _dtypes, _evaluate, _layout, _usm, config
 from dparray._expr import Node, Scalar
 from dparray._ops import CONVERT, OPS, Op
-from dparray._placement import Placement, check_usm_type, common_placement
+from dparray._placement import (
+    Placement,
+    check_usm_type,
+    common_placement,
+    computes_in_double,
+)
 from dparray._schedule import MOST_LEAVES, MOST_WEIGHT
 from dparray._usm import Layout
 from dparray.device import Device, default_device, describe_queue
@@ -251,7 +256,9 @@ class ndarray:
 
     def __index__(self) -> int:
         if self.dtype.kind not in "iu":
-            raise DTypeError(f"an array of dtype {self.dtype} cannot be an index; only integers can")
+            raise DTypeError(
+                f"an array of dtype {self.dtype} cannot be an index; only integers can"
+            )
         return operator.index(self.item())
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> NoReturn:
@@ -269,7 +276,9 @@ class ndarray:
 
     # -- to other places ----------------------------------------------------------------------
 
-    def to_device(self, device: Any, /, *, stream: None = None, copy: bool | None = None) -> ndarray:
+    def to_device(
+        self, device: Any, /, *, stream: None = None, copy: bool | None = None
+    ) -> ndarray:
         """The array on another device or queue: the only way data move.
 
         Args:
@@ -312,9 +321,7 @@ class ndarray:
 
     def __getitem__(self, index: Any) -> ndarray:
         if _layout.is_basic_index(index):
-            return self._view(
-                *_layout.basic_index(self.shape, self.strides, self.offset, index)
-            )
+            return self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index))
         return self._take_advanced(index)  # type: ignore[attr-defined, no-any-return]
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -343,7 +350,10 @@ class ndarray:
     def __repr__(self) -> str:
         options = np.get_printoptions()
         text = np.array2string(
-            _corner(self, options), separator=", ", prefix="array(", threshold=_threshold(self, options)
+            _corner(self, options),
+            separator=", ",
+            prefix="array(",
+            threshold=_threshold(self, options),
         )
         place = f"device='{self.device.filter_string}'"
         if self.device.is_sub_device or not self.device.is_canonical:
@@ -376,7 +386,9 @@ def _corner(x: ndarray, options: Any) -> np.ndarray:
     if x.size <= options["threshold"]:
         return x.asnumpy()
     pieces: list[list[slice]] = [
-        [slice(0, edge + 1), slice(extent - edge, extent)] if extent > 2 * edge + 1 else [slice(None)]
+        [slice(0, edge + 1), slice(extent - edge, extent)]
+        if extent > 2 * edge + 1
+        else [slice(None)]
         for extent in x.shape
     ]
 
@@ -429,7 +441,15 @@ def check_array(function: str, name: str, value: Any) -> ndarray:
 def check_out(function: str, arrays: Sequence[tuple[str, ndarray]], out: Any) -> None:
     """Check before any work that ``out``, where given, is an array on the inputs' queue."""
     if out is not None:
-        common_placement(function, [*arrays, ("out", check_array(function, "out", out))])
+        common_placement(function, [*arrays, ("out", _checked_out(function, out))])
+
+
+def _checked_out(function: str, out: Any) -> ndarray:
+    if isinstance(out, ndarray):
+        return out
+    raise HostConversionError(
+        f"{function}: out must be an array to write into; got {out!r} of type {type(out).__name__}"
+    )
 
 
 def scalar_value(value: Any) -> Any:
@@ -531,7 +551,9 @@ def checked_scalar(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
     return float(value) if kind == "f" else complex(value)
 
 
-def from_host(values: np.ndarray, queue: dpctl.SyclQueue, usm_type: str, dtype: Any = None) -> ndarray:
+def from_host(
+    values: np.ndarray, queue: dpctl.SyclQueue, usm_type: str, dtype: Any = None
+) -> ndarray:
     """A new array with the values of a host array.
 
     Raises:
@@ -564,38 +586,36 @@ def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
     arrays: list[tuple[str, ndarray]] = []
     keys: list[Any] = []
     values = list(operands)
-    for position, value in enumerate(values):
+    for name, value in zip(op.parameters, operands, strict=True):
         if isinstance(value, ndarray):
-            arrays.append((_operand_name(op, position), value))
+            arrays.append((name, value))
             keys.append(value.dtype)
-            continue
-        value = values[position] = scalar_value(value)
-        weak = _WEAK_TYPES.get(type(value))
-        if weak is None:
-            if not isinstance(value, bool | int | float | complex):
-                raise foreign_operand(op.name, _operand_name(op, position), value)
-            weak = complex if isinstance(value, complex) else float if isinstance(value, float) else int
-        keys.append(weak)
+        else:
+            values[len(keys)], key = _weak_scalar(op, name, value)
+            keys.append(key)
     if not arrays:
-        queue = (out.sycl_queue if out is not None else default_device().sycl_queue)
+        queue = out.sycl_queue if out is not None else default_device().sycl_queue
         values[0] = full_scalar(values[0], queue)
-        arrays.append((_operand_name(op, 0), values[0]))
+        arrays.append((op.parameters[0], values[0]))
         keys[0] = values[0].dtype
-    placed = arrays if out is None else [*arrays, ("out", check_array(op.name, "out", out))]
+    placed = arrays if out is None else [*arrays, ("out", _checked_out(op.name, out))]
     placement = common_placement(op.name, placed)
-    device = placement.queue.sycl_device
     if op.keeps_integers and keys[0].kind in "biu":
         loop = (keys[0], keys[0])
     else:
         loop = _dtypes.resolve(op.ufunc, tuple(keys))
-    shape = _layout.broadcast_shapes(op.name, [array.shape for _, array in arrays])
-    if not device.has_aspect_fp64:
+    shape = arrays[0][1].shape
+    if len(arrays) > 1 and arrays[1][1].shape != shape:
+        shape = _layout.broadcast_shapes(op.name, [array.shape for _, array in arrays])
+    if not computes_in_double(placement.queue):
+        device = placement.queue.sycl_device
         loop = tuple(_dtypes.fit_device(dtype, device) for dtype in loop)
-    for position, (value, dtype) in enumerate(zip(values, loop, strict=False)):
-        if not isinstance(value, ndarray):
-            if op.name in _COMPARISONS and dtype.kind in "iu" and not _fits(value, dtype):
-                return _compare_out_of_range(op, operands, out)
-            values[position] = checked_scalar(op.name, value, dtype)
+    if len(arrays) < op.arity:
+        for position, (value, dtype) in enumerate(zip(values, loop, strict=False)):
+            if not isinstance(value, ndarray):
+                if op.name in _COMPARISONS and dtype.kind in "iu" and not _fits(value, dtype):
+                    return _compare_out_of_range(op, operands, out)
+                values[position] = checked_scalar(op.name, value, dtype)
     if op.name == "pow" and type(values[1]) in (int, float) and loop[-1].kind == "f":
         op, values, loop = _simpler_power(op, values, loop)
     if out is None:
@@ -607,7 +627,12 @@ def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
             f"{op.name}: the result of dtype {loop[-1]} does not fit out of dtype {out.dtype}; "
             f"write out = out.astype('{loop[-1]}') first"
         )
-    if out.size:
+    if out.shape == shape and out.dtype == loop[-1] and out.is_pending:
+        # Nobody else sees the memory that the pending value would get, so it need not exist.
+        out._node = _noted(
+            _node_of(op, values, loop, shape, Placement(*placement[:1], out.usm_type))
+        )
+    elif out.size:
         _evaluate.store(_node_of(op, values, loop, out.shape, placement), layout_of(out))
     return out
 
@@ -628,14 +653,29 @@ def operate(
         shape: the result's shape, to which the operands broadcast.
         placement: the operands' common placement.
     """
-    node = _node_of(op, operands, loop, shape, placement)
+    return ndarray._pending(_noted(_node_of(op, operands, loop, shape, placement)))
+
+
+def _noted(node: Node) -> Node:
+    """The node, known to its operands as a reader; computed at once where it may not wait."""
     may_wait = config.lazy
     for operand in node.operands:
         if type(operand) is Node:
             may_wait &= _evaluate.note_reader(node, operand)
     if not may_wait:
         _evaluate.evaluate(node)
-    return ndarray._pending(node)
+    return node
+
+
+def _weak_scalar(op: Op, name: str, value: Any) -> tuple[Any, Any]:
+    """A scalar operand as a Python scalar, and the kind by which it takes part in promotion."""
+    value = scalar_value(value)
+    weak = _WEAK_TYPES.get(type(value))
+    if weak is None:
+        if not isinstance(value, bool | int | float | complex):
+            raise foreign_operand(op.name, name, value)
+        weak = complex if isinstance(value, complex) else float if isinstance(value, float) else int
+    return value, weak
 
 
 def _node_of(
@@ -647,7 +687,7 @@ def _node_of(
 ) -> Node:
     """The node of an operation; operands that have grown too large are computed first."""
     parts = tuple(
-        operand._node if isinstance(operand, ndarray) else Scalar(operand) for operand in operands
+        [operand._node if isinstance(operand, ndarray) else Scalar(operand) for operand in operands]
     )
     node = Node(op, parts, loop, shape, prod(shape), *placement)
     if node.weight > MOST_WEIGHT or node.leaves > MOST_LEAVES:
@@ -664,10 +704,6 @@ def _simpler_power(
     if simpler is None or not isinstance(values[0], ndarray):
         return op, values, loop
     return OPS[simpler], values[:1], loop[::2]
-
-
-def _operand_name(op: Op, position: int) -> str:
-    return "x" if op.arity == 1 else f"x{position + 1}"
 
 
 def _fits(value: Any, dtype: np.dtype[Any]) -> bool:

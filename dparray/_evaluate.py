@@ -34,7 +34,12 @@ from dparray import (
 )
 from dparray._expr import Node, Scalar, pending_order
 from dparray._launcher import Bound, launch
-from dparray._schedule import HOST_ELEMENTS, is_worth_storing, must_be_stored_first
+from dparray._schedule import (
+    HOST_ELEMENTS,
+    STORING_WEIGHT,
+    is_worth_storing,
+    must_be_stored_first,
+)
 from dparray._tier_library import library_call as library_call
 
 if TYPE_CHECKING:
@@ -61,7 +66,8 @@ def evaluate(*nodes: Node) -> None:
             if node.layout is None:
                 groups.setdefault((node.queue, node.usm_type, node.shape), []).append(node)
         for group in groups.values():
-            group += _held_elsewhere(pending_order(group), group)
+            if max(node.weight for node in group) > STORING_WEIGHT:
+                group += _held_elsewhere(pending_order(group), group)
             outputs = [
                 (node, _usm.allocate(node.queue, node.usm_type, node.shape, node.dtype))
                 for node in group
@@ -193,7 +199,7 @@ def reduce(
     if name not in _codegen_reduction.COMBINE:
         return False
     with _lock:
-        if value.size <= HOST_ELEMENTS and config.host_tier and _tier_host.can_compute(target):
+        if value.size <= HOST_ELEMENTS and _host_may_compute(target):
             _tier_host.reduce(name, value, axes, loop, target)
             return True
         if is_needed_later and value.layout is None and is_worth_storing(value):
@@ -244,7 +250,7 @@ def _run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
     size = prod(target.shape)
     if size == 0:
         return
-    if size <= HOST_ELEMENTS and config.host_tier and _tier_host.can_compute(target):
+    if size <= HOST_ELEMENTS and _host_may_compute(target):
         _tier_host.run(outputs)
         return
     nodes = [value for value, _ in outputs if type(value) is Node]
@@ -257,6 +263,10 @@ def _run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
         _tier_library.run(value, layout)
         if type(value) is Node and value.layout is None and len(outputs) > 1:
             value.complete(layout)
+
+
+def _host_may_compute(target: Any) -> bool:
+    return config.host_tier and _tier_host.can_compute(target.block.queue, target.block.usm_type)
 
 
 def _store_first(roots: Sequence[Node], size: int) -> None:
@@ -291,12 +301,16 @@ def _leaf_count(order: Sequence[Node]) -> int:
 
 def _overlaps(value: Node, target: Any) -> bool:
     """Whether a leaf lies in the target's block other than exactly at the target."""
-    leaves = [value] if value.layout is not None else [
-        operand
-        for node in pending_order([value])
-        for operand in node.operands
-        if type(operand) is Node and operand.layout is not None
-    ]
+    leaves = (
+        [value]
+        if value.layout is not None
+        else [
+            operand
+            for node in pending_order([value])
+            for operand in node.operands
+            if type(operand) is Node and operand.layout is not None
+        ]
+    )
     place = (target.offset, target.strides, target.shape, target.dtype)
     return any(
         leaf.layout.block.memory is target.block.memory
@@ -327,6 +341,4 @@ def launch_kernel(
     depends_on: Sequence[SyclEvent] = (),
 ) -> SyclEvent:
     """Launch a compiled kernel with arguments that a binder of ``_launcher`` has flattened."""
-    return launch(
-        kernel, global_range, local_range, bound.flat, queue, depends_on, bound.borrowed
-    )
+    return launch(kernel, global_range, local_range, bound.flat, queue, depends_on, bound.borrowed)

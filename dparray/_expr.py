@@ -121,18 +121,20 @@ class Node:
 def pending_order(roots: Iterable[Node]) -> list[Node]:
     """The pending nodes that ``roots`` need, operands before users, each once."""
     order: list[Node] = []
-    seen: set[int] = set()
-    stack: list[tuple[Node, bool]] = [(root, False) for root in roots]
+    done: set[Node] = set()
+    stack = [root for root in roots if root.layout is None]
     while stack:
-        node, is_expanded = stack.pop()
-        if is_expanded:
-            order.append(node)
+        node = stack[-1]
+        if node in done:
+            stack.pop()
             continue
-        if node.layout is not None or id(node) in seen:
-            continue
-        seen.add(id(node))
-        stack.append((node, True))
+        is_ready = True
         for operand in node.operands:
-            if type(operand) is Node and operand.layout is None and id(operand) not in seen:
-                stack.append((operand, False))
+            if type(operand) is Node and operand.layout is None and operand not in done:
+                stack.append(operand)
+                is_ready = False
+        if is_ready:
+            stack.pop()
+            done.add(node)
+            order.append(node)
     return order

@@ -7,7 +7,7 @@ called on device data.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,6 +27,8 @@ class Op:
         kinds: the kinds of operand dtypes (``"i"``, ``"u"``, ``"f"``, ``"b"``) for which the
             expression is right.
         weight: the cost of one element, in additions.
+        parameters: the names of the public function's operands; follows from the ufunc.
+        arity: how many there are.
     """
 
     name: str
@@ -37,11 +39,14 @@ class Op:
     expression: str = ""
     kinds: str = "f"
     weight: int = 1
+    parameters: tuple[str, ...] = field(init=False)
+    arity: int = field(init=False)
 
-    @property
-    def arity(self) -> int:
-        """The number of operands."""
-        return int(self.ufunc.nin)
+    def __post_init__(self) -> None:
+        count = int(self.ufunc.nin)
+        names = ("x",) if count == 1 else tuple(f"x{place}" for place in range(1, count + 1))
+        object.__setattr__(self, "arity", count)
+        object.__setattr__(self, "parameters", names)
 
 
 _ROWS = (

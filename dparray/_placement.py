@@ -8,6 +8,7 @@ coerced from the inputs (device over shared over host), and nothing else decides
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import dpctl
@@ -25,12 +26,16 @@ class Placement(NamedTuple):
     usm_type: str
 
 
+@lru_cache(maxsize=64)
+def computes_in_double(queue: dpctl.SyclQueue) -> bool:
+    """Whether the queue's device has double precision; asked once."""
+    return bool(queue.sycl_device.has_aspect_fp64)
+
+
 def check_usm_type(usm_type: str) -> str:
     """``usm_type`` itself, or an error that lists the USM types there are."""
     if usm_type not in USM_TYPES:
-        raise UsmTypeError(
-            f"usm_type: {usm_type!r} is none of {', '.join(map(repr, USM_TYPES))}"
-        )
+        raise UsmTypeError(f"usm_type: {usm_type!r} is none of {', '.join(map(repr, USM_TYPES))}")
     return usm_type
 
 
@@ -91,7 +96,8 @@ def _mismatch(function: str, operands: Sequence[tuple[str, Any]]) -> ExecutionPl
     width = max(len(name) for name, _, _ in places)
     lines = [f"  {name:<{width}}  on {device}, {queue}" for name, device, queue in places]
     remedy = "; ".join(
-        f"{name} = {name}.to_device({first_name}.device)" for name in dict.fromkeys(n for n, _ in strangers)
+        f"{name} = {name}.to_device({first_name}.device)"
+        for name in dict.fromkeys(n for n, _ in strangers)
     )
     return ExecutionPlacementError(
         f"{function}: the arrays are not on one queue ({case}):\n"

@@ -154,9 +154,7 @@ def reduce(
 
 def _owners(layouts: Iterable[Any]) -> tuple[Any, ...]:
     """The blocks outside the pool, which a launch has to keep alive."""
-    return tuple(
-        layout.block for layout in layouts if isinstance(layout.block, _usm.BorrowedBlock)
-    )
+    return tuple(layout.block for layout in layouts if isinstance(layout.block, _usm.BorrowedBlock))
 
 
 def _flat_arrays(layouts: Iterable[Any]) -> list[Any]:

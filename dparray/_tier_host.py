@@ -6,7 +6,8 @@ launch would cost more than the work itself.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,13 @@ import numpy as np
 from dparray import _usm
 from dparray._expr import Node, Scalar, pending_order
 from dparray._ops import CONVERT, WHERE
+from dparray._placement import computes_in_double
 
 
-def can_compute(layout: Any) -> bool:
-    """Whether the host may compute in this memory, with the same dtypes as the device."""
-    queue = layout.block.queue
-    return bool(
-        _usm.is_host_accessible(queue, layout.block.usm_type) and queue.sycl_device.has_aspect_fp64
-    )
+@lru_cache(maxsize=64)
+def can_compute(queue: Any, usm_type: str) -> bool:
+    """Whether the host may compute in such memory, with the same dtypes as the device."""
+    return _usm.is_host_accessible(queue, usm_type) and computes_in_double(queue)
 
 
 def run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
@@ -56,9 +56,7 @@ def values_of(value: Node) -> np.ndarray:
     return np.asarray(values[id(value)])
 
 
-def reduce(
-    name: str, value: Node, axes: tuple[int, ...], loop: np.dtype[Any], target: Any
-) -> None:
+def reduce(name: str, value: Node, axes: tuple[int, ...], loop: np.dtype[Any], target: Any) -> None:
     """Reduce an expression over axes into ``target``."""
     values = values_of(value)
     with np.errstate(all="ignore"):
@@ -69,15 +67,18 @@ def reduce(
     _usm.host_view(target)[...] = np.reshape(result, target.shape)
 
 
-def _operands(node: Node, values: Mapping[int, Any]) -> list[Any]:
-    return [
-        operand.value
-        if type(operand) is Scalar
-        else values[id(operand)]
-        if operand.layout is None
-        else _usm.host_view(operand.layout)
-        for operand in node.operands
-    ]
+def _operands(node: Node, values: dict[int, Any]) -> list[Any]:
+    """What the operation is applied to; views of leaves are remembered among the values."""
+    operands = []
+    for operand in node.operands:
+        if type(operand) is Scalar:
+            operands.append(operand.value)
+            continue
+        value = values.get(id(operand))
+        if value is None:
+            value = values[id(operand)] = _usm.host_view(operand.layout)  # type: ignore[union-attr]
+        operands.append(value)
+    return operands
 
 
 def _value(node: Node, operands: list[Any], out: np.ndarray | None) -> Any:
