@@ -47,4 +47,4 @@ clean: ## remove build products and tool caches
 	@find dparray kernels tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean ## remove .venv too
-	@rm -rf .venv .venv.lock
+	@rm -rf "$$(readlink -m .venv)" .venv .venv.lock

@@ -156,15 +156,15 @@ case "$1 $2" in
     -c*) exit {status} ;;
 esac
 """
-TOOLS = ["bash", "cat", "cp", "dirname", "env", "flock", "mkdir", "rm", "sha256sum", "uname"]
+TOOLS = ["bash", "cat", "cp", "dirname", "env", "flock", "ln", "mkdir", "rm", "sha256sum", "uname"]
 
 
 class Checkout:
     """A folder with the build script, on a machine that has only the Pythons a test gives it."""
 
-    def __init__(self, parent: Path) -> None:
+    def __init__(self, parent: Path, name: str = "a checkout") -> None:
         self.parent = parent
-        self.path = parent / "a checkout"  # every path has a space in it
+        self.path = parent / name
         self.commands = parent / "all commands"
         self.log = self.commands / "log"
         (self.path / "scripts").mkdir(parents=True)
@@ -222,6 +222,29 @@ def test_a_venv_is_built_once(checkout: Checkout, name: str, version: str) -> No
     checkout.add_python(name, version)
     assert build_well(checkout) == ["lock", "project"]
     assert build_well(checkout) == []
+
+
+def test_the_venv_is_in_the_checkout(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path, "checkout")
+    checkout.add_python("python3.11", "3.11.7")
+    assert build_well(checkout) == ["lock", "project"]
+    assert not (checkout.path / ".venv").is_symlink()
+
+
+def test_the_venv_of_a_checkout_with_a_space_in_its_path_has_none(checkout: Checkout) -> None:
+    checkout.add_python("python3.11", "3.11.7")
+    build_well(checkout)
+    assert " " in str(checkout.path)
+    assert " " not in str((checkout.path / ".venv").resolve())
+
+
+def test_a_home_with_a_space_too_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a home").mkdir()
+    checkout = Checkout(tmp_path / "a home")
+    checkout.add_python("python3.11", "3.11.7")
+    result = checkout.build()
+    assert result.returncode == 1
+    assert "does not work under a path with a space" in result.stderr
 
 
 def test_a_python_of_pyenv_is_found(checkout: Checkout) -> None:
@@ -295,7 +318,7 @@ def fake_uv(checkout: Checkout, install: str) -> None:
         textwrap.dedent(f"""\
             #!{shutil.which("bash")}
             case "$1" in
-                venv) mkdir -p .venv/bin; cp "{checkout.commands}/fake" .venv/bin/python ;;
+                venv) mkdir -p "${{!#}}/bin"; cp "{checkout.commands}/fake" "${{!#}}/bin/python" ;;
                 pip) {install} ;;
             esac
             """),
