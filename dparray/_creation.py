@@ -395,18 +395,19 @@ def linspace(
         complex if is_complex else float, placement.queue.sycl_device
     )
     chosen = _checked_dtype(dtype, placement, default)
-    if num < 0:
-        raise ValueError(f"linspace: num is {num}; it must be 0 or more")
+    (length,) = _layout.check_shape(num)
+    array = empty_on(placement, (length,), chosen)
     tensor = _usm.library.linspace(
         start,
         stop,
-        num,
+        length,
         endpoint=endpoint,
         dtype=chosen,
         sycl_queue=placement.queue,
         usm_type=placement.usm_type,
     )
-    return ndarray._from_layout(*_usm.layout_of_tensor(tensor))
+    assign(array, ndarray._from_layout(*_usm.layout_of_tensor(tensor)), "linspace")
+    return array
 
 
 def eye(

@@ -15,6 +15,9 @@ from dparray.exceptions import AxisError, ShapeError
 Shape = tuple[int, ...]
 Strides = tuple[int, ...]
 
+# Host views are NumPy arrays, and NumPy 1.26 has no more.
+MOST_DIMENSIONS = 32
+
 
 def check_shape(shape: Any) -> Shape:
     """``shape`` (an integer or a sequence of integers) as a tuple.
@@ -33,6 +36,10 @@ def check_shape(shape: Any) -> Shape:
             ) from None
     if extents and min(extents) < 0:
         raise ShapeError(f"shape: {extents} has a negative extent; extents are 0 or more")
+    if len(extents) > MOST_DIMENSIONS:
+        raise ShapeError(
+            f"shape: {len(extents)} dimensions are more than the {MOST_DIMENSIONS} an array can have"
+        )
     return extents
 
 

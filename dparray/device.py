@@ -8,6 +8,7 @@ data moves between places only by ``to_device``.
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -161,8 +162,8 @@ class Device:
         reason = unsupported_reason(queue.sycl_device)
         if reason is not None:
             raise UnsupportedDeviceError(
-                f"device: {describe_device(queue.sycl_device)} ({queue.sycl_device.name}) cannot hold "
-                f"arrays: {reason}; use one of the devices that `dp.devices()` lists"
+                f"device: {describe_device(queue.sycl_device)} ({queue.sycl_device.name}) cannot "
+                f"hold arrays: {reason}; use one of the devices that `dp.devices()` lists"
             )
         self.sycl_queue = queue
 
@@ -245,23 +246,15 @@ class Device:
             >>> parts[0] == parts[1]
             False
         """
-        by_units = isinstance(partition, int | str)
-        key = (self.sycl_device, partition if by_units else tuple(partition))
-        with _lock:
-            parts = _sub_devices.get(key)
-            if parts is None:
-                try:
-                    parts = tuple(self.sycl_device.create_sub_devices(partition=partition))
-                except (dpctl.SyclSubDeviceCreationError, TypeError, ValueError) as error:
-                    raise DeviceError(
-                        f"create_sub_devices: {describe_device(self.sycl_device)} with "
-                        f"{self.sycl_device.max_compute_units} compute units cannot be split with "
-                        f"partition={partition!r} ({error}); give a number of compute units of at "
-                        f"most half of that, a list of numbers, or an affinity domain it has"
-                    ) from None
-                _sub_devices[key] = parts
-                for number, part in enumerate(parts, start=1):
-                    _sub_device_labels[part] = (number, len(parts))
+        try:
+            parts = _split(self.sycl_device, _partition(partition))
+        except (dpctl.SyclSubDeviceCreationError, OverflowError, TypeError, ValueError) as error:
+            raise DeviceError(
+                f"create_sub_devices: {describe_device(self.sycl_device)} with "
+                f"{self.sycl_device.max_compute_units} compute units cannot be split with "
+                f"partition={partition!r} ({error}); give a number of compute units of at "
+                f"most half of that, a list of numbers, or an affinity domain it has"
+            ) from None
         return [Device(part) for part in parts]
 
     def __eq__(self, other: object) -> bool:
@@ -285,6 +278,29 @@ class Device:
                 f"process only; pickle `device.filter_string`"
             )
         return Device, (self.filter_string,)
+
+
+def _partition(partition: Any) -> int | tuple[int, ...] | str:
+    """What ``create_sub_devices`` of dpctl takes; dpctl itself would round a fraction."""
+    if isinstance(partition, str):
+        return partition
+    if isinstance(partition, Sequence):
+        return tuple(map(operator.index, partition))
+    return operator.index(partition)
+
+
+def _split(
+    device: dpctl.SyclDevice, partition: int | tuple[int, ...] | str
+) -> tuple[dpctl.SyclDevice, ...]:
+    """The sub-devices of a partition; the same ones every time, with labels."""
+    with _lock:
+        parts = _sub_devices.get((device, partition))
+        if parts is None:
+            parts = tuple(device.create_sub_devices(partition=partition))
+            _sub_devices[device, partition] = parts
+            for number, part in enumerate(parts, start=1):
+                _sub_device_labels[part] = (number, len(parts))
+        return parts
 
 
 def _select(filter_string: str) -> dpctl.SyclDevice:
@@ -424,9 +440,7 @@ def _check_agreement(device: Any, queue: dpctl.SyclQueue) -> None:
     named = Device(device)
     names_device_only = isinstance(device, str | dpctl.SyclDevice)
     agrees = (
-        named.sycl_device == queue.sycl_device
-        if names_device_only
-        else named.sycl_queue == queue
+        named.sycl_device == queue.sycl_device if names_device_only else named.sycl_queue == queue
     )
     if not agrees:
         raise DeviceError(

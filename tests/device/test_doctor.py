@@ -204,7 +204,7 @@ def test_no_worker_is_left_when_the_results_are_not_wanted(tmp_path: Path) -> No
     next(results)
     results.close()
     with pytest.raises(ProcessLookupError):
-        os.kill(int(note.read_text()), signal.SIG_DFL)
+        os.kill(int(note.read_text()), 0)  # asks whether it is there
 
 
 def test_the_links_stand_in_an_order_in_which_they_can_be_checked() -> None:
