@@ -38,7 +38,7 @@ def check_shape(shape: Any) -> Shape:
         raise ShapeError(f"shape: {extents} has a negative extent; extents are 0 or more")
     if len(extents) > MOST_DIMENSIONS:
         raise ShapeError(
-            f"shape: {len(extents)} dimensions are more than the {MOST_DIMENSIONS} an array can have"
+            f"shape: {len(extents)} dimensions; an array has at most {MOST_DIMENSIONS}"
         )
     return extents
 
