@@ -6,6 +6,7 @@ on one queue. Views share the block.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
@@ -15,7 +16,7 @@ import numpy as np
 
 from dparray import _dtypes, _evaluate, _layout, _usm, config
 from dparray._expr import Node, Scalar
-from dparray._ops import CONVERT, OPS, Op
+from dparray._ops import CONVERT, OPS, WHERE, Op
 from dparray._placement import (
     Placement,
     check_usm_type,
@@ -34,6 +35,29 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 _WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, complex: complex}
+
+
+# -- operators ----------------------------------------------------------------------------------
+
+Binary = Callable[["ndarray", Any], "ndarray"]
+Unary = Callable[["ndarray"], "ndarray"]
+
+
+def _binary(op: Op) -> Binary:
+    return lambda self, other: apply(op, self, other)
+
+
+def _binary_family(op: Op) -> tuple[Binary, Binary, Binary]:
+    """The operator, its reflected form and its in-place form."""
+    return (
+        _binary(op),
+        lambda self, other: apply(op, other, self),
+        lambda self, other: apply(op, self, other, out=self),
+    )
+
+
+def _unary(op: Op) -> Unary:
+    return lambda self: apply(op, self)
 
 
 class ndarray:
@@ -198,7 +222,7 @@ class ndarray:
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
         """The array for other USM libraries, over the same memory."""
         _evaluate.share(self.block)
-        return self._tensor.__sycl_usm_array_interface__  # type: ignore[no-any-return]
+        return self._tensor.__sycl_usm_array_interface__
 
     def __len__(self) -> int:
         if not self.shape:
@@ -225,10 +249,11 @@ class ndarray:
         """
         element = self
         if index:
-            element = self.reshape(-1)[index[0]] if len(index) == 1 else self[tuple(index)]  # type: ignore[attr-defined]
+            element = self.reshape(-1)[index[0]] if len(index) == 1 else self[tuple(index)]
         if element.size != 1:
             raise ShapeError(
-                f"item: only an array of one element becomes a scalar, this has shape {self.shape}; "
+                f"item: only an array of one element becomes a scalar; this has shape "
+                f"{self.shape}; "
                 f"use x.item(i), or dp.asnumpy(x) for all of them"
             )
         return _usm.copy_to_host(element).item()
@@ -322,7 +347,7 @@ class ndarray:
     def __getitem__(self, index: Any) -> ndarray:
         if _layout.is_basic_index(index):
             return self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index))
-        return self._take_advanced(index)  # type: ignore[attr-defined, no-any-return]
+        return self._take_advanced(index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
         if _layout.is_basic_index(index):
@@ -331,7 +356,7 @@ class ndarray:
                 value,
             )
         else:
-            self._put_advanced(index, value)  # type: ignore[attr-defined]
+            self._put_advanced(index, value)
 
     def _view(
         self,
@@ -344,6 +369,33 @@ class ndarray:
         return ndarray._from_layout(
             self.block, offset, shape, strides, self.dtype if dtype is None else dtype
         )
+
+    # -- operators ----------------------------------------------------------------------------
+
+    __add__, __radd__, __iadd__ = _binary_family(OPS["add"])
+    __sub__, __rsub__, __isub__ = _binary_family(OPS["subtract"])
+    __mul__, __rmul__, __imul__ = _binary_family(OPS["multiply"])
+    __truediv__, __rtruediv__, __itruediv__ = _binary_family(OPS["divide"])
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _binary_family(OPS["floor_divide"])
+    __mod__, __rmod__, __imod__ = _binary_family(OPS["remainder"])
+    __pow__, __rpow__, __ipow__ = _binary_family(OPS["pow"])
+    __and__, __rand__, __iand__ = _binary_family(OPS["bitwise_and"])
+    __or__, __ror__, __ior__ = _binary_family(OPS["bitwise_or"])
+    __xor__, __rxor__, __ixor__ = _binary_family(OPS["bitwise_xor"])
+    __lshift__, __rlshift__, __ilshift__ = _binary_family(OPS["bitwise_left_shift"])
+    __rshift__, __rrshift__, __irshift__ = _binary_family(OPS["bitwise_right_shift"])
+
+    __lt__ = _binary(OPS["less"])
+    __le__ = _binary(OPS["less_equal"])
+    __gt__ = _binary(OPS["greater"])
+    __ge__ = _binary(OPS["greater_equal"])
+    __eq__ = _binary(OPS["equal"])  # type: ignore[assignment]
+    __ne__ = _binary(OPS["not_equal"])  # type: ignore[assignment]
+
+    __neg__ = _unary(OPS["negative"])
+    __pos__ = _unary(OPS["positive"])
+    __abs__ = _unary(OPS["abs"])
+    __invert__ = _unary(OPS["bitwise_invert"])
 
     # -- shown --------------------------------------------------------------------------------
 
@@ -415,8 +467,8 @@ def foreign_operand(function: str, name: str, value: Any) -> Exception:
     """The error for an operand that is neither an array nor a Python scalar."""
     if isinstance(value, np.ndarray):
         return HostConversionError(
-            f"{function}: {name} is a NumPy array and the others are on a device; nothing is copied "
-            f"there unasked: {name} = dp.asarray({name}, device=...)"
+            f"{function}: {name} is a NumPy array and the others are on a device; nothing is "
+            f"copied there unasked: {name} = dp.asarray({name}, device=...)"
         )
     if hasattr(value, "__sycl_usm_array_interface__"):
         return HostConversionError(
@@ -601,7 +653,7 @@ def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
     placed = arrays if out is None else [*arrays, ("out", _checked_out(op.name, out))]
     placement = common_placement(op.name, placed)
     if op.keeps_integers and keys[0].kind in "biu":
-        loop = (keys[0], keys[0])
+        loop: tuple[np.dtype[Any], ...] = (keys[0], keys[0])
     else:
         loop = _dtypes.resolve(op.ufunc, tuple(keys))
     shape = arrays[0][1].shape
@@ -618,6 +670,9 @@ def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
                 values[position] = checked_scalar(op.name, value, dtype)
     if op.name == "pow" and type(values[1]) in (int, float) and loop[-1].kind == "f":
         op, values, loop = _simpler_power(op, values, loop)
+    if op.name == "floor_divide" and loop[-1].kind == "f":
+        quotient = _floored_quotient(values[0], values[1], loop, shape, placement)
+        return quotient if out is None else apply(OPS["positive"], quotient, out=out)
     if out is None:
         return operate(op, values, loop, shape, placement)
     if _layout.broadcast_shapes(op.name, [shape, out.shape]) != out.shape:
@@ -633,7 +688,7 @@ def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
             _node_of(op, values, loop, shape, Placement(*placement[:1], out.usm_type))
         )
     elif out.size:
-        _evaluate.store(_node_of(op, values, loop, out.shape, placement), layout_of(out))
+        _evaluate.store(_node_of(op, values, loop, out.shape, placement), layout_of(out), True)
     return out
 
 
@@ -704,6 +759,34 @@ def _simpler_power(
     if simpler is None or not isinstance(values[0], ndarray):
         return op, values, loop
     return OPS[simpler], values[:1], loop[::2]
+
+
+def _floored_quotient(
+    x1: Any,
+    x2: Any,
+    loop: tuple[np.dtype[Any], ...],
+    shape: tuple[int, ...],
+    placement: Placement,
+) -> ndarray:
+    """`x1 // x2` of floats: the quotient that goes with the remainder.
+
+    `floor(x1 / x2)` is one too large where the division rounds up to an integer (1 // 0.1). With
+    infinities and zeros it is what the standard asks for; there the remainder is no number.
+    """
+    quotient = apply(OPS["divide"], x1, x2)
+    floored = apply(OPS["floor"], quotient)
+    if not isinstance(x2, ndarray) and not math.isfinite(x2):
+        return floored
+    rest = apply(OPS["remainder"], x1, x2)
+    whole = apply(OPS["round"], apply(OPS["divide"], apply(OPS["subtract"], x1, rest), x2))
+    is_plain = apply(OPS["isfinite"], rest)
+    if isinstance(x2, ndarray):
+        is_plain = apply(OPS["logical_and"], is_plain, apply(OPS["isfinite"], x2))
+    dtype = loop[-1]
+    chosen = operate(
+        WHERE, (is_plain, whole, floored), (_dtypes.bool, dtype, dtype, dtype), shape, placement
+    )
+    return apply(OPS["copysign"], chosen, quotient)
 
 
 def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
@@ -792,79 +875,3 @@ def call_neighbour(
 
 def _from_tensor(tensor: Any) -> ndarray:
     return ndarray._from_layout(*_usm.layout_of_tensor(tensor))
-
-
-# -- operators ----------------------------------------------------------------------------------
-
-
-def _install_operators() -> None:
-    """Make the operators from the table's rows."""
-
-    def binary(op: Op) -> Callable[[ndarray, Any], Any]:
-        def method(self: ndarray, other: Any) -> Any:
-            return apply(op, self, other)
-
-        return method
-
-    def reflected(op: Op) -> Callable[[ndarray, Any], Any]:
-        def method(self: ndarray, other: Any) -> Any:
-            return apply(op, other, self)
-
-        return method
-
-    def in_place(op: Op) -> Callable[[ndarray, Any], Any]:
-        def method(self: ndarray, other: Any) -> Any:
-            return apply(op, self, other, out=self)
-
-        return method
-
-    def unary(op: Op) -> Callable[[ndarray], Any]:
-        def method(self: ndarray) -> Any:
-            return apply(op, self)
-
-        return method
-
-    arithmetic = {
-        "add": "add",
-        "sub": "subtract",
-        "mul": "multiply",
-        "truediv": "divide",
-        "floordiv": "floor_divide",
-        "mod": "remainder",
-        "pow": "pow",
-        "and": "bitwise_and",
-        "or": "bitwise_or",
-        "xor": "bitwise_xor",
-        "lshift": "bitwise_left_shift",
-        "rshift": "bitwise_right_shift",
-    }
-    comparison = {
-        "eq": "equal",
-        "ne": "not_equal",
-        "lt": "less",
-        "le": "less_equal",
-        "gt": "greater",
-        "ge": "greater_equal",
-    }
-    made = [
-        (f"__{prefix}{symbol}__", maker(OPS[name]))
-        for symbol, name in arithmetic.items()
-        for prefix, maker in (("", binary), ("r", reflected), ("i", in_place))
-    ]
-    made += [(f"__{symbol}__", binary(OPS[name])) for symbol, name in comparison.items()]
-    made += [
-        (f"__{symbol}__", unary(OPS[name]))
-        for symbol, name in {
-            "neg": "negative",
-            "pos": "positive",
-            "abs": "abs",
-            "invert": "bitwise_invert",
-        }.items()
-    ]
-    for name, method in made:
-        method.__name__ = name
-        method.__qualname__ = f"ndarray.{name}"
-        setattr(ndarray, name, method)
-
-
-_install_operators()
