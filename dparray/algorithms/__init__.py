@@ -7,7 +7,9 @@ documentation says that it reads a result (the number of elements that ``compact
 from dparray.algorithms._clustering import kmeans_assign, kmeans_update
 from dparray.algorithms._compact import compact
 from dparray.algorithms._histogram import bincount, histogram
+from dparray.algorithms._matrix import matmul, transpose
 from dparray.algorithms._random import philox_bits, philox_normal, philox_uniform
+from dparray.algorithms._reduce import reduce
 from dparray.algorithms._scan import exclusive_scan, inclusive_scan
 from dparray.algorithms._segments import csr_matvec, segmented_reduce
 from dparray.algorithms._sort import sort_by_key, stable_argsort
@@ -23,10 +25,13 @@ __all__ = [
     "inclusive_scan",
     "kmeans_assign",
     "kmeans_update",
+    "matmul",
     "philox_bits",
     "philox_normal",
     "philox_uniform",
+    "reduce",
     "segmented_reduce",
     "sort_by_key",
     "stable_argsort",
+    "transpose",
 ]
