@@ -34,6 +34,7 @@ from dparray import (
 )
 from dparray._expr import Node, Scalar, pending_order
 from dparray._launcher import Bound, launch
+from dparray._ops import CONVERT
 from dparray._schedule import (
     HOST_ELEMENTS,
     STORING_WEIGHT,
@@ -103,16 +104,40 @@ def _inner_uses(order: Sequence[Node]) -> dict[int, int]:
     return uses
 
 
-def store(value: Node | Scalar, target: Any) -> None:
+def store(value: Node | Scalar, target: Any, is_fresh: bool = False) -> None:
     """Write a value into an existing layout of the same shape, converted to its dtype.
 
     Whatever is pending and reads the memory is computed first, so that it sees the old values.
+
+    Args:
+        value: what to write.
+        target: where.
+        is_fresh: nobody but the caller can ask for ``value`` afterwards.
     """
     with _lock:
         settle_readers(target.block, value)
+        if type(value) is not Node or is_fresh:
+            is_lost = False
+        else:
+            is_lost = value.layout is None and _reads(value, target.block)
+            if is_lost and (value.dtype != target.dtype or target.block.readers is SHARED):
+                evaluate(value)
+                is_lost = False
         if type(value) is Node and _overlaps(value, target):
             value = _detached(value)
+            is_lost = False
         _run([(value, target)])
+        if is_lost and type(value) is Node and value.layout is None:
+            _read_back(value, target)
+
+
+def _read_back(value: Node, target: Any) -> None:
+    """Make a pending value a copy of ``target``, which holds it now while its operands are gone.
+
+    The copy is only made if somebody asks for the value, or before the target is written again.
+    """
+    value.become(CONVERT, Node.leaf(target, value.queue, value.usm_type))
+    note_reader(value, value.operands[0])  # type: ignore[arg-type]
 
 
 def settle_readers(block: Any, value: Node | Scalar | None = None) -> None:
@@ -301,22 +326,29 @@ def _leaf_count(order: Sequence[Node]) -> int:
 
 def _overlaps(value: Node, target: Any) -> bool:
     """Whether a leaf lies in the target's block other than exactly at the target."""
-    leaves = (
-        [value]
-        if value.layout is not None
-        else [
-            operand
-            for node in pending_order([value])
-            for operand in node.operands
-            if type(operand) is Node and operand.layout is not None
-        ]
-    )
     place = (target.offset, target.strides, target.shape, target.dtype)
     return any(
         leaf.layout.block.memory is target.block.memory
         and (leaf.layout.offset, leaf.layout.strides, leaf.layout.shape, leaf.layout.dtype) != place
-        for leaf in leaves
+        for leaf in _leaves(value)
     )
+
+
+def _reads(value: Node, block: Any) -> bool:
+    """Whether a leaf lies in the block."""
+    return any(leaf.layout.block.memory is block.memory for leaf in _leaves(value))
+
+
+def _leaves(value: Node) -> list[Node]:
+    """The computed nodes that a value is computed from; itself if it is computed."""
+    if value.layout is not None:
+        return [value]
+    return [
+        operand
+        for node in pending_order([value])
+        for operand in node.operands
+        if type(operand) is Node and operand.layout is not None
+    ]
 
 
 def _detached(value: Node) -> Node:

@@ -117,6 +117,14 @@ class Node:
         self.weight = 0
         self.leaves = 1
 
+    def become(self, op: Op, operand: Node) -> None:
+        """Make a pending node an operation of its own dtype on one operand."""
+        self.op = op
+        self.operands = (operand,)
+        self.loop = (self.dtype, self.dtype)
+        self.weight = op.weight + operand.weight
+        self.leaves = operand.leaves
+
 
 def pending_order(roots: Iterable[Node]) -> list[Node]:
     """The pending nodes that ``roots`` need, operands before users, each once."""
