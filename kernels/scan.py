@@ -94,9 +94,9 @@ def make_chunk_scan_kernel(op: Operation, dtype: type, inclusive: bool) -> Calla
         chunk: elements in a chunk.
         initial: a scalar of ``dtype`` that comes before ``x[0]``.
     """
+    if op.name in ("minimum", "maximum"):
+        return _make_extreme_scan(op, dtype, inclusive)
     combine = op.combine
-    combine_nan = op.combine_nan
-    look_for_nan = loses_nan(op.name, dtype)
 
     def chunk_scan(nd_item: Any, x: Any, total: Any, out: Any, chunk: int, initial: Any) -> None:
         c = nd_item.get_global_id(0)
@@ -105,26 +105,13 @@ def make_chunk_scan_kernel(op: Operation, dtype: type, inclusive: bool) -> Calla
             return
         carry = dtype(initial)
         for before in range(c):
-            carry = dtype(combine_nan(carry, total[np.uint64(before)]))
+            carry = dtype(combine(carry, total[np.uint64(before)]))
         i = np.uint64(c * chunk)
         for _ in range(count >> 2):
             a0 = dtype(x[i])
             a1 = dtype(x[i + np.uint64(1)])
             a2 = dtype(x[i + np.uint64(2)])
             a3 = dtype(x[i + np.uint64(3)])
-            if look_for_nan:
-                probe = (a0 + a1) + (a2 + a3)
-                if probe != probe:  # a NaN, or infinities of both signs
-                    b0 = combine_nan(carry, a0)
-                    b1 = combine_nan(b0, a1)
-                    b2 = combine_nan(b1, a2)
-                    out[i] = b0 if inclusive else carry
-                    carry = combine_nan(b2, a3)
-                    out[i + np.uint64(1)] = b1 if inclusive else b0
-                    out[i + np.uint64(2)] = b2 if inclusive else b1
-                    out[i + np.uint64(3)] = carry if inclusive else b2
-                    i += np.uint64(4)
-                    continue
             a01 = dtype(combine(a0, a1))
             b0 = dtype(combine(carry, a0))
             b1 = dtype(combine(carry, a01))
@@ -136,9 +123,76 @@ def make_chunk_scan_kernel(op: Operation, dtype: type, inclusive: bool) -> Calla
             out[i + np.uint64(3)] = carry if inclusive else b2
             i += np.uint64(4)
         for _ in range(count & 3):
-            after = dtype(combine_nan(carry, dtype(x[i])))
+            after = dtype(combine(carry, dtype(x[i])))
             out[i] = after if inclusive else carry
             carry = after
             i += np.uint64(1)
 
     return chunk_scan
+
+
+def _make_extreme_scan(op: Operation, dtype: type, inclusive: bool) -> Callable[..., None]:
+    """The scan of a minimum or maximum, which seldom changes from one block to the next."""
+    combine = op.combine
+    combine_nan = op.combine_nan
+    has_nan = loses_nan(op.name, dtype)
+
+    def extreme_scan(nd_item: Any, x: Any, total: Any, out: Any, chunk: int, initial: Any) -> None:
+        c = nd_item.get_global_id(0)
+        count = min(chunk, x.size - c * chunk)
+        if count <= 0:
+            return
+        carry = dtype(initial)
+        for before in range(c):
+            carry = dtype(combine_nan(carry, total[np.uint64(before)]))
+        i = np.uint64(c * chunk)
+        # The chunk's result is NaN when an element is; then every element is looked at.
+        blocks = count >> 3
+        if has_nan and total[c] != total[c]:
+            blocks = 0
+        for _ in range(blocks):
+            a0 = dtype(x[i])
+            a1 = dtype(x[i + np.uint64(1)])
+            a2 = dtype(x[i + np.uint64(2)])
+            a3 = dtype(x[i + np.uint64(3)])
+            a4 = dtype(x[i + np.uint64(4)])
+            a5 = dtype(x[i + np.uint64(5)])
+            a6 = dtype(x[i + np.uint64(6)])
+            a7 = dtype(x[i + np.uint64(7)])
+            a03 = combine(combine(a0, a1), combine(a2, a3))
+            a47 = combine(combine(a4, a5), combine(a6, a7))
+            last = dtype(combine(carry, combine(a03, a47)))
+            if last == carry:
+                out[i] = carry
+                out[i + np.uint64(1)] = carry
+                out[i + np.uint64(2)] = carry
+                out[i + np.uint64(3)] = carry
+                out[i + np.uint64(4)] = carry
+                out[i + np.uint64(5)] = carry
+                out[i + np.uint64(6)] = carry
+                out[i + np.uint64(7)] = carry
+            else:
+                b0 = dtype(combine(carry, a0))
+                b1 = dtype(combine(b0, a1))
+                b2 = dtype(combine(b1, a2))
+                b3 = dtype(combine(carry, a03))
+                b4 = dtype(combine(b3, a4))
+                b5 = dtype(combine(b4, a5))
+                b6 = dtype(combine(b5, a6))
+                out[i] = b0 if inclusive else carry
+                out[i + np.uint64(1)] = b1 if inclusive else b0
+                out[i + np.uint64(2)] = b2 if inclusive else b1
+                out[i + np.uint64(3)] = b3 if inclusive else b2
+                out[i + np.uint64(4)] = b4 if inclusive else b3
+                out[i + np.uint64(5)] = b5 if inclusive else b4
+                out[i + np.uint64(6)] = b6 if inclusive else b5
+                out[i + np.uint64(7)] = last if inclusive else b6
+                carry = last
+            i += np.uint64(8)
+        for _ in range(count - (blocks << 3)):
+            after = dtype(combine_nan(carry, dtype(x[i])))
+            out[i] = after if inclusive else carry
+            carry = after
+            i += np.uint64(1)
+
+    return extreme_scan

@@ -18,7 +18,7 @@ from dparray.algorithms._ranges import (
     place,
 )
 from dparray.kernel import call_kernel
-from dparray.kernels.combine import identity
+from dparray.kernels.combine import identity, loses_nan
 from dparray.kernels.scan import make_chunk_reduce_kernel, make_chunk_scan_kernel
 
 __all__ = ["exclusive_scan", "inclusive_scan"]
@@ -102,7 +102,7 @@ def _scan(
         start = np.int64(start) if out_dtype.kind == "i" else np.uint64(start)
     index_space, count, chunk = chunks(where.queue, x.size)
     total = out
-    if count > 1:
+    if count > 1 or loses_nan(op, scalar):
         total = new(count, out_dtype, where)
         call_kernel(
             kernel_of(make_chunk_reduce_kernel, combine, scalar), index_space, x, total, chunk
