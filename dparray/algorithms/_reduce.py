@@ -82,7 +82,6 @@ def reduce(
     dtype = accumulator(op, x.dtype)
     functions = operation("reduce", op)
     plain = functions.combine if loses_nan(op, dtype.type) else functions.combine_nan
-    combine = plain, functions.combine_nan
     _dtypes.check_device(dtype, x.sycl_queue.sycl_device)
     axes = tuple(range(x.ndim)) if axis is None else _layout.normalize_axes("reduce", axis, x.ndim)
     kept = tuple(1 if i in axes else extent for i, extent in enumerate(x.shape))
@@ -93,13 +92,15 @@ def reduce(
     working = _dtypes.uint8 if dtype == _dtypes.bool else dtype
     result = x
     if len(axes) == x.ndim:
-        result = _along(result.reshape((1, x.size, 1)), combine, working)
+        result = _along(result.reshape((1, x.size, 1)), plain, working, functions.combine_nan)
     else:
         # The longest first: what is left of the others is the smaller for it.
         for i in sorted(axes, key=lambda i: -x.shape[i]):
             now = result.shape
             outer, inner = prod(now[:i]), prod(now[i + 1 :])
-            combined = _along(result.reshape((outer, now[i], inner)), combine, working)
+            combined = _along(
+                result.reshape((outer, now[i], inner)), plain, working, functions.combine_nan
+            )
             result = combined.reshape((*now[:i], 1, *now[i + 1 :]))
     return result.astype(dtype, copy=result.block is x.block).reshape(shape)
 
@@ -119,12 +120,16 @@ def _nothing(
     return result
 
 
-def _along(x: ndarray, combine: tuple[Any, Any], dtype: np.dtype[Any]) -> ndarray:
-    """Reduce the middle axis of ``x``, of shape ``(outer, n, inner)``, to length 1 in ``dtype``."""
+def _along(x: ndarray, combine: Any, dtype: np.dtype[Any], combine_nan: Any = None) -> ndarray:
+    """Reduce the middle axis of ``x``, of shape ``(outer, n, inner)``, to length 1 in ``dtype``.
+
+    ``combine`` is a device function, associative and commutative; ``combine_nan`` is the one that
+    takes over where there is a NaN, if ``combine`` may lose it.
+    """
     placement = Placement(x.sycl_queue, x.usm_type)
     device = x.sycl_device
     outer, n, inner = x.shape
-    key = (*combine, dtype.type)
+    key = (combine, combine_nan or combine, dtype.type)
     lanes = lanes_that_fit(device, dtype.itemsize, GROUP)
     shortest = _SHORTEST_ROW_ON_CPU if device.is_cpu else _SHORTEST_ROW
     while n > 1:
