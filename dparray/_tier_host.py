@@ -95,10 +95,22 @@ def _value(node: Node, operands: list[Any], out: np.ndarray | None) -> Any:
                 for operand in operands[1:]
             ),
         )
+    elif op.name == "expm1" and node.dtype.kind == "c":
+        result = _complex_expm1(operands[0], node.dtype)
     elif out is not None:
         return op.ufunc(*operands, out=out, casting="unsafe")
     else:
         return op.ufunc(*operands)
     if out is not None:
         np.copyto(out, result, casting="unsafe")
+    return result
+
+
+def _complex_expm1(x: Any, dtype: np.dtype[Any]) -> np.ndarray:
+    """`exp(x) - 1` with the values at infinities and on the real axis that NumPy has not."""
+    x = np.asarray(x, dtype)
+    result = np.where(np.isfinite(x), np.expm1(x), np.exp(x) - 1)
+    on_axis = x.imag == 0
+    result.real[on_axis] = np.expm1(x.real[on_axis])
+    result.imag[on_axis] = x.imag[on_axis]
     return result

@@ -64,6 +64,9 @@ def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
     if op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):
         out[...] = operands[0]
         return
+    if op.name == "reciprocal" and node.dtype.kind in "iu":  # the library has it for floats only
+        out[...] = library.where(library.equal(library.abs(operands[0]), 1), operands[0], 0)
+        return
     if op is WHERE:
         operands = [
             operand
@@ -71,7 +74,9 @@ def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
             else library.asarray(operand, dtype=dtype, sycl_queue=node.queue)
             for operand, dtype in zip(operands, node.loop, strict=False)
         ]
-    library_call(op.name, getattr(library, op.name), operands, (), {"out": out}, lambda tensor: tensor)
+    library_call(
+        op.name, getattr(library, op.name), operands, (), {"out": out}, lambda tensor: tensor
+    )
 
 
 def library_call(
