@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import subprocess
 import sys
 import threading
 
@@ -730,6 +731,30 @@ def test_lines_of_the_kernel_can_be_traced_as_a_debugger_does():
         sys.settrace(previous)
     assert (int(line_of(add, "out[i]").rpartition(":")[2]), 1.0) in lines
     assert len(lines) == 4
+
+
+DEBUGGED = """
+import numpy as np
+from dparray.kernel_api import LocalAccessor, NdRange, group_barrier
+from dparray.simulate import simulate
+def kernel(nd_item, x, slm):
+    slm[nd_item.get_local_id(0)] = x[nd_item.get_global_id(0)]
+    group_barrier(nd_item.get_group())
+    total = slm[0] + slm[1]
+    x[nd_item.get_global_id(0)] = total
+simulate(kernel, NdRange(8, 4), np.arange(8.0), LocalAccessor(4, np.float64), item=6)
+"""
+
+
+def test_a_breakpoint_of_pdb_stops_in_the_chosen_item_only(tmp_path):
+    script = tmp_path / "debugged.py"
+    script.write_text(DEBUGGED)
+    commands = f"b {script}:8\nc\np 'at', nd_item.get_global_id(0)\nn\np total\nc\nq\n"
+    command = [sys.executable, "-m", "pdb", str(script)]
+    shown = subprocess.run(command, input=commands, capture_output=True, text=True, timeout=60)
+    assert shown.stdout.count("('at', np.int64(6))") == 1
+    assert "np.float64(9.0)" in shown.stdout  # x[4] + x[5], after the barrier
+    assert "The program finished" in shown.stdout  # at the first continue: no other item stopped
 
 
 # arguments --------------------------------------------------------------------------------
