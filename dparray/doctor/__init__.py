@@ -245,5 +245,7 @@ class _Worker:
 
     def _last_words(self) -> str:
         self._output.seek(0)
-        lines = self._output.read().decode(errors="replace").strip().splitlines()[-3:]
-        return "; its last words:\n" + "\n".join(lines) if lines else ""
+        lines = self._output.read().decode(errors="replace").splitlines()
+        # Python's own report of a crash ends with lines that say nothing about the cause.
+        telling = [line for line in lines if line and not line.startswith(("  File", "Extension"))]
+        return "; its last words:\n" + "\n".join(telling[-3:]) if telling else ""

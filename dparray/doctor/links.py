@@ -16,7 +16,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -204,20 +204,28 @@ def check_spirv_tool(path_of: Callable[[], str] | None = None) -> str:
 
 
 def check_imports(
-    names: Iterable[str] = ("dpctl", "dpnp.tensor", "numba_dpex", "dparray"),
+    names: tuple[str, ...] = ("dpctl", "dpnp.tensor", "dparray"),
     load: Callable[[str], Any] = importlib.import_module,
 ) -> str:
-    """Every package of the stack can be imported."""
-    names = tuple(names)
+    """The packages below the arrays can be imported."""
     for name in names:
         try:
-            _runtime.load_numba_dpex() if name == "numba_dpex" else load(name)
+            load(name)
         except Exception as error:
             raise Broken(f"import {name}: {type(error).__name__}: {error}", _REINSTALL) from None
     startup = importlib.import_module("dparray._startup")
     if startup.failure is not None:
         raise Broken(str(startup.failure.__cause__ or startup.failure), _REINSTALL)
     return ", ".join(names)
+
+
+def check_compiler(load: Callable[[], Any] = _runtime.load_numba_dpex) -> str:
+    """numba-dpex, which compiles the kernels, can be imported and adapted."""
+    try:
+        package = load()
+    except Exception as error:
+        raise Broken(f"import numba_dpex: {type(error).__name__}: {error}", _REINSTALL) from None
+    return f"numba-dpex {package.__version__}"
 
 
 def _place(device: Any) -> str:
@@ -241,6 +249,14 @@ def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -
         if os.environ.get("OCL_ICD_FILENAMES"):
             remedy = "unset OCL_ICD_FILENAMES, so that dparray finds the driver itself\n" + remedy
         raise Broken("\n".join(lines) or "the drivers show no SYCL device", remedy)
+    first = importlib.import_module("dpctl").select_default_device() if found is None else found[0]
+    if module.unsupported_reason(first):
+        raise Broken(
+            "\n".join(lines) + f"\n{first.filter_string} is SYCL's own default, on which dpctl and "
+            "dpnp crash, because it has no USM",
+            "let the other driver come first: name it first in OCL_ICD_FILENAMES, or unset that\n"
+            "or remove the driver of the device that cannot hold arrays",
+        )
     if name is not None:
         _device(name)
     return "\n".join(lines)
@@ -474,10 +490,11 @@ LINKS: tuple[Link, ...] = (
     Link("spirv-tool", lambda device: check_spirv_tool()),
     Link("imports", lambda device: check_imports(), isolated=True),
     Link("devices", check_devices, ("imports",), isolated=True),
+    Link("compiler", lambda device: check_compiler(), _ON_DEVICE, isolated=True),
     Link("driver-age", lambda device: check_driver_age(), _ON_DEVICE, isolated=True),
     Link("memory", check_memory, _ON_DEVICE, isolated=True),
     Link("arrays", check_arrays, _ON_DEVICE, isolated=True),
-    Link("kernel", check_kernel, _ON_DEVICE, isolated=True),
+    Link("kernel", check_kernel, (*_ON_DEVICE, "compiler"), isolated=True),
     Link("local-memory", check_local_memory, (*_ON_DEVICE, "kernel"), isolated=True),
     Link("math-kernel", check_math, (*_ON_DEVICE, "kernel"), isolated=True),
     Link(
