@@ -3,7 +3,7 @@
 An event is a name and keyword values. With no subscriber, ``emit`` costs one truth test, so
 layers below may call it on the warm path.
 
-Events: ``"compile"`` (kernel, seconds, origin), ``"launch"`` (kernel, queue, event),
+Events: ``"compile"`` (kernel, seconds, origin), ``"launch"`` (kernel, queue, sycl_event),
 ``"allocate"`` (queue, usm_type, nbytes, hit), ``"copy"`` (source, target, nbytes).
 """
 

@@ -98,7 +98,10 @@ class ElementwiseFunction:
             arrays = [(self._parameters[0], values[0])]
         placement = common_placement(self.__name__, arrays)
         shape = broadcast_shapes(self.__name__, [array.shape for _, array in arrays])
-        values = [self._operand(name, value, arrays) for name, value in zip(self._parameters, values, strict=True)]
+        values = [
+            self._operand(name, value, arrays)
+            for name, value in zip(self._parameters, values, strict=True)
+        ]
         dtype = self._dtype or self._result_dtype(values)
         if not placement.queue.sycl_device.has_aspect_fp64:
             dtype = _dtypes.fit_device(dtype, placement.queue.sycl_device)
@@ -243,7 +246,9 @@ class ReductionFunction:
     """An array function that combines elements along axes; see :func:`reduction`."""
 
     def __init__(self, combine: Callable[..., Any], identity: Any, map_: Any, dtype: Any) -> None:
-        self.combine = combine if isinstance(combine, DeviceFunction) else DeviceFunction(combine, {})
+        self.combine = (
+            combine if isinstance(combine, DeviceFunction) else DeviceFunction(combine, {})
+        )
         self.identity = identity
         self.py_func = self.combine.py_func
         self.__name__ = self.py_func.__name__
@@ -308,7 +313,9 @@ class ReductionFunction:
         count = prod(x.shape[i] for i in axes)
         if count == 0 or outer == 0:
             value = x.dtype.type(self.identity)
-            return full((outer,), value, dtype=x.dtype, usm_type=x.usm_type, sycl_queue=x.sycl_queue)
+            return full(
+                (outer,), value, dtype=x.dtype, usm_type=x.usm_type, sycl_queue=x.sycl_queue
+            )
         if remaining and axes == tuple(range(len(axes))):
             return reshape(self._combined(reshape(x, (1, count, outer))), (outer,))
         if axes != tuple(range(len(remaining), x.ndim)):
@@ -339,7 +346,11 @@ def _checked_axes(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
 
 
 def reduction(
-    combine: Any = None, *, identity: Any, map: Any = None, dtype: Any = None  # noqa: A002
+    combine: Any = None,
+    *,
+    identity: Any,
+    map: Any = None,
+    dtype: Any = None,  # noqa: A002
 ) -> Any:
     """Make a reduction of a function that combines two values.
 

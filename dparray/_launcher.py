@@ -368,5 +368,6 @@ def launch(
     else:
         order.add_event_pair(event, event)
     if _hooks.subscribers:
-        _hooks.emit("launch", kernel=kernel, queue=queue, event=event)
+        size = tuple(global_range)
+        _hooks.emit("launch", kernel=kernel, queue=queue, sycl_event=event, global_range=size)
     return event

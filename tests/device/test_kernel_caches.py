@@ -1,0 +1,185 @@
+"""What is compiled when: once for each kernel and types, in memory and on disk."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dpctl
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import _hooks
+
+FACTORS = itertools.count(2000)
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def compiled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[list[tuple[str, str]]]:
+    """Names and origins of the kernels that were made, with an empty disk cache."""
+    monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path))
+    events: list[tuple[str, str]] = []
+
+    def note(event: str, **values: Any) -> None:
+        if event == "compile":
+            events.append((values["kernel"].name, values["origin"]))
+
+    unsubscribe = _hooks.subscribe(note)
+    yield events
+    unsubscribe()
+
+
+def make_scale(factor: Any) -> Any:
+    @dp.kernel
+    def scale(item: dp.Item, x: Any) -> None:
+        i = item.get_id(0)
+        x[i] = x[i] * factor
+
+    return scale
+
+
+def test_a_repeated_launch_compiles_nothing(compiled: list[Any]) -> None:
+    scale = make_scale(1001)
+    x = dp.ones(4, dtype="int64")
+    for _ in range(3):
+        scale[4](x)
+    assert compiled == [("scale", "compiled")]
+
+
+def test_each_combination_of_types_is_compiled(compiled: list[Any]) -> None:
+    scale = make_scale(1002)
+    scale[4](dp.ones(4, dtype="int64"))
+    scale[4](dp.ones(4, dtype="int32"))
+    scale[4](dp.ones(8, dtype="int32")[::2])
+    scale[4](dp.ones(4, dtype="int32"))
+    assert [name for name, _ in compiled] == ["scale"] * 3
+
+
+def test_another_queue_compiles_nothing(compiled: list[Any], queue: dpctl.SyclQueue) -> None:
+    factor = next(FACTORS)
+    scale = make_scale(factor)
+    scale[4](dp.ones(4, dtype="int64"))
+    x = dp.ones(4, dtype="int64", sycl_queue=queue)
+    scale[4](x)
+    fresh = dp.ones(4, dtype="int64", sycl_queue=dpctl.SyclQueue(queue.sycl_device))
+    scale[4](fresh)
+    assert compiled == [("scale", "compiled")]
+    assert x.tolist() == fresh.tolist() == [factor] * 4
+
+
+def test_equal_kernels_share_and_closures_never_meet(compiled: list[Any]) -> None:
+    """numba-dpex issue 897."""
+    results = []
+    for factor in (1004, 1005, 1004, np.float32(1004)):
+        x = dp.ones(2, dtype="int64")
+        make_scale(factor)[2](x)
+        results.append(x.tolist())
+    assert results == [[1004] * 2, [1005] * 2, [1004] * 2, [1004] * 2]
+    assert len(compiled) == 3
+
+
+def test_a_changed_device_function_is_another_kernel(compiled: list[Any]) -> None:
+    scope: dict[str, Any] = {"dp": dp, "N": 3}
+    exec("def grow(v):\n    return v + N\ngrow = dp.device_func(grow)\n", scope)
+    text = "def kernel(item, x):\n    x[item.get_id(0)] = grow(x[item.get_id(0)])\n"
+    results = []
+    for n in (3, 70, 3):
+        scope["N"] = n
+        exec(text, scope)
+        x = dp.zeros(1, dtype="int64")
+        dp.call_kernel(dp.kernel(scope["kernel"]), dp.Range(1), x)
+        results.append(x.item())
+    assert results == [3, 70, 3]
+    assert len(compiled) == 2
+
+
+def test_options_are_other_kernels(compiled: list[Any]) -> None:
+    def triple(item: Any, x: Any) -> None:
+        x[item.get_id(0)] *= 3
+
+    x = dp.ones(1, dtype="int64")
+    for options in ({}, {"inline_threshold": 3}, {"debug": True}, {}):
+        dp.kernel(**options)(triple)[1](x)
+    assert x.item() == 81
+    assert len(compiled) == 3
+
+
+PROGRAM = """
+import sys, time
+import dparray as dp
+from dparray import _hooks
+origins = []
+_hooks.subscribe(lambda event, **values: origins.append(values["origin"]) if event == "compile" else None)
+
+@dp.device_func
+def twice(v):
+    return 2 * v
+
+@dp.kernel
+def kernel(item, x, y):
+    i = item.get_id(0)
+    y[i] = twice(x[i]) + {constant}
+
+x = dp.asarray([1, 2, 3])
+y = dp.zeros_like(x)
+x.asnumpy(), y.asnumpy()
+origins.clear()
+dp.call_kernel(kernel, dp.Range(3), x, y)
+assert y.tolist() == [2 * v + {constant} for v in (1, 2, 3)], y.tolist()
+print(",".join(origins), "numba" in sys.modules, flush=True)
+"""
+
+
+def run(cache: Path, program: str = PROGRAM, constant: int = 1) -> tuple[str, str]:
+    environment = dict(os.environ, DPARRAY_CACHE_DIR=str(cache), PYTHONPATH=str(ROOT))
+    command = [sys.executable, "-c", program.replace("{constant}", str(constant))]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip(), done.stderr
+
+
+def test_a_second_process_launches_without_importing_numba(tmp_path: Path) -> None:
+    assert run(tmp_path)[0] == "compiled True"
+    assert run(tmp_path)[0] == "disk False"
+    assert run(tmp_path, constant=2)[0] == "compiled True"
+    assert run(tmp_path, constant=1)[0] == "disk False"
+
+
+def test_damaged_entries_are_compiled_anew(tmp_path: Path) -> None:
+    run(tmp_path)
+    entries = list(tmp_path.glob("*.kernel"))
+    assert entries
+    for entry in entries:
+        entry.write_bytes(entry.read_bytes()[:-100])
+    assert run(tmp_path)[0] == "compiled True"
+    assert run(tmp_path)[0] == "disk False"
+
+
+def test_a_place_that_cannot_be_written_warns_once_and_compiles(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("in the way")
+    output, errors = run(blocked / "cache")
+    assert output == "compiled True"
+    assert errors.count("RuntimeWarning") == 1
+    assert "DPARRAY_CACHE_DIR" in errors
+
+
+@pytest.mark.slow
+def test_processes_that_race_for_one_kernel_all_get_it(tmp_path: Path) -> None:
+    environment = dict(os.environ, DPARRAY_CACHE_DIR=str(tmp_path), PYTHONPATH=str(ROOT))
+    command = [sys.executable, "-c", PROGRAM.replace("{constant}", "5")]
+    racers = [
+        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    outputs = [racer.communicate(timeout=300)[0] for racer in racers]
+    assert [racer.returncode for racer in racers] == [0] * 4
+    assert all(output.split(" ")[0].strip() in ("compiled", "disk") for output in outputs)
+    assert run(tmp_path, constant=5)[0] == "disk False"

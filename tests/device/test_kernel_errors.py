@@ -1,0 +1,183 @@
+"""A kernel that does not compile: its own line, a caret, what to use instead."""
+
+from __future__ import annotations
+
+import linecache
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import _compiler
+
+
+def plain(value: Any) -> Any:
+    return value + 1
+
+
+@dp.device_func
+def uses_numpy(value: Any) -> Any:
+    return np.linalg.norm(value)
+
+
+@dp.kernel
+def other_kernel(item: dp.Item, x: Any) -> None:
+    x[0] = 1
+
+
+def returns_value(item: Any, x: Any) -> Any:
+    i = item.get_id(0)
+    return x[i]  # here
+
+
+def sums_with_numpy(item: Any, x: Any) -> None:
+    x[0] = np.sum(x)  # here
+
+
+def makes_list(item: Any, x: Any) -> None:
+    parts = [1, 2, 3]  # here
+    x[0] = parts[0]
+
+
+def makes_dict(item: Any, x: Any) -> None:
+    table = {1: 2}  # here
+    x[0] = table[1]
+
+
+def makes_string(item: Any, x: Any) -> None:
+    word = "abc"  # here
+    x[0] = len(word)
+
+
+def calls_plain(item: Any, x: Any) -> None:
+    i = item.get_id(0)
+    x[i] = plain(x[i])  # here
+
+
+def calls_kernel(item: Any, x: Any) -> None:
+    other_kernel(item, x)  # here
+
+
+def calls_host_function(item: Any, x: Any) -> None:
+    x[0] = dp.sum(x)  # here
+
+
+def catches(item: Any, x: Any) -> None:
+    try:  # here
+        x[0] = 1
+    except ValueError:
+        x[0] = 2
+
+
+def undefined(item: Any, x: Any) -> None:
+    x[0] = missing_name  # noqa: F821 # here
+
+
+def unknown_attribute(item: Any, x: Any) -> None:
+    x[0] = item.get_colour()  # here
+
+
+def group_of_item(item: Any, x: Any) -> None:
+    dp.group_barrier(item.get_group())  # here
+
+
+def too_many_indices(item: Any, x: Any) -> None:
+    x[0, 0] = 1  # here
+
+
+def math_without_device(item: Any, x: Any) -> None:
+    x[0] = math.comb(3, 2)  # here
+
+
+CASES: list[tuple[Callable[..., Any], str, str]] = [
+    (returns_value, "^^^^^^^^^^^", "a kernel returns nothing: write the result into an array"),
+    (sums_with_numpy, "^^^^^^^^^", "np.sum works on whole arrays"),
+    (makes_list, "^^^^^^^^^", "a list is not available in device code.*dp.PrivateArray"),
+    (makes_dict, "^^^^^^", "a dict is not available"),
+    (makes_string, "^^^^^", "a string is not available"),
+    (calls_plain, "^^^^^^^^^^^", "plain is a Python function: decorate it with @dp.device_func"),
+    (calls_kernel, "^^^^", "only the host launches kernels"),
+    (calls_host_function, "^^^^^^^^^", "dp.sum is a host function"),
+    (catches, "^", "an exception handler is not available"),
+    (undefined, "^^^^^^^^^^^^", "the name 'missing_name' is not defined"),
+    (unknown_attribute, "^^^^", "no attribute 'get_colour'"),
+    (group_of_item, "^^^^", "launch over an NdRange"),
+    (too_many_indices, "^^^^", r"float64\[1-D, C\] takes no 2 indices"),
+    (math_without_device, "^^^^", "math.comb is not available in a kernel"),
+]
+
+
+@pytest.mark.parametrize(
+    ("function", "caret", "remedy"), CASES, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_the_message_shows_line_caret_and_remedy(
+    function: Callable[..., Any], caret: str, remedy: str
+) -> None:
+    x = dp.zeros(4)
+    with pytest.raises(dp.KernelCompileError, match=remedy) as caught:
+        dp.call_kernel(dp.kernel(function), dp.Range(4), x)
+    lines = str(caught.value).splitlines()
+    assert lines[0] == f"kernel {function.__name__} does not compile for (x: float64[1-D, C])"
+    assert len(lines) <= 6
+    number = int(lines[1].rpartition(":")[2])
+    assert linecache.getline(__file__, number).rstrip().endswith("# here")
+    assert lines[2].strip() == linecache.getline(__file__, number).strip()
+    assert lines[3].strip().startswith(caret)
+    shown = lines[2][lines[3].index("^") :]
+    assert not shown.startswith(" ")
+    assert len(caught.value.details) > 0
+    assert x.tolist() == [0.0] * 4
+
+
+def test_the_full_text_of_the_compiler_is_kept() -> None:
+    with pytest.raises(dp.KernelCompileError) as caught:
+        dp.call_kernel(dp.kernel(undefined), dp.Range(1), dp.zeros(1))
+    assert "nopython" in caught.value.details
+    assert ".details" in str(caught.value)
+
+
+def test_a_fault_in_a_device_function_shows_the_device_function() -> None:
+    @dp.kernel
+    def caller(item: dp.Item, x: Any) -> None:
+        x[0] = uses_numpy(x[0])
+
+    with pytest.raises(dp.KernelCompileError, match="in the device function uses_numpy") as caught:
+        dp.call_kernel(caller, dp.Range(1), dp.zeros(1))
+    assert "return np.linalg.norm(value)" in str(caught.value)
+
+
+def test_without_source_the_message_is_plain() -> None:
+    scope: dict[str, Any] = {}
+    exec("def typed(item, x):\n    x[0] = nowhere\n", scope)
+    with pytest.raises(dp.KernelCompileError, match="the name 'nowhere' is not defined"):
+        dp.call_kernel(dp.kernel(scope["typed"]), dp.Range(1), dp.zeros(1))
+
+
+def test_handlers_written_for_numba_dpex_catch_it() -> None:
+    from numba.core.errors import TypingError
+
+    with pytest.raises(TypingError):
+        dp.call_kernel(dp.kernel(undefined), dp.Range(1), dp.zeros(1))
+
+
+def test_float64_on_a_device_without_it_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dp.kernel
+    def half(item: dp.Item, x: Any) -> None:
+        i = item.get_id(0)
+        x[i] = x[i] * 0.1
+
+    monkeypatch.setattr(_compiler, "has_float64", lambda device: False)
+    x = dp.ones(4, dtype="float32")
+    with pytest.raises(dp.UnsupportedDeviceError, match=r"float64.*np\.float32\(0\.5\)"):
+        dp.call_kernel(half, dp.Range(4), x)
+
+    @dp.kernel
+    def half32(item: dp.Item, x: Any) -> None:
+        i = item.get_id(0)
+        x[i] = x[i] * np.float32(0.5)
+
+    dp.call_kernel(half32, dp.Range(4), x)
+    assert x.tolist() == [0.5] * 4

@@ -1,0 +1,188 @@
+"""``@dp.elementwise`` and ``@dp.reduction``: array functions made of scalar functions."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import dpctl
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._kernel_makers import elementwise, reduction
+
+
+@elementwise
+def wave(x: Any, y: Any) -> Any:
+    return x * 2.0 + math.sin(y)
+
+
+@elementwise
+def relu(x: Any) -> Any:
+    return x if x > 0 else 0
+
+
+@elementwise
+def greater(x: Any, y: Any) -> Any:
+    return x > y
+
+
+@reduction(identity=0.0, map=lambda x, y: (x - y) ** 2)
+def squared_distance(a: Any, b: Any) -> Any:
+    return a + b
+
+
+@reduction(identity=-math.inf)
+def largest(a: Any, b: Any) -> Any:
+    return a if a > b else b
+
+
+def host(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    return (np.arange(math.prod(shape)).reshape(shape) % 17 - 5).astype(dtype)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "expected"),
+    [("float32", "float32"), ("float64", "float64"), ("int32", "float64"), ("int64", "float64")],
+)
+def test_the_dtype_is_numpys_with_python_numbers_weak(dtype: str, expected: str) -> None:
+    x = dp.asarray(host((3, 4), dtype))
+    assert wave(x, x).dtype == expected
+    assert wave(x, 3).dtype == expected
+    assert relu(x).dtype == dtype
+    assert greater(x, 1).dtype == bool
+    np.testing.assert_array_equal(relu(x).asnumpy(), np.maximum(x.asnumpy(), 0))
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ((4,), (4,)),
+        ((3, 4), (4,)),
+        ((3, 1), (1, 4)),
+        ((2, 3, 4), (3, 1)),
+        ((2, 3, 1, 5), (4, 1)),
+        ((), (3,)),
+        ((1, 2, 3, 4, 5), ()),
+    ],
+)
+def test_operands_broadcast(one: tuple[int, ...], other: tuple[int, ...]) -> None:
+    x, y = host(one, "float64"), host(other, "float64")
+    result = wave(dp.asarray(x), dp.asarray(y))
+    np.testing.assert_allclose(result.asnumpy(), x * 2 + np.sin(y))
+
+
+def test_views_and_out() -> None:
+    x = host((6, 8), "float32")
+    out = dp.zeros((3, 8), dtype="float64")
+    array = dp.asarray(x)
+    given = wave(array[::-2], array[:3], out=out[::-1])
+    np.testing.assert_allclose(out.asnumpy()[::-1], x[::-2] * 2 + np.sin(x[:3]), rtol=1e-6)
+    assert given.shape == (3, 8)
+    with pytest.raises(dp.ShapeError):
+        wave(array, array, out=dp.zeros((2, 8)))
+    with pytest.raises(dp.DTypeError):
+        wave(array, array, out=dp.zeros((6, 8), dtype="int32"))
+
+
+def test_scalars_alone_and_empty_arrays() -> None:
+    assert wave(2, 3).item() == pytest.approx(4 + math.sin(3))
+    assert relu(dp.zeros((0, 3))).shape == (0, 3)
+
+
+def test_both_follow_their_data(queue: dpctl.SyclQueue) -> None:
+    x = dp.ones(5, usm_type="shared", sycl_queue=queue)
+    y = dp.ones(5, usm_type="device", sycl_queue=queue)
+    for result in (wave(x, y), squared_distance(x, y)):
+        assert result.sycl_queue == queue
+        assert result.usm_type == "device"
+
+
+@pytest.mark.parametrize("function", [wave, squared_distance])
+def test_operands_on_two_queues_are_refused(function: Any) -> None:
+    x = dp.ones(5)
+    y = dp.ones(5, sycl_queue=dpctl.SyclQueue(x.sycl_device))
+    with pytest.raises(dp.ExecutionPlacementError, match=r"y = y\.to_device\(x\.device\)"):
+        function(x, y)
+    with pytest.raises(dp.ExecutionPlacementError, match="out"):
+        function(x, x, out=dp.zeros((), sycl_queue=y.sycl_queue))
+
+
+def test_bad_operands() -> None:
+    x = dp.ones(5)
+    with pytest.raises(dp.HostConversionError):
+        wave(x, np.ones(5))
+    with pytest.raises(dp.KernelArgumentError, match=r"takes 2 operands \(x, y\); got 1"):
+        wave(x)
+    with pytest.raises(dp.ShapeError):
+        wave(x, dp.ones(4))
+
+
+def test_a_dtype_that_cannot_be_found_can_be_given() -> None:
+    def needs_device(x: Any) -> Any:
+        return dp.group_reduce(x, x)
+
+    with pytest.raises(dp.DTypeError, match=r"@dp\.elementwise\(dtype=\.\.\.\)"):
+        elementwise(needs_device)(dp.ones(3))
+    rounded = elementwise(lambda x: x + 0.6, dtype="int32")
+    assert rounded(dp.asarray([0.0, 0.5, 2.0])).tolist() == [0, 1, 2]
+
+
+SHAPES = [(7,), (1000,), (100_000,), (3, 100, 5), (2, 3, 4, 5), (20_000, 7), (1,), (600, 600)]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_reductions_give_what_numpy_gives(shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).random(shape)
+    array = dp.asarray(x)
+    axes: list[Any] = [None, *range(-1, len(shape))]
+    if len(shape) > 1:
+        axes.append((0, len(shape) - 1))
+    for axis in axes:
+        result = squared_distance(array, 0.5, axis=axis)
+        np.testing.assert_allclose(result.asnumpy(), ((x - 0.5) ** 2).sum(axis=axis))
+        kept = largest(array, axis=axis, keepdims=True)
+        np.testing.assert_array_equal(kept.asnumpy(), x.max(axis=axis, keepdims=True))
+
+
+def test_an_empty_reduction_is_the_identity() -> None:
+    empty = dp.zeros((0, 3))
+    assert largest(empty, axis=0).tolist() == [-math.inf] * 3
+    assert squared_distance(empty, 1.0).item() == 0.0
+    assert largest(empty, axis=1).shape == (0,)
+
+
+def test_reductions_of_views_and_into_out() -> None:
+    x = host((40, 30), "float64")
+    array = dp.asarray(x)
+    out = dp.zeros(15)
+    largest(array[::-2, ::2], axis=0, out=out)
+    np.testing.assert_array_equal(out.asnumpy(), x[::-2, ::2].max(axis=0))
+    with pytest.raises(dp.ShapeError):
+        largest(array, axis=0, out=out)
+
+
+@pytest.mark.parametrize("axis", [2, -3, (0, 0), (0, 5)])
+def test_axes_that_are_none(axis: Any) -> None:
+    with pytest.raises(dp.AxisError):
+        largest(dp.ones((2, 3)), axis=axis)
+
+
+def test_what_a_reduction_does_not_take() -> None:
+    with pytest.raises(dp.DTypeError, match="integers and floats"):
+        largest(dp.ones(3, dtype="complex64"))
+    with pytest.raises(dp.KernelArgumentError, match="needs map="):
+        largest(dp.ones(3), dp.ones(3))
+
+
+def test_integers_are_combined_in_their_dtype() -> None:
+    @reduction(identity=1)
+    def product(a: Any, b: Any) -> Any:
+        return a * b
+
+    x = np.array([3, 5, 7, 11], dtype="int32")
+    assert product(dp.asarray(x)).dtype == np.int32
+    assert product(dp.asarray(x)).item() == 1155
+    wide = reduction(product.py_func, identity=1, dtype="int64")
+    assert wide(dp.full(40, 2, dtype="int32")).item() == 2**40
