@@ -31,6 +31,7 @@ EXACT = {"add", "subtract", "multiply", "negative", "abs", "equal", "less", "max
 
 #: Fewer pairs where every operation is a launch of its own.
 FEW = ("bool", "int32", "uint8", "float32", "complex64")
+FEW_PAIRS = [("int32", "int32"), ("bool", "float32"), ("uint8", "int32"), ("float32", "complex64")]
 
 
 @pytest.fixture(params=["host", "device"], autouse=True)
@@ -92,7 +93,7 @@ def test_unary_operation(op: Op, dtype: str, tier: str) -> None:
 @pytest.mark.parametrize("op", [op for op in OPS.values() if op.arity == 2], ids=lambda op: op.name)
 def test_binary_operation_on_all_pairs_of_dtypes(op: Op, tier: str) -> None:
     function = getattr(dp, op.name)
-    for first, second in itertools.product(NAMES if tier == "host" else FEW, repeat=2):
+    for first, second in itertools.product(NAMES, repeat=2) if tier == "host" else FEW_PAIRS:
         a, b = sample(first), sample(second, reverse=True)
         if op.name in SHIFTS:
             b = np.abs(b) % 3 if b.dtype.kind in "iu" else b
@@ -228,9 +229,6 @@ def test_broadcasting_is_numpys(shapes: Any, data: st.DataObject) -> None:
 SPECIAL = np.asarray([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan])
 
 
-@pytest.mark.parametrize(
-    "name", ["add", "multiply", "divide", "pow", "maximum", "copysign", "atan2"]
-)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_floor_division_goes_with_the_remainder(dtype: str) -> None:
     a = np.asarray([1.0, 0.3, 6.0, -7.0, 5.5, -0.0, 0.0, 1e6], dtype)
