@@ -56,6 +56,7 @@ with _startup.explained():
         use_device,
     )
     from dparray.exceptions import *
+    from dparray.explain import Explanation, explain
     from dparray.kernel import call_kernel, call_kernel_async, device_func, kernel
     from dparray.kernel_api import *
     from dparray.simulate import simulate

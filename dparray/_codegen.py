@@ -2,16 +2,16 @@
 
 :func:`linearize` turns pending nodes into a :class:`Program`: a list of steps, arrays and scalars
 numbered by first use. Its structure is the key of everything compiled: neither shapes nor scalar
-values are in it. :func:`source_of` writes the text of the kernel for a structure; the same structure
-gives the same bytes.
+values are in it. :func:`source_of` writes the text of the kernel for a structure; the same
+structure gives the same bytes.
 
 A kernel has one work-item for each element. Where all arrays are contiguous, the item's id is the
 index. Otherwise each array has its strides (in elements) as arguments and the range has two
 dimensions: the last collapsed one, along which the device loads vectors, and all others together,
 taken apart by division once a row. Where the last is short, the range has one dimension and every
 item divides; vectors then run across rows. The range is rounded up and the items beyond the end do
-nothing, because a driver has no good work-group size for, say, a prime range. Indices are unsigned, so that a negative stride is its
-two's complement and no check for negative indices is compiled.
+nothing, because a driver has no good work-group size for, say, a prime range. Indices are unsigned,
+so that a negative stride is its two's complement and no check for negative indices is compiled.
 """
 
 from __future__ import annotations
@@ -39,6 +39,9 @@ SHORTEST_ROW = 64
 
 # Kernel parameters are limited to about a kilobyte on some devices; an array takes 40 bytes.
 MOST_ARRAYS = 20
+
+# Kernels are named for their operations, in so many characters.
+LONGEST_NAME = 48
 
 
 class Structure(NamedTuple):
@@ -124,7 +127,9 @@ def linearize(
     count = len(numbering.arrays)
     structure = Structure(
         tuple(numbering.steps),
-        tuple((layout.dtype.str, cls) for layout, cls in zip(layouts[:count], classes, strict=False)),
+        tuple(
+            (layout.dtype.str, cls) for layout, cls in zip(layouts[:count], classes, strict=False)
+        ),
         tuple(numbering.scalar_dtypes),
         tuple(
             (name, layout.dtype.str, cls)
@@ -253,7 +258,7 @@ def collapse(
         step *= extent
     expected.reverse()
     classes = []
-    arguments = []
+    arguments: list[tuple[int, ...]] = []
     for column in columns:
         if column == expected:
             classes.append("c")
@@ -325,7 +330,8 @@ def scalar_parameters(scalars: Sequence[str]) -> list[tuple[str, str]]:
 def scalar_lines(scalars: Sequence[str]) -> list[str]:
     """The lines that give each narrow scalar its own dtype."""
     return [
-        f"    s{number} = " + (f"p{number} != 0" if dtype == BOOL else f"{TYPE_NAMES[dtype]}(p{number})")
+        f"    s{number} = "
+        + (f"p{number} != 0" if dtype == BOOL else f"{TYPE_NAMES[dtype]}(p{number})")
         for number, dtype in enumerate(scalars)
         if dtype in _NARROW
     ]
@@ -343,7 +349,8 @@ def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
     and strides.
     """
     parameters = [
-        (f"a{number}", f"{type_key(dtype)}:1C") for number, (dtype, _) in enumerate(structure.arrays)
+        (f"a{number}", f"{type_key(dtype)}:1C")
+        for number, (dtype, _) in enumerate(structure.arrays)
     ]
     parameters += [
         (f"out{number}", f"{type_key(dtype)}:1C")
@@ -369,9 +376,9 @@ def types_of(structure: Structure) -> tuple[str, ...]:
 
 
 def source_of(structure: Structure) -> str:
-    """The text of the kernel ``fused`` for a structure."""
+    """The text of the kernel for a structure."""
     names = ", ".join(name for name, _ in parameters_of(structure))
-    lines = [f"def fused(item, {names}):"]
+    lines = [f"def {kernel_name(structure.steps)}(item, {names}):"]
     classes = [cls for _, cls in structure.arrays] + [cls for _, _, cls in structure.outputs]
     last = structure.dimensions - 1
     lines.append("    i = uint64(item.get_id(0))")
@@ -400,6 +407,13 @@ def source_of(structure: Structure) -> str:
         text = converted_text(operand(name), dtype_of(structure, name), dtype)
         lines.append(f"    out{number}[{_index(cls, f'out{number}')}] = {text}")
     return "\n".join(lines) + "\n"
+
+
+def kernel_name(steps: Sequence[Any], last: str = "") -> str:
+    """The name of the kernel of some steps: its operations, as far as they fit."""
+    words = ["fused", *(step[0] for step in steps), *([last] if last else [])]
+    name = "_".join(words)
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME].rpartition('_')[0]}_etc"
 
 
 def emit_steps(steps: Sequence[Any], lines: list[str], indent: str) -> Callable[[str], str]:
@@ -436,7 +450,7 @@ def function_of(source: str) -> Callable[..., None]:
     """The generated text as a Python function, as the kernel compiler takes it."""
     scope = dict(_NAMESPACE)
     exec(compile(source, "<dparray fused kernel>", "exec"), scope)
-    return scope["fused"]  # type: ignore[no-any-return]
+    return scope[source[len("def ") : source.index("(")]]
 
 
 def dtype_of(structure: Any, name: str) -> str:

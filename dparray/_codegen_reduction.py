@@ -5,13 +5,13 @@ pass of the same kind folds. Which of three forms it has depends on where memory
 
 - *lanes*: many reduced elements, on the inner axes; a work-group walks one output's elements (or a
   chunk of them), neighbouring work-items taking neighbouring elements;
-- *columns*: neighbouring work-items fold neighbouring outputs along the last kept dimension, a chunk
-  of the reduced elements each;
+- *columns*: neighbouring work-items fold neighbouring outputs along the last kept dimension, a
+  chunk of the reduced elements each;
 - *items*: few reduced elements, and no kept dimension is long; a work-item folds all of one output.
 
 Everything that decides an address is the same for a whole work-group but for the local id, and the
-trip counts are the same for all items, so that devices load vectors. No form has a barrier: on a CPU
-a barrier costs more than a second pass over the partial results.
+trip counts are the same for all items, so that devices load vectors. No form has a barrier: on a
+CPU a barrier costs more than a second pass over the partial results.
 """
 
 from __future__ import annotations
@@ -27,17 +27,18 @@ from dparray._codegen import (
     CTYPES,
     TYPE_NAMES,
     Numbering,
-    stride_arguments,
-    type_key,
+    can_generate,
     converted_text,
     dtype_of,
     element_strides,
     emit_steps,
+    kernel_name,
     letters_of,
-    can_generate,
     merge_axes,
     scalar_lines,
     scalar_parameters,
+    stride_arguments,
+    type_key,
 )
 from dparray._expr import Node
 
@@ -175,7 +176,15 @@ def linearize_reduction(
         form,
         unrolled,
     )
-    numbers = [kept, count, chunks, count // partials, kept_extents[-1], *kept_extents[1:], *extents[1:]]
+    numbers = [
+        kept,
+        count,
+        chunks,
+        count // partials,
+        kept_extents[-1],
+        *kept_extents[1:],
+        *extents[1:],
+    ]
     for column in kept_columns:
         numbers += stride_arguments(column, unrolled)
     for column in columns:
@@ -212,11 +221,18 @@ def _form(
 def parameters_of(structure: ReductionStructure) -> tuple[tuple[str, str], ...]:
     """Name and type key of each kernel parameter after the item, in order."""
     parameters = [
-        (f"a{number}", f"{type_key(dtype)}:1C") for number, (dtype, _, _) in enumerate(structure.arrays)
+        (f"a{number}", f"{type_key(dtype)}:1C")
+        for number, (dtype, _, _) in enumerate(structure.arrays)
     ]
     parameters.append(("out", f"{type_key(structure.loop)}:1C"))
     parameters += scalar_parameters(structure.scalars)
-    parameters += [("kept", "u8"), ("count", "u8"), ("chunks", "u8"), ("trips", "i8"), ("row", "u8")]
+    parameters += [
+        ("kept", "u8"),
+        ("count", "u8"),
+        ("chunks", "u8"),
+        ("trips", "i8"),
+        ("row", "u8"),
+    ]
     parameters += [(f"n{dimension}", "u8") for dimension in range(1, structure.kept)]
     parameters += [(f"m{dimension}", "u8") for dimension in range(1, structure.reduced)]
     for position, prefix in ((1, "k"), (2, "r")):
@@ -233,9 +249,9 @@ def types_of(structure: ReductionStructure) -> tuple[str, ...]:
 
 
 def source_of(structure: ReductionStructure) -> str:
-    """The text of the kernel ``fused`` for a structure."""
+    """The text of the kernel for a structure."""
     names = ", ".join(name for name, _ in parameters_of(structure))
-    lines = [f"def fused(item, {names}):"]
+    lines = [f"def {kernel_name(structure.steps, structure.combine)}(item, {names}):"]
     lines += scalar_lines(structure.scalars)
     lines += _PLACES[structure.form]
     if structure.form == "columns":
@@ -244,7 +260,8 @@ def source_of(structure: ReductionStructure) -> str:
     else:
         lines += _decomposed("o", "n", structure.kept)
     for number, (_, letters, _) in enumerate(structure.arrays):
-        lines.append(f"    b{number} = {_terms(letters, 'o', f'a{number}_k', structure.unrolled) or 'uint64(0)'}")
+        start = _terms(letters, "o", f"a{number}_k", structure.unrolled) or "uint64(0)"
+        lines.append(f"    b{number} = {start}")
     if structure.unrolled:
         for position in range(structure.unrolled):
             lines.append(f"    j = uint64({position})")
@@ -261,15 +278,11 @@ def source_of(structure: ReductionStructure) -> str:
     if accumulators > 1:
         lines.append(f"    for trip in range(trips // {accumulators}):")
         for number in range(accumulators):
-            lines.append(
-                f"        j = first + uint64(trip * {accumulators} + {number}) * step"
-            )
+            lines.append(f"        j = first + uint64(trip * {accumulators} + {number}) * step")
             value = _value(structure, lines, "        ")
             lines.append(f"        acc{number} = {_combined(structure, f'acc{number}', value)}")
         lines.append(f"    for trip in range(trips - trips % {accumulators}, trips):")
-        lines.append(
-            "        j = first + uint64(trip) * step"
-        )
+        lines.append("        j = first + uint64(trip) * step")
     else:
         lines.append("    for trip in range(trips):")
         lines.append("        j = first + uint64(trip) * step")
@@ -359,7 +372,7 @@ def _terms(letters: str, index: str, stride: str, constant: int = 0) -> str:
 
 
 def _value(structure: ReductionStructure, lines: list[str], indent: str) -> str:
-    """Append the lines that compute the element ``j`` of output ``o``; its name in the loop dtype."""
+    """Append the lines that compute element ``j`` of output ``o``; its name in the loop dtype."""
     lines += _decomposed("j", "m", structure.reduced, indent)
     for number, (_, _, letters) in enumerate(structure.arrays):
         terms = _terms(letters, "j", f"a{number}_r")

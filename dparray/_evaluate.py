@@ -6,8 +6,8 @@ Read from the top: :func:`evaluate`, :func:`store` and :func:`reduce` are the en
 - *host*: few elements in memory that the host may read and write at its own address are computed on
   the calling thread, because a launch would cost more than the work;
 - *fused*: one generated kernel for the whole expression;
-- *library*: ready kernels, one for each operation, where an operation cannot be generated, or where a
-  structure is not worth compiling yet.
+- *library*: ready kernels, one for each operation, where an operation cannot be generated, or where
+  a structure is not worth compiling yet.
 
 :func:`launch_kernel` is the way of kernels that users wrote.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,9 @@ from dparray._expr import Node, Scalar, pending_order
 from dparray._launcher import Bound, launch
 from dparray._ops import CONVERT
 from dparray._schedule import (
-    HOST_ELEMENTS,
+    HOST_ELEMENTS as HOST_ELEMENTS,
+)
+from dparray._schedule import (
     STORING_WEIGHT,
     is_worth_storing,
     must_be_stored_first,
@@ -67,19 +69,22 @@ def evaluate(*nodes: Node) -> None:
             if node.layout is None:
                 groups.setdefault((node.queue, node.usm_type, node.shape), []).append(node)
         for group in groups.values():
-            if max(node.weight for node in group) > STORING_WEIGHT:
-                group += _held_elsewhere(pending_order(group), group)
+            group += held_elsewhere(group)
             outputs = [
                 (node, _usm.allocate(node.queue, node.usm_type, node.shape, node.dtype))
                 for node in group
             ]
             _run(outputs)
             for node, target in outputs:
-                node.complete(target)
+                if node.layout is None:
+                    node.complete(target)
 
 
-def _held_elsewhere(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
-    """The inner nodes that are worth storing and that somebody outside ``order`` refers to."""
+def held_elsewhere(roots: Sequence[Node]) -> list[Node]:
+    """The inner nodes that are worth storing and that somebody else can still ask for."""
+    if max(node.weight for node in roots) <= STORING_WEIGHT:
+        return []
+    order = pending_order(roots)
     uses = _inner_uses(order)
     held = []
     for node in order:
@@ -224,14 +229,14 @@ def reduce(
     if name not in _codegen_reduction.COMBINE:
         return False
     with _lock:
-        if value.size <= HOST_ELEMENTS and _host_may_compute(target):
+        if value.size <= HOST_ELEMENTS and host_may_compute(target):
             _tier_host.reduce(name, value, axes, loop, target)
             return True
         if is_needed_later and value.layout is None and is_worth_storing(value):
             evaluate(value)
         if loop.kind == "b":
             name = {"max": "any", "min": "all"}.get(name, name)
-        _store_first([value], value.size)
+        store_first([value], value.size, evaluate)
         if not _codegen_reduction.can_reduce(name, value, loop):
             return False
         inner = _last_run(axes)
@@ -275,11 +280,13 @@ def _run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
     size = prod(target.shape)
     if size == 0:
         return
-    if size <= HOST_ELEMENTS and _host_may_compute(target):
+    if size <= HOST_ELEMENTS and host_may_compute(target):
         _tier_host.run(outputs)
         return
-    nodes = [value for value, _ in outputs if type(value) is Node]
-    _store_first(nodes, size)
+    nodes = [value for value, _ in outputs if type(value) is Node and value.layout is None]
+    store_first(nodes, size, evaluate)
+    if any(node.layout is not None for node in nodes):  # computed for another, in its own memory
+        outputs = [each for each in outputs if getattr(each[0], "layout", None) is None]
     if all(node.layout is not None or _codegen.can_generate(node) for node in nodes) and (
         _tier_fused.run(outputs, size)
     ):
@@ -290,16 +297,19 @@ def _run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
             value.complete(layout)
 
 
-def _host_may_compute(target: Any) -> bool:
+def host_may_compute(target: Any) -> bool:
     return config.host_tier and _tier_host.can_compute(target.block.queue, target.block.usm_type)
 
 
-def _store_first(roots: Sequence[Node], size: int) -> None:
-    """Compute the inner nodes that need memory of their own, and keep kernels' arguments few."""
+def store_first(roots: Sequence[Node], size: int, evaluate: Callable[..., None]) -> None:
+    """Compute the inner nodes that need memory of their own, and keep kernels' arguments few.
+
+    ``evaluate`` computes nodes; :mod:`dparray.explain` gives one that only takes notes.
+    """
     for node in pending_order(roots):
-        if node.layout is None and not any(node is root for root in roots):
-            if must_be_stored_first(node, size):
-                evaluate(node)
+        is_inner = node.layout is None and not any(node is root for root in roots)
+        if is_inner and must_be_stored_first(node, size):
+            evaluate(node)
     for root in roots:
         if root.layout is None and not _codegen.can_generate(root):
             evaluate(*(operand for operand in root.operands if type(operand) is Node))
@@ -361,7 +371,7 @@ def _detached(value: Node) -> Node:
     return Node.leaf(layout, value.queue, value.usm_type)
 
 
-# -- kernels that users wrote -----------------------------------------------------------------------
+# -- kernels that users wrote ---------------------------------------------------------------------
 
 
 def launch_kernel(

@@ -59,6 +59,8 @@ class Node:
     operands: tuple[Node | Scalar, ...]
     loop: tuple[np.dtype[Any], ...]
     layout: Any
+    weight: int
+    leaves: int
 
     def __init__(
         self,

@@ -27,8 +27,8 @@ MOST_WEIGHT = 512
 MOST_LEAVES = 24
 
 
-#: A value of at least this weight that somebody holds is stored when it is reduced, since storing it
-#: costs about as much as this many additions.
+#: A value of at least this weight that somebody holds is stored when it is computed for another,
+#: since storing it costs about as much as this many additions.
 STORING_WEIGHT = 8
 
 
@@ -38,7 +38,7 @@ def is_worth_storing(node: Node) -> bool:
 
 
 def is_worth_compiling(size: int, total: int) -> bool:
-    """Whether to compile a structure of ``size`` elements, ``total`` having been computed so far."""
+    """Whether to compile for ``size`` elements, ``total`` having been computed so far."""
     return size >= COMPILE_ELEMENTS or total >= COMPILE_TOTAL_ELEMENTS
 
 

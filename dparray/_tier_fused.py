@@ -1,7 +1,7 @@
 """The fused tier: one generated kernel for a whole expression.
 
-Kernels are kept by structure: neither shapes nor scalar values are part of it, so a loop that changes
-them compiles nothing.
+Kernels are kept by structure: neither shapes nor scalar values are part of it, so a loop that
+changes them compiles nothing.
 """
 
 from __future__ import annotations

@@ -85,6 +85,7 @@ def _value(node: Node, operands: list[Any], out: np.ndarray | None) -> Any:
     """One operation in NumPy; into ``out`` where given."""
     op = node.op
     assert op is not None
+    result: Any
     if op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):
         result = np.asarray(operands[0]).astype(node.dtype)
     elif op is WHERE:

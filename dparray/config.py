@@ -6,6 +6,8 @@ Options:
         off, every operation is computed at once. Results are the same.
     host_tier (``DPARRAY_HOST_TIER``): small expressions on a CPU device are computed on the calling
         thread, in the arrays' own memory.
+    log (``DPARRAY_LOG``): every kernel that is compiled, loaded or launched is named on the error
+        stream.
 
 Example:
     >>> import dparray as dp
@@ -23,13 +25,21 @@ from contextlib import contextmanager
 from types import ModuleType
 from typing import Any
 
-_DEFAULTS: dict[str, Any] = {"debug": False, "lazy": True, "host_tier": True}
+from dparray import _hooks
+
+_DEFAULTS: dict[str, Any] = {
+    "debug": False,
+    "lazy": True,
+    "host_tier": True,
+    "log": False,
+}
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 
 debug: bool
 lazy: bool
 host_tier: bool
+log: bool
 
 
 def _from_environment(name: str, default: Any) -> Any:
@@ -84,8 +94,31 @@ class _Config(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value if name.startswith("__") else _checked(name, value))
+        if name == "log":
+            _switch_log(value)
+
+
+def _switch_log(is_on: bool) -> None:
+    """Print events, or stop it; while nobody listens, a launch costs nothing more."""
+    listening = _print_event in _hooks.subscribers
+    if is_on and not listening:
+        _hooks.subscribe(_print_event)
+    elif listening and not is_on:
+        _hooks.subscribers.remove(_print_event)
+
+
+def _print_event(event: str, **values: Any) -> None:
+    if event == "launch":
+        extents = " x ".join(map(str, values["global_range"]))
+        where = f"{extents} work-items on {values['queue'].sycl_device.name}"
+        print(f"dparray: launch {values['kernel'].name}, {where}", file=sys.stderr)
+    elif event == "compile":
+        kernel, milliseconds = values["kernel"], 1e3 * values["seconds"]
+        done = "compiled" if values["origin"] == "compiled" else "loaded from disk"
+        print(f"dparray: {done} {kernel.name} in {milliseconds:.0f} ms", file=sys.stderr)
 
 
 for _name, _default in _DEFAULTS.items():
     globals()[_name] = _from_environment(_name, _default)
 sys.modules[__name__].__class__ = _Config
+_switch_log(globals()["log"])

@@ -42,7 +42,7 @@ ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("L5", "_manipulation"),
         ("L5", "_products _searching _sets _sorting"),
         ("L5", "_calculus _info fft linalg"),
-        ("L6", "kernel simulate"),
+        ("L6", "explain kernel simulate"),
         ("L6", "algorithms"),
         ("L6", "_kernel_makers"),
         ("L6", "_numba_dpex"),
