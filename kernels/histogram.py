@@ -12,30 +12,37 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from numpy import int64, uint64
+from numpy import int32, int64, uint64
 
 __all__ = ["make_add_rows_kernel", "make_bincount_kernel", "make_histogram_kernel"]
 
 
 @functools.cache
-def make_histogram_kernel() -> Callable[..., None]:
+def make_histogram_kernel(dtype: type) -> Callable[..., None]:
     """Count the elements between edges at equal distances, chunk by chunk.
 
-    The bin is computed from the distance and then corrected by the edges, as NumPy does, so an
-    element next to an edge falls on the side that the edge's own value says. The last bin
-    includes its right edge; NaN and elements outside are not counted.
+    The bin is computed from the distance. An element next to an edge is compared with it, as in
+    NumPy, so that it falls on the side that the edge's own value says. The last bin includes its
+    right edge; NaN and elements outside are not counted.
 
     Launch over ``NdRange(items, local)`` with an item for each chunk.
+
+    Args:
+        dtype: the NumPy scalar type of the edges.
 
     Kernel parameters:
         x (n,): input, integers or reals.
         edges (bins + 1,): input, increasing.
         rows (chunks, bins): output of int64, all of it written.
         chunk: elements in a chunk.
-        scale: bins divided by the distance between the outer edges, a real scalar.
+        scale: bins divided by the distance between the outer edges, of ``dtype``.
+        margin: how near to an edge, in bins, rounding may have moved an element across it.
     """
+    one = dtype(1)
 
-    def histogram(nd_item: Any, x: Any, edges: Any, rows: Any, chunk: int, scale: Any) -> None:
+    def histogram(
+        nd_item: Any, x: Any, edges: Any, rows: Any, chunk: int, scale: Any, margin: Any
+    ) -> None:
         c = nd_item.get_global_id(0)
         if c >= rows.shape[0]:
             return
@@ -49,11 +56,16 @@ def make_histogram_kernel() -> Callable[..., None]:
         for _ in range(min(chunk, x.size - c * chunk)):
             value = x[i]
             if value >= low and value <= high:
-                place = min(int64((value - low) * scale), bins - 1)
-                if value < edges[uint64(place)]:
-                    place -= 1
-                elif place < bins - 1 and value >= edges[uint64(place + 1)]:
-                    place += 1
+                distance = dtype((value - low) * scale)
+                # Reals are converted to 32-bit integers five times as fast as to 64-bit ones.
+                whole = int32(distance)
+                place = min(int64(whole), bins - 1)
+                part = distance - dtype(whole)
+                if part < margin or part > one - margin:
+                    if value < edges[uint64(place)]:
+                        place -= 1
+                    elif place < bins - 1 and value >= edges[uint64(place + 1)]:
+                        place += 1
                 rows[row, uint64(place)] += 1
             i += uint64(1)
 

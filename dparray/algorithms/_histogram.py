@@ -69,8 +69,8 @@ def histogram(
     check_1d("histogram", "x", x)
     check_kind("histogram", "x", x, "iuf", "an integer or real")
     number = operator.index(bins)
-    if number < 1:
-        raise ValueError(f"histogram: bins must be positive; got {bins}")
+    if not 1 <= number <= np.iinfo(np.int32).max:
+        raise ValueError(f"histogram: bins must be positive and have 31 bits; got {bins}")
     low, high = _outer_edges(x, range)
     dtype = np.result_type(low, high, np.empty(0, x.dtype))
     if dtype.kind != "f" or dtype.itemsize < 4:
@@ -82,8 +82,13 @@ def histogram(
     if not x.size:
         return filled(number, np.int64(0), where), edges
     rows, index_space, chunk = _rows(x, number, where)
-    scale = dtype.type(number / (float(high) - float(low)))
-    call_kernel(kernel_of(make_histogram_kernel), index_space, x, edges, rows, chunk, scale)
+    scalar = dtype.type
+    scale = number / (float(high) - float(low))
+    # What rounding in the edges and in the distance can amount to, in bins.
+    rounding = 8 * float(np.finfo(scalar).eps)
+    margin = rounding * (number + scale * max(abs(float(low)), abs(float(high))))
+    counting = kernel_of(make_histogram_kernel, scalar)
+    call_kernel(counting, index_space, x, edges, rows, chunk, scalar(scale), scalar(margin))
     return _added(rows, where), edges
 
 

@@ -36,6 +36,12 @@ def test_elements_on_the_edges_fall_where_numpy_puts_them():
     same(histogram(dp.asarray(x), 12, (0.1, 0.7)), np.histogram(x, 12, (0.1, 0.7)))
 
 
+@pytest.mark.parametrize("low", [0, 1e3, -1e6])
+def test_edges_that_rounding_has_moved(low):
+    x = (low + np.random.default_rng(0).integers(0, 100, 50_000) / 16).astype("f4")
+    same(histogram(dp.asarray(x), 64, (low, low + 6)), np.histogram(x, 64, (low, low + 6)))
+
+
 def test_nan_and_elements_outside_are_not_counted():
     x = np.array([0.5, np.nan, -1, 2, np.inf, 1.0])
     counts, _ = histogram(dp.asarray(x), 2, (0, 1))
@@ -84,7 +90,7 @@ def test_the_kernels_are_right_in_the_simulator():
     x = np.random.default_rng(0).random(50)
     edges = np.linspace(0, 1, 6)
     rows, out = np.full((4, 5), -1), np.zeros(5, np.int64)
-    simulate(make_histogram_kernel(), dp.NdRange(4, 1), x, edges, rows, 16, 5.0)
+    simulate(make_histogram_kernel(np.float64), dp.NdRange(4, 1), x, edges, rows, 16, 5.0, 1e-9)
     simulate(make_add_rows_kernel(), 5, rows, out)
     np.testing.assert_array_equal(out, np.histogram(x, 5, (0, 1))[0])
     numbers = np.arange(50) % 5
