@@ -13,32 +13,55 @@ _runtime.prepare_driver()
 
 # Without the stack, only the command `dparray` starts, to say what is broken.
 with _startup.explained():
-    from numpy import e, euler_gamma, inf, nan, newaxis, pi
+    from numpy import (
+        bool_,
+        cdouble,
+        complex64,
+        complex128,
+        complexfloating,
+        csingle,
+        double,
+        dtype,
+        e,
+        euler_gamma,
+        float16,
+        float32,
+        float64,
+        floating,
+        generic,
+        half,
+        inexact,
+        inf,
+        int8,
+        int16,
+        int32,
+        int64,
+        int_,
+        integer,
+        intp,
+        nan,
+        newaxis,
+        number,
+        pi,
+        signedinteger,
+        single,
+        uint8,
+        uint16,
+        uint32,
+        uint64,
+        uintp,
+        unsignedinteger,
+    )
+    from numpy import bool_ as bool
 
     from dparray import algorithms, config, exceptions, memory
     from dparray import device as device
     from dparray import fft as fft
     from dparray import linalg as linalg
     from dparray._array import ndarray
-    from dparray._control import *
     from dparray._calculus import *
+    from dparray._control import *
     from dparray._creation import *
-    from dparray._dtypes import (
-        bool,
-        complex64,
-        complex128,
-        float16,
-        float32,
-        float64,
-        int8,
-        int16,
-        int32,
-        int64,
-        uint8,
-        uint16,
-        uint32,
-        uint64,
-    )
     from dparray._elementwise import *
     from dparray._indexing import *
     from dparray._info import *
@@ -59,4 +82,5 @@ with _startup.explained():
     from dparray.explain import Explanation, explain
     from dparray.kernel import call_kernel, call_kernel_async, device_func, kernel
     from dparray.kernel_api import *
+    from dparray.notebook import load_ipython_extension, unload_ipython_extension
     from dparray.simulate import simulate

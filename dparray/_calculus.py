@@ -122,8 +122,11 @@ def gradient(
     """
     x = check_array("gradient", "x", x)
     named = [("x", x)]
-    named += [(f"spacing[{at}]", h) for at, h in enumerate(spacing) if isinstance(h, ndarray)]
-    common_placement("gradient", named)
+    for position, distance in enumerate(spacing):
+        if isinstance(distance, ndarray):
+            name = "spacing" if len(spacing) == 1 else f"spacing[{position}]"
+            named.append((name, distance))
+    placement = common_placement("gradient", named)
     axes = (
         tuple(range(x.ndim)) if axis is None else _layout.normalize_axes("gradient", axis, x.ndim)
     )
@@ -136,19 +139,21 @@ def gradient(
     if x.dtype.kind not in "fc":
         x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
     slopes = [
-        _slope(x, at, spacing[position] if spacing else 1.0, edge_order)
+        _slope(x, at, spacing[position] if spacing else 1.0, edge_order, placement)
         for position, at in enumerate(axes)
     ]
     return slopes[0] if len(slopes) == 1 else slopes
 
 
-def _slope(x: ndarray, axis: int, spacing: Any, edge_order: int) -> ndarray:
+def _slope(
+    x: ndarray, axis: int, spacing: Any, edge_order: int, placement: Placement
+) -> ndarray:
     extent = x.shape[axis]
     if extent <= edge_order:
         raise ShapeError(
             f"gradient: axis {axis} has {extent} elements; it needs {edge_order + 1} or more"
         )
-    result = empty_on(Placement(x.sycl_queue, x.usm_type), x.shape, x.dtype)
+    result = empty_on(placement, x.shape, x.dtype)
     inner = x[_along(axis, 1, -1)]
     before, after = x[_along(axis, None, -2)], x[_along(axis, 2, None)]
     if isinstance(spacing, ndarray) and spacing.ndim:

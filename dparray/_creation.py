@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dparray import _dtypes, _layout, _usm
+from dparray import _dtypes, _evaluate, _layout, _usm
 from dparray._array import (
     apply,
     as_method,
@@ -709,21 +709,22 @@ def _dlpack(
     dl_device: tuple[int, int] | None = None,
     copy: bool | None = None,
 ) -> Any:
-    """The array as a DLPack capsule, over its own memory or, for the host, as a copy.
+    """The array as a DLPack capsule over its own memory, or over a copy where that is needed.
+
+    Waits for the work before it on the queue. For the host (``dl_device=(1, 0)``) memory that it
+    can read at its own address is shared, other memory copied.
 
     Raises:
-        BufferError: ``copy=False``, but the host or another device was asked for; or the array is
-            on a sub-device or of a context that DLPack cannot name.
+        BufferError: ``copy=False``, but a copy is needed; another device was asked for; or the
+            array is on a sub-device or in a context that DLPack cannot name.
     """
     if stream is not None:
         raise ValueError("__dlpack__: streams are not supported; order work by queues")
     versions = {} if max_version is None else {"max_version": max_version}
     if dl_device is not None and int(dl_device[0]) == int(_usm.library.DLDeviceType.kDLCPU):
-        if copy is False:
-            raise BufferError(
-                "__dlpack__: copy=False, but the values have to be copied to the host"
-            )
-        return self.asnumpy().__dlpack__(**versions)
+        if copy is None and not _usm.is_host_accessible(self.sycl_queue, self.usm_type):
+            copy = True
+        return (self.asnumpy() if copy else _shared_with_host(self)).__dlpack__(**versions)
     source = self.copy() if copy else self  # type: ignore[attr-defined]
     tensor = _usm.library.asarray(source)  # through the interface that shares our memory
     if dl_device is not None and tuple(map(int, dl_device)) != _dlpack_device(self):
@@ -733,6 +734,31 @@ def _dlpack(
         )
     _usm.wait(self.sycl_queue)
     return tensor.__dlpack__(**versions)
+
+
+class _HostMemory:
+    """The memory of an array as NumPy's array interface; keeps the array alive."""
+
+    def __init__(self, x: ndarray) -> None:
+        self.owner = x
+        view = _usm.host_view(x)
+        self.__array_interface__ = view.__array_interface__
+
+
+def _shared_with_host(x: ndarray) -> np.ndarray:
+    """A NumPy array over the memory of an array, after the work before it on the queue.
+
+    Raises:
+        BufferError: the host cannot read the memory.
+    """
+    if not _usm.is_host_accessible(x.sycl_queue, x.usm_type):
+        raise BufferError(
+            f"__dlpack__: copy=False, but the host cannot read {x.usm_type} memory of "
+            f"{x.device}; leave copy out"
+        )
+    _evaluate.share(x.block)
+    _usm.wait(x.sycl_queue)
+    return np.asarray(_HostMemory(x))
 
 
 def _dlpack_device(self: ndarray) -> tuple[int, int]:

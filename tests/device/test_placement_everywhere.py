@@ -26,7 +26,10 @@ MASK = np.asarray([True, False])
 
 #: Parameters that take an array, with a value that most functions can use.
 ARRAYS = {
+    "append": VECTOR,
+    "prepend": VECTOR,
     "x": VECTOR,
+    "y": VECTOR,
     "x1": VECTOR,
     "x2": VECTOR,
     "condition": MASK,
@@ -47,25 +50,33 @@ SEQUENCES = {"arrays", "keys"}
 #: Parameters that take no array.
 OTHERS = {
     "UPLO",
+    "arg1",
+    "arg2",
     "axes",
     "axis",
     "axis1",
     "axis2",
+    "casting",
     "compute_uv",
     "copy",
     "correction",
+    "d",
     "ddof",
     "descending",
     "destination",
     "device",
     "dtype",
+    "dx",
+    "edge_order",
     "endpoint",
+    "from_",
     "full_matrices",
     "function",
     "hermitian",
     "include_initial",
     "ind",
     "index_space",
+    "indexing",
     "indices_or_sections",
     "invert",
     "k",
@@ -76,6 +87,7 @@ OTHERS = {
     "n",
     "n_cols",
     "n_rows",
+    "norm",
     "num",
     "obj",
     "offset",
@@ -89,16 +101,23 @@ OTHERS = {
     "return_counts",
     "return_index",
     "return_inverse",
+    "s",
     "shape",
     "shapes",
+    "shell",
     "shift",
     "side",
     "source",
+    "spacing",
     "stable",
     "start",
     "step",
     "stop",
     "sycl_queue",
+    "to",
+    "type",
+    "type1",
+    "type2",
     "upper",
     "usm_type",
 }
@@ -107,6 +126,7 @@ OTHERS = {
 VALUES: dict[str, dict[str, Any]] = {
     "dp.cross": {"x1": np.ones(3), "x2": np.ones(3)},
     "dp.full_like": {"x": VECTOR, "fill_value": np.asarray(3.0)},
+    "dp.gradient": {"x": VECTOR, "spacing": np.asarray([0.0, 1.0])},
     "dp.linalg.cross": {"x1": np.ones(3), "x2": np.ones(3)},
     "dp.linalg.lstsq": {"x1": MATRIX, "x2": VECTOR},
     "dp.linalg.matrix_rank": {"x": MATRIX, "rtol": np.asarray(1e-3)},
@@ -153,7 +173,10 @@ ELSEWHERE = {
     "dp.from_dlpack": "takes one object",
     "dp.call_kernel": "tests/device/test_kernel_launch.py",
     "dp.call_kernel_async": "tests/device/test_kernel_launch.py",
+    "dp.eval": "computes each array on its own queue",
     "dp.kernel": "takes no array",
+    "dp.result_type": "looks at dtypes only",
+    "dp.simulate": "tests/simulated/test_simulate.py",
     "dp.device_func": "takes no array",
 }
 
@@ -256,7 +279,7 @@ def invoke(
             else:
                 positional.append(sequence)
         elif parameter.name in named:
-            if parameter.kind is parameter.POSITIONAL_ONLY:
+            if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
                 positional.append(named[parameter.name])
             else:
                 keywords[parameter.name] = named[parameter.name]
