@@ -1,7 +1,7 @@
 """Every notebook runs from its first cell to its last, and shows what is stored in it.
 
-A cell tagged ``varies`` shows measurements or names of the machine; only that it shows something, of
-the same kind, is compared.
+A cell tagged ``varies`` shows measurements or names of the machine; only that it shows something,
+of the same kind, is compared.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ def shown(cell: Any) -> dict[str, str]:
         for kind, content in output.get("data", {}).items():
             text = content if kind.startswith("text/") else "a picture"
             found[kind] = found.get(kind, "") + text
-    if "text/html" in found:  # its plain text says the same
-        del found["text/html"]
+    found.pop("text/html", None)  # the plain text says the same
     return found
 
 
