@@ -55,6 +55,7 @@ with _startup.explained():
     from numpy import bool_ as bool
 
     from dparray import algorithms, config, exceptions, memory
+    from dparray import _protocols as _protocols
     from dparray import device as device
     from dparray import fft as fft
     from dparray import linalg as linalg

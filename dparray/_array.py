@@ -402,10 +402,10 @@ class ndarray:
     def __repr__(self) -> str:
         options = np.get_printoptions()
         text = np.array2string(
-            _corner(self, options),
+            corner(self, options),
             separator=", ",
             prefix="array(",
-            threshold=_threshold(self, options),
+            threshold=summary_threshold(self, options),
         )
         place = f"device='{self.device.filter_string}'"
         if self.device.is_sub_device or not self.device.is_canonical:
@@ -415,7 +415,7 @@ class ndarray:
 
     def __str__(self) -> str:
         options = np.get_printoptions()
-        return np.array2string(_corner(self, options), threshold=_threshold(self, options))
+        return np.array2string(corner(self, options), threshold=summary_threshold(self, options))
 
     def __format__(self, specification: str) -> str:
         if self.shape == () and specification:
@@ -423,20 +423,26 @@ class ndarray:
         return format(str(self), specification)
 
 
-def _threshold(x: ndarray, options: Any) -> int:
+def summary_threshold(x: ndarray, options: Any) -> int:
     """NumPy's threshold, or one that makes it summarise the corner of a large array."""
     return 0 if x.size > options["threshold"] else int(options["threshold"])
 
 
-def _corner(x: ndarray, options: Any) -> np.ndarray:
+def _read(x: ndarray, index: tuple[slice, ...]) -> np.ndarray:
+    return x[index].asnumpy()
+
+
+def corner(
+    x: ndarray, options: Any, read: Callable[[ndarray, tuple[slice, ...]], np.ndarray] = _read
+) -> np.ndarray:
     """The values that printing needs: all of a small array, the edges of a large one.
 
     An axis longer than both edges is cut to the edges and one element between them, which
-    NumPy then prints as "...".
+    NumPy then prints as "...". ``read`` gets the values at an index of slices.
     """
     edge = int(options["edgeitems"])
     if x.size <= options["threshold"]:
-        return x.asnumpy()
+        return read(x, (slice(None),) * x.ndim)
     pieces: list[list[slice]] = [
         [slice(0, edge + 1), slice(extent - edge, extent)]
         if extent > 2 * edge + 1
@@ -446,7 +452,7 @@ def _corner(x: ndarray, options: Any) -> np.ndarray:
 
     def gather(axis: int, index: tuple[slice, ...]) -> np.ndarray:
         if axis == x.ndim:
-            return x[index].asnumpy()
+            return read(x, index)
         return np.concatenate(
             [gather(axis + 1, (*index, piece)) for piece in pieces[axis]], axis=axis
         )

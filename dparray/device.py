@@ -333,7 +333,11 @@ def unsupported_reason(device: dpctl.SyclDevice) -> str | None:
     return None
 
 
-def devices() -> list[Device]:
+class DeviceList(list[Device]):
+    """Devices; a list that a notebook shows as a table."""
+
+
+def devices() -> DeviceList:
     """All root devices that can hold arrays, the default first.
 
     Example:
@@ -343,7 +347,7 @@ def devices() -> list[Device]:
     """
     usable = [device for device in dpctl.get_devices() if unsupported_reason(device) is None]
     usable.sort(key=lambda device: -device.default_selector_score)
-    return [Device(device) for device in usable]
+    return DeviceList(Device(device) for device in usable)
 
 
 _default: Device | None = None

@@ -1,0 +1,339 @@
+"""The magics of ``%load_ext dparray``, and completion of device names in IPython.
+
+- ``%dp_time [-n] [-r REPEATS] STATEMENT``: how long a statement takes on its device.
+- ``%dp_device [NAME]``: the devices; or make one the default.
+- ``%dp_memory [release|reset_peak]``: the memory pools.
+- ``%%dp_explain`` and ``%dp_explain STATEMENT``: run it and say what became which kernel.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import importlib
+import re
+import time
+from collections.abc import Callable, Iterator
+from statistics import median
+from types import CodeType
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from dparray import _hooks, _usm, memory
+from dparray._array import ndarray
+from dparray._control import eval as evaluate
+from dparray.device import (
+    DeviceList,
+    default_device,
+    describe_queue,
+    devices,
+    set_default_device,
+)
+from dparray.exceptions import DeviceError
+from dparray.memory import MemoryStats
+
+_RESULT = "_dparray_result"
+
+#: A measurement repeats until it has taken so long, within the bounds on repetitions.
+_SECONDS = 1.0
+_FEWEST, _MOST = 5, 1000
+
+
+class _UsageError(Exception):
+    """A magic was called wrongly; the text says how it is called."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser that raises where argparse would end the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise _UsageError(f"{message}\n{self.format_usage()}")
+
+
+# -- timing -------------------------------------------------------------------------------------
+
+
+class Timing(NamedTuple):
+    """What ``%dp_time`` measured.
+
+    Attributes:
+        seconds: of each run, on the device.
+        place: the queue it ran on.
+        launches: kernels launched by one run.
+        numpy_seconds: of each run in NumPy; empty if that was not asked for.
+    """
+
+    seconds: tuple[float, ...]
+    place: str
+    launches: int
+    numpy_seconds: tuple[float, ...] = ()
+
+    @property
+    def median(self) -> float:
+        """The median time of a run in seconds."""
+        return median(self.seconds)
+
+    @property
+    def speedup(self) -> float | None:
+        """How many times as long NumPy takes; ``None`` if it was not asked."""
+        return median(self.numpy_seconds) / self.median if self.numpy_seconds else None
+
+    def __repr__(self) -> str:
+        kernels = f"{self.launches} kernel{'s' * (self.launches != 1)}"
+        text = f"{_spread(self.seconds)} on {self.place}, {kernels}"
+        if self.speedup is not None:
+            text += f"\n{_spread(self.numpy_seconds)} in NumPy: {self.speedup:.3g} times as long"
+        return text
+
+
+def _spread(seconds: tuple[float, ...]) -> str:
+    runs = f"{len(seconds)} run{'s' * (len(seconds) != 1)}"
+    return (
+        f"{_duration(median(seconds))} median of {runs} "
+        f"({_duration(min(seconds))} ... {_duration(max(seconds))})"
+    )
+
+
+def _duration(seconds: float) -> str:
+    scale, unit = (1.0, "s") if seconds >= 1 else (1e3, "ms") if seconds >= 1e-3 else (1e6, "us")
+    return f"{seconds * scale:.3g} {unit}"
+
+
+def time_statement(
+    statement: str,
+    namespace: dict[str, Any],
+    repeats: int | None = None,
+    beside_numpy: bool = False,
+) -> Timing:
+    """Time a statement with the arrays it makes: computed, and waited for.
+
+    It runs at least twice before it is measured, so that kernels are compiled and memory is in the
+    pool. It sees ``namespace`` and writes to a copy of it.
+
+    Args:
+        statement: Python source.
+        namespace: the names it uses.
+        repeats: how many runs to measure; as many as fit into a second if ``None``.
+        beside_numpy: measure it in NumPy, too: arrays are copied to the host, and a name of
+            dparray stands for the name in NumPy.
+    """
+    code, names = _compiled(statement)
+    scope = dict(namespace)
+    queues = {x.sycl_queue for name in names for x in _arrays_in(scope.get(name))}
+
+    def run() -> None:
+        exec(code, scope)
+        made = [x for name in (_RESULT, *names) for x in _arrays_in(scope.get(name))]
+        evaluate(*made)
+        queues.update(x.sycl_queue for x in made)
+        for queue in queues:
+            _usm.wait(queue)
+
+    run()
+    launched: list[str] = []
+    unsubscribe = _hooks.subscribe(
+        lambda event, **values: launched.append(event) if event == "launch" else None
+    )
+    try:
+        run()
+    finally:
+        unsubscribe()
+    seconds = _measured(run, repeats)
+    places = sorted(map(describe_queue, queues)) or [str(default_device())]
+    numpy_seconds: tuple[float, ...] = ()
+    if beside_numpy:
+        host_scope = {name: _in_numpy(value) for name, value in namespace.items()}
+        numpy_seconds = _measured(lambda: exec(code, host_scope), repeats)
+    return Timing(seconds, " and ".join(places), len(launched), numpy_seconds)
+
+
+def _compiled(statement: str) -> tuple[CodeType, list[str]]:
+    """The code of a statement, whose value goes to a name of ours, and the names it uses."""
+    tree = ast.parse(statement.strip() or "pass")
+    last = tree.body[-1]
+    if isinstance(last, ast.Expr):
+        target = ast.Name(_RESULT, ast.Store())
+        tree.body[-1] = ast.copy_location(ast.Assign([target], last.value), last)
+        ast.fix_missing_locations(tree)
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return compile(tree, "<dp_time>", "exec"), sorted(names)
+
+
+def _arrays_in(value: Any) -> Iterator[ndarray]:
+    if isinstance(value, ndarray):
+        yield value
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from _arrays_in(part)
+    elif isinstance(value, dict):
+        yield from _arrays_in(list(value.values()))
+
+
+def _measured(run: Callable[[], None], repeats: int | None) -> tuple[float, ...]:
+    run()
+    seconds: list[float] = []
+    while len(seconds) < (_MOST if repeats is None else repeats):
+        start = time.perf_counter()
+        run()
+        seconds.append(time.perf_counter() - start)
+        if repeats is None and len(seconds) >= _FEWEST and sum(seconds) > _SECONDS:
+            break
+    return tuple(seconds)
+
+
+def _in_numpy(value: Any) -> Any:
+    """What a name stands for in NumPy: arrays on the host, functions of the same name."""
+    if isinstance(value, ndarray):
+        return value.asnumpy()
+    if isinstance(value, list | tuple) and any(_arrays_in(value)):
+        return type(value)(map(_in_numpy, value))
+    name = getattr(value, "__name__", "")
+    if name == "dparray":
+        return np
+    if name.startswith("dparray.") and hasattr(np, name[8:]):
+        return getattr(np, name[8:])
+    if str(getattr(value, "__module__", "")).startswith("dparray.") and hasattr(np, name):
+        return getattr(np, name)
+    return value
+
+
+# -- the magics ---------------------------------------------------------------------------------
+
+
+def _magic_time(shell: Any, line: str, cell: str | None = None) -> Timing | None:
+    parser = _Parser(prog="%dp_time", add_help=False)
+    parser.add_argument("-n", "--numpy", action="store_true")
+    parser.add_argument("-r", "--repeats", type=int)
+    parser.add_argument("statement", nargs=argparse.REMAINDER)
+    options, statement = _options_before(line)
+    parsed = parser.parse_args(options)
+    statement = "\n".join(filter(None, (statement, cell)))
+    if not statement.strip():
+        raise _UsageError("%dp_time [-n] [-r REPEATS] STATEMENT   (-n: beside NumPy)")
+    if parsed.repeats is not None and parsed.repeats < 1:
+        raise _UsageError(f"%dp_time: -r {parsed.repeats}: at least one run is needed")
+    return time_statement(statement, shell.user_ns, parsed.repeats, parsed.numpy)
+
+
+def _options_before(line: str) -> tuple[list[str], str]:
+    """The options at the beginning of a line, and the statement after them, spaces kept."""
+    options: list[str] = []
+    rest = line.strip()
+    while match := re.match(r"(-r|--repeats)\s+(\S+)\s*|(--?[a-z][\w=-]*)\s*", rest):
+        options += [part for part in match.groups() if part]
+        rest = rest[match.end() :]
+    return options, rest
+
+
+def _magic_device(shell: Any, line: str) -> DeviceList | None:
+    name = line.strip().strip("\"'")
+    if not name:
+        return devices()
+    try:
+        set_default_device(shell.user_ns.get(name, name))
+    except DeviceError as error:
+        raise _UsageError(str(error)) from None
+    print(f"arrays are made on {default_device()} now; operations follow their inputs, as ever")
+    return None
+
+
+def _magic_memory(shell: Any, line: str) -> MemoryStats:
+    action = line.strip()
+    if action == "release":
+        print(f"{memory.format_bytes(memory.release())} given back")
+    elif action == "reset_peak":
+        memory.reset_peak()
+    elif action:
+        raise _UsageError("%dp_memory [release | reset_peak]")
+    return memory.stats()
+
+
+def _magic_explain(shell: Any, line: str, cell: str | None = None) -> Any:
+    statement = "\n".join(filter(None, (line.strip(), cell)))
+    if not statement.strip():
+        raise _UsageError("%dp_explain EXPRESSION, or a cell under %%dp_explain")
+    code, _ = _compiled(statement)
+    # The cell is the user's own: what it assigns stays, as after any other cell.
+    exec(code, shell.user_ns)
+    result = shell.user_ns.pop(_RESULT, None)
+    arrays = list(_arrays_in(result))
+    if not arrays:
+        raise _UsageError("%%dp_explain: the last line of the cell must be an array")
+    return importlib.import_module("dparray.explain").explain(*arrays)
+
+
+_MAGICS: dict[str, tuple[Callable[..., Any], str]] = {
+    "dp_time": (_magic_time, "line_cell"),
+    "dp_device": (_magic_device, "line"),
+    "dp_memory": (_magic_memory, "line"),
+    "dp_explain": (_magic_explain, "line_cell"),
+}
+
+
+def register(shell: Any) -> None:
+    """Add the magics and the completion of device names."""
+    for name, (function, kind) in _MAGICS.items():
+        shell.register_magic_function(_reporting(shell, function), kind, name)
+    if _complete_devices not in shell.Completer.custom_matchers:
+        shell.Completer.custom_matchers.append(_complete_devices)
+
+
+def unregister(shell: Any) -> None:
+    """Take away what :func:`register` added."""
+    for name in _MAGICS:
+        for kind in ("line", "cell"):
+            shell.magics_manager.magics[kind].pop(name, None)
+    if _complete_devices in shell.Completer.custom_matchers:
+        shell.Completer.custom_matchers.remove(_complete_devices)
+
+
+def _reporting(shell: Any, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The magic, with its usage errors shown as one line and without a traceback."""
+    from IPython.core.error import UsageError
+
+    def magic(line: str, *cell: str) -> Any:
+        try:
+            return function(shell, line, *cell)
+        except _UsageError as error:
+            raise UsageError(str(error)) from None
+
+    magic.__doc__ = function.__doc__
+    return magic
+
+
+# -- completion ---------------------------------------------------------------------------------
+
+_DEVICE_PLACES = re.compile(
+    r"""(?: %dp_device \s+ ["']?
+        | (?: device \s* = \s* | (?:Device|use_device|to_device|set_default_device) \( \s* ) ["']
+        ) (?P<start> [\w:]* ) $""",
+    re.VERBOSE,
+)
+
+
+def device_names() -> list[str]:
+    """The filter strings that name a device of this machine, the shortest first."""
+    names: set[str] = set()
+    for device in devices():
+        kind = device.device_type
+        names |= {kind, f"{device.backend}:{kind}", device.filter_string}
+    return sorted(names, key=lambda name: (len(name), name))
+
+
+def _complete_devices(context: Any) -> Any:
+    from IPython.core.completer import SimpleCompletion
+
+    found = _DEVICE_PLACES.search(context.text_until_cursor)
+    start = found["start"] if found else ""
+    names = [name for name in device_names() if name.startswith(start)] if found else []
+    return {
+        "completions": [SimpleCompletion(text=name, type="device") for name in names],
+        "matched_fragment": start,
+        "suppress": bool(names),
+    }
+
+
+# What IPython's `context_matcher` decorator would set, without importing IPython for it.
+_complete_devices.matcher_api_version = 2  # type: ignore[attr-defined]
+_complete_devices.matcher_identifier = "dparray_devices"  # type: ignore[attr-defined]

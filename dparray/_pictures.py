@@ -1,0 +1,132 @@
+"""Small pictures of sampled values, as HTML: a sparkline, a heat map, an image.
+
+They need no JavaScript and no file of their own, and show on light and dark pages: lines take the
+colour of the text, and what is no number is transparent.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+
+import numpy as np
+
+#: Elements sampled along each axis.
+LINE_SAMPLES = (256,)
+MAP_SAMPLES = (90, 90)
+IMAGE_SAMPLES = (160, 160, 4)
+
+_LINE_WIDTH, _LINE_HEIGHT = 220, 56
+_LONGEST_SIDE = 150
+_SHORTEST_SIDE = 12
+
+# From dark blue over green to yellow, of evenly rising lightness: the map reads in grey, too.
+_COLOURS = np.array(
+    [
+        (68, 1, 84),
+        (71, 45, 123),
+        (59, 82, 139),
+        (44, 114, 142),
+        (33, 145, 140),
+        (40, 174, 128),
+        (94, 201, 98),
+        (173, 220, 48),
+        (253, 231, 37),
+    ],
+    np.float64,
+)
+
+
+def real(values: np.ndarray) -> np.ndarray:
+    """Values as float64; complex ones as their magnitude."""
+    if values.dtype.kind == "c":
+        values = np.abs(values)
+    return values.astype(np.float64)
+
+
+def finite_range(values: np.ndarray) -> tuple[float, float] | None:
+    """The least and the greatest finite value, or ``None`` if there is none."""
+    finite = values[np.isfinite(values)]
+    return (float(finite.min()), float(finite.max())) if finite.size else None
+
+
+def _scaled(values: np.ndarray) -> np.ndarray:
+    """Values from their finite range to 0 ... 1; what is not finite to its ends, or to NaN."""
+    low, high = finite_range(values) or (0.0, 1.0)
+    # Halved, so that the difference of two large numbers does not overflow.
+    span = high / 2 - low / 2
+    if span == 0:
+        return np.where(np.isnan(values), np.nan, 0.5)
+    return (np.clip(values, low, high) / 2 - low / 2) / span
+
+
+def sparkline(values: np.ndarray) -> str:
+    """A line through 1-D values, with gaps where they are not finite; an SVG."""
+    heights = _scaled(np.where(np.isfinite(values), values, np.nan))
+    across = (_LINE_WIDTH - 4) / max(len(values) - 1, 1)
+    pieces: list[str] = []
+    run: list[str] = []
+    for place, height in enumerate(heights):
+        if np.isnan(height):
+            pieces.append(" ".join(run))
+            run = []
+            continue
+        x, y = 2 + place * across, 2 + (1 - height) * (_LINE_HEIGHT - 4)
+        run.append(f"{'L' if run else 'M'}{x:.1f} {y:.1f}")
+        if len(run) == 1:
+            run.append("h0.01")  # so that a lone point shows
+    pieces.append(" ".join(run))
+    path = " ".join(filter(None, pieces))
+    return (
+        f'<svg width="{_LINE_WIDTH}" height="{_LINE_HEIGHT}" role="img" '
+        f'viewBox="0 0 {_LINE_WIDTH} {_LINE_HEIGHT}">'
+        f'<path d="{path}" fill="none" stroke="currentColor" stroke-width="1.5" '
+        f'stroke-linejoin="round" stroke-linecap="round"/></svg>'
+    )
+
+
+def heat_map(values: np.ndarray, shape: tuple[int, ...]) -> str:
+    """2-D values as colours; NaN is transparent.
+
+    Args:
+        values: the sample, (rows, columns).
+        shape: of the array it was taken from, for the proportions.
+    """
+    scaled = _scaled(values)
+    is_number = ~np.isnan(scaled)
+    place = np.where(is_number, scaled, 0.0) * (len(_COLOURS) - 1)
+    steps = np.arange(len(_COLOURS))
+    pixels = np.empty((*values.shape, 4), np.uint8)
+    for channel in range(3):
+        pixels[..., channel] = np.interp(place, steps, _COLOURS[:, channel])
+    pixels[..., 3] = np.where(is_number, 255, 0)
+    return _picture(pixels, shape)
+
+
+def image(values: np.ndarray, shape: tuple[int, ...]) -> str:
+    """Values of shape (height, width, 3 or 4) as colours.
+
+    8-bit integers, and floats from 0 to 1, as they are; others from their range to 0 ... 1.
+    """
+    if values.dtype != np.uint8:
+        values = real(values)
+        low, high = finite_range(values) or (0.0, 1.0)
+        scaled = values if low >= 0 and high <= 1 else _scaled(values)
+        values = (np.nan_to_num(np.clip(scaled, 0, 1)) * 255).astype(np.uint8)
+    return _picture(values, shape)
+
+
+def _picture(pixels: np.ndarray, shape: tuple[int, ...]) -> str:
+    from PIL import Image  # costs more than the rest of the import of dparray's own modules
+
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG", optimize=True)
+    rows, columns = shape[:2]
+    scale = _LONGEST_SIDE / max(rows, columns)
+    width, height = (max(round(side * scale), _SHORTEST_SIDE) for side in (columns, rows))
+    data = base64.b64encode(file.getvalue()).decode()
+    smoothing = "auto" if rows * columns > pixels.shape[0] * pixels.shape[1] else "pixelated"
+    return (
+        f'<img src="data:image/png;base64,{data}" width="{width}" height="{height}" alt="" '
+        f'style="image-rendering:{smoothing};margin:0;display:block">'
+    )

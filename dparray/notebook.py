@@ -1,0 +1,395 @@
+"""Arrays, devices, kernels and errors as a notebook shows them.
+
+Importing this module gives the classes their ``_repr_html_``. A card is HTML that takes its
+colours from the page, so it reads on light and dark ones; it has no JavaScript and refers to
+nothing outside itself. What it shows of an array is a sample: an array of any size shows at once,
+and a pending one stays pending.
+
+``%load_ext dparray`` adds the magics (see :mod:`dparray._magics`) and shows the table of a
+placement error under its traceback.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from dparray import _layout, _pictures, _sample
+from dparray._array import corner, ndarray, summary_threshold
+from dparray._compiler import DeviceFunction
+from dparray._expr import pending_order
+from dparray._kernel_makers import ElementwiseFunction, ReductionFunction
+from dparray.device import Device, DeviceList, default_device, describe_queue
+from dparray.exceptions import ExecutionPlacementError
+from dparray.kernel import KernelFunction
+from dparray.memory import MemoryStats, PoolStats, format_bytes
+
+__all__ = ["load_ipython_extension", "unload_ipython_extension"]
+
+_EDGE = "rgba(128,128,128,.45)"
+_CARD = (
+    f"display:inline-block;border:1px solid {_EDGE};border-radius:6px;padding:8px 12px;"
+    "max-width:100%;box-sizing:border-box;overflow-x:auto;background:transparent;color:inherit;"
+    "font-size:13px;line-height:1.45"
+)
+_TABLE = "border-collapse:collapse;border:none;margin:0;background:transparent;font-size:inherit"
+_ROW = "background:transparent;border:none"
+_CELL = (
+    "text-align:left;vertical-align:top;border:none;padding:1px 14px 1px 0;background:transparent"
+)
+_NUMBER = _CELL.replace("left", "right")
+_HEAD = f"{_CELL};font-weight:600;border-bottom:1px solid {_EDGE}"
+_NAME = f"{_CELL};opacity:.7;font-weight:normal;white-space:nowrap"
+_CODE = (
+    "margin:6px 0 0;padding:0;white-space:pre;background:transparent;color:inherit;border:none;"
+    "font-family:monospace;font-size:12px;line-height:1.35"
+)
+_TITLE = "font-weight:600;margin-bottom:3px"
+_FAINT = "opacity:.7;font-size:12px"
+
+
+# -- pieces -------------------------------------------------------------------------------------
+
+
+class _Html(str):
+    """Text that is HTML already."""
+
+
+def _html(value: Any) -> str:
+    return value if isinstance(value, _Html) else escape(str(value))
+
+
+def _code(text: str) -> _Html:
+    return _Html(f'<code style="background:transparent;color:inherit">{escape(text)}</code>')
+
+
+def _card(title: Any, *parts: str) -> str:
+    heading = f'<div style="{_TITLE}">{_html(title)}</div>' if title else ""
+    return f'<div style="{_CARD}">{heading}{"".join(parts)}</div>'
+
+
+def _facts(rows: Iterable[tuple[str, Any]]) -> str:
+    """A table of names and values; rows without a value are left out."""
+    body = "".join(
+        f'<tr style="{_ROW}"><th style="{_NAME}">{escape(name)}</th>'
+        f'<td style="{_CELL}">{_html(value)}</td></tr>'
+        for name, value in rows
+        if value not in (None, "")
+    )
+    return f'<table style="{_TABLE}"><tbody>{body}</tbody></table>'
+
+
+def _table(heads: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bool = False) -> str:
+    """A table with a head; all columns but the first are flush right if they hold numbers."""
+
+    def style(column: int, left: str) -> str:
+        return left.replace("left", "right") if numbers and column else left
+
+    head = "".join(
+        f'<th style="{style(column, _HEAD)}">{escape(text)}</th>'
+        for column, text in enumerate(heads)
+    )
+    body = "".join(
+        f'<tr style="{_ROW}">'
+        + "".join(
+            f'<td style="{style(column, _CELL)}">{_html(value)}</td>'
+            for column, value in enumerate(row)
+        )
+        + "</tr>"
+        for row in rows
+    )
+    return (
+        f'<table style="{_TABLE}"><thead><tr style="{_ROW}">{head}</tr></thead>'
+        f"<tbody>{body}</tbody></table>"
+    )
+
+
+def _folded(summary: str, text: str) -> str:
+    return (
+        f'<details><summary style="cursor:pointer;{_FAINT}">{escape(summary)}</summary>'
+        f'<pre style="{_CODE}">{escape(text)}</pre></details>'
+    )
+
+
+def _place_and_queue(description: str) -> tuple[str, str]:
+    """``describe_queue``'s text as the device and which queue."""
+    device, _, queue = description.rpartition(", ")
+    return device, queue
+
+
+# -- arrays -------------------------------------------------------------------------------------
+
+
+def array_html(x: ndarray) -> str:
+    """The card of an array: what it is, where it is, a corner of its values and a picture.
+
+    The values are a sample, read from the device; a pending array stays pending. Waits for the
+    work on the sampled values.
+    """
+    device, queue = _place_and_queue(describe_queue(x.sycl_queue))
+    facts = _facts(
+        (
+            ("shape", x.shape),
+            ("dtype", x.dtype),
+            ("device", device),
+            ("queue", queue),
+            ("USM type", x.usm_type),
+            ("bytes", _bytes_text(x)),
+            ("values", _pending_text(x) if x.is_pending else "computed"),
+        )
+    )
+    picture = _picture_of(x)
+    side = f'<div style="flex:none">{picture}</div>' if picture else ""
+    options = np.get_printoptions()
+    values = np.array2string(
+        corner(x, options, _sample.read), separator=", ", threshold=summary_threshold(x, options)
+    )
+    return _card(
+        "dparray.ndarray",
+        f'<div style="display:flex;flex-wrap:wrap;gap:8px 20px;align-items:flex-start">'
+        f"<div>{facts}</div>{side}</div>",
+        f'<pre style="{_CODE}">{escape(values)}</pre>',
+    )
+
+
+def _bytes_text(x: ndarray) -> str:
+    text = format_bytes(x.nbytes)
+    if x.is_pending or _layout.is_contiguous(x.shape, x.strides, x.itemsize):
+        return text
+    return f"{text}, seen with strides {x.strides} in a block of {format_bytes(x.block.nbytes)}"
+
+
+def _pending_text(x: ndarray) -> str:
+    """``pending: multiply, add (2 operations)``."""
+    order = pending_order([x._node])
+    names = list(dict.fromkeys(node.op.name for node in order if node.op is not None))
+    shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
+    return f"pending: {shown} ({len(order)} operation{'s' * (len(order) != 1)})"
+
+
+def _picture_of(x: ndarray) -> str:
+    """A picture with its caption, or nothing where it would not help."""
+    if x.ndim == 1 and x.size >= 8:
+        values = _pictures.real(_sample.thinned(x, _pictures.LINE_SAMPLES))
+        picture = _pictures.sparkline(values)
+    elif x.ndim == 2 and min(x.shape) >= 4:
+        values = _pictures.real(_sample.thinned(x, _pictures.MAP_SAMPLES))
+        picture = _pictures.heat_map(values, x.shape)
+    elif x.ndim == 3 and x.shape[2] in (3, 4) and min(x.shape[:2]) >= 8 and x.dtype.kind in "uif":
+        values = _sample.thinned(x, _pictures.IMAGE_SAMPLES)
+        picture = _pictures.image(values, x.shape)
+    else:
+        return ""
+    limits = _pictures.finite_range(_pictures.real(values))
+    if limits is None:
+        return ""
+    of = "" if values.size == x.size else f" in {values.size} samples"
+    magnitude = "magnitude " if x.dtype.kind == "c" else ""
+    caption = f"{magnitude}{limits[0]:.4g} ... {limits[1]:.4g}{of}"
+    return f'{picture}<div style="{_FAINT}">{escape(caption)}</div>'
+
+
+# -- devices ------------------------------------------------------------------------------------
+
+
+def device_html(device: Device) -> str:
+    """The card of a device: its name, what it has, and which queue stands for it."""
+    place, queue = _place_and_queue(str(device))
+    found = device.sycl_device
+    return _card(
+        device.name,
+        _facts(
+            (
+                ("device", place),
+                ("queue", queue),
+                ("type", f"{device.device_type}, {device.backend}"),
+                ("compute units", found.max_compute_units),
+                ("work-group", f"at most {found.max_work_group_size} work-items"),
+                ("global memory", format_bytes(found.global_mem_size)),
+                ("local memory", format_bytes(found.local_mem_size)),
+                ("USM types", ", ".join(device.usm_types)),
+                ("float64", "yes" if device.has_fp64 else "no"),
+                ("float16", "yes" if device.has_fp16 else "no"),
+                ("driver", device.driver_version),
+                ("default", "yes" if device == default_device() else "no"),
+            )
+        ),
+    )
+
+
+def devices_html(devices: DeviceList) -> str:
+    """The table of several devices."""
+    if not devices:
+        return _card("no device that can hold arrays; `dparray doctor` says what is missing")
+    default = default_device()
+    return _card(
+        "devices",
+        _table(
+            ("device", "name", "compute units", "memory", "USM types", "float64", "default"),
+            (
+                (
+                    device,
+                    device.name,
+                    device.sycl_device.max_compute_units,
+                    format_bytes(device.sycl_device.global_mem_size),
+                    ", ".join(device.usm_types),
+                    "yes" if device.has_fp64 else "no",
+                    "✓" if device == default else "",
+                )
+                for device in devices
+            ),
+        ),
+    )
+
+
+# -- memory -------------------------------------------------------------------------------------
+
+
+def memory_html(stats: MemoryStats) -> str:
+    """The table of the memory pools, with bars of what is in use and what is cached."""
+    most = max((pool.in_use + pool.cached for pool in stats.pools), default=0)
+
+    def row(name: str, counters: PoolStats | MemoryStats, bar: str) -> tuple[Any, ...]:
+        return (
+            name,
+            format_bytes(counters.in_use),
+            format_bytes(counters.cached),
+            format_bytes(counters.peak),
+            counters.hits,
+            counters.misses,
+            _Html(bar),
+        )
+
+    rows = [row(f"{pool.device}, {pool.usm_type}", pool, _bar(pool, most)) for pool in stats.pools]
+    if len(rows) != 1:
+        rows.append(row("total", stats, ""))
+    return _card(
+        "memory pools",
+        _table(("pool", "in use", "cached", "peak", "hits", "misses", ""), rows, numbers=True),
+        f'<div style="{_FAINT}">limit: {format_bytes(stats.limit)}</div>',
+    )
+
+
+def _bar(pool: PoolStats, most: int) -> str:
+    """In use (solid) and cached (pale), to the scale of the largest pool."""
+    piece = '<span style="display:inline-block;height:9px;width:{}px;background:{}"></span>'
+    scale = 120 / most if most else 0
+    return (
+        f'<span style="display:inline-block;width:122px;text-align:left;white-space:nowrap">'
+        f"{piece.format(round(pool.in_use * scale), '#3a86c8')}"
+        f"{piece.format(round(pool.cached * scale), 'rgba(58,134,200,.35)')}</span>"
+    )
+
+
+# -- kernels ------------------------------------------------------------------------------------
+
+
+def kernel_html(kernel: KernelFunction) -> str:
+    """The card of a kernel: where it is written, and what it has been compiled for."""
+    seconds = kernel.compile_seconds
+    compiled = (
+        _table(
+            ("compiled for", "took"),
+            ((_code(", ".join(types)), f"{took:.2f} s") for types, took in seconds.items()),
+        )
+        if seconds
+        else f'<div style="{_FAINT}">not compiled yet: that happens at the first launch</div>'
+    )
+    facts = _facts((("kernel", kernel.location), ("options", kernel.options or None)))
+    return _card(_signature(kernel), facts, compiled, _source(kernel))
+
+
+def function_html(function: DeviceFunction | ElementwiseFunction | ReductionFunction) -> str:
+    """The card of a device function, or of an array function that was made of one."""
+    kind = repr(function).removeprefix("<dparray ").removesuffix(f" {function.__qualname__}>")
+    code = function.py_func.__code__
+    facts = _facts(((kind, f"{code.co_filename}:{code.co_firstlineno}"),))
+    return _card(_signature(function), facts, _source(function))
+
+
+def _signature(function: Any) -> str:
+    names = function.py_func.__code__.co_varnames[: function.py_func.__code__.co_argcount]
+    return f"{function.__name__}({', '.join(names)})"
+
+
+def _source(function: Any) -> str:
+    import inspect
+
+    try:
+        return _folded("source", inspect.getsource(function.py_func))
+    except OSError:  # typed at a prompt that keeps no source
+        return ""
+
+
+# -- errors -------------------------------------------------------------------------------------
+
+
+def placement_html(error: ExecutionPlacementError) -> str:
+    """The table of a placement error: each argument with its place, and which to move."""
+    if not error.operands:
+        return _card(str(error))
+    heading = str(error).partition(":\n")[0]
+    cures = {cure.partition(" ")[0]: cure for cure in error.remedy.split("; ") if cure}
+    place = error.operands[0][1:]
+    rows = [
+        (
+            name,
+            device,
+            queue,
+            _code(cures[name]) if name in cures and (device, queue) != place else "stays",
+        )
+        for name, device, queue in error.operands
+    ]
+    return _card(heading, _table(("argument", "device", "queue", "what to do"), rows))
+
+
+# -- in IPython ---------------------------------------------------------------------------------
+
+_CARDS: dict[type, Callable[[Any], str]] = {
+    ndarray: array_html,
+    Device: device_html,
+    DeviceList: devices_html,
+    MemoryStats: memory_html,
+    KernelFunction: kernel_html,
+    DeviceFunction: function_html,
+    ElementwiseFunction: function_html,
+    ReductionFunction: function_html,
+    ExecutionPlacementError: placement_html,
+}
+for _class, _html_of in _CARDS.items():
+    # The classes lie in layers below and know nothing of notebooks.
+    setattr(_class, "_repr_html_", _html_of)  # noqa: B010
+
+
+def _show_error(result: Any) -> None:
+    """Show the table of a placement error that ended a cell."""
+    error = result.error_in_exec
+    if isinstance(error, ExecutionPlacementError):
+        from IPython.display import HTML, display
+
+        display(HTML(placement_html(error)))
+
+
+def load_ipython_extension(shell: Any) -> None:
+    """What ``%load_ext dparray`` does.
+
+    Adds the magics and the completion of device names, and shows the table of a placement error
+    under its traceback where the front end shows HTML.
+    """
+    from dparray._magics import register
+
+    register(shell)
+    if getattr(shell, "kernel", None) is not None:
+        shell.events.register("post_run_cell", _show_error)
+
+
+def unload_ipython_extension(shell: Any) -> None:
+    """What ``%unload_ext dparray`` does."""
+    from dparray._magics import unregister
+
+    unregister(shell)
+    if _show_error in shell.events.callbacks["post_run_cell"]:
+        shell.events.unregister("post_run_cell", _show_error)
