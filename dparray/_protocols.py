@@ -1,0 +1,179 @@
+"""Python's and NumPy's protocols: copying, pickling, and NumPy's functions on our arrays.
+
+``np.exp(x)`` and ``np.concatenate([x, y])`` are our functions of the same name. What we do not
+have raises ``TypeError``; nothing is copied to the host unasked.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dparray._array import assign, check_array, copy_of, from_host, ndarray
+from dparray._elementwise import FUNCTIONS
+from dparray._manipulation import expand_dims
+from dparray._ops import OPS
+from dparray.device import Device, default_device
+from dparray.exceptions import DeviceError, HostConversionError
+
+_UFUNCS: dict[np.ufunc, Callable[..., Any]] = {op.ufunc: FUNCTIONS[op.name] for op in OPS.values()}
+_REDUCTIONS = {
+    np.add: "sum",
+    np.multiply: "prod",
+    np.maximum: "max",
+    np.minimum: "min",
+    np.logical_and: "all",
+    np.logical_or: "any",
+    np.logaddexp: "logsumexp",
+}
+_ACCUMULATIONS = {np.add: "cumsum", np.multiply: "cumprod"}
+#: NumPy's defaults, which NumPy passes on as if the user had given them.
+_DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "where": True}
+
+
+def _missing(name: str) -> TypeError:
+    return TypeError(
+        f"{name} is not available for dparray arrays, and nothing is copied to the host unasked; "
+        f"copy it yourself: {name}(dp.asnumpy(x))"
+    )
+
+
+def _array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    """NumPy's ufuncs on our arrays are our functions of the same meaning.
+
+    Raises:
+        TypeError: we do not have the ufunc, its method or one of the options.
+        HostConversionError: NumPy arrays are among the inputs.
+    """
+    name = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    for position, value in enumerate(inputs):
+        if isinstance(value, np.ndarray):
+            check_array(name, f"x{position + 1}", value)
+    out = options.pop("out", None)
+    if isinstance(out, tuple):
+        if len(out) > 1:
+            raise _missing(name)
+        out = out[0]
+    if out is not None and not isinstance(out, ndarray):
+        raise HostConversionError(f"{name}: out is a {type(out).__name__}; give a dparray array")
+    dtype = options.pop("dtype", None)
+    options = {key: value for key, value in options.items() if _DEFAULTS.get(key) is not value}
+    namespace = sys.modules["dparray"]
+    if method == "__call__":
+        function = _UFUNCS.get(ufunc) or getattr(namespace, ufunc.__name__, None)
+        if function is None or options:
+            raise _missing(name if function is None else f"{name} with {', '.join(options)}=")
+        if dtype is not None:
+            inputs = tuple(
+                x.astype(dtype) if isinstance(x, ndarray) else x  # type: ignore[attr-defined]
+                for x in inputs
+            )
+        return function(*inputs) if out is None else function(*inputs, out=out)
+    if method == "outer" and len(inputs) == 2 and not options:
+        first, second = (check_array(name, f"x{at + 1}", x) for at, x in enumerate(inputs))
+        added = tuple(range(first.ndim, first.ndim + second.ndim))
+        return _array_ufunc(self, ufunc, "__call__", expand_dims(first, added), second, out=out)
+    table = {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}.get(method, {})
+    if ufunc not in table:
+        raise _missing(name)
+    chosen = {"axis": 0} | options
+    if dtype is not None:
+        chosen["dtype"] = dtype
+    return getattr(namespace, table[ufunc])(*inputs, out=out, **chosen)
+
+
+def _array_function(
+    self: ndarray, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
+) -> Any:
+    """NumPy's functions on our arrays are our functions of the same name.
+
+    Raises:
+        TypeError: we do not have the function.
+    """
+    namespace: Any = sys.modules["dparray"]
+    module = function.__module__.removeprefix("numpy").lstrip(".")
+    if module in ("linalg", "fft"):
+        namespace = getattr(namespace, module)
+    ours = getattr(namespace, function.__name__, None)
+    if ours is None or module.startswith(("random", "testing", "ma", "lib.recfunctions")):
+        raise _missing(f"{function.__module__}.{function.__name__}")
+    return ours(*args, **kwargs)
+
+
+def _unpickled(values: np.ndarray, filter_string: str, usm_type: str) -> ndarray:
+    """An array from a pickle, on the device it came from or the default one."""
+    try:
+        queue = Device(filter_string).sycl_queue
+    except DeviceError:
+        fallback = default_device()
+        warnings.warn(
+            f"the array was pickled on {filter_string}, which is not here; it is now on {fallback}",
+            stacklevel=2,
+        )
+        queue = fallback.sycl_queue
+    return from_host(values, queue, usm_type)
+
+
+def _reduce(self: ndarray) -> tuple[Any, ...]:
+    """A host copy with the names of the root device and of the USM type."""
+    return _unpickled, (self.asnumpy(), self.device.filter_string, self.usm_type)
+
+
+def _copy(self: ndarray) -> ndarray:
+    """A copy on the same queue, of the same USM type."""
+    return copy_of(self)
+
+
+def _deepcopy(self: ndarray, memo: dict[int, Any]) -> ndarray:
+    """A copy on the same queue, of the same USM type."""
+    return copy_of(self)
+
+
+def _divmod(self: ndarray, other: Any) -> tuple[ndarray, ndarray]:
+    """Quotient and remainder, ``x // y`` and ``x % y``."""
+    return self // other, self % other  # type: ignore[operator]
+
+
+def _rdivmod(self: ndarray, other: Any) -> tuple[ndarray, ndarray]:
+    """Quotient and remainder, ``y // x`` and ``y % x``."""
+    return other // self, other % self
+
+
+def _contains(self: ndarray, value: Any) -> bool:
+    """Whether an element equals ``value``; waits for the answer."""
+    return bool((self == value).any())  # type: ignore[attr-defined]
+
+
+def _fill(self: ndarray, value: Any) -> None:
+    """Write one value to all elements."""
+    assign(self, value, "fill")
+
+
+def _tobytes(self: ndarray, order: str = "C") -> bytes:
+    """The values as bytes, in C order; waits for the work before it on the queue."""
+    return self.asnumpy().tobytes(order)  # type: ignore[arg-type]
+
+
+def _attach() -> None:
+    for name, method in {
+        "__array_ufunc__": _array_ufunc,
+        "__array_function__": _array_function,
+        "__reduce__": _reduce,
+        "__copy__": _copy,
+        "__deepcopy__": _deepcopy,
+        "__divmod__": _divmod,
+        "__rdivmod__": _rdivmod,
+        "__contains__": _contains,
+        "fill": _fill,
+        "tobytes": _tobytes,
+    }.items():
+        method.__name__ = name  # type: ignore[attr-defined]
+        method.__qualname__ = f"ndarray.{name}"  # type: ignore[attr-defined]
+        setattr(ndarray, name, method)
+
+
+_attach()
