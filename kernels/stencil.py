@@ -7,7 +7,7 @@ column of a tile: CPU drivers vectorise kernels with barriers along one dimensio
 cannot be negative are converted to ``uint64``, which frees them from Python's rule that -1 is the
 last element, and consecutive work-items then load consecutive elements with one instruction.
 
-The method is the tiled separable convolution of V. Podlozhnyuk, "Image Convolution with CUDA"
+The method is the tiled convolution of V. Podlozhnyuk, "Image Convolution with CUDA"
 (2007).
 """
 
@@ -21,7 +21,7 @@ from numpy import uint64
 
 from dparray.kernel_api import MemoryScope, group_barrier
 
-__all__ = ["make_separable_convolution_kernel"]
+__all__ = ["make_convolution_kernel", "make_separable_convolution_kernel"]
 
 
 @cache
@@ -89,3 +89,87 @@ def make_separable_convolution_kernel(radius: int) -> Callable[..., None]:
                 target[plane, uint64(top + i), uint64(left + lane)] = total
 
     return separable_convolution
+
+
+@cache
+def make_convolution_kernel(
+    window: tuple[int, int, int], repeats_edges: bool, dtype: type
+) -> Callable[..., None]:
+    """Weigh the neighbours of each element of a volume: any stencil of one to three dimensions.
+
+    An image is a volume of depth 1, a signal one of depth and height 1. Launch over
+    ``NdRange(tiles * width, width)``, where the tiles have ``width`` columns and as many rows and
+    planes as ``tile`` leaves without the halo, and cover the volume. No extent needs to be a
+    multiple of a tile's.
+
+    Args:
+        window: the shape of ``weights``, odd numbers. The loops over it are unrolled.
+        repeats_edges: whether the edges are repeated outside; otherwise there are zeros.
+        dtype: the scalar type of all arrays.
+
+    Kernel parameters:
+        source (depth, height, width): input.
+        weights (window): input; not flipped, so this is a correlation.
+        target (depth, height, width): output; it must not be ``source``.
+        tile (tile depth, height and width, each plus the window's minus 1): local memory.
+    """
+    window_depth, window_height, window_width = window
+    before_z, before_y, before_x = (extent // 2 for extent in window)
+
+    def convolution(nd_item: Any, source: Any, weights: Any, target: Any, tile: Any) -> None:
+        group = nd_item.get_group()
+        lane = nd_item.get_local_id(0)
+        tile_width = nd_item.get_local_range(0)
+        tile_height = tile.shape[1] - window_height + 1
+        tile_depth = tile.shape[0] - window_depth + 1
+        depth = source.shape[0]
+        height = source.shape[1]
+        width = source.shape[2]
+        across = (width + tile_width - 1) // tile_width
+        down = (height + tile_height - 1) // tile_height
+
+        number = group.get_group_id(0)
+        left = (number % across) * tile_width
+        top = (number // across % down) * tile_height
+        front = (number // across // down) * tile_depth
+
+        within = left >= before_x and left - before_x + tile.shape[2] <= width
+        for i in range(tile.shape[0]):
+            z = front - before_z + i
+            for j in range(tile.shape[1]):
+                y = top - before_y + j
+                outside = z < 0 or z >= depth or y < 0 or y >= height
+                plane = uint64(min(max(z, 0), depth - 1))
+                row = uint64(min(max(y, 0), height - 1))
+                if outside and not repeats_edges:
+                    for k in range(lane, tile.shape[2], tile_width):
+                        tile[uint64(i), uint64(j), uint64(k)] = dtype(0)
+                elif within:
+                    x = uint64(left - before_x + lane)
+                    tile[uint64(i), uint64(j), uint64(lane)] = source[plane, row, x]
+                    for k in range(lane + tile_width, tile.shape[2], tile_width):
+                        x = uint64(left - before_x + k)
+                        tile[uint64(i), uint64(j), uint64(k)] = source[plane, row, x]
+                else:
+                    for k in range(lane, tile.shape[2], tile_width):
+                        c = left - before_x + k
+                        value = source[plane, row, uint64(min(max(c, 0), width - 1))]
+                        if not repeats_edges and (c < 0 or c >= width):
+                            value = dtype(0)
+                        tile[uint64(i), uint64(j), uint64(k)] = value
+        group_barrier(group, MemoryScope.WORK_GROUP)
+
+        if left + lane < width:
+            for i in range(min(tile_depth, depth - front)):
+                for j in range(min(tile_height, height - top)):
+                    total = dtype(0)
+                    for a in range(window_depth):
+                        for b in range(window_height):
+                            for c in range(window_width):
+                                total += (
+                                    weights[uint64(a), uint64(b), uint64(c)]
+                                    * tile[uint64(i + a), uint64(j + b), uint64(lane + c)]
+                                )
+                    target[uint64(front + i), uint64(top + j), uint64(left + lane)] = total
+
+    return convolution

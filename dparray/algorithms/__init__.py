@@ -8,16 +8,20 @@ from dparray.algorithms._clustering import kmeans_assign, kmeans_update
 from dparray.algorithms._compact import compact
 from dparray.algorithms._histogram import bincount, histogram
 from dparray.algorithms._matrix import matmul, transpose
+from dparray.algorithms._points import nbody_acceleration, pairwise_distance
+from dparray.algorithms._pointwise import black_scholes, mandelbrot, map_elements
 from dparray.algorithms._random import philox_bits, philox_normal, philox_uniform
 from dparray.algorithms._reduce import reduce
 from dparray.algorithms._scan import exclusive_scan, inclusive_scan
 from dparray.algorithms._segments import csr_matvec, segmented_reduce
 from dparray.algorithms._sort import sort_by_key, stable_argsort
-from dparray.algorithms._stencil import convolve_separable
+from dparray.algorithms._stencil import convolve, convolve_separable
 
 __all__ = [
     "bincount",
+    "black_scholes",
     "compact",
+    "convolve",
     "convolve_separable",
     "csr_matvec",
     "exclusive_scan",
@@ -25,7 +29,11 @@ __all__ = [
     "inclusive_scan",
     "kmeans_assign",
     "kmeans_update",
+    "mandelbrot",
+    "map_elements",
     "matmul",
+    "nbody_acceleration",
+    "pairwise_distance",
     "philox_bits",
     "philox_normal",
     "philox_uniform",

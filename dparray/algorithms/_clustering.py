@@ -20,6 +20,10 @@ from dparray.kernels.kmeans import (
 
 __all__ = ["kmeans_assign", "kmeans_update"]
 
+_LONGEST_CHAIN = 256
+_FEWEST_GROUPS = 32
+_MOST_GROUPS = 4096
+
 
 def _check(function: str, points: Any, centroids: Any) -> tuple[ndarray, ndarray]:
     points = check_array(function, "points", points)
@@ -131,8 +135,10 @@ def kmeans_update(points: ndarray, labels: ndarray, centroids: ndarray, /) -> nd
     if lanes < 8:  # several passes over the points cost less than idle lanes
         lanes = min(8, lanes_that_fit(device, dtype.itemsize))
     capacity = min(rows, device.local_mem_size // 2 // (lanes * dtype.itemsize))
-    # At least eight points for each work-item, and enough groups to balance any device.
-    groups = min(max(32, min(4 * device.max_compute_units, 256)), -(-n // (8 * lanes)))
+    # A chain of additions as short as that of a pairwise sum, but no more groups than the last
+    # kernel adds up quickly; with few points, at least eight for each work-item.
+    groups = max(_FEWEST_GROUPS, min(n // (_LONGEST_CHAIN * lanes), _MOST_GROUPS))
+    groups = min(groups, -(-n // (8 * lanes)))
     partials = empty_on(placement, (groups, rows), dtype)
     moved = empty_on(placement, centroids.shape, dtype)
     call_kernel(

@@ -27,9 +27,13 @@ _GPU_LOCAL_SIZE = 32
 _WORK_GROUP = 64
 
 
-@functools.cache
 def kernel_of(factory: Callable[..., Callable[..., None]], *key: Any) -> KernelFunction:
     """The kernel that ``factory(*key)`` makes, the same one for the same key."""
+    return _kernel_of(factory, key)
+
+
+@functools.cache
+def _kernel_of(factory: Callable[..., Callable[..., None]], key: tuple[Any, ...]) -> KernelFunction:
     made: KernelFunction = kernel(factory(*key))
     return made
 

@@ -1,4 +1,4 @@
-"""Stencils and convolutions over images and volumes."""
+"""Stencils and convolutions over signals, images and volumes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,16 @@ from dparray.algorithms._ranges import kernel_of
 from dparray.exceptions import DTypeError, KernelRangeError, ShapeError
 from dparray.kernel import call_kernel
 from dparray.kernel_api import LocalAccessor, NdRange
-from dparray.kernels.stencil import make_separable_convolution_kernel
+from dparray.kernels.stencil import (
+    make_convolution_kernel,
+    make_separable_convolution_kernel,
+)
 
-__all__ = ["convolve_separable"]
+__all__ = ["convolve", "convolve_separable"]
+
+# Tiles without their halos: (depth, height, width), the widest for each number of dimensions.
+_TILES = {1: (1, 1, 256), 2: (1, 16, 64), 3: (4, 8, 64)}
+_BOUNDARIES = ("edge", "zero")
 
 _TILE_WIDTH = 64
 _TILE_HEIGHTS = (32, 16, 8, 4, 2, 1)
@@ -70,11 +77,7 @@ def convolve_separable(x: ndarray, weights: ndarray, /) -> ndarray:
             f"{function}: weights must be an odd number in one dimension, so that one is in the "
             f"middle; got shape {weights.shape}"
         )
-    if x.dtype != weights.dtype or x.dtype.name not in ("float32", "float64"):
-        raise DTypeError(
-            f"{function}: x and weights must both be float32 or both float64; got {x.dtype} and "
-            f"{weights.dtype}; convert with x.astype('float32')"
-        )
+    _check_dtypes(function, x, weights)
     result = empty_on(placement, x.shape, x.dtype)
     if x.size == 0:
         return result
@@ -99,3 +102,108 @@ def convolve_separable(x: ndarray, weights: ndarray, /) -> ndarray:
         LocalAccessor((height + 2 * radius, width), x.dtype),
     )
     return result
+
+
+def convolve(x: ndarray, weights: ndarray, /, *, boundary: str = "edge") -> ndarray:
+    """Convolution of a signal, an image or a volume with a small window of weights.
+
+    Any linear stencil is one: a Laplacian has the weights ``[[0, 1, 0], [1, -4, 1], [0, 1, 0]]``.
+    The result has the size of ``x``. The middle of the window lies on the element it is for, and
+    the window is flipped, as the definition has it: the first weight belongs to the last neighbour.
+
+    Args:
+        x: one to three dimensions, float32 or float64.
+        weights: as many dimensions, of the same dtype, an odd number of weights along each.
+        boundary: what is outside of ``x``: ``"edge"``, its edges repeated (SciPy's ``"nearest"``),
+            or ``"zero"``.
+
+    Returns:
+        A new array with the shape and dtype of ``x`` on the queue of the arrays, with a USM type
+        coerced from theirs.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ValueError: there is no such boundary.
+        ShapeError: the numbers of dimensions do not fit, or that of weights along one is even.
+        DTypeError: the dtypes differ or are not of floating point.
+        KernelRangeError: the window does not fit into the device's local memory.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([0, 0, 1, 0, 0], dtype="float32")
+        >>> weights = dp.asarray([1, 2, 3], dtype="float32")
+        >>> dp.algorithms.convolve(x, weights).asnumpy()
+        array([0., 1., 2., 3., 0.], dtype=float32)
+    """
+    function = "convolve"
+    x = check_array(function, "x", x)
+    weights = check_array(function, "weights", weights)
+    placement = common_placement(function, (("x", x), ("weights", weights)))
+    if boundary not in _BOUNDARIES:
+        raise ValueError(
+            f"{function}: boundary must be one of {', '.join(_BOUNDARIES)}; got {boundary!r}"
+        )
+    if x.ndim != weights.ndim or x.ndim not in _TILES:
+        raise ShapeError(
+            f"{function}: x and weights must both have 1, 2 or 3 dimensions; got {x.shape} and "
+            f"{weights.shape}"
+        )
+    if any(extent % 2 == 0 for extent in weights.shape):
+        raise ShapeError(
+            f"{function}: weights must have an odd extent along each axis, so that one is in the "
+            f"middle; got {weights.shape}"
+        )
+    _check_dtypes(function, x, weights)
+    result = empty_on(placement, x.shape, x.dtype)
+    if x.size == 0:
+        return result
+    missing = (1,) * (3 - x.ndim)
+    volume, window = (*missing, *x.shape), (*missing, *weights.shape)
+    depth, height, width = _volume_tile(function, placement.queue.sycl_device, x, window)
+    tiles = -(-volume[0] // depth) * -(-volume[1] // height) * -(-volume[2] // width)
+    call_kernel(
+        kernel_of(make_convolution_kernel, window, boundary == "edge", x.dtype.type),
+        NdRange(tiles * width, width),
+        x.reshape(volume),
+        weights[(slice(None, None, -1),) * x.ndim].reshape(window),
+        result.reshape(volume),
+        LocalAccessor(
+            (depth + window[0] - 1, height + window[1] - 1, width + window[2] - 1), x.dtype
+        ),
+    )
+    return result
+
+
+def _volume_tile(
+    function: str, device: Any, x: ndarray, window: tuple[int, ...]
+) -> tuple[int, int, int]:
+    """A tile that fits into local memory with its halo: fewer planes, then rows, then columns."""
+    depth, height, width = _TILES[x.ndim]
+    width = min(width, 1 << (device.max_work_group_size.bit_length() - 1))
+    while (
+        prod(
+            extent + reach - 1 for extent, reach in zip((depth, height, width), window, strict=True)
+        )
+        * x.itemsize
+        > device.local_mem_size
+    ):
+        if depth > 1:
+            depth //= 2
+        elif height > 1:
+            height //= 2
+        elif width > 16:
+            width //= 2
+        else:
+            raise KernelRangeError(
+                f"{function}: the neighbourhood of {prod(window)} weights does not fit into the "
+                f"{device.local_mem_size} bytes of local memory of {device.name}; use fewer weights"
+            )
+    return depth, height, width
+
+
+def _check_dtypes(function: str, x: ndarray, weights: ndarray) -> None:
+    if x.dtype != weights.dtype or x.dtype.name not in ("float32", "float64"):
+        raise DTypeError(
+            f"{function}: x and weights must both be float32 or both float64; got {x.dtype} and "
+            f"{weights.dtype}; convert with x.astype('float32')"
+        )

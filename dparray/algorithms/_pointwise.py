@@ -1,0 +1,209 @@
+"""Functions that compute each element by itself: a map, option prices, the Mandelbrot set."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes
+from dparray._array import check_array, empty_on, ndarray
+from dparray._placement import Placement, check_usm_type, common_placement
+from dparray.algorithms._groups import rounded_up
+from dparray.algorithms._ranges import kernel_of
+from dparray.device import queue_of
+from dparray.exceptions import DTypeError, ShapeError
+from dparray.kernel import DeviceFunction, KernelFunction, call_kernel, device_func, kernel
+from dparray.kernel_api import Range
+from dparray.kernels.elementwise import (
+    make_black_scholes_kernel,
+    make_mandelbrot_kernel,
+    make_map_kernel,
+)
+
+__all__ = ["black_scholes", "mandelbrot", "map_elements"]
+
+_MOST_ARRAYS = 3
+
+
+# Bounded, so that a program which makes functions as it goes does not keep them all.
+@lru_cache(maxsize=256)
+def _map_kernel(function: Callable[..., Any], arity: int) -> KernelFunction:
+    device_function = function if isinstance(function, DeviceFunction) else device_func(function)
+    made: KernelFunction = kernel(make_map_kernel.__wrapped__(device_function, arity))
+    return made
+
+
+def map_elements(function: Callable[..., Any], *arrays: ndarray, dtype: Any = None) -> ndarray:
+    """A function of the elements of one to three arrays of one shape.
+
+    `dp.elementwise` makes a function of arrays that also broadcasts.
+
+    Args:
+        function: a function of as many scalars in the kernel language, plain Python or made by
+            :func:`dparray.device_func`.
+        arrays: one to three arrays of one shape, of real dtypes.
+        dtype: of the result; by default what NumPy promotes the dtypes to.
+
+    Returns:
+        A new array of the same shape on the queue of the arrays, with a USM type coerced from
+        theirs.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: there are too many arrays or none, or their shapes differ.
+        KernelCompileError: the function cannot be compiled.
+
+    Example:
+        >>> import dparray as dp
+        >>> def collatz(n):
+        ...     return n // 2 if n % 2 == 0 else 3 * n + 1
+        >>> dp.algorithms.map_elements(collatz, dp.arange(6, dtype="int32")).asnumpy()
+        array([ 0,  4,  1, 10,  2, 16], dtype=int32)
+    """
+    name = "map_elements"
+    if not 1 <= len(arrays) <= _MOST_ARRAYS:
+        raise ShapeError(f"{name}: takes 1 to {_MOST_ARRAYS} arrays; got {len(arrays)}")
+    named = [(f"arrays[{i}]", check_array(name, f"arrays[{i}]", x)) for i, x in enumerate(arrays)]
+    placement = common_placement(name, named)
+    shapes = [x.shape for _, x in named]
+    if any(shape != shapes[0] for shape in shapes):
+        raise ShapeError(f"{name}: the arrays must have one shape; got {shapes}")
+    result_dtype = (
+        np.result_type(*(x.dtype for _, x in named)) if dtype is None else _dtypes.as_dtype(dtype)
+    )
+    _dtypes.check_device(result_dtype, placement.queue.sycl_device)
+    result = empty_on(placement, shapes[0], result_dtype)
+    if result.size:
+        flat = (x.reshape((x.size,)) for _, x in named)
+        index_space = Range(rounded_up(result.size))
+        call_kernel(
+            _map_kernel(function, len(named)), index_space, *flat, result.reshape((result.size,))
+        )
+    return result
+
+
+def black_scholes(
+    price: ndarray, strike: ndarray, years: ndarray, /, *, rate: float, volatility: float
+) -> tuple[ndarray, ndarray]:
+    """Prices of European call and put options by the formula of Black and Scholes.
+
+    Args:
+        price: of the underlying, positive; any shape, float32 or float64.
+        strike: prices agreed on, positive, of the same shape and dtype.
+        years: until expiry, positive, of the same shape and dtype.
+        rate: of interest without risk, per year.
+        volatility: standard deviation of the logarithm of the price, per year; positive.
+
+    Returns:
+        The prices of calls and of puts, of the same shape and dtype, on the queue of the arrays,
+        with a USM type coerced from theirs. Elements that are not positive give NaN or infinity.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes differ.
+        DTypeError: the dtypes differ or are not of floating point.
+        ValueError: ``volatility`` is not positive.
+
+    Example:
+        >>> import dparray as dp
+        >>> price, strike, years = (dp.asarray([v], dtype="float64") for v in (100, 100, 1))
+        >>> call, put = dp.algorithms.black_scholes(
+        ...     price, strike, years, rate=0.05, volatility=0.2
+        ... )
+        >>> round(call.item(), 4), round(put.item(), 4)
+        (10.4506, 5.5735)
+    """
+    name = "black_scholes"
+    named = [
+        (label, check_array(name, label, x))
+        for label, x in (("price", price), ("strike", strike), ("years", years))
+    ]
+    placement = common_placement(name, named)
+    shapes = [x.shape for _, x in named]
+    if any(shape != shapes[0] for shape in shapes):
+        raise ShapeError(f"{name}: price, strike and years must have one shape; got {shapes}")
+    dtype = named[0][1].dtype
+    if any(x.dtype != dtype for _, x in named) or dtype.name not in ("float32", "float64"):
+        raise DTypeError(
+            f"{name}: price, strike and years must all be float32 or all float64; got "
+            f"{', '.join(x.dtype.name for _, x in named)}; convert with x.astype('float32')"
+        )
+    if not volatility > 0:
+        raise ValueError(f"{name}: volatility must be positive; got {volatility!r}")
+    call, put = (empty_on(placement, shapes[0], dtype) for _ in range(2))
+    if call.size:
+        flat = [x.reshape((x.size,)) for x in (*(x for _, x in named), call, put)]
+        call_kernel(
+            kernel_of(make_black_scholes_kernel, dtype.type),
+            Range(rounded_up(call.size)),
+            *flat,
+            dtype.type(rate),
+            dtype.type(volatility),
+        )
+    return call, put
+
+
+def mandelbrot(
+    shape: tuple[int, int],
+    /,
+    *,
+    left: float = -2.0,
+    top: float = 1.25,
+    step: float = 0.005,
+    limit: int = 100,
+    dtype: Any = "float32",
+    device: Any = None,
+    usm_type: str = "device",
+    sycl_queue: Any = None,
+) -> ndarray:
+    """How long points of the complex plane stay near 0 under ``z -> z*z + c``.
+
+    Args:
+        shape: ``(height, width)`` of the result.
+        left, top: real and imaginary part of the point of element ``[0, 0]``.
+        step: distance of neighbours; the imaginary part falls with the row.
+        limit: the most iterations, at least 1.
+        dtype: float32 or float64, to compute in.
+        device, sycl_queue: where to compute; the default device if neither is given.
+        usm_type: of the result.
+
+    Returns:
+        An int32 array of the shape: the iterations until ``|z| > 2``, or ``limit``.
+
+    Raises:
+        ShapeError: ``shape`` is not two whole numbers.
+        ValueError: ``limit`` is not from 1 to the largest int32.
+        DTypeError: another dtype.
+        DeviceError: the device and the queue disagree, or there is no such device.
+        UnsupportedDeviceError: the device does not compute in ``dtype``.
+        UsmTypeError: there is no such USM type.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.algorithms.mandelbrot((1, 4), left=-2.5, top=0, step=1.0, limit=50).asnumpy()
+        array([[ 1, 50, 50,  3]], dtype=int32)
+    """
+    name = "mandelbrot"
+    queue = queue_of(device, sycl_queue)
+    if len(shape) != 2 or any(not isinstance(e, int | np.integer) or e < 0 for e in shape):
+        raise ShapeError(f"{name}: shape must be (height, width); got {shape!r}")
+    if not 1 <= limit <= np.iinfo(np.int32).max:
+        raise ValueError(f"{name}: limit must be from 1 to {np.iinfo(np.int32).max}; got {limit!r}")
+    working = _dtypes.as_dtype(dtype)
+    if working.name not in ("float32", "float64"):
+        raise DTypeError(f"{name}: dtype must be float32 or float64; got {working}")
+    _dtypes.check_device(working, queue.sycl_device)
+    placement = Placement(queue, check_usm_type(usm_type))
+    result = empty_on(placement, (int(shape[0]), int(shape[1])), _dtypes.int32)
+    if result.size:
+        call_kernel(
+            kernel_of(make_mandelbrot_kernel, working.type),
+            Range(result.shape[0], rounded_up(result.shape[1], 16)),
+            result,
+            *(working.type(value) for value in (left, top, step)),
+            int(limit),
+        )
+    return result

@@ -1,0 +1,247 @@
+"""k-means, distances, gravitation and functions of single elements, against NumPy and SciPy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import algorithms
+
+
+def _values(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
+
+
+# --- k-means --------------------------------------------------------------------------------------
+
+
+def _nearest(points: np.ndarray, centroids: np.ndarray) -> np.ndarray:
+    differences = points[:, None, :].astype(np.float64) - centroids
+    return np.square(differences).sum(-1).argmin(1)
+
+
+def _means(points: np.ndarray, labels: np.ndarray, centroids: np.ndarray) -> np.ndarray:
+    means = centroids.astype(np.float64)
+    for cluster in np.unique(labels):
+        means[cluster] = points[labels == cluster].mean(0, dtype=np.float64)
+    return means
+
+
+# The last ones need several passes: their sums do not fit into local memory at once.
+@pytest.mark.parametrize(
+    ("n", "clusters", "dimensions"),
+    [(1, 1, 1), (5, 16, 3), (1009, 7, 2), (20_000, 16, 3), (3000, 300, 3), (999, 100, 70)],
+)
+@pytest.mark.parametrize("by_columns", [False, True])
+def test_kmeans(queue: Any, n: int, clusters: int, dimensions: int, by_columns: bool) -> None:
+    points, start = _values((n, dimensions)), _values((clusters, dimensions))
+    array = dp.asarray(points, sycl_queue=queue)
+    if by_columns:
+        array = dp.asarray(np.ascontiguousarray(points.T), sycl_queue=queue).T
+    centroids = dp.asarray(start, sycl_queue=queue)
+    labels = algorithms.kmeans_assign(array, centroids)
+    moved = algorithms.kmeans_update(array, labels, centroids)
+    assert labels.sycl_queue == moved.sycl_queue == queue
+    np.testing.assert_array_equal(labels.asnumpy(), _nearest(points, start))
+    np.testing.assert_allclose(moved.asnumpy(), _means(points, labels.asnumpy(), start), atol=1e-5)
+
+
+def test_kmeans_in_double_precision_with_labels_of_other_dtypes() -> None:
+    points, start = _values((500, 4), "float64"), _values((6, 4), "float64")
+    labels = algorithms.kmeans_assign(dp.asarray(points), dp.asarray(start))
+    expected = _means(points, labels.asnumpy(), start)
+    for dtype in ("int64", "uint8", "uint64"):
+        moved = algorithms.kmeans_update(
+            dp.asarray(points), labels.astype(dtype), dp.asarray(start)
+        )
+        np.testing.assert_allclose(moved.asnumpy(), expected, atol=1e-14)
+
+
+def test_an_empty_cluster_stays_and_strange_labels_touch_nothing() -> None:
+    points = dp.asarray([[1.0], [3.0]])
+    centroids = dp.asarray([[7.0], [8.0]])
+    moved = algorithms.kmeans_update(points, dp.asarray([1, 1]), centroids)
+    np.testing.assert_array_equal(moved.asnumpy(), [[7], [2]])
+    moved = algorithms.kmeans_update(points, dp.asarray([-5, 10**6]), centroids)
+    np.testing.assert_array_equal(moved.asnumpy(), [[7], [8]])
+
+
+def test_the_mean_of_many_points_keeps_its_digits() -> None:
+    points = np.full((3_000_000, 1), 0.1, np.float32)
+    labels = dp.zeros(len(points), dtype="int32")
+    moved = algorithms.kmeans_update(dp.asarray(points), labels, dp.zeros((1, 1), dtype="float32"))
+    assert moved.item() == pytest.approx(np.float32(0.1), rel=1e-5)
+
+
+def test_kmeans_with_wrong_arguments() -> None:
+    points, centroids = dp.ones((5, 3)), dp.ones((2, 3))
+    labels = dp.zeros(5, dtype="int32")
+    with pytest.raises(dp.ShapeError, match="kmeans_assign: points"):
+        algorithms.kmeans_assign(points, dp.ones((2, 4)))
+    with pytest.raises(dp.ShapeError, match="there must be a point"):
+        algorithms.kmeans_assign(points[:0], centroids)
+    with pytest.raises(dp.DTypeError, match="both float64"):
+        algorithms.kmeans_assign(points, centroids.astype("float32"))
+    with pytest.raises(dp.ShapeError, match=r"labels must have shape \(5,\)"):
+        algorithms.kmeans_update(points, labels[:4], centroids)
+    with pytest.raises(dp.DTypeError, match="labels must be integers"):
+        algorithms.kmeans_update(points, labels.astype("float32"), centroids)
+    part = dp.Device("cpu").create_sub_devices()[0]
+    with pytest.raises(dp.ExecutionPlacementError, match="labels"):
+        algorithms.kmeans_update(points, labels.to_device(part), centroids)
+
+
+# --- distances and gravitation --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("squared", [False, True])
+@pytest.mark.parametrize(
+    ("n", "m", "dimensions"), [(1, 1, 1), (17, 65, 3), (100, 63, 33), (2, 300, 100), (5, 5, 0)]
+)
+def test_pairwise_distance(queue: Any, n: int, m: int, dimensions: int, squared: bool) -> None:
+    x, y = _values((n, dimensions)), _values((m, dimensions)) + np.float32(100)
+    found = algorithms.pairwise_distance(
+        dp.asarray(x, sycl_queue=queue), dp.asarray(y, sycl_queue=queue), squared=squared
+    )
+    assert found.sycl_queue == queue
+    expected = np.square(x[:, None].astype(np.float64) - y[None]).sum(-1)
+    np.testing.assert_allclose(
+        found.asnumpy(), expected if squared else np.sqrt(expected), rtol=1e-5
+    )
+
+
+def test_near_points_lose_no_digits() -> None:
+    x = np.array([[10_000.0, 20_000.0]], np.float32)
+    found = algorithms.pairwise_distance(dp.asarray(x), dp.asarray(x + np.float32(0.5)))
+    assert found.item() == pytest.approx(math.sqrt(0.5), rel=1e-6)
+
+
+@pytest.mark.parametrize("n", [1, 2, 127, 128, 300])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_nbody(queue: Any, n: int, dtype: str) -> None:
+    position, mass = _values((n, 3), dtype), np.abs(_values((n,), dtype))
+    found = algorithms.nbody_acceleration(
+        dp.asarray(position, sycl_queue=queue), dp.asarray(mass, sycl_queue=queue), softening=0.1
+    )
+    assert found.dtype == dtype
+    step = position[None].astype(np.float64) - position[:, None]
+    square = np.square(step).sum(-1) + 0.01
+    expected = (step * (mass / square**1.5)[..., None]).sum(1)
+    scale = np.abs(expected).max() or 1.0
+    tolerance = 1e-5 if dtype == "float32" else 1e-13
+    np.testing.assert_allclose(found.asnumpy() / scale, expected / scale, atol=tolerance)
+
+
+def test_points_with_wrong_arguments() -> None:
+    x = dp.ones((4, 3), dtype="float32")
+    with pytest.raises(dp.ShapeError, match="pairwise_distance: x"):
+        algorithms.pairwise_distance(x, x[:, :2])
+    with pytest.raises(dp.DTypeError, match="float64"):
+        algorithms.pairwise_distance(x, x.astype("float64"))
+    with pytest.raises(dp.ShapeError, match="mass"):
+        algorithms.nbody_acceleration(x, x[0], softening=1.0)
+    for softening in (0.0, -0.0, math.nan, 1e-30):
+        with pytest.raises(ValueError, match="softening must be positive"):
+            algorithms.nbody_acceleration(x, x[:, 0], softening=softening)
+
+
+# --- functions of single elements -----------------------------------------------------------------
+
+
+def test_map_of_one_to_three_arrays(queue: Any) -> None:
+    x, y, z = (_values((3, 37), "float32") for _ in range(3))
+    arrays = [dp.asarray(values, sycl_queue=queue) for values in (x, y, z)]
+
+    @dp.device_func
+    def larger(a, b):  # type: ignore[no-untyped-def]
+        return a if a > b else b
+
+    def clamp(a, b, c):  # type: ignore[no-untyped-def]
+        return min(max(a, b), c)
+
+    one = algorithms.map_elements(lambda a: a * a, arrays[0])
+    np.testing.assert_array_equal(one.asnumpy(), x * x)
+    two = algorithms.map_elements(larger, *arrays[:2])
+    np.testing.assert_array_equal(two.asnumpy(), np.maximum(x, y))
+    three = algorithms.map_elements(clamp, *arrays)
+    np.testing.assert_array_equal(three.asnumpy(), np.minimum(np.maximum(x, y), z))
+    assert three.sycl_queue == queue
+
+
+def test_map_promotes_converts_and_takes_views() -> None:
+    x, y = np.arange(20), np.linspace(0, 1, 10, dtype=np.float32)
+    found = algorithms.map_elements(lambda a, b: a + b, dp.asarray(x)[::-2], dp.asarray(y))
+    assert found.dtype == np.result_type(x, y)
+    np.testing.assert_allclose(found.asnumpy(), x[::-2] + y)
+    counted = algorithms.map_elements(lambda a: a > 4, dp.asarray(x), dtype="bool")
+    np.testing.assert_array_equal(counted.asnumpy(), x > 4)
+    assert algorithms.map_elements(lambda a: a, dp.zeros((0, 3))).shape == (0, 3)
+
+
+def test_map_with_wrong_arguments() -> None:
+    x = dp.ones(3)
+    with pytest.raises(dp.ShapeError, match="1 to 3 arrays; got 0"):
+        algorithms.map_elements(lambda a: a)
+    with pytest.raises(dp.ShapeError, match="one shape"):
+        algorithms.map_elements(lambda a, b: a, x, x[:2])
+    with pytest.raises(dp.KernelCompileError):
+        algorithms.map_elements(lambda a: str(a), x)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_black_scholes(queue: Any, dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    price, strike = (rng.uniform(20, 200, (5, 41)).astype(dtype) for _ in range(2))
+    years = rng.uniform(0.05, 3, (5, 41)).astype(dtype)
+    arrays = [dp.asarray(values, sycl_queue=queue) for values in (price, strike, years)]
+    call, put = algorithms.black_scholes(*arrays, rate=0.03, volatility=0.25)
+    spread = 0.25 * np.sqrt(years, dtype=np.float64)
+    d1 = (np.log(price / strike) + (0.03 + 0.03125) * years) / spread
+    normal = np.vectorize(lambda value: 0.5 * math.erfc(-value / math.sqrt(2)))
+    discounted = strike * np.exp(-0.03 * years.astype(np.float64))
+    expected = price * normal(d1) - discounted * normal(d1 - spread)
+    tolerance = 1e-4 if dtype == "float32" else 1e-10
+    np.testing.assert_allclose(call.asnumpy(), expected, atol=tolerance)
+    np.testing.assert_allclose(put.asnumpy(), expected - price + discounted, atol=tolerance)
+
+
+def test_black_scholes_with_wrong_arguments() -> None:
+    x = dp.ones(3, dtype="float32")
+    with pytest.raises(ValueError, match="volatility must be positive"):
+        algorithms.black_scholes(x, x, x, rate=0.1, volatility=0)
+    with pytest.raises(dp.ShapeError, match="one shape"):
+        algorithms.black_scholes(x, x[:2], x, rate=0.1, volatility=0.2)
+    with pytest.raises(dp.DTypeError, match="float64"):
+        algorithms.black_scholes(x, x.astype("float64"), x, rate=0.1, volatility=0.2)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (31, 47), (3, 100), (0, 4)])
+def test_mandelbrot(queue: Any, shape: tuple[int, int]) -> None:
+    found = algorithms.mandelbrot(
+        shape, left=-2, top=1, step=0.0625, limit=60, dtype="float64", sycl_queue=queue
+    )
+    assert found.sycl_queue == queue
+    # Binary fractions, so that every coordinate is exact.
+    c = (-2 + 0.0625 * np.arange(shape[1])) + 1j * (1 - 0.0625 * np.arange(shape[0])[:, None])
+    z, expected = np.zeros_like(c), np.zeros(c.shape, np.int32)
+    for _ in range(60):
+        near = z.real**2 + z.imag**2 <= 4
+        expected += near
+        z[near] = z[near] ** 2 + c[near]
+    # Where rounding decides, one iteration more or less is the same answer.
+    assert np.mean(found.asnumpy() != expected) < 0.01 if expected.size else found.shape == shape
+
+
+def test_mandelbrot_with_wrong_arguments() -> None:
+    with pytest.raises(dp.ShapeError, match="height, width"):
+        algorithms.mandelbrot((1, 2, 3))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="limit must be"):
+        algorithms.mandelbrot((2, 2), limit=0)
+    with pytest.raises(dp.DTypeError, match="float32 or float64"):
+        algorithms.mandelbrot((2, 2), dtype="int32")
+    with pytest.raises(dp.UsmTypeError):
+        algorithms.mandelbrot((2, 2), usm_type="managed")

@@ -1,0 +1,106 @@
+"""Convolutions of the kernel collection, against SciPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import algorithms
+
+ndimage = pytest.importorskip("scipy.ndimage")
+
+SCIPY_MODES = {"edge": "nearest", "zero": "constant"}
+
+
+def _values(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
+
+
+# Around the tiles (256; 16 by 64; 4 by 8 by 64), smaller than the window, and a single element.
+@pytest.mark.parametrize("boundary", SCIPY_MODES)
+@pytest.mark.parametrize(
+    ("shape", "window"),
+    [
+        ((1,), (5,)),
+        ((255,), (7,)),
+        ((513,), (1,)),
+        ((2,), (9,)),
+        ((16, 64), (3, 3)),
+        ((17, 65), (5, 3)),
+        ((1, 200), (3, 7)),
+        ((200, 1), (1, 5)),
+        ((4, 8, 64), (3, 3, 3)),
+        ((5, 9, 67), (1, 3, 5)),
+        ((2, 1, 3), (5, 5, 5)),
+    ],
+)
+def test_convolution(
+    queue: Any, shape: tuple[int, ...], window: tuple[int, ...], boundary: str
+) -> None:
+    x, weights = _values(shape), _values(window)
+    found = algorithms.convolve(
+        dp.asarray(x, sycl_queue=queue), dp.asarray(weights, sycl_queue=queue), boundary=boundary
+    )
+    assert found.sycl_queue == queue
+    expected = ndimage.convolve(
+        x.astype(np.float64), weights.astype(np.float64), mode=SCIPY_MODES[boundary]
+    )
+    np.testing.assert_allclose(found.asnumpy(), expected, atol=1e-5 * weights.size)
+
+
+def test_convolution_in_double_precision_of_views() -> None:
+    x, weights = _values((40, 60), "float64"), _values((5, 5), "float64")
+    found = algorithms.convolve(dp.asarray(x)[::2, ::-1], dp.asarray(weights).T)
+    np.testing.assert_allclose(
+        found.asnumpy(), ndimage.convolve(x[::2, ::-1], weights.T, mode="nearest"), atol=1e-12
+    )
+
+
+def test_a_window_that_needs_smaller_tiles() -> None:
+    x, weights = _values((50, 70), "float64"), _values((101, 101), "float64")
+    found = algorithms.convolve(dp.asarray(x), dp.asarray(weights), boundary="zero")
+    expected = ndimage.convolve(x, weights, mode="constant")
+    np.testing.assert_allclose(found.asnumpy(), expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("radius", [0, 1, 5])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 33, 65), (7, 200), (200, 7), (2, 3, 32, 64), (0, 5)])
+def test_separable_convolution(queue: Any, shape: tuple[int, ...], radius: int) -> None:
+    x, weights = _values(shape), _values((2 * radius + 1,))
+    found = algorithms.convolve_separable(
+        dp.asarray(x, sycl_queue=queue), dp.asarray(weights, sycl_queue=queue)
+    )
+    expected = x.astype(np.float64)
+    if x.size:
+        for axis in (-1, -2):
+            expected = ndimage.correlate1d(expected, weights, axis, mode="nearest")
+    np.testing.assert_allclose(found.asnumpy(), expected, atol=1e-5 * (1 + radius) ** 2)
+
+
+@pytest.mark.parametrize("function", [algorithms.convolve, algorithms.convolve_separable])
+def test_wrong_arguments(function: Any) -> None:
+    x = dp.ones((4, 4), dtype="float32")
+    weights = dp.ones((3, 3) if function is algorithms.convolve else 3, dtype="float32")
+    even = dp.ones((2, 2) if function is algorithms.convolve else 2, dtype="float32")
+    with pytest.raises(dp.ShapeError, match="odd"):
+        function(x, even)
+    with pytest.raises(dp.ShapeError, match="dimensions"):
+        function(dp.ones(4, dtype="float32")[0], weights)
+    with pytest.raises(dp.DTypeError, match="both be float32 or both float64"):
+        function(x, weights.astype("float64"))
+    with pytest.raises(dp.DTypeError, match="int64"):
+        function(dp.ones((4, 4), dtype="int64"), weights.astype("int64"))
+    with pytest.raises(dp.ExecutionPlacementError, match=function.__name__):
+        function(x, weights.to_device(dp.Device("cpu").create_sub_devices()[0]))
+    huge = dp.ones((1, 100_001) if function is algorithms.convolve else 100_001, dtype="float32")
+    with pytest.raises(dp.KernelRangeError, match="local memory"):
+        function(x, huge)
+
+
+def test_a_boundary_that_does_not_exist() -> None:
+    x = dp.ones(4, dtype="float32")
+    with pytest.raises(ValueError, match="boundary must be one of edge, zero; got 'mirror'"):
+        algorithms.convolve(x, x[:3], boundary="mirror")
