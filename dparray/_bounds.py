@@ -51,7 +51,7 @@ def check_index(array: Any, index: Any, record: Any, site: int) -> Any:
 
 
 def checked_copy(function: Callable[..., Any]) -> CheckedKernel | None:
-    """The checking copy of a kernel's Python function; ``None`` when its source is not to be had."""
+    """The checking copy of a kernel's Python function; ``None`` without its source."""
     copier = _Copier()
     copied = copier.copy(function)
     return None if copied is None else CheckedKernel(copied, copier.sites)
@@ -97,10 +97,10 @@ class _Copier:
         tree.args.args.append(ast.arg(RECORD))
         module = ast.fix_missing_locations(ast.Module([tree], []))
         ast.increment_lineno(module, source.first - 1)
-        exec(compile(module, source.file, "exec"), scope)  # noqa: S102 - the user's own kernel
+        exec(compile(module, source.file, "exec"), scope)
         copied = scope[tree.name]
         copied.__qualname__ = function.__qualname__
-        return copied  # type: ignore[no-any-return]
+        return copied
 
     def device_function(self, original: Any) -> DeviceFunction | None:
         known = self.copies.get(id(original))
@@ -122,7 +122,7 @@ class _Checker(ast.NodeTransformer):
         self.scope = scope
         self.atomic = kernel_language().AtomicRef
 
-    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:  # noqa: N802 - ast's name
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
         site = (node.lineno, node.col_offset, node.end_col_offset)
         array_text = ast.unparse(node.value)
         self.generic_visit(node)
@@ -133,7 +133,7 @@ class _Checker(ast.NodeTransformer):
         node.slice = self.checked(node.value, node.slice, array_text, site)
         return node
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802 - ast's name
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         called = self.resolve(node.func)
         site = (node.lineno, node.col_offset, node.end_col_offset)
         array_text = ast.unparse(node.args[0]) if node.args else ""

@@ -157,28 +157,54 @@ def _blamed_line(text: str, source: Source | None) -> int | None:
     return found
 
 
+# What the compiler says, and what it means to the author of the kernel; the first match counts.
 _TELLING = (
-    (r"Unknown attribute '(?:get_group|get_local\w+|get_global\w+)' of type Item", "an Item of a Range has no group and no local id: launch over an NdRange, which gives an NdItem"),
-    (r"Unknown attribute '(?:get_id|get_range|get_linear_id)' of type NdItem", "an NdItem has get_global_id and get_local_id; get_id belongs to the Item of a Range"),
-    (r"ol_(\w+)\(AtomicRef< (\w+)", "AtomicRef.{0} is not available for {1} elements, or its value is of another type: convert it"),
+    (
+        r"Unknown attribute '(?:get_group|get_local\w+|get_global\w+)' of type Item",
+        "an Item of a Range has no group and no local id: launch over an NdRange, which gives an "
+        "NdItem",
+    ),
+    (
+        r"Unknown attribute '(?:get_id|get_range|get_linear_id)' of type NdItem",
+        "an NdItem has get_global_id and get_local_id; get_id belongs to the Item of a Range",
+    ),
+    (
+        r"ol_(\w+)\(AtomicRef< (\w+)",
+        "AtomicRef.{0} is not available for {1} elements, or its value is of another type: "
+        "convert it",
+    ),
+    (r"(fetch_\w+) operation only supported on", "AtomicRef.{0} works on int32 and int64 elements"),
     (r"the operation is one of .+", "{all}"),
     (r"takes an? .+; got .+", "{all}"),
     (r"(?:setitem|getitem)\((\w+\[.+?\]), UniTuple\(\w+ x (\d)\)", "{0} takes no {1} indices"),
-    (r"(fetch_\w+) operation only supported on", "AtomicRef.{0} works on int32 and int64 elements"),
     (
         r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'",
         "{1}.{0} is not available in a kernel",
     ),
     (r"Unknown attribute '(\w+)' of type (.+)", "there is no attribute '{0}' on {1}"),
     (r"NameError: name '(\w+)' is not defined", "the name '{0}' is not defined"),
-    (r"Untyped global name '(\w+)':? ?(.*)", "the value of '{0}' cannot be used in a kernel: {1}"),
-    (r"Cannot unify (.+) and (.+) for '([\w.$]+)'", "'{2}' would be {0} on one path and {1} on another; convert one of them"),
-    (r"No implementation of function Function\((.+?)\) found for signature:\s+>>> (.+)", "{1} is not available in a kernel for these types"),
+    (
+        r"Untyped global name '(\w+)':? ?(.*)",
+        "the value of '{0}' cannot be used in a kernel: {1}",
+    ),
+    (
+        r"Cannot unify (.+) and (.+) for '(\w+)[\w.$]*'",
+        "'{2}' would be {0} on one path and {1} on another; convert one of them",
+    ),
+    (
+        r"No implementation of function Function\((.+?)\) found for signature:\s+>>> (.+)",
+        "{1} is not available in a kernel for these types",
+    ),
     (r"No conversion from (.+) to (.+) for", "there is no conversion from {0} to {1}"),
-    (r"local variable '(\w+)' referenced before assignment", "'{0}' may be used before it is assigned"),
-    (r"Use of unsupported opcode \((\w+)\)", "the Python operation {0} is not available in a kernel"),
-    (r"Unsupported atomic reference type for instruction (\w+)", "{0} is not available for this element type"),
-)  # fmt: skip
+    (
+        r"local variable '(\w+)' referenced before assignment",
+        "'{0}' may be used before it is assigned",
+    ),
+    (
+        r"Use of unsupported opcode \((\w+)\)",
+        "the Python operation {0} is not available in a kernel",
+    ),
+)
 
 
 def _in_words(text: str) -> str:

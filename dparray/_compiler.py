@@ -9,6 +9,7 @@ The key of a kernel never holds a queue, so all queues share it.
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import tempfile
@@ -264,7 +265,7 @@ def _error_class() -> Any:
     """Our compile error that handlers written for numba-dpex catch too."""
     from numba.core.errors import TypingError
 
-    class CompileError(KernelCompileError, TypingError):  # type: ignore[misc]
+    class CompileError(KernelCompileError, TypingError):
         def __init__(self, message: str, *, details: str = "") -> None:
             TypingError.__init__(self, message)
             self.args = (message,)
@@ -428,9 +429,7 @@ def compile_kernel(
 
 def spirv_text(spirv: bytes) -> str:
     """A SPIR-V module disassembled by the translator that wrote it."""
-    import dpcpp_llvm_spirv
-
-    tool = dpcpp_llvm_spirv.get_llvm_spirv_path()
+    tool = importlib.import_module("dpcpp_llvm_spirv").get_llvm_spirv_path()
     with tempfile.TemporaryDirectory() as directory:
         binary = Path(directory, "module.spv")
         binary.write_bytes(spirv)

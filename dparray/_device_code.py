@@ -318,10 +318,10 @@ def _operation(function: str, operation: Any) -> str:
         name = operation.value
     if name not in GROUP_OPERATIONS:
         raise TypingError(
-            f"{function}: the operation is one of {', '.join(map(repr, GROUP_OPERATIONS))}, written "
-            f"out in the call; got {name!r}"
+            f"{function}: the operation is one of {', '.join(map(repr, GROUP_OPERATIONS))}, "
+            f"written out in the call; got {name!r}"
         )
-    return name  # type: ignore[no-any-return]
+    return name
 
 
 def _convergent(function: Any) -> Any:

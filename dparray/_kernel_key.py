@@ -180,7 +180,9 @@ class _Describer:
             return ("dict", tuple((self.value(k), self.value(v)) for k, v in value.items()))
         if isinstance(value, type):
             # Numba knows classes by identity; the members of an enumeration are constants.
-            members = [(m.name, repr(m.value)) for m in value] if _is_enum(value) else []
+            members = []
+            if issubclass(value, enum.Enum):
+                members = [(member.name, repr(member.value)) for member in value]
             return ("class", _name_of(value), tuple(members))
         if isinstance(value, np.ufunc):
             return ("ufunc", value.__name__)
@@ -209,10 +211,6 @@ class _Describer:
             if value.__dict__.setdefault("_dparray_key", text) != text:
                 raise UnkeyedError(f"{value.py_func.__name__} refers to values that changed")
         return described
-
-
-def _is_enum(cls: type) -> bool:
-    return issubclass(cls, enum.Enum)
 
 
 def _is_opaque(value: Any) -> bool:

@@ -214,8 +214,8 @@ def _elementwise_kernel(
     name = f"elementwise_{function.__name__}" if function.__name__.isidentifier() else "elementwise"
     text = "\n    ".join([f"def {name}(item, out, {', '.join(names)}):", *body])
     scope: dict[str, Any] = {"function": function.device_function}
-    exec(compile(text, f"<{name}>", "exec"), scope)  # noqa: S102 - our own text
-    return scope[name]  # type: ignore[no-any-return]
+    exec(compile(text, f"<{name}>", "exec"), scope)
+    return scope[name]
 
 
 def elementwise(function: Any = None, *, dtype: Any = None) -> Any:
@@ -350,7 +350,7 @@ def reduction(
     *,
     identity: Any,
     map: Any = None,
-    dtype: Any = None,  # noqa: A002
+    dtype: Any = None,
 ) -> Any:
     """Make a reduction of a function that combines two values.
 

@@ -88,4 +88,4 @@ def _translated(error: Exception, name: str) -> Exception:
     both = type(ours.__name__, (ours, theirs, typing_error), members)
     translated = both(str(error))
     translated.__dict__.update(error.__dict__)
-    return translated  # type: ignore[no-any-return]
+    return translated

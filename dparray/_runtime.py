@@ -205,7 +205,8 @@ def _run_package(package: types.ModuleType) -> None:
     with _renamed_sycl_interface():
         spec.loader.exec_module(package)
     if "numba_dpex.core.exceptions" in sys.modules:
-        sys.modules["numba_dpex.core"].exceptions = sys.modules["numba_dpex.core.exceptions"]
+        core: Any = sys.modules["numba_dpex.core"]
+        core.exceptions = sys.modules["numba_dpex.core.exceptions"]
     _adapt_dispatcher()
     _adapt_code_generation()
     _adapt_enumerations()
@@ -225,7 +226,7 @@ def _stand_in_for_runtime_library() -> None:
 
 
 def _adapt_dpnp() -> None:
-    dpnp = importlib.import_module("dpnp")
+    dpnp: Any = importlib.import_module("dpnp")
     if hasattr(dpnp, "erf"):
         return
     special = importlib.import_module("dpnp.scipy.special")

@@ -36,8 +36,8 @@ __all__ = [
     "kernel",
 ]
 
-_ITEMS = (None, "item:1", "item:2", "item:3")
-_ND_ITEMS = (None, "nditem:1", "nditem:2", "nditem:3")
+_ITEMS = ("", "item:1", "item:2", "item:3")
+_ND_ITEMS = ("", "nditem:1", "nditem:2", "nditem:3")
 _OPTIONS = ("debug", "inline_threshold")
 # Options of numba-dpex that say nothing here: they are always so.
 _IGNORED_OPTIONS = ("release_gil", "no_compile", "no_cpython_wrapper", "no_cfunc_wrapper")
@@ -438,7 +438,8 @@ class KernelFunction:
         size = tuple(_as_index_space(global_size))
         if arguments:
             bound = self._bind(arguments)
-            queue, item = bound.queue, _ND_ITEMS[len(size)]
+            item = _ND_ITEMS[len(size)]
+            queue: Any = bound.queue
             compiled = self._kernels.get((item, bound.types)) or self._compile(item, bound.types)
             built = compiled.sycl_kernel(queue)
             limit = min(built.work_group_size, queue.sycl_device.max_work_group_size)

@@ -77,7 +77,7 @@ def _extents(what: str, extents: Iterable[Any]) -> tuple[int, ...]:
     return tuple(checked)
 
 
-class Range(_language.Range):  # type: ignore[misc]
+class Range(_language.Range):
     """The number of work-items in each of one to three dimensions.
 
     Args:
@@ -93,6 +93,7 @@ class Range(_language.Range):  # type: ignore[misc]
     """
 
     def __new__(cls, *extents: Any) -> Range:
+        """A range of one to three extents."""
         if len(extents) == 1 and type(extents[0]) is int and extents[0] > 0:
             return tuple.__new__(cls, extents)  # the common case, without the checks
         while len(extents) > 1 and extents[-1] is None:
@@ -114,7 +115,7 @@ class Range(_language.Range):  # type: ignore[misc]
         return f"Range({', '.join(map(str, self))})"
 
 
-class NdRange(_language.NdRange):  # type: ignore[misc]
+class NdRange(_language.NdRange):
     """A global range divided into work-groups of a local range.
 
     Args:
@@ -173,7 +174,7 @@ def _only_in_kernels(name: str) -> NoReturn:
     )
 
 
-def group_reduce(group: Group, value: Any, operation: str = "add") -> Any:
+def group_reduce(group: Any, value: Any, operation: str = "add") -> Any:
     """The values of all work-items of a work-group combined; every work-item gets the result.
 
     All work-items of the group must reach the call. It also is a barrier among them.
@@ -202,7 +203,7 @@ def group_reduce(group: Group, value: Any, operation: str = "add") -> Any:
     _only_in_kernels("group_reduce")
 
 
-def group_broadcast(group: Group, value: Any, local_id: int = 0) -> Any:
+def group_broadcast(group: Any, value: Any, local_id: int = 0) -> Any:
     """The value of one work-item, for all work-items of a work-group.
 
     All work-items of the group must reach the call, with the same ``local_id``.
@@ -215,7 +216,7 @@ def group_broadcast(group: Group, value: Any, local_id: int = 0) -> Any:
     _only_in_kernels("group_broadcast")
 
 
-def group_inclusive_scan(group: Group, value: Any, operation: str = "add") -> Any:
+def group_inclusive_scan(group: Any, value: Any, operation: str = "add") -> Any:
     """The values of a work-group combined up to and including each work-item's own.
 
     The order is row-major, that of ``item.get_local_linear_id()``. All work-items of the group

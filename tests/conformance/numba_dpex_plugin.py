@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import dparray  # finds the driver and adapts numba-dpex, before its tests import it
 import pytest
+
+import dparray  # finds the driver and adapts numba-dpex, before its tests import it
 
 EXCEPTIONS = Path(__file__).with_name("numba_dpex_exceptions.txt")
 

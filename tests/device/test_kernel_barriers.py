@@ -6,7 +6,6 @@ The kernels are of the kind that gave users of numba-dpex wrong numbers: its iss
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,7 +23,7 @@ LEVELS = {
 
 
 @pytest.fixture(params=list(LEVELS))
-def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """``dp.kernel`` at one level of optimisation."""
     from dparray._runtime import load_numba_dpex
 
@@ -32,7 +31,7 @@ def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
     # The variable is a part of the kernels' key, the attribute is what numba-dpex reads.
     monkeypatch.setenv("NUMBA_DPEX_OPT", level)
     monkeypatch.setattr(load_numba_dpex().config, "DPEX_OPT", int(level))
-    yield dp.kernel(**options)
+    return dp.kernel(**options)
 
 
 def test_conditional_work_between_barriers(kernel: Any) -> None:

@@ -116,7 +116,10 @@ import sys, time
 import dparray as dp
 from dparray import _hooks
 origins = []
-_hooks.subscribe(lambda event, **values: origins.append(values["origin"]) if event == "compile" else None)
+def note(event, **values):
+    if event == "compile":
+        origins.append(values["origin"])
+_hooks.subscribe(note)
 
 @dp.device_func
 def twice(v):

@@ -81,7 +81,7 @@ def test_the_value_of_an_integer_chooses_its_type() -> None:
     dp.call_kernel(put, dp.Range(1), x, 2**63 + 1)
     assert x.item() == 2**63 + 1
     with pytest.raises(
-        dp.KernelArgumentError, match="argument 'value' is the integer 18446.*64 bits"
+        dp.KernelArgumentError, match=r"argument 'value' is the integer 18446.*64 bits"
     ):
         dp.call_kernel(put, dp.Range(1), x, 2**64)
 
@@ -171,7 +171,7 @@ def test_a_kernel_without_an_item_is_refused() -> None:
         x[0] = y[0]
 
     x = dp.zeros(2)
-    with pytest.raises(dp.KernelArgumentError, match="'x' is the work-item.*def forgot"):
+    with pytest.raises(dp.KernelArgumentError, match=r"'x' is the work-item.*def forgot"):
         dp.call_kernel(forgot, dp.Range(2), x, x)
 
 
@@ -200,7 +200,7 @@ def test_foreign_arrays_on_another_queue_are_named_too() -> None:
 
     a = dp.ones(4)
     other = dpt.ones(4, sycl_queue=dpctl.SyclQueue(a.sycl_device))
-    with pytest.raises(dp.ExecutionPlacementError, match="b = b.to_device"):
+    with pytest.raises(dp.ExecutionPlacementError, match=r"b = b.to_device"):
         dp.call_kernel(add, dp.Range(4), a, other, a)
 
 
@@ -228,7 +228,7 @@ def test_nd_ranges_that_are_none(size: Any, local: Any) -> None:
 
 
 def test_a_local_size_that_does_not_divide_says_which_would() -> None:
-    with pytest.raises(dp.KernelRangeError, match="local size 5 does not divide .* 16 .* use 20"):
+    with pytest.raises(dp.KernelRangeError, match=r"local size 5 does not divide .* 16 .* use 20"):
         dp.NdRange(16, 5)
 
 
@@ -254,7 +254,7 @@ def test_a_local_accessor_needs_groups() -> None:
     def kernel(item: dp.NdItem, x: Any, local: Any) -> None:
         x[0] = local[0]
 
-    with pytest.raises(dp.KernelArgumentError, match="'local' is a LocalAccessor.*NdRange"):
+    with pytest.raises(dp.KernelArgumentError, match=r"'local' is a LocalAccessor.*NdRange"):
         dp.call_kernel(kernel, dp.Range(4), dp.zeros(1), dp.LocalAccessor(4, np.float64))
 
 
@@ -461,7 +461,7 @@ def test_signatures_close_a_kernel() -> None:
     x = dp.ones(3, dtype="float32")
     half[3](x)
     assert x.tolist() == [0.5] * 3
-    with pytest.raises(dp.KernelArgumentError, match="given signatures only.*int32"):
+    with pytest.raises(dp.KernelArgumentError, match=r"given signatures only.*int32"):
         half[3](dp.ones(3, dtype="int32"))
 
 

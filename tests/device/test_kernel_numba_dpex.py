@@ -121,11 +121,9 @@ def test_its_placement_error_is_caught_by_its_own_class() -> None:
 def test_what_cannot_work_says_what_to_use(name: str) -> None:
     import numba_dpex
 
+    call = numba_dpex.dpjit(lambda x: x) if name == "dpjit" else numba_dpex.prange
     with pytest.raises(dp.UnsupportedFeatureError, match=f"numba_dpex.{name}: .* kernel"):
-        if name == "dpjit":
-            numba_dpex.dpjit(lambda x: x)(1)
-        else:
-            numba_dpex.prange(4)
+        call(4)
 
 
 def test_decorating_with_dpjit_lets_a_module_import() -> None:

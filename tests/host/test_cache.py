@@ -10,7 +10,6 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +21,11 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache of the test's own."""
     monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(_cache, "_state", _cache._State())
-    yield tmp_path / "cache"
+    return tmp_path / "cache"
 
 
 def key(number: int) -> str:
