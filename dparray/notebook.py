@@ -72,12 +72,12 @@ def _card(title: Any, *parts: str) -> str:
 
 
 def _facts(rows: Iterable[tuple[str, Any]]) -> str:
-    """A table of names and values; rows without a value are left out."""
+    """A table of names and values; rows with ``None`` are left out."""
     body = "".join(
         f'<tr style="{_ROW}"><th style="{_NAME}">{escape(name)}</th>'
         f'<td style="{_CELL}">{_html(value)}</td></tr>'
         for name, value in rows
-        if value not in (None, "")
+        if value is not None
     )
     return f'<table style="{_TABLE}"><tbody>{body}</tbody></table>'
 
@@ -132,8 +132,6 @@ def array_html(x: ndarray) -> str:
     device, queue = _place_and_queue(describe_queue(x.sycl_queue))
     facts = _facts(
         (
-            ("shape", x.shape),
-            ("dtype", x.dtype),
             ("device", device),
             ("queue", queue),
             ("USM type", x.usm_type),
@@ -143,16 +141,34 @@ def array_html(x: ndarray) -> str:
     )
     picture = _picture_of(x)
     side = f'<div style="flex:none">{picture}</div>' if picture else ""
-    options = np.get_printoptions()
+    options = _print_options(x.ndim)
     values = np.array2string(
-        corner(x, options, _sample.read), separator=", ", threshold=summary_threshold(x, options)
+        corner(x, options, _sample.read),
+        separator=", ",
+        max_line_width=100,
+        edgeitems=options["edgeitems"],
+        precision=options["precision"],
+        threshold=summary_threshold(x, options),
     )
     return _card(
-        "dparray.ndarray",
-        f'<div style="display:flex;flex-wrap:wrap;gap:8px 20px;align-items:flex-start">'
-        f"<div>{facts}</div>{side}</div>",
+        _Html(
+            f'{escape(str(x.shape))} {escape(str(x.dtype))} <span style="{_FAINT};'
+            f'font-weight:normal;margin-left:6px">dparray.ndarray</span>'
+        ),
+        '<div style="display:flex;flex-wrap:wrap;gap:8px 20px;align-items:flex-start">'
+        f'<div style="max-width:330px">{facts}</div>{side}</div>',
         f'<pre style="{_CODE}">{escape(values)}</pre>',
     )
+
+
+def _print_options(ndim: int) -> dict[str, int]:
+    """NumPy's print options, bounded so that a card stays small."""
+    own = np.get_printoptions()
+    return {
+        "edgeitems": min(own["edgeitems"], 3 if ndim < 3 else 1),
+        "precision": min(own["precision"], 5),
+        "threshold": min(own["threshold"], 100),
+    }
 
 
 def _bytes_text(x: ndarray) -> str:
@@ -228,7 +244,7 @@ def devices_html(devices: DeviceList) -> str:
     return _card(
         "devices",
         _table(
-            ("device", "name", "compute units", "memory", "USM types", "float64", "default"),
+            ("device", "name", "units", "memory", "USM types", "float64", "default"),
             (
                 (
                     device,
