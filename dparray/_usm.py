@@ -19,8 +19,14 @@ from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks, memory
 from dparray._layout import contiguous_strides
+from dparray.device import wait as wait
 
 __all__ = ["library", "neighbour"]
+
+
+# What `readers` of a block says when somebody outside can write its memory at any time: nothing may
+# be deferred on it.
+SHARED: tuple[()] = ()
 
 
 class BorrowedBlock:
@@ -86,11 +92,16 @@ def tensor_of(layout: Any) -> library.usm_ndarray:
     )
 
 
-def layout_of_tensor(tensor: library.usm_ndarray) -> Layout:
-    """The layout of a ``usm_ndarray``; the memory is shared."""
+def layout_of_tensor(tensor: library.usm_ndarray, is_shared: bool = False) -> Layout:
+    """The layout of a ``usm_ndarray``, over its memory.
+
+    Args:
+        tensor: a result of the library, which nobody else has, or
+        is_shared: somebody's array, who can write it at any time.
+    """
     itemsize = tensor.dtype.itemsize
     return Layout(
-        BorrowedBlock(tensor.usm_data, tensor.sycl_queue),
+        BorrowedBlock(tensor.usm_data, tensor.sycl_queue, SHARED if is_shared else None),
         tensor._element_offset * itemsize,
         tensor.shape,
         tuple(stride * itemsize for stride in tensor.strides),
@@ -105,11 +116,10 @@ def layout_of_interface(obj: Any) -> Layout:
         DTypeError: its element type is none of ours.
     """
     if isinstance(obj, library.usm_ndarray):
-        return layout_of_tensor(obj)
+        return layout_of_tensor(obj, is_shared=True)
     if isinstance(getattr(obj, "_array_obj", None), library.usm_ndarray):
-        return layout_of_tensor(obj._array_obj)  # dpnp.ndarray
-    tensor = library.asarray(obj, copy=False)
-    return layout_of_tensor(tensor)
+        return layout_of_tensor(obj._array_obj, is_shared=True)  # dpnp.ndarray
+    return layout_of_tensor(library.asarray(obj, copy=False), is_shared=True)
 
 
 def dpnp_array(tensor: library.usm_ndarray) -> Any:
@@ -127,11 +137,6 @@ def host_views(queue: dpctl.SyclQueue, *layouts: Any) -> list[np.ndarray] | None
         return None
     wait(queue)
     return [host_view(layout) for layout in layouts]
-
-
-def wait(queue: dpctl.SyclQueue) -> None:
-    """Wait on the host for all work submitted to ``queue``."""
-    SequentialOrderManager[queue].wait()
 
 
 def is_host_accessible(queue: dpctl.SyclQueue, usm_type: str) -> bool:
@@ -153,14 +158,14 @@ def copy_from_host(source: np.ndarray, target: Any) -> None:
         return
     block = target.block
     queue = block.queue
-    order = SequentialOrderManager[queue]
     if is_host_accessible(queue, block.usm_type):
-        order.wait()
+        wait(queue)
         host_view(target)[...] = source
     else:
         flat = source.reshape(-1).view(np.uint8)
-        event = queue.memcpy_async(memory_at(block, target.offset), flat, source.nbytes, order.submitted_events)
-        event.wait()
+        before = SequentialOrderManager[queue].submitted_events
+        address = memory_at(block, target.offset)
+        queue.memcpy_async(address, flat, source.nbytes, before).wait()
     if _hooks.subscribers:
         _hooks.emit("copy", source="host", target=queue, nbytes=source.nbytes)
 
@@ -168,9 +173,8 @@ def copy_from_host(source: np.ndarray, target: Any) -> None:
 def copy_to_host(layout: Any) -> np.ndarray:
     """A new host array with the values; waits for the work before it on the queue."""
     queue = layout.block.queue
-    order = SequentialOrderManager[queue]
     if is_host_accessible(queue, layout.block.usm_type):
-        order.wait()
+        wait(queue)
         view = host_view(layout)
         result = np.array(view, order="C")
     else:

@@ -17,6 +17,7 @@ from typing import Any
 
 import dpctl
 from dpctl._sycl_queue_manager import get_device_cached_queue
+from dpctl.utils import SequentialOrderManager
 
 from dparray.exceptions import DeviceError, UnsupportedDeviceError
 
@@ -107,6 +108,17 @@ def describe_queue(queue: dpctl.SyclQueue) -> str:
 def _available() -> str:
     found = [str(device.filter_string) for device in dpctl.get_devices()]
     return ", ".join(found) if found else "none (run `dparray doctor`)"
+
+
+def wait(queue: dpctl.SyclQueue) -> None:
+    """Wait on the host for all work submitted to ``queue``.
+
+    The order manager's own ``wait`` walks its list of events without the interpreter's lock, while
+    other threads add to it; so the list is copied first.
+    """
+    events = SequentialOrderManager[queue].submitted_events
+    if events:
+        dpctl.SyclEvent.wait_for(events)
 
 
 class Device:

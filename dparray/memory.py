@@ -48,10 +48,9 @@ from typing import Any, ClassVar, Protocol
 
 import dpctl
 import dpctl.memory
-from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks
-from dparray.device import Device, describe_device, describe_queue, supports_usm
+from dparray.device import Device, describe_device, describe_queue, supports_usm, wait
 from dparray.exceptions import (
     DeviceError,
     MemoryError,
@@ -972,7 +971,7 @@ class SyclDriver:
     def wait(self, queue: dpctl.SyclQueue) -> None:
         # The order manager knows work on other queues that uses blocks of this one, the queue
         # knows work that was submitted past the order manager.
-        SequentialOrderManager[queue].wait()
+        wait(queue)
         queue.wait()
 
 

@@ -1,0 +1,81 @@
+"""Threads may share arrays and queues; a crash of one of these tests is a race in our own code."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+
+import dparray as dp
+
+
+def run_in_threads(work: Any, count: int = 8) -> list[Any]:
+    """``work(number)`` in as many threads at once; their results, or the first error."""
+    results: list[Any] = [None] * count
+    errors: list[BaseException] = []
+    start = threading.Barrier(count)
+
+    def body(number: int) -> None:
+        try:
+            start.wait()
+            results[number] = work(number)
+        except BaseException as error:  # noqa: BLE001 - shown by the main thread
+            errors.append(error)
+
+    threads = [threading.Thread(target=body, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return results
+
+
+def test_pending_arrays_of_one_thread_are_computed_in_others() -> None:
+    x = dp.ones(100_000)
+    pending = [x + number for number in range(8)]
+    found = run_in_threads(lambda number: float((pending[number] * 2).sum()))
+    assert found == [200_000.0 * (number + 1) for number in range(8)]
+
+
+def test_all_threads_compute_one_pending_array() -> None:
+    y = dp.arange(50_000) * 2
+    found = run_in_threads(lambda number: int(y[number]))
+    assert found == [2 * number for number in range(8)]
+
+
+def test_threads_work_on_one_queue() -> None:
+    @dp.kernel
+    def double(item: Any, x: Any) -> None:
+        i = item.get_id(0)
+        x[i] = x[i] * 2
+
+    def work(number: int) -> Any:
+        values = np.arange(3000.0) + number
+        x = dp.asarray(values)
+        for step in range(20):
+            x = x + step
+            dp.call_kernel(double, dp.Range(x.size), x)
+            x[::2] -= 1
+            values = (values + step) * 2
+            values[::2] -= 1
+            if step % 5 == 0:
+                assert float(x.max()) == values.max()
+        np.testing.assert_array_equal(x.asnumpy(), values)
+        return float(x[1])
+
+    assert all(value is not None for value in run_in_threads(work))
+
+
+def test_threads_copy_between_queues() -> None:
+    parts = dp.Device("cpu").create_sub_devices(partition=1)
+
+    def work(number: int) -> int:
+        x = dp.full(2000, number, device=parts[number % 2])
+        for _ in range(10):
+            x = x.to_device(parts[0]).to_device(parts[1]) + 1
+        return int(x.sum())
+
+    assert run_in_threads(work) == [2000 * (number + 10) for number in range(8)]
