@@ -15,16 +15,19 @@ _cache_dir = pytest.StashKey[tempfile.TemporaryDirectory]()
 def pytest_configure(config: pytest.Config) -> None:
     """Give the session its own kernel cache, before anything imports dparray.
 
-    It reaches the processes that tests start, too. What users have compiled neither helps nor
-    hurts a test.
+    It reaches the processes that tests start, and pytest's workers, too. What users have compiled
+    neither helps nor hurts a test.
     """
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        return
     directory = tempfile.TemporaryDirectory(prefix="dparray-test-cache-")
     config.stash[_cache_dir] = directory
     os.environ["DPARRAY_CACHE_DIR"] = directory.name
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    config.stash[_cache_dir].cleanup()
+    if _cache_dir in config.stash:
+        config.stash[_cache_dir].cleanup()
 
 
 @functools.cache
