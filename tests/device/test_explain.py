@@ -1,0 +1,132 @@
+"""explain tells what will be done, and does none of it; the log tells what was done."""
+
+from __future__ import annotations
+
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import _evaluate, _hooks, _schedule
+
+LARGE = _schedule.COMPILE_ELEMENTS
+
+
+def array(size: int = LARGE, dtype: str = "float32") -> dp.ndarray:
+    return dp.asarray(np.linspace(0, 1, size).astype(dtype))
+
+
+def test_nothing_is_computed_compiled_or_allocated() -> None:
+    x = array()
+    y = dp.sinh(x) * x + 0.25
+    events: list[str] = []
+    unsubscribe = _hooks.subscribe(lambda event, **values: events.append(event))
+    try:
+        plan = dp.explain(y)
+    finally:
+        unsubscribe()
+    assert y.is_pending
+    assert plan.is_pending
+    assert not {"compile", "launch", "allocate"} & set(events)
+
+
+def test_a_large_expression_is_one_new_kernel_then_a_compiled_one() -> None:
+    x = array()
+    y = dp.cosh(x) * 2 + x
+    plan = dp.explain(y)
+    assert (plan.tier, len(plan.kernels), plan.kernels[0].state) == ("fused", 1, "new")
+    assert (plan.bytes_read, plan.bytes_written) == (4 * LARGE, 4 * LARGE)
+    assert [each.operation for each in plan.operations] == ["array", "cosh", "multiply", "add"]
+    assert "math.cosh" in plan.source
+    dp.eval(y)
+    assert dp.explain(dp.cosh(x) * 3 + x).kernels[0].state == "compiled"
+
+
+def test_what_explain_says_is_what_is_launched() -> None:
+    x = array()
+    plan = dp.explain(dp.exp(x) * dp.sin(x))
+    launched: list[str] = []
+    unsubscribe = _hooks.subscribe(
+        lambda event, **values: (
+            launched.append(values["kernel"].name) if event == "launch" else None
+        )
+    )
+    try:
+        dp.eval(dp.exp(x) * dp.sin(x))
+    finally:
+        unsubscribe()
+    assert [f"def {name}(" for name in launched] == [plan.source.partition("(")[0] + "("]
+
+
+def test_small_arrays_are_computed_by_the_host() -> None:
+    plan = dp.explain(array(100) + 1)
+    assert plan.tier == "host"
+    assert str(_evaluate.HOST_ELEMENTS) in plan.reason
+    with dp.config.override(host_tier=False):
+        assert dp.explain(array(100) + 1).tier == "library"
+
+
+def test_an_operation_without_a_kernel_is_named() -> None:
+    x = array(dtype="complex64")
+    plan = dp.explain(dp.exp(x))
+    assert plan.tier == "library"
+    assert "exp of complex64" in plan.reason
+
+
+def test_little_data_is_not_worth_compiling() -> None:
+    plan = dp.explain(dp.atanh(array(_evaluate.HOST_ELEMENTS + 1)) * 0.5)
+    assert plan.tier == "library"
+    assert "not worth compiling" in plan.reason
+
+
+def test_a_small_inner_value_is_stored_before_it_is_broadcast() -> None:
+    row = dp.exp(array(1000))
+    y = row + dp.ones((1000, 1), dtype="float32")
+    first, second = dp.explain(y).kernels
+    assert first.shape == (1000,)
+    assert "broadcast" in first.stored_because
+    assert second.shape == (1000, 1000)
+
+
+def test_a_held_value_is_an_output_of_the_same_kernel() -> None:
+    x = array()
+    held = dp.exp(dp.sin(x))
+    plan = dp.explain(held + 1)
+    assert len(plan.kernels) == 1
+    assert plan.bytes_written == 2 * held.nbytes
+    assert held.is_pending
+
+
+def test_an_array_that_is_computed_has_no_steps() -> None:
+    plan = dp.explain(array())
+    assert not plan.is_pending
+    assert (plan.kernels, plan.tier, plan.source) == ((), "", "")
+    assert "nothing is pending" in str(plan)
+
+
+def test_text_and_picture_name_every_operation(queue: Any) -> None:
+    x = dp.asarray(np.ones(10, np.float32), sycl_queue=queue)
+    plan = dp.explain(dp.sqrt(x) * 2 < 3)
+    for text in (str(plan), plan.svg(), plan._repr_html_()):
+        for name in ("sqrt", "multiply", "less", "2.0"):
+            assert name in text
+    ElementTree.fromstring(plan.svg())
+    assert str(x.device.filter_string) in plan.queue
+
+
+def test_only_arrays_are_explained() -> None:
+    with pytest.raises(dp.exceptions.HostConversionError):
+        dp.explain(np.ones(3))
+
+
+def test_the_log_names_kernels_and_ends_with_its_block(capsys: pytest.CaptureFixture[str]) -> None:
+    x = array()
+    with dp.config.override(log=True):
+        dp.eval(dp.asinh(x) - x)
+    logged = capsys.readouterr().err
+    assert "compiled fused_asinh_subtract" in logged
+    assert "launch fused_asinh_subtract" in logged
+    dp.eval(dp.asinh(x) - x)
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,196 @@
+"""The text of generated kernels: held against the golden files in ``generated/``, byte for byte.
+
+After a change that is meant, `python tests/host/test_generated_source.py` writes the files anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from dparray import _codegen, _codegen_reduction
+from dparray._expr import Node, Scalar, pending_order
+from dparray._layout import broadcast_shapes, contiguous_strides
+from dparray._ops import CONVERT, OPS, WHERE
+
+FOLDER = Path(__file__).parent / "generated"
+
+
+class FakeBlock(NamedTuple):
+    """Memory that nobody touches."""
+
+    name: str
+
+
+class FakeLayout(NamedTuple):
+    block: FakeBlock
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def layout(name: str, shape: tuple[int, ...], dtype: str = "f4", strides: Any = None) -> FakeLayout:
+    kind = np.dtype(dtype)
+    if strides is None:
+        strides = contiguous_strides(shape, kind.itemsize)
+    return FakeLayout(FakeBlock(name), 0, shape, strides, kind)
+
+
+def leaf(*args: Any) -> Node:
+    return Node.leaf(layout(*args), None, "device")
+
+
+def node(name: str, *operands: Any, dtype: str = "f4", loop: str = "") -> Node:
+    op = {"where": WHERE, "convert": CONVERT}.get(name) or OPS[name]
+    parts = tuple(each if isinstance(each, Node) else Scalar(each) for each in operands)
+    shape = broadcast_shapes(name, [each.shape for each in parts if isinstance(each, Node)])
+    kinds = tuple(np.dtype(loop or dtype) for _ in parts)
+    size = int(np.prod(shape))
+    return Node(op, parts, (*kinds, np.dtype(dtype)), shape, size, None, "device")
+
+
+def elementwise(*values: Node, out: Any = None) -> str:
+    outputs = [
+        (value, out or layout(f"out{place}", value.shape, value.dtype.str))
+        for place, value in enumerate(values)
+    ]
+    program = _codegen.linearize(pending_order(values), outputs, outputs[0][1].shape)
+    return _codegen.source_of(program.structure)
+
+
+def reduction(value: Node, axes: tuple[int, ...], name: str = "sum", dtype: str = "f4") -> str:
+    program = _codegen_reduction.linearize_reduction(
+        pending_order([value]), value, axes, name, np.dtype(dtype), 2
+    )
+    return _codegen_reduction.source_of(program.structure)
+
+
+def chain() -> str:
+    a, b = leaf("a", (1000,)), leaf("b", (1000,))
+    total = node("add", node("multiply", a, b), a)
+    return elementwise(node("subtract", total, node("multiply", b, 2.0)))
+
+
+def transposed_and_broadcast() -> str:
+    a = leaf("a", (200, 300), "f4", (4, 800))
+    return elementwise(node("add", a, leaf("row", (300,))))
+
+
+def small_rows() -> str:
+    return elementwise(node("add", leaf("a", (500, 3)), leaf("column", (500, 1))))
+
+
+def jacobi() -> str:
+    strides = (4 * 1000, 4)
+    parts = [
+        FakeLayout(FakeBlock("u"), offset, (998, 998), strides, np.dtype("f4"))
+        for offset in (4, 4000, 4008, 8004)
+    ]
+    up, left, right, down = (Node.leaf(part, None, "device") for part in parts)
+    total = node("add", node("add", up, down), node("add", left, right))
+    out = layout("v", (998, 998), "f4", strides)
+    return elementwise(node("multiply", total, 0.25), out=out)
+
+
+def mixed_dtypes() -> str:
+    a, mask = leaf("a", (100,), "i2"), leaf("mask", (100,), "b1")
+    wide = node("convert", a, dtype="f8")
+    chosen = Node(
+        WHERE,
+        (mask, wide, Scalar(1.5)),
+        tuple(map(np.dtype, ("b1", "f8", "f8", "f8"))),
+        (100,),
+        100,
+        None,
+        "device",
+    )
+    return elementwise(chosen)
+
+
+def two_outputs() -> str:
+    a = leaf("a", (100,))
+    root = node("sqrt", a)
+    return elementwise(node("add", root, 1.0), node("less", root, 2.0, dtype="?", loop="f4"))
+
+
+def sum_of_squares() -> str:
+    a, b = leaf("a", (100_000,)), leaf("b", (100_000,))
+    return reduction(node("square", node("subtract", a, b)), (0,))
+
+
+def column_maxima() -> str:
+    return reduction(leaf("a", (1000, 500)), (0,), "max")
+
+
+def sums_of_three() -> str:
+    return reduction(node("square", leaf("a", (1000, 3))), (1,))
+
+
+def any_over_middle_axis() -> str:
+    return reduction(leaf("a", (40, 300, 5), "i4"), (1,), "any", "?")
+
+
+CASES: list[Callable[[], str]] = [
+    chain,
+    transposed_and_broadcast,
+    small_rows,
+    jacobi,
+    mixed_dtypes,
+    two_outputs,
+    sum_of_squares,
+    column_maxima,
+    sums_of_three,
+    any_over_middle_axis,
+]
+
+
+def golden(case: Callable[[], str]) -> Path:
+    # No Python file to the tools: the kernels' names are the kernel language's.
+    return FOLDER / f"{case.__name__}.txt"
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_the_text_is_the_golden_file(case: Callable[[], str]) -> None:
+    assert case() == golden(case).read_text()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
+def test_the_text_is_one_python_function(case: Callable[[], str]) -> None:
+    source = case()
+    function = _codegen.function_of(source)
+    assert source.startswith(f"def {function.__name__}(item, ")
+
+
+def test_there_is_no_golden_file_without_a_case() -> None:
+    assert {path.name for path in FOLDER.iterdir()} == {golden(case).name for case in CASES}
+
+
+def test_values_and_extents_are_not_in_the_text() -> None:
+    def scaled(size: int, factor: float) -> str:
+        return elementwise(node("multiply", leaf("a", (size,)), factor))
+
+    assert scaled(1000, 2.0) == scaled(17, 3.5)
+
+
+def test_a_kernel_is_never_named_like_a_function_it_calls() -> None:
+    assert elementwise(node("abs", leaf("a", (9,)))).startswith("def fused_abs(")
+
+
+def test_a_long_name_is_cut_at_a_word() -> None:
+    value = leaf("a", (9,))
+    for _ in range(40):
+        value = node("add", value, 1.0)
+    name = _codegen.function_of(elementwise(value)).__name__
+    assert len(name) <= _codegen.LONGEST_NAME + len("_etc")
+    assert name.endswith("add_etc")
+
+
+if __name__ == "__main__":
+    FOLDER.mkdir(exist_ok=True)
+    for case in CASES:
+        golden(case).write_text(case())
