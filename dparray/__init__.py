@@ -72,6 +72,7 @@ with _startup.explained():
     from dparray._searching import *
     from dparray._sets import *
     from dparray._sorting import *
+    from dparray._statistics import *
     from dparray.device import (
         Device,
         default_device,

@@ -26,7 +26,7 @@ from dparray._placement import (
 from dparray._schedule import MOST_LEAVES, MOST_WEIGHT
 from dparray._usm import Layout
 from dparray.device import Device, default_device, describe_queue
-from dparray.exceptions import DTypeError, HostConversionError, ShapeError
+from dparray.exceptions import DparrayError, DTypeError, HostConversionError, ShapeError
 
 if TYPE_CHECKING:
     import dpctl
@@ -877,6 +877,32 @@ def call_neighbour(
         return function(*map(_usm.dpnp_array, operands[:count]), *operands[count:], **options)
 
     return call_library(name, on_dpnp_arrays, arrays, *args, **kwargs)
+
+
+def call_either(
+    name: str, function: Callable[..., Any], arrays: Sequence[tuple[str, ndarray]]
+) -> Any:
+    """Let NumPy (on a CPU device) or dpnp (on any other) compute what both have.
+
+    ``function`` is called with the module, ``numpy`` or ``dpnp``, and the arrays in its own type;
+    arrays it returns, alone or in a tuple or list, become ours on the common queue.
+    """
+    placement = common_placement(name, arrays)
+    views = numpy_views(*(x for _, x in arrays))
+    if views is None:
+        return call_neighbour(name, lambda *operands: function(_usm.neighbour, *operands), arrays)
+    try:
+        with np.errstate(all="ignore"):
+            results = function(np, *views)
+    except (DparrayError, np.linalg.LinAlgError, IndexError):
+        raise
+    except ValueError as error:
+        raise ShapeError(f"{name}: {error}") from None
+    except TypeError as error:
+        raise DTypeError(f"{name}: {error}") from None
+    if isinstance(results, tuple | list):
+        return type(results)(from_host(np.asarray(part), *placement) for part in results)
+    return from_host(np.asarray(results), *placement)
 
 
 def _from_tensor(tensor: Any) -> ndarray:

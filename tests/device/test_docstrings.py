@@ -18,6 +18,8 @@ NAMESPACES |= {
 
 # Their examples need a kernel around them and are run where kernels are tested.
 KERNEL_LANGUAGE = set(dp.kernel_api.__all__)
+# What IPython calls for `%load_ext dparray`.
+EXTENSION = {"load_ipython_extension", "unload_ipython_extension"}
 
 
 def public() -> Iterator[tuple[str, Any]]:
@@ -30,7 +32,7 @@ def public() -> Iterator[tuple[str, Any]]:
                 continue
             if isinstance(value, type) and issubclass(value, BaseException):
                 continue
-            if name in KERNEL_LANGUAGE:
+            if name in KERNEL_LANGUAGE | EXTENSION:
                 continue
             yield f"{place}.{name}", value
 

@@ -1,0 +1,817 @@
+"""Statistics: order statistics, histograms, reductions that leave NaN out, covariance."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array import (
+    apply,
+    astype_array,
+    call_either,
+    check_array,
+    check_out,
+    empty_on,
+    foreign_operand,
+    from_host,
+    ndarray,
+    operate,
+    scalar_value,
+)
+from dparray._indexing import take_along_axis
+from dparray._manipulation import expand_dims, moveaxis, reshape
+from dparray._ops import OPS, WHERE
+from dparray._placement import Placement, common_placement
+from dparray._products import matmul
+from dparray._reductions import all as all_of
+from dparray._reductions import any as any_of
+from dparray._reductions import (
+    argmax,
+    argmin,
+    average,
+    count_nonzero,
+    cumprod,
+    cumsum,
+)
+from dparray._reductions import max as max_of
+from dparray._reductions import min as min_of
+from dparray._reductions import prod as prod_of
+from dparray._reductions import sum as sum_of
+from dparray._sorting import sort
+from dparray.exceptions import DTypeError, ShapeError
+
+__all__ = [
+    "bincount",
+    "corrcoef",
+    "cov",
+    "digitize",
+    "histogram",
+    "histogram_bin_edges",
+    "interp",
+    "median",
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmedian",
+    "nanmin",
+    "nanpercentile",
+    "nanprod",
+    "nanquantile",
+    "nanstd",
+    "nansum",
+    "nanvar",
+    "percentile",
+    "quantile",
+]
+
+Axis = int | Sequence[int] | None
+_METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+
+
+# -- order statistics -----------------------------------------------------------------------------
+
+
+def _fractions(function: str, q: Any, whole: float) -> np.ndarray:
+    """The quantiles asked for, on the host, between 0 and 1."""
+    q = scalar_value(q)
+    if isinstance(q, np.ndarray):
+        raise foreign_operand(function, "q", q)
+    values = np.asarray(q.asnumpy() if isinstance(q, ndarray) else q, dtype=np.float64) / whole
+    if np.any(~((values >= 0) & (values <= 1))):
+        raise ValueError(f"{function}: q is {q!r}; it must be between 0 and {whole:g}")
+    return values
+
+
+def _quantiles(
+    function: str,
+    x: Any,
+    q: Any,
+    axis: Axis,
+    out: ndarray | None,
+    method: str,
+    keepdims: bool,
+    whole: float,
+    leave_nan_out: bool,
+) -> ndarray:
+    x = check_array(function, "x", x)
+    named = [("x", x), *([("q", q)] if isinstance(q, ndarray) else [])]
+    placement = common_placement(function, named)
+    check_out(function, named, out)
+    if method not in _METHODS:
+        raise ValueError(f"{function}: method {method!r} is none of {', '.join(_METHODS)}")
+    if x.dtype.kind == "c":
+        raise DTypeError(f"{function}: complex numbers have no order")
+    fractions = _fractions(function, q, whole)
+    axes = tuple(range(x.ndim)) if axis is None else _layout.normalize_axes(function, axis, x.ndim)
+    kept = tuple(extent for at, extent in enumerate(x.shape) if at not in axes)
+    lines = moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim)))
+    lines = reshape(lines, (*kept, math.prod(x.shape[at] for at in axes)))
+    if lines.shape[-1] == 0:
+        raise ShapeError(f"{function}: an array of shape {x.shape} has no element along {axis}")
+    if x.dtype.kind != "f":
+        lines = astype_array(lines, _dtypes.default_float(x.sycl_queue.sycl_device))
+    ordered = sort(lines)
+    pick = _picker_without_nan(ordered) if leave_nan_out else _picker(ordered)
+    result = empty_on(placement, (*fractions.shape, *kept), ordered.dtype)
+    for position in np.ndindex(fractions.shape):
+        result[position] = pick(float(fractions[position]), method)
+    if keepdims:
+        shape = tuple(1 if at in axes else extent for at, extent in enumerate(x.shape))
+        result = reshape(result, (*fractions.shape, *shape))
+    if out is None:
+        return result
+    out[...] = result
+    return out
+
+
+Pick = Callable[[float, str], ndarray]
+
+
+def _picker(ordered: ndarray) -> Pick:
+    """Quantiles of sorted lines; NaN where a line has one, which is last then."""
+    count = ordered.shape[-1]
+    last = ordered[..., count - 1]
+
+    def pick(fraction: float, method: str) -> ndarray:
+        place = fraction * (count - 1)
+        low, high = math.floor(place), math.ceil(place)
+        weight = _weight(place - low, low, method)
+        value = _between(ordered[..., low], ordered[..., high], weight)
+        return _where(apply(OPS["isnan"], last), last, value)
+
+    return pick
+
+
+def _picker_without_nan(ordered: ndarray) -> Pick:
+    """Quantiles of sorted lines up to the first NaN; NaN where there is nothing else."""
+    count = count_nonzero(apply(OPS["logical_not"], apply(OPS["isnan"], ordered)), -1)
+
+    def pick(fraction: float, method: str) -> ndarray:
+        place = apply(OPS["multiply"], apply(OPS["maximum"], count - 1, 0), fraction)  # type: ignore[operator]
+        low = apply(OPS["floor"], place)
+        rest = apply(OPS["subtract"], place, low)
+        if method == "linear":
+            weight: Any = rest
+        elif method == "midpoint":
+            weight = apply(OPS["multiply"], apply(OPS["greater"], rest, 0), 0.5)
+        elif method == "nearest":
+            weight = apply(OPS["subtract"], apply(OPS["round"], place), low)
+        else:
+            weight = apply(OPS["multiply"], apply(OPS["greater"], rest, 0), method == "higher")
+        values = [
+            take_along_axis(ordered, expand_dims(astype_array(at, _dtypes.int64), -1), -1)[..., 0]
+            for at in (low, apply(OPS["ceil"], place))
+        ]
+        return _between(*values, astype_array(weight, ordered.dtype, copy=False))
+
+    return pick
+
+
+def _weight(rest: float, low: int, method: str) -> float:
+    """How much of the upper neighbour goes into the quantile."""
+    if method == "linear" or rest == 0:
+        return rest
+    if method == "nearest":
+        return float(rest > 0.5 or (rest == 0.5 and low % 2 == 1))
+    return {"lower": 0.0, "higher": 1.0, "midpoint": 0.5}[method]
+
+
+def _between(low: ndarray, high: ndarray, weight: Any) -> ndarray:
+    """The point between two values; from the nearer one, so that both ends are exact."""
+    distance = apply(OPS["subtract"], high, low)
+    from_low = apply(OPS["add"], low, apply(OPS["multiply"], distance, weight))
+    from_high = apply(
+        OPS["subtract"],
+        high,
+        apply(OPS["multiply"], distance, apply(OPS["subtract"], 1, weight))
+        if isinstance(weight, ndarray)
+        else apply(OPS["multiply"], distance, 1 - weight),
+    )
+    if not isinstance(weight, ndarray):
+        # Equal neighbours, infinite ones too, have no distance.
+        chosen = from_high if weight >= 0.5 else from_low
+        return _where(apply(OPS["equal"], low, high), low, chosen)
+    chosen = _where(apply(OPS["greater_equal"], weight, 0.5), from_high, from_low)
+    return _where(apply(OPS["equal"], low, high), low, chosen)
+
+
+def _where(condition: ndarray, x1: Any, x2: Any) -> ndarray:
+    """Elements of ``x1`` or ``x2``, one of which is an array that gives the dtype."""
+    like = x1 if isinstance(x1, ndarray) else x2
+    shape = _layout.broadcast_shapes(
+        "where", [x.shape for x in (condition, x1, x2) if isinstance(x, ndarray)]
+    )
+    loop = (_dtypes.bool, like.dtype, like.dtype, like.dtype)
+    placement = Placement(like.sycl_queue, like.usm_type)
+    return operate(WHERE, (condition, x1, x2), loop, shape, placement)
+
+
+def quantile(
+    x: Any,
+    q: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> ndarray:
+    """The values below which fractions ``q`` of the elements lie.
+
+    Args:
+        x: a real array.
+        q: fractions between 0 and 1: a scalar, a list, or an array on the queue of ``x`` (for
+            whose values the host waits).
+        axis: an axis or a tuple of axes; all of them if ``None``.
+        out: an array for the result.
+        method: between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"nearest"`` or
+            ``"midpoint"``.
+        keepdims: keep the reduced axes, with extent 1.
+
+    Returns:
+        An array of the shape of ``q`` followed by that of the reduced ``x``; NaN where one is.
+
+    Raises:
+        AxisError: there is no such axis.
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: there is no element.
+        ValueError: a fraction is outside 0 ... 1, or there is no such method.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.quantile(dp.asarray([1.0, 2.0, 3.0]), [0.25, 0.5]).asnumpy()
+        array([1.5, 2. ])
+    """
+    return _quantiles("quantile", x, q, axis, out, method, keepdims, 1, False)
+
+
+def percentile(
+    x: Any,
+    q: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> ndarray:
+    """The values below which ``q`` percent of the elements lie; otherwise as :func:`quantile`.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.percentile(dp.asarray([1.0, 2.0, 3.0]), 50))
+        2.0
+    """
+    return _quantiles("percentile", x, q, axis, out, method, keepdims, 100, False)
+
+
+def median(
+    x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False
+) -> ndarray:
+    """The middle of the sorted elements, or the mean of the two middle ones.
+
+    Arguments and errors as of :func:`quantile`.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.median(dp.asarray([3.0, 1.0, 2.0])))
+        2.0
+    """
+    return _quantiles("median", x, 0.5, axis, out, "linear", keepdims, 1, False)
+
+
+def nanquantile(
+    x: Any,
+    q: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> ndarray:
+    """:func:`quantile` of the elements that are not NaN.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanquantile(dp.asarray([1.0, dp.nan, 3.0]), 0.5))
+        2.0
+    """
+    return _quantiles("nanquantile", x, q, axis, out, method, keepdims, 1, True)
+
+
+def nanpercentile(
+    x: Any,
+    q: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    *,
+    method: str = "linear",
+    keepdims: bool = False,
+) -> ndarray:
+    """:func:`percentile` of the elements that are not NaN.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanpercentile(dp.asarray([1.0, dp.nan, 3.0]), 50))
+        2.0
+    """
+    return _quantiles("nanpercentile", x, q, axis, out, method, keepdims, 100, True)
+
+
+def nanmedian(
+    x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False
+) -> ndarray:
+    """:func:`median` of the elements that are not NaN.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanmedian(dp.asarray([1.0, dp.nan, 3.0])))
+        2.0
+    """
+    return _quantiles("nanmedian", x, 0.5, axis, out, "linear", keepdims, 1, True)
+
+
+# -- reductions that leave NaN out ----------------------------------------------------------------
+
+
+def _filled(function: str, x: Any, value: Any, out: ndarray | None = None) -> tuple[ndarray, Any]:
+    """``x`` with NaN replaced, and where it was; integers have none."""
+    x = check_array(function, "x", x)
+    check_out(function, (("x", x),), out)
+    if x.dtype.kind not in "fc":
+        return x, None
+    is_nan = apply(OPS["isnan"], x)
+    return _where(is_nan, value, x), is_nan
+
+
+def nansum(
+    x: Any, axis: Axis = None, dtype: Any = None, out: ndarray | None = None, keepdims: bool = False
+) -> ndarray:
+    """:func:`sum` with NaN counted as 0.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nansum(dp.asarray([1.0, dp.nan])))
+        1.0
+    """
+    return sum_of(_filled("nansum", x, 0, out)[0], axis, dtype, out, keepdims)
+
+
+def nanprod(
+    x: Any, axis: Axis = None, dtype: Any = None, out: ndarray | None = None, keepdims: bool = False
+) -> ndarray:
+    """:func:`prod` with NaN counted as 1.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanprod(dp.asarray([2.0, dp.nan])))
+        2.0
+    """
+    return prod_of(_filled("nanprod", x, 1, out)[0], axis, dtype, out, keepdims)
+
+
+def nancumsum(
+    x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
+) -> ndarray:
+    """:func:`cumsum` with NaN counted as 0.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.nancumsum(dp.asarray([1.0, dp.nan, 2.0])).asnumpy()
+        array([1., 1., 3.])
+    """
+    return cumsum(_filled("nancumsum", x, 0, out)[0], axis, dtype, out)
+
+
+def nancumprod(
+    x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
+) -> ndarray:
+    """:func:`cumprod` with NaN counted as 1.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.nancumprod(dp.asarray([2.0, dp.nan, 3.0])).asnumpy()
+        array([2., 2., 6.])
+    """
+    return cumprod(_filled("nancumprod", x, 1, out)[0], axis, dtype, out)
+
+
+def _extreme(
+    function: str,
+    reduce: Callable[..., ndarray],
+    x: Any,
+    axis: Axis,
+    out: ndarray | None,
+    keepdims: bool,
+    worst: float,
+) -> ndarray:
+    filled, is_nan = _filled(function, x, worst, out)
+    result = reduce(filled, axis, None, keepdims)
+    if is_nan is not None:
+        result = _where(all_of(is_nan, axis, None, keepdims), math.nan, result)
+    if out is None:
+        return result
+    out[...] = result
+    return out
+
+
+def nanmax(
+    x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False
+) -> ndarray:
+    """:func:`max` of the elements that are not NaN; NaN where there is nothing else.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanmax(dp.asarray([1.0, dp.nan])))
+        1.0
+    """
+    return _extreme("nanmax", max_of, x, axis, out, keepdims, -math.inf)
+
+
+def nanmin(
+    x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False
+) -> ndarray:
+    """:func:`min` of the elements that are not NaN; NaN where there is nothing else.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanmin(dp.asarray([1.0, dp.nan])))
+        1.0
+    """
+    return _extreme("nanmin", min_of, x, axis, out, keepdims, math.inf)
+
+
+def _extreme_position(
+    function: str,
+    find: Callable[..., ndarray],
+    x: Any,
+    axis: int | None,
+    keepdims: bool,
+    worst: float,
+) -> ndarray:
+    filled, is_nan = _filled(function, x, worst)
+    if is_nan is not None and bool(any_of(all_of(is_nan, axis))):
+        raise ValueError(f"{function}: there is nothing but NaN along axis {axis}")
+    return find(filled, axis, keepdims=keepdims)
+
+
+def nanargmax(x: Any, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
+    """:func:`argmax` of the elements that are not NaN; the host waits to know that there are some.
+
+    Raises:
+        ValueError: there is nothing but NaN.
+
+    Example:
+        >>> import dparray as dp
+        >>> int(dp.nanargmax(dp.asarray([dp.nan, 1.0])))
+        1
+    """
+    return _extreme_position("nanargmax", argmax, x, axis, keepdims, -math.inf)
+
+
+def nanargmin(x: Any, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
+    """:func:`argmin` of the elements that are not NaN; the host waits to know that there are some.
+
+    Raises:
+        ValueError: there is nothing but NaN.
+
+    Example:
+        >>> import dparray as dp
+        >>> int(dp.nanargmin(dp.asarray([dp.nan, 1.0])))
+        1
+    """
+    return _extreme_position("nanargmin", argmin, x, axis, keepdims, math.inf)
+
+
+def _moments(
+    function: str, x: Any, axis: Axis, dtype: Any, keepdims: bool
+) -> tuple[ndarray, ndarray, ndarray]:
+    """The values with 0 for NaN, where they are, and how many along the axes."""
+    x = check_array(function, "x", x)
+    if x.dtype.kind not in "fc" and dtype is None:
+        dtype = _dtypes.default_float(x.sycl_queue.sycl_device)
+    if dtype is not None:
+        x = astype_array(x, _dtypes.as_dtype(dtype), copy=False)
+    is_there = apply(OPS["logical_not"], apply(OPS["isnan"], x))
+    count = count_nonzero(is_there, axis, keepdims=keepdims)
+    return _where(is_there, x, 0), is_there, count
+
+
+def nanmean(
+    x: Any, axis: Axis = None, dtype: Any = None, out: ndarray | None = None, keepdims: bool = False
+) -> ndarray:
+    """:func:`mean` of the elements that are not NaN.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanmean(dp.asarray([1.0, dp.nan, 3.0])))
+        2.0
+    """
+    x = check_array("nanmean", "x", x)
+    check_out("nanmean", (("x", x),), out)
+    values, _, count = _moments("nanmean", x, axis, dtype, keepdims)
+    total = sum_of(values, axis, None, None, keepdims)
+    return apply(OPS["divide"], total, astype_array(count, total.dtype), out=out)
+
+
+def nanvar(
+    x: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+) -> ndarray:
+    """:func:`var` of the elements that are not NaN.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanvar(dp.asarray([1.0, dp.nan, 3.0])))
+        1.0
+    """
+    x = check_array("nanvar", "x", x)
+    check_out("nanvar", (("x", x),), out)
+    values, is_there, count = _moments("nanvar", x, axis, dtype, True)
+    total = sum_of(values, axis, None, None, True)
+    middle = apply(OPS["divide"], total, astype_array(count, total.dtype))
+    distance = apply(OPS["abs"], apply(OPS["subtract"], values, middle))
+    squares = _where(is_there, apply(OPS["square"], distance), 0)
+    spread = sum_of(squares, axis, None, None, keepdims)
+    number = count_nonzero(is_there, axis, keepdims=keepdims)
+    freedom = apply(OPS["maximum"], apply(OPS["subtract"], number, ddof), 0)
+    return apply(OPS["divide"], spread, astype_array(freedom, spread.dtype), out=out)
+
+
+def nanstd(
+    x: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+) -> ndarray:
+    """:func:`std` of the elements that are not NaN.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanstd(dp.asarray([1.0, dp.nan, 3.0])))
+        1.0
+    """
+    x = check_array("nanstd", "x", x)
+    check_out("nanstd", (("x", x),), out)
+    return apply(OPS["sqrt"], nanvar(x, axis, dtype, None, ddof, keepdims), out=out)
+
+
+# -- histograms -----------------------------------------------------------------------------------
+
+
+def _vector(function: str, like: ndarray, name: str, value: Any) -> ndarray:
+    """A list as an array on the queue of another; an array as it is."""
+    if isinstance(value, list | tuple):
+        value = from_host(np.asarray(value), like.sycl_queue, like.usm_type)
+    return check_array(function, name, value)
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
+    """How often each of the integers 0, 1, 2 ... is there, or the sums of their weights.
+
+    The length of the result depends on the values, so the host waits for them.
+
+    Args:
+        x: a vector of integers that are not negative.
+        weights: a vector of the same length.
+        minlength: the least number of counts.
+
+    Returns:
+        An array of ``max(x) + 1`` counts or more.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: ``x`` is no vector, or the lengths differ, or an integer is negative.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.bincount(dp.asarray([0, 2, 2])).asnumpy()
+        array([1, 0, 2])
+    """
+    x = check_array("bincount", "x", x)
+    named = [("x", x)]
+    if weights is not None:
+        named.append(("weights", _vector("bincount", x, "weights", weights)))
+    return call_either(  # type: ignore[no-any-return]
+        "bincount", lambda xp, *arrays: xp.bincount(*arrays, minlength=minlength), named
+    )
+
+
+def histogram(
+    x: Any,
+    bins: Any = 10,
+    range: tuple[float, float] | None = None,
+    density: bool = False,
+    weights: Any = None,
+) -> tuple[ndarray, ndarray]:
+    """How many elements are in each of a row of bins.
+
+    Args:
+        x: an array.
+        bins: their number, or a list or array of their edges.
+        range: lowest and highest edge, if ``bins`` is a number; those of ``x`` if not given.
+        density: give the density of probability instead, whose integral is 1.
+        weights: what each element counts.
+
+    Returns:
+        The counts and the edges.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the weights do not fit, or the edges do not increase.
+
+    Example:
+        >>> import dparray as dp
+        >>> counts, edges = dp.histogram(dp.asarray([1.0, 2.0, 2.5, 4.0]), bins=3)
+        >>> counts.asnumpy(), edges.asnumpy()
+        (array([1, 2, 1]), array([1., 2., 3., 4.]))
+    """
+    x = check_array("histogram", "x", x)
+    named = [("x", x)]
+    if isinstance(bins, ndarray | list | tuple):
+        named.append(("bins", _vector("histogram", x, "bins", bins)))
+    if weights is not None:
+        named.append(("weights", _vector("histogram", x, "weights", weights)))
+
+    def compute(xp: Any, values: Any, *rest: Any) -> Any:
+        arrays = dict(zip((name for name, _ in named[1:]), rest, strict=True))
+        options = {"bins": bins, "range": range, "density": density} | arrays
+        return tuple(xp.histogram(values, **options))
+
+    counts, edges = call_either("histogram", compute, named)
+    return counts, edges
+
+
+def histogram_bin_edges(
+    x: Any, bins: Any = 10, range: tuple[float, float] | None = None
+) -> ndarray:
+    """The edges that :func:`histogram` takes.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.histogram_bin_edges(dp.asarray([1.0, 4.0]), bins=3).asnumpy()
+        array([1., 2., 3., 4.])
+    """
+    x = check_array("histogram_bin_edges", "x", x)
+    named = [("x", x)]
+    if isinstance(bins, ndarray | list | tuple):
+        named.append(("bins", _vector("histogram_bin_edges", x, "bins", bins)))
+    return call_either(  # type: ignore[no-any-return]
+        "histogram_bin_edges",
+        lambda xp, values, *edges: xp.histogram_bin_edges(
+            values, bins=edges[0] if edges else bins, range=range
+        ),
+        named,
+    )
+
+
+def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
+    """In which of the bins with the given edges each element is.
+
+    Args:
+        x: an array.
+        bins: a vector of edges that increase or decrease.
+        right: the right edge belongs to the bin.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: ``bins`` is no vector, or is not monotonic.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.digitize(dp.asarray([0.5, 1.5]), dp.asarray([0.0, 1.0, 2.0])).asnumpy()
+        array([1, 2])
+    """
+    x = check_array("digitize", "x", x)
+    edges = _vector("digitize", x, "bins", bins)
+    return call_either(  # type: ignore[no-any-return]
+        "digitize",
+        lambda xp, values, at: xp.digitize(values, at, right=right),
+        (("x", x), ("bins", edges)),
+    )
+
+
+def interp(
+    x: Any, xp: Any, fp: Any, left: float | None = None, right: float | None = None
+) -> ndarray:
+    """The values at ``x`` of the function that joins the points (``xp``, ``fp``) by lines.
+
+    Args:
+        x: an array of places.
+        xp: an increasing vector of places.
+        fp: the values there.
+        left: the value left of ``xp[0]``; ``fp[0]`` if not given.
+        right: the value right of ``xp[-1]``; ``fp[-1]`` if not given.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: ``xp`` and ``fp`` differ in length.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.interp(dp.asarray([0.5]), dp.asarray([0.0, 1.0]), dp.asarray([2.0, 4.0])).asnumpy()
+        array([3.])
+    """
+    x = check_array("interp", "x", x)
+    named = (
+        ("x", x),
+        ("xp", _vector("interp", x, "xp", xp)),
+        ("fp", _vector("interp", x, "fp", fp)),
+    )
+    return call_either(  # type: ignore[no-any-return]
+        "interp",
+        lambda module, *arrays: module.interp(*arrays, left=left, right=right),
+        named,
+    )
+
+
+# -- covariance -----------------------------------------------------------------------------------
+
+
+def cov(
+    x: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None
+) -> ndarray:
+    """The covariance matrix of variables.
+
+    Args:
+        x: a matrix of one variable in each row, or a vector.
+        y: further variables, of the same form.
+        rowvar: false if each column is a variable.
+        bias: divide by the number of observations instead of one less.
+        ddof: what is taken from the number of observations in the divisor; overrides ``bias``.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: ``x`` has more than two dimensions.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.cov(dp.asarray([[1.0, 3.0], [2.0, 6.0]])).asnumpy()
+        array([[2., 4.],
+               [4., 8.]])
+    """
+    variables = _variables("cov", x, y, rowvar)
+    count = variables.shape[1] - ((0 if bias else 1) if ddof is None else ddof)
+    centred = apply(OPS["subtract"], variables, average(variables, 1, keepdims=True))
+    turned = centred.T  # type: ignore[attr-defined]
+    if turned.dtype.kind == "c":
+        turned = apply(OPS["conj"], turned)
+    products = apply(OPS["divide"], matmul(centred, turned), float(max(count, 0)))
+    return products[0, 0] if products.shape == (1, 1) else products
+
+
+def _variables(function: str, x: Any, y: Any, rowvar: bool) -> ndarray:
+    named = [("x", check_array(function, "x", x))]
+    if y is not None:
+        named.append(("y", check_array(function, "y", y)))
+    placement = common_placement(function, named)
+    rows = []
+    for name, values in named:
+        if values.ndim > 2:
+            raise ShapeError(f"{function}: {name} has {values.ndim} dimensions; give 1 or 2")
+        matrix = reshape(values, (1, -1)) if values.ndim < 2 else values
+        rows.append(matrix if rowvar or values.ndim < 2 else matrix.T)  # type: ignore[attr-defined]
+    if len({matrix.shape[1] for matrix in rows}) != 1:
+        raise ShapeError(f"{function}: x and y have different numbers of observations")
+    dtype = _dtypes.promote([matrix.dtype for matrix in rows])
+    if dtype.kind not in "fc":
+        dtype = _dtypes.default_float(placement.queue.sycl_device)
+    shape = (sum(matrix.shape[0] for matrix in rows), rows[0].shape[1])
+    result = empty_on(placement, shape, dtype)
+    start = 0
+    for matrix in rows:
+        result[start : start + matrix.shape[0]] = matrix
+        start += matrix.shape[0]
+    return result
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> ndarray:
+    """The correlation coefficients of variables; arguments and errors as of :func:`cov`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.corrcoef(dp.asarray([[1.0, 3.0], [2.0, 6.0]])).asnumpy()
+        array([[1., 1.],
+               [1., 1.]])
+    """
+    variables = _variables("corrcoef", x, y, rowvar)
+    products = cov(variables)
+    if products.ndim == 0:
+        return apply(OPS["divide"], products, products)
+    spread = apply(OPS["sqrt"], products.diagonal().real)  # type: ignore[attr-defined]
+    scaled = apply(OPS["divide"], products, expand_dims(spread, 1))
+    scaled = apply(OPS["divide"], scaled, expand_dims(spread, 0))
+    if scaled.dtype.kind == "c":
+        return scaled
+    return apply(OPS["minimum"], apply(OPS["maximum"], scaled, -1), 1)
