@@ -265,6 +265,7 @@ def basic_index(
     consumed = sum(entry is not None and entry is not Ellipsis for entry in entries)
     new_shape: list[int] = []
     new_strides: list[int] = []
+    start_of_all = offset
     axis = 0
     for entry in expand_ellipsis(entries, len(shape), consumed):
         if entry is None:
@@ -287,4 +288,5 @@ def basic_index(
                 )
             offset += (position % extent) * stride
         axis += 1
-    return tuple(new_shape), tuple(new_strides), offset
+    # Nothing lies at the offset of an empty selection, so it need not leave the memory.
+    return tuple(new_shape), tuple(new_strides), start_of_all if 0 in new_shape else offset

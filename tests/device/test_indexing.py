@@ -1,0 +1,179 @@
+"""Indexing, reading and writing, held against NumPy on random indices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import dparray as dp
+
+SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)
+
+
+def numbered(shape: tuple[int, ...]) -> np.ndarray:
+    """An array whose elements all differ."""
+    return np.arange(int(np.prod(shape)), dtype="int32").reshape(shape)
+
+
+def on_device(index: Any) -> Any:
+    """An index for NumPy as one for us: its arrays moved to the device."""
+    if isinstance(index, tuple):
+        return tuple(on_device(entry) for entry in index)
+    return dp.asarray(index) if isinstance(index, np.ndarray) else index
+
+
+@st.composite
+def advanced_indices(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
+    """Integer arrays, lists, masks, slices, integers, ``None`` and ``...`` mixed."""
+    entries: list[Any] = []
+    axis = 0
+    result = draw(hnp.array_shapes(min_dims=1, max_dims=2, min_side=1, max_side=3))
+    while axis < len(shape):
+        extent = shape[axis]
+        kinds = ["slice", "none"] + (["integer", "array", "list"] if extent else []) + ["mask"]
+        kind = draw(st.sampled_from(kinds))
+        if kind == "none":
+            if sum(entry is None for entry in entries) < 2:
+                entries.append(None)
+            continue
+        if kind == "slice":
+            entries.append(draw(st.slices(extent)))
+        elif kind == "integer":
+            entries.append(draw(st.integers(-extent, extent - 1)))
+        elif kind == "array":
+            entries.append(draw(hnp.arrays("int64", result, elements=st.integers(-extent, extent - 1))))
+        elif kind == "list":
+            entries.append(draw(st.lists(st.integers(-extent, extent - 1), min_size=1, max_size=3)))
+        else:
+            entries.append(draw(hnp.arrays("bool", extent)))
+        axis += 1
+    return tuple(entries)
+
+
+def outcome(action: Any) -> Any:
+    """What an action gives, or that it is refused."""
+    try:
+        return action()
+    except (IndexError, ValueError) as error:
+        return f"refused: {isinstance(error, IndexError)}"
+
+
+def assert_same(found: Any, wanted: Any) -> None:
+    if isinstance(wanted, str):
+        assert isinstance(found, str), f"NumPy refuses ({wanted}), we do not: {found!r}"
+        return
+    assert not isinstance(found, str), f"we refuse ({found}), NumPy does not"
+    np.testing.assert_array_equal(found.asnumpy(), wanted)
+    assert found.shape == np.shape(wanted)
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_basic_indices_are_views(data: st.DataObject) -> None:
+    shape = data.draw(SHAPES)
+    host = numbered(shape)
+    index = data.draw(hnp.basic_indices(shape, allow_newaxis=True))
+    x = dp.asarray(host)
+    view = x[index]
+    assert_same(view, host[index])
+    host[index] = -1
+    x[index] = -1
+    np.testing.assert_array_equal(x.asnumpy(), host)
+    np.testing.assert_array_equal(view.asnumpy(), np.full(view.shape, -1))
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_advanced_indices_read(data: st.DataObject) -> None:
+    shape = data.draw(SHAPES)
+    index = data.draw(advanced_indices(shape))
+    host = numbered(shape)
+    x = dp.asarray(host)
+    assert_same(outcome(lambda: x[on_device(index)]), outcome(lambda: host[index]))
+
+
+@settings(max_examples=300, deadline=None)
+@given(data=st.data())
+def test_advanced_indices_write(data: st.DataObject) -> None:
+    shape = data.draw(SHAPES)
+    index = data.draw(advanced_indices(shape))
+    host = numbered(shape)
+    x = dp.asarray(host)
+    selected = outcome(lambda: host[index])
+    if isinstance(selected, str):
+        return
+    # Distinct values would make repeated positions depend on an order that NumPy leaves open.
+    host[index] = 77
+    x[on_device(index)] = 77
+    np.testing.assert_array_equal(x.asnumpy(), host)
+
+
+@settings(max_examples=100, deadline=None)
+@given(data=st.data())
+def test_views_of_views(data: st.DataObject) -> None:
+    shape = data.draw(SHAPES)
+    host = numbered(shape)
+    x = dp.asarray(host)
+    for _ in range(data.draw(st.integers(1, 4))):
+        index = data.draw(hnp.basic_indices(host.shape))
+        if not isinstance(host[index], np.ndarray):
+            break
+        host, x = host[index], x[index]
+    assert_same(x, host)
+    host += 1
+    x += 1
+    assert_same(x, host)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [5, -6, (0, 0), [5], [-6], (slice(None), 0), "a", 1.5, (..., ...)],
+    ids=str,
+)
+def test_a_wrong_index_is_an_index_error(index: Any) -> None:
+    with pytest.raises(IndexError):
+        dp.arange(5)[index]
+    x = dp.arange(5)
+    with pytest.raises(IndexError):
+        x[index] = 1
+    assert x.tolist() == [0, 1, 2, 3, 4]
+
+
+def test_values_broadcast_into_what_is_selected(queue: Any) -> None:
+    host = np.zeros((3, 4), dtype="float32")
+    x = dp.asarray(host, sycl_queue=queue)
+    for index, value in (
+        (slice(1, None), np.arange(4.0)),
+        ((slice(None), 1), np.arange(3.0)),
+        (np.array([True, False, True]), np.arange(4.0)),
+        ((np.array([0, 2]), slice(1, 3)), np.arange(2.0)),
+    ):
+        host[index] = value
+        key = tuple(
+            dp.asarray(entry, sycl_queue=queue) if isinstance(entry, np.ndarray) else entry
+            for entry in (index if isinstance(index, tuple) else (index,))
+        )
+        x[key] = dp.asarray(value, sycl_queue=queue)
+        np.testing.assert_array_equal(x.asnumpy(), host)
+
+
+def test_a_value_that_does_not_fit_changes_nothing() -> None:
+    x = dp.zeros((3, 4))
+    for value in (dp.ones(3), dp.ones((2, 3, 4)), dp.ones((3, 4)) * 1j):
+        with pytest.raises((dp.ShapeError, dp.DTypeError)):
+            x[...] = value
+    assert not x.any()
+
+
+def test_the_result_of_an_advanced_index_is_a_copy_on_the_same_queue(queue: Any) -> None:
+    x = dp.arange(6, sycl_queue=queue, usm_type="shared")
+    taken = x[[0, 2]]
+    x[0] = 9
+    assert taken.tolist() == [0, 2]
+    assert taken.sycl_queue == queue
+    assert taken.usm_type == "shared"
