@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import importlib
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -31,6 +30,7 @@ from dparray.device import (
     set_default_device,
 )
 from dparray.exceptions import DeviceError
+from dparray.explain import explain
 from dparray.memory import MemoryStats
 
 _RESULT = "_dparray_result"
@@ -257,10 +257,9 @@ def _magic_explain(shell: Any, line: str, cell: str | None = None) -> Any:
     # The cell is the user's own: what it assigns stays, as after any other cell.
     exec(code, shell.user_ns)
     result = shell.user_ns.pop(_RESULT, None)
-    arrays = list(_arrays_in(result))
-    if not arrays:
+    if not isinstance(result, ndarray):
         raise _UsageError("%%dp_explain: the last line of the cell must be an array")
-    return importlib.import_module("dparray.explain").explain(*arrays)
+    return explain(result)
 
 
 _MAGICS: dict[str, tuple[Callable[..., Any], str]] = {

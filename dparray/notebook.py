@@ -24,6 +24,7 @@ from dparray._expr import pending_order
 from dparray._kernel_makers import ElementwiseFunction, ReductionFunction
 from dparray.device import Device, DeviceList, default_device, describe_queue
 from dparray.exceptions import ExecutionPlacementError
+from dparray.explain import Explanation
 from dparray.kernel import KernelFunction
 from dparray.memory import MemoryStats, PoolStats, format_bytes
 
@@ -378,6 +379,15 @@ _CARDS: dict[type, Callable[[Any], str]] = {
 for _class, _html_of in _CARDS.items():
     # The classes lie in layers below and know nothing of notebooks.
     setattr(_class, "_repr_html_", _html_of)  # noqa: B010
+
+
+def _print_text(self: Any, printer: Any, cycle: bool) -> None:
+    """In a terminal IPython prints the table, not the constructor call that ``repr`` gives."""
+    printer.text(str(self))
+
+
+for _class in (MemoryStats, Explanation):
+    setattr(_class, "_repr_pretty_", _print_text)  # noqa: B010
 
 
 def _show_error(result: Any) -> None:

@@ -1,0 +1,469 @@
+"""What a notebook shows of arrays, devices, memory, kernels and errors, and the magics."""
+
+from __future__ import annotations
+
+import base64
+import io
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import _hooks, _sample, notebook
+from dparray._magics import device_names, time_statement
+
+
+class Text(HTMLParser):
+    """The text of an HTML, and its elements; fails where they do not close as they opened."""
+
+    VOID = frozenset({"img", "path", "br"})
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.text = ""
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.open: list[str] = []
+        self.feed(html)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in self.VOID:
+            assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data + "\n"
+
+    def names(self) -> set[str]:
+        return {name for name, _ in self.elements}
+
+
+def shown(value: Any) -> Text:
+    return Text(value._repr_html_())
+
+
+def pixels(html: Text) -> np.ndarray:
+    """The picture of a card."""
+    from PIL import Image
+
+    (source,) = [attrs["src"] for name, attrs in html.elements if name == "img"]
+    assert source is not None
+    data = base64.b64decode(source.removeprefix("data:image/png;base64,"))
+    return np.asarray(Image.open(io.BytesIO(data)))
+
+
+@pytest.fixture
+def events() -> Iterator[list[tuple[str, dict[str, Any]]]]:
+    """Everything that is launched, allocated and copied while the test runs."""
+    seen: list[tuple[str, dict[str, Any]]] = []
+    unsubscribe = _hooks.subscribe(lambda event, **values: seen.append((event, values)))
+    yield seen
+    unsubscribe()
+
+
+# -- arrays ---------------------------------------------------------------------------------------
+
+
+def test_a_card_says_what_an_array_is_and_where(queue: Any) -> None:
+    x = dp.asarray(np.arange(6.0).reshape(2, 3), sycl_queue=queue, usm_type="shared")
+    text = shown(x).text
+    for fact in ("(2, 3)", "float64", "shared", "48 B", "computed"):
+        assert fact in text
+    for fact in dp.device.describe_queue(queue).rsplit(", ", 1):
+        assert fact in text
+    assert "[[0., 1., 2.],\n [3., 4., 5.]]" in text
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint64", "float16", "float64", "complex64"])
+@pytest.mark.parametrize("shape", [(), (0,), (0, 4), (1,), (20,), (5, 7), (9, 9, 3), (2, 3, 4, 5)])
+def test_arrays_of_any_shape_and_dtype_have_a_card(shape: tuple[int, ...], dtype: str) -> None:
+    x = dp.zeros(shape, dtype=dtype)
+    text = shown(x).text
+    assert str(shape) in text
+    assert dtype in text
+
+
+def test_a_corner_is_shown_of_a_large_array() -> None:
+    text = shown(dp.arange(1_000_000)).text
+    assert re.search(r"\[\s+0,\s+1,\s+2, \.\.\., 999997, 999998, 999999\]", text)
+
+
+def test_ten_gigabytes_show_at_once_and_few_of_them_are_read(events: list[Any]) -> None:
+    x = dp.broadcast_to(dp.arange(50_000, dtype="float32"), (50_000, 50_000))
+    assert x.nbytes == 10_000_000_000
+    events.clear()
+    start = time.perf_counter()
+    text = shown(x).text
+    assert time.perf_counter() - start < 2
+    assert "9.3 GiB" in text
+    assert sum(values["nbytes"] for event, values in events if event == "copy") < 100_000
+    assert not [event for event, _ in events if event == "launch"]
+
+
+def test_a_pending_array_stays_pending_and_only_a_sample_of_it_is_computed(
+    events: list[Any],
+) -> None:
+    x = dp.linspace(0, 20, 2_000_000)
+    y = dp.sin(x) * dp.exp(-x / 8)
+    events.clear()
+    text = shown(y).text
+    assert y.is_pending
+    assert re.search(r"pending: .*sin.*multiply.* \(5 operations\)", text)
+    assert "[0." in text
+    for event, values in events:
+        assert event in ("allocate", "copy")
+        assert values["nbytes"] < 10_000
+
+
+def test_the_sample_of_a_pending_array_holds_the_values_it_will_have() -> None:
+    rows, columns = dp.arange(300.0)[:, None], dp.arange(500, dtype="int32")
+    x = dp.where(columns % 2 == 0, dp.sqrt(rows + 1), columns * 0.5) - rows
+    index = (slice(3, 290, 41), slice(None, None, 7))
+    sample = _sample.read(x, index)
+    assert x.is_pending
+    np.testing.assert_array_equal(sample, x.asnumpy()[index])
+
+
+def test_the_sample_of_a_pending_row_that_is_broadcast_along_an_axis_of_one() -> None:
+    x = dp.arange(9.0)[None, :] + dp.ones((1, 1))
+    index = (slice(1, None), slice(2, 5))
+    assert _sample.read(x, index).shape == (0, 3)
+
+
+def test_a_pending_array_does_not_change_by_being_shown() -> None:
+    x = dp.arange(1000.0)
+    y = x + 1
+    y._repr_html_()
+    x += 5
+    np.testing.assert_array_equal(y.asnumpy(), np.arange(1000.0) + 1)
+
+
+def test_a_view_says_how_it_sees_its_block() -> None:
+    assert "strides (0,)" in shown(dp.broadcast_to(dp.asarray(1.0), (1000,))).text
+
+
+# -- pictures -------------------------------------------------------------------------------------
+
+
+def test_a_vector_has_a_line_in_the_colour_of_the_text() -> None:
+    card = shown(dp.sin(dp.linspace(0, 6, 1000)))
+    (path,) = [attrs for name, attrs in card.elements if name == "path"]
+    assert path["stroke"] == "currentColor"
+    heights = [float(y) for y in re.findall(r"[ML][\d.]+ ([\d.]+)", path["d"] or "")]
+    assert len(heights) == 250
+    # The sine rises to its peak at a quarter, and falls below its start after a half.
+    assert int(np.argmin(heights)) == pytest.approx(250 * (np.pi / 2) / 6, abs=3)
+    assert int(np.argmax(heights)) == pytest.approx(250 * (3 * np.pi / 2) / 6, abs=3)
+
+
+def test_a_line_has_gaps_where_values_are_not_finite() -> None:
+    values = np.ones(30)
+    values[[4, 5, 20]] = np.nan, np.inf, -np.inf
+    card = shown(dp.asarray(values))
+    (path,) = [attrs["d"] for name, attrs in card.elements if name == "path"]
+    assert path is not None
+    assert path.count("M") == 3
+    assert "nan" not in path
+    assert "inf" not in path
+
+
+def test_a_matrix_has_a_heat_map_without_colour_for_nan() -> None:
+    values = np.add.outer(np.arange(10.0), np.arange(20.0))
+    values[2, 3] = np.nan
+    picture = pixels(shown(dp.asarray(values)))
+    assert picture.shape == (10, 20, 4)
+    assert picture[2, 3, 3] == 0
+    lightness = picture[..., :3] @ [0.3, 0.59, 0.11]
+    assert lightness[0, 0] < lightness[5, 10] < lightness[9, 19]
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_an_image_shows_as_it_is(dtype: str) -> None:
+    image = np.zeros((16, 24, 3), np.uint8)
+    image[:8, :, 0], image[8:, :12, 1] = 255, 51
+    x = dp.asarray(image) if dtype == "uint8" else dp.asarray(image.astype(dtype) / 255)
+    np.testing.assert_array_equal(pixels(shown(x)), image)
+
+
+def test_a_matrix_without_a_finite_value_has_no_picture() -> None:
+    assert "img" not in shown(dp.full((8, 8), dp.nan)).names()
+
+
+# -- devices, memory, kernels ---------------------------------------------------------------------
+
+
+def test_a_device_shows_its_hardware_and_queue(queue: Any) -> None:
+    device = dp.Device(queue)
+    text = shown(device).text
+    for fact in (device.name, device.driver_version, *str(device).rsplit(", ", 1)):
+        assert fact in text
+    assert "device, shared, host" in text
+
+
+def test_devices_are_a_list_and_show_as_a_table() -> None:
+    devices = dp.devices()
+    assert isinstance(devices, list)
+    card = shown(devices)
+    assert "table" in card.names()
+    assert all(str(device) in card.text for device in devices)
+
+
+def test_memory_statistics_show_the_pools() -> None:
+    x = dp.empty(3 << 20, dtype="uint8")
+    stats = dp.memory.stats(x.device)
+    text = shown(stats).text
+    assert f"{x.device.filter_string}, device" in text
+    assert str(stats.pools[0].hits) in text
+    assert dp.memory.format_bytes(stats.in_use) in text
+
+
+@dp.kernel
+def shift(item, x, amount):
+    i = item.get_id(0)
+    x[i] = x[i] + amount  # <b>no markup</b>
+
+
+@dp.device_func
+def squared(value):
+    return value * value
+
+
+def test_a_kernel_shows_its_source_and_what_it_is_compiled_for() -> None:
+    fresh = dp.kernel(shift.py_func)
+    card = shown(fresh)
+    assert "shift(item, x, amount)" in card.text
+    assert "not compiled yet" in card.text
+    assert "<b>no markup</b>" in card.text
+    assert "b" not in card.names()
+    dp.call_kernel(fresh, dp.Range(4), dp.zeros(4, dtype="float32"), 1.0)
+    assert "float32" in shown(fresh).text
+
+
+def test_device_functions_show() -> None:
+    text = shown(squared).text
+    assert "squared(value)" in text
+    assert "device function" in text
+    assert "test_notebook.py" in text
+
+
+# -- errors ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_places() -> tuple[dp.ndarray, dp.ndarray]:
+    import dpctl
+
+    device = dp.Device("cpu")
+    extra = dpctl.SyclQueue(device.sycl_device)
+    return dp.ones(3, device=device), dp.ones(3, sycl_queue=extra)
+
+
+def test_a_placement_error_shows_each_argument_and_which_to_move(two_places: Any) -> None:
+    x, y = two_places
+    with pytest.raises(dp.ExecutionPlacementError) as caught:
+        dp.where(x > 0, x, y)
+    card = shown(caught.value)
+    rows = card.text.split("condition")[1]
+    assert "same device, different queues" in card.text
+    assert rows.count("stays") == 2
+    assert rows.count("to_device") == 1
+    for _, device, queue_name in caught.value.operands:
+        assert device in card.text
+        assert queue_name in card.text
+
+
+def test_names_in_errors_are_no_markup() -> None:
+    error = dp.ExecutionPlacementError(
+        "f<i>: no", function="f<i>", operands=(("<script>", "a", "b"), ("y", "c", "d")), remedy=""
+    )
+    card = shown(error)
+    assert "<script>" in card.text
+    assert not card.names() & {"script", "i"}
+
+
+# -- what all cards keep to -----------------------------------------------------------------------
+
+
+def test_cards_have_no_script_no_reference_to_outside_and_no_fixed_text_colour() -> None:
+    values = (
+        dp.arange(100.0), dp.ones((20, 20)) * 2, dp.Device("cpu"), dp.devices(), dp.memory.stats(),
+        shift, squared,
+    )  # fmt: skip
+    for value in values:
+        card = shown(value)
+        assert not card.names() & {"script", "style", "link", "iframe"}
+        for _, attrs in card.elements:
+            assert "href" not in attrs
+            assert (attrs.get("src") or "data:").startswith("data:")
+            assert not [name for name in attrs if name.startswith("on")]
+            style = attrs.get("style") or ""
+            assert set(re.findall(r"(?<![\w-])color:([^;]+)", style)) <= {"inherit"}
+
+
+def test_importing_dparray_loads_nothing_of_notebooks() -> None:
+    script = "import dparray, sys; print({'PIL', 'IPython', 'matplotlib', 'tqdm'} & {*sys.modules})"
+    run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert run.stdout == "set()\n", run.stderr
+
+
+# -- magics ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    from IPython.core.interactiveshell import InteractiveShell
+    from traitlets.config import Config
+
+    shell = InteractiveShell(config=Config({"HistoryManager": {"enabled": False}}))
+    shell.extension_manager.load_extension("dparray")
+    shell.user_ns["dp"] = dp
+    yield shell
+    shell.extension_manager.unload_extension("dparray")
+
+
+def test_a_statement_is_timed_computed_and_beside_numpy(shell: Any) -> None:
+    x = dp.arange(300_000, dtype="float32")
+    shell.user_ns["x"] = x
+    timing = shell.run_line_magic("dp_time", "-n -r 4 dp.sqrt(x * 2)")
+    assert len(timing.seconds) == len(timing.numpy_seconds) == 4
+    assert 0 < min(timing.seconds) <= timing.median <= max(timing.seconds)
+    assert timing.launches == 1
+    assert timing.speedup == np.median(timing.numpy_seconds) / timing.median
+    assert str(x.device) in repr(timing)
+    assert "in NumPy" in repr(timing)
+
+
+def test_what_a_timed_statement_assigns_is_computed_and_does_not_reach_the_user() -> None:
+    x = dp.ones(300_000)
+    namespace = {"x": x, "y": 1}
+    timing = time_statement("y = x + 1\nz = [y * 2]", namespace, repeats=2)
+    assert timing.launches >= 1
+    assert namespace == {"x": x, "y": 1}
+
+
+def test_timing_waits_for_the_device() -> None:
+    x = dp.full(3_000_000, 0.5)
+    short = time_statement("dp.exp(x)", {"dp": dp, "x": x}, repeats=3)
+    long = time_statement("[dp.exp(x + n) for n in range(30)]", {"dp": dp, "x": x}, repeats=3)
+    assert long.median > 5 * short.median
+
+
+def test_numpy_gets_copies_of_the_arrays() -> None:
+    x = dp.zeros(4)
+    time_statement("x += 1", {"x": x}, repeats=3, beside_numpy=True)
+    # Two runs to warm up and one more before three are measured; those of NumPy do not count.
+    assert x.tolist() == [6.0] * 4
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("dp_time", "STATEMENT"),
+        ("dp_time -q x", "-q"),
+        ("dp_time -r 0 x", "at least one"),
+        ("dp_device nosuch", "nosuch"),
+        ("dp_memory everything", "release"),
+        ("dp_explain", "EXPRESSION"),
+        ("dp_explain 3", "must be an array"),
+    ],
+)
+def test_a_magic_called_wrongly_says_how_it_is_called(shell: Any, line: str, said: str) -> None:
+    from IPython.core.error import UsageError
+
+    name, _, rest = line.partition(" ")
+    with pytest.raises(UsageError, match=re.escape(said)):
+        shell.run_line_magic(name, rest)
+
+
+def test_the_default_device_is_shown_and_set(shell: Any, capsys: Any) -> None:
+    assert shell.run_line_magic("dp_device", "") == dp.devices()
+    previous = dp.default_device()
+    part = dp.Device("cpu").create_sub_devices(partition=1)[0]
+    shell.user_ns["part"] = part
+    try:
+        shell.run_line_magic("dp_device", "part")
+        assert dp.default_device() == part
+        assert str(part) in capsys.readouterr().out
+        shell.run_line_magic("dp_device", "cpu")
+        assert dp.default_device() == dp.Device("cpu")
+    finally:
+        dp.set_default_device(previous)
+
+
+def test_memory_is_shown_and_released(shell: Any, capsys: Any) -> None:
+    x = dp.empty(5_000_000)
+    del x
+    assert shell.run_line_magic("dp_memory", "").cached >= 40_000_000
+    assert shell.run_line_magic("dp_memory", "release").cached < 40_000_000
+    assert "given back" in capsys.readouterr().out
+
+
+def test_explain_tells_of_the_last_line_and_keeps_what_the_cell_assigns(shell: Any) -> None:
+    told = shell.run_cell_magic("dp_explain", "", "y = dp.ones(200_000) + 1\ndp.sin(y) * 3")
+    assert "sin" in str(told)
+    assert shell.user_ns["y"].is_pending
+
+
+@pytest.mark.parametrize(
+    "typed", ["%dp_device op", "dp.zeros(3, device='op", 'dp.Device("op', "x.to_device('op"]
+)
+def test_device_names_are_completed(shell: Any, typed: str) -> None:
+    wanted = [name for name in device_names() if name.startswith("op")]
+    assert wanted
+    _, found = shell.Completer.complete(line_buffer=typed, cursor_pos=len(typed))
+    assert found == wanted
+
+
+def test_names_elsewhere_are_not_completed_to_devices(shell: Any) -> None:
+    _, found = shell.Completer.complete(line_buffer="print('op", cursor_pos=9)
+    assert not set(found) & set(device_names())
+
+
+def test_device_names_name_devices() -> None:
+    assert all(dp.Device(name).device_type for name in device_names())
+
+
+def test_unloading_takes_the_magics_away(shell: Any) -> None:
+    shell.extension_manager.unload_extension("dparray")
+    assert shell.find_line_magic("dp_time") is None
+    shell.extension_manager.load_extension("dparray")
+    assert shell.find_line_magic("dp_time") is not None
+
+
+def test_a_notebook_shows_the_table_of_a_placement_error_under_its_traceback() -> None:
+    import nbformat
+    from nbclient import NotebookClient
+
+    cells = [
+        "import dparray as dp\n%load_ext dparray\n"
+        "a, b = dp.Device('cpu').create_sub_devices(partition=1)[:2]",
+        "dp.ones(3, device=a) + dp.ones(3, device=b)",
+        "dp.ones(2)",
+    ]
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
+    NotebookClient(book, timeout=120, kernel_name="python3", allow_errors=True).execute()
+    error, table = book.cells[1].outputs
+    assert error.ename == "ExecutionPlacementError"
+    assert "x2 = x2.to_device(x1.device)" in table.data["text/html"]
+    (card,) = book.cells[2].outputs
+    assert "(2,) float64" in Text(card.data["text/html"]).text
+    assert card.data["text/plain"].startswith("array([1., 1.]")
+
+
+def test_the_module_exports_what_ipython_calls() -> None:
+    assert dp.load_ipython_extension is notebook.load_ipython_extension
+    assert dp.unload_ipython_extension is notebook.unload_ipython_extension
