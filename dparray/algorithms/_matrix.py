@@ -21,7 +21,7 @@ __all__ = ["matmul", "transpose"]
 _ROWS = 16
 _DEPTH = 64
 _LANES = 128
-_TRANSPOSE_LANES = 32
+_TRANSPOSE_LANES = 64
 
 
 def _matrices(function: str, name: str, value: Any) -> ndarray:
@@ -131,7 +131,8 @@ def transpose(x: ndarray, /) -> ndarray:
         if x.dtype == _dtypes.bool:  # of which there is no local memory
             x = x._view(x.shape, x.strides, x.offset, _dtypes.uint8)
         stack = prod(leading)
-        lanes = lanes_that_fit(placement.queue.sycl_device, 1, _TRANSPOSE_LANES)
+        device = placement.queue.sycl_device
+        lanes = lanes_that_fit(device, (_TRANSPOSE_LANES + 1) * x.itemsize, _TRANSPOSE_LANES)
         tiles = stack * -(-m // lanes) * -(-n // lanes)
         call_kernel(
             kernel_of(make_transpose_kernel),

@@ -184,7 +184,7 @@ def mandelbrot(
     Example:
         >>> import dparray as dp
         >>> dp.algorithms.mandelbrot((1, 4), left=-2.5, top=0, step=1.0, limit=50).asnumpy()
-        array([[ 1, 50, 50,  3]], dtype=int32)
+        array([[ 1, 50, 50,  5]], dtype=int32)
     """
     name = "mandelbrot"
     queue = queue_of(device, sycl_queue)

@@ -16,7 +16,16 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from dparray.bench import _machine, algorithms, allocation, fusion, launch, operators, reductions
+from dparray.bench import (
+    _machine,
+    algorithms,
+    allocation,
+    compute,
+    fusion,
+    launch,
+    operators,
+    reductions,
+)
 from dparray.bench._registry import Benchmark, Row, Settings
 from dparray.device import Device
 
@@ -24,7 +33,7 @@ __all__ = ["BENCHMARKS", "add_arguments", "measure_all", "run"]
 
 BENCHMARKS: dict[str, Benchmark] = {
     module.BENCHMARK.name: module.BENCHMARK
-    for module in (launch, allocation, operators, fusion, reductions, algorithms)
+    for module in (launch, allocation, operators, fusion, reductions, algorithms, compute)
 }
 _SIZES = (1_000, 1_000_000, 10_000_000)
 

@@ -72,17 +72,18 @@ def quantise(
     """Palette by k-means, and the number of each pixel's colour in it."""
     points = planes.reshape(3, -1)
     for _ in range(iterations):
-        labels = _assign(points, centroids)
+        labels = nearest(points, centroids)
         count = np.bincount(labels, minlength=len(centroids))[:, None]
         total = np.stack(
             [np.bincount(labels, weights=plane, minlength=len(centroids)) for plane in points], 1
         )
         means = np.where(count > 0, total / np.maximum(count, 1), centroids)
         centroids = (np.rint(means * STEPS_OF_A_LEVEL) / STEPS_OF_A_LEVEL).astype(np.float32)
-    return centroids, _assign(points, centroids).reshape(planes.shape[1:])
+    return centroids, nearest(points, centroids).reshape(planes.shape[1:])
 
 
-def _assign(points: np.ndarray, centroids: np.ndarray) -> np.ndarray:
+def nearest(points: np.ndarray, centroids: np.ndarray) -> np.ndarray:
+    """Number of the nearest of ``centroids`` (colours, 3) for each point of (3, n)."""
     # A pass for each centroid is faster than one array of all distances, which leaves the cache.
     shortest = np.full(points.shape[1], np.inf, points.dtype)
     labels = np.zeros(points.shape[1], np.int32)
