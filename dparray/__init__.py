@@ -67,12 +67,14 @@ with _startup.explained():
     from dparray._indexing import *
     from dparray._info import *
     from dparray._manipulation import *
+    from dparray._numeric import *
     from dparray._products import *
     from dparray._reductions import *
     from dparray._searching import *
     from dparray._sets import *
     from dparray._sorting import *
     from dparray._statistics import *
+    from dparray._kernel_makers import elementwise, reduction
     from dparray.device import (
         Device,
         default_device,
