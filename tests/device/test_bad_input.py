@@ -636,7 +636,7 @@ def test_an_operation_that_gets_no_memory_leaves_everything_as_it_was() -> None:
     y = x + 1
     y.block  # noqa: B018 - computes it, so that the limit is about what follows
     gc.collect()
-    previous = dp.memory.set_limit(dp.memory.stats().in_use + 2**20)
+    previous = dp.memory.set_limit(dp.memory.stats(x.device).in_use + 2**20)
     try:
         error = expect(
             lambda: (x * 2 + dp.sin(x)).block,
