@@ -50,6 +50,8 @@ COLUMNS = 256
 # where they are on the inner axes.
 UNROLLED = 16
 SERIAL = 256
+# So few elements in all are folded without a second launch, although items then work in sequence.
+ALONE = 2048
 # Independent accumulators of a work-item, which hide the latency of additions.
 ACCUMULATORS = 4
 
@@ -207,6 +209,8 @@ def _form(
     """The form of the kernel, and into how many chunks the reduced elements are cut."""
     wanted_groups = 8 * compute_units
     kept, row = math.prod(kept_extents), kept_extents[-1]
+    if kept * count <= ALONE:
+        return "items", 1
     inner_is_reduced = any(column[-1] == 1 for column in columns) or kept == 1
     has_rows = row >= LANES // 2
     if count > SERIAL and (inner_is_reduced or not has_rows):

@@ -366,6 +366,11 @@ def recall_kernel(
     return kernel
 
 
+def forget() -> None:
+    """Drop the kernels held in memory, as a new process would; those on disk stay."""
+    _kernels.clear()
+
+
 def _load(key: str) -> Kernel | None:
     started = time.perf_counter()
     text = _cache.load(key)

@@ -109,6 +109,22 @@ class Node:
         self.leaves = 1
         return self
 
+    def recount(self) -> None:
+        """Set weight and leaves to those of the distinct parts of a pending expression.
+
+        Until then, a part that is used twice was counted twice.
+        """
+        order = pending_order([self])
+        self.weight = sum(node.op.weight for node in order if node.op is not None)
+        self.leaves = len(
+            {
+                id(operand)
+                for node in order
+                for operand in node.operands
+                if type(operand) is Node and operand.layout is not None
+            }
+        )
+
     def complete(self, layout: Any) -> None:
         """Make the node a leaf at ``layout``, memory of its own, and let go of its operands."""
         self.layout = layout

@@ -41,6 +41,12 @@ class Fused:
 kernels: dict[Any, Fused] = {}
 
 
+def forget() -> None:
+    """Drop all kernels held in memory, as a new process would; those on disk stay."""
+    kernels.clear()
+    _compiler.forget()
+
+
 def _obtained(
     structure: Any,
     size: int,

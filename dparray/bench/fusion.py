@@ -1,7 +1,14 @@
-"""Expressions of several operations, which dparray computes in one pass over memory."""
+"""Expressions of several operations, which dparray computes in one pass over memory.
+
+NumPy, numexpr and Numba (fresh and preallocated output) do the same work in the same turns; so do
+triads ``out = b + s * c``, the speed of the memory at that moment. What is not installed is left
+out. Below the expressions: what a single operation, a first use and a dependent chain cost.
+"""
 
 from __future__ import annotations
 
+import math
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,48 +16,274 @@ import dpnp
 import numpy as np
 
 import dparray as dp
-from dparray.bench._registry import Benchmark, Row, Settings, complete, finish, row
+from dparray import _tier_fused, _usm
+from dparray.bench import _peers
+from dparray.bench._registry import Benchmark, Row, Settings, finish, row
 from dparray.bench._timer import Candidate
 
-_EXPRESSIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
-    "a*b + a - b*2": lambda xp, a, b: a * b + a - b * 2.0,
-    "sqrt(a**2 + b**2)": lambda xp, a, b: xp.sqrt(a * a + b * b),
-    "exp(-a) * sin(b) + cos(a)": lambda xp, a, b: xp.exp(-a) * xp.sin(b) + xp.cos(a),
-    "sum((a - b)**2)": lambda xp, a, b: xp.sum((a - b) * (a - b)),
-}
+Arrays = list[Any]
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Each expression for each size, in float32."""
-    random = np.random.default_rng(2)
+    """The work of the table, then the overheads."""
     for size in settings.sizes:
-        host = [random.uniform(0.1, 0.9, size).astype(np.float32) for _ in range(2)]
-        ours = [dp.asarray(x, device=settings.device) for x in host]
-        theirs = [dpnp.asarray(x, sycl_queue=settings.device.sycl_queue) for x in host]
-        for text, expression in _EXPRESSIONS.items():
-            yield _row(settings, text, expression, host, ours, theirs)
+        yield from _expressions(settings, size)
+    yield from _overheads(settings)
 
 
-def _row(
-    settings: Settings,
-    text: str,
-    expression: Callable[[Any, Any, Any], Any],
-    host: list[np.ndarray],
-    ours: list[Any],
-    theirs: list[Any],
-) -> Row:
-    def with_dpnp() -> None:
-        expression(dpnp, *theirs)
+def _triad(settings: Settings, dtype: str, size: int) -> Candidate:
+    """Our own kernel for `b + s * c` into memory that is there."""
+    b, c, out = (dp.ones(size, dtype=dtype, device=settings.device) for _ in range(3))
+
+    def call() -> None:
+        dp.add(b, c * 3.0, out=out)
         finish(settings)
 
-    size = host[0].size
-    written = 0 if text.startswith("sum") else 1
+    return Candidate(call)
+
+
+def _case(
+    settings: Settings,
+    name: str,
+    size: int,
+    function: Callable[..., Any],
+    host: Arrays,
+    bytes_moved: int,
+    peers: dict[str, Callable[[], Any]] | None = None,
+    with_dpnp: bool = True,
+    dtype: str = "float32",
+) -> Row:
+    ours = [dp.asarray(x, device=settings.device) for x in host]
+    queue = settings.device.sycl_queue
+
+    def call() -> None:
+        result = function(dp, *ours)
+        dp.eval(result)
+        _usm.wait(queue)
+
     candidates = {
-        "dparray": Candidate(complete(settings, lambda: expression(dp, *ours))),
-        "numpy": Candidate(lambda: expression(np, *host)),
-        "dpnp": Candidate(with_dpnp),
+        "dparray": Candidate(call),
+        "numpy": Candidate(lambda: function(np, *host)),
     }
-    return row(settings, text, size, candidates, bytes_moved=(2 + written) * 4 * size)
+    if with_dpnp:
+        theirs = [dpnp.asarray(x, sycl_queue=queue) for x in host]
+
+        def neighbour() -> None:
+            function(dpnp, *theirs)
+            finish(settings)
+
+        candidates["dpnp"] = Candidate(neighbour)
+    for peer, work in (peers or {}).items():
+        candidates[peer] = Candidate(work)
+    candidates["triad of as many bytes"] = _triad(
+        settings, dtype, max(1, bytes_moved // 3 // np.dtype(dtype).itemsize)
+    )
+    return row(settings, name, size, candidates, bytes_moved=bytes_moved)
 
 
-BENCHMARK = Benchmark("fusion", "expressions computed in one pass, float32", rows)
+def _expressions(settings: Settings, size: int) -> Iterator[Row]:
+    random = np.random.default_rng(2)
+    for dtype in ("float32", "float64"):
+        host = [random.uniform(0.1, 0.9, size).astype(dtype) for _ in range(2)]
+        nbytes = host[0].nbytes
+        yield _case(
+            settings,
+            f"a*b + a - b*2, {dtype}",
+            size,
+            lambda xp, a, b: a * b + a - b * 2.0,
+            host,
+            3 * nbytes,
+            _peers.chain(*host),
+            dtype=dtype,
+        )
+    host = [random.uniform(0.1, 0.9, size).astype(np.float32) for _ in range(2)]
+    nbytes = host[0].nbytes
+    market = [
+        random.uniform(10, 50, size).astype(np.float32),
+        random.uniform(10, 50, size).astype(np.float32),
+        random.uniform(1, 2, size).astype(np.float32),
+    ]
+    yield _case(
+        settings,
+        "Black-Scholes call",
+        size,
+        black_scholes,
+        market,
+        4 * nbytes,
+        _peers.black_scholes(*market),
+    )
+    points = random.random((max(1, size // 3), 3), dtype=np.float32)
+    yield _case(
+        settings,
+        "row L2 norm, (n, 3)",
+        size,
+        lambda xp, x: xp.sqrt(xp.sum(x * x, axis=1)),
+        [points],
+        points.nbytes * 4 // 3,
+        _peers.row_norm(points),
+    )
+    yield _case(
+        settings, "sum", size, lambda xp, a: xp.sum(a), host[:1], nbytes, _peers.total(host[0])
+    )
+    yield _case(
+        settings,
+        "sum((a - b)**2)",
+        size,
+        lambda xp, a, b: xp.sum((a - b) ** 2),
+        host,
+        2 * nbytes,
+        _peers.squared_distance(*host),
+    )
+    side = max(3, math.isqrt(size))
+    grid = random.random((side, side), dtype=np.float32)
+    yield _case(
+        settings,
+        "softmax of rows",
+        grid.size,
+        softmax,
+        [grid],
+        2 * grid.nbytes,
+        _peers.softmax(grid),
+    )
+    yield _case(
+        settings,
+        "5-point Jacobi step",
+        grid.size,
+        jacobi,
+        [grid],
+        2 * grid.nbytes,
+        _peers.jacobi(grid),
+    )
+    count = max(2, math.isqrt(size))
+    cloud = random.random((count, 3), dtype=np.float32)
+    yield _case(
+        settings,
+        "pairwise distances in 3-D",
+        count * count,
+        lambda xp, x: xp.sqrt(xp.sum((x[:, None, :] - x[None, :, :]) ** 2, axis=-1)),
+        [cloud],
+        4 * count * count,
+        _peers.distances(cloud),
+    )
+
+
+def black_scholes(xp: Any, price: Any, strike: Any, years: Any) -> Any:
+    """The price of call options, with the normal distribution by Abramowitz and Stegun 26.2.17."""
+    rate, volatility = 0.1, 0.2
+    scale = volatility * xp.sqrt(years)
+    d1 = (xp.log(price / strike) + (rate + 0.5 * volatility * volatility) * years) / scale
+    discounted = strike * xp.exp(-rate * years)
+    return price * _normal(xp, d1) - discounted * _normal(xp, d1 - scale)
+
+
+def _normal(xp: Any, x: Any) -> Any:
+    k = 1.0 / (1.0 + 0.2316419 * abs(x))
+    tail = k * (
+        0.319381530 + k * (-0.356563782 + k * (1.781477937 + k * (-1.821255978 + k * 1.330274429)))
+    )
+    tail = 0.39894228 * xp.exp(-0.5 * x * x) * tail
+    return xp.where(x > 0, 1.0 - tail, tail)
+
+
+def softmax(xp: Any, x: Any) -> Any:
+    """Softmax of the rows."""
+    e = xp.exp(x - xp.max(x, axis=1, keepdims=True))
+    return e / xp.sum(e, axis=1, keepdims=True)
+
+
+def jacobi(xp: Any, u: Any) -> Any:
+    """The mean of the five neighbours of each inner point."""
+    return 0.2 * (u[1:-1, 1:-1] + u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
+
+
+# -- overheads ------------------------------------------------------------------------------------
+
+
+def _overheads(settings: Settings) -> Iterator[Row]:
+    host = np.linspace(0, 1, 1000).astype(np.float32)
+    x = dp.asarray(host, device=settings.device)
+    theirs = dpnp.asarray(host, sycl_queue=settings.device.sycl_queue)
+
+    def dependent(array: Any) -> Any:
+        for _ in range(20):
+            array = array + 1.0
+        return array
+
+    yield row(
+        settings,
+        "20 dependent adds, then read",
+        host.size,
+        {
+            "dparray": Candidate(lambda: dependent(x).asnumpy()),
+            "numpy": Candidate(lambda: dependent(host)),
+            "dpnp": Candidate(lambda: dpnp.asnumpy(dependent(theirs))),
+        },
+        limit=100e-6,
+    )
+    yield row(
+        settings, "building one operation", 1, {"dparray": Candidate(lambda: x + x)}, limit=4e-6
+    )
+    large = dp.ones(1 << 18, dtype="float32", device=settings.device)
+    counter = iter(range(1, 1_000_000))
+
+    def unseen() -> None:
+        """Expressions of a structure that nothing has met: the operations spell a number."""
+        value = large
+        for bit in f"{next(counter):b}":
+            value = value + 1.0 if bit == "1" else value * 1.5
+        dp.eval(value)
+        finish(settings)
+
+    def seen() -> None:
+        dp.eval(dp.sqrt(large * 2.0 + 1.0) - large)
+        finish(settings)
+
+    def forget() -> None:
+        """What a new process does not have; the disk cache stays."""
+        _tier_fused.forget()
+
+    with tempfile.TemporaryDirectory() as directory, _peers.cache_in(directory):
+        yield row(
+            settings,
+            "first use of a new structure",
+            large.size,
+            {"dparray": Candidate(unseen, alone=True)},
+            limit=150e-3,
+        )
+        yield row(
+            settings,
+            "first use, known on disk",
+            large.size,
+            {"dparray": Candidate(seen, before=forget, alone=True)},
+            limit=25e-3,
+        )
+    kernel_only = _launch_only(settings, large)
+    yield row(
+        settings,
+        "use, known in memory",
+        large.size,
+        {"dparray": Candidate(seen), "the kernel's launch": Candidate(kernel_only)},
+    )
+
+
+def _launch_only(settings: Settings, x: Any) -> Callable[[], None]:
+    """A hand-written kernel for the same work, launched with ready memory."""
+    from dparray.kernel import call_kernel, kernel
+    from dparray.kernel_api import Range
+
+    out = dp.empty_like(x)
+    index_space = Range(x.size)
+
+    @kernel
+    def same_work(item: Any, x: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i] = math.sqrt(x[i] * np.float32(2.0) + np.float32(1.0)) - x[i]
+
+    def call() -> None:
+        call_kernel(same_work, index_space, x, out)
+        finish(settings)
+
+    return call
+
+
+BENCHMARK = Benchmark("fusion", "expressions computed in one pass; costs of laziness", rows)

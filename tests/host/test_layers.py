@@ -66,7 +66,7 @@ UPWARD = {
 USERS = {
     "dpctl": "_placement _runtime device memory _usm _compiler _launcher kernel doctor info bench",
     "dpnp": "exceptions _runtime _usm _tier_library bench",
-    "numba": "_compiler _device_code _numba_dpex _runtime doctor",
+    "numba": "_compiler _device_code _numba_dpex _runtime bench doctor",
     "numba_dpex": "_compiler _device_code _numba_dpex _runtime doctor",
     "llvmlite": "_device_code _runtime doctor",
 }
