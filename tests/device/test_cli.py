@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -89,7 +90,7 @@ def test_an_interrupt_ends_the_command_quietly(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_reader_that_goes_away_is_no_error_to_talk_about() -> None:
-    program = f"{sys.executable} -m dparray info --json | head -c 1"
+    program = f"{shlex.quote(sys.executable)} -m dparray info --json | head -c 1"
     run = subprocess.run(["bash", "-c", program], capture_output=True, text=True)
     assert (run.stdout, run.stderr) == ("{", "")
 
