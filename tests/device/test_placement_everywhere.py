@@ -27,23 +27,26 @@ MASK = np.asarray([True, False])
 #: Parameters that take an array, with a value that most functions can use.
 ARRAYS = {
     "append": VECTOR,
-    "prepend": VECTOR,
-    "x": VECTOR,
-    "y": VECTOR,
-    "x1": VECTOR,
-    "x2": VECTOR,
     "condition": MASK,
     "fill_value": np.asarray(3.0),
+    "fp": VECTOR,
     "indices": INTEGERS,
     "max": VECTOR,
     "min": VECTOR,
     "out": None,
+    "prepend": VECTOR,
+    "q": np.asarray([0.25, 0.5]),
     "repeats": INTEGERS,
     "rtol": np.asarray(1e-3),
     "sorter": INTEGERS,
     "tol": np.asarray(1e-3),
     "values": VECTOR,
     "weights": VECTOR,
+    "x": VECTOR,
+    "x1": VECTOR,
+    "x2": VECTOR,
+    "xp": VECTOR,
+    "y": VECTOR,
 }
 #: Parameters that take a sequence of arrays.
 SEQUENCES = {"arrays", "keys"}
@@ -52,16 +55,22 @@ OTHERS = {
     "UPLO",
     "arg1",
     "arg2",
+    "atol",
     "axes",
     "axis",
     "axis1",
     "axis2",
+    "bias",
+    "bins",
     "casting",
     "compute_uv",
     "copy",
     "correction",
     "d",
     "ddof",
+    "decimals",
+    "default",
+    "density",
     "descending",
     "destination",
     "device",
@@ -69,6 +78,7 @@ OTHERS = {
     "dx",
     "edge_order",
     "endpoint",
+    "equal_nan",
     "from_",
     "full_matrices",
     "function",
@@ -83,10 +93,15 @@ OTHERS = {
     "keepdims",
     "kind",
     "kth",
+    "left",
+    "method",
+    "minlength",
     "mode",
     "n",
     "n_cols",
     "n_rows",
+    "nan",
+    "neginf",
     "norm",
     "num",
     "obj",
@@ -95,12 +110,16 @@ OTHERS = {
     "ord",
     "order",
     "p",
+    "period",
+    "posinf",
     "range",
     "rcond",
     "repetitions",
     "return_counts",
     "return_index",
     "return_inverse",
+    "right",
+    "rowvar",
     "s",
     "shape",
     "shapes",
@@ -124,9 +143,17 @@ OTHERS = {
 
 #: Functions that need other values than their parameters' usual ones.
 VALUES: dict[str, dict[str, Any]] = {
+    "dp.allclose": {"x1": VECTOR, "x2": VECTOR},
+    "dp.bincount": {"x": INTEGERS, "weights": VECTOR},
     "dp.cross": {"x1": np.ones(3), "x2": np.ones(3)},
+    "dp.digitize": {"x": VECTOR, "bins": VECTOR},
     "dp.full_like": {"x": VECTOR, "fill_value": np.asarray(3.0)},
+    "dp.gcd": {"x1": INTEGERS, "x2": INTEGERS},
     "dp.gradient": {"x": VECTOR, "spacing": np.asarray([0.0, 1.0])},
+    "dp.histogram": {"x": VECTOR, "bins": VECTOR, "weights": VECTOR},
+    "dp.histogram_bin_edges": {"x": VECTOR, "bins": VECTOR},
+    "dp.isclose": {"x1": VECTOR, "x2": VECTOR},
+    "dp.lcm": {"x1": INTEGERS, "x2": INTEGERS},
     "dp.linalg.cross": {"x1": np.ones(3), "x2": np.ones(3)},
     "dp.linalg.lstsq": {"x1": MATRIX, "x2": VECTOR},
     "dp.linalg.matrix_rank": {"x": MATRIX, "rtol": np.asarray(1e-3)},
@@ -134,8 +161,12 @@ VALUES: dict[str, dict[str, Any]] = {
     "dp.linalg.solve": {"x1": MATRIX, "x2": VECTOR},
     "dp.linalg.tensordot": {"x1": MATRIX, "x2": MATRIX},
     "dp.linalg.tensorsolve": {"x1": MATRIX, "x2": VECTOR},
+    "dp.nanpercentile": {"x": VECTOR, "q": np.asarray(0.5), "out": np.asarray(0.0)},
+    "dp.nanquantile": {"x": VECTOR, "q": np.asarray(0.5), "out": np.asarray(0.0)},
+    "dp.percentile": {"x": VECTOR, "q": np.asarray(0.5), "out": np.asarray(0.0)},
     "dp.ptp": {"x": VECTOR, "out": np.asarray(0.0)},
     "dp.put": {"x": VECTOR, "indices": INTEGERS, "values": VECTOR},
+    "dp.quantile": {"x": VECTOR, "q": np.asarray(0.5), "out": np.asarray(0.0)},
     "dp.tensordot": {"x1": MATRIX, "x2": MATRIX},
     "dp.trace": {"x": MATRIX, "out": np.asarray(0.0)},
 }
@@ -169,6 +200,9 @@ for _name in SCALAR_OUT:
 
 #: Functions whose arrays are tested elsewhere, with the reason.
 ELSEWHERE = {
+    "dp.reduction": "makes functions; tests/device/test_kernel_makers.py",
+    "dp.elementwise": "makes functions; tests/device/test_kernel_makers.py",
+    "dp.select": "takes two sequences; tested below",
     "dp.asarray": "takes one object; sequences of arrays are tested below",
     "dp.from_dlpack": "takes one object",
     "dp.call_kernel": "tests/device/test_kernel_launch.py",
@@ -363,6 +397,8 @@ def test_arrays_inside_a_sequence_are_checked() -> None:
     a, b = dp.ones(2, device=here), dp.ones(2, device=there)
     with pytest.raises(dp.ExecutionPlacementError, match=words):
         dp.asarray([a, b])
+    with pytest.raises(dp.ExecutionPlacementError, match=words):
+        dp.select([a > 0], [b], 0)
 
 
 INDEXING = {

@@ -1,0 +1,605 @@
+"""Elementwise functions made of the op table's operations; comparisons of whole arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array import (
+    apply,
+    as_method,
+    assign,
+    astype_array,
+    call_either,
+    check_array,
+    check_out,
+    ndarray,
+    scalar_value,
+)
+from dparray._calculus import diff
+from dparray._creation import full
+from dparray._elementwise import FUNCTIONS, where
+from dparray._ops import OPS
+from dparray._placement import common_placement
+from dparray._reductions import all as all_of
+from dparray._reductions import cumsum
+from dparray.exceptions import DTypeError, ShapeError
+
+__all__ = [
+    "allclose",
+    "around",
+    "array_equal",
+    "array_equiv",
+    "copyto",
+    "deg2rad",
+    "degrees",
+    "divmod",
+    "fabs",
+    "fix",
+    "float_power",
+    "fmax",
+    "fmin",
+    "fmod",
+    "gcd",
+    "heaviside",
+    "isclose",
+    "iscomplex",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "lcm",
+    "logaddexp2",
+    "nan_to_num",
+    "rad2deg",
+    "radians",
+    "round",
+    "select",
+    "sinc",
+    "unwrap",
+]
+
+
+def _operands(function: str, *named: tuple[str, Any]) -> list[Any]:
+    """Arrays and scalars, the arrays checked to be on one queue; at least one is an array."""
+    values = [scalar_value(value) for _, value in named]
+    for position, (name, _) in enumerate(named):
+        if not isinstance(values[position], bool | int | float | complex):
+            values[position] = check_array(function, name, values[position])
+    if not any(isinstance(value, ndarray) for value in values):
+        values[0] = check_array(function, named[0][0], values[0])
+    placed = [
+        (name, value)
+        for (name, _), value in zip(named, values, strict=True)
+        if isinstance(value, ndarray)
+    ]
+    common_placement(function, placed)
+    return values
+
+
+@as_method
+def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
+    """Elementwise rounding to a number of decimals, halves to even.
+
+    Args:
+        x: an array or a scalar.
+        decimals: how many; negative numbers round before the point.
+        out: an array for the result.
+
+    Raises:
+        ExecutionPlacementError: ``out`` is on another queue.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.round(dp.asarray([0.5, 1.25]), 1).asnumpy()
+        array([0.5, 1.2])
+    """
+    x = check_array("round", "x", x)
+    check_out("round", (("x", x),), out)
+    if decimals == 0 or (x.dtype.kind in "biu" and decimals > 0):
+        return FUNCTIONS["round"](x, out=out)
+    if x.dtype.kind in "fc":
+        scale = 10.0 ** abs(decimals)
+        towards, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
+        whole = apply(OPS["round"], apply(OPS[towards], x, scale))
+        return apply(OPS[back], whole, scale, out=out)
+    result = call_either("round", lambda xp, a: xp.round(a, decimals), (("x", x),))
+    if out is None:
+        return result  # type: ignore[no-any-return]
+    assign(out, result, "round")
+    return out
+
+
+around = round
+
+
+def fix(x: Any, /) -> ndarray:
+    """NumPy's other name for :func:`trunc`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.fix(dp.asarray([-1.6])).asnumpy()
+        array([-1.])
+    """
+    return apply(OPS["trunc"], x)
+
+
+def fabs(x: Any, /) -> ndarray:
+    """The absolute value as a float.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.fabs(dp.asarray([-2])).asnumpy()
+        array([2.])
+    """
+    x = check_array("fabs", "x", x)
+    if x.dtype.kind == "c":
+        raise DTypeError("fabs: not defined for complex numbers; use dp.abs")
+    return apply(OPS["abs"], _as_float(x))
+
+
+def _as_float(x: ndarray) -> ndarray:
+    if x.dtype.kind in "fc":
+        return x
+    return astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
+
+
+def deg2rad(x: Any, /) -> ndarray:
+    """Degrees as radians.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.deg2rad(180.0)) == dp.pi
+        True
+    """
+    return apply(OPS["multiply"], _as_float(check_array("deg2rad", "x", x)), math.pi / 180)
+
+
+def rad2deg(x: Any, /) -> ndarray:
+    """Radians as degrees.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.rad2deg(dp.pi))
+        180.0
+    """
+    return apply(OPS["multiply"], _as_float(check_array("rad2deg", "x", x)), 180 / math.pi)
+
+
+radians, degrees = deg2rad, rad2deg
+
+
+def sinc(x: Any, /) -> ndarray:
+    """`sin(pi x) / (pi x)`, and 1 at 0.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.sinc(dp.asarray([0.0, 0.5])).asnumpy()
+        array([1.        , 0.63661977])
+    """
+    x = _as_float(check_array("sinc", "x", x))
+    angle = apply(OPS["multiply"], x, math.pi)
+    angle = where(apply(OPS["equal"], x, 0), 1e-20, angle)
+    return where(
+        apply(OPS["equal"], x, 0), 1.0, apply(OPS["divide"], apply(OPS["sin"], angle), angle)
+    )
+
+
+def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
+    """Quotient rounded down, and remainder.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> [part.tolist() for part in dp.divmod(dp.asarray([7, -7]), 2)]
+        [[3, -4], [1, 1]]
+    """
+    x1, x2 = _operands("divmod", ("x1", x1), ("x2", x2))
+    return apply(OPS["floor_divide"], x1, x2), apply(OPS["remainder"], x1, x2)
+
+
+def fmod(x1: Any, x2: Any, /) -> ndarray:
+    """The remainder with the sign of ``x1``, as C has it.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.fmod(dp.asarray([7.0, -7.0]), 3.0).asnumpy()
+        array([ 1., -1.])
+    """
+    x1, x2 = _operands("fmod", ("x1", x1), ("x2", x2))
+    rest = apply(OPS["remainder"], apply(OPS["abs"], x1), apply(OPS["abs"], x2))
+    if rest.dtype.kind == "f":
+        return apply(OPS["copysign"], rest, x1)
+    if rest.dtype.kind != "i":
+        return rest
+    return where(apply(OPS["less"], x1, 0), apply(OPS["negative"], rest), rest)
+
+
+def _leaving_nan_out(function: str, name: str, x1: Any, x2: Any) -> ndarray:
+    x1, x2 = _operands(function, ("x1", x1), ("x2", x2))
+    result = apply(OPS[name], x1, x2)
+    if result.dtype.kind not in "fc":
+        return result
+    result = where(apply(OPS["isnan"], x2), x1, result) if isinstance(x2, ndarray) else result
+    return where(apply(OPS["isnan"], x1), x2, result) if isinstance(x1, ndarray) else result
+
+
+def fmax(x1: Any, x2: Any, /) -> ndarray:
+    """The larger of the two; the other one if one is NaN.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.fmax(dp.asarray([1.0, dp.nan]), 0.0).asnumpy()
+        array([1., 0.])
+    """
+    return _leaving_nan_out("fmax", "maximum", x1, x2)
+
+
+def fmin(x1: Any, x2: Any, /) -> ndarray:
+    """The smaller of the two; the other one if one is NaN.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.fmin(dp.asarray([1.0, dp.nan]), 0.0).asnumpy()
+        array([0., 0.])
+    """
+    return _leaving_nan_out("fmin", "minimum", x1, x2)
+
+
+def float_power(x1: Any, x2: Any, /) -> ndarray:
+    """``x1`` raised to the power ``x2``, in floats.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.float_power(dp.asarray([2]), -1).asnumpy()
+        array([0.5])
+    """
+    x1, x2 = _operands("float_power", ("x1", x1), ("x2", x2))
+    return apply(OPS["pow"], *(_as_float(x) if isinstance(x, ndarray) else x for x in (x1, x2)))
+
+
+def logaddexp2(x1: Any, x2: Any, /) -> ndarray:
+    """The logarithm to base 2 of `2**x1 + 2**x2`.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.logaddexp2(dp.asarray([0.0]), 0.0).asnumpy()
+        array([1.])
+    """
+    x1, x2 = _operands("logaddexp2", ("x1", x1), ("x2", x2))
+    scale = math.log(2)
+    parts = [
+        apply(OPS["multiply"], x, scale) if isinstance(x, ndarray) else x * scale for x in (x1, x2)
+    ]
+    return apply(OPS["divide"], apply(OPS["logaddexp"], *parts), scale)
+
+
+def heaviside(x1: Any, x2: Any, /) -> ndarray:
+    """0 where ``x1`` is negative, 1 where it is positive, ``x2`` where it is 0.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.heaviside(dp.asarray([-1.0, 0.0, 2.0]), 0.5).asnumpy()
+        array([0. , 0.5, 1. ])
+    """
+    x1, x2 = _operands("heaviside", ("x1", x1), ("x2", x2))
+    x1 = _as_float(check_array("heaviside", "x1", x1))
+    step = where(apply(OPS["isnan"], x1), x1, astype_array(apply(OPS["greater"], x1, 0), x1.dtype))
+    return where(apply(OPS["equal"], x1, 0), x2, step)
+
+
+def gcd(x1: Any, x2: Any, /) -> ndarray:
+    """The greatest common divisor of integers.
+
+    Raises:
+        DTypeError: the arrays are not integers.
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.gcd(dp.asarray([12, 7]), dp.asarray([18, 21])).asnumpy()
+        array([6, 7])
+    """
+    x1, x2 = check_array("gcd", "x1", x1), check_array("gcd", "x2", x2)
+    return call_either("gcd", lambda xp, a, b: xp.gcd(a, b), (("x1", x1), ("x2", x2)))  # type: ignore[no-any-return]
+
+
+def lcm(x1: Any, x2: Any, /) -> ndarray:
+    """The least common multiple of integers; errors as of :func:`gcd`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.lcm(dp.asarray([4, 3]), dp.asarray([6, 5])).asnumpy()
+        array([12, 15])
+    """
+    x1, x2 = check_array("lcm", "x1", x1), check_array("lcm", "x2", x2)
+    return call_either("lcm", lambda xp, a, b: xp.lcm(a, b), (("x1", x1), ("x2", x2)))  # type: ignore[no-any-return]
+
+
+def isposinf(x: Any, /) -> ndarray:
+    """Whether the value is positive infinity.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.isposinf(dp.asarray([dp.inf, -dp.inf])).asnumpy()
+        array([ True, False])
+    """
+    return apply(OPS["equal"], _as_float(check_array("isposinf", "x", x)), math.inf)
+
+
+def isneginf(x: Any, /) -> ndarray:
+    """Whether the value is negative infinity.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.isneginf(dp.asarray([dp.inf, -dp.inf])).asnumpy()
+        array([False,  True])
+    """
+    return apply(OPS["equal"], _as_float(check_array("isneginf", "x", x)), -math.inf)
+
+
+def isreal(x: Any, /) -> ndarray:
+    """Whether the imaginary part is zero.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.isreal(dp.asarray([1 + 0j, 1j])).asnumpy()
+        array([ True, False])
+    """
+    x = check_array("isreal", "x", x)
+    return apply(OPS["equal"], x.imag, 0)  # type: ignore[attr-defined]
+
+
+def iscomplex(x: Any, /) -> ndarray:
+    """Whether the imaginary part is not zero.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.iscomplex(dp.asarray([1 + 0j, 1j])).asnumpy()
+        array([False,  True])
+    """
+    return apply(OPS["logical_not"], isreal(x))
+
+
+def nan_to_num(
+    x: Any,
+    copy: bool = True,
+    nan: float = 0.0,
+    posinf: float | None = None,
+    neginf: float | None = None,
+) -> ndarray:
+    """NaN replaced by a number, infinities by the largest ones of the dtype or given ones.
+
+    Args:
+        x: an array.
+        copy: false writes into ``x`` itself.
+        nan: in the place of NaN.
+        posinf: in the place of infinity.
+        neginf: in the place of negative infinity.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.nan_to_num(dp.asarray([1.0, dp.nan])).asnumpy()
+        array([1., 0.])
+    """
+    x = check_array("nan_to_num", "x", x)
+    if x.dtype.kind not in "fc":
+        return x.copy() if copy else x  # type: ignore[attr-defined, no-any-return]
+    target = x.copy() if copy else x  # type: ignore[attr-defined]
+    limits = np.finfo(x.dtype)
+    high = float(limits.max) if posinf is None else posinf
+    low = float(limits.min) if neginf is None else neginf
+    for part in (target.real, target.imag) if x.dtype.kind == "c" else (target,):
+        mended = where(apply(OPS["isnan"], part), nan, part)
+        mended = where(apply(OPS["equal"], mended, math.inf), high, mended)
+        part[...] = where(apply(OPS["equal"], mended, -math.inf), low, mended)
+    return target  # type: ignore[no-any-return]
+
+
+def isclose(
+    x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> ndarray:
+    """Whether the values differ by at most `atol + rtol * abs(x2)`.
+
+    Args:
+        x1: an array or a scalar.
+        x2: an array or a scalar.
+        rtol: relative tolerance.
+        atol: absolute tolerance.
+        equal_nan: NaN is close to NaN.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not broadcast.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.isclose(dp.asarray([1.0, 2.0]), 1.0).asnumpy()
+        array([ True, False])
+    """
+    x1, x2 = _operands("isclose", ("x1", x1), ("x2", x2))
+    first, second = (
+        astype_array(x, _dtypes.int64) if isinstance(x, ndarray) and x.dtype.kind == "b" else x
+        for x in (x1, x2)
+    )
+    bound = apply(
+        OPS["add"], apply(OPS["multiply"], apply(OPS["abs"], _array_of(second, first)), rtol), atol
+    )
+    near = apply(OPS["less_equal"], apply(OPS["abs"], apply(OPS["subtract"], first, second)), bound)
+    near = apply(OPS["logical_and"], near, apply(OPS["isfinite"], _array_of(second, first)))
+    result = apply(OPS["logical_or"], near, apply(OPS["equal"], x1, x2))
+    if equal_nan:
+        both = apply(
+            OPS["logical_and"],
+            apply(OPS["isnan"], _array_of(x1, x2)),
+            apply(OPS["isnan"], _array_of(x2, x1)),
+        )
+        result = apply(OPS["logical_or"], result, both)
+    return result
+
+
+def _array_of(value: Any, like: Any) -> ndarray:
+    """An array itself; a scalar as an array on the queue of another."""
+    if isinstance(value, ndarray):
+        return value
+    return full((), value, sycl_queue=like.sycl_queue, usm_type=like.usm_type)
+
+
+def allclose(
+    x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> ndarray:
+    """Whether all values are close; arguments and errors as of :func:`isclose`.
+
+    Returns:
+        A 0-dimensional boolean array; ``bool(...)`` of it waits for the answer.
+
+    Example:
+        >>> import dparray as dp
+        >>> bool(dp.allclose(dp.asarray([1.0, 2.0]), dp.asarray([1.0, 2.0 + 1e-9])))
+        True
+    """
+    x1, x2 = _operands("allclose", ("x1", x1), ("x2", x2))
+    return all_of(isclose(x1, x2, rtol, atol, equal_nan))
+
+
+def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> bool:
+    """Whether two arrays have one shape and equal elements; waits for the answer.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.array_equal(dp.asarray([1, 2]), dp.asarray([1, 2]))
+        True
+    """
+    x1, x2 = check_array("array_equal", "x1", x1), check_array("array_equal", "x2", x2)
+    common_placement("array_equal", (("x1", x1), ("x2", x2)))
+    if x1.shape != x2.shape:
+        return False
+    same = apply(OPS["equal"], x1, x2)
+    if equal_nan:
+        both = apply(OPS["logical_and"], apply(OPS["isnan"], x1), apply(OPS["isnan"], x2))
+        same = apply(OPS["logical_or"], same, both)
+    return bool(all_of(same))
+
+
+def array_equiv(x1: Any, x2: Any, /) -> bool:
+    """Whether two arrays broadcast to each other with equal elements; waits for the answer.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.array_equiv(dp.asarray([1, 1]), dp.asarray(1))
+        True
+    """
+    x1, x2 = check_array("array_equiv", "x1", x1), check_array("array_equiv", "x2", x2)
+    common_placement("array_equiv", (("x1", x1), ("x2", x2)))
+    try:
+        _layout.broadcast_shapes("array_equiv", [x1.shape, x2.shape])
+    except ShapeError:
+        return False
+    return bool(all_of(apply(OPS["equal"], x1, x2)))
+
+
+def copyto(x1: ndarray, x2: Any, /) -> None:
+    """Write the values of ``x2`` (an array or a scalar) into ``x1``.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: ``x2`` does not broadcast to ``x1``.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.zeros(2)
+        >>> dp.copyto(x, 3)
+        >>> x.asnumpy()
+        array([3., 3.])
+    """
+    x1 = check_array("copyto", "x1", x1)
+    if isinstance(x2, ndarray):
+        common_placement("copyto", (("x1", x1), ("x2", x2)))
+    assign(x1, x2, "copyto")
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> ndarray:
+    """For each element the choice that belongs to the first condition that is true.
+
+    Args:
+        condlist: boolean arrays.
+        choicelist: as many arrays or scalars.
+        default: where no condition is true.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: there are not as many choices as conditions.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([1, 5, 9])
+        >>> dp.select([x < 3, x < 7], [x, 10 * x], 0).asnumpy()
+        array([ 1, 50,  0])
+    """
+    if not condlist or len(condlist) != len(choicelist):
+        raise ShapeError(f"select: {len(condlist)} conditions for {len(choicelist)} choices")
+    named = [(f"condlist[{at}]", x) for at, x in enumerate(condlist)]
+    named += [(f"choicelist[{at}]", x) for at, x in enumerate(choicelist)]
+    values = _operands("select", *named, ("default", default))
+    conditions, choices = values[: len(condlist)], values[len(condlist) : -1]
+    result = values[-1]
+    for condition, choice in zip(conditions[::-1], choices[::-1], strict=True):
+        result = where(condition, choice, result)
+    return result  # type: ignore[no-any-return]
+
+
+def unwrap(x: Any, /, axis: int = -1, period: float = 2 * math.pi) -> ndarray:
+    """Angles along an axis without jumps of more than half a period.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.unwrap(dp.asarray([0.0, 3.0, -3.0])).asnumpy()
+        array([0.        , 3.        , 3.28318531])
+    """
+    x = _as_float(check_array("unwrap", "x", x))
+    axis = _layout.normalize_axis("unwrap", axis, x.ndim)
+    steps = diff(x, axis=axis)
+    half = period / 2
+    inside = steps + half  # type: ignore[operator]
+    wrapped = apply(OPS["remainder"], inside, period) - half  # type: ignore[operator]
+    at_edge = apply(
+        OPS["logical_and"], apply(OPS["equal"], wrapped, -half), apply(OPS["greater"], steps, 0)
+    )
+    wrapped = where(at_edge, half, wrapped)
+    correction = where(apply(OPS["less"], apply(OPS["abs"], steps), half), 0.0, wrapped - steps)
+    result = x.copy()  # type: ignore[attr-defined]
+    rest = (*(slice(None),) * axis, slice(1, None))
+    result[rest] = x[rest] + cumsum(correction, axis)  # type: ignore[operator]
+    return result  # type: ignore[no-any-return]
