@@ -15,7 +15,7 @@ import pytest
 import dparray as dp
 from dparray import bench
 from dparray._ops import OPS
-from dparray.bench import _machine, _timer, allocation, fusion, launch, operators, reductions
+from dparray.bench import _machine, _timer, allocation, launch, operators
 from dparray.bench._registry import Row, Settings
 from dparray.bench._timer import Candidate, Timing
 from dparray.cli import main
@@ -111,13 +111,12 @@ def test_every_operation_is_defined_on_the_values_it_is_timed_on(op: Any) -> Non
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.parametrize("module", [fusion, reductions])
-def test_expressions_and_reductions_are_compared(module: Any) -> None:
-    rows = list(module.rows(SETTINGS))
-    assert rows
-    for row in rows:
-        assert list(row.timings) == ["dparray", "numpy", "dpnp"]
-        assert row.bytes_moved > 0
+@pytest.mark.parametrize("name", ["fusion", "reductions"])
+def test_expressions_and_reductions_are_compared(name: str) -> None:
+    rows = list(bench.BENCHMARKS[name].rows(SETTINGS))
+    assert any({"numpy", "dpnp"} <= row.timings.keys() for row in rows)
+    assert any(row.bytes_moved for row in rows)
+    assert all(next(iter(row.timings)).startswith("dparray") for row in rows)
 
 
 @pytest.mark.usefixtures("quick")
