@@ -42,6 +42,7 @@ ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("L5", "_manipulation"),
         ("L5", "_products _searching _sets _sorting"),
         ("L5", "_calculus _info _protocols _statistics fft linalg"),
+        ("L5", "_numeric"),
         ("L6", "explain kernel simulate"),
         ("L6", "algorithms"),
         ("L6", "_kernel_makers"),
