@@ -136,6 +136,49 @@ def _add_math_of_integers() -> None:
 _add_math_of_integers()
 
 
+def _add_function(name: str) -> None:
+    """``math.<name>``, which numba-dpex has code for and no type."""
+    function = getattr(math, name, None)  # math.exp2 is of Python 3.11
+    if function is None:
+        return
+    count = len(mathimpl.function_descriptors[name][0].args)
+
+    @intrinsic(target=SPIRV_TARGET_NAME)
+    def apply(typing_context: Any, arguments: Any) -> Any:
+        single = all(part in (types.float32, types.float16) for part in arguments)
+        kind = types.float32 if single else types.float64
+        signature = kind(*[kind] * count)
+
+        def generate(context: Any, builder: Any, actual: Any, values: Any) -> Any:
+            parts = cgutils.unpack_tuple(builder, values[0])
+            converted = [
+                context.cast(builder, value, given, kind)
+                for value, given in zip(parts, arguments, strict=True)
+            ]
+            implementation = mathimpl.lower_ocl_impl[name, signature]
+            return implementation(context, builder, signature, converted)
+
+        return kind(arguments), generate
+
+    def of_one(x: Any) -> Any:
+        def implementation(x: Any) -> Any:
+            return apply((x,))
+
+        return implementation
+
+    def of_two(x: Any, y: Any) -> Any:
+        def implementation(x: Any, y: Any) -> Any:
+            return apply((x, y))
+
+        return implementation
+
+    overload(function, target=SPIRV_TARGET_NAME)(of_one if count == 1 else of_two)
+
+
+for _name in ("exp2", "log2", "hypot"):
+    _add_function(_name)
+
+
 # --- views ----------------------------------------------------------------------------------------
 # numba-dpex makes views of one index or slice; of several, Numba's code asks for fields that
 # device arrays do not have.
