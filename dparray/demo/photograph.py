@@ -6,7 +6,7 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 
 #: Photographs that ship in the scikit-image wheel, so that nothing is downloaded.
 SHIPPED = {
@@ -66,10 +66,7 @@ def read(path: Path) -> np.ndarray:
     try:
         with Image.open(path) as image:
             image.load()
-            if image.mode.startswith("I;16"):
-                # Pillow cuts 16-bit grey off at 255 instead of scaling it.
-                levels = np.asarray(image).astype(np.uint16) >> 8
-                image = Image.fromarray(levels.astype(np.uint8))
+            image = _upright(image)
             if image.has_transparency_data:
                 layer = image.convert("RGBA")
                 image = Image.new("RGBA", layer.size, "white")
@@ -79,3 +76,18 @@ def read(path: Path) -> np.ndarray:
         raise PhotographError(f"{path} is not an image that Pillow can read") from None
     except (OSError, ValueError, Image.DecompressionBombError) as error:
         raise PhotographError(f"{path} cannot be read: {error}") from None
+
+
+def _upright(image: Image.Image) -> Image.Image:
+    """The image as it is meant to be seen, with eight bits for each level.
+
+    Cameras store how they were held; Pillow cuts deep grey levels off at 255 unless they are
+    scaled.
+    """
+    image = ImageOps.exif_transpose(image)
+    if image.mode in ("I", "F") or image.mode.startswith("I;16"):
+        levels = np.nan_to_num(np.asarray(image, np.float64))
+        largest = levels.max()
+        white = 255 if largest <= 255 else max(65535, largest)
+        image = Image.fromarray((np.clip(levels / white, 0, 1) * 255 + 0.5).astype(np.uint8))
+    return image

@@ -194,8 +194,7 @@ def _timed(function: Callable[[], Any]) -> tuple[float, tuple[Any, ...]]:
     results = _as_tuple(function())
     for result in results:
         if isinstance(result, ndarray):
-            result.block  # noqa: B018 - what is pending is submitted
-            result.sycl_queue.wait()
+            dp.synchronize(result)
     return time.perf_counter() - start, results
 
 

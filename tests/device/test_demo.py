@@ -166,13 +166,34 @@ def test_grey_and_transparent_images(tmp_path: Path, shape: tuple[int, ...], mod
     assert rgb.dtype == np.uint8
 
 
-def test_transparent_pixels_are_white_and_16_bit_grey_is_scaled(tmp_path: Path) -> None:
+def test_transparent_pixels_are_white(tmp_path: Path) -> None:
     clear = tmp_path / "clear.png"
     Image.new("RGBA", (2, 2), (200, 10, 10, 0)).save(clear)
     assert (photograph.read(clear) == 255).all()
-    deep = tmp_path / "deep.png"
-    Image.fromarray(np.full((2, 2), 0x8000, np.uint16)).save(deep)
-    assert (photograph.read(deep) == 128).all()
+
+
+@pytest.mark.parametrize(
+    ("level", "dtype", "expected"),
+    [
+        (0x8000, np.uint16, 128),
+        (200, np.uint16, 200),
+        (0.0, np.float32, 0),
+        (np.nan, np.float32, 0),
+    ],
+)
+def test_deep_grey_is_scaled(tmp_path: Path, level: Any, dtype: Any, expected: int) -> None:
+    deep = tmp_path / "deep.tif"
+    Image.fromarray(np.full((2, 2), level, dtype)).save(deep)
+    assert (photograph.read(deep) == expected).all()
+
+
+def test_a_camera_held_sideways(tmp_path: Path) -> None:
+    path = tmp_path / "sideways.jpg"
+    image = Image.new("RGB", (40, 20))
+    orientation = image.getexif()
+    orientation[0x0112] = 6
+    image.save(path, exif=orientation)
+    assert photograph.read(path).shape == (40, 20, 3)
 
 
 # --- called wrongly -------------------------------------------------------------------------------
