@@ -14,7 +14,7 @@ help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
 
 venv: ## build .venv
-	@bash scripts/build-venv
+	@bash .ci/build-venv
 
 demo: venv ## run the image pipeline on a photograph
 	@$(python) -m dparray demo $(ARGS)
@@ -36,7 +36,7 @@ bench: venv ## time launches, allocation and operators against NumPy and dpnp
 # Keeps the versions that are locked already; ARGS=--upgrade takes the newest.
 lock: ## bring requirements.lock in line with pyproject.toml
 	@uv=$$(command -v uv || echo .venv/bin/uv); \
-	[[ -x $$uv ]] || { bash scripts/build-venv && uv=.venv/bin/uv; }; \
+	[[ -x $$uv ]] || { bash .ci/build-venv && uv=.venv/bin/uv; }; \
 	"$$uv" pip compile pyproject.toml --all-extras --universal --python-version 3.10 \
 	  --generate-hashes --only-binary :all: --emit-build-options --no-emit-index-url \
 	  --no-annotate --custom-compile-command "make lock" --quiet \

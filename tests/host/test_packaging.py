@@ -167,9 +167,9 @@ class Checkout:
         self.path = parent / name
         self.commands = parent / "all commands"
         self.log = self.commands / "log"
-        (self.path / "scripts").mkdir(parents=True)
+        (self.path / ".ci").mkdir(parents=True)
         self.commands.mkdir()
-        shutil.copy(ROOT / "scripts/build-venv", self.path / "scripts/build-venv")
+        shutil.copy(ROOT / ".ci/build-venv", self.path / ".ci/build-venv")
         (self.path / "requirements.lock").write_text("a==1\n")
         (self.path / "pyproject.toml").write_text("[project]\n")
         for tool in TOOLS:
@@ -192,7 +192,7 @@ class Checkout:
 
     def build(self) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [self.commands / "bash", self.path / "scripts/build-venv"],
+            [self.commands / "bash", self.path / ".ci/build-venv"],
             env={"PATH": str(self.commands), "HOME": str(self.parent)},
             capture_output=True,
             text=True,
