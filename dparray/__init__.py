@@ -64,6 +64,7 @@ with _startup.explained():
     from dparray._control import *
     from dparray._creation import *
     from dparray._elementwise import *
+    from dparray._grids import *
     from dparray._indexing import *
     from dparray._info import *
     from dparray._manipulation import *
@@ -72,6 +73,7 @@ with _startup.explained():
     from dparray._reductions import *
     from dparray._searching import *
     from dparray._sets import *
+    from dparray._signal import *
     from dparray._sorting import *
     from dparray._statistics import *
     from dparray._kernel_makers import elementwise, reduction

@@ -234,7 +234,7 @@ def elementwise(function: Any = None, *, dtype: Any = None) -> Any:
         ... def clipped_line(x, slope):
         ...     y = slope * x + 1
         ...     return y if y < 5 else 5.0
-        >>> clipped_line(dp.asarray([0.0, 1.0, 9.0], dtype="float32"), 2)
+        >>> clipped_line(dp.asarray([0.0, 1.0, 9.0], dtype="float32"), 2).asnumpy()
         array([1., 3., 5.], dtype=float32)
     """
     if function is None:
@@ -370,7 +370,7 @@ def reduction(
         ... def squared_distance(a, b):
         ...     return a + b
         >>> x = dp.asarray([[1.0, 2.0], [3.0, 4.0]])
-        >>> squared_distance(x, 1.0, axis=1)
+        >>> squared_distance(x, 1.0, axis=1).asnumpy()
         array([ 1., 13.])
         >>> squared_distance(x, x).item()
         0.0

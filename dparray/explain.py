@@ -86,6 +86,11 @@ class Explanation:
         is_pending: whether anything is left to compute.
         operations: the graph, operands first.
         kernels: what is launched, in order.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.explain(dp.ones(3) + 1).shape
+        (3,)
     """
 
     shape: tuple[int, ...]

@@ -31,6 +31,7 @@ ARRAYS = {
     "fill_value": np.asarray(3.0),
     "fp": VECTOR,
     "indices": INTEGERS,
+    "kernel": VECTOR,
     "max": VECTOR,
     "min": VECTOR,
     "out": None,
@@ -55,17 +56,23 @@ OTHERS = {
     "UPLO",
     "arg1",
     "arg2",
+    "args",
     "atol",
     "axes",
     "axis",
     "axis1",
     "axis2",
+    "base",
     "bias",
     "bins",
+    "bools",
+    "buffer",
     "casting",
     "compute_uv",
+    "constant_values",
     "copy",
     "correction",
+    "count",
     "d",
     "ddof",
     "decimals",
@@ -74,6 +81,7 @@ OTHERS = {
     "descending",
     "destination",
     "device",
+    "dimensions",
     "dtype",
     "dx",
     "edge_order",
@@ -84,16 +92,20 @@ OTHERS = {
     "function",
     "hermitian",
     "include_initial",
+    "increasing",
     "ind",
     "index_space",
     "indexing",
     "indices_or_sections",
     "invert",
+    "iterable",
     "k",
     "keepdims",
     "kind",
     "kth",
+    "kwargs",
     "left",
+    "m",
     "method",
     "minlength",
     "mode",
@@ -101,16 +113,21 @@ OTHERS = {
     "n_cols",
     "n_rows",
     "nan",
+    "ndim",
+    "ndmin",
     "neginf",
     "norm",
     "num",
     "obj",
     "offset",
+    "optimize",
     "options",
     "ord",
     "order",
     "p",
+    "pad_width",
     "period",
+    "place",
     "posinf",
     "range",
     "rcond",
@@ -128,10 +145,12 @@ OTHERS = {
     "side",
     "source",
     "spacing",
+    "sparse",
     "stable",
     "start",
     "step",
     "stop",
+    "subscripts",
     "sycl_queue",
     "to",
     "type",
@@ -144,9 +163,11 @@ OTHERS = {
 #: Functions that need other values than their parameters' usual ones.
 VALUES: dict[str, dict[str, Any]] = {
     "dp.allclose": {"x1": VECTOR, "x2": VECTOR},
+    "dp.append": {"x": VECTOR, "values": VECTOR},
     "dp.bincount": {"x": INTEGERS, "weights": VECTOR},
     "dp.cross": {"x1": np.ones(3), "x2": np.ones(3)},
     "dp.digitize": {"x": VECTOR, "bins": VECTOR},
+    "dp.fromfunction": {},
     "dp.full_like": {"x": VECTOR, "fill_value": np.asarray(3.0)},
     "dp.gcd": {"x1": INTEGERS, "x2": INTEGERS},
     "dp.gradient": {"x": VECTOR, "spacing": np.asarray([0.0, 1.0])},
@@ -167,10 +188,17 @@ VALUES: dict[str, dict[str, Any]] = {
     "dp.ptp": {"x": VECTOR, "out": np.asarray(0.0)},
     "dp.put": {"x": VECTOR, "indices": INTEGERS, "values": VECTOR},
     "dp.quantile": {"x": VECTOR, "q": np.asarray(0.5), "out": np.asarray(0.0)},
+    "dp.ravel_multi_index": {"arrays": "sequence"},
     "dp.tensordot": {"x1": MATRIX, "x2": MATRIX},
     "dp.trace": {"x": MATRIX, "out": np.asarray(0.0)},
+    "dp.unravel_index": {"indices": INTEGERS},
 }
-OTHER_ARGUMENTS: dict[str, dict[str, Any]] = {"dp.compress": {"axis": 0}}
+OTHER_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "dp.compress": {"axis": 0},
+    "dp.einsum": {"subscripts": "i,i->i"},
+    "dp.ravel_multi_index": {"shape": (2, 2)},
+}
+SEQUENCE_VALUES = {"dp.ravel_multi_index": INTEGERS}
 for _name in ("and", "or", "xor", "left_shift", "right_shift"):
     VALUES[f"dp.bitwise_{_name}"] = {"x1": INTEGERS, "x2": INTEGERS}
 for _name in ("left_shift", "right_shift"):
@@ -200,6 +228,7 @@ for _name in SCALAR_OUT:
 
 #: Functions whose arrays are tested elsewhere, with the reason.
 ELSEWHERE = {
+    "dp.array": "asarray under another name",
     "dp.reduction": "makes functions; tests/device/test_kernel_makers.py",
     "dp.elementwise": "makes functions; tests/device/test_kernel_makers.py",
     "dp.select": "takes two sequences; tested below",
@@ -284,7 +313,7 @@ def call(
         if isinstance(value, str):
             for position in range(2):
                 full = f"{parameter}[{position}]"
-                arrays[full] = dp.asarray(VECTOR, **place(full))
+                arrays[full] = dp.asarray(SEQUENCE_VALUES.get(name, VECTOR), **place(full))
         elif parameter != "out" or value is not None:
             arrays[parameter] = dp.asarray(value, **place(parameter))
     if "out" in parameters and parameters["out"] is None:
@@ -293,7 +322,7 @@ def call(
             for parameter, value in parameters.items()
             if isinstance(value, np.ndarray)
         }
-        sequence = [dp.asarray(VECTOR)] * 2
+        sequence = [dp.asarray(SEQUENCE_VALUES.get(name, VECTOR))] * 2
         result = invoke(name, function, plain, sequence)
         arrays["out"] = dp.zeros(result.shape, result.dtype, **place("out"))
     named = {parameter: x for parameter, x in arrays.items() if "[" not in parameter}
@@ -312,6 +341,8 @@ def invoke(
                 positional += sequence
             else:
                 positional.append(sequence)
+        elif parameter.name in keywords and parameter.name == "subscripts":
+            positional.append(keywords.pop("subscripts"))
         elif parameter.name in named:
             if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.VAR_POSITIONAL):
                 positional.append(named[parameter.name])
@@ -385,7 +416,13 @@ def test_the_result_is_on_the_common_queue_with_the_coerced_usm_type(
 
     _, invocation = call(name, function, inputs, place)
     results = list(results_of(invocation()))
-    views = name in {"dp.broadcast_arrays", "dp.atleast_1d", "dp.atleast_2d", "dp.atleast_3d"}
+    views = name in {
+        "dp.broadcast_arrays",
+        "dp.atleast_1d",
+        "dp.atleast_2d",
+        "dp.atleast_3d",
+        "dp.ix_",
+    }
     for result in results:
         assert result.sycl_queue == queue
         if not views and name != "dp.full_like":

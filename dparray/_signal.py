@@ -1,0 +1,216 @@
+"""Convolution, padding, sums over indices, functions along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dparray import _layout
+from dparray._array import (
+    assign,
+    call_either,
+    check_array,
+    empty_on,
+    ndarray,
+)
+from dparray._manipulation import moveaxis, reshape, stack
+from dparray._placement import Placement, common_placement
+from dparray.exceptions import ShapeError
+
+__all__ = ["apply_along_axis", "convolve", "correlate", "einsum", "pad"]
+
+_MODES = ("full", "same", "valid")
+
+
+def _slide(function: str, x: Any, kernel: Any, mode: str) -> ndarray:
+    x, kernel = check_array(function, "x", x), check_array(function, "kernel", kernel)
+    named = (("x", x), ("kernel", kernel))
+    common_placement(function, named)
+    if mode not in _MODES:
+        raise ValueError(f"{function}: mode {mode!r} is none of {', '.join(_MODES)}")
+    if x.ndim != 1 or kernel.ndim != 1 or not x.size or not kernel.size:
+        raise ShapeError(
+            f"{function}: shapes {x.shape} and {kernel.shape}; give two vectors that are not empty"
+        )
+    return call_either(  # type: ignore[no-any-return]
+        function, lambda xp, a, b: getattr(xp, function)(a, b, mode), named
+    )
+
+
+def convolve(x: Any, kernel: Any, mode: str = "full") -> ndarray:
+    """The convolution of two vectors.
+
+    Args:
+        x: a vector.
+        kernel: a vector.
+        mode: ``"full"``: wherever they overlap; ``"same"``: as long as the longer one; ``"valid"``:
+            where they overlap wholly.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: one of them is no vector, or empty.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.convolve(dp.asarray([1, 2, 3]), dp.asarray([1, 1])).asnumpy()
+        array([1, 3, 5, 3])
+    """
+    return _slide("convolve", x, kernel, mode)
+
+
+def correlate(x: Any, kernel: Any, mode: str = "valid") -> ndarray:
+    """The cross-correlation of two vectors; arguments and errors as of :func:`convolve`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.correlate(dp.asarray([1, 2, 3]), dp.asarray([0, 1])).asnumpy()
+        array([2, 3])
+    """
+    return _slide("correlate", x, kernel, mode)
+
+
+def einsum(subscripts: str, *arrays: Any, optimize: Any = True) -> ndarray:
+    """Products of arrays, summed over indices: Einstein's notation.
+
+    Args:
+        subscripts: the indices of each array, and after ``->`` those of the result.
+        *arrays: as many arrays.
+        optimize: multiply in a good order; as of NumPy.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the subscripts do not fit the arrays.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.einsum("ij,j->i", dp.ones((2, 3)), dp.ones(3)).asnumpy()
+        array([3., 3.])
+    """
+    named = [
+        (f"arrays[{at}]", check_array("einsum", f"arrays[{at}]", x)) for at, x in enumerate(arrays)
+    ]
+    if not named:
+        raise ShapeError("einsum: needs at least one array")
+    return call_either(  # type: ignore[no-any-return]
+        "einsum", lambda xp, *parts: xp.einsum(subscripts, *parts, optimize=optimize), named
+    )
+
+
+_PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "empty")
+
+
+def pad(x: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> ndarray:
+    """A copy with elements added before and after along each axis.
+
+    Args:
+        x: an array.
+        pad_width: how many: a number; a pair (before, after) for all axes; or one pair for each.
+        mode: ``"constant"``, ``"edge"`` (the outermost element), ``"reflect"`` and
+            ``"symmetric"`` (mirrored at it, without and with it), ``"wrap"`` or ``"empty"``.
+        constant_values: the added elements for ``"constant"``, in the form of ``pad_width``.
+
+    Raises:
+        ShapeError: ``pad_width`` does not fit.
+        ValueError: there is no such mode.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.pad(dp.asarray([1, 2]), (1, 2)).asnumpy()
+        array([0, 1, 2, 0, 0])
+    """
+    x = check_array("pad", "x", x)
+    if mode not in _PAD_MODES:
+        raise ValueError(f"pad: mode {mode!r} is none of {', '.join(_PAD_MODES)}")
+    widths = _pairs("pad_width", pad_width, x.ndim)
+    if any(width < 0 for pair in widths for width in pair):
+        raise ShapeError(f"pad: pad_width {pad_width!r} has negative numbers")
+    constants = _pairs("constant_values", constant_values, x.ndim)
+    result = empty_on(
+        Placement(x.sycl_queue, x.usm_type),
+        tuple(
+            before + extent + after for extent, (before, after) in zip(x.shape, widths, strict=True)
+        ),
+        x.dtype,
+    )
+    inside = tuple(
+        slice(before, before + extent) for extent, (before, _) in zip(x.shape, widths, strict=True)
+    )
+    assign(result[inside], x, "pad")
+    for axis, (before, after) in enumerate(widths):
+        # The axes after this one are not padded yet, so only their inner part counts.
+        lead, rest = (slice(None),) * axis, inside[axis + 1 :]
+        extent = x.shape[axis]
+        if mode == "constant":
+            assign(result[(*lead, slice(0, before), *rest)], constants[axis][0], "pad")
+            assign(result[(*lead, slice(before + extent, None), *rest)], constants[axis][1], "pad")
+        elif mode != "empty" and (before or after):
+            if extent == 0:
+                raise ShapeError(f"pad: axis {axis} is empty, so mode {mode!r} has nothing to add")
+            line = np.arange(-before, extent + after)
+            sources = _sources(line, extent, mode) + before
+            for place in (*range(before), *range(before + extent, len(line))):
+                source = result[(*lead, int(sources[place]), *rest)]
+                assign(result[(*lead, place, *rest)], source, "pad")
+    return result
+
+
+def _pairs(name: str, value: Any, ndim: int) -> list[tuple[Any, Any]]:
+    try:
+        return [tuple(pair) for pair in np.broadcast_to(np.asarray(value), (ndim, 2)).tolist()]
+    except ValueError:
+        raise ShapeError(f"pad: {name} {value!r} is not in pairs for {ndim} axes") from None
+
+
+def _sources(line: np.ndarray, extent: int, mode: str) -> np.ndarray:
+    """Which element each place takes, places counted from the first element."""
+    if mode == "edge":
+        return np.clip(line, 0, extent - 1)
+    if mode == "wrap":
+        return line % extent
+    if mode == "symmetric":
+        folded = line % (2 * extent)
+        return np.where(folded < extent, folded, 2 * extent - 1 - folded)
+    period = max(2 * extent - 2, 1)
+    folded = line % period
+    return np.where(folded < extent, folded, period - folded)
+
+
+def apply_along_axis(
+    function: Callable[..., Any], axis: int, x: Any, *args: Any, **kwargs: Any
+) -> ndarray:
+    """What ``function`` makes of each line along an axis.
+
+    Args:
+        function: takes a vector (an array on the queue of ``x``) and ``args``, and returns an array
+            or a scalar, of one shape for all lines.
+        axis: the axis.
+        x: an array.
+        *args: for the function.
+        **kwargs: for the function.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: there is no line, or the results differ in shape.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.apply_along_axis(dp.sum, 0, dp.asarray([[1, 2], [3, 4]])).asnumpy()
+        array([4, 6])
+    """
+    x = check_array("apply_along_axis", "x", x)
+    axis = _layout.normalize_axis("apply_along_axis", axis, x.ndim)
+    lines = moveaxis(x, axis, -1)
+    kept = lines.shape[:-1]
+    if 0 in kept:
+        raise ShapeError(f"apply_along_axis: an array of shape {x.shape} has no line along {axis}")
+    results = [
+        check_array("apply_along_axis", "a result", function(lines[at], *args, **kwargs))
+        for at in np.ndindex(kept)
+    ]
+    if len({result.shape for result in results}) != 1:
+        raise ShapeError("apply_along_axis: the results differ in shape")
+    whole = reshape(stack(results), (*kept, *results[0].shape))
+    added = range(len(kept), whole.ndim)
+    return moveaxis(whole, tuple(added), tuple(axis + at for at in range(len(added))))
