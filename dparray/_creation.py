@@ -696,7 +696,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
             )
         queue = queue_of(device)
         return from_host(np.from_dlpack(x), queue, "device")
-    shared = ndarray._from_layout(*_usm.layout_of_tensor(_usm.library.from_dlpack(x), is_shared=True))
+    shared = ndarray._from_layout(
+        *_usm.layout_of_tensor(_usm.library.from_dlpack(x), is_shared=True)
+    )
     return _rearranged(shared, None, None, copy, device, None, None)
 
 

@@ -7,6 +7,7 @@ double precision, from inputs that are not, stay in single precision.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
@@ -107,7 +108,7 @@ def default_complex(device: Any) -> np.dtype[Any]:
 
 def default_for_scalar(scalar_type: type, device: Any) -> np.dtype[Any]:
     """The dtype that a Python scalar of this type has on ``device`` when nothing else decides."""
-    if issubclass(scalar_type, np.bool_ | type(True)):
+    if issubclass(scalar_type, np.bool_ | builtins.bool):
         return bool
     if issubclass(scalar_type, int):
         return int64
@@ -133,7 +134,9 @@ def resolve(ufunc: np.ufunc, operands: tuple[Any, ...]) -> tuple[np.dtype[Any], 
     try:
         return tuple(ufunc.resolve_dtypes((*operands, *(None,) * ufunc.nout)))
     except TypeError:
-        shown = ", ".join(getattr(operand, "name", None) or operand.__name__ for operand in operands)
+        shown = ", ".join(
+            getattr(operand, "name", None) or operand.__name__ for operand in operands
+        )
         raise DTypeError(
             f"{ufunc.__name__}: not defined for {shown}; convert with `x.astype(...)`"
         ) from None

@@ -26,7 +26,7 @@ def check_shape(shape: Any) -> Shape:
         ShapeError: it is no shape, or an extent is negative.
     """
     try:
-        extents = (operator.index(shape),)
+        extents: Shape = (operator.index(shape),)
     except TypeError:
         try:
             extents = tuple(operator.index(extent) for extent in shape)
@@ -204,7 +204,9 @@ def reshape_strides(shape: Shape, strides: Strides, target: Shape, itemsize: int
             else:
                 new_size *= target[axis_end]
                 axis_end += 1
-        for outer, inner in zip(old[start : group_end - 1], old[start + 1 : group_end], strict=True):
+        for outer, inner in zip(
+            old[start : group_end - 1], old[start + 1 : group_end], strict=True
+        ):
             if outer[1] != inner[0] * inner[1]:
                 return None
         step = old[group_end - 1][1]

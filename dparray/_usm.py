@@ -198,7 +198,9 @@ def copy_to_host(layout: Any) -> np.ndarray:
     return result
 
 
-def allocate(queue: dpctl.SyclQueue, usm_type: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Layout:
+def allocate(
+    queue: dpctl.SyclQueue, usm_type: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Layout:
     """A C-contiguous layout in fresh memory of the pool."""
     itemsize = dtype.itemsize
     block = memory.allocate(queue, usm_type, prod(shape) * itemsize)
@@ -209,7 +211,9 @@ def assign(target: Any, source: Any) -> None:
     """Write the values of ``source`` into ``target`` on their common queue, with broadcasting and
     conversion; overlapping memory is copied as if through a temporary.
     """
-    tensor_of(target)[...] = source if isinstance(source, int | float | complex) else tensor_of(source)
+    tensor_of(target)[...] = (
+        source if isinstance(source, int | float | complex) else tensor_of(source)
+    )
 
 
 def packed(layout: Any) -> Layout:

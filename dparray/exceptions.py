@@ -4,21 +4,21 @@ Every error derives from :class:`DparrayError` and from the Python class a calle
 catch anyway, so ``except ValueError`` keeps working::
 
     DparrayError
-    |- DeviceError (ValueError)                  no such device, or a device and a queue that disagree
-    |  `- UnsupportedDeviceError                 the device cannot hold or compute what was asked
-    |- ExecutionPlacementError (ValueError)      inputs on different queues
-    |- HostConversionError (TypeError)           NumPy data mixed in, or an implicit copy to the host
-    |- DTypeError (TypeError)                    a dtype that is unknown or does not fit the operation
-    |- UsmTypeError (ValueError)                 a USM type that does not exist
-    |- ShapeError (ValueError)                   shapes that do not fit together
-    |- AxisError (ValueError, IndexError)        an axis outside the array's dimensions
-    |- MemoryError (builtins.MemoryError)        the pool could not get what was asked
+    |- DeviceError (ValueError)  no such device, or a device and a queue that disagree
+    |  `- UnsupportedDeviceError  the device cannot hold or compute what was asked
+    |- ExecutionPlacementError (ValueError)  inputs on different queues
+    |- HostConversionError (TypeError)  NumPy data mixed in, or an implicit copy to the host
+    |- DTypeError (TypeError)  a dtype that is unknown or does not fit the operation
+    |- UsmTypeError (ValueError)  a USM type that does not exist
+    |- ShapeError (ValueError)  shapes that do not fit together
+    |- AxisError (ValueError, IndexError)  an axis outside the array's dimensions
+    |- MemoryError (builtins.MemoryError)  the pool could not get what was asked
     |- KernelError
-    |  |- KernelRangeError (ValueError)          a range that is empty, does not divide or is too large
-    |  |- KernelArgumentError (TypeError)        an argument a kernel cannot take
-    |  |- KernelCompileError (TypeError)         a kernel that does not compile
-    |  |- KernelExecutionError (RuntimeError)    the device failed while it ran a kernel
-    |  `- SimulationError (RuntimeError)         the simulator found what a device could not report
+    |  |- KernelRangeError (ValueError)  a range that is empty, does not divide or is too large
+    |  |- KernelArgumentError (TypeError)  an argument a kernel cannot take
+    |  |- KernelCompileError (TypeError)  a kernel that does not compile
+    |  |- KernelExecutionError (RuntimeError)  the device failed while it ran a kernel
+    |  `- SimulationError (RuntimeError)  the simulator found what a device could not report
     `- UnsupportedFeatureError (NotImplementedError)  of numba-dpex or NumPy, that cannot work here
 
 A message says what was given, what is allowed and the line that mends it.

@@ -46,7 +46,9 @@ def advanced_indices(draw: st.DrawFn, shape: tuple[int, ...]) -> Any:
         elif kind == "integer":
             entries.append(draw(st.integers(-extent, extent - 1)))
         elif kind == "array":
-            entries.append(draw(hnp.arrays("int64", result, elements=st.integers(-extent, extent - 1))))
+            entries.append(
+                draw(hnp.arrays("int64", result, elements=st.integers(-extent, extent - 1)))
+            )
         elif kind == "list":
             entries.append(draw(st.lists(st.integers(-extent, extent - 1), min_size=1, max_size=3)))
         else:

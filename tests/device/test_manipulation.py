@@ -88,9 +88,7 @@ def test_reshape_of_any_layout(shape: tuple[int, ...], data: st.DataObject) -> N
     size = host.size
     divisors = [extent for extent in range(1, size + 1) if size % extent == 0]
     first = data.draw(st.sampled_from(divisors))
-    np.testing.assert_array_equal(
-        x.reshape(first, -1).asnumpy(), host.reshape(first, -1)
-    )
+    np.testing.assert_array_equal(x.reshape(first, -1).asnumpy(), host.reshape(first, -1))
 
 
 @pytest.mark.parametrize(
@@ -109,7 +107,9 @@ def test_shapes_that_do_not_fit_are_value_errors(act: Any) -> None:
         act(numbered(dp))
 
 
-@pytest.mark.parametrize("act", [lambda x: x.sum(3), lambda x: dp.flip(x, -4), lambda x: x.T.max(7)])
+@pytest.mark.parametrize(
+    "act", [lambda x: x.sum(3), lambda x: dp.flip(x, -4), lambda x: x.T.max(7)]
+)
 def test_an_axis_outside_is_an_axis_error(act: Any) -> None:
     with pytest.raises(dp.AxisError, match="3 dimensions"):
         act(numbered(dp))

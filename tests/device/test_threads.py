@@ -20,7 +20,7 @@ def run_in_threads(work: Any, count: int = 8) -> list[Any]:
         try:
             start.wait()
             results[number] = work(number)
-        except BaseException as error:  # noqa: BLE001 - shown by the main thread
+        except BaseException as error:
             errors.append(error)
 
     threads = [threading.Thread(target=body, args=(number,)) for number in range(count)]
