@@ -25,6 +25,7 @@ from dparray._runtime import kernel_language
 from dparray.exceptions import (
     HostConversionError,
     KernelArgumentError,
+    KernelExecutionError,
     KernelRangeError,
 )
 
@@ -98,7 +99,10 @@ def flatten_array(
     itemsize = dtype.itemsize
     kind = f"{dtype.kind}{itemsize}"
     if kind not in ARRAY_TYPES:
-        raise TypeError(f"an array of {dtype.name}")
+        raise TypeError(
+            f"an array of {dtype.name}; a kernel takes arrays of bool, of integers, and of "
+            "float32, float64, complex64 and complex128"
+        )
     key = f"{kind}:{len(shape)}{layout_class(shape, strides, itemsize)}"
     return key, (
         _INT64(prod(shape)),
@@ -130,7 +134,7 @@ def _foreign(array: Any) -> tuple[str, tuple[Any, ...], dpctl.SyclQueue]:
 def _integer(value: int) -> tuple[str, Any]:
     if -(2**63) <= value < 2**63:
         return "i8", _INT64(value)
-    if value < 2**64:
+    if 0 <= value < 2**64:
         return "u8", ctypes.c_uint64(value)
     raise TypeError(f"the integer {value}, which 64 bits do not hold")
 
@@ -323,6 +327,21 @@ def check_range(
         )
 
 
+def check_local_memory(kernel: str, queue: dpctl.SyclQueue, arguments: Sequence[Any]) -> None:
+    """Raise ``KernelRangeError`` where a group asks for more local memory than the device has."""
+    asked = 0
+    for position, argument in enumerate(arguments):
+        if type(argument) is dpctl.LocalAccessor:
+            # Before the memory of an array come its number of elements and the size of one.
+            asked += arguments[position - 2].value * arguments[position - 1].value
+    available = _limits_of(queue).local_memory
+    if asked > available:
+        raise KernelRangeError(
+            f"kernel {kernel}: its local accessors take {asked} bytes of local memory for each "
+            f"work-group; {queue.sycl_device.name} has {available}. Use smaller groups or tiles"
+        )
+
+
 # --- submission -----------------------------------------------------------------------------------
 
 
@@ -348,21 +367,31 @@ def launch(
 
     Raises:
         KernelRangeError: the device cannot run this range.
+        KernelExecutionError: the driver refuses the launch.
     """
     if local_range is not None or len(global_range) > 1 or global_range[0] >= INDEX_LIMIT:
         check_range(kernel.name, queue, global_range, local_range)
+        if local_range is not None:
+            check_local_memory(kernel.name, queue, arguments)
     order = SequentialOrderManager[queue]
     dependencies = order.submitted_events
     if depends_on:
         dependencies = [*dependencies, *depends_on]
-    event = queue.submit_async(
-        kernel.sycl_kernel(queue),
-        arguments,
-        # SYCL's fastest dimension is the last, the device's is the first.
-        [*reversed(global_range)],
-        None if local_range is None else [*reversed(local_range)],
-        dependencies,
-    )
+    try:
+        event = queue.submit_async(
+            kernel.sycl_kernel(queue),
+            arguments,
+            # SYCL's fastest dimension is the last, the device's is the first.
+            [*reversed(global_range)],
+            None if local_range is None else [*reversed(local_range)],
+            dependencies,
+        )
+    except dpctl.SyclKernelSubmitError as error:
+        raise KernelExecutionError(
+            f"kernel {kernel.name}: {queue.sycl_device.name} refused a launch over "
+            f"{tuple(global_range)} in groups of {local_range and tuple(local_range)}: {error} "
+            "Smaller groups need less of what a device has"
+        ) from None
     if keep_alive:
         order.add_event_pair(queue._submit_keep_args_alive(keep_alive, [event]), event)
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import dpctl
@@ -41,6 +42,9 @@ _ND_ITEMS = ("", "nditem:1", "nditem:2", "nditem:3")
 _OPTIONS = ("debug", "inline_threshold")
 # Options of numba-dpex that say nothing here: they are always so.
 _IGNORED_OPTIONS = ("release_gil", "no_compile", "no_cpython_wrapper", "no_cfunc_wrapper")
+
+# Packages whose objects are signatures.
+_SIGNERS = ("numba", "numba_dpex")
 
 Signature = tuple[str, ...]
 
@@ -217,10 +221,10 @@ class KernelFunction:
             return self._launch_checked(index_space, arguments, depends_on)
         bound = self._bind(arguments)
         queue = bound.queue
-        if isinstance(index_space, tuple):
+        if type(index_space) is Range:
             size, local = index_space, None
             item = _ITEMS[len(size)]
-        elif isinstance(index_space, _language.NdRange):
+        elif type(index_space) is NdRange:
             size, local = index_space.global_range, index_space.local_range
             item = _ND_ITEMS[len(size)]
         else:
@@ -470,8 +474,10 @@ def _best_divisor(extent: int, limit: int, multiple: int) -> int:
 
 def _as_index_space(index_space: Any) -> Any:
     """A ``Range`` or ``NdRange`` of what the user wrote."""
-    if isinstance(index_space, _language.Range | _language.NdRange):
-        return index_space
+    if isinstance(index_space, _language.NdRange):
+        if type(index_space) is NdRange:
+            return index_space
+        return NdRange(index_space.global_range, index_space.local_range)
     if isinstance(index_space, tuple | list):
         if len(index_space) == 2 and all(isinstance(part, tuple | list) for part in index_space):
             return NdRange(*index_space)
@@ -539,8 +545,9 @@ def kernel(function: Any = None, *, range: Any = None, **options: Any) -> Any:
 
     if function is None:
         return make
-    if isinstance(function, type(make)):
+    if isinstance(function, FunctionType):
         return make(function)
+    _check_signature("kernel", function)
 
     def make_specialized(python_function: Callable[..., Any]) -> KernelFunction:
         made = make(python_function)
@@ -572,9 +579,22 @@ def device_func(function: Any = None, **options: Any) -> Any:
         array([0, 1, 4, 9], dtype=int32)
     """
     options = _checked_options("device_func", options)
-    if isinstance(function, type(_checked_options)):
+    if isinstance(function, FunctionType):
         return DeviceFunction(function, options)
+    if function is not None:
+        _check_signature("device_func", function)
     return lambda function: DeviceFunction(function, options)
+
+
+def _check_signature(maker: str, signature: Any) -> None:
+    """Raise unless ``signature`` can be one: a text, an object of Numba's, or several of them."""
+    several = signature if isinstance(signature, list | tuple) else (signature,)
+    for each in several:
+        if not isinstance(each, str) and type(each).__module__.partition(".")[0] not in _SIGNERS:
+            raise KernelArgumentError(
+                f"{maker}: {each!r} of type {type(each).__name__} is neither a Python function nor "
+                f"a signature in Numba's types; write @dp.{maker} above a def"
+            )
 
 
 def _checked_options(maker: str, options: dict[str, Any]) -> dict[str, Any]:
@@ -676,6 +696,17 @@ def _events(depends_on: Any) -> Any:
     """``depends_on`` as a list of ``dpctl.SyclEvent``."""
     if isinstance(depends_on, Event | dpctl.SyclEvent):
         depends_on = (depends_on,)
-    if not depends_on:
-        return ()
-    return [event.sycl_event if isinstance(event, Event) else event for event in depends_on]
+    elif not isinstance(depends_on, Iterable):
+        raise _no_event(depends_on)
+    events = [event.sycl_event if isinstance(event, Event) else event for event in depends_on]
+    for event in events:
+        if not isinstance(event, dpctl.SyclEvent):
+            raise _no_event(event)
+    return events
+
+
+def _no_event(value: Any) -> KernelArgumentError:
+    return KernelArgumentError(
+        f"depends_on: {value!r} of type {type(value).__name__} is no event; give what call_kernel "
+        "returned, a dpctl.SyclEvent, or a list of them"
+    )

@@ -658,3 +658,15 @@ def test_a_limit_that_is_no_number_of_bytes(limit: Any) -> None:
     with pytest.raises(dp.DparrayError, match=re.escape(repr(limit))):
         dp.memory.set_limit(limit)
     assert dp.memory.set_limit(previous) is None
+
+
+def test_a_launch_that_the_driver_refuses(monkeypatch: pytest.MonkeyPatch, given: Any) -> None:
+    from dparray import _launcher
+
+    monkeypatch.setattr(_launcher, "check_local_memory", lambda kernel, queue, arguments: None)
+    half_more = CPU.sycl_device.local_mem_size // 4 * 3 // 2
+    expect(
+        lambda: with_local(given, half_more, dtype=dp.float32),
+        dp.KernelExecutionError,
+        r"kernel through_local: .* refused a launch over \(8,\) in groups of \(8,\)",
+    )
