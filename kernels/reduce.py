@@ -26,7 +26,6 @@ from dparray.kernel_api import MemoryScope, PrivateArray, group_barrier
 
 __all__ = [
     "CHAIN",
-    "CHAINS",
     "make_reduce_columns_kernel",
     "make_reduce_rows_kernel",
     "make_reduce_runs_kernel",
@@ -36,9 +35,6 @@ Combine = Callable[[Any, Any], Any]
 
 #: Elements that a work-item combines one after another.
 CHAIN = 32
-
-#: Such chains of one work-item, so that the two barriers are spread over many elements.
-CHAINS = 8
 
 # Work-items that combine the results of a group, before one of them combines theirs.
 _FOLDERS = 8
@@ -50,22 +46,27 @@ _DEPTH = 8
 
 @cache
 def make_reduce_rows_kernel(
-    combine: Combine, combine_nan: Combine, dtype: type
+    combine: Combine, combine_nan: Combine, dtype: type, chains: int
 ) -> Callable[..., None]:
     """Reduce blocks of each row, a work-group for each block: for long rows.
 
     Neighbouring work-items read neighbouring elements. Their results meet in local memory, in two
     steps rather than in a tree: a barrier costs more than a few operations.
 
-    Launch over ``NdRange(rows * blocks * lanes, lanes)`` with ``blocks = ceil(n / (lanes * CHAINS *
+    Launch over ``NdRange(rows * blocks * lanes, lanes)`` with ``blocks = ceil(n / (lanes * chains *
     CHAIN))``.
+
+    Args:
+        combine, combine_nan, dtype: see above.
+        chains: of one work-item, one after another. With many, the two barriers are spread over
+            many elements; with few, there are more groups.
 
     Kernel parameters:
         x (rows, n): input of any dtype that converts to ``dtype``, ``n`` not zero.
         partial (rows, blocks): output of ``dtype``.
         local (lanes,): local memory of ``dtype``.
     """
-    steps = CHAINS * CHAIN
+    steps = chains * CHAIN
     probes = combine is not combine_nan
     zero = dtype(0)
 
@@ -84,7 +85,7 @@ def make_reduce_rows_kernel(
             # Loops of constant length without a condition: compiled to plain vector loads.
             total = dtype(x[row, uint64(first + lane)])
             probe = total * zero
-            for chain in range(CHAINS):
+            for chain in range(chains):
                 start = first + lane + chain * CHAIN * lanes
                 part = dtype(x[row, uint64(start)])
                 if probes:
@@ -151,7 +152,7 @@ def make_reduce_runs_kernel(
     def reduce_runs(nd_item: Any, x: Any, out: Any, rows_of_an_item: int) -> None:
         begin = nd_item.get_global_id(0) * rows_of_an_item
         pieces = x.shape[1] // _WIDTH
-        chains = PrivateArray(_WIDTH, dtype)
+        sums = PrivateArray(_WIDTH, dtype)
         odd = PrivateArray(_WIDTH, dtype)
         for number in range(begin, min(begin + rows_of_an_item, x.shape[0])):
             row = uint64(number)
@@ -160,23 +161,23 @@ def make_reduce_runs_kernel(
             for first in range(0, pieces, _DEPTH):
                 place = uint64(first * _WIDTH)
                 for k in range(_WIDTH):
-                    chains[k] = dtype(x[row, place + uint64(k)])
+                    sums[k] = dtype(x[row, place + uint64(k)])
                     if probes:
-                        odd[k] = chains[k] * zero
+                        odd[k] = sums[k] * zero
                 for _ in range(1, min(_DEPTH, pieces - first)):
                     place += uint64(_WIDTH)
                     for k in range(_WIDTH):
                         value = dtype(x[row, place + uint64(k)])
-                        chains[k] = dtype(combine(chains[k], value))
+                        sums[k] = dtype(combine(sums[k], value))
                         if probes:
                             odd[k] += value * zero
                 for halving in range(1, halvings + 1):
                     half = _WIDTH >> halving
                     for k in range(half):
-                        chains[k] = dtype(combine(chains[k], chains[k + half]))
+                        sums[k] = dtype(combine(sums[k], sums[k + half]))
                         if probes:
                             odd[k] += odd[k + half]
-                total = chains[0] if first == 0 else dtype(combine(total, chains[0]))
+                total = sums[0] if first == 0 else dtype(combine(total, sums[0]))
                 if probes:
                     probe += odd[0]
             for j in range(max(1, pieces * _WIDTH), x.shape[1]):

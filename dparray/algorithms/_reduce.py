@@ -11,7 +11,7 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array import check_array, empty_on, ndarray
 from dparray._placement import Placement
-from dparray.algorithms._groups import GROUP, lanes_that_fit, rounded_up
+from dparray.algorithms._groups import lanes_that_fit, rounded_up
 from dparray.algorithms._ranges import accumulator, kernel_of, operation
 from dparray.exceptions import DTypeError, ShapeError
 from dparray.kernel import call_kernel
@@ -19,7 +19,6 @@ from dparray.kernel_api import LocalAccessor, NdRange, Range
 from dparray.kernels.combine import identity, loses_nan
 from dparray.kernels.reduce import (
     CHAIN,
-    CHAINS,
     make_reduce_columns_kernel,
     make_reduce_rows_kernel,
     make_reduce_runs_kernel,
@@ -31,6 +30,11 @@ __all__ = ["reduce"]
 # because of the barriers.
 _SHORTEST_ROW = 512
 _SHORTEST_ROW_ON_CPU = 16384
+
+# Work-items of a group, and chains of each: on a CPU two vector registers that move through the
+# memory without gaps, on a GPU enough groups to occupy it.
+_ON_CPU = 32, 32
+_ON_GPU = 256, 2
 
 # On a CPU, a work-item gets rows with so many elements together.
 _ELEMENTS_OF_AN_ITEM = 2048
@@ -130,14 +134,15 @@ def _along(x: ndarray, combine: Any, dtype: np.dtype[Any], combine_nan: Any = No
     device = x.sycl_device
     outer, n, inner = x.shape
     key = (combine, combine_nan or combine, dtype.type)
-    lanes = lanes_that_fit(device, dtype.itemsize, GROUP)
+    lanes, chains = _ON_CPU if device.is_cpu else _ON_GPU
+    lanes = lanes_that_fit(device, dtype.itemsize, lanes)
     shortest = _SHORTEST_ROW_ON_CPU if device.is_cpu else _SHORTEST_ROW
     while n > 1:
         if inner == 1 and n >= shortest:
-            blocks = -(-n // (lanes * CHAINS * CHAIN))
+            blocks = -(-n // (lanes * chains * CHAIN))
             partial = empty_on(placement, (outer, blocks, 1), dtype)
             call_kernel(
-                kernel_of(make_reduce_rows_kernel, *key),
+                kernel_of(make_reduce_rows_kernel, *key, chains),
                 NdRange(outer * blocks * lanes, lanes),
                 x.reshape((outer, n)),
                 partial.reshape((outer, blocks)),

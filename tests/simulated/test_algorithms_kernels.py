@@ -48,8 +48,8 @@ def _larger_or_nan(a: Any, b: Any) -> Any:
 @pytest.mark.parametrize(("n", "lanes"), [(1, 4), (40, 16), (600, 2), (517, 2)])
 def test_reduction_of_rows(n: int, lanes: int) -> None:
     x = _values(2, n)
-    partial = _zeros(2, -(-n // (lanes * reduce.CHAIN * reduce.CHAINS)))
-    kernel = reduce.make_reduce_rows_kernel(_add, _add, FLOAT)
+    partial = _zeros(2, -(-n // (lanes * reduce.CHAIN * 8)))
+    kernel = reduce.make_reduce_rows_kernel(_add, _add, FLOAT, 8)
     simulate(kernel, NdRange(partial.size * lanes, lanes), x, partial, _local(lanes))
     np.testing.assert_allclose(partial.sum(1), x.sum(1), rtol=1e-5)
 
@@ -58,7 +58,7 @@ def test_reduction_of_rows(n: int, lanes: int) -> None:
     ("make", "index_space", "shapes"),
     [
         (
-            lambda *key: reduce.make_reduce_rows_kernel(*key),
+            lambda *key: reduce.make_reduce_rows_kernel(*key, 8),
             NdRange(4 * 3, 4),
             ((3, 45), (3, 1)),
         ),
