@@ -59,6 +59,7 @@ with _startup.explained():
     from dparray import device as device
     from dparray import fft as fft
     from dparray import linalg as linalg
+    from dparray import random as random
     from dparray._array import ndarray
     from dparray._calculus import *
     from dparray._control import *
@@ -67,6 +68,7 @@ with _startup.explained():
     from dparray._grids import *
     from dparray._indexing import *
     from dparray._info import *
+    from dparray._io import *
     from dparray._manipulation import *
     from dparray._numeric import *
     from dparray._products import *

@@ -51,7 +51,9 @@ __all__ = [
 ]
 
 
-def _placed(device: Any, usm_type: str | None, sycl_queue: dpctl.SyclQueue | None) -> Placement:
+def placement_of(
+    device: Any, usm_type: str | None, sycl_queue: dpctl.SyclQueue | None
+) -> Placement:
     return Placement(
         queue_of(device, sycl_queue), check_usm_type("device" if usm_type is None else usm_type)
     )
@@ -107,7 +109,7 @@ def empty(
         >>> dp.empty((2, 3), dtype="int32").shape
         (2, 3)
     """
-    placement = _placed(device, usm_type, sycl_queue)
+    placement = placement_of(device, usm_type, sycl_queue)
     return _empty(placement, _layout.check_shape(shape), _checked_dtype(dtype, placement), order)
 
 
@@ -147,7 +149,7 @@ def full(
     if isinstance(value, ndarray) and device is None and sycl_queue is None:
         placement = _placed_like(value, None, usm_type, None)
     else:
-        placement = _placed(device, usm_type, sycl_queue)
+        placement = placement_of(device, usm_type, sycl_queue)
     if isinstance(value, ndarray):
         default = value.dtype
     elif isinstance(value, bool | int | float | complex):
@@ -332,7 +334,7 @@ def arange(
     if stop is None:
         start, stop = 0, start
     start, stop, step = (scalar_value(value) for value in (start, stop, step))
-    placement = _placed(device, usm_type, sycl_queue)
+    placement = placement_of(device, usm_type, sycl_queue)
     for name, value in (("start", start), ("stop", stop), ("step", step)):
         if isinstance(value, complex) or not hasattr(value, "__float__"):
             raise DTypeError(f"arange: {name} must be a real number, not {value!r}")
@@ -388,7 +390,7 @@ def linspace(
         >>> dp.linspace(0, 1, 5).asnumpy()
         array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
-    placement = _placed(device, usm_type, sycl_queue)
+    placement = placement_of(device, usm_type, sycl_queue)
     start, stop = scalar_value(start), scalar_value(stop)
     is_complex = isinstance(start, complex) or isinstance(stop, complex)
     default = _dtypes.default_for_scalar(
@@ -499,7 +501,7 @@ def asarray(
         raise ValueError(
             "asarray: copy=False, but values of the host have to be copied to a device"
         )
-    placement = _placed(device, usm_type, sycl_queue)
+    placement = placement_of(device, usm_type, sycl_queue)
     values = _host_values(obj, placement)
     array = from_host(values, placement.queue, placement.usm_type, wanted)
     if order == "F":

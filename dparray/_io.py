@@ -1,0 +1,250 @@
+"""Files: NumPy's ``.npy`` and ``.npz``, through a host buffer of bounded size."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from collections.abc import Iterator, Mapping
+from typing import IO, Any
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array import check_array, empty_on, from_host, ndarray
+from dparray._creation import placement_of
+from dparray._manipulation import ravel
+from dparray._placement import Placement
+from dparray.exceptions import DTypeError
+
+__all__ = ["Archive", "load", "save", "savez", "savez_compressed"]
+
+#: Bytes that are on the host at a time.
+BUFFER_BYTES = 16 << 20
+
+
+def _write(file: Any, x: ndarray) -> None:
+    is_fortran = x.ndim > 1 and not _is_c(x) and _is_c(x.T)  # type: ignore[attr-defined]
+    header = {
+        "descr": np.lib.format.dtype_to_descr(x.dtype),
+        "fortran_order": is_fortran,
+        "shape": x.shape,
+    }
+    np.lib.format.write_array_header_1_0(file, header)
+    flat = ravel(x.T if is_fortran else x)  # type: ignore[attr-defined]
+    step = max(1, BUFFER_BYTES // x.itemsize)
+    for start in range(0, x.size, step):
+        file.write(flat[start : start + step].asnumpy().data.cast("B"))
+
+
+def _is_c(x: ndarray) -> bool:
+    return _layout.is_contiguous(x.shape, x.strides, x.itemsize)
+
+
+def _read(file: Any, placement: Placement) -> ndarray:
+    version = np.lib.format.read_magic(file)
+    reader = {
+        (1, 0): np.lib.format.read_array_header_1_0,
+        (2, 0): np.lib.format.read_array_header_2_0,
+    }.get(version)
+    if reader is None:
+        raise ValueError(f"load: format version {version} of .npy files is none of 1.0, 2.0")
+    shape, is_fortran, dtype = reader(file)
+    if dtype.hasobject:
+        raise DTypeError("load: the file holds Python objects; arrays hold numbers")
+    native = _dtypes.check_device(_dtypes.as_dtype(dtype), placement.queue.sycl_device)
+    extents = shape[::-1] if is_fortran else shape
+    result = empty_on(placement, tuple(extents), native)
+    flat = ravel(result)
+    step = max(1, BUFFER_BYTES // dtype.itemsize)
+    for start in range(0, result.size, step):
+        count = min(step, result.size - start)
+        data = _read_exactly(file, count * dtype.itemsize)
+        values = np.frombuffer(data, dtype)
+        flat[start : start + count] = from_host(values, *placement)
+    return result.T if is_fortran else result  # type: ignore[attr-defined, no-any-return]
+
+
+def _read_exactly(file: Any, count: int) -> bytearray:
+    data = bytearray(count)
+    view, done = memoryview(data), 0
+    while done < count:
+        part = file.read(count - done)
+        if not part:
+            raise ValueError(f"load: the file ends {count - done} bytes too early")
+        view[done : done + len(part)] = part
+        done += len(part)
+    return data
+
+
+def save(file: str | os.PathLike[str] | IO[bytes], x: Any) -> None:
+    """Write an array to a ``.npy`` file that NumPy reads too; waits for its values.
+
+    Args:
+        file: a path, to which ``.npy`` is added if it ends otherwise, or an open binary file.
+        x: an array. Its values pass through a host buffer of 16 MiB.
+
+    Raises:
+        OSError: the file cannot be written.
+
+    Example:
+        >>> import dparray as dp, io
+        >>> file = io.BytesIO()
+        >>> dp.save(file, dp.arange(3))
+        >>> position = file.seek(0)
+        >>> dp.load(file).asnumpy()
+        array([0, 1, 2])
+    """
+    x = check_array("save", "x", x)
+    if hasattr(file, "write"):
+        _write(file, x)
+        return
+    path = os.fspath(file)
+    with open(path if path.endswith(".npy") else path + ".npy", "wb") as opened:
+        _write(opened, x)
+
+
+def savez(file: str | os.PathLike[str] | IO[bytes], *arrays: Any, **named: Any) -> None:
+    """Write several arrays to a ``.npz`` file that NumPy reads too; waits for their values.
+
+    Args:
+        file: a path, to which ``.npz`` is added if it ends otherwise, or an open binary file.
+        *arrays: arrays, named ``arr_0``, ``arr_1`` ...
+        **named: arrays with names. They need not be on one queue.
+
+    Raises:
+        OSError: the file cannot be written.
+        ValueError: a name is given twice.
+
+    Example:
+        >>> import dparray as dp, io
+        >>> file = io.BytesIO()
+        >>> dp.savez(file, a=dp.arange(3), b=dp.ones(2))
+        >>> position = file.seek(0)
+        >>> sorted(dp.load(file))
+        ['a', 'b']
+    """
+    _save_archive("savez", file, arrays, named, zipfile.ZIP_STORED)
+
+
+def savez_compressed(file: str | os.PathLike[str] | IO[bytes], *arrays: Any, **named: Any) -> None:
+    """:func:`savez`, compressed.
+
+    Example:
+        >>> import dparray as dp, io
+        >>> file = io.BytesIO()
+        >>> dp.savez_compressed(file, a=dp.zeros(1000))
+        >>> file.tell() < 1000
+        True
+    """
+    _save_archive("savez_compressed", file, arrays, named, zipfile.ZIP_DEFLATED)
+
+
+def _save_archive(
+    function: str, file: Any, arrays: tuple[Any, ...], named: dict[str, Any], compression: int
+) -> None:
+    members = dict(named)
+    for position, x in enumerate(arrays):
+        name = f"arr_{position}"
+        if name in members:
+            raise ValueError(f"{function}: {name} is the name of an array without one; rename it")
+        members[name] = x
+    members = {name: check_array(function, name, x) for name, x in members.items()}
+    if not hasattr(file, "write"):
+        file = os.fspath(file)
+        file = file if file.endswith(".npz") else file + ".npz"
+    with zipfile.ZipFile(file, "w", compression) as archive:
+        for name, x in members.items():
+            with archive.open(name + ".npy", "w", force_zip64=True) as member:
+                _write(member, x)
+
+
+class Archive(Mapping[str, ndarray]):
+    """The arrays of a ``.npz`` file by name, each read when it is asked for.
+
+    Close it, or use it in a ``with`` statement.
+
+    Example:
+        >>> import dparray as dp, io
+        >>> file = io.BytesIO()
+        >>> dp.savez(file, a=dp.arange(3))
+        >>> position = file.seek(0)
+        >>> with dp.load(file) as archive:
+        ...     archive["a"].asnumpy()
+        array([0, 1, 2])
+    """
+
+    def __init__(self, file: Any, placement: Placement) -> None:
+        self._archive = zipfile.ZipFile(file)
+        self._placement = placement
+        self._names = [name.removesuffix(".npy") for name in self._archive.namelist()]
+
+    @property
+    def files(self) -> list[str]:
+        """The names of the arrays."""
+        return list(self._names)
+
+    def __getitem__(self, name: str) -> ndarray:
+        if name not in self._names:
+            raise KeyError(f"{name} is no array of the file; it has {', '.join(self._names)}")
+        with self._archive.open(name + ".npy") as member:
+            return _read(member, self._placement)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._archive.close()
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def load(
+    file: str | os.PathLike[str] | IO[bytes],
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: Any = None,
+) -> Any:
+    """Read a ``.npy`` file, NumPy's or ours, to an array; or open a ``.npz`` file.
+
+    Args:
+        file: a path or an open binary file that can seek.
+        device: where the arrays live; the default device if not given.
+        usm_type: ``"device"`` (the default), ``"shared"`` or ``"host"``.
+        sycl_queue: the queue; may be given instead of ``device``.
+
+    Returns:
+        An array for ``.npy``, an :class:`Archive` for ``.npz``. Values pass through a host buffer
+        of 16 MiB.
+
+    Raises:
+        DTypeError: the file holds no numbers.
+        OSError: the file cannot be read.
+        ValueError: it is no such file, or is cut off.
+
+    Example:
+        >>> import dparray as dp, io
+        >>> file = io.BytesIO()
+        >>> dp.save(file, dp.ones(2))
+        >>> position = file.seek(0)
+        >>> dp.load(file, usm_type="shared").usm_type
+        'shared'
+    """
+    placement = placement_of(device, usm_type, sycl_queue)
+    if not hasattr(file, "read"):
+        if zipfile.is_zipfile(file):
+            return Archive(file, placement)
+        with open(file, "rb") as opened:
+            return _read(opened, placement)
+    start = file.tell()
+    magic = file.read(4)
+    file.seek(start)
+    return Archive(file, placement) if magic.startswith(b"PK") else _read(file, placement)
