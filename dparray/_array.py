@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _layout, _usm, config
+from dparray import _dtypes, _evaluate, _layout, _sample, _usm, config
 from dparray._expr import Node, Scalar
 from dparray._ops import CONVERT, OPS, WHERE, Op
 from dparray._placement import (
@@ -428,21 +428,15 @@ def summary_threshold(x: ndarray, options: Any) -> int:
     return 0 if x.size > options["threshold"] else int(options["threshold"])
 
 
-def _read(x: ndarray, index: tuple[slice, ...]) -> np.ndarray:
-    return x[index].asnumpy()
-
-
-def corner(
-    x: ndarray, options: Any, read: Callable[[ndarray, tuple[slice, ...]], np.ndarray] = _read
-) -> np.ndarray:
+def corner(x: ndarray, options: Any) -> np.ndarray:
     """The values that printing needs: all of a small array, the edges of a large one.
 
     An axis longer than both edges is cut to the edges and one element between them, which
-    NumPy then prints as "...". ``read`` gets the values at an index of slices.
+    NumPy then prints as "...". A pending array stays pending.
     """
     edge = int(options["edgeitems"])
     if x.size <= options["threshold"]:
-        return read(x, (slice(None),) * x.ndim)
+        return _sample.read(x._node, (slice(None),) * x.ndim)
     pieces: list[list[slice]] = [
         [slice(0, edge + 1), slice(extent - edge, extent)]
         if extent > 2 * edge + 1
@@ -452,7 +446,7 @@ def corner(
 
     def gather(axis: int, index: tuple[slice, ...]) -> np.ndarray:
         if axis == x.ndim:
-            return read(x, index)
+            return _sample.read(x._node, index)
         return np.concatenate(
             [gather(axis + 1, (*index, piece)) for piece in pieces[axis]], axis=axis
         )
@@ -751,6 +745,8 @@ def _node_of(
         [operand._node if isinstance(operand, ndarray) else Scalar(operand) for operand in operands]
     )
     node = Node(op, parts, loop, shape, prod(shape), *placement)
+    if node.weight > MOST_WEIGHT or node.leaves > MOST_LEAVES:
+        node.recount()
     if node.weight > MOST_WEIGHT or node.leaves > MOST_LEAVES:
         _evaluate.evaluate(*(part for part in parts if type(part) is Node))
         node = Node(op, parts, loop, shape, node.size, *placement)

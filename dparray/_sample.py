@@ -1,4 +1,4 @@
-"""A few values of an array, read without computing or copying the rest."""
+"""A few elements of a value, read without computing or copying the rest."""
 
 from __future__ import annotations
 
@@ -7,39 +7,31 @@ from math import prod
 import numpy as np
 
 from dparray import _evaluate, _layout, _usm
-from dparray._array import ndarray
 from dparray._expr import Node, Scalar, pending_order
 from dparray._usm import Layout
 
 Slices = tuple[slice, ...]
 
 
-def read(x: ndarray, index: Slices) -> np.ndarray:
-    """The values of ``x`` at ``index`` on the host; waits for the work before them on the queue.
+def read(node: Node, index: Slices) -> np.ndarray:
+    """The elements of a value at ``index`` on the host; waits for the work before them.
 
-    A pending array stays pending: its expression is computed at these elements only, from its
+    A pending value stays pending: its expression is computed at these elements only, from its
     operands indexed likewise.
 
     Args:
-        x: any array.
+        node: any value.
         index: a slice for each axis.
     """
-    node = x._node
-    if node.layout is not None:
-        return x[index].asnumpy()
     copy = _indexed(node, index)
     _evaluate.evaluate(copy)
     return _usm.copy_to_host(copy.layout)
 
 
-def thinned(x: ndarray, most: tuple[int, ...]) -> np.ndarray:
-    """At most ``most`` evenly spaced elements along each axis."""
-    steps = [-(-extent // limit) for extent, limit in zip(x.shape, most, strict=True)]
-    return read(x, tuple(slice(None, None, max(step, 1)) for step in steps))
-
-
 def _indexed(root: Node, index: Slices) -> Node:
-    """A copy of a pending expression, as if every array in it had been indexed."""
+    """A copy of an expression, as if every array in it had been indexed."""
+    if root.layout is not None:
+        return _indexed_leaf(root, index)
     copies: dict[Node, Node] = {}
     for node in pending_order([root]):
         parts: list[Node | Scalar] = []

@@ -144,7 +144,7 @@ def array_html(x: ndarray) -> str:
     side = f'<div style="flex:none">{picture}</div>' if picture else ""
     options = _print_options(x.ndim)
     values = np.array2string(
-        corner(x, options, _sample.read),
+        corner(x, options),
         separator=", ",
         max_line_width=100,
         edgeitems=options["edgeitems"],
@@ -187,16 +187,22 @@ def _pending_text(x: ndarray) -> str:
     return f"pending: {shown} ({len(order)} operation{'s' * (len(order) != 1)})"
 
 
+def _thinned(x: ndarray, most: tuple[int, ...]) -> np.ndarray:
+    """At most ``most`` evenly spaced elements along each axis."""
+    steps = [max(-(-extent // limit), 1) for extent, limit in zip(x.shape, most, strict=True)]
+    return _sample.read(x._node, tuple(slice(None, None, step) for step in steps))
+
+
 def _picture_of(x: ndarray) -> str:
     """A picture with its caption, or nothing where it would not help."""
     if x.ndim == 1 and x.size >= 8:
-        values = _pictures.real(_sample.thinned(x, _pictures.LINE_SAMPLES))
+        values = _pictures.real(_thinned(x, _pictures.LINE_SAMPLES))
         picture = _pictures.sparkline(values)
     elif x.ndim == 2 and min(x.shape) >= 4:
-        values = _pictures.real(_sample.thinned(x, _pictures.MAP_SAMPLES))
+        values = _pictures.real(_thinned(x, _pictures.MAP_SAMPLES))
         picture = _pictures.heat_map(values, x.shape)
     elif x.ndim == 3 and x.shape[2] in (3, 4) and min(x.shape[:2]) >= 8 and x.dtype.kind in "uif":
-        values = _sample.thinned(x, _pictures.IMAGE_SAMPLES)
+        values = _thinned(x, _pictures.IMAGE_SAMPLES)
         picture = _pictures.image(values, x.shape)
     else:
         return ""
