@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import builtins
 import inspect
+import math
 import re
 import textwrap
 import types
@@ -302,6 +303,11 @@ def _problem(function: Callable[..., Any], node: ast.AST, is_kernel: bool) -> st
         return "a string is not available in device code; only print takes one, beside a number"
     if isinstance(node, ast.Call):
         return _call_problem(function, node)
+    if isinstance(node, ast.Name) and isinstance(_resolve(function, node), np.ndarray):
+        return (
+            f"{node.id} is a NumPy array of the host: pass dp.asarray({node.id}, device=...) as an "
+            "argument; a few constants can be a tuple"
+        )
     return None
 
 
@@ -314,7 +320,11 @@ def _call_problem(function: Callable[..., Any], call: ast.Call) -> str | None:
         if called.__name__ in _DEVICE_BUILTINS:
             return None
         return f"{name} is not available in device code: {_NO_CONTAINERS}"
-    if isinstance(called, np.ufunc | type):
+    if isinstance(called, np.ufunc):
+        if hasattr(math, called.__name__):
+            return f"{name} is not available in a kernel; use math.{called.__name__}"
+        return f"{name} is not available in a kernel; write it with operators and the math module"
+    if isinstance(called, type):
         return None
     package = (getattr(called, "__module__", None) or "").partition(".")[0]
     if package == "numpy":

@@ -298,6 +298,13 @@ def _adapt_code_generation() -> None:
 
     context.declare_function = declare_convergent
 
+    # Without native widths, LLVM narrows a switch to integers of, say, 63 bits, and the CPU driver
+    # crashes on them (a loop over a tuple does it).
+    layouts = importlib.import_module("numba_dpex.kernel_api_impl.spirv.codegen").SPIR_DATA_LAYOUT
+    for bits, layout in layouts.items():
+        if "-n8" not in layout:
+            layouts[bits] = f"{layout}-n8:16:32:64"
+
 
 def _adapt_enumerations() -> None:
     # A kernel compiled with debug=True keeps every variable in memory, also the enumeration of

@@ -1,0 +1,156 @@
+"""Python's own constructs in kernels give what Python gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+
+CONSTANTS = (10, 20, 30)
+TABLE = np.array([1.0, 2.0])
+
+
+def test_integer_arithmetic() -> None:
+    @dp.kernel
+    def compute(item: dp.Item, x: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i, 0] = x[i] // 3
+        out[i, 1] = x[i] % 3
+        out[i, 2] = x[i] ** 2
+        out[i, 3] = min(x[i], 2)
+        out[i, 4] = abs(x[i])
+        out[i, 5] = round(x[i] / 3.0)
+        out[i, 6] = int(x[i] / 2)
+        out[i, 7] = divmod(x[i], 4)[1]
+        out[i, 8] = x[i] << 2
+        out[i, 9] = ~x[i]
+        out[i, 10] = x[i] >> 1
+        out[i, 11] = len(x) + x.size + x.ndim
+
+    x = np.array([-7, -1, 0, 5, 8])
+    out = dp.zeros((5, 12), dtype="int64")
+    dp.call_kernel(compute, dp.Range(5), dp.asarray(x), out)
+    expected = [
+        *(x // 3, x % 3, x**2, np.minimum(x, 2), abs(x), [round(v / 3.0) for v in x.tolist()]),
+        *((x / 2).astype(int), x % 4, x << 2, ~x, x >> 1, np.full(5, 11)),
+    ]
+    np.testing.assert_array_equal(out.asnumpy(), np.stack(expected, axis=1))
+
+
+def test_float_arithmetic() -> None:
+    @dp.kernel
+    def compute(item: dp.Item, x: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i, 0] = x[i] // 0.7
+        out[i, 1] = x[i] % 0.7
+        out[i, 2] = x[i] ** 3
+        out[i, 3] = x[i] ** 0.5 if x[i] > 0 else 0
+        out[i, 4] = np.float32(x[i])
+        out[i, 5] = max(x[i], 1, 2.5)
+
+    x = np.array([-7.3, -1, 0, 5.1, 8])
+    out = dp.zeros((5, 6))
+    dp.call_kernel(compute, dp.Range(5), dp.asarray(x), out)
+    columns = [
+        x // 0.7,
+        x % 0.7,
+        x**3,
+        np.sqrt(np.maximum(x, 0)),
+        x.astype("f4"),
+        np.maximum(x, 2.5),
+    ]
+    np.testing.assert_allclose(out.asnumpy(), np.stack(columns, axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_arithmetic(dtype: str) -> None:
+    @dp.kernel
+    def compute(item: dp.Item, x: Any, factor: Any, out: Any) -> None:
+        i = item.get_id(0)
+        z = x[i]
+        out[i] = z * z.conjugate() / factor + abs(z) + z**2 - z.real + 1j * z.imag
+
+    z = np.array([1 + 2j, 3 - 1j, -2 + 0.5j], dtype=dtype)
+    out = dp.zeros(3, dtype=dtype)
+    dp.call_kernel(compute, dp.Range(3), dp.asarray(z), 1 + 2j, out)
+    expected = z * z.conjugate() / (1 + 2j) + abs(z) + z**2 - z.real + 1j * z.imag
+    np.testing.assert_allclose(out.asnumpy(), expected, rtol=1e-6)
+
+
+def test_conditions() -> None:
+    @dp.kernel
+    def compute(item: dp.Item, x: Any, y: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i] = (x[i] > 0 and y[i] < 5) or x[i] != y[i]
+
+    x, y = np.array([1, 0, 3, 4]), np.array([9, 0, 3, 2])
+    out = dp.zeros(4, dtype="bool")
+    dp.call_kernel(compute, dp.Range(4), dp.asarray(x), dp.asarray(y), out)
+    assert out.tolist() == [True, False, True, True]
+
+
+def test_loops_over_tuples_and_ranges() -> None:
+    """A loop over a tuple crashed the CPU driver: LLVM made integers of 63 bits of it."""
+
+    @dp.kernel
+    def compute(item: dp.Item, x: Any, out: Any) -> None:
+        i = item.get_id(0)
+        total = 0
+        for j, value in enumerate((1, 2, 3)):
+            total += j * value
+        for a, b in zip((1, 2), (3, 4)):  # noqa: B905 - a kernel knows no strict
+            total += a * b
+        for constant in CONSTANTS:
+            total += constant
+        k = 0
+        while True:
+            k += 1
+            if k > 5:
+                break
+            if k % 2:
+                continue
+            total += k
+        for j in range(x[i], -1, -1):
+            total += j
+        out[i] = total + CONSTANTS[i]
+
+    out = dp.zeros(3, dtype="int64")
+    dp.call_kernel(compute, dp.Range(3), dp.arange(3), out)
+    base = 8 + 11 + 60 + 6
+    assert out.tolist() == [base + 0 + 10, base + 1 + 20, base + 3 + 30]
+
+
+def test_private_arrays_in_two_dimensions() -> None:
+    @dp.kernel
+    def compute(item: dp.Item, x: Any, out: Any) -> None:
+        i = item.get_id(0)
+        square = dp.PrivateArray((2, 2), np.int64, fill_zeros=True)
+        for row in range(2):
+            for column in range(2):
+                square[row, column] += x[i] * (row + 1) * (column + 2)
+        out[i] = square[0, 0] + square[1, 1] * 100
+
+    out = dp.zeros(3, dtype="int64")
+    dp.call_kernel(compute, dp.Range(3), dp.arange(3), out)
+    assert out.tolist() == [0, 602, 1204]
+
+
+def test_a_captured_numpy_array_is_refused_with_the_cure() -> None:
+    @dp.kernel
+    def compute(item: dp.Item, out: Any) -> None:
+        out[0] = TABLE[0]
+
+    with pytest.raises(dp.KernelCompileError, match=r"TABLE is a NumPy array.*dp\.asarray\(TABLE"):
+        dp.call_kernel(compute, dp.Range(1), dp.zeros(1))
+
+
+def test_a_ufunc_of_numpy_names_the_math_module() -> None:
+    @dp.kernel
+    def compute(item: dp.Item, out: Any) -> None:
+        out[0] = np.sqrt(out[0])
+
+    with pytest.raises(dp.KernelCompileError, match=r"use math\.sqrt"):
+        dp.call_kernel(compute, dp.Range(1), dp.zeros(1))
