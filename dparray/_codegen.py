@@ -19,6 +19,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,7 +29,7 @@ from dparray._layout import broadcast_strides, is_contiguous
 
 # Dtypes a kernel may compute in; numba-dpex has no half precision, and complex numbers stay with
 # the library's kernels.
-KERNEL_KINDS = frozenset("biuf")
+_KERNEL_CHARS = frozenset(np.typecodes["AllInteger"] + "?fd")
 
 # The range is rounded up to multiples of these.
 RANGE_MULTIPLE = 4096
@@ -81,9 +82,7 @@ class Program(NamedTuple):
 def can_generate(node: Node) -> bool:
     """Whether a kernel can compute this node from its operands."""
     op = node.op
-    if op is None or not op.expression or node.dtype.kind not in KERNEL_KINDS:
-        return False
-    if node.dtype.itemsize == 2 and node.dtype.kind == "f":
+    if op is None or not op.expression or node.dtype.char not in _KERNEL_CHARS:
         return False
     kinds = op.kinds
     for operand, dtype in zip(node.operands, node.loop, strict=False):
@@ -166,7 +165,8 @@ class Numbering:
             )
             self._names[id(node)] = f"t{len(self.steps)}"
             loop = tuple(dtype.str for dtype in node.loop[:-1])
-            self.steps.append((op.name, op.expression, references, loop, node.dtype.str))
+            text = op.expression_on(node.loop[0].kind)
+            self.steps.append((op.name, text, references, loop, node.dtype.str))
 
     def reference(self, operand: Node | Scalar, loop: np.dtype[Any]) -> tuple[str, str]:
         """The name of an operand and the dtype it has there."""
@@ -416,6 +416,16 @@ def kernel_name(steps: Sequence[Any], last: str = "") -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME].rpartition('_')[0]}_etc"
 
 
+@lru_cache(maxsize=32)
+def _words(dtype: str) -> dict[str, str]:
+    """What the templates of :class:`dparray._ops.Op` may say of the operands' dtype."""
+    kind = np.dtype(dtype)
+    words = {"T": TYPE_NAMES.get(dtype, ""), "bits": str(8 * kind.itemsize)}
+    if kind.kind == "f":
+        words["whole"] = f"{words['T']}({float(2 ** np.finfo(kind).nmant)!r})"
+    return words
+
+
 def emit_steps(steps: Sequence[Any], lines: list[str], indent: str) -> Callable[[str], str]:
     """Append the lines that compute ``steps``, each expression once.
 
@@ -439,7 +449,9 @@ def emit_steps(steps: Sequence[Any], lines: list[str], indent: str) -> Callable[
         for (name, dtype), wanted in zip(references, loop, strict=True):
             text = converted_text(operand(name), dtype, wanted)
             converted.append(text if dtype == wanted else named(text, f"c{len(known)}"))
-        text = template.format(*converted)
+        words = {"t": f"t{number}_", **_words(loop[0])}
+        *parts, text = (line.format(*converted, **words) for line in template.split("\n"))
+        lines += [indent + part for part in parts]
         if result != BOOL:
             text = f"{TYPE_NAMES[result]}({text})"
         names[f"t{number}"] = named(text, f"t{number}")

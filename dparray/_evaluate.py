@@ -48,8 +48,7 @@ from dparray._tier_library import library_call as library_call
 if TYPE_CHECKING:
     from dpctl import SyclEvent, SyclQueue
 
-# A block whose memory somebody outside can write at any time: nothing may be deferred on it.
-SHARED: tuple[()] = ()
+SHARED = _usm.SHARED
 
 # Above this many notes of readers, those that are computed or gone are dropped.
 MOST_READERS = 64
@@ -284,12 +283,10 @@ def _run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
         _tier_host.run(outputs)
         return
     nodes = [value for value, _ in outputs if type(value) is Node and value.layout is None]
-    store_first(nodes, size, evaluate)
+    order = store_first(nodes, size, evaluate)
     if any(node.layout is not None for node in nodes):  # computed for another, in its own memory
         outputs = [each for each in outputs if getattr(each[0], "layout", None) is None]
-    if all(node.layout is not None or _codegen.can_generate(node) for node in nodes) and (
-        _tier_fused.run(outputs, size)
-    ):
+    if all(map(_codegen.can_generate, nodes)) and _tier_fused.run(outputs, order, size):
         return
     for value, layout in outputs:
         _tier_library.run(value, layout)
@@ -301,23 +298,33 @@ def host_may_compute(target: Any) -> bool:
     return config.host_tier and _tier_host.can_compute(target.block.queue, target.block.usm_type)
 
 
-def store_first(roots: Sequence[Node], size: int, evaluate: Callable[..., None]) -> None:
+def store_first(roots: Sequence[Node], size: int, evaluate: Callable[..., None]) -> list[Node]:
     """Compute the inner nodes that need memory of their own, and keep kernels' arguments few.
 
     ``evaluate`` computes nodes; :mod:`dparray.explain` gives one that only takes notes.
+
+    Returns:
+        The nodes that are left to compute, operands before users.
     """
-    for node in pending_order(roots):
-        is_inner = node.layout is None and not any(node is root for root in roots)
-        if is_inner and must_be_stored_first(node, size):
-            evaluate(node)
-    for root in roots:
-        if root.layout is None and not _codegen.can_generate(root):
-            evaluate(*(operand for operand in root.operands if type(operand) is Node))
-    while _leaf_count(order := pending_order(roots)) > _codegen.MOST_ARRAYS:
+    order = pending_order(roots)
+    alone = [node for node in order if must_be_stored_first(node, size)]
+    if alone:
+        for node in alone:
+            if node.layout is None and not any(node is root for root in roots):
+                evaluate(node)
+        for root in roots:
+            if root.layout is None and not _codegen.can_generate(root):
+                evaluate(*(operand for operand in root.operands if type(operand) is Node))
+        order = pending_order(roots)
+    elif sum(root.leaves for root in roots) <= _codegen.MOST_ARRAYS:
+        return order
+    while _leaf_count(order) > _codegen.MOST_ARRAYS:
         inner = [node for node in order if not any(node is root for root in roots)]
         if not inner:
-            return
+            return order
         evaluate(inner[len(inner) // 2])
+        order = pending_order(roots)
+    return order
 
 
 def _leaf_count(order: Sequence[Node]) -> int:
@@ -376,8 +383,8 @@ def _detached(value: Node) -> Node:
 
 def launch_kernel(
     kernel: Any,
-    global_range: Sequence[int],
-    local_range: Sequence[int] | None,
+    global_range: tuple[int, ...],
+    local_range: tuple[int, ...] | None,
     bound: Bound,
     queue: SyclQueue,
     depends_on: Sequence[SyclEvent] = (),

@@ -154,12 +154,11 @@ def pending_order(roots: Iterable[Node]) -> list[Node]:
         if node in done:
             stack.pop()
             continue
-        is_ready = True
+        depth = len(stack)
         for operand in node.operands:
             if type(operand) is Node and operand.layout is None and operand not in done:
                 stack.append(operand)
-                is_ready = False
-        if is_ready:
+        if len(stack) == depth:
             stack.pop()
             done.add(node)
             order.append(node)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Op:
     """An elementwise operation.
 
@@ -23,9 +23,12 @@ class Op:
         keeps_integers: integer and boolean inputs pass unchanged (rounding functions).
         aliases: NumPy's further public names.
         expression: the operation in a kernel's Python on operands ``{0}``, ``{1}``, ...; empty
-            where only a library computes it.
+            where only a library computes it. ``{T}`` is the operands' dtype, ``{bits}`` its width,
+            ``{whole}`` the float from which on all floats are integers. Lines before the last
+            give names (``{t}`` and letters) to parts of it.
+        integer, boolean: the expression on integers and on booleans, where it is another.
         kinds: the kinds of operand dtypes (``"i"``, ``"u"``, ``"f"``, ``"b"``) for which the
-            expression is right.
+            expressions are right.
         weight: the cost of one element, in additions.
         parameters: the names of the public function's operands; follows from the ufunc.
         arity: how many there are.
@@ -39,6 +42,8 @@ class Op:
     expression: str = ""
     kinds: str = "f"
     weight: int = 1
+    integer: str = ""
+    boolean: str = ""
     parameters: tuple[str, ...] = field(init=False)
     arity: int = field(init=False)
 
@@ -48,11 +53,43 @@ class Op:
         object.__setattr__(self, "arity", count)
         object.__setattr__(self, "parameters", names)
 
+    def expression_on(self, kind: str) -> str:
+        """The expression on operands whose dtype is of a kind."""
+        special = self.boolean if kind == "b" else self.integer if kind in "iu" else ""
+        return special or self.expression
+
+
+# Exact for floats below `whole`, above which every float is an integer: adding and subtracting it
+# rounds to the nearest integer, halves to even.
+_ROUNDED = "{t}r = math.copysign((abs({0}) + {whole}) - {whole}, {0})\n"
+
+
+def _rounding(text: str) -> str:
+    return _ROUNDED + "math.copysign(" + text + ", {0}) if abs({0}) < {whole} else {0}"
+
+
+# Divisors for which the processor's division would trap are replaced before it.
+_DIVISOR = "{t}n = ({1} < 0) & ({1} == {T}(-1))\n{t}d = {T}(1) if {t}n | ({1} == 0) else {1}\n"
+_SHIFT_FITS = "({1} >= 0) & ({1} < {bits})"
 
 _ROWS = (
-    Op("add", np.add, "the sum `x1 + x2`", expression="{0} + {1}", kinds="iuf"),
+    Op(
+        "add",
+        np.add,
+        "the sum `x1 + x2`",
+        expression="{0} + {1}",
+        boolean="{0} | {1}",
+        kinds="iufb",
+    ),
     Op("subtract", np.subtract, "the difference `x1 - x2`", expression="{0} - {1}", kinds="iuf"),
-    Op("multiply", np.multiply, "the product `x1 * x2`", expression="{0} * {1}", kinds="iuf"),
+    Op(
+        "multiply",
+        np.multiply,
+        "the product `x1 * x2`",
+        expression="{0} * {1}",
+        boolean="{0} & {1}",
+        kinds="iufb",
+    ),
     Op(
         "divide",
         np.divide,
@@ -61,12 +98,25 @@ _ROWS = (
         expression="{0} / {1}",
         weight=4,
     ),
-    Op("floor_divide", np.floor_divide, "the quotient rounded down, `x1 // x2`"),
+    Op(
+        "floor_divide",
+        np.floor_divide,
+        "the quotient rounded down, `x1 // x2`",
+        expression=_DIVISOR + "{T}(0) if {1} == 0 else ({T}(-{0}) if {t}n else {T}({0} // {t}d))",
+        kinds="iu",  # of floats it is made of other operations
+        weight=8,
+    ),
     Op(
         "remainder",
         np.remainder,
         "the remainder with the sign of `x2`, `x1 % x2`",
         aliases=("mod",),
+        expression="{t}m = math.fmod({0}, {1})\n"
+        "{t}w = {t}m + {1} if ({1} < 0) != ({t}m < 0) else {t}m\n"
+        "{t}w if {t}m != 0 else math.copysign({T}(0), {1})",
+        integer=_DIVISOR + "{T}(0) if {t}d != {1} else {T}({0} % {t}d)",
+        kinds="iuf",
+        weight=8,
     ),
     Op(
         "pow",
@@ -98,19 +148,27 @@ _ROWS = (
         expression="math.copysign({0}, {1})",
     ),
     Op("nextafter", np.nextafter, "the next value after `x1` towards `x2`"),
-    Op("logaddexp", np.logaddexp, "the logarithm of `exp(x1) + exp(x2)`"),
+    Op(
+        "logaddexp",
+        np.logaddexp,
+        "the logarithm of `exp(x1) + exp(x2)`",
+        expression="{t}d = {0} - {1}\n"
+        "{0} + {T}(0.6931471805599453) if {0} == {1} else "
+        "({0} if {t}d > 0 else {1}) + math.log1p(math.exp(-abs({t}d)))",
+        weight=20,
+    ),
     Op(
         "maximum",
         np.maximum,
         "the larger of the two; NaN if one of them is",
-        expression="{0} if {0} >= {1} or {0} != {0} else {1}",
+        expression="{0} if {0} > {1} or {0} != {0} else {1}",
         kinds="iufb",
     ),
     Op(
         "minimum",
         np.minimum,
         "the smaller of the two; NaN if one of them is",
-        expression="{0} if {0} <= {1} or {0} != {0} else {1}",
+        expression="{0} if {0} < {1} or {0} != {0} else {1}",
         kinds="iufb",
     ),
     Op("equal", np.equal, "whether `x1 == x2`", expression="{0} == {1}", kinds="iufb"),
@@ -129,22 +187,25 @@ _ROWS = (
         "logical_and",
         np.logical_and,
         "whether both are true (not zero)",
-        expression="{0} & {1}",
-        kinds="b",
+        expression="({0} != 0) & ({1} != 0)",
+        boolean="{0} & {1}",
+        kinds="iufb",
     ),
     Op(
         "logical_or",
         np.logical_or,
         "whether one of the two is true (not zero)",
-        expression="{0} | {1}",
-        kinds="b",
+        expression="({0} != 0) | ({1} != 0)",
+        boolean="{0} | {1}",
+        kinds="iufb",
     ),
     Op(
         "logical_xor",
         np.logical_xor,
         "whether exactly one of the two is true (not zero)",
-        expression="{0} ^ {1}",
-        kinds="b",
+        expression="({0} != 0) ^ ({1} != 0)",
+        boolean="{0} ^ {1}",
+        kinds="iufb",
     ),
     Op(
         "bitwise_and",
@@ -172,12 +233,18 @@ _ROWS = (
         np.left_shift,
         "the bits of `x1` moved to the left, `x1 << x2`",
         aliases=("left_shift",),
+        expression="{t}n = {T}({1} & {T}({bits} - 1))\n"
+        "{T}({0} << {t}n) if " + _SHIFT_FITS + " else {T}(0)",
+        kinds="iu",
     ),
     Op(
         "bitwise_right_shift",
         np.right_shift,
         "the bits of `x1` moved to the right, `x1 >> x2`",
         aliases=("right_shift",),
+        expression="{t}n = {T}({1} & {T}({bits} - 1))\n"
+        "{T}({0} >> {t}n) if " + _SHIFT_FITS + " else ({T}(-1) if {0} < 0 else {T}(0))",
+        kinds="iu",
     ),
     Op(
         "abs",
@@ -185,7 +252,8 @@ _ROWS = (
         "the absolute value",
         aliases=("absolute",),
         expression="abs({0})",
-        kinds="if",
+        boolean="{0}",
+        kinds="ifb",
     ),
     Op("negative", np.negative, "the negated value, `-x`", expression="-{0}", kinds="iuf"),
     Op(
@@ -195,16 +263,46 @@ _ROWS = (
         expression="{0}",
         kinds="iuf",
     ),
-    Op("sign", np.sign, "the sign: -1, 0 or 1 (`x / abs(x)` of complex numbers)"),
+    Op(
+        "sign",
+        np.sign,
+        "the sign: -1, 0 or 1 (`x / abs(x)` of complex numbers)",
+        expression="{T}(1) if {0} > 0 else "
+        "({T}(-1) if {0} < 0 else ({0} if {0} != {0} else {T}(0)))",
+        integer="{T}(1) if {0} > 0 else ({T}(-1) if {0} < 0 else {T}(0))",
+        kinds="iuf",
+        weight=2,
+    ),
     Op("square", np.square, "the square `x * x`", expression="{0} * {0}", kinds="iuf"),
     Op("sqrt", np.sqrt, "the square root", expression="math.sqrt({0})", weight=4),
-    Op("cbrt", np.cbrt, "the cube root"),
-    Op("reciprocal", np.reciprocal, "the reciprocal `1 / x`"),
+    Op(
+        "cbrt",
+        np.cbrt,
+        "the cube root",
+        # A step of Newton's makes the power's last digits right.
+        expression="{t}r = math.copysign(math.pow(abs({0}), {T}(1 / 3)), {0})\n"
+        "{t}n = {t}r - ({t}r * {t}r * {t}r - {0}) / ({T}(3) * {t}r * {t}r)\n"
+        "{t}n if ({t}r != 0) & (abs({t}r) < math.inf) else {t}r",
+        weight=20,
+    ),
+    Op(
+        "reciprocal",
+        np.reciprocal,
+        "the reciprocal `1 / x`",
+        expression="{T}(1) / {0}",
+        weight=4,
+    ),
     Op("exp", np.exp, "the exponential", expression="math.exp({0})", weight=8),
-    Op("exp2", np.exp2, "two raised to the power `x`"),
+    Op(
+        "exp2",
+        np.exp2,
+        "two raised to the power `x`",
+        expression="math.pow({T}(2), {0})",
+        weight=16,
+    ),
     Op("expm1", np.expm1, "`exp(x) - 1`, exact near zero", expression="math.expm1({0})", weight=10),
     Op("log", np.log, "the natural logarithm", expression="math.log({0})", weight=8),
-    Op("log2", np.log2, "the logarithm to base 2"),
+    Op("log2", np.log2, "the logarithm to base 2", expression="math.log2({0})", weight=10),
     Op("log10", np.log10, "the logarithm to base 10", expression="math.log10({0})", weight=10),
     Op("log1p", np.log1p, "`log(1 + x)`, exact near zero", expression="math.log1p({0})", weight=10),
     Op("sin", np.sin, "the sine of an angle in radians", expression="math.sin({0})", weight=10),
@@ -261,15 +359,50 @@ _ROWS = (
         expression="math.atanh({0})",
         weight=14,
     ),
-    Op("floor", np.floor, "the value rounded down", keeps_integers=True),
-    Op("ceil", np.ceil, "the value rounded up", keeps_integers=True),
-    Op("trunc", np.trunc, "the value rounded towards zero", keeps_integers=True),
+    Op(
+        "floor",
+        np.floor,
+        "the value rounded down",
+        keeps_integers=True,
+        expression=_rounding("{t}r - ({T}(1) if {t}r > {0} else {T}(0))"),
+        integer="{0}",
+        boolean="{0}",
+        kinds="iufb",
+        weight=2,
+    ),
+    Op(
+        "ceil",
+        np.ceil,
+        "the value rounded up",
+        keeps_integers=True,
+        expression=_rounding("{t}r + ({T}(1) if {t}r < {0} else {T}(0))"),
+        integer="{0}",
+        boolean="{0}",
+        kinds="iufb",
+        weight=2,
+    ),
+    Op(
+        "trunc",
+        np.trunc,
+        "the value rounded towards zero",
+        keeps_integers=True,
+        expression=_rounding("abs({t}r) - ({T}(1) if abs({t}r) > abs({0}) else {T}(0))"),
+        integer="{0}",
+        boolean="{0}",
+        kinds="iufb",
+        weight=2,
+    ),
     Op(
         "round",
         np.rint,
         "the value rounded to the nearest integer, halves to even",
         True,
         ("rint",),
+        expression=_rounding("{t}r"),
+        integer="{0}",
+        boolean="{0}",
+        kinds="iufb",
+        weight=2,
     ),
     Op(
         "isfinite",
@@ -279,15 +412,28 @@ _ROWS = (
     ),
     Op("isinf", np.isinf, "whether the value is infinite", expression="abs({0}) == math.inf"),
     Op("isnan", np.isnan, "whether the value is NaN", expression="{0} != {0}"),
-    Op("signbit", np.signbit, "whether the sign bit is set"),
-    Op("logical_not", np.logical_not, "whether the value is zero", expression="not {0}", kinds="b"),
+    Op(
+        "signbit",
+        np.signbit,
+        "whether the sign bit is set",
+        expression="math.copysign({T}(1), {0}) < 0",
+    ),
+    Op(
+        "logical_not",
+        np.logical_not,
+        "whether the value is zero",
+        expression="{0} == 0",
+        boolean="not {0}",
+        kinds="iufb",
+    ),
     Op(
         "bitwise_invert",
         np.invert,
         "the inverted bits, `~x`",
         aliases=("invert", "bitwise_not"),
         expression="~{0}",
-        kinds="iu",
+        boolean="not {0}",
+        kinds="iub",
     ),
     Op("conj", np.conjugate, "the complex conjugate", aliases=("conjugate",)),
 )

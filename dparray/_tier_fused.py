@@ -76,12 +76,14 @@ def _obtained(
     return fused.kernel
 
 
-def run(outputs: Sequence[tuple[Node | Scalar, Any]], size: int) -> bool:
-    """Compute all values, of one shape, in one kernel; false if compiling does not pay yet."""
+def run(outputs: Sequence[tuple[Node | Scalar, Any]], order: Sequence[Node], size: int) -> bool:
+    """Compute all values, of one shape, in one kernel; false if compiling does not pay yet.
+
+    ``order`` holds the pending nodes, operands before users.
+    """
     if not all(_codegen.can_store(value, target.dtype) for value, target in outputs):
         return False
     targets = [target for _, target in outputs]
-    order = pending_order([value for value, _ in outputs if type(value) is Node])
     program = _codegen.linearize(order, outputs, targets[0].shape)
     structure = program.structure
     kernel = _obtained(

@@ -61,11 +61,11 @@ def test_what_explain_says_is_what_is_launched() -> None:
 
 
 def test_small_arrays_are_computed_by_the_host() -> None:
-    plan = dp.explain(array(100) + 1)
+    plan = dp.explain(dp.tan(array(100)) - 1)
     assert plan.tier == "host"
     assert str(_evaluate.HOST_ELEMENTS) in plan.reason
     with dp.config.override(host_tier=False):
-        assert dp.explain(array(100) + 1).tier == "library"
+        assert dp.explain(dp.tan(array(100)) - 1).tier == "library"
 
 
 def test_an_operation_without_a_kernel_is_named() -> None:
