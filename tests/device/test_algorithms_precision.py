@@ -1,0 +1,73 @@
+"""Kernels of single precision must run on devices without double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import _hooks, algorithms
+
+_OP_CAPABILITY = 17
+_FLOAT64 = 10
+
+
+def _capabilities(spirv: bytes) -> set[int]:
+    """What a SPIR-V module declares to need (section 2.3 of the specification: words)."""
+    words = np.frombuffer(spirv, np.uint32)
+    place, found = 5, set()
+    while place < len(words):
+        if words[place] & 0xFFFF == _OP_CAPABILITY:
+            found.add(int(words[place + 1]))
+        place += int(words[place] >> 16)
+    return found
+
+
+def _x() -> dp.ndarray:
+    return dp.asarray(np.random.default_rng(0).random((64, 64)).astype(np.float32))
+
+
+CALLS: dict[str, Callable[[dp.ndarray], Any]] = {
+    "convolve": lambda x: algorithms.convolve(x, x[:3, :3], boundary="zero"),
+    "convolve_separable": lambda x: algorithms.convolve_separable(x, x[0, :5]),
+    "kmeans_assign": lambda x: algorithms.kmeans_assign(x, x[:4]),
+    "kmeans_update": lambda x: algorithms.kmeans_update(x, dp.zeros(64, dtype="int32"), x[:4]),
+    "matmul": lambda x: algorithms.matmul(x, x),
+    "transpose": lambda x: algorithms.transpose(x),
+    "reduce, sum": lambda x: algorithms.reduce(x),
+    "reduce, long rows": lambda x: algorithms.reduce(dp.ones(70_000, dtype="float32")),
+    "reduce, maximum of columns": lambda x: algorithms.reduce(x, "maximum", axis=0),
+    "pairwise_distance": lambda x: algorithms.pairwise_distance(x, x),
+    "nbody_acceleration": lambda x: algorithms.nbody_acceleration(x[:, :3], x[0], softening=0.1),
+    "black_scholes": lambda x: algorithms.black_scholes(x, x, x, rate=0.1, volatility=0.2),
+    "mandelbrot": lambda x: algorithms.mandelbrot((9, 9)),
+}
+
+
+def _needs(call: Callable[[dp.ndarray], Any], x: dp.ndarray) -> set[int]:
+    launched: list[Any] = []
+
+    def note(event: str, **values: Any) -> None:
+        if event == "launch":
+            launched.append(values["kernel"])
+
+    dp.synchronize(x)
+    unsubscribe = _hooks.subscribe(note)
+    try:
+        call(x)
+    finally:
+        unsubscribe()
+    assert launched
+    return set().union(*(_capabilities(kernel.spirv) for kernel in launched))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_kernel_of_float32_needs_no_double_precision(name: str) -> None:
+    assert _FLOAT64 not in _needs(CALLS[name], _x())
+
+
+def test_a_kernel_of_float64_is_found_to_need_it() -> None:
+    assert _FLOAT64 in _needs(CALLS["matmul"], _x().astype("float64"))
