@@ -27,6 +27,7 @@ _HOST_PACKAGES = frozenset({"numba_dpex", "dparray", "numba", "math", "cmath", "
 _STATEMENTS = {
     ast.Try: "an exception handler",
     ast.Raise: "raising an exception",
+    ast.Assert: "an assertion",
     ast.With: "a with block",
     ast.Import: "an import",
     ast.ImportFrom: "an import",
@@ -127,7 +128,7 @@ def describe_failure(
     if finding is not None:
         place = quote(source, finding.line, finding.column, finding.end_column)
         return head + place + finding.problem
-    for called in _called_device_functions(function):
+    for called in called_device_functions(function):
         inner = source_of(called)
         for found in _findings(called, inner, False) if inner else ():
             place = quote(inner, found.line, found.column, found.end_column)
@@ -251,7 +252,8 @@ def _resolve(function: Callable[..., Any], node: ast.expr) -> Any:
     return value
 
 
-def _called_device_functions(function: Callable[..., Any]) -> Iterator[types.FunctionType]:
+def called_device_functions(function: Callable[..., Any]) -> Iterator[types.FunctionType]:
+    """The Python functions of the device functions that a function refers to by name."""
     scope = inspect.getclosurevars(function)
     for value in (*scope.nonlocals.values(), *scope.globals.values()):
         called = getattr(value, "py_func", None)

@@ -9,6 +9,7 @@ The key of a kernel never holds a queue, so all queues share it.
 
 from __future__ import annotations
 
+import dis
 import importlib
 import json
 import subprocess
@@ -26,7 +27,7 @@ import numpy as np
 from dpctl.program import SyclProgramCompilationError, create_program_from_spirv
 
 from dparray import _cache, _hooks
-from dparray._compile_errors import describe_failure
+from dparray._compile_errors import called_device_functions, describe_failure
 from dparray._kernel_key import UnkeyedError, describe, kernel_key
 from dparray._launcher import place_of
 from dparray._runtime import load_numba_dpex
@@ -398,6 +399,18 @@ def _compile_and_save(
     return kernel
 
 
+def _raises(function: Callable[..., Any], seen: tuple[Any, ...] = ()) -> bool:
+    """Whether the code, or a device function it calls, raises.
+
+    numba-dpex would compile that to the silent end of the work-item.
+    """
+    if any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(function)):
+        return True
+    seen = (*seen, function)
+    called = [inner for inner in called_device_functions(function) if inner not in seen]
+    return any(_raises(inner, seen) for inner in called)
+
+
 def compile_kernel(
     function: Callable[..., Any],
     types: Sequence[str],
@@ -408,6 +421,9 @@ def compile_kernel(
     with _lock:
         compiler = backend()
         started = time.perf_counter()
+        if _raises(function):
+            text = "raising an exception is not available in device code"
+            raise compiler.error(describe_failure(function, labels or types, text), details=text)
         try:
             result = compiler.compile(function, types, options)
         except Exception as error:

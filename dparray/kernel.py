@@ -173,7 +173,18 @@ class KernelFunction:
         self.__qualname__ = function.__qualname__
         self.__module__ = function.__module__
         self.__doc__ = function.__doc__
-        parameters = tuple(inspect.signature(function).parameters)
+        signature = inspect.signature(function)
+        parameters = tuple(signature.parameters)
+        for name, parameter in signature.parameters.items():
+            if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD:
+                raise KernelArgumentError(
+                    f"kernel {self.__name__}: parameter {name!r} is {parameter.kind.description}; "
+                    "a kernel's parameters are plain names, one for each argument"
+                )
+        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+            raise KernelArgumentError(
+                f"kernel {self.__name__}: a kernel is a plain function: no yield and no async"
+            )
         if has_item and not parameters:
             raise KernelArgumentError(
                 f"kernel {self.__name__}: the first parameter of a kernel is its work-item: "

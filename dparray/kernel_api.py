@@ -1,7 +1,8 @@
 """The kernel language: what kernels are written with, under the names of numba-dpex and SYCL 2020.
 
-Everything except :class:`Range` and :class:`NdRange` is the very object of
-``numba_dpex.kernel_api``, so a kernel may take a name from either place. Importing this module
+What a kernel itself refers to is the very object of ``numba_dpex.kernel_api``, so it may take a
+name from either place. :class:`Range`, :class:`NdRange` and :class:`LocalAccessor`, which only the
+launch sees, derive from numba-dpex's and check what they are given. Importing this module
 does not import Numba.
 """
 
@@ -11,8 +12,10 @@ import operator
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
+import numpy as np
+
 from dparray._runtime import kernel_language
-from dparray.exceptions import KernelRangeError
+from dparray.exceptions import KernelArgumentError, KernelRangeError
 
 _language: Any = kernel_language()
 
@@ -20,7 +23,6 @@ AddressSpace = _language.AddressSpace
 AtomicRef = _language.AtomicRef
 Group = _language.Group
 Item = _language.Item
-LocalAccessor = _language.LocalAccessor
 MemoryOrder = _language.MemoryOrder
 MemoryScope = _language.MemoryScope
 NdItem = _language.NdItem
@@ -48,6 +50,7 @@ __all__ = [
 ]
 
 _MAX_DIMENSIONS = 3
+_LOCAL_DTYPES = frozenset({"i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"})
 
 
 def _extents(what: str, extents: Iterable[Any]) -> tuple[int, ...]:
@@ -153,6 +156,51 @@ class NdRange(_language.NdRange):
 
     def __repr__(self) -> str:
         return f"NdRange({tuple(self._global_range)}, {tuple(self._local_range)})"
+
+
+class LocalAccessor(_language.LocalAccessor):
+    """Local memory for each work-group of a launch over an :class:`NdRange`.
+
+    It is passed to the launch and indexed in the kernel. Its values are undefined until a
+    work-item writes them.
+
+    Args:
+        shape: a positive integer or one to three of them.
+        dtype: an integer dtype, float32 or float64.
+
+    Raises:
+        KernelRangeError: a shape that is none.
+        KernelArgumentError: a dtype that local memory cannot have.
+
+    Example:
+        >>> import numpy as np
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def reverse_groups(item, x, local):
+        ...     i = item.get_local_id(0)
+        ...     local[i] = x[item.get_global_id(0)]
+        ...     dp.group_barrier(item.get_group())
+        ...     x[item.get_global_id(0)] = local[local.shape[0] - 1 - i]
+        >>> x = dp.arange(6, dtype="int32")
+        >>> event = reverse_groups[dp.NdRange(6, 3)](x, dp.LocalAccessor(3, np.int32))
+        >>> x.tolist()
+        [2, 1, 0, 5, 4, 3]
+    """
+
+    def __init__(self, shape: Any, dtype: Any) -> None:
+        self._shape = tuple(_as_range("LocalAccessor", shape))
+        try:
+            known = np.dtype(dtype)
+        except TypeError:
+            known = None
+        if known is None or f"{known.kind}{known.itemsize}" not in _LOCAL_DTYPES:
+            raise KernelArgumentError(
+                f"LocalAccessor: local memory holds integers, float32 and float64; got {dtype!r}"
+            )
+        self._dtype = known.type
+
+    def __repr__(self) -> str:
+        return f"LocalAccessor({self._shape}, {np.dtype(self._dtype).name})"
 
 
 def _as_range(what: str, size: Any) -> Range:

@@ -181,3 +181,65 @@ def test_float64_on_a_device_without_it_is_refused(monkeypatch: pytest.MonkeyPat
 
     dp.call_kernel(half32, dp.Range(4), x)
     assert x.tolist() == [0.5] * 4
+
+
+@dp.device_func
+def checks(value: Any) -> Any:
+    if value < 0:
+        raise ValueError("negative")
+    return value
+
+
+def test_raising_is_refused_instead_of_ending_the_work_item_unnoticed() -> None:
+    @dp.kernel
+    def raises(item: dp.Item, x: Any) -> None:
+        if x[0] > 0:
+            raise ValueError("positive")
+        x[0] = 1
+
+    @dp.kernel
+    def asserts(item: dp.Item, x: Any) -> None:
+        assert x[0] > 0
+        x[0] = 1
+
+    @dp.kernel
+    def calls(item: dp.Item, x: Any) -> None:
+        x[0] = checks(x[0])
+
+    x = dp.ones(1)
+    with pytest.raises(dp.KernelCompileError, match="raising an exception is not available"):
+        dp.call_kernel(raises, dp.Range(1), x)
+    with pytest.raises(dp.KernelCompileError, match="an assertion is not available"):
+        dp.call_kernel(asserts, dp.Range(1), x)
+    with pytest.raises(dp.KernelCompileError, match="in the device function checks:"):
+        dp.call_kernel(calls, dp.Range(1), x)
+
+
+def test_what_cannot_be_a_kernel_is_refused_when_it_is_made() -> None:
+    def starred(item: Any, *arrays: Any) -> None: ...
+    def keyword(item: Any, *, x: Any) -> None: ...
+    def generator(item: Any, x: Any) -> Any:
+        yield x
+
+    for function, words in ((starred, "variadic"), (keyword, "keyword-only"), (generator, "yield")):
+        with pytest.raises(dp.KernelArgumentError, match=words):
+            dp.kernel(function)
+
+
+@pytest.mark.parametrize("shape", [0, -1, "4", (2, 0), (1, 2, 3, 4), 2.5])
+def test_local_memory_of_a_shape_that_is_none(shape: Any) -> None:
+    with pytest.raises(dp.KernelRangeError, match="LocalAccessor"):
+        dp.LocalAccessor(shape, np.float32)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["nonsense", object, "complex64", "float16", "bool", None.__class__]
+)
+def test_local_memory_of_a_dtype_it_cannot_have(dtype: Any) -> None:
+    with pytest.raises(dp.KernelArgumentError, match="local memory holds"):
+        dp.LocalAccessor(4, dtype)
+
+
+def test_local_memory_takes_dtypes_as_arrays_do() -> None:
+    for dtype in ("float32", np.dtype("int8"), np.uint64, dp.float64):
+        assert np.dtype(dp.LocalAccessor((2, 3), dtype)._dtype) == np.dtype(dtype)

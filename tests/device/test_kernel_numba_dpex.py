@@ -94,11 +94,12 @@ def test_kernels_of_both_makers_are_interchangeable() -> None:
 def test_names_of_the_language_are_the_same_objects() -> None:
     from numba_dpex import kernel_api as kapi
 
-    for name in ("AtomicRef", "Group", "Item", "LocalAccessor", "MemoryOrder", "NdItem"):
+    for name in ("AtomicRef", "Group", "Item", "MemoryOrder", "NdItem", "PrivateArray"):
         assert getattr(dp, name) is getattr(kapi, name)
     assert dp.group_barrier is kapi.group_barrier
     assert issubclass(dp.Range, kapi.Range)
     assert issubclass(dp.NdRange, kapi.NdRange)
+    assert issubclass(dp.LocalAccessor, kapi.LocalAccessor)
 
 
 def test_its_placement_error_is_caught_by_its_own_class() -> None:
