@@ -143,6 +143,8 @@ def normalize_axes(function: str, axes: Any, ndim: int) -> tuple[int, ...]:
     try:
         listed: Sequence[Any] = (operator.index(axes),)
     except TypeError:
+        if not hasattr(axes, "__iter__"):
+            raise TypeError(f"{function}: axis {axes!r} is no integer") from None
         listed = tuple(axes)
     found = tuple(normalize_axis(function, axis, ndim) for axis in listed)
     if len(set(found)) != len(found):

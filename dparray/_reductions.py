@@ -133,7 +133,7 @@ def _reduce(
     if not axes and x.ndim:  # NumPy's axis=(): every element is its own result
         return _delivered(name, _each_alone(name, x, result_dtype), out)
     result = empty_on(Placement(x.sycl_queue, x.usm_type), shape, result_dtype)
-    if name in _WITHOUT_IDENTITY and x.size == 0 and result.size:
+    if name in _WITHOUT_IDENTITY and product(x.shape[at] for at in axes) == 0:
         raise ShapeError(f"{name}: an array of shape {x.shape} has no element along axis {axis}")
     fused = name in _FUSED and x.size
     if fused and _evaluate.reduce(

@@ -1,0 +1,191 @@
+"""Reductions and cumulative functions: dtype, shape and values are NumPy's, on every tier."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import dparray as dp
+from dparray._dtypes import NAMES
+
+EVERYWHERE = settings(
+    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+FUNCTIONS = ["sum", "prod", "min", "max", "mean", "var", "std", "any", "all", "ptp"]
+FUNCTIONS += ["argmin", "argmax", "count_nonzero"]
+ONE_AXIS = {"argmin", "argmax"}
+
+
+@pytest.fixture(params=["host", "device"], autouse=True)
+def tier(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Small arrays are reduced on the host; here also by the device's kernels."""
+    with dp.config.override(host_tier=request.param == "host"):
+        yield request.param
+
+
+def assert_same(actual: dp.ndarray, expected: Any) -> None:
+    expected = np.asarray(expected)
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    tolerance = {"e": 2e-3, "f": 2e-6, "F": 2e-6}.get(expected.dtype.char, 1e-12)
+    np.testing.assert_allclose(actual.asnumpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+def sample(dtype: str) -> np.ndarray:
+    numbers = np.random.default_rng(1).integers(0, 4, (3, 4, 2))
+    return (numbers * (1 - 0.5j) if np.dtype(dtype).kind == "c" else numbers).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", NAMES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_every_dtype_along_axes(name: str, dtype: str, tier: str) -> None:
+    if tier == "device" and dtype not in ("bool", "int32", "float32", "complex64"):
+        pytest.skip("few dtypes where every reduction is a launch")
+    a = sample(dtype)
+    if (a.dtype.kind == "c" and name in ONE_AXIS) or (a.dtype.kind == "b" and name == "ptp"):
+        with pytest.raises(dp.exceptions.DTypeError):
+            getattr(dp, name)(dp.asarray(a))
+        return
+    x = dp.asarray(a)
+    for axis in (None, 0, -1) if name in ONE_AXIS else (None, 0, -1, (0, 2)):
+        for keepdims in (False, True):
+            expected = getattr(np, name)(a, axis=axis, keepdims=keepdims)
+            assert_same(getattr(dp, name)(x, axis=axis, keepdims=keepdims), expected)
+
+
+@EVERYWHERE
+@given(
+    a=hnp.arrays(
+        "float64",
+        hnp.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=5),
+        elements=st.floats(-100, 100, width=32),
+    ),
+    data=st.data(),
+)
+def test_sums_of_views(a: np.ndarray, data: st.DataObject) -> None:
+    axis = data.draw(st.sampled_from([None, (), *range(-a.ndim, a.ndim)]))
+    x = dp.asarray(a)
+    if a.ndim:
+        a, x = a[::-1].T, x[::-1].T
+    for name in ("sum", "prod", "any", "all", "count_nonzero"):
+        assert_same(getattr(dp, name)(x, axis=axis), getattr(np, name)(a, axis=axis))
+    try:
+        expected = np.max(a, axis=axis)
+    except ValueError:
+        with pytest.raises(dp.exceptions.ShapeError):
+            dp.max(x, axis=axis)
+    else:
+        assert_same(dp.max(x, axis=axis), expected)
+
+
+@pytest.mark.parametrize("name", ["sum", "max", "argmax", "mean", "any"])
+def test_large_arrays(name: str, queue: Any) -> None:
+    a = np.random.default_rng(2).standard_normal((300, 400)).astype("float32")
+    x = dp.asarray(a, sycl_queue=queue)
+    for axis in (None, 0, 1):
+        actual = getattr(x, name)(axis=axis)
+        assert actual.sycl_queue == queue
+        expected = getattr(a, name)(axis=axis)
+        np.testing.assert_allclose(actual.asnumpy(), expected, rtol=1e-4, atol=1e-3)
+
+
+def test_nan_is_kept_and_found() -> None:
+    a = np.asarray([[1.0, np.nan, 3.0], [4.0, 5.0, 6.0]])
+    x = dp.asarray(a)
+    for name in ("min", "max", "sum", "mean", "argmax", "argmin"):
+        np.testing.assert_array_equal(getattr(x, name)(axis=1).asnumpy(), getattr(a, name)(axis=1))
+
+
+def test_mean_and_variance_of_nothing_are_nan() -> None:
+    empty = dp.zeros((0, 2))
+    assert np.isnan(dp.mean(empty, axis=0).asnumpy()).all()
+    assert np.isnan(dp.var(empty, axis=0).asnumpy()).all()
+    assert dp.sum(empty, axis=0).tolist() == [0.0, 0.0]
+    for name in ("min", "max", "argmin", "argmax"):
+        with pytest.raises(dp.exceptions.ShapeError, match=name):
+            getattr(dp, name)(empty, axis=0)
+
+
+def test_correction_and_ddof_are_one() -> None:
+    a = np.asarray([1.0, 2.0, 4.0, 9.0])
+    x = dp.asarray(a)
+    assert_same(dp.var(x, correction=1), np.var(a, ddof=1))
+    assert_same(x.std(ddof=1), a.std(ddof=1))
+
+
+def test_dtype_is_the_one_computed_in() -> None:
+    x = dp.asarray([100, 100], dtype="int8")
+    assert_same(x.sum(), np.int64(200))
+    assert_same(x.sum(dtype="int8"), np.asarray([100, 100], "int8").sum(dtype="int8"))
+    assert_same(x.mean(dtype="float32"), np.float32(100))
+
+
+def test_out_is_checked_before_it_is_written() -> None:
+    x = dp.ones((2, 3))
+    out = dp.zeros(3)
+    assert x.sum(0, out=out) is out
+    assert out.tolist() == [2.0] * 3
+    with pytest.raises(dp.exceptions.ShapeError):
+        x.sum(1, out=out)
+    with pytest.raises(dp.exceptions.DTypeError):
+        x.sum(0, out=dp.zeros(3, dtype="int32"))
+    assert out.tolist() == [2.0] * 3
+
+
+@pytest.mark.parametrize("axis", [3, -3, 1.5])
+def test_axes_that_are_none(axis: Any) -> None:
+    error = dp.exceptions.AxisError if isinstance(axis, int) else TypeError
+    with pytest.raises(error, match="axis"):
+        dp.sum(dp.ones((2, 2)), axis=axis)
+    with pytest.raises(dp.exceptions.ShapeError, match="twice"):
+        dp.sum(dp.ones((2, 2)), axis=(0, -2))
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "float32", "complex64"])
+def test_cumulative(name: str, dtype: str) -> None:
+    a = sample(dtype)[..., 0]
+    x = dp.asarray(a)
+    for axis in (None, 0, -1):
+        assert_same(getattr(x, name)(axis), getattr(a, name)(axis))
+
+
+def test_cumulative_with_the_empty_sum() -> None:
+    a = sample("float64")
+    x = dp.asarray(a)
+    for name in ("cumulative_sum", "cumulative_prod"):
+        for options in ({"axis": 1}, {"axis": 1, "include_initial": True}):
+            expected = getattr(np, name)(a, **options)
+            assert_same(getattr(dp, name)(x, **options), expected)
+    logs = dp.cumulative_logsumexp(x, axis=0).asnumpy()
+    np.testing.assert_allclose(logs, np.logaddexp.accumulate(a, axis=0))
+    with pytest.raises(dp.exceptions.ShapeError, match="axis"):
+        dp.cumulative_sum(x)
+
+
+def test_logsumexp_does_not_overflow() -> None:
+    x = dp.asarray([[1000.0, 1000.0], [-np.inf, -np.inf]])
+    np.testing.assert_allclose(dp.logsumexp(x, axis=1).asnumpy(), [1000 + np.log(2), -np.inf])
+
+
+def test_average() -> None:
+    a, w = np.arange(6.0).reshape(2, 3), np.asarray([1.0, 2.0, 3.0])
+    x, v = dp.asarray(a), dp.asarray(w)
+    assert_same(dp.average(x, 1, v), np.average(a, 1, w))
+    assert_same(dp.average(x), np.average(a))
+    with pytest.raises(dp.exceptions.ShapeError, match="weights"):
+        dp.average(x, 0, v)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "mean", "cumsum", "cumprod", "argmax", "all"])
+def test_methods_take_axis_by_position(name: str) -> None:
+    a = sample("float64")
+    assert_same(getattr(dp.asarray(a), name)(1), getattr(a, name)(1))
+    method = inspect.signature(getattr(dp.ndarray, name))
+    assert list(method.parameters)[1] == "axis"
