@@ -342,6 +342,11 @@ def check_local_memory(kernel: str, queue: dpctl.SyclQueue, arguments: Sequence[
         )
 
 
+# Ranges that were checked and are possible: looking one up costs less than checking it again.
+_possible_ranges: set[tuple[Any, ...]] = set()
+_MOST_POSSIBLE_RANGES = 4096
+
+
 # --- submission -----------------------------------------------------------------------------------
 
 
@@ -358,7 +363,7 @@ def launch(
 
     Args:
         kernel: a compiled kernel (``sycl_kernel(queue)`` and ``name``).
-        global_range, local_range: extents in the order of the kernel's indices.
+        global_range, local_range: extents in the order of the kernel's indices, as tuples.
         arguments: flattened arguments. Memory of the pool among them may be dropped at once,
             because a block is only reused in order with its queue.
         queue: where to run.
@@ -370,7 +375,12 @@ def launch(
         KernelExecutionError: the driver refuses the launch.
     """
     if local_range is not None or len(global_range) > 1 or global_range[0] >= INDEX_LIMIT:
-        check_range(kernel.name, queue, global_range, local_range)
+        key = (queue, global_range, local_range)
+        if key not in _possible_ranges:
+            check_range(kernel.name, queue, global_range, local_range)
+            if len(_possible_ranges) >= _MOST_POSSIBLE_RANGES:
+                _possible_ranges.clear()
+            _possible_ranges.add(key)
         if local_range is not None:
             check_local_memory(kernel.name, queue, arguments)
     order = SequentialOrderManager[queue]
