@@ -39,6 +39,10 @@ from dparray.exceptions import (
 )
 
 
+# Queues that a kernel finds its built form by at once.
+_MOST_QUEUES = 64
+
+
 class Kernel:
     """A compiled kernel: SPIR-V, its entry point, and what devices built of it.
 
@@ -108,6 +112,8 @@ class Kernel:
             built = self._built.get(place)
             if built is None:
                 built = self._built[place] = self._build(queue)
+            if len(self._by_queue) >= _MOST_QUEUES:
+                self._by_queue.clear()
             self._by_queue[queue] = built
         return built
 
@@ -324,7 +330,10 @@ def backend() -> _Backend:
 
 # --- compiling ------------------------------------------------------------------------------------
 
+# Kernels by key, oldest first. Whoever uses a kernel holds it, too, so dropping one here only
+# costs a later look at the disk.
 _kernels: dict[str, Kernel] = {}
+_MOST_KERNELS = 2048
 
 
 def obtain_kernel(
@@ -350,8 +359,15 @@ def obtain_kernel(
     kernel = _kernels.get(key)
     if kernel is None:
         kernel = _load(key) or _compile_and_save(key, function, types, options, labels)
-        _kernels[key] = kernel
+        _remember(key, kernel)
     return kernel
+
+
+def _remember(key: str, kernel: Kernel) -> None:
+    with _lock:
+        while len(_kernels) >= _MOST_KERNELS:
+            del _kernels[next(iter(_kernels))]
+        _kernels[key] = kernel
 
 
 def recall_kernel(
@@ -363,7 +379,7 @@ def recall_kernel(
         return None
     kernel = _kernels.get(key) or _load(key)
     if kernel is not None:
-        _kernels[key] = kernel
+        _remember(key, kernel)
     return kernel
 
 
