@@ -4,7 +4,8 @@ An event is a name and keyword values. With no subscriber, ``emit`` costs one tr
 layers below may call it on the warm path.
 
 Events: ``"compile"`` (kernel, seconds, origin), ``"launch"`` (kernel, queue, sycl_event),
-``"allocate"`` (queue, usm_type, nbytes, hit), ``"copy"`` (source, target, nbytes).
+``"allocate"`` (queue, usm_type, nbytes, hit), ``"copy"`` (source, target, nbytes),
+``"progress"`` (task, done, total) in bytes, while a large copy goes on.
 """
 
 from __future__ import annotations

@@ -146,14 +146,35 @@ def is_host_accessible(queue: dpctl.SyclQueue, usm_type: str) -> bool:
 
 def host_view(layout: Any) -> np.ndarray:
     """A NumPy array over host-accessible USM memory; the caller orders its accesses."""
-    if 0 in layout.shape:
-        return np.empty(layout.shape, layout.dtype)
     if 0 in layout.shape:  # its strides may lead anywhere
         return np.empty(layout.shape, layout.dtype)
     buffer = (ctypes.c_char * layout.block.nbytes).from_address(layout.block.pointer)
     return np.ndarray(
         layout.shape, layout.dtype, buffer=buffer, offset=layout.offset, strides=layout.strides
     )
+
+
+#: The host copies so many bytes at once; in between it tells of its progress and can be stopped.
+COPY_PIECE = 64 << 20
+
+
+def _copy(target: np.ndarray, source: np.ndarray, task: str) -> None:
+    """Copy between host-accessible arrays of one shape, a large one piece by piece."""
+    count = -(-target.nbytes // COPY_PIECE)
+    if count <= 1:
+        target[...] = source
+        return
+    longest = target.shape.index(max(target.shape))
+    axis = next((axis for axis, size in enumerate(target.shape) if size >= count), longest)
+    extent = target.shape[axis]
+    step = -(-extent // count)
+    for start in range(0, extent, step):
+        stop = min(start + step, extent)
+        piece = (*(slice(None),) * axis, slice(start, stop))
+        target[piece] = source[piece]
+        if _hooks.subscribers:
+            done = target.nbytes * stop // extent
+            _hooks.emit("progress", task=task, done=done, total=target.nbytes)
 
 
 def copy_from_host(source: np.ndarray, target: Any) -> None:
@@ -164,7 +185,7 @@ def copy_from_host(source: np.ndarray, target: Any) -> None:
     queue = block.queue
     if is_host_accessible(queue, block.usm_type):
         wait(queue)
-        host_view(target)[...] = source
+        _copy(host_view(target), source, "copy to the device")
     else:
         flat = source.reshape(-1).view(np.uint8)
         before = SequentialOrderManager[queue].submitted_events
@@ -179,8 +200,8 @@ def copy_to_host(layout: Any) -> np.ndarray:
     queue = layout.block.queue
     if is_host_accessible(queue, layout.block.usm_type):
         wait(queue)
-        view = host_view(layout)
-        result = np.array(view, order="C")
+        result = np.empty(layout.shape, layout.dtype)
+        _copy(result, host_view(layout), "copy to the host")
     else:
         result = np.empty(layout.shape, layout.dtype)
         if result.nbytes:

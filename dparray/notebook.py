@@ -5,8 +5,8 @@ colours from the page, so it reads on light and dark ones; it has no JavaScript 
 nothing outside itself. What it shows of an array is a sample: an array of any size shows at once,
 and a pending one stays pending.
 
-``%load_ext dparray`` adds the magics (see :mod:`dparray._magics`) and shows the table of a
-placement error under its traceback.
+``%load_ext dparray`` adds the magics (see :mod:`dparray._magics`) and progress bars, and shows the
+table of a placement error under its traceback.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from dparray._array import corner, ndarray, summary_threshold
 from dparray._compiler import DeviceFunction
 from dparray._expr import pending_order
 from dparray._kernel_makers import ElementwiseFunction, ReductionFunction
+from dparray._progress import Progress
 from dparray.device import Device, DeviceList, default_device, describe_queue
 from dparray.exceptions import ExecutionPlacementError
 from dparray.explain import Explanation
@@ -396,26 +397,38 @@ for _class in (MemoryStats, Explanation):
     setattr(_class, "_repr_pretty_", _print_text)  # noqa: B010
 
 
-def _show_error(result: Any) -> None:
-    """Show the table of a placement error that ended a cell."""
+_progress: list[Progress] = []
+
+
+def _after_cell(result: Any) -> None:
+    """Clear progress bars away, and show the table of a placement error that ended the cell."""
+    for progress in _progress:
+        progress.close()
     error = result.error_in_exec
-    if isinstance(error, ExecutionPlacementError):
+    if isinstance(error, ExecutionPlacementError) and _is_notebook():
         from IPython.display import HTML, display
 
         display(HTML(placement_html(error)))
 
 
+def _is_notebook() -> bool:
+    from IPython.core.getipython import get_ipython
+
+    return getattr(get_ipython(), "kernel", None) is not None
+
+
 def load_ipython_extension(shell: Any) -> None:
     """What ``%load_ext dparray`` does.
 
-    Adds the magics and the completion of device names, and shows the table of a placement error
-    under its traceback where the front end shows HTML.
+    Adds the magics, the completion of device names and progress bars for long work, and shows the
+    table of a placement error under its traceback where the front end shows HTML.
     """
     from dparray._magics import register
 
     register(shell)
-    if getattr(shell, "kernel", None) is not None:
-        shell.events.register("post_run_cell", _show_error)
+    if not _progress:
+        _progress.append(Progress())
+    shell.events.register("post_run_cell", _after_cell)
 
 
 def unload_ipython_extension(shell: Any) -> None:
@@ -423,5 +436,7 @@ def unload_ipython_extension(shell: Any) -> None:
     from dparray._magics import unregister
 
     unregister(shell)
-    if _show_error in shell.events.callbacks["post_run_cell"]:
-        shell.events.unregister("post_run_cell", _show_error)
+    while _progress:
+        _progress.pop().stop()
+    if _after_cell in shell.events.callbacks["post_run_cell"]:
+        shell.events.unregister("post_run_cell", _after_cell)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks, _sample, notebook
+from dparray import _hooks, _progress, _sample, _usm, notebook
 from dparray._magics import device_names, time_statement
 
 
@@ -464,6 +464,74 @@ def test_a_notebook_shows_the_table_of_a_placement_error_under_its_traceback() -
     (card,) = book.cells[2].outputs
     assert "(2,) float64" in Text(card.data["text/html"]).text
     assert card.data["text/plain"].startswith("array([1., 1.]")
+
+
+# -- long work ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_usm, "COPY_PIECE", 1000)
+
+
+@pytest.mark.parametrize("shape", [(10_000,), (1, 5000), (3, 7, 500), (2, 3, 4)])
+def test_a_large_copy_tells_of_its_progress_and_copies_all(
+    shape: tuple[int, ...], small_pieces: None, events: list[Any]
+) -> None:
+    values = np.arange(np.prod(shape), dtype="float64").reshape(shape)
+    x = dp.asarray(values)
+    np.testing.assert_array_equal(x.asnumpy(), values)
+    np.testing.assert_array_equal(x.mT.asnumpy() if x.ndim > 1 else x[::-1].asnumpy()[::-1],
+                                  values.swapaxes(-1, -2) if x.ndim > 1 else values)  # fmt: skip
+    done = [values["done"] for event, values in events if event == "progress"]
+    if values.nbytes > 1000:
+        assert done.count(values.nbytes) == 3
+        assert len(done) > 3
+    else:
+        assert done == []
+
+
+def test_an_interrupted_copy_leaves_no_array_and_the_next_one_works(small_pieces: None) -> None:
+    def interrupt(event: str, **values: Any) -> None:
+        if event == "progress" and values["done"] > 3000:
+            raise KeyboardInterrupt
+
+    values = np.arange(1000.0)
+    x = dp.asarray(values)
+    unsubscribe = _hooks.subscribe(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            x.asnumpy()
+        with pytest.raises(KeyboardInterrupt):
+            dp.asarray(values)
+    finally:
+        unsubscribe()
+    np.testing.assert_array_equal(x.asnumpy(), values)
+
+
+def test_bars_show_for_long_work_only_and_go_away(
+    monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    monkeypatch.setattr(_progress, "PATIENCE", 0.0)
+    progress = _progress.Progress()
+    try:
+        _hooks.emit("progress", task="copy to the host", done=1 << 20, total=4 << 20)
+        _hooks.emit("compile", kernel=None, seconds=0.5, origin="compiled")
+        shown = capsys.readouterr().out
+        assert "copy to the host" in shown
+        assert "/4.00M" in shown
+        assert "kernels compiled" in shown
+        progress.close()
+        assert capsys.readouterr().out.endswith("\r")
+        monkeypatch.setattr(_progress, "PATIENCE", 1e9)
+        _hooks.emit("progress", task="copy to the host", done=1, total=2)
+        _hooks.emit("compile", kernel=None, seconds=0.5, origin="compiled")
+        _hooks.emit("progress", task="copy to the host", done=2, total=2)
+        assert capsys.readouterr().out.strip() == ""
+    finally:
+        progress.stop()
+    _hooks.emit("progress", task="copy to the host", done=1, total=2)
+    assert capsys.readouterr().out == ""
 
 
 def test_the_module_exports_what_ipython_calls() -> None:

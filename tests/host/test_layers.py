@@ -23,7 +23,7 @@ ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (layer, frozenset(names.split()))
     for layer, names in (
         ("L0", "exceptions _hooks _startup"),
-        ("L0", "config _dtypes _layout _ops _pictures"),
+        ("L0", "config _dtypes _layout _ops _pictures _progress"),
         ("L1", "_expr"),
         ("L1", "_cache _compile_errors _kernel_key _runtime device _simulated_numbers"),
         ("L1", "_placement kernel_api _simulated_memory"),

@@ -1,0 +1,74 @@
+"""Progress bars for long work, by tqdm: large copies, and the compilation of many kernels."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from typing import Any
+
+from dparray import _hooks
+
+#: Work that is over sooner shows no bar.
+PATIENCE = 1.0
+
+
+class Progress:
+    """Shows the long work that the hook tells of, and clears it away when it is over.
+
+    State: at most one bar for copies and one counter of kernels; :meth:`close` ends both, also
+    after an error or an interrupt in the middle of the work.
+    """
+
+    def __init__(self) -> None:
+        self._copy: Any = None
+        self._kernels: Any = None
+        self._count = 0
+        self._seconds = 0.0
+        self._unsubscribe = _hooks.subscribe(self._on_event)
+
+    def _on_event(self, event: str, **values: Any) -> None:
+        if event == "progress":
+            self._on_copy(**values)
+        elif event == "compile" and values["origin"] == "compiled":
+            self._on_compiled(values["seconds"])
+
+    def _on_copy(self, task: str, done: int, total: int) -> None:
+        if self._copy is None:
+            self._copy = _bar(
+                desc=task, total=total, unit="B", unit_scale=True, unit_divisor=1024, delay=PATIENCE
+            )
+        self._copy.update(done - self._copy.n)
+        if done == total:
+            self._copy.close()
+            self._copy = None
+
+    def _on_compiled(self, seconds: float) -> None:
+        self._count += 1
+        self._seconds += seconds
+        if self._seconds < PATIENCE:
+            return
+        if self._kernels is None:
+            self._kernels = _bar(desc="kernels compiled", unit="", initial=self._count - 1)
+        self._kernels.set_postfix_str(f"{self._seconds:.1f} s compiling", refresh=False)
+        self._kernels.update(1)
+
+    def close(self) -> None:
+        """Clear the bars away and begin to count anew."""
+        for bar in (self._copy, self._kernels):
+            if bar is not None:
+                bar.close()
+        self._copy = self._kernels = None
+        self._count, self._seconds = 0, 0.0
+
+    def stop(self) -> None:
+        """Show no more."""
+        self._unsubscribe()
+        self.close()
+
+
+def _bar(**options: Any) -> Any:
+    if "ipykernel" in sys.modules and importlib.util.find_spec("ipywidgets") is not None:
+        from tqdm.notebook import tqdm
+    else:
+        from tqdm import tqdm
+    return tqdm(leave=False, file=sys.stdout, **options)
