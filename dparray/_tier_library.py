@@ -92,6 +92,8 @@ def library_call(
         result = function(*tensors, *args, **kwargs)
     except (DparrayError, np.linalg.LinAlgError):
         raise
+    except neighbour.linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError(f"{name}: {error}") from None
     except LibraryAxisError as error:
         raise AxisError(f"{name}: {error}") from None
     except (ValueError, TypeError) as error:
