@@ -114,10 +114,14 @@ def make_centroids_kernel(dimensions: int, dtype: type) -> Callable[..., None]:
         partials (groups, clusters * (dimensions + 1)): input, as the accumulate kernel leaves it.
         centroids (clusters, dimensions): input of ``dtype``.
         moved (clusters, dimensions): output of ``dtype``.
+        steps: scalar of ``dtype``. If it is not 0, means are rounded to multiples of its
+            reciprocal, halves up.
     """
     stride = dimensions + 1
+    zero = dtype(0)
+    half = dtype(0.5)
 
-    def means(item: Any, partials: Any, centroids: Any, moved: Any) -> None:
+    def means(item: Any, partials: Any, centroids: Any, moved: Any, steps: Any) -> None:
         cluster = uint64(item.get_id(0))
         base = cluster * uint64(stride)
         members = dtype(0)
@@ -135,6 +139,8 @@ def make_centroids_kernel(dimensions: int, dtype: type) -> Callable[..., None]:
                     lost += (total - (larger - part)) + (value - part)
                     total = larger
                 mean = (total + lost) / members
+                if steps != zero:
+                    mean = dtype(math.floor(mean * steps + half)) / steps
             moved[cluster, uint64(q)] = mean
 
     return means

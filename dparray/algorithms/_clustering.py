@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from dparray import _dtypes
@@ -84,7 +85,9 @@ def kmeans_assign(points: ndarray, centroids: ndarray, /) -> ndarray:
     return labels
 
 
-def kmeans_update(points: ndarray, labels: ndarray, centroids: ndarray, /) -> ndarray:
+def kmeans_update(
+    points: ndarray, labels: ndarray, centroids: ndarray, /, *, steps: float = 0
+) -> ndarray:
     """The mean of the points with each label; a cluster without points keeps its centroid.
 
     Sums are taken in a fixed order, so that the same call on the same device repeats bit for bit.
@@ -95,6 +98,9 @@ def kmeans_update(points: ndarray, labels: ndarray, centroids: ndarray, /) -> nd
             ``clusters - 1``. Points with other labels must not occur; what becomes of them is
             not defined, but no memory outside the arrays is touched.
         centroids: shape ``(clusters, dimensions)``, of the points' dtype.
+        steps: round the means to multiples of ``1 / steps``, halves up; 0 does not round. With
+            points of whole numbers and a power of two, distances are then exact, so that ties
+            fall the same way on every device.
 
     Returns:
         The new centroids, with the shape and dtype of ``centroids``, on the queue of the arrays,
@@ -105,6 +111,7 @@ def kmeans_update(points: ndarray, labels: ndarray, centroids: ndarray, /) -> nd
         ShapeError: the shapes do not fit, or there is no point or no centroid.
         DTypeError: the dtypes of points and centroids differ or are not of floating point, or that
             of the labels is no integer dtype.
+        ValueError: ``steps`` is negative or not finite.
 
     Example:
         >>> import dparray as dp
@@ -126,6 +133,8 @@ def kmeans_update(points: ndarray, labels: ndarray, centroids: ndarray, /) -> nd
         raise ShapeError(f"kmeans_update: labels must have shape ({n},); got {labels.shape}")
     if labels.dtype.kind not in "iu":
         raise DTypeError(f"kmeans_update: labels must be integers; got {labels.dtype}")
+    if not 0 <= steps < math.inf:
+        raise ValueError(f"kmeans_update: steps must be finite and not negative; got {steps!r}")
     if labels.dtype.name == "uint64":  # which does not mix with signed numbers in a kernel
         labels = labels.astype(_dtypes.int64)
     device = placement.queue.sycl_device
@@ -155,5 +164,6 @@ def kmeans_update(points: ndarray, labels: ndarray, centroids: ndarray, /) -> nd
         partials,
         centroids,
         moved,
+        dtype.type(steps),
     )
     return moved

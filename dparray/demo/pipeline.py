@@ -79,7 +79,6 @@ def quantise(planes: ndarray, centroids: ndarray, iterations: int) -> tuple[ndar
     points = planes.reshape(3, -1).T
     for _ in range(iterations):
         labels = algorithms.kmeans_assign(points, centroids)
-        means = algorithms.kmeans_update(points, labels, centroids)
-        centroids = dp.round(means * STEPS_OF_A_LEVEL) / STEPS_OF_A_LEVEL
+        centroids = algorithms.kmeans_update(points, labels, centroids, steps=STEPS_OF_A_LEVEL)
     labels = algorithms.kmeans_assign(points, centroids)
     return centroids, labels.reshape(planes.shape[1:])

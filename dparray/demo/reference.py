@@ -78,7 +78,7 @@ def quantise(
             [np.bincount(labels, weights=plane, minlength=len(centroids)) for plane in points], 1
         )
         means = np.where(count > 0, total / np.maximum(count, 1), centroids)
-        centroids = (np.rint(means * STEPS_OF_A_LEVEL) / STEPS_OF_A_LEVEL).astype(np.float32)
+        centroids = (np.floor(means * STEPS_OF_A_LEVEL + 0.5) / STEPS_OF_A_LEVEL).astype(np.float32)
     return centroids, nearest(points, centroids).reshape(planes.shape[1:])
 
 

@@ -70,6 +70,16 @@ def test_an_empty_cluster_stays_and_strange_labels_touch_nothing() -> None:
     np.testing.assert_array_equal(moved.asnumpy(), [[7], [8]])
 
 
+def test_means_are_rounded_halves_up() -> None:
+    points = dp.asarray([[1.0], [1.25], [-1.0], [-1.25], [3.0]])
+    labels, centroids = dp.asarray([0, 0, 1, 1, 3]), dp.zeros((4, 1)) + 0.3
+    moved = algorithms.kmeans_update(points, labels, centroids, steps=4)
+    np.testing.assert_array_equal(moved.asnumpy(), [[1.25], [-1.0], [0.3], [3.0]])
+    for steps in (-1, math.nan, math.inf):
+        with pytest.raises(ValueError, match="steps must be finite"):
+            algorithms.kmeans_update(points, labels, centroids, steps=steps)
+
+
 def test_the_mean_of_many_points_keeps_its_digits() -> None:
     points = np.full((3_000_000, 1), 0.1, np.float32)
     labels = dp.zeros(len(points), dtype="int32")

@@ -123,7 +123,7 @@ def test_kmeans(capacity: int) -> None:
     simulate(kmeans.make_assign_kernel(3, FLOAT), Range(24), points, centroids, labels)
     accumulate = kmeans.make_accumulate_kernel(3, FLOAT)
     simulate(accumulate, NdRange(8, 4), points, labels, partials, _local(capacity, 4))
-    simulate(kmeans.make_centroids_kernel(3, FLOAT), Range(4), partials, centroids, moved)
+    simulate(kmeans.make_centroids_kernel(3, FLOAT), Range(4), partials, centroids, moved, FLOAT(0))
     expected = np.square(points[:, None] - centroids).sum(-1).argmin(1)
     np.testing.assert_array_equal(labels, expected)
     for cluster in np.unique(labels):
