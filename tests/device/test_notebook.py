@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -315,6 +316,39 @@ def test_cards_have_no_script_no_reference_to_outside_and_no_fixed_text_colour()
             assert set(re.findall(r"(?<![\w-])color:([^;]+)", style)) <= {"inherit"}
 
 
+def ink(page: Path, picture: Path) -> float:
+    """The share of a page's pixels that stand out from its background, as a browser shows it."""
+    from PIL import Image
+
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("no Chromium or Chrome is installed")
+    options = (
+        "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
+        "--hide-scrollbars --window-size=760,900"
+    )
+    command = [browser, *options.split(), f"--user-data-dir={page.parent / 'profile'}"]
+    command += [f"--screenshot={picture}", page.as_uri()]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    grey = np.asarray(Image.open(picture).convert("L"), np.int16)
+    return float(np.mean(np.abs(grey - grey[-1, -1]) > 80))
+
+
+def test_cards_read_on_light_and_dark_pages(tmp_path: Path, two_places: Any) -> None:
+    with pytest.raises(dp.ExecutionPlacementError) as caught:
+        dp.add(*two_places)
+    values = (dp.sin(dp.arange(100.0)), dp.devices(), dp.memory.stats(), shift, caught.value)
+    cards = "<br>".join(value._repr_html_() for value in values)
+    inks = []
+    for paper, text in (("#fff", "#111"), ("#111", "#eee")):
+        page = tmp_path / f"page-{text[1:]}.html"
+        style = f"margin:8px;font-family:sans-serif;background:{paper};color:{text}"
+        page.write_text(f'<!doctype html><meta charset="utf-8"><body style="{style}">{cards}')
+        inks.append(ink(page, page.with_suffix(".png")))
+    assert min(inks) > 0.01
+    assert max(inks) < 1.3 * min(inks)
+
+
 def test_importing_dparray_loads_nothing_of_notebooks() -> None:
     script = "import dparray, sys; print({'PIL', 'IPython', 'matplotlib', 'tqdm'} & {*sys.modules})"
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
@@ -420,19 +454,24 @@ def test_explain_tells_of_the_last_line_and_keeps_what_the_cell_assigns(shell: A
     assert shell.user_ns["y"].is_pending
 
 
+def completed(shell: Any, typed: str) -> list[str]:
+    from IPython.core.completer import provisionalcompleter
+
+    with provisionalcompleter():
+        return [found.text for found in shell.Completer.completions(typed, len(typed))]
+
+
 @pytest.mark.parametrize(
     "typed", ["%dp_device op", "dp.zeros(3, device='op", 'dp.Device("op', "x.to_device('op"]
 )
 def test_device_names_are_completed(shell: Any, typed: str) -> None:
     wanted = [name for name in device_names() if name.startswith("op")]
     assert wanted
-    _, found = shell.Completer.complete(line_buffer=typed, cursor_pos=len(typed))
-    assert found == wanted
+    assert completed(shell, typed) == wanted
 
 
 def test_names_elsewhere_are_not_completed_to_devices(shell: Any) -> None:
-    _, found = shell.Completer.complete(line_buffer="print('op", cursor_pos=9)
-    assert not set(found) & set(device_names())
+    assert not set(completed(shell, "print('op")) & set(device_names())
 
 
 def test_device_names_name_devices() -> None:
