@@ -189,7 +189,7 @@ class Explanation:
         return "".join([*parts, "</svg>"])
 
 
-_BOX, _HIGH, _GAP, _FALL = 150, 34, 12, 26
+_BOX, _HIGH, _GAP, _FALL = 190, 34, 12, 26
 _COLOURS = ("#cfe3f5", "#fde2c4", "#d5ecd0", "#ecd5ea", "#f5efb8", "#d8d8e8")
 
 
