@@ -38,7 +38,6 @@ from dparray.exceptions import (
     UnsupportedDeviceError,
 )
 
-
 # Queues that a kernel finds its built form by at once.
 _MOST_QUEUES = 64
 
