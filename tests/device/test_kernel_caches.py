@@ -6,6 +6,7 @@ import itertools
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -213,3 +214,26 @@ def test_a_kernel_on_many_queues_stays_right(monkeypatch: pytest.MonkeyPatch) ->
         x = dp.ones(2, dtype="int64", sycl_queue=dpctl.SyclQueue(device))
         scale[2](x)
         assert x.tolist() == [7, 7]
+
+
+def test_threads_may_compile_and_launch_at_once(compiled: list[Any]) -> None:
+    factors = [next(FACTORS) for _ in range(3)]
+    shared = make_scale(factors[0])
+    wrong: list[str] = []
+
+    def work(number: int) -> None:
+        own = make_scale(factors[1 + number % 2])
+        for kernel, factor in ((shared, factors[0]), (own, factors[1 + number % 2])):
+            for _ in range(20):
+                x = dp.ones(100, dtype="int64")
+                kernel[100](x)
+                if x.tolist() != [factor] * 100:
+                    wrong.append(f"thread {number}, factor {factor}")
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert len(compiled) >= 3
