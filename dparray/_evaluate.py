@@ -68,21 +68,16 @@ def evaluate(*nodes: Node) -> None:
             if node.layout is None:
                 groups.setdefault((node.queue, node.usm_type, node.shape), []).append(node)
         for group in groups.values():
-            group += held_elsewhere(group)
-            outputs = [
-                (node, _usm.allocate(node.queue, node.usm_type, node.shape, node.dtype))
-                for node in group
-            ]
-            _run(outputs)
-            for node, target in outputs:
-                if node.layout is None:
-                    node.complete(target)
+            left = [node for node in group if node.layout is None]  # others may have needed some
+            if left:
+                _run([], [*held_elsewhere(left), *left])
 
 
 def held_elsewhere(roots: Sequence[Node]) -> list[Node]:
     """The inner nodes that are worth storing and that somebody else can still ask for."""
     if max(node.weight for node in roots) <= STORING_WEIGHT:
         return []
+    shape = roots[0].shape
     order = pending_order(roots)
     uses = _inner_uses(order)
     held = []
@@ -91,7 +86,7 @@ def held_elsewhere(roots: Sequence[Node]) -> list[Node]:
         if (
             is_worth_storing(node)
             and getrefcount(node) > uses[id(node)] + 3
-            and node.shape == roots[0].shape
+            and node.shape == shape
             and not any(node is root for root in roots)
         ):
             held.append(node)
@@ -128,9 +123,13 @@ def store(value: Node | Scalar, target: Any, is_fresh: bool = False) -> None:
                 evaluate(value)
                 is_lost = False
         if type(value) is Node and _overlaps(value, target):
-            value = _detached(value)
+            if value.layout is None:
+                evaluate(value)
+            else:
+                value = _copied(value)
             is_lost = False
-        _run([(value, target)])
+        held = held_elsewhere([value]) if type(value) is Node else []
+        _run([(value, target)], held)
         if is_lost and type(value) is Node and value.layout is None:
             _read_back(value, target)
 
@@ -231,8 +230,12 @@ def reduce(
         if value.size <= HOST_ELEMENTS and host_may_compute(target):
             _tier_host.reduce(name, value, axes, loop, target)
             return True
-        if is_needed_later and value.layout is None and is_worth_storing(value):
-            evaluate(value)
+        if value.layout is None:
+            held = held_elsewhere([value])
+            if is_needed_later and is_worth_storing(value):
+                held.append(value)
+            if held:
+                _run([], held)
         if loop.kind == "b":
             name = {"max": "any", "min": "all"}.get(name, name)
         store_first([value], value.size, evaluate)
@@ -273,8 +276,22 @@ def _reduce_run_by_run(
 # -- the choice of the tier -----------------------------------------------------------------------
 
 
-def _run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
-    """Compute values of one shape, each into its layout."""
+def _run(stores: Sequence[tuple[Node | Scalar, Any]], nodes: Sequence[Node]) -> None:
+    """Compute values of one shape: into layouts that are there, and ``nodes`` into fresh memory.
+
+    Operands come before users among the nodes.
+    """
+    fresh = [
+        (node, _usm.allocate(node.queue, node.usm_type, node.shape, node.dtype)) for node in nodes
+    ]
+    _run_in_tier([*fresh, *stores], len(fresh))
+    for node, layout in fresh:
+        if node.layout is None:
+            node.complete(layout)
+
+
+def _run_in_tier(outputs: Sequence[tuple[Node | Scalar, Any]], fresh: int) -> None:
+    """Compute values of one shape, the first ``fresh`` of them into memory of their own."""
     target = outputs[0][1]
     size = prod(target.shape)
     if size == 0:
@@ -282,15 +299,18 @@ def _run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
     if size <= HOST_ELEMENTS and host_may_compute(target):
         _tier_host.run(outputs)
         return
-    nodes = [value for value, _ in outputs if type(value) is Node and value.layout is None]
-    order = store_first(nodes, size, evaluate)
-    if any(node.layout is not None for node in nodes):  # computed for another, in its own memory
-        outputs = [each for each in outputs if getattr(each[0], "layout", None) is None]
-    if all(map(_codegen.can_generate, nodes)) and _tier_fused.run(outputs, order, size):
+    pending = [value for value, _ in outputs if type(value) is Node and value.layout is None]
+    order = store_first(pending, size, evaluate)
+    if any(node.layout is not None for node in pending):  # computed for another meanwhile
+        kept = [getattr(value, "layout", None) is None for value, _ in outputs]
+        fresh = sum(kept[:fresh])
+        outputs = [each for each, is_kept in zip(outputs, kept, strict=True) if is_kept]
+        pending = [node for node in pending if node.layout is None]
+    if all(map(_codegen.can_generate, pending)) and _tier_fused.run(outputs, order, size):
         return
-    for value, layout in outputs:
+    for place, (value, layout) in enumerate(outputs):
         _tier_library.run(value, layout)
-        if type(value) is Node and value.layout is None and len(outputs) > 1:
+        if place < fresh and type(value) is Node:
             value.complete(layout)
 
 
@@ -368,13 +388,10 @@ def _leaves(value: Node) -> list[Node]:
     ]
 
 
-def _detached(value: Node) -> Node:
-    """The value in memory of its own."""
+def _copied(value: Node) -> Node:
+    """Computed values in memory of their own."""
     layout = _usm.allocate(value.queue, value.usm_type, value.shape, value.dtype)
-    _run([(value, layout)])
-    if value.layout is None:
-        value.complete(layout)
-        return value
+    _run([(value, layout)], ())
     return Node.leaf(layout, value.queue, value.usm_type)
 
 

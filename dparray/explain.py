@@ -238,7 +238,7 @@ def explain(x: ndarray) -> Explanation:
     """
     node = check_array("explain", "x", x)._node
     held = [] if node.layout is not None else _evaluate.held_elsewhere([node])
-    plan = _Plan([node, *held])
+    plan = _Plan([*held, node])
     del held
     return Explanation(
         x.shape,

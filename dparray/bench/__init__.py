@@ -24,6 +24,7 @@ from dparray.bench import (
     fusion,
     launch,
     operators,
+    programs,
     reductions,
 )
 from dparray.bench._registry import Benchmark, Row, Settings
@@ -33,7 +34,16 @@ __all__ = ["BENCHMARKS", "add_arguments", "measure_all", "run"]
 
 BENCHMARKS: dict[str, Benchmark] = {
     module.BENCHMARK.name: module.BENCHMARK
-    for module in (launch, allocation, operators, fusion, reductions, algorithms, compute)
+    for module in (
+        launch,
+        allocation,
+        operators,
+        fusion,
+        programs,
+        reductions,
+        algorithms,
+        compute,
+    )
 }
 _SIZES = (1_000, 1_000_000, 10_000_000)
 

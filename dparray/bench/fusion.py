@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import dpnp
@@ -22,6 +23,9 @@ from dparray.bench._registry import Benchmark, Row, Settings, finish, row
 from dparray.bench._timer import Candidate
 
 Arrays = list[Any]
+
+# Numba compiles for seconds; less data is not worth it.
+_SMALLEST_WITH_PEERS = 100_000
 
 
 def rows(settings: Settings) -> Iterator[Row]:
@@ -49,8 +53,7 @@ def _case(
     function: Callable[..., Any],
     host: Arrays,
     bytes_moved: int,
-    peers: dict[str, Callable[[], Any]] | None = None,
-    with_dpnp: bool = True,
+    peers: Callable[[], dict[str, Callable[[], Any]]],
     dtype: str = "float32",
 ) -> Row:
     ours = [dp.asarray(x, device=settings.device) for x in host]
@@ -65,16 +68,15 @@ def _case(
         "dparray": Candidate(call),
         "numpy": Candidate(lambda: function(np, *host)),
     }
-    if with_dpnp:
-        theirs = [dpnp.asarray(x, sycl_queue=queue) for x in host]
+    theirs = [dpnp.asarray(x, sycl_queue=queue) for x in host]
 
-        def neighbour() -> None:
-            function(dpnp, *theirs)
-            finish(settings)
+    def neighbour() -> None:
+        function(dpnp, *theirs)
+        finish(settings)
 
-        candidates["dpnp"] = Candidate(neighbour)
-    for peer, work in (peers or {}).items():
-        candidates[peer] = Candidate(work)
+    candidates["dpnp"] = Candidate(neighbour)
+    if size >= _SMALLEST_WITH_PEERS:
+        candidates |= {peer: Candidate(work) for peer, work in peers().items()}
     candidates["triad of as many bytes"] = _triad(
         settings, dtype, max(1, bytes_moved // 3 // np.dtype(dtype).itemsize)
     )
@@ -93,7 +95,7 @@ def _expressions(settings: Settings, size: int) -> Iterator[Row]:
             lambda xp, a, b: a * b + a - b * 2.0,
             host,
             3 * nbytes,
-            _peers.chain(*host),
+            partial(_peers.chain, *host),
             dtype=dtype,
         )
     host = [random.uniform(0.1, 0.9, size).astype(np.float32) for _ in range(2)]
@@ -110,7 +112,7 @@ def _expressions(settings: Settings, size: int) -> Iterator[Row]:
         black_scholes,
         market,
         4 * nbytes,
-        _peers.black_scholes(*market),
+        lambda: _peers.black_scholes(*market),
     )
     points = random.random((max(1, size // 3), 3), dtype=np.float32)
     yield _case(
@@ -120,10 +122,16 @@ def _expressions(settings: Settings, size: int) -> Iterator[Row]:
         lambda xp, x: xp.sqrt(xp.sum(x * x, axis=1)),
         [points],
         points.nbytes * 4 // 3,
-        _peers.row_norm(points),
+        lambda: _peers.row_norm(points),
     )
     yield _case(
-        settings, "sum", size, lambda xp, a: xp.sum(a), host[:1], nbytes, _peers.total(host[0])
+        settings,
+        "sum",
+        size,
+        lambda xp, a: xp.sum(a),
+        host[:1],
+        nbytes,
+        lambda: _peers.total(host[0]),
     )
     yield _case(
         settings,
@@ -132,7 +140,7 @@ def _expressions(settings: Settings, size: int) -> Iterator[Row]:
         lambda xp, a, b: xp.sum((a - b) ** 2),
         host,
         2 * nbytes,
-        _peers.squared_distance(*host),
+        lambda: _peers.squared_distance(*host),
     )
     side = max(3, math.isqrt(size))
     grid = random.random((side, side), dtype=np.float32)
@@ -143,7 +151,7 @@ def _expressions(settings: Settings, size: int) -> Iterator[Row]:
         softmax,
         [grid],
         2 * grid.nbytes,
-        _peers.softmax(grid),
+        lambda: _peers.softmax(grid),
     )
     yield _case(
         settings,
@@ -152,7 +160,7 @@ def _expressions(settings: Settings, size: int) -> Iterator[Row]:
         jacobi,
         [grid],
         2 * grid.nbytes,
-        _peers.jacobi(grid),
+        lambda: _peers.jacobi(grid),
     )
     count = max(2, math.isqrt(size))
     cloud = random.random((count, 3), dtype=np.float32)
@@ -163,7 +171,7 @@ def _expressions(settings: Settings, size: int) -> Iterator[Row]:
         lambda xp, x: xp.sqrt(xp.sum((x[:, None, :] - x[None, :, :]) ** 2, axis=-1)),
         [cloud],
         4 * count * count,
-        _peers.distances(cloud),
+        lambda: _peers.distances(cloud),
     )
 
 

@@ -19,7 +19,7 @@ import dparray as dp
 from dparray import _evaluate, _hooks, _schedule, _tier_fused
 
 LARGE = 1 << 18
-EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "30"))
+EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "15"))
 
 
 @contextmanager
@@ -430,3 +430,21 @@ def test_expressions_run_on_each_queue(queue: Any) -> None:
     assert y.sycl_queue == queue
     same(y, np.sqrt(host * host + 1))
     same(y.sum(), np.sqrt(host * host + 1).sum(), 1e-4)
+
+
+def test_a_loop_over_held_values_computes_and_compiles_each_step_once(fused: None) -> None:
+    """The state of a loop is stored step by step, whether it is written, reduced or only kept."""
+    host = values(2000)
+    x, total = dp.asarray(host) * 1, dp.zeros(2000, dtype="float32")
+    wanted, wanted_total = host * 1, np.zeros(2000, np.float32)
+    with counted() as events:
+        for _ in range(30):
+            x = dp.sin(x) * 2 + dp.cos(x)
+            total += x
+            dp.max(x - 1)
+        dp.eval(x)
+    for _ in range(30):
+        wanted = np.sin(wanted) * 2 + np.cos(wanted)
+        wanted_total += wanted
+    assert events["compile"] <= 6
+    same(total, wanted_total, 1e-2)
