@@ -364,6 +364,14 @@ def test_ranges(given: Any, launches: list[str], case: Any, kind: Any, message: 
 ACCEPTED = r"; a kernel takes arrays of dparray, .* and Python or NumPy scalars"
 
 
+def generator(item, x):
+    yield x[item.get_id(0)]
+
+
+def any_number(item, *arrays):
+    arrays[0][item.get_id(0)] = 1
+
+
 def call(kernel: Any, *arguments: Any, **options: Any) -> Any:
     return dp.call_kernel(kernel, dp.Range(10), *arguments, **options)
 
@@ -421,6 +429,13 @@ def with_local(given: Any, *arguments: Any, **options: Any) -> Any:
     ),
     absurd_local_memory=(
         lambda g: with_local(g, 10**9, dtype=dp.float32), dp.KernelError, r"local memory"),
+    no_local_memory=(
+        lambda g: with_local(g, 0, dtype=dp.float32), dp.KernelRangeError, r"positive; got 0"),
+    local_memory_of_text=(
+        lambda g: with_local(g, 8, dtype="nonsense"),
+        dp.KernelArgumentError,
+        r"local memory holds integers, float32 and float64; got 'nonsense'",
+    ),
     events_that_are_none=(
         lambda g: call(increment, g.x, depends_on=[3]), dp.KernelArgumentError, r"depends_on"),
     an_event_that_is_none=(
@@ -431,6 +446,10 @@ def with_local(given: Any, *arguments: Any, **options: Any) -> Any:
     a_kernel_of_a_number=(lambda g: dp.kernel(3), dp.KernelArgumentError, r"3"),
     a_kernel_without_an_item=(
         lambda g: dp.kernel(lambda: None), dp.KernelArgumentError, r"first parameter .* work-item"),
+    a_generator=(
+        lambda g: dp.kernel(generator), dp.KernelArgumentError, r"a kernel is a plain function"),
+    any_number_of_arguments=(
+        lambda g: dp.kernel(any_number), dp.KernelArgumentError, r"parameter 'arrays' is variadic"),
     an_option_that_is_none=(
         lambda g: dp.kernel(nonsense=1)(increment.py_func),
         dp.KernelArgumentError,
@@ -476,6 +495,12 @@ def exception_handler(item, x):
         x[item.get_id(0)] = 2
 
 
+def exception(item, x):
+    if x[item.get_id(0)] < 0:
+        raise ValueError("negative")
+    x[item.get_id(0)] = 1
+
+
 def whole_array_function(item, x):
     x[item.get_id(0)] = np.linalg.norm(x)
 
@@ -504,6 +529,7 @@ def text_into_numbers(item, x):
         (misspelt_method, r"no attribute 'get_identity' on Item"),
         (growing_list, r"a list is not available in device code"),
         (exception_handler, r"an exception handler is not available"),
+        (exception, r"raising an exception is not available in device code"),
         (whole_array_function, r"np.linalg.norm works on whole arrays"),
         (plain_function, r"python_function is a Python function: decorate it with @dp.device_func"),
         (too_many_indices, r"float32\[1-D, C\]"),
