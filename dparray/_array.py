@@ -528,8 +528,9 @@ def full_scalar(value: Any, queue: dpctl.SyclQueue, dtype: Any = None) -> ndarra
 
 
 def copy_of(x: ndarray) -> ndarray:
-    """A C-contiguous copy on the same queue."""
-    return ndarray._from_layout(*_usm.packed(x))
+    """A C-contiguous copy on the same queue; pending like any other operation."""
+    placement = Placement(x.sycl_queue, x.usm_type)
+    return operate(CONVERT, (x,), (x.dtype, x.dtype), x.shape, placement)
 
 
 def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True) -> ndarray:

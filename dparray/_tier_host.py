@@ -14,7 +14,7 @@ import numpy as np
 
 from dparray import _usm
 from dparray._expr import Node, Scalar, pending_order
-from dparray._ops import CONVERT, WHERE
+from dparray._ops import CONVERT, OPS, WHERE, Op
 from dparray._placement import computes_in_double
 
 
@@ -39,9 +39,8 @@ def run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
             if value.layout is not None:
                 np.copyto(out, _usm.host_view(value.layout), casting="unsafe")
                 continue
-            for node in pending_order([value]):
-                if id(node) not in values:
-                    values[id(node)] = _value(node, _operands(node, values), targets.get(id(node)))
+            if id(value) not in values:
+                _compute(pending_order([value]), values, targets)
 
 
 def values_of(value: Node) -> np.ndarray:
@@ -51,8 +50,7 @@ def values_of(value: Node) -> np.ndarray:
         return _usm.host_view(value.layout)
     values: dict[int, Any] = {}
     with np.errstate(all="ignore"):
-        for node in pending_order([value]):
-            values[id(node)] = _value(node, _operands(node, values), None)
+        _compute(pending_order([value]), values, {})
     return np.asarray(values[id(value)])
 
 
@@ -67,24 +65,40 @@ def reduce(name: str, value: Node, axes: tuple[int, ...], loop: np.dtype[Any], t
     _usm.host_view(target)[...] = np.reshape(result, target.shape)
 
 
-def _operands(node: Node, values: dict[int, Any]) -> list[Any]:
-    """What the operation is applied to; views of leaves are remembered among the values."""
-    operands = []
-    for operand in node.operands:
-        if type(operand) is Scalar:
-            operands.append(operand.value)
+# What NumPy has no ufunc for, or one of another meaning.
+_NO_UFUNC = frozenset({CONVERT, WHERE, *(op for op in OPS.values() if op.keeps_integers)}) | {
+    OPS["expm1"]
+}
+
+
+def _compute(order: Sequence[Node], values: dict[int, Any], targets: dict[int, np.ndarray]) -> None:
+    """Compute nodes, operands before users; results and views of leaves go to ``values`` by id."""
+    for node in order:
+        key = id(node)
+        if key in values:
             continue
-        value = values.get(id(operand))
-        if value is None:
-            value = values[id(operand)] = _usm.host_view(operand.layout)  # type: ignore[union-attr]
-        operands.append(value)
-    return operands
+        operands = []
+        for operand in node.operands:
+            if type(operand) is Scalar:
+                operands.append(operand.value)
+                continue
+            value = values.get(id(operand))
+            if value is None:
+                layout = operand.layout  # type: ignore[union-attr]
+                value = values[id(operand)] = _usm.host_view(layout)
+            operands.append(value)
+        op, out = node.op, targets.get(key)
+        assert op is not None
+        if op in _NO_UFUNC:
+            values[key] = _special(node, op, operands, out)
+        elif out is None:
+            values[key] = op.ufunc(*operands)
+        else:
+            values[key] = op.ufunc(*operands, out=out, casting="unsafe")
 
 
-def _value(node: Node, operands: list[Any], out: np.ndarray | None) -> Any:
-    """One operation in NumPy; into ``out`` where given."""
-    op = node.op
-    assert op is not None
+def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) -> Any:
+    """One operation that is no plain ufunc."""
     result: Any
     if op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):
         result = np.asarray(operands[0]).astype(node.dtype)
@@ -98,10 +112,8 @@ def _value(node: Node, operands: list[Any], out: np.ndarray | None) -> Any:
         )
     elif op.name == "expm1" and node.dtype.kind == "c":
         result = _complex_expm1(operands[0], node.dtype)
-    elif out is not None:
-        return op.ufunc(*operands, out=out, casting="unsafe")
     else:
-        return op.ufunc(*operands)
+        result = op.ufunc(*operands)
     if out is not None:
         np.copyto(out, result, casting="unsafe")
     return result
