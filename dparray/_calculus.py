@@ -25,8 +25,8 @@ from dparray.exceptions import ShapeError
 __all__ = ["diff", "ediff1d", "gradient", "trapezoid"]
 
 
-def _along(axis: int, start: int | None, stop: int | None, step: int | None = None) -> Any:
-    return (*(slice(None),) * axis, slice(start, stop, step))
+def _along(axis: int, start: int | None, stop: int | None) -> tuple[Any, ...]:
+    return _layout.at_axis(axis, slice(start, stop))
 
 
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> ndarray:
@@ -145,9 +145,7 @@ def gradient(
     return slopes[0] if len(slopes) == 1 else slopes
 
 
-def _slope(
-    x: ndarray, axis: int, spacing: Any, edge_order: int, placement: Placement
-) -> ndarray:
+def _slope(x: ndarray, axis: int, spacing: Any, edge_order: int, placement: Placement) -> ndarray:
     extent = x.shape[axis]
     if extent <= edge_order:
         raise ShapeError(
@@ -163,30 +161,28 @@ def _slope(
             )
         steps = diff(reshape(spacing, (extent, *(1,) * (x.ndim - axis - 1))), axis=0)
         left, right = steps[:-1], steps[1:]
-        inside = (
-            (after - inner) * left / right + (inner - before) * right / left  # type: ignore[operator]
-        ) / (left + right)  # type: ignore[operator]
+        inside = ((after - inner) * left / right + (inner - before) * right / left) / (left + right)
         first, second = steps[0], steps[1] if extent > 2 else steps[0]
         last, last_but_one = steps[-1], steps[-2] if extent > 2 else steps[-1]
     else:
-        inside = (after - before) / (2 * spacing)  # type: ignore[operator]
+        inside = (after - before) / (2 * spacing)
         first = second = last = last_but_one = spacing
     assign(result[_along(axis, 1, -1)], inside, "gradient")
-    at = [x[(*(slice(None),) * axis, position)] for position in (0, 1, -2, -1)]
+    at = [x[_layout.at_axis(axis, position)] for position in (0, 1, -2, -1)]
     if edge_order == 1:
         start, end = (at[1] - at[0]) / first, (at[3] - at[2]) / last
     else:
-        start = _one_sided(at[0], at[1], x[(*(slice(None),) * axis, 2)], first, second)
-        end = -_one_sided(at[3], at[2], x[(*(slice(None),) * axis, -3)], last, last_but_one)  # type: ignore[operator]
-    assign(result[(*(slice(None),) * axis, 0)], start, "gradient")
-    assign(result[(*(slice(None),) * axis, -1)], end, "gradient")
+        start = _one_sided(at[0], at[1], x[_layout.at_axis(axis, 2)], first, second)
+        end = -_one_sided(at[3], at[2], x[_layout.at_axis(axis, -3)], last, last_but_one)
+    assign(result[_layout.at_axis(axis, 0)], start, "gradient")
+    assign(result[_layout.at_axis(axis, -1)], end, "gradient")
     return result
 
 
 def _one_sided(a: Any, b: Any, c: Any, near: Any, far: Any) -> ndarray:
     """The second-order slope at ``a`` from it and the next two elements."""
     whole = near + far
-    return (  # type: ignore[no-any-return]
+    return (
         -(near + whole) / (near * whole) * a + whole / (near * far) * b - near / (far * whole) * c
     )
 

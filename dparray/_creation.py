@@ -724,12 +724,12 @@ def _dlpack(
     """
     if stream is not None:
         raise ValueError("__dlpack__: streams are not supported; order work by queues")
-    versions = {} if max_version is None else {"max_version": max_version}
+    versions: dict[str, Any] = {} if max_version is None else {"max_version": max_version}
     if dl_device is not None and int(dl_device[0]) == int(_usm.library.DLDeviceType.kDLCPU):
         if copy is None and not _usm.is_host_accessible(self.sycl_queue, self.usm_type):
             copy = True
         return (self.asnumpy() if copy else _shared_with_host(self)).__dlpack__(**versions)
-    source = self.copy() if copy else self  # type: ignore[attr-defined]
+    source = self.copy() if copy else self
     tensor = _usm.library.asarray(source)  # through the interface that shares our memory
     if dl_device is not None and tuple(map(int, dl_device)) != _dlpack_device(self):
         raise BufferError(

@@ -112,7 +112,16 @@ def _make_all() -> dict[str, Callable[..., ndarray]]:
 FUNCTIONS = _make_all()
 globals().update(FUNCTIONS)
 
-__all__ = [*FUNCTIONS, "angle", "clip", "imag", "real", "rsqrt", "where"]
+# The public `round` takes decimals.
+__all__ = [
+    *(name for name in FUNCTIONS if name != "round"),
+    "angle",
+    "clip",
+    "imag",
+    "real",
+    "rsqrt",
+    "where",
+]
 
 as_method(FUNCTIONS["conj"])
 ndarray.conjugate = FUNCTIONS["conjugate"]  # type: ignore[attr-defined]
@@ -229,9 +238,7 @@ def where(condition: Any, x1: Any, x2: Any, /) -> ndarray:
     dtype = (
         _dtypes.promote(keys)
         if any(isinstance(value, ndarray) for value in values)
-        else _dtypes.promote(
-            [_dtypes.default_for_scalar(type(value), device) for value in values]
-        )
+        else _dtypes.promote([_dtypes.default_for_scalar(type(value), device) for value in values])
     )
     dtype = _dtypes.fit_device(dtype, device)
     shape = _layout.broadcast_shapes("where", [array.shape for _, array in placed])

@@ -409,7 +409,7 @@ def vander(x: Any, n: int | None = None, increasing: bool = False) -> ndarray:
         at = column if increasing else columns - 1 - column
         if power is None:
             assign(result[:, at], 1)
-            power = result[:, at].copy()  # type: ignore[attr-defined]
+            power = result[:, at].copy()
         else:
             power = apply(OPS["multiply"], power, x)
             assign(result[:, at], power)
@@ -441,9 +441,7 @@ def unravel_index(indices: Any, shape: Sequence[int], order: str = "C") -> tuple
         raise DTypeError(f"unravel_index: indices of dtype {flat.dtype} must be integers")
     extents = _layout.check_shape(shape)
     size = math.prod(extents)
-    if flat.size and not (
-        int(flat.min()) >= 0 and int(flat.max()) < size  # type: ignore[attr-defined]
-    ):
+    if flat.size and not (int(flat.min()) >= 0 and int(flat.max()) < size):
         raise ShapeError(f"unravel_index: an index is outside an array of {size} elements")
     rest = astype_array(flat, _dtypes.int64, copy=False)
     found = []
@@ -480,7 +478,7 @@ def ravel_multi_index(
     extents = _layout.check_shape(shape)
     if len(named) != len(extents):
         raise ShapeError(f"ravel_multi_index: {len(named)} arrays for {len(extents)} axes")
-    return call_either(  # type: ignore[no-any-return]
+    return call_either(
         "ravel_multi_index",
         lambda xp, *at: xp.ravel_multi_index(at, extents, mode, order),
         named,

@@ -135,7 +135,7 @@ def _split(x: ndarray, index: Any) -> tuple[ndarray, list[ndarray], int, int]:
     adjacent = places == list(range(places[0], places[0] + len(places)))
     if not adjacent:
         rest = [axis for axis in range(view.ndim) if axis not in places]
-        view = view.transpose((*places, *rest))  # type: ignore[attr-defined]
+        view = view.transpose((*places, *rest))
         places = list(range(len(places)))
     return view, arrays, places[0], places[0]
 
@@ -288,7 +288,8 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     if values.size == 0:
         return
     _evaluate.settle_readers(x.block)
-    view._tensor[(*(slice(None),) * first, *(array._tensor for array in checked))] = values._tensor
+    selector = _layout.at_axis(first, *(array._tensor for array in checked))
+    view._tensor[selector] = values._tensor
 
 
 @as_method
@@ -340,10 +341,10 @@ def take(x: ndarray, indices: Any, axis: int | None = None, out: ndarray | None 
     check_out("take", named, out)
     if axis is None:
         if x.ndim != 1:
-            x = x.reshape(-1)  # type: ignore[attr-defined]
+            x = x.reshape(-1)
         axis = 0
     axis = _layout.normalize_axis("take", axis, x.ndim)
-    result = x[(*(slice(None),) * axis, indices)]
+    result = x[_layout.at_axis(axis, indices)]
     if out is None:
         return result
     if out.shape != result.shape:
@@ -382,11 +383,11 @@ def take_along_axis(x: ndarray, indices: ndarray, axis: int = -1) -> ndarray:
     views = numpy_views(x, indices)
     if views is not None:
         try:
-            found = np.take_along_axis(*views, axis)
+            found = np.take_along_axis(views[0], views[1], axis)
         except ValueError as error:
             raise ShapeError(f"take_along_axis: {error}") from None
         return from_host(found, *placement)
-    return call_library(  # type: ignore[no-any-return]
+    return call_library(
         "take_along_axis",
         library.take_along_axis,
         (("x", x), ("indices", indices)),
@@ -416,7 +417,7 @@ def put(x: ndarray, indices: Any, values: Any) -> None:
     if isinstance(values, ndarray):
         named.append(("values", values))
     common_placement("put", named)
-    flat = x.reshape(-1)  # type: ignore[attr-defined]
+    flat = x.reshape(-1)
     flat[positions] = values
     if flat.block is not x.block:
         assign(x, flat.reshape(x.shape), "put")

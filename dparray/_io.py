@@ -23,14 +23,14 @@ BUFFER_BYTES = 16 << 20
 
 
 def _write(file: Any, x: ndarray) -> None:
-    is_fortran = x.ndim > 1 and not _is_c(x) and _is_c(x.T)  # type: ignore[attr-defined]
+    is_fortran = x.ndim > 1 and not _is_c(x) and _is_c(x.T)
     header = {
         "descr": np.lib.format.dtype_to_descr(x.dtype),
         "fortran_order": is_fortran,
         "shape": x.shape,
     }
     np.lib.format.write_array_header_1_0(file, header)
-    flat = ravel(x.T if is_fortran else x)  # type: ignore[attr-defined]
+    flat = ravel(x.T if is_fortran else x)
     step = max(1, BUFFER_BYTES // x.itemsize)
     for start in range(0, x.size, step):
         file.write(flat[start : start + step].asnumpy().data.cast("B"))
@@ -61,7 +61,7 @@ def _read(file: Any, placement: Placement) -> ndarray:
         data = _read_exactly(file, count * dtype.itemsize)
         values = np.frombuffer(data, dtype)
         flat[start : start + count] = from_host(values, *placement)
-    return result.T if is_fortran else result  # type: ignore[attr-defined, no-any-return]
+    return result.T if is_fortran else result
 
 
 def _read_exactly(file: Any, count: int) -> bytearray:
@@ -239,7 +239,7 @@ def load(
         'shared'
     """
     placement = placement_of(device, usm_type, sycl_queue)
-    if not hasattr(file, "read"):
+    if isinstance(file, str | os.PathLike):
         if zipfile.is_zipfile(file):
             return Archive(file, placement)
         with open(file, "rb") as opened:

@@ -234,6 +234,11 @@ def is_basic_index(index: Any) -> bool:
     return True
 
 
+def at_axis(axis: int, *entries: Any) -> tuple[Any, ...]:
+    """The index with ``entries`` from ``axis`` on, and everything along the axes before it."""
+    return (slice(None),) * axis + entries
+
+
 def expand_ellipsis(index: Any, ndim: int, consumed: int) -> tuple[Any, ...]:
     """The index as a tuple with ``...`` replaced by full slices, filled up to ``ndim`` axes.
 

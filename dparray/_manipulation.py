@@ -454,7 +454,7 @@ def _joined(
     start = 0
     for x in parts:
         stop = start + x.shape[axis]
-        assign(result[(*(slice(None),) * axis, slice(start, stop))], x, function)
+        assign(result[_layout.at_axis(axis, slice(start, stop))], x, function)
         start = stop
     if out is not None:
         assign(out, result, function)
@@ -660,8 +660,7 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray
             raise ShapeError(f"array_split: {sections} sections; there must be 1 or more")
         each, larger = divmod(extent, sections)
         bounds = [part * each + min(part, larger) for part in range(sections + 1)]
-    lead = (slice(None),) * axis
-    return [x[(*lead, slice(start, stop))] for start, stop in pairwise(bounds)]
+    return [x[_layout.at_axis(axis, slice(start, stop))] for start, stop in pairwise(bounds)]
 
 
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
@@ -876,7 +875,7 @@ def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> ndarray:
             broadcast_to(wide, target), (*x.shape[:axis], extent * count, *x.shape[axis + 1 :])
         )
     positions = from_host(np.repeat(np.arange(extent), counts), *placement)
-    return x[(*(slice(None),) * axis, positions)]
+    return x[_layout.at_axis(axis, positions)]
 
 
 def _filled(view: ndarray, shape: tuple[int, ...]) -> ndarray:

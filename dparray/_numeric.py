@@ -22,7 +22,7 @@ from dparray._array import (
 )
 from dparray._calculus import diff
 from dparray._creation import full
-from dparray._elementwise import FUNCTIONS, where
+from dparray._elementwise import where
 from dparray._ops import OPS
 from dparray._placement import common_placement
 from dparray._reductions import all as all_of
@@ -100,7 +100,7 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
     x = check_array("round", "x", x)
     check_out("round", (("x", x),), out)
     if decimals == 0 or (x.dtype.kind in "biu" and decimals > 0):
-        return FUNCTIONS["round"](x, out=out)
+        return apply(OPS["round"], x, out=out)
     if x.dtype.kind in "fc":
         scale = 10.0 ** abs(decimals)
         towards, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
@@ -108,7 +108,7 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
         return apply(OPS[back], whole, scale, out=out)
     result = call_either("round", lambda xp, a: xp.round(a, decimals), (("x", x),))
     if out is None:
-        return result  # type: ignore[no-any-return]
+        return result
     assign(out, result, "round")
     return out
 
@@ -324,7 +324,7 @@ def gcd(x1: Any, x2: Any, /) -> ndarray:
         array([6, 7])
     """
     x1, x2 = check_array("gcd", "x1", x1), check_array("gcd", "x2", x2)
-    return call_either("gcd", lambda xp, a, b: xp.gcd(a, b), (("x1", x1), ("x2", x2)))  # type: ignore[no-any-return]
+    return call_either("gcd", lambda xp, a, b: xp.gcd(a, b), (("x1", x1), ("x2", x2)))
 
 
 def lcm(x1: Any, x2: Any, /) -> ndarray:
@@ -336,7 +336,7 @@ def lcm(x1: Any, x2: Any, /) -> ndarray:
         array([12, 15])
     """
     x1, x2 = check_array("lcm", "x1", x1), check_array("lcm", "x2", x2)
-    return call_either("lcm", lambda xp, a, b: xp.lcm(a, b), (("x1", x1), ("x2", x2)))  # type: ignore[no-any-return]
+    return call_either("lcm", lambda xp, a, b: xp.lcm(a, b), (("x1", x1), ("x2", x2)))
 
 
 def isposinf(x: Any, /) -> ndarray:
@@ -370,7 +370,7 @@ def isreal(x: Any, /) -> ndarray:
         array([ True, False])
     """
     x = check_array("isreal", "x", x)
-    return apply(OPS["equal"], x.imag, 0)  # type: ignore[attr-defined]
+    return apply(OPS["equal"], x.imag, 0)
 
 
 def iscomplex(x: Any, /) -> ndarray:
@@ -407,8 +407,8 @@ def nan_to_num(
     """
     x = check_array("nan_to_num", "x", x)
     if x.dtype.kind not in "fc":
-        return x.copy() if copy else x  # type: ignore[attr-defined, no-any-return]
-    target = x.copy() if copy else x  # type: ignore[attr-defined]
+        return x.copy() if copy else x
+    target = x.copy() if copy else x
     limits = np.finfo(x.dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
@@ -416,7 +416,7 @@ def nan_to_num(
         mended = where(apply(OPS["isnan"], part), nan, part)
         mended = where(apply(OPS["equal"], mended, math.inf), high, mended)
         part[...] = where(apply(OPS["equal"], mended, -math.inf), low, mended)
-    return target  # type: ignore[no-any-return]
+    return target
 
 
 def isclose(
@@ -574,7 +574,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     result = values[-1]
     for condition, choice in zip(conditions[::-1], choices[::-1], strict=True):
         result = where(condition, choice, result)
-    return result  # type: ignore[no-any-return]
+    return result
 
 
 def unwrap(x: Any, /, axis: int = -1, period: float = 2 * math.pi) -> ndarray:
@@ -592,14 +592,14 @@ def unwrap(x: Any, /, axis: int = -1, period: float = 2 * math.pi) -> ndarray:
     axis = _layout.normalize_axis("unwrap", axis, x.ndim)
     steps = diff(x, axis=axis)
     half = period / 2
-    inside = steps + half  # type: ignore[operator]
-    wrapped = apply(OPS["remainder"], inside, period) - half  # type: ignore[operator]
+    inside = steps + half
+    wrapped = apply(OPS["remainder"], inside, period) - half
     at_edge = apply(
         OPS["logical_and"], apply(OPS["equal"], wrapped, -half), apply(OPS["greater"], steps, 0)
     )
     wrapped = where(at_edge, half, wrapped)
     correction = where(apply(OPS["less"], apply(OPS["abs"], steps), half), 0.0, wrapped - steps)
-    result = x.copy()  # type: ignore[attr-defined]
+    result = x.copy()
     rest = (*(slice(None),) * axis, slice(1, None))
-    result[rest] = x[rest] + cumsum(correction, axis)  # type: ignore[operator]
-    return result  # type: ignore[no-any-return]
+    result[rest] = x[rest] + cumsum(correction, axis)
+    return result

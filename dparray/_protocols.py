@@ -9,19 +9,19 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dparray._array import assign, check_array, copy_of, from_host, ndarray
-from dparray._elementwise import FUNCTIONS
+from dparray._array import apply, assign, check_array, copy_of, from_host, ndarray
 from dparray._manipulation import expand_dims
 from dparray._ops import OPS
 from dparray.device import Device, default_device
 from dparray.exceptions import DeviceError, HostConversionError
 
-_UFUNCS: dict[np.ufunc, Callable[..., Any]] = {op.ufunc: FUNCTIONS[op.name] for op in OPS.values()}
-_REDUCTIONS = {
+_UFUNCS: dict[np.ufunc, Callable[..., Any]] = {op.ufunc: partial(apply, op) for op in OPS.values()}
+_REDUCTIONS: dict[np.ufunc, str] = {
     np.add: "sum",
     np.multiply: "prod",
     np.maximum: "max",
@@ -30,7 +30,7 @@ _REDUCTIONS = {
     np.logical_or: "any",
     np.logaddexp: "logsumexp",
 }
-_ACCUMULATIONS = {np.add: "cumsum", np.multiply: "cumprod"}
+_ACCUMULATIONS: dict[np.ufunc, str] = {np.add: "cumsum", np.multiply: "cumprod"}
 #: NumPy's defaults, which NumPy passes on as if the user had given them.
 _DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "where": True}
 
@@ -68,16 +68,14 @@ def _array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **op
         if function is None or options:
             raise _missing(name if function is None else f"{name} with {', '.join(options)}=")
         if dtype is not None:
-            inputs = tuple(
-                x.astype(dtype) if isinstance(x, ndarray) else x  # type: ignore[attr-defined]
-                for x in inputs
-            )
+            inputs = tuple(x.astype(dtype) if isinstance(x, ndarray) else x for x in inputs)
         return function(*inputs) if out is None else function(*inputs, out=out)
     if method == "outer" and len(inputs) == 2 and not options:
         first, second = (check_array(name, f"x{at + 1}", x) for at, x in enumerate(inputs))
         added = tuple(range(first.ndim, first.ndim + second.ndim))
         return _array_ufunc(self, ufunc, "__call__", expand_dims(first, added), second, out=out)
-    table = {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}.get(method, {})
+    tables = {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}
+    table: dict[np.ufunc, str] = tables.get(method, {})
     if ufunc not in table:
         raise _missing(name)
     chosen = {"axis": 0} | options
@@ -135,7 +133,7 @@ def _deepcopy(self: ndarray, memo: dict[int, Any]) -> ndarray:
 
 def _divmod(self: ndarray, other: Any) -> tuple[ndarray, ndarray]:
     """Quotient and remainder, ``x // y`` and ``x % y``."""
-    return self // other, self % other  # type: ignore[operator]
+    return self // other, self % other
 
 
 def _rdivmod(self: ndarray, other: Any) -> tuple[ndarray, ndarray]:
@@ -145,7 +143,7 @@ def _rdivmod(self: ndarray, other: Any) -> tuple[ndarray, ndarray]:
 
 def _contains(self: ndarray, value: Any) -> bool:
     """Whether an element equals ``value``; waits for the answer."""
-    return bool((self == value).any())  # type: ignore[attr-defined]
+    return bool((self == value).any())
 
 
 def _fill(self: ndarray, value: Any) -> None:
@@ -171,8 +169,8 @@ def _attach() -> None:
         "fill": _fill,
         "tobytes": _tobytes,
     }.items():
-        method.__name__ = name  # type: ignore[attr-defined]
-        method.__qualname__ = f"ndarray.{name}"  # type: ignore[attr-defined]
+        method.__name__ = name
+        method.__qualname__ = f"ndarray.{name}"
         setattr(ndarray, name, method)
 
 

@@ -700,10 +700,8 @@ def _cumulate(
 
     def into(source: np.ndarray, target: np.ndarray) -> None:
         if include_initial:
-            target[(*(slice(None),) * axis, 0)] = (
-                -np.inf if ufunc.identity is None else ufunc.identity
-            )
-            target = target[(*(slice(None),) * axis, slice(1, None))]
+            target[_layout.at_axis(axis, 0)] = -np.inf if ufunc.identity is None else ufunc.identity
+            target = target[_layout.at_axis(axis, slice(1, None))]
         ufunc.accumulate(source, axis, loop, out=target)
 
     if call_numpy(into, [x], result):
@@ -805,7 +803,7 @@ def cumulative_logsumexp(
 
 def _flat_or(x: ndarray, axis: int | None) -> tuple[ndarray, int]:
     """The flattened array and its axis where ``axis`` is ``None``, as NumPy's spellings have it."""
-    return (x, axis) if axis is not None else (x.reshape(-1), 0)  # type: ignore[attr-defined]
+    return (x, axis) if axis is not None else (x.reshape(-1), 0)
 
 
 @as_method

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes
+from dparray import _dtypes, _layout
 from dparray._array import (
     as_method,
     astype_array,
@@ -97,7 +97,7 @@ def argwhere(x: Any, /) -> ndarray:
     """
     x = check_array("argwhere", "x", x)
     if x.ndim == 0:
-        return argwhere(x.reshape(1))[:, :0]  # type: ignore[attr-defined]
+        return argwhere(x.reshape(1))[:, :0]
     return stack(nonzero(x), axis=1)
 
 
@@ -158,4 +158,4 @@ def compress(condition: ndarray, x: ndarray, axis: int | None = None) -> ndarray
         )
     if condition.dtype.kind == "c":
         raise DTypeError("compress: the condition is complex; compare it with something")
-    return x[(*(slice(None),) * (axis % x.ndim), nonzero(condition)[0])]
+    return x[_layout.at_axis(axis % x.ndim, nonzero(condition)[0])]

@@ -158,7 +158,9 @@ def unique(
 
     parts = _unique(
         "unique",
-        lambda values: np.unique(values, return_index, return_inverse, return_counts),
+        lambda values: np.unique(  # type: ignore[call-overload]
+            values, return_index, return_inverse, return_counts
+        ),
         by_library,
         x,
     )
@@ -220,7 +222,7 @@ def union1d(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.union1d(dp.asarray([1, 2]), dp.asarray([2, 3])).asnumpy()
         array([1, 2, 3])
     """
-    return unique(concat(_pair("union1d", x1, x2)))  # type: ignore[no-any-return]
+    return unique(concat(_pair("union1d", x1, x2)))
 
 
 def intersect1d(x1: Any, x2: Any, /) -> ndarray:
@@ -236,7 +238,7 @@ def intersect1d(x1: Any, x2: Any, /) -> ndarray:
     """
     first, second = _pair("intersect1d", x1, x2)
     values = unique(concat([first, second[:0]]))
-    return values[isin(values, second)]  # type: ignore[no-any-return]
+    return values[isin(values, second)]
 
 
 def setdiff1d(x1: Any, x2: Any, /) -> ndarray:
@@ -252,7 +254,7 @@ def setdiff1d(x1: Any, x2: Any, /) -> ndarray:
     """
     first, second = _pair("setdiff1d", x1, x2)
     values = unique(first)
-    return values[isin(values, second, invert=True)]  # type: ignore[no-any-return]
+    return values[isin(values, second, invert=True)]
 
 
 def setxor1d(x1: Any, x2: Any, /) -> ndarray:

@@ -34,9 +34,7 @@ def _slide(function: str, x: Any, kernel: Any, mode: str) -> ndarray:
         raise ShapeError(
             f"{function}: shapes {x.shape} and {kernel.shape}; give two vectors that are not empty"
         )
-    return call_either(  # type: ignore[no-any-return]
-        function, lambda xp, a, b: getattr(xp, function)(a, b, mode), named
-    )
+    return call_either(function, lambda xp, a, b: getattr(xp, function)(a, b, mode), named)
 
 
 def convolve(x: Any, kernel: Any, mode: str = "full") -> ndarray:
@@ -93,7 +91,7 @@ def einsum(subscripts: str, *arrays: Any, optimize: Any = True) -> ndarray:
     ]
     if not named:
         raise ShapeError("einsum: needs at least one array")
-    return call_either(  # type: ignore[no-any-return]
+    return call_either(
         "einsum", lambda xp, *parts: xp.einsum(subscripts, *parts, optimize=optimize), named
     )
 
@@ -140,19 +138,22 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any 
     assign(result[inside], x, "pad")
     for axis, (before, after) in enumerate(widths):
         # The axes after this one are not padded yet, so only their inner part counts.
-        lead, rest = (slice(None),) * axis, inside[axis + 1 :]
+        rest = inside[axis + 1 :]
         extent = x.shape[axis]
         if mode == "constant":
-            assign(result[(*lead, slice(0, before), *rest)], constants[axis][0], "pad")
-            assign(result[(*lead, slice(before + extent, None), *rest)], constants[axis][1], "pad")
+            assign(
+                result[_layout.at_axis(axis, slice(0, before), *rest)], constants[axis][0], "pad"
+            )
+            after_all = _layout.at_axis(axis, slice(before + extent, None), *rest)
+            assign(result[after_all], constants[axis][1], "pad")
         elif mode != "empty" and (before or after):
             if extent == 0:
                 raise ShapeError(f"pad: axis {axis} is empty, so mode {mode!r} has nothing to add")
             line = np.arange(-before, extent + after)
             sources = _sources(line, extent, mode) + before
             for place in (*range(before), *range(before + extent, len(line))):
-                source = result[(*lead, int(sources[place]), *rest)]
-                assign(result[(*lead, place, *rest)], source, "pad")
+                source = result[_layout.at_axis(axis, int(sources[place]), *rest)]
+                assign(result[_layout.at_axis(axis, place, *rest)], source, "pad")
     return result
 
 

@@ -26,7 +26,7 @@ __all__ = ["argpartition", "argsort", "lexsort", "partition", "sort"]
 _KINDS = (None, "stable", "quicksort", "mergesort", "heapsort", "radixsort")
 
 
-def _kind(name: str, stable: bool | None, kind: str | None) -> str:
+def _kind(name: str, stable: bool | None, kind: str | None) -> Any:
     """NumPy's name of the algorithm."""
     if kind not in _KINDS:
         raise ValueError(f"{name}: kind {kind!r} is none of {_KINDS[1:]}")
@@ -111,13 +111,13 @@ def argsort(
     source, target = (flip(x, axis), flip(result, axis)) if descending else (x, result)
 
     def by_numpy(values: np.ndarray, out: np.ndarray) -> None:
-        np.copyto(out, np.argsort(values, axis=axis, kind=algorithm))  # type: ignore[call-overload]
+        np.copyto(out, np.argsort(values, axis=axis, kind=algorithm))
 
     if not call_numpy(by_numpy, [source], target):
         positions = call_library("argsort", library.argsort, (("x", source),), axis=axis)
         assign(target, positions, "argsort")
     if descending:
-        assign(result, x.shape[axis] - 1 - result)  # type: ignore[operator]
+        assign(result, x.shape[axis] - 1 - result)
     return result
 
 

@@ -154,7 +154,7 @@ def _picker_without_nan(ordered: ndarray) -> Pick:
     count = count_nonzero(apply(OPS["logical_not"], apply(OPS["isnan"], ordered)), -1)
 
     def pick(fraction: float, method: str) -> ndarray:
-        place = apply(OPS["multiply"], apply(OPS["maximum"], count - 1, 0), fraction)  # type: ignore[operator]
+        place = apply(OPS["multiply"], apply(OPS["maximum"], count - 1, 0), fraction)
         low = apply(OPS["floor"], place)
         rest = apply(OPS["subtract"], place, low)
         if method == "linear":
@@ -165,11 +165,11 @@ def _picker_without_nan(ordered: ndarray) -> Pick:
             weight = apply(OPS["subtract"], apply(OPS["round"], place), low)
         else:
             weight = apply(OPS["multiply"], apply(OPS["greater"], rest, 0), method == "higher")
-        values = [
+        below, above = (
             take_along_axis(ordered, expand_dims(astype_array(at, _dtypes.int64), -1), -1)[..., 0]
             for at in (low, apply(OPS["ceil"], place))
-        ]
-        return _between(*values, astype_array(weight, ordered.dtype, copy=False))
+        )
+        return _between(below, above, astype_array(weight, ordered.dtype, copy=False))
 
     return pick
 
@@ -603,7 +603,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
     named = [("x", x)]
     if weights is not None:
         named.append(("weights", _vector("bincount", x, "weights", weights)))
-    return call_either(  # type: ignore[no-any-return]
+    return call_either(
         "bincount", lambda xp, *arrays: xp.bincount(*arrays, minlength=minlength), named
     )
 
@@ -667,7 +667,7 @@ def histogram_bin_edges(
     named = [("x", x)]
     if isinstance(bins, ndarray | list | tuple):
         named.append(("bins", _vector("histogram_bin_edges", x, "bins", bins)))
-    return call_either(  # type: ignore[no-any-return]
+    return call_either(
         "histogram_bin_edges",
         lambda xp, values, *edges: xp.histogram_bin_edges(
             values, bins=edges[0] if edges else bins, range=range
@@ -695,7 +695,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
     """
     x = check_array("digitize", "x", x)
     edges = _vector("digitize", x, "bins", bins)
-    return call_either(  # type: ignore[no-any-return]
+    return call_either(
         "digitize",
         lambda xp, values, at: xp.digitize(values, at, right=right),
         (("x", x), ("bins", edges)),
@@ -729,7 +729,7 @@ def interp(
         ("xp", _vector("interp", x, "xp", xp)),
         ("fp", _vector("interp", x, "fp", fp)),
     )
-    return call_either(  # type: ignore[no-any-return]
+    return call_either(
         "interp",
         lambda module, *arrays: module.interp(*arrays, left=left, right=right),
         named,
@@ -764,7 +764,7 @@ def cov(
     variables = _variables("cov", x, y, rowvar)
     count = variables.shape[1] - ((0 if bias else 1) if ddof is None else ddof)
     centred = apply(OPS["subtract"], variables, average(variables, 1, keepdims=True))
-    turned = centred.T  # type: ignore[attr-defined]
+    turned = centred.T
     if turned.dtype.kind == "c":
         turned = apply(OPS["conj"], turned)
     products = apply(OPS["divide"], matmul(centred, turned), float(max(count, 0)))
@@ -781,7 +781,7 @@ def _variables(function: str, x: Any, y: Any, rowvar: bool) -> ndarray:
         if values.ndim > 2:
             raise ShapeError(f"{function}: {name} has {values.ndim} dimensions; give 1 or 2")
         matrix = reshape(values, (1, -1)) if values.ndim < 2 else values
-        rows.append(matrix if rowvar or values.ndim < 2 else matrix.T)  # type: ignore[attr-defined]
+        rows.append(matrix if rowvar or values.ndim < 2 else matrix.T)
     if len({matrix.shape[1] for matrix in rows}) != 1:
         raise ShapeError(f"{function}: x and y have different numbers of observations")
     dtype = _dtypes.promote([matrix.dtype for matrix in rows])
@@ -809,7 +809,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> ndarray:
     products = cov(variables)
     if products.ndim == 0:
         return apply(OPS["divide"], products, products)
-    spread = apply(OPS["sqrt"], products.diagonal().real)  # type: ignore[attr-defined]
+    spread = apply(OPS["sqrt"], products.diagonal().real)
     scaled = apply(OPS["divide"], products, expand_dims(spread, 1))
     scaled = apply(OPS["divide"], scaled, expand_dims(spread, 0))
     if scaled.dtype.kind == "c":

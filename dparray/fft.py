@@ -77,7 +77,7 @@ def _transform(name: str, x: Any, norm: str | None, **options: Any) -> ndarray:
         single = x.dtype == _dtypes.float16 or not x.sycl_queue.sycl_device.has_aspect_fp64
         x = astype_array(x, _dtypes.float32 if single else _dtypes.float64)
     function = getattr(neighbour.fft, name)
-    return call_neighbour(name, function, (("x", x),), norm=norm, **options)  # type: ignore[no-any-return]
+    return call_neighbour(name, function, (("x", x),), norm=norm, **options)
 
 
 def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> ndarray:

@@ -215,7 +215,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> ndarray:
                [0., 3.]])
     """
     x = _matrices("cholesky", "x", x)
-    return _compute(  # type: ignore[no-any-return]
+    return _compute(
         "cholesky",
         lambda a: np.linalg.cholesky(a, upper=upper),
         lambda a: neighbour.linalg.cholesky(a, upper=upper),
@@ -235,7 +235,7 @@ def det(x: Any, /) -> ndarray:
         6.0
     """
     x = _matrices("det", "x", x)
-    return _compute("det", np.linalg.det, neighbour.linalg.det, (("x", x),))  # type: ignore[no-any-return]
+    return _compute("det", np.linalg.det, neighbour.linalg.det, (("x", x),))
 
 
 def slogdet(x: Any, /) -> SlogdetResult:
@@ -269,7 +269,7 @@ def inv(x: Any, /) -> ndarray:
                [0.  , 0.25]])
     """
     x = _matrices("inv", "x", x)
-    return _compute("inv", np.linalg.inv, neighbour.linalg.inv, (("x", x),))  # type: ignore[no-any-return]
+    return _compute("inv", np.linalg.inv, neighbour.linalg.inv, (("x", x),))
 
 
 def solve(x1: Any, x2: Any, /) -> ndarray:
@@ -296,9 +296,7 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
     rows = x2.shape[-1] if x2.ndim == 1 else x2.shape[-2] if x2.ndim else -1
     if rows != x1.shape[-1]:
         raise ShapeError(f"solve: x2 of shape {x2.shape} has not the {x1.shape[-1]} rows of x1")
-    return _compute(  # type: ignore[no-any-return]
-        "solve", np.linalg.solve, neighbour.linalg.solve, (("x1", x1), ("x2", x2))
-    )
+    return _compute("solve", np.linalg.solve, neighbour.linalg.solve, (("x1", x1), ("x2", x2)))
 
 
 def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:
@@ -388,7 +386,7 @@ def svd(x: Any, /, *, full_matrices: bool = True, compute_uv: bool = True) -> An
     x = _matrices("svd", "x", x, square=False)
     found = _compute(
         "svd",
-        lambda a: np.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv),
+        lambda a: np.linalg.svd(a, full_matrices, compute_uv),  # type: ignore[call-overload]
         lambda a: neighbour.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv),
         (("x", x),),
     )
@@ -406,7 +404,7 @@ def svdvals(x: Any, /) -> ndarray:
         >>> dp.linalg.svdvals(dp.asarray([[3.0, 0.0], [0.0, 4.0]])).asnumpy()
         array([4., 3.])
     """
-    return svd(x, compute_uv=False)  # type: ignore[no-any-return]
+    return svd(x, compute_uv=False)
 
 
 def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
@@ -429,7 +427,7 @@ def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
     return EighResult(
         *_compute(
             "eigh",
-            lambda a: np.linalg.eigh(a, UPLO),
+            lambda a: np.linalg.eigh(a, UPLO),  # type: ignore[call-overload]
             lambda a: neighbour.linalg.eigh(a, UPLO),
             (("x", x),),
         )
@@ -445,9 +443,9 @@ def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:
         array([1., 2.])
     """
     x = _matrices("eigvalsh", "x", x)
-    return _compute(  # type: ignore[no-any-return]
+    return _compute(
         "eigvalsh",
-        lambda a: np.linalg.eigvalsh(a, UPLO),  # type: ignore[arg-type]
+        lambda a: np.linalg.eigvalsh(a, UPLO),  # type: ignore[call-overload]
         lambda a: neighbour.linalg.eigvalsh(a, UPLO),
         (("x", x),),
     )
@@ -478,9 +476,7 @@ def eigvals(x: Any, /) -> ndarray:
         array([1., 2.])
     """
     x = _matrices("eigvals", "x", x)
-    return _compute(  # type: ignore[no-any-return]
-        "eigvals", np.linalg.eigvals, neighbour.linalg.eigvals, (("x", x),)
-    )
+    return _compute("eigvals", np.linalg.eigvals, neighbour.linalg.eigvals, (("x", x),))
 
 
 def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> ndarray:
@@ -519,7 +515,7 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
         signs = None
     u, s, vh = parts
     if x.size == 0:
-        return matrix_transpose(x).copy()  # type: ignore[attr-defined, no-any-return]
+        return matrix_transpose(x).copy()
     if isinstance(tolerance, ndarray) and tolerance.ndim:
         tolerance = expand_dims(tolerance, -1)
     largest = _reductions.max(s, -1, keepdims=True)
@@ -594,7 +590,7 @@ def matrix_power(x: Any, n: int, /) -> ndarray:
         raise TypeError(f"matrix_power: n is {n!r}; it must be an integer")
     if n == 0:
         one = eye(x.shape[-1], dtype=x.dtype, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
-        return broadcast_to(one, x.shape).copy()  # type: ignore[attr-defined, no-any-return]
+        return broadcast_to(one, x.shape).copy()
     if n < 0:
         x, n = inv(x), -n
     result = None
@@ -606,7 +602,7 @@ def matrix_power(x: Any, n: int, /) -> ndarray:
             break
         x = matmul(x, x)
     assert result is not None
-    return result.copy() if result is x else result  # type: ignore[attr-defined, no-any-return]
+    return result.copy() if result is x else result
 
 
 def multi_dot(arrays: Sequence[Any], /) -> ndarray:

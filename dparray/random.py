@@ -20,7 +20,6 @@ from dparray._array import (
     assign,
     astype_array,
     check_array,
-    check_out,
     from_host,
     ndarray,
     scalar_value,
@@ -162,7 +161,8 @@ class Generator:
             ShapeError: ``size`` is no shape.
         """
         if out is not None:
-            check_out("random", (("the generator", _Placed(self)),), out)  # type: ignore[list-item]
+            placed = (("the generator", _Placed(self)), ("out", check_array("random", "out", out)))
+            common_placement("random", placed)
             size = out.shape if size is None else size
         chosen = self._float(dtype if out is None or dtype is not None else out.dtype)
         shape = () if size is None else _layout.check_shape(size)
@@ -252,7 +252,7 @@ class Generator:
         common_placement("permutation", (("x", x), ("the generator", _Placed(self))))
         axis = _layout.normalize_axis("permutation", axis, x.ndim)
         order = argsort(self._integers64(x.shape[axis]))
-        return x[(*(slice(None),) * axis, order)]
+        return x[_layout.at_axis(axis, order)]
 
     def shuffle(self, x: ndarray, axis: int = 0) -> None:
         """Bring an array into random order along an axis, in its own memory."""
@@ -304,7 +304,7 @@ class Generator:
         positions = reshape(self._chosen(population, count, replace, p), shape)
         if isinstance(a, int | np.integer):
             return positions
-        return a[(*(slice(None),) * (axis % a.ndim), positions)]  # type: ignore[no-any-return]
+        return a[_layout.at_axis(axis % a.ndim, positions)]
 
     def _chosen(self, population: int, count: int, replace: bool, p: Any) -> ndarray:
         if p is None:

@@ -29,7 +29,8 @@ def test_every_expected_failure_names_its_reason() -> None:
 
 
 def test_differences_are_reported_in_both_directions() -> None:
-    found = script.compare({"a", "b"}, {"c", "d"}, {"a": "why", "c": "why"})
+    expected = {"a": "why", "c": "why", "e": "for some examples: why"}
+    found = script.compare({"a", "b"}, {"c", "d", "e"}, expected)
     assert found == ["fails, but is not expected to: b", "passes now, remove it: c"]
 
 
