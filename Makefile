@@ -28,7 +28,7 @@ check: venv ## ruff, mypy and the test of the layers
 	@$(python) -m pytest -q tests/host/test_layers.py
 
 notebooks: venv ## execute the notebooks in place
-	@$(python) -m nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False $(ARGS) notebooks/*.ipynb
+	@TQDM_DISABLE=1 $(python) -m nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False $(ARGS) notebooks/*.ipynb
 
 bench: venv ## time launches, allocation and operators against NumPy and dpnp
 	@$(python) -m dparray bench $(ARGS)

@@ -52,7 +52,8 @@ def code_cells(notebook: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_shows_what_is_stored_in_it(path: Path) -> None:
+def test_a_notebook_shows_what_is_stored_in_it(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TQDM_DISABLE", "1")  # bars come and go with the speed of the machine
     stored = nbformat.read(path, as_version=4)
     notebook = nbformat.read(path, as_version=4)
     # An error in a cell raises, unless the cell is tagged `raises-exception`.
