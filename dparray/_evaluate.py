@@ -79,18 +79,23 @@ def held_elsewhere(roots: Sequence[Node]) -> list[Node]:
         return []
     shape = roots[0].shape
     order = pending_order(roots)
-    uses = _inner_uses(order)
-    held = []
+    # Three references are ours: the list `order`, the name `node`, and getrefcount's argument. One
+    # is the user's in `order`; most nodes have no more.
+    shared: list[Node] = []
+    references: list[int] = []
     for node in order:
-        # Three references are ours: the list `order`, the name `node`, and getrefcount's argument.
-        if (
-            is_worth_storing(node)
-            and getrefcount(node) > uses[id(node)] + 3
-            and node.shape == shape
-            and not any(node is root for root in roots)
-        ):
-            held.append(node)
-    return held
+        count = getrefcount(node)
+        if count > 4 and is_worth_storing(node) and node.shape == shape:
+            shared.append(node)
+            references.append(count - 3)
+    if not shared:
+        return []
+    uses = _inner_uses(order)
+    return [
+        node
+        for node, count in zip(shared, references, strict=True)
+        if count > uses[id(node)] and not any(node is root for root in roots)
+    ]
 
 
 def _inner_uses(order: Sequence[Node]) -> dict[int, int]:
