@@ -54,8 +54,8 @@ with _startup.explained():
     )
     from numpy import bool_ as bool
 
-    from dparray import algorithms, config, exceptions, memory
     from dparray import _protocols as _protocols
+    from dparray import algorithms, config, exceptions, memory
     from dparray import device as device
     from dparray import fft as fft
     from dparray import linalg as linalg
@@ -69,6 +69,7 @@ with _startup.explained():
     from dparray._indexing import *
     from dparray._info import *
     from dparray._io import *
+    from dparray._kernel_makers import elementwise, reduction
     from dparray._manipulation import *
     from dparray._numeric import *
     from dparray._products import *
@@ -78,7 +79,6 @@ with _startup.explained():
     from dparray._signal import *
     from dparray._sorting import *
     from dparray._statistics import *
-    from dparray._kernel_makers import elementwise, reduction
     from dparray.device import (
         Device,
         default_device,

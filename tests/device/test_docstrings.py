@@ -13,7 +13,9 @@ import dparray as dp
 
 NAMESPACES = {"dparray": dp, "dparray.linalg": dp.linalg}
 NAMESPACES |= {
-    f"dparray.{name}": getattr(dp, name) for name in ("algorithms", "fft", "random") if hasattr(dp, name)
+    f"dparray.{name}": getattr(dp, name)
+    for name in ("algorithms", "fft", "random")
+    if hasattr(dp, name)
 }
 
 # Their examples need a kernel around them and are run where kernels are tested.
