@@ -42,6 +42,9 @@ def _numba() -> Any:
     """Numba, imported late; it is there because the kernel compiler needs it."""
     import numba
 
+    # The others leave notes on the output when the kernel compiler starts a process.
+    numba.config.THREADING_LAYER = "workqueue"
+
     return numba
 
 
