@@ -669,6 +669,11 @@ def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
                 if op.name in _COMPARISONS and dtype.kind in "iu" and not _fits(value, dtype):
                     return _compare_out_of_range(op, operands, out)
                 values[position] = checked_scalar(op.name, value, dtype)
+    if op.name == "pow" and loop[-1].kind == "i" and type(values[1]) is int and values[1] < 0:
+        raise DTypeError(
+            f"pow: an integer to the negative power {values[1]} is no integer; "
+            f"convert first: x1.astype('float64')"
+        )
     if op.name == "pow" and type(values[1]) in (int, float) and loop[-1].kind == "f":
         op, values, loop = _simpler_power(op, values, loop)
     if op.name == "floor_divide" and loop[-1].kind == "f":

@@ -67,7 +67,8 @@ def reduce(name: str, value: Node, axes: tuple[int, ...], loop: np.dtype[Any], t
 
 # What NumPy has no ufunc for, or one of another meaning.
 _NO_UFUNC = frozenset({CONVERT, WHERE, *(op for op in OPS.values() if op.keeps_integers)}) | {
-    OPS["expm1"]
+    OPS["expm1"],
+    OPS["pow"],
 }
 
 
@@ -110,6 +111,12 @@ def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) ->
                 for operand in operands[1:]
             ),
         )
+    elif op.name == "pow" and node.dtype.kind == "i":
+        # NumPy refuses negative exponents when it meets one, long after the line that is to blame;
+        # the library's kernels give 0, so all tiers do.
+        base, exponent = operands
+        result = np.power(base, np.maximum(exponent, 0), dtype=node.dtype)
+        result = np.where(np.less(exponent, 0), 0, result)
     elif op.name == "expm1" and node.dtype.kind == "c":
         result = _complex_expm1(operands[0], node.dtype)
     else:
