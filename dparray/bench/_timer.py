@@ -76,9 +76,10 @@ def measure(candidates: Mapping[str, Candidate], budget: float = 0.5) -> dict[st
     finally:
         if collects:
             gc.enable()
-    return {name: _summary(found) for name, found in times.items()}
+    return {name: summary(found) for name, found in times.items()}
 
 
-def _summary(times: list[float]) -> Timing:
+def summary(times: list[float]) -> Timing:
+    """Median, smallest and spread of at least two times."""
     low, median, high = statistics.quantiles(times, n=4)
     return Timing(median, min(times), (high - low) / median if median else 0.0, len(times))

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import dpnp
 
 import dparray as dp
 from dparray.bench._registry import Benchmark, Row, Settings, finish, row
-from dparray.bench._timer import Candidate
+from dparray.bench._timer import Candidate, summary
 from dparray.kernel import call_kernel, kernel
 from dparray.kernel_api import NdRange, Range
 
 #: What a launch may cost on the host, not waiting for the result, with three array arguments.
 LIMIT = 20e-6
+#: What the first launch of a kernel may cost in a process, where the disk cache knows the kernel.
+FIRST_LIMIT = 40e-3
 _ELEMENTS = 64
+_PROCESSES = 5
 
 
 @kernel
@@ -69,6 +74,23 @@ def rows(settings: Settings) -> Iterator[Row]:
             "dpnp_out": Candidate(with_wait(dpnp_add)),
         }
         yield row(settings, f"submit and wait, {case}", _ELEMENTS, candidates)
+
+    times = _first_launches(device.filter_string)
+    for case, position in (("", 0), (", compiler started", 1)):
+        timing = summary([found[position] for found in times])
+        case = f"first launch of a process{case}"
+        yield Row(case, _ELEMENTS, {"dparray": timing}, limit=FIRST_LIMIT)
+
+
+def _first_launches(filter_string: str) -> list[list[float]]:
+    """What a new process takes for its first launches, for each of some processes."""
+    command = [sys.executable, "-m", "dparray.bench._first_launch", filter_string]
+    outputs = [
+        subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        for _ in range(_PROCESSES + 1)
+    ]
+    # The first process may have filled the disk cache.
+    return [[float(seconds) for seconds in text.split()] for text in outputs[1:]]
 
 
 BENCHMARK = Benchmark("launch", "launching a kernel with three array arguments", rows)

@@ -1,0 +1,31 @@
+"""The first launches of a new process, in seconds; the benchmark ``launch`` runs this file.
+
+Prints two numbers: the first launch of a kernel that the disk cache knows, which also starts the
+driver's compiler, and the first launch of another such kernel.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import dparray as dp
+from dparray.bench.launch import add, add_in_groups
+from dparray.kernel import call_kernel
+
+
+def main(filter_string: str) -> None:
+    """Launch two kernels on a device and print what each launch took."""
+    x, y, out = (dp.ones(64, dtype="float32", device=filter_string) for _ in range(3))
+    dp.synchronize(out)
+    times = []
+    for kernel, index_space in ((add, dp.Range(64)), (add_in_groups, dp.NdRange(64, 64))):
+        started = time.perf_counter()
+        call_kernel(kernel, index_space, x, y, out)
+        times.append(time.perf_counter() - started)
+        dp.synchronize(out)
+    print(*times)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
