@@ -58,7 +58,7 @@ def test_the_json_has_machine_settings_and_a_row_for_each_case(
 @pytest.mark.usefixtures("quick")
 def test_a_launch_is_held_against_its_limit() -> None:
     rows = bench.measure_all(["launch"], SETTINGS)["benchmarks"]["launch"]["rows"]
-    limits = {row["case"]: row["limit"] for row in rows}
+    limits = {row["case"]: row.get("limit") for row in rows}
     assert limits == {
         "submit, Range": 20e-6,
         "submit, NdRange": 20e-6,
@@ -68,7 +68,7 @@ def test_a_launch_is_held_against_its_limit() -> None:
         "first launch of a process, compiler started": 40e-3,
     }
     for row in rows:
-        if row["limit"] is not None:
+        if "limit" in row:
             median = row["seconds"]["dparray"]["median"]
             assert row["within_limit"] == (median <= row["limit"])
 
