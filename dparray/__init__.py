@@ -23,13 +23,16 @@ with _startup.explained():
         double,
         dtype,
         e,
+        errstate,
         euler_gamma,
         float16,
         float32,
         float64,
         floating,
         generic,
+        get_printoptions,
         half,
+        index_exp,
         inexact,
         inf,
         int8,
@@ -40,9 +43,13 @@ with _startup.explained():
         integer,
         intp,
         nan,
+        ndindex,
         newaxis,
         number,
         pi,
+        printoptions,
+        s_,
+        set_printoptions,
         signedinteger,
         single,
         uint8,
@@ -60,10 +67,12 @@ with _startup.explained():
     from dparray import fft as fft
     from dparray import linalg as linalg
     from dparray import random as random
+    from dparray import testing as testing
     from dparray._array import ndarray
     from dparray._calculus import *
     from dparray._control import *
     from dparray._creation import *
+    from dparray._editing import *
     from dparray._elementwise import *
     from dparray._grids import *
     from dparray._indexing import *

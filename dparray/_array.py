@@ -853,12 +853,14 @@ def call_numpy(function: Callable[..., Any], arrays: Sequence[ndarray], out: nda
     return True
 
 
-def numpy_views(*arrays: ndarray) -> list[np.ndarray] | None:
+def numpy_views(*arrays: ndarray, is_only_way: bool = False) -> list[np.ndarray] | None:
     """NumPy arrays over arrays on a CPU device, to read from; ``None`` on any other device.
 
     The calling thread waits for the queue's work; the views are good until work is submitted.
+    With ``is_only_way``, there is nothing else that works on a CPU device, so that the option
+    ``host_tier`` does not matter.
     """
-    if not config.host_tier:
+    if not (config.host_tier or is_only_way):
         return None
     return _usm.host_views(arrays[0].sycl_queue, *map(layout_of, arrays))
 

@@ -65,7 +65,8 @@ def _transform(name: str, x: Any, norm: str | None, **options: Any) -> ndarray:
     for length in () if lengths is None else (lengths,) if isinstance(lengths, int) else lengths:
         if length < 1 and length != -1:
             raise ShapeError(f"{name}: {length} data points; there must be 1 or more")
-    views = numpy_views(x)
+    # oneMKL's commit of a descriptor hangs now and then on a CPU device (dpnp 0.20).
+    views = numpy_views(x, is_only_way=True)
     if views is not None:
         try:
             with np.errstate(all="ignore"):

@@ -41,6 +41,7 @@ ARRAYS = {
     "rtol": np.asarray(1e-3),
     "sorter": INTEGERS,
     "tol": np.asarray(1e-3),
+    "value": np.asarray(3.0),
     "values": VECTOR,
     "weights": VECTOR,
     "x": VECTOR,
@@ -64,6 +65,7 @@ OTHERS = {
     "axis1",
     "axis2",
     "base",
+    "beta",
     "bias",
     "bins",
     "bools",
@@ -78,6 +80,7 @@ OTHERS = {
     "ddof",
     "decimals",
     "default",
+    "deg",
     "density",
     "descending",
     "destination",
@@ -164,6 +167,7 @@ OTHERS = {
     "subscripts",
     "sycl_queue",
     "to",
+    "trim",
     "type",
     "type1",
     "type2",
@@ -177,13 +181,16 @@ VALUES: dict[str, dict[str, Any]] = {
     "dp.append": {"x": VECTOR, "values": VECTOR},
     "dp.bincount": {"x": INTEGERS, "weights": VECTOR},
     "dp.cross": {"x1": np.ones(3), "x2": np.ones(3)},
+    "dp.delete": {"x": VECTOR, "indices": INTEGERS},
     "dp.digitize": {"x": VECTOR, "bins": VECTOR},
+    "dp.fill_diagonal": {"x": MATRIX, "value": np.asarray(3.0)},
     "dp.fromfunction": {},
     "dp.full_like": {"x": VECTOR, "fill_value": np.asarray(3.0)},
     "dp.gcd": {"x1": INTEGERS, "x2": INTEGERS},
     "dp.gradient": {"x": VECTOR, "spacing": np.asarray([0.0, 1.0])},
     "dp.histogram": {"x": VECTOR, "bins": VECTOR, "weights": VECTOR},
     "dp.histogram_bin_edges": {"x": VECTOR, "bins": VECTOR},
+    "dp.insert": {"x": VECTOR, "indices": INTEGERS, "values": VECTOR},
     "dp.isclose": {"x1": VECTOR, "x2": VECTOR},
     "dp.lcm": {"x1": INTEGERS, "x2": INTEGERS},
     "dp.linalg.cross": {"x1": np.ones(3), "x2": np.ones(3)},
@@ -196,8 +203,13 @@ VALUES: dict[str, dict[str, Any]] = {
     "dp.nanpercentile": {"x": VECTOR, "q": np.asarray(0.5), "out": np.asarray(0.0)},
     "dp.nanquantile": {"x": VECTOR, "q": np.asarray(0.5), "out": np.asarray(0.0)},
     "dp.percentile": {"x": VECTOR, "q": np.asarray(0.5), "out": np.asarray(0.0)},
+    "dp.place": {"x": VECTOR, "condition": MASK, "values": VECTOR},
+    "dp.polyfit": {"x": VECTOR, "y": VECTOR},
+    "dp.polyval": {"x": VECTOR, "p": VECTOR},
     "dp.ptp": {"x": VECTOR, "out": np.asarray(0.0)},
     "dp.put": {"x": VECTOR, "indices": INTEGERS, "values": VECTOR},
+    "dp.put_along_axis": {"x": VECTOR, "indices": INTEGERS, "values": VECTOR},
+    "dp.putmask": {"x": VECTOR, "condition": MASK, "values": VECTOR},
     "dp.quantile": {"x": VECTOR, "q": np.asarray(0.5), "out": np.asarray(0.0)},
     "dp.ravel_multi_index": {"arrays": "sequence"},
     "dp.tensordot": {"x1": MATRIX, "x2": MATRIX},
@@ -206,6 +218,8 @@ VALUES: dict[str, dict[str, Any]] = {
 }
 OTHER_ARGUMENTS: dict[str, dict[str, Any]] = {
     "dp.compress": {"axis": 0},
+    "dp.polyfit": {"deg": 1},
+    "dp.put_along_axis": {"axis": 0},
     "dp.einsum": {"subscripts": "i,i->i"},
     "dp.ravel_multi_index": {"shape": (2, 2)},
 }
@@ -239,6 +253,9 @@ for _name in SCALAR_OUT:
 
 #: Functions whose arrays are tested elsewhere, with the reason.
 ELSEWHERE = {
+    "dp.shares_memory": "compares memory of any queues",
+    "dp.piecewise": "takes a sequence beside an array; tested below",
+    "dp.choose": "takes a sequence beside an array; tested below",
     "dp.random.uniform": "tests/device/test_random.py",
     "dp.random.normal": "tests/device/test_random.py",
     "dp.random.choice": "tests/device/test_random.py",
@@ -452,6 +469,10 @@ def test_arrays_inside_a_sequence_are_checked() -> None:
         dp.asarray([a, b])
     with pytest.raises(dp.ExecutionPlacementError, match=words):
         dp.select([a > 0], [b], 0)
+    with pytest.raises(dp.ExecutionPlacementError, match=words):
+        dp.choose(dp.zeros(2, "int64", device=here), [a, b])
+    with pytest.raises(dp.ExecutionPlacementError, match=words):
+        dp.piecewise(a, [b > 0], [1.0])
 
 
 INDEXING = {

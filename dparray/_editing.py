@@ -1,0 +1,606 @@
+"""Editing arrays: elements removed, inserted and written by position or by mask; polynomials."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array import (
+    apply,
+    as_method,
+    assign,
+    astype_array,
+    check_array,
+    empty_on,
+    foreign_operand,
+    from_host,
+    ndarray,
+    scalar_value,
+)
+from dparray._creation import asarray, full
+from dparray._elementwise import where
+from dparray._grids import vander
+from dparray._indexing import put
+from dparray._manipulation import broadcast_to, diagonal, moveaxis, ravel, reshape
+from dparray._ops import OPS
+from dparray._placement import Placement, common_placement
+from dparray._searching import compress
+from dparray._sorting import argpartition, partition
+from dparray.exceptions import DTypeError, ShapeError
+from dparray.linalg import lstsq
+
+__all__ = [
+    "bartlett",
+    "blackman",
+    "choose",
+    "delete",
+    "fill_diagonal",
+    "hamming",
+    "hanning",
+    "insert",
+    "kaiser",
+    "modf",
+    "piecewise",
+    "place",
+    "polyfit",
+    "polyval",
+    "put_along_axis",
+    "putmask",
+    "resize",
+    "shares_memory",
+    "trim_zeros",
+]
+
+
+def _positions(function: str, x: ndarray, indices: Any, extent: int) -> np.ndarray:
+    """Positions along an axis on the host, where they decide the result's shape."""
+    if isinstance(indices, ndarray):
+        common_placement(function, (("x", x), ("indices", indices)))
+        indices = indices.asnumpy()
+    elif isinstance(indices, slice):
+        indices = np.arange(extent)[indices]
+    elif isinstance(indices, np.ndarray):
+        raise foreign_operand(function, "indices", indices)
+    found = np.asarray(indices)
+    if found.size == 0:
+        return found.astype(np.int64).reshape(-1)
+    if found.dtype.kind == "b":
+        return np.flatnonzero(found)
+    if found.dtype.kind not in "iu":
+        raise IndexError(f"{function}: indices of dtype {found.dtype} must be integers")
+    return found
+
+
+def delete(x: Any, indices: Any, axis: int | None = None) -> ndarray:
+    """A copy without some slices along an axis.
+
+    Args:
+        x: an array.
+        indices: their positions: an integer, a slice, a list, or an array on the queue of ``x``
+            (for whose values the host waits).
+        axis: the axis; ``None`` flattens ``x`` first.
+
+    Raises:
+        ExecutionPlacementError: ``indices`` is on another queue.
+        IndexError: a position is outside the axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.delete(dp.asarray([1, 2, 3]), 1).asnumpy()
+        array([1, 3])
+    """
+    x = check_array("delete", "x", x)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = _layout.normalize_axis("delete", axis, x.ndim)
+    positions = _positions("delete", x, indices, x.shape[axis])
+    placement = Placement(x.sycl_queue, x.usm_type)
+    if isinstance(indices, ndarray):
+        placement = common_placement("delete", (("x", x), ("indices", indices)))
+    kept = np.delete(np.arange(x.shape[axis]), positions)
+    return x[_layout.at_axis(axis, from_host(kept, *placement))]
+
+
+def insert(x: Any, indices: Any, values: Any, axis: int | None = None) -> ndarray:
+    """A copy with slices inserted before positions along an axis.
+
+    Args:
+        x: an array.
+        indices: the positions, as of :func:`delete`.
+        values: an array or a scalar that broadcasts to the inserted slices.
+        axis: the axis; ``None`` flattens ``x`` first.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        IndexError: a position is outside the axis.
+        ShapeError: the values do not fit.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.insert(dp.asarray([1, 3]), 1, 2).asnumpy()
+        array([1, 2, 3])
+    """
+    x = check_array("insert", "x", x)
+    named = [("x", x)]
+    for name, value in (("indices", indices), ("values", values)):
+        if isinstance(value, ndarray):
+            named.append((name, value))
+    placement = common_placement("insert", named)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = _layout.normalize_axis("insert", axis, x.ndim)
+    extent = x.shape[axis]
+    positions = _positions("insert", x, indices, extent)
+    if isinstance(values, list | tuple):
+        values = from_host(np.asarray(values), *placement)
+    if positions.ndim == 0:  # one position takes as many slices as there are values
+        count = 1
+        if isinstance(values, ndarray):
+            values = reshape(values, (1,) * (x.ndim - values.ndim) + values.shape)
+            values = moveaxis(values, 0, axis)
+            count = values.shape[axis]
+        positions = np.full(count, operator.index(positions[()]))
+    positions = positions.reshape(-1)
+    positions = np.where(positions < 0, positions + extent, positions)
+    if positions.size and (positions.min() < 0 or positions.max() > extent):
+        raise IndexError(f"insert: a position is outside an axis of extent {extent}")
+    order = np.argsort(positions, kind="stable")
+    places = np.empty(positions.size, np.int64)
+    places[order] = positions[order] + np.arange(positions.size)
+    shape = (*x.shape[:axis], extent + positions.size, *x.shape[axis + 1 :])
+    result = empty_on(placement, shape, x.dtype)
+    old = np.setdiff1d(np.arange(extent + positions.size), places)
+    result[_layout.at_axis(axis, from_host(old, *placement))] = x
+    result[_layout.at_axis(axis, from_host(places, *placement))] = values
+    return result
+
+
+def resize(x: Any, shape: int | Sequence[int]) -> ndarray:
+    """A copy in another shape, the elements repeated as often as it takes.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.resize(dp.asarray([1, 2]), 5).asnumpy()
+        array([1, 2, 1, 2, 1])
+    """
+    x = ravel(check_array("resize", "x", x))
+    target = _layout.check_shape(shape)
+    result = empty_on(Placement(x.sycl_queue, x.usm_type), target, x.dtype)
+    if result.size == 0:
+        return result
+    if x.size == 0:
+        assign(result, 0)
+        return result
+    flat = ravel(result)
+    whole = result.size // x.size
+    repeated = broadcast_to(x, (whole, x.size))
+    assign(reshape(flat[: whole * x.size], (whole, x.size)), repeated, "resize")
+    assign(flat[whole * x.size :], x[: result.size - whole * x.size], "resize")
+    return result
+
+
+def trim_zeros(x: Any, trim: str = "fb") -> ndarray:
+    """A view of a vector without the zeros at its front (``f``) or back (``b``).
+
+    The host waits for the values, as they decide the result's shape.
+
+    Raises:
+        ShapeError: ``x`` is no vector.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.trim_zeros(dp.asarray([0, 1, 0, 2, 0])).asnumpy()
+        array([1, 0, 2])
+    """
+    x = check_array("trim_zeros", "x", x)
+    if x.ndim != 1:
+        raise ShapeError(f"trim_zeros: x has {x.ndim} dimensions; give a vector")
+    places = np.flatnonzero(apply(OPS["not_equal"], x, 0).asnumpy())
+    if places.size == 0:
+        return x[:0]
+    start = places[0] if "f" in trim.lower() else 0
+    stop = places[-1] + 1 if "b" in trim.lower() else x.size
+    return x[int(start) : int(stop)]
+
+
+def fill_diagonal(x: ndarray, value: Any) -> None:
+    """Write a scalar, or a vector on the queue of ``x``, to the diagonal of a matrix.
+
+    Raises:
+        ExecutionPlacementError: ``value`` is on another queue.
+        ShapeError: ``x`` is no matrix, or the value does not fit.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.zeros((2, 2), dtype="int32")
+        >>> dp.fill_diagonal(x, 7)
+        >>> x.asnumpy()
+        array([[7, 0],
+               [0, 7]], dtype=int32)
+    """
+    x = check_array("fill_diagonal", "x", x)
+    if isinstance(value, ndarray):
+        common_placement("fill_diagonal", (("x", x), ("value", value)))
+    if x.ndim != 2:
+        raise ShapeError(f"fill_diagonal: x has {x.ndim} dimensions; give a matrix")
+    assign(diagonal(x), value, "fill_diagonal")
+
+
+def put_along_axis(x: ndarray, indices: ndarray, values: Any, axis: int) -> None:
+    """Write ``values`` at ``indices``, which lists positions along ``axis`` for each line.
+
+    Raises:
+        AxisError: there is no such axis.
+        ExecutionPlacementError: the arrays are on different queues.
+        IndexError: an index leads outside the axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.zeros((2, 2), dtype="int32")
+        >>> dp.put_along_axis(x, dp.asarray([[1], [0]]), 5, axis=1)
+        >>> x.asnumpy()
+        array([[0, 5],
+               [5, 0]], dtype=int32)
+    """
+    x = check_array("put_along_axis", "x", x)
+    indices = check_array("put_along_axis", "indices", indices)
+    named = [("x", x), ("indices", indices)]
+    if isinstance(values, ndarray):
+        named.append(("values", values))
+    placement = common_placement("put_along_axis", named)
+    axis = _layout.normalize_axis("put_along_axis", axis, x.ndim)
+    if indices.ndim != x.ndim:
+        raise ShapeError(
+            f"put_along_axis: indices of {indices.ndim} dimensions for an array of {x.ndim}"
+        )
+    entries: list[Any] = []
+    for at, extent in enumerate(x.shape):
+        if at == axis:
+            entries.append(indices)
+        else:
+            line = from_host(np.arange(extent), *placement)
+            shape = (1,) * at + (extent,) + (1,) * (x.ndim - at - 1)
+            entries.append(reshape(line, shape))
+    x[tuple(entries)] = values
+
+
+def putmask(x: ndarray, condition: ndarray, values: Any) -> None:
+    """Write the elements of ``values`` to where ``condition`` is true.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not fit.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([1, 2, 3])
+        >>> dp.putmask(x, x > 1, 0)
+        >>> x.asnumpy()
+        array([1, 0, 0])
+    """
+    x = check_array("putmask", "x", x)
+    condition = check_array("putmask", "condition", condition)
+    named = [("x", x), ("condition", condition)]
+    if isinstance(values, ndarray):
+        named.append(("values", values))
+    common_placement("putmask", named)
+    if condition.shape != x.shape:
+        raise ShapeError(f"putmask: condition of shape {condition.shape} for x of shape {x.shape}")
+    if isinstance(values, list | tuple):
+        values = from_host(np.asarray(values), x.sycl_queue, x.usm_type)
+    if isinstance(values, ndarray) and values.shape != x.shape:
+        values = resize(values, x.shape)
+    assign(x, where(condition, values, x), "putmask")
+
+
+def place(x: ndarray, condition: ndarray, values: Any) -> None:
+    """Write the first elements of a vector to where ``condition`` is true, repeating them.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not fit.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([1, 2, 3, 4])
+        >>> dp.place(x, x > 1, dp.asarray([8, 9]))
+        >>> x.asnumpy()
+        array([1, 8, 9, 8])
+    """
+    x = check_array("place", "x", x)
+    condition = check_array("place", "condition", condition)
+    values = (
+        from_host(np.asarray(values), x.sycl_queue, x.usm_type)
+        if isinstance(values, list | tuple)
+        else check_array("place", "values", values)
+    )
+    common_placement("place", (("x", x), ("condition", condition), ("values", values)))
+    if condition.shape != x.shape:
+        raise ShapeError(f"place: condition of shape {condition.shape} for x of shape {x.shape}")
+    mask = astype_array(condition, _dtypes.bool, copy=False)
+    count = int(mask.sum())
+    if count:
+        x[mask] = resize(values, count)
+
+
+@as_method
+def choose(x: Any, choices: Sequence[Any]) -> ndarray:
+    """For each element the choice that it numbers.
+
+    Args:
+        x: integers from 0 to the number of choices - 1.
+        choices: arrays or scalars.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        IndexError: an element numbers no choice.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.choose(dp.asarray([1, 0]), [dp.asarray([1, 2]), dp.asarray([3, 4])]).asnumpy()
+        array([3, 2])
+    """
+    x = check_array("choose", "x", x)
+    values = [scalar_value(value) for value in choices]
+    named = [("x", x)]
+    for position, value in enumerate(values):
+        if isinstance(value, ndarray):
+            named.append((f"choices[{position}]", value))
+        elif not isinstance(value, bool | int | float | complex):
+            raise foreign_operand("choose", f"choices[{position}]", value)
+    common_placement("choose", named)
+    if not values:
+        raise ShapeError("choose: there is no choice")
+    if x.dtype.kind not in "iu":
+        raise DTypeError(f"choose: x of dtype {x.dtype} must be integers")
+    if x.size and not (int(x.min()) >= 0 and int(x.max()) < len(values)):
+        raise IndexError(f"choose: an element of x is outside 0 ... {len(values) - 1}")
+    dtype = np.result_type(*(v.dtype if isinstance(v, ndarray) else v for v in values))
+    result = full((), 0, dtype=dtype, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
+    for position, value in enumerate(values):
+        result = where(apply(OPS["equal"], x, position), value, result)
+    return result
+
+
+def piecewise(x: Any, condlist: Sequence[Any], funclist: Sequence[Any]) -> ndarray:
+    """For each element what the function of the last condition that is true makes of it.
+
+    Args:
+        x: an array.
+        condlist: boolean arrays of its shape.
+        funclist: as many functions (of the elements) or scalars; one more for elements where no
+            condition is true, which are 0 otherwise.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the numbers of conditions and functions do not fit.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([-1.0, 2.0])
+        >>> dp.piecewise(x, [x < 0], [lambda v: -v, 0.0]).asnumpy()
+        array([1., 0.])
+    """
+    x = check_array("piecewise", "x", x)
+    conditions = [
+        check_array("piecewise", f"condlist[{at}]", condition)
+        for at, condition in enumerate(condlist)
+    ]
+    named = [(f"condlist[{at}]", condition) for at, condition in enumerate(conditions)]
+    common_placement("piecewise", [("x", x), *named])
+    if len(funclist) not in (len(conditions), len(conditions) + 1):
+        raise ShapeError(f"piecewise: {len(funclist)} functions for {len(conditions)} conditions")
+    default = funclist[-1] if len(funclist) > len(conditions) else 0
+    result = empty_on(Placement(x.sycl_queue, x.usm_type), x.shape, x.dtype)
+    result[...] = default(x) if callable(default) else default
+    for condition, function in zip(conditions, funclist, strict=False):
+        chosen = function(x[condition]) if callable(function) else function
+        result[condition] = chosen
+    return result
+
+
+def modf(x: Any, /) -> tuple[ndarray, ndarray]:
+    """The parts after and before the point, both with the sign of ``x``.
+
+    Example:
+        >>> import dparray as dp
+        >>> [part.tolist() for part in dp.modf(dp.asarray([1.5, -2.25]))]
+        [[0.5, -0.25], [1.0, -2.0]]
+    """
+    x = check_array("modf", "x", x)
+    if x.dtype.kind not in "f":
+        x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
+    whole = apply(OPS["trunc"], x)
+    rest = where(apply(OPS["isinf"], x), 0.0, apply(OPS["subtract"], x, whole))
+    return apply(OPS["copysign"], rest, x), whole
+
+
+def polyval(p: Any, x: Any) -> ndarray:
+    """The values of a polynomial, its coefficients from the highest power down.
+
+    Args:
+        p: a vector or a list of coefficients.
+        x: where to compute it.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.polyval([1, 0, 2], dp.asarray([1, 3])).asnumpy()
+        array([ 3, 11])
+    """
+    x = check_array("polyval", "x", x)
+    if isinstance(p, ndarray):
+        common_placement("polyval", (("x", x), ("p", p)))
+        coefficients: list[Any] = [p[at] for at in range(p.size)]
+        result = apply(OPS["multiply"], x, apply(OPS["multiply"], p[0], 0))
+    else:
+        coefficients = [scalar_value(coefficient) for coefficient in p]
+        result = apply(OPS["multiply"], x, 0)
+    for coefficient in coefficients:
+        result = apply(OPS["add"], apply(OPS["multiply"], result, x), coefficient)
+    return result
+
+
+def polyfit(x: Any, y: Any, deg: int) -> ndarray:
+    """The coefficients of the polynomial that fits points best, from the highest power down.
+
+    Args:
+        x: a vector of places.
+        y: the values there.
+        deg: the polynomial's degree.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the vectors differ in length.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([0.0, 1.0, 2.0])
+        >>> dp.round(dp.polyfit(x, 2 * x + 1, 1), 6).asnumpy()
+        array([2., 1.])
+    """
+    x, y = check_array("polyfit", "x", x), check_array("polyfit", "y", y)
+    common_placement("polyfit", (("x", x), ("y", y)))
+    if x.dtype.kind not in "fc":
+        x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
+    return lstsq(vander(x, deg + 1), y)[0]
+
+
+def shares_memory(x1: ndarray, x2: ndarray, /) -> bool:
+    """Whether two arrays have an allocation in common, as views of one array have.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.ones(4)
+        >>> dp.shares_memory(x, x[1:]), dp.shares_memory(x, x.copy())
+        (True, False)
+    """
+    x1, x2 = check_array("shares_memory", "x1", x1), check_array("shares_memory", "x2", x2)
+    return bool(x1.block.pointer == x2.block.pointer)
+
+
+def _window(values: np.ndarray, place: dict[str, Any]) -> ndarray:
+    return asarray(values, **place)
+
+
+def hanning(m: int, **place: Any) -> ndarray:
+    """The Hann window of ``m`` points; ``device=`` and the like as of :func:`asarray`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.hanning(3).asnumpy()
+        array([0., 1., 0.])
+    """
+    return _window(np.hanning(m), place)
+
+
+def hamming(m: int, **place: Any) -> ndarray:
+    """The Hamming window of ``m`` points; ``device=`` and the like as of :func:`asarray`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.hamming(3).asnumpy()
+        array([0.08, 1.  , 0.08])
+    """
+    return _window(np.hamming(m), place)
+
+
+def blackman(m: int, **place: Any) -> ndarray:
+    """The Blackman window of ``m`` points; ``device=`` and the like as of :func:`asarray`.
+
+    Example:
+        >>> import dparray as dp
+        >>> round(float(dp.blackman(3)[1]), 6)
+        1.0
+    """
+    return _window(np.blackman(m), place)
+
+
+def bartlett(m: int, **place: Any) -> ndarray:
+    """The Bartlett window of ``m`` points; ``device=`` and the like as of :func:`asarray`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.bartlett(3).asnumpy()
+        array([0., 1., 0.])
+    """
+    return _window(np.bartlett(m), place)
+
+
+def kaiser(m: int, beta: float, **place: Any) -> ndarray:
+    """The Kaiser window of ``m`` points; ``device=`` and the like as of :func:`asarray`.
+
+    Example:
+        >>> import dparray as dp
+        >>> round(float(dp.kaiser(3, 5.0)[1]), 6)
+        1.0
+    """
+    return _window(np.kaiser(m, beta), place)
+
+
+# -- methods whose signature differs from the function's ------------------------------------------
+
+
+def _view(self: ndarray, dtype: Any = None) -> ndarray:
+    """The same memory as another dtype; without one, another array over it.
+
+    Raises:
+        ShapeError: the last axis is not contiguous, or its bytes do not divide.
+    """
+    wanted = self.dtype if dtype is None else _dtypes.as_dtype(dtype)
+    _dtypes.check_device(wanted, self.sycl_queue.sycl_device)
+    if wanted.itemsize == self.itemsize:
+        return self._view(self.shape, self.strides, self.offset, wanted)
+    if self.ndim == 0 or (self.strides[-1] != self.itemsize and self.shape[-1] != 1):
+        raise ShapeError(
+            f"view: {self.dtype} as {wanted} needs a last axis whose elements lie one after another"
+        )
+    nbytes = self.shape[-1] * self.itemsize
+    if nbytes % wanted.itemsize or self.offset % wanted.itemsize:
+        raise ShapeError(f"view: {nbytes} bytes along the last axis do not divide into {wanted}")
+    shape = (*self.shape[:-1], nbytes // wanted.itemsize)
+    if any(stride % wanted.itemsize for stride in self.strides[:-1]):
+        raise ShapeError(f"view: the rows do not lie at multiples of {wanted.itemsize} bytes")
+    return self._view(shape, (*self.strides[:-1], wanted.itemsize), self.offset, wanted)
+
+
+def _partition_in_place(self: ndarray, kth: int | Sequence[int], axis: int = -1) -> None:
+    """Partition the array itself, as NumPy's method does; see :func:`dparray.partition`."""
+    assign(self, partition(self, kth, axis), "partition")
+
+
+def _argpartition(self: ndarray, kth: int | Sequence[int], axis: int = -1) -> ndarray:
+    """The positions that partition the array; see :func:`dparray.argpartition`."""
+    return argpartition(self, kth, axis)
+
+
+def _compress(self: ndarray, condition: ndarray, axis: int | None = None) -> ndarray:
+    """The slices where ``condition`` is true; see :func:`dparray.compress`."""
+    return compress(condition, self, axis)
+
+
+def _put(self: ndarray, indices: Any, values: Any) -> None:
+    """Write to the elements of the flattened array; see :func:`dparray.put`."""
+    put(self, indices, values)
+
+
+def _attach() -> None:
+    for name, method in {
+        "view": _view,
+        "partition": _partition_in_place,
+        "argpartition": _argpartition,
+        "compress": _compress,
+        "put": _put,
+    }.items():
+        method.__name__ = name
+        method.__qualname__ = f"ndarray.{name}"
+        setattr(ndarray, name, method)
+
+
+_attach()
