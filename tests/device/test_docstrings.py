@@ -14,7 +14,7 @@ import dparray as dp
 NAMESPACES = {"dparray": dp, "dparray.linalg": dp.linalg}
 NAMESPACES |= {
     f"dparray.{name}": getattr(dp, name)
-    for name in ("algorithms", "fft", "random")
+    for name in ("algorithms", "fft", "random", "testing")
     if hasattr(dp, name)
 }
 
