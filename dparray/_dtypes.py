@@ -48,7 +48,6 @@ NAMES = (
     "complex128",
 )
 SUPPORTED = frozenset(np.dtype(name) for name in NAMES)
-PYTHON_SCALARS = (int, float, complex)  # bool is an int
 
 _ASPECTS = {float16: "fp16", float64: "fp64", complex128: "fp64"}
 _SINGLE = {float64: float32, complex128: complex64}
@@ -145,14 +144,3 @@ def resolve(ufunc: np.ufunc, operands: tuple[Any, ...]) -> tuple[np.dtype[Any], 
 def promote(dtypes: Iterable[Any]) -> np.dtype[Any]:
     """The dtype that all ``dtypes`` (and weak Python scalars) promote to."""
     return np.result_type(*dtypes)
-
-
-def kind_category(dtype: np.dtype[Any]) -> str:
-    """The Array API's category of a dtype: ``"bool"``, ``"integral"``, ``"real floating"`` ..."""
-    return {
-        "b": "bool",
-        "i": "signed integer",
-        "u": "unsigned integer",
-        "f": "real floating",
-        "c": "complex floating",
-    }[dtype.kind]

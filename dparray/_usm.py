@@ -198,22 +198,20 @@ def copy_from_host(source: np.ndarray, target: Any) -> None:
 def copy_to_host(layout: Any) -> np.ndarray:
     """A new host array with the values; waits for the work before it on the queue."""
     queue = layout.block.queue
+    result = np.empty(layout.shape, layout.dtype)
     if is_host_accessible(queue, layout.block.usm_type):
         wait(queue)
-        result = np.empty(layout.shape, layout.dtype)
         _copy(result, host_view(layout), "copy to the host")
-    else:
-        result = np.empty(layout.shape, layout.dtype)
-        if result.nbytes:
-            if layout.strides != contiguous_strides(layout.shape, layout.dtype.itemsize):
-                layout = packed(layout)
-            event = queue.memcpy_async(
-                result.reshape(-1).view(np.uint8),
-                memory_at(layout.block, layout.offset),
-                result.nbytes,
-                SequentialOrderManager[queue].submitted_events,
-            )
-            event.wait()
+    elif result.nbytes:
+        if layout.strides != contiguous_strides(layout.shape, layout.dtype.itemsize):
+            layout = packed(layout)
+        event = queue.memcpy_async(
+            result.reshape(-1).view(np.uint8),
+            memory_at(layout.block, layout.offset),
+            result.nbytes,
+            SequentialOrderManager[queue].submitted_events,
+        )
+        event.wait()
     if _hooks.subscribers:
         _hooks.emit("copy", source=queue, target="host", nbytes=result.nbytes)
     return result

@@ -42,7 +42,6 @@ _ROW = "background:transparent;border:none"
 _CELL = (
     "text-align:left;vertical-align:top;border:none;padding:1px 14px 1px 0;background:transparent"
 )
-_NUMBER = _CELL.replace("left", "right")
 _HEAD = f"{_CELL};font-weight:600;border-bottom:1px solid {_EDGE}"
 _NAME = f"{_CELL};opacity:.7;font-weight:normal;white-space:nowrap"
 _CODE = (
