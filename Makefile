@@ -8,7 +8,7 @@ unexport PYTHONHOME PYTHONPATH
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv demo test check format notebooks bench lock clean distclean
+.PHONY: help venv demo test check jupyter notebooks bench lock clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -26,6 +26,9 @@ check: venv ## ruff, mypy and the test of the layers
 	@$(python) -m ruff check .
 	@$(python) -m mypy
 	@$(python) -m pytest -q tests/host/test_layers.py
+
+jupyter: venv ## open the notebooks in JupyterLab
+	@$(python) -m jupyter lab --notebook-dir notebooks $(ARGS)
 
 notebooks: venv ## execute the notebooks in place
 	@TQDM_DISABLE=1 $(python) -m nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False $(ARGS) notebooks/*.ipynb
