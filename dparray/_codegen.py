@@ -69,14 +69,28 @@ class Structure(NamedTuple):
     has_rows: bool
 
 
-class Program(NamedTuple):
-    """A structure with the things it is applied to."""
+class Plan(NamedTuple):
+    """What follows from the form of an expression: its operations, dtypes and layouts.
+
+    Attributes:
+        structure: what decides the text of the kernel.
+        numbers: the arguments after the scalars, in the order of :func:`parameters_of`.
+        global_range: the range.
+    """
 
     structure: Structure
+    numbers: tuple[Any, ...]
+    global_range: tuple[int, ...]
+
+
+class Program(NamedTuple):
+    """A plan, and the arrays and scalars it is applied to."""
+
+    structure: Structure
+    numbers: tuple[Any, ...]
+    global_range: tuple[int, ...]
     arrays: list[Any]
     scalars: list[Any]
-    extents: tuple[int, ...]
-    strides: list[tuple[int, ...]]
 
 
 def can_generate(node: Node) -> bool:
@@ -93,10 +107,10 @@ def can_generate(node: Node) -> bool:
     return True
 
 
-def range_of(program: Program, size: int) -> tuple[int, ...]:
-    """The global range of the kernel for a program of ``size`` elements."""
-    if program.structure.has_rows:
-        row = program.extents[-1]
+def _range_of(has_rows: bool, extents: Sequence[int], size: int) -> tuple[int, ...]:
+    """The global range of the kernel for ``size`` elements."""
+    if has_rows:
+        row = extents[-1]
         return size // row, -(-row // ROW_MULTIPLE) * ROW_MULTIPLE
     multiple = min(RANGE_MULTIPLE, 1 << (size - 1).bit_length())
     return (-(-size // multiple) * multiple,)
@@ -109,6 +123,19 @@ def can_store(value: Node | Scalar, dtype: np.dtype[Any]) -> bool:
     return type(value) is Scalar or value.dtype.char not in "eFD"  # type: ignore[union-attr]
 
 
+# Plans by the form they follow from: a call that has been made before with arrays of the same
+# layouts costs a look-up.
+_plans: dict[Any, Plan] = {}
+_MOST_PLANS = 4096
+
+
+def remember(plans: dict[Any, Any], form: Any, plan: Any) -> None:
+    """Keep a plan; all are dropped when there are many."""
+    if len(plans) >= _MOST_PLANS:
+        plans.clear()
+    plans[form] = plan
+
+
 def linearize(
     order: Sequence[Node], outputs: Sequence[tuple[Node | Scalar, Any]], shape: tuple[int, ...]
 ) -> Program:
@@ -119,72 +146,129 @@ def linearize(
         outputs: the node to be stored and the layout it goes to, for each output.
         shape: the shape of the iteration; all leaves broadcast to it.
     """
-    numbering = Numbering(order)
-    stored = [numbering.reference(value, layout.dtype) for value, layout in outputs]
-    layouts = [*numbering.arrays, *(layout for _, layout in outputs)]
+    numbering = Numbering(order, [(value, layout.dtype) for value, layout in outputs])
+    form = (
+        numbering.form,
+        shape,
+        *[(layout.shape, layout.strides) for _, layout in outputs],
+    )
+    plan = _plans.get(form)
+    if plan is None:
+        plan = _plan_of(numbering, [layout for _, layout in outputs], shape)
+        remember(_plans, form, plan)
+    return Program(*plan, numbering.arrays, numbering.scalars)
+
+
+def _plan_of(numbering: Numbering, targets: Sequence[Any], shape: tuple[int, ...]) -> Plan:
+    layouts = [*numbering.arrays, *targets]
     extents, strides, classes = collapse(layouts, shape)
     count = len(numbering.arrays)
+    steps, scalars, stored = numbering.described()
     structure = Structure(
-        tuple(numbering.steps),
+        steps,
         tuple(
             (layout.dtype.str, cls) for layout, cls in zip(layouts[:count], classes, strict=False)
         ),
-        tuple(numbering.scalar_dtypes),
+        scalars,
         tuple(
             (name, layout.dtype.str, cls)
-            for (name, _), (_, layout), cls in zip(stored, outputs, classes[count:], strict=True)
+            for (name, _), layout, cls in zip(stored, targets, classes[count:], strict=True)
         ),
         len(extents),
         len(extents) > 1 and extents[-1] >= SHORTEST_ROW,
     )
-    return Program(structure, numbering.arrays, numbering.scalars, extents, strides)
+    size = math.prod(shape)
+    numbers = [size, *extents[1:], *(stride for each in strides for stride in each)]
+    return Plan(
+        structure,
+        tuple(map(ctypes.c_uint64, numbers)),
+        _range_of(structure.has_rows, extents, size),
+    )
 
 
 class Numbering:
     """The parts of an expression, numbered by first use.
 
     Attributes:
-        steps: as in :class:`Structure`.
+        form: everything that the numbers follow from, and all that a plan needs: operations,
+            dtypes, which operand is which, and the layouts of the arrays. Hashable.
         arrays: the layouts of the leaves, each once.
-        scalars, scalar_dtypes: kernel arguments and their dtypes.
+        scalars: kernel arguments.
     """
 
-    def __init__(self, order: Sequence[Node]) -> None:
-        self.steps: list[Any] = []
+    def __init__(
+        self, order: Sequence[Node], outputs: Sequence[tuple[Node | Scalar, np.dtype[Any]]]
+    ) -> None:
         self.arrays: list[Any] = []
         self.scalars: list[Any] = []
-        self.scalar_dtypes: list[str] = []
-        self._names: dict[int, str] = {}
-        self._array_names: dict[Any, str] = {}
-        for node in order:
+        numbers: dict[int, int] = {}  # of arrays from 0 on, of steps from -1 on downwards
+        places: dict[Any, int] = {}
+        form: list[Any] = []
+        for step, node in enumerate(order, 1):
+            form.append(node.op)
+            for operand, loop in zip(node.operands, node.loop, strict=False):
+                self._note(operand, loop, form, numbers, places)
+            form.append(node.dtype)
+            numbers[id(node)] = -step
+        for value, dtype in outputs:
+            self._note(value, dtype, form, numbers, places)
+        form += [(layout.dtype, layout.shape, layout.strides) for layout in self.arrays]
+        self.form = tuple(form)
+        self._order = order
+        self._outputs = outputs
+        self._numbers = numbers
+
+    def _note(
+        self,
+        operand: Node | Scalar,
+        loop: np.dtype[Any],
+        form: list[Any],
+        numbers: dict[int, int],
+        places: dict[Any, int],
+    ) -> None:
+        form.append(loop)
+        if type(operand) is Scalar:
+            self.scalars.append(CTYPES[loop](operand.value))
+            form.append(None)
+            return
+        number = numbers.get(id(operand))
+        if number is None:
+            layout = operand.layout  # type: ignore[union-attr]
+            place = (layout.offset, id(layout.block), layout.shape, layout.strides, layout.dtype)
+            number = numbers[id(operand)] = places.setdefault(place, len(places))
+            if number == len(self.arrays):
+                self.arrays.append(layout)
+        form.append(number)
+
+    def described(self) -> tuple[tuple[Any, ...], tuple[str, ...], list[tuple[str, str]]]:
+        """What :class:`Structure` says of the parts.
+
+        Returns:
+            The steps; the dtypes of the scalars; for each output the reference and its dtype.
+        """
+        scalars: list[str] = []
+
+        def reference(operand: Node | Scalar, loop: np.dtype[Any]) -> tuple[str, str]:
+            if type(operand) is Scalar:
+                scalars.append(loop.str)
+                return f"s{len(scalars) - 1}", loop.str
+            number = self._numbers[id(operand)]
+            name = f"a{number}" if number >= 0 else f"t{-number - 1}"
+            return name, operand.dtype.str  # type: ignore[union-attr]
+
+        steps = []
+        for node in self._order:
             op = node.op
             assert op is not None
             references = tuple(
-                self.reference(operand, loop)
+                reference(operand, loop)
                 for operand, loop in zip(node.operands, node.loop, strict=False)
             )
-            self._names[id(node)] = f"t{len(self.steps)}"
-            loop = tuple(dtype.str for dtype in node.loop[:-1])
             text = op.expression_on(node.loop[0].kind)
-            self.steps.append((op.name, text, references, loop, node.dtype.str))
-
-    def reference(self, operand: Node | Scalar, loop: np.dtype[Any]) -> tuple[str, str]:
-        """The name of an operand and the dtype it has there."""
-        if type(operand) is Scalar:
-            self.scalars.append(CTYPES[loop.str](operand.value))
-            self.scalar_dtypes.append(loop.str)
-            return f"s{len(self.scalars) - 1}", loop.str
-        assert type(operand) is Node
-        name = self._names.get(id(operand))
-        if name is None:
-            layout = operand.layout
-            key = (id(layout.block), layout.offset, layout.shape, layout.strides, layout.dtype)
-            name = self._array_names.get(key)
-            if name is None:
-                name = self._array_names[key] = f"a{len(self.arrays)}"
-                self.arrays.append(layout)
-            self._names[id(operand)] = name
-        return name, operand.dtype.str
+            loop = tuple(dtype.str for dtype in node.loop[:-1])
+            steps.append((op.name, text, references, loop, node.dtype.str))
+        stored = [reference(value, dtype) for value, dtype in self._outputs]
+        return tuple(steps), tuple(scalars), stored
 
 
 def element_strides(layouts: Sequence[Any], shape: tuple[int, ...]) -> list[list[int]]:
@@ -287,9 +371,11 @@ TYPE_NAMES = {
 BOOL = np.dtype(np.bool_).str
 # dpctl takes no 8- and 16-bit integers as kernel arguments: they travel as 32-bit ones.
 _NARROW = frozenset({BOOL, *(np.dtype(code).str for code in ("i1", "i2", "u1", "u2"))})
-CTYPES: dict[str, Any] = {BOOL: ctypes.c_int32} | {
-    dtype: ctypes.c_int32 if dtype in _NARROW else np.ctypeslib.as_ctypes_type(dtype)
-    for dtype in TYPE_NAMES
+CTYPES: dict[np.dtype[Any], Any] = {
+    np.dtype(dtype): ctypes.c_int32
+    if dtype in _NARROW
+    else np.ctypeslib.as_ctypes_type(np.dtype(dtype))
+    for dtype in (BOOL, *TYPE_NAMES)
 }
 _NAMESPACE: dict[str, Any] = {
     "math": math,

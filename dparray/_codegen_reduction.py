@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from ctypes import c_uint64
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dparray._codegen import (
     BOOL,
-    CTYPES,
     TYPE_NAMES,
     Numbering,
     can_generate,
@@ -35,6 +35,7 @@ from dparray._codegen import (
     kernel_name,
     letters_of,
     merge_axes,
+    remember,
     scalar_lines,
     scalar_parameters,
     stride_arguments,
@@ -100,10 +101,11 @@ class ReductionStructure(NamedTuple):
     unrolled: int
 
 
-class ReductionProgram(NamedTuple):
-    """A structure with the things it is applied to, and the work it makes.
+class ReductionPlan(NamedTuple):
+    """What follows from the form of a reduction: its operations, dtypes, layouts and axes.
 
     Attributes:
+        structure: what decides the text of the kernel.
         numbers: the arguments after the scalars, in the order of :func:`parameters_of`.
         partials: how many results each output has after this kernel, 1 if it is done.
         partials_are_inner: whether the partial results of one output lie next to each other.
@@ -111,13 +113,27 @@ class ReductionProgram(NamedTuple):
     """
 
     structure: ReductionStructure
-    arrays: list[Any]
-    scalars: list[Any]
-    numbers: list[int]
+    numbers: tuple[Any, ...]
     partials: int
     partials_are_inner: bool
-    global_range: int
-    local_range: int
+    global_range: tuple[int, ...]
+    local_range: tuple[int, ...]
+
+
+class ReductionProgram(NamedTuple):
+    """A plan, and the arrays and scalars it is applied to."""
+
+    structure: ReductionStructure
+    numbers: tuple[Any, ...]
+    partials: int
+    partials_are_inner: bool
+    global_range: tuple[int, ...]
+    local_range: tuple[int, ...]
+    arrays: list[Any]
+    scalars: list[Any]
+
+
+_plans: dict[Any, ReductionPlan] = {}
 
 
 def can_reduce(name: str, node: Node, loop: np.dtype[Any]) -> bool:
@@ -149,9 +165,24 @@ def linearize_reduction(
     compute_units: int,
 ) -> ReductionProgram:
     """The program of reducing ``value``, of at least one element, over ``axes``."""
-    numbering = Numbering(order)
-    reference, _ = numbering.reference(value, loop)
-    shape = value.shape
+    numbering = Numbering(order, [(value, loop)])
+    form = (numbering.form, value.shape, axes, combine, compute_units)
+    plan = _plans.get(form)
+    if plan is None:
+        plan = _plan_of(numbering, value.shape, axes, combine, loop, compute_units)
+        remember(_plans, form, plan)
+    return ReductionProgram(*plan, numbering.arrays, numbering.scalars)
+
+
+def _plan_of(
+    numbering: Numbering,
+    shape: tuple[int, ...],
+    axes: tuple[int, ...],
+    combine: str,
+    loop: np.dtype[Any],
+    compute_units: int,
+) -> ReductionPlan:
+    steps, scalars, ((reference, _),) = numbering.described()
     walked = element_strides(numbering.arrays, shape)
     kept_axes = [axis for axis in range(len(shape)) if axis not in axes]
     kept_extents, kept_columns = merge_axes(kept_axes, shape, walked)
@@ -169,14 +200,14 @@ def linearize_reduction(
         total, local = -(-kept // ITEMS) * ITEMS, ITEMS
     unrolled = count if count <= UNROLLED else 0
     structure = ReductionStructure(
-        tuple(numbering.steps),
+        steps,
         tuple(
             (layout.dtype.str, letters_of(kept_column, unrolled), letters_of(column))
             for layout, kept_column, column in zip(
                 numbering.arrays, kept_columns, columns, strict=True
             )
         ),
-        tuple(numbering.scalar_dtypes),
+        scalars,
         reference,
         combine,
         loop.str,
@@ -198,15 +229,13 @@ def linearize_reduction(
         numbers += stride_arguments(column, unrolled)
     for column in columns:
         numbers += stride_arguments(column)
-    return ReductionProgram(
+    return ReductionPlan(
         structure,
-        numbering.arrays,
-        numbering.scalars,
-        numbers,
+        tuple(map(c_uint64, numbers)),  # the trips have the same bits as int64
         partials,
         form == "lanes",
-        total,
-        local,
+        (total,),
+        (local,),
     )
 
 
@@ -408,9 +437,3 @@ def _stored(structure: ReductionStructure) -> str:
 def _combined(structure: ReductionStructure, accumulator: str, value: str) -> str:
     text = COMBINE[structure.combine].format(acc=accumulator, value=value)
     return f"{'int32' if structure.loop == BOOL else TYPE_NAMES[structure.loop]}({text})"
-
-
-def arguments_of(program: ReductionProgram) -> list[Any]:
-    """The kernel arguments after the arrays."""
-    number = CTYPES[np.dtype(np.uint64).str]
-    return [*program.scalars, *map(number, program.numbers)]  # trips has the same bits

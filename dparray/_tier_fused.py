@@ -7,7 +7,8 @@ changes them compiles nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from ctypes import c_int64, c_uint64
+from ctypes import c_int64
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -97,13 +98,10 @@ def run(outputs: Sequence[tuple[Node | Scalar, Any]], order: Sequence[Node], siz
         return False
     flat = _flat_arrays((*program.arrays, *targets))
     flat += program.scalars
-    flat.append(c_uint64(size))
-    flat += [c_uint64(extent) for extent in program.extents[1:]]
-    for strides in program.strides:
-        flat += [c_uint64(stride) for stride in strides]
+    flat += program.numbers
     launch(
         kernel,
-        _codegen.range_of(program, size),
+        program.global_range,
         None,
         flat,
         targets[0].block.queue,
@@ -111,6 +109,11 @@ def run(outputs: Sequence[tuple[Node | Scalar, Any]], order: Sequence[Node], siz
         _owners((*program.arrays, *targets)),
     )
     return True
+
+
+@lru_cache(maxsize=64)
+def _compute_units(queue: Any) -> int:
+    return int(queue.sycl_device.max_compute_units)
 
 
 def reduce(
@@ -127,7 +130,7 @@ def reduce(
         Whether it did; false if compiling does not pay yet.
     """
     program = _codegen_reduction.linearize_reduction(
-        pending_order([value]), value, axes, name, loop, value.queue.sycl_device.max_compute_units
+        pending_order([value]), value, axes, name, loop, _compute_units(value.queue)
     )
     structure = program.structure
     kernel = _obtained(
@@ -147,9 +150,9 @@ def reduce(
         result = _usm.allocate(value.queue, value.usm_type, shape, loop)
     launch(
         kernel,
-        (program.global_range,),
-        (program.local_range,),
-        _flat_arrays((*program.arrays, result)) + _codegen_reduction.arguments_of(program),
+        program.global_range,
+        program.local_range,
+        [*_flat_arrays((*program.arrays, result)), *program.scalars, *program.numbers],
         value.queue,
         (),
         _owners((*program.arrays, result)),
