@@ -9,17 +9,17 @@ from dparray import _cache
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``dparray cache``."""
-    parser.add_argument("--clear", action="store_true", help="remove every kernel from it")
+    parser.add_argument("--clear", action="store_true", help="remove everything from it")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print where the cache is and what it holds, or clear it."""
     if arguments.clear:
         removed = _cache.clear()
-        print(f"removed {removed} kernel{'s' * (removed != 1)} from {_cache.place()}")
+        print(f"removed {removed} {'entry' if removed == 1 else 'entries'} from {_cache.place()}")
         return 0
     stats = _cache.stats()
     print(f"place    {stats.place}")
-    print(f"kernels  {stats.entries}")
+    print(f"entries  {stats.entries} (kernels, and what drivers built of them)")
     print(f"size     {stats.nbytes / 2**20:.1f} MiB of at most {stats.limit / 2**20:.0f} MiB")
     return 0

@@ -24,10 +24,11 @@ from typing import Any
 
 import dpctl
 import numpy as np
-from dpctl.program import SyclProgramCompilationError, create_program_from_spirv
+from dpctl.program import SyclProgramCompilationError
 
 from dparray import _cache, _hooks
 from dparray._compile_errors import called_device_functions, describe_failure
+from dparray._device_binary import obtain_program
 from dparray._kernel_key import UnkeyedError, describe, kernel_key
 from dparray._launcher import place_of
 from dparray._runtime import load_numba_dpex
@@ -124,7 +125,7 @@ class Kernel:
                 "Python float is float64"
             )
         try:
-            program = create_program_from_spirv(queue, self.spirv, self.build_options)
+            program = obtain_program(queue, self.spirv, self.entry, self.build_options)
             return program.get_sycl_kernel(self.entry)
         except SyclProgramCompilationError as error:
             raise KernelCompileError(

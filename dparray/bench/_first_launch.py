@@ -1,7 +1,7 @@
 """The first launches of a new process, in seconds; the benchmark ``launch`` runs this file.
 
-Prints two numbers: the first launch of a kernel that the disk cache knows, which also starts the
-driver's compiler, and the first launch of another such kernel.
+Prints two numbers: the first launch of a kernel that the disk cache knows, and the first launch of
+another such kernel.
 """
 
 from __future__ import annotations

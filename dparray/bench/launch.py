@@ -76,7 +76,7 @@ def rows(settings: Settings) -> Iterator[Row]:
         yield row(settings, f"submit and wait, {case}", _ELEMENTS, candidates)
 
     times = _first_launches(device.filter_string)
-    for case, position in (("", 0), (", compiler started", 1)):
+    for case, position in (("", 0), (", the next kernel", 1)):
         timing = summary([found[position] for found in times])
         case = f"first launch of a process{case}"
         yield Row(case, _ELEMENTS, {"dparray": timing}, limit=FIRST_LIMIT)

@@ -256,12 +256,12 @@ def test_cache_shows_its_place_and_what_it_holds(
     assert main(["cache"]) == 0
     text = capsys.readouterr().out
     assert str(cache) in text
-    assert "kernels  2" in text
+    assert "entries  2" in text
 
 
 def test_cache_is_cleared(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", "--clear"]) == 0
-    assert capsys.readouterr().out == f"removed 2 kernels from {cache}\n"
+    assert capsys.readouterr().out == f"removed 2 entries from {cache}\n"
     assert _cache.load("one") is None
 
 

@@ -26,7 +26,7 @@ ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("L0", "config _dtypes _layout _ops _pictures _progress"),
         ("L1", "_expr"),
         ("L1", "_cache _compile_errors _kernel_key _runtime device _simulated_numbers"),
-        ("L1", "_placement kernel_api _simulated_memory"),
+        ("L1", "_device_binary _placement kernel_api _simulated_memory"),
         ("L2", "memory kernels"),
         ("L2", "_usm"),
         ("L2", "_launcher"),
@@ -66,7 +66,8 @@ UPWARD = {
 
 # Who may import a package of the stack when the program runs. A folder stands for its modules.
 USERS = {
-    "dpctl": "_placement _runtime device memory _usm _compiler _launcher kernel doctor info bench",
+    "dpctl": "_placement _runtime _device_binary device memory _usm _compiler _launcher kernel "
+    "doctor info bench",
     "dpnp": "exceptions _runtime _usm _tier_library bench",
     "numba": "_compiler _device_code _numba_dpex _runtime bench doctor",
     "numba_dpex": "_compiler _device_code _numba_dpex _runtime doctor",

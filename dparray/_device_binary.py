@@ -1,0 +1,232 @@
+"""Programs of SPIR-V modules: what the driver built of one is kept on disk, and loaded from there.
+
+Building a module takes an OpenCL CPU driver a hundred milliseconds in a new process, most of it
+the start of its LLVM back end; loading the binary that it built before takes one. dpctl makes
+programs of SPIR-V only, so a binary is made a program by OpenCL's own functions, and handed to
+dpctl by the function behind ``sycl::make_kernel_bundle``. That function is C++: its name holds the
+types of its arguments, and the library's name the version of its objects' layout. Where either is
+another, or on a backend other than OpenCL (Level Zero keeps binaries itself), modules are built
+every time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import os
+from ctypes import POINTER, byref, c_bool, c_char_p, c_int32, c_size_t, c_uint32, c_void_p
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import dpctl
+from dpctl.program import create_program_from_spirv
+
+from dparray import _cache
+
+_SYCL_LIBRARY = "libsycl.so.9"
+_MAKE_KERNEL_BUNDLE = (
+    "_ZN4sycl3_V16detail18make_kernel_bundleEmRKNS0_7contextEbNS0_12bundle_stateENS0_7backendE"
+)
+_NATIVE = {
+    "context": "_ZNK4sycl3_V17context9getNativeEv",
+    "device": "_ZNK4sycl3_V16device9getNativeEv",
+    "kernel": "_ZNK4sycl3_V16kernel9getNativeEv",
+}
+# sycl::bundle_state and sycl::backend.
+_EXECUTABLE_STATE = 2
+_OPENCL_BACKEND = 1
+# A kernel bundle is one shared pointer.
+_BUNDLE_SIZE = 16
+
+# Of cl.h.
+_KERNEL_PROGRAM = 0x1194
+_PROGRAM_DEVICES = 0x1163
+_PROGRAM_BINARY_SIZES = 0x1165
+_PROGRAM_BINARIES = 0x1166
+_PROGRAM_BINARY_TYPE = 0x1184
+_EXECUTABLE_TYPE = 4
+
+
+def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, entry: str, options: str) -> Any:
+    """The ``dpctl.program.SyclProgram`` of a module, from the disk cache if it was built before.
+
+    Args:
+        queue: whose context and device it is for.
+        spirv: the module.
+        entry: a kernel of it.
+        options: what the driver is told.
+
+    Raises:
+        SyclProgramCompilationError: the driver refuses the module.
+    """
+    driver = _driver() if queue.backend == dpctl.backend_type.opencl else None
+    if driver is None:
+        return create_program_from_spirv(queue, spirv, options)
+    key = _binary_key(queue.sycl_device, spirv, options)
+    binary = _cache.load(key)
+    program = None if binary is None else driver.program_of(queue, binary, options)
+    if program is None:
+        program = create_program_from_spirv(queue, spirv, options)
+        binary = driver.binary_of(program.get_sycl_kernel(entry), queue)
+        if binary is not None:
+            _cache.save(key, binary)
+    return program
+
+
+def _binary_key(device: dpctl.SyclDevice, spirv: bytes, options: str) -> str:
+    parts = (_platform_text(device.name, device.driver_version), options.encode(), spirv)
+    return hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+
+
+@lru_cache(maxsize=8)
+def _platform_text(name: str, driver_version: str) -> bytes:
+    """What a binary depends on beside its module: device, driver, instruction set, settings."""
+    instructions = ""
+    with contextlib.suppress(OSError), Path("/proc/cpuinfo").open() as lines:
+        instructions = next((line for line in lines if line.startswith("flags")), "")
+    settings = sorted(pair for pair in os.environ.items() if pair[0].startswith("CL_CONFIG_"))
+    return repr(("device binary 1", name, driver_version, instructions, settings)).encode()
+
+
+@lru_cache(maxsize=1)
+def _driver() -> _Driver | None:
+    """The functions that load binaries, or ``None`` where one is missing."""
+    try:
+        return _Driver()
+    except (OSError, AttributeError, KeyError):
+        return None
+
+
+class _Driver:
+    """OpenCL, libsycl and dpctl, as far as binaries need them; all are loaded by dpctl already.
+
+    Raises:
+        OSError, AttributeError, KeyError: a library or a function is not there.
+    """
+
+    def __init__(self) -> None:
+        opencl, sycl, runtime = (
+            ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+            for name in ("libOpenCL.so.1", _SYCL_LIBRARY, "libstdc++.so.6")
+        )
+        handle = c_void_p
+        information = [handle, c_uint32, c_size_t, c_void_p, POINTER(c_size_t)]
+        self.create = _function(
+            opencl.clCreateProgramWithBinary,
+            handle,
+            [handle, c_uint32, *[c_void_p] * 4, POINTER(c_int32)],
+        )
+        self.build = _function(
+            opencl.clBuildProgram,
+            c_int32,
+            [handle, c_uint32, c_void_p, c_char_p, c_void_p, c_void_p],
+        )
+        self.program_info = _function(opencl.clGetProgramInfo, c_int32, information)
+        self.kernel_info = _function(opencl.clGetKernelInfo, c_int32, information)
+        self.build_info = _function(
+            opencl.clGetProgramBuildInfo, c_int32, [handle, handle, *information[1:]]
+        )
+        self.release = {
+            "context": _function(opencl.clReleaseContext, c_int32, [handle]),
+            "device": _function(opencl.clReleaseDevice, c_int32, [handle]),
+            "kernel": _function(opencl.clReleaseKernel, c_int32, [handle]),
+            "program": _function(opencl.clReleaseProgram, c_int32, [handle]),
+        }
+        self.native = {
+            kind: _function(getattr(sycl, name), handle, [c_void_p])
+            for kind, name in _NATIVE.items()
+        }
+        self.make_kernel_bundle = _function(
+            getattr(sycl, _MAKE_KERNEL_BUNDLE),
+            None,
+            [c_void_p, c_void_p, c_void_p, c_bool, c_int32, c_int32],
+        )
+        # dpctl deletes what it is given, as C++ does.
+        self.allocate = _function(runtime._Znwm, c_void_p, [c_size_t])
+        self.wrap = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p)(
+            _capsule_address(dpctl.program._program.__pyx_capi__["SyclProgram_Make"])
+        )
+
+    @contextlib.contextmanager
+    def _handle(self, kind: str, owner: Any) -> Any:
+        """The OpenCL handle behind dpctl's object, held for the time of a block."""
+        handle = c_void_p(self.native[kind](owner.addressof_ref()))
+        try:
+            yield handle
+        finally:
+            self.release[kind](handle)
+
+    def program_of(self, queue: dpctl.SyclQueue, binary: bytes, options: str) -> Any:
+        """The program of a binary; ``None`` if the driver does not take it."""
+        context, device = queue.sycl_context, queue.sycl_device
+        size, text, status = c_size_t(len(binary)), c_char_p(binary), c_int32()
+        with self._handle("context", context) as of_context, self._handle("device", device) as own:
+            program = self.create(
+                of_context, 1, byref(own), byref(size), byref(text), None, byref(status)
+            )
+            if not program:
+                return None
+            if self.build(program, 1, byref(own), options.encode(), None, None) != 0 or (
+                not self._is_executable(program, own)
+            ):
+                self.release["program"](program)
+                return None
+        bundle = self.allocate(_BUNDLE_SIZE)
+        reference = context.addressof_ref()
+        self.make_kernel_bundle(
+            bundle, program, reference, False, _EXECUTABLE_STATE, _OPENCL_BACKEND
+        )
+        return self.wrap(bundle)
+
+    def _is_executable(self, program: int, device: c_void_p) -> bool:
+        kind = c_uint32()
+        failed = self.build_info(
+            program, device, _PROGRAM_BINARY_TYPE, ctypes.sizeof(kind), byref(kind), None
+        )
+        return not failed and kind.value == _EXECUTABLE_TYPE
+
+    def binary_of(self, kernel: Any, queue: dpctl.SyclQueue) -> bytes | None:
+        """What the driver built for the device of ``queue`` of the program of a kernel."""
+        program = c_void_p()
+        with self._handle("kernel", kernel) as own:
+            failed = self.kernel_info(
+                own, _KERNEL_PROGRAM, ctypes.sizeof(program), byref(program), None
+            )
+            if failed:
+                return None
+            with self._handle("device", queue.sycl_device) as device:
+                return self._binary(program, device)
+
+    def _binary(self, program: c_void_p, device: c_void_p) -> bytes | None:
+        nbytes = c_size_t()
+        if self.program_info(program, _PROGRAM_DEVICES, 0, None, byref(nbytes)) != 0:
+            return None
+        count = nbytes.value // ctypes.sizeof(c_void_p)
+        devices, sizes = (c_void_p * count)(), (c_size_t * count)()
+        for name, values in ((_PROGRAM_DEVICES, devices), (_PROGRAM_BINARY_SIZES, sizes)):
+            if self.program_info(program, name, ctypes.sizeof(values), values, None) != 0:
+                return None
+        # OpenCL skips the devices whose place is null: those that it built nothing for.
+        texts = [ctypes.create_string_buffer(size) for size in sizes]
+        places = (c_void_p * count)(*(ctypes.addressof(text) if text else 0 for text in texts))
+        if self.program_info(program, _PROGRAM_BINARIES, ctypes.sizeof(places), places, None) != 0:
+            return None
+        return dict(zip(devices, texts, strict=True))[device.value].raw or None
+
+
+def _function(function: Any, result: Any, arguments: list[Any]) -> Any:
+    function.restype = result
+    function.argtypes = arguments
+    return function
+
+
+def _capsule_address(capsule: Any) -> int:
+    """The C function in a capsule of Cython's interface between modules."""
+    api = ctypes.pythonapi
+    name_of = ctypes.PYFUNCTYPE(c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
+    pointer_of = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, c_char_p)(
+        ("PyCapsule_GetPointer", api)
+    )
+    return int(pointer_of(capsule, name_of(capsule)))

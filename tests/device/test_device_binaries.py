@@ -1,0 +1,135 @@
+"""What a driver built of a kernel is kept on disk, and loaded from there."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import dpctl
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import _cache, _compiler, _device_binary
+
+FACTORS = itertools.count(7000)
+needs_opencl = pytest.mark.skipif(
+    dp.Device().sycl_queue.backend != dpctl.backend_type.opencl,
+    reason="other backends keep binaries themselves",
+)
+pytestmark = needs_opencl
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """How each program was made, with an empty disk cache."""
+    monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path))
+    made: list[str] = []
+    of_spirv = _device_binary.create_program_from_spirv
+
+    def build(*args: Any) -> Any:
+        made.append("built")
+        return of_spirv(*args)
+
+    monkeypatch.setattr(_device_binary, "create_program_from_spirv", build)
+    of_binary = _device_binary._Driver.program_of
+
+    def load(*args: Any) -> Any:
+        program = of_binary(*args)
+        made.append("refused" if program is None else "loaded")
+        return program
+
+    monkeypatch.setattr(_device_binary._Driver, "program_of", load)
+    return made
+
+
+def make_scale(factor: int, **options: Any) -> Any:
+    @dp.kernel(**options)
+    def scale(item: dp.Item, x: Any) -> None:
+        i = item.get_id(0)
+        x[i] = x[i] * factor
+
+    return scale
+
+
+def scaled(factor: int, device: Any = None, **options: Any) -> np.ndarray:
+    """What a kernel that no memory knows, as in a new process, leaves in 0, 1, 2, 3."""
+    _compiler.forget()
+    x = dp.arange(4, device=device)
+    make_scale(factor, **options)[4](x)
+    return x.asnumpy()
+
+
+@pytest.mark.parametrize("options", [{}, {"debug": True}], ids=["optimised", "debug"])
+def test_a_known_kernel_is_loaded_as_its_device_binary(
+    builds: list[str], options: dict[str, Any]
+) -> None:
+    factor = next(FACTORS)
+    for _ in range(3):
+        assert (scaled(factor, **options) == np.arange(4) * factor).all()
+    assert builds == ["built", "loaded", "loaded"]
+
+
+def test_sub_devices_load_it_too(builds: list[str]) -> None:
+    factor = next(FACTORS)
+    device = dp.Device("cpu")
+    for place in (device, *device.create_sub_devices(partition=1)):
+        assert (scaled(factor, place) == np.arange(4) * factor).all()
+    assert "refused" not in builds
+
+
+def test_a_kernel_that_prints_prints_when_loaded(
+    builds: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
+    @dp.kernel
+    def say(item: dp.Item, x: Any) -> None:
+        i = item.get_id(0)
+        if i == 3:
+            print("item", i)
+        x[i] = i
+
+    for _ in range(2):
+        _compiler.forget()
+        x = dp.zeros(8, dtype="int64")
+        dp.kernel(say.py_func)[8](x)
+        dp.synchronize(x)
+    assert builds == ["built", "loaded"]
+    assert capfd.readouterr().out.count("item 3") == 2
+
+
+def test_a_binary_that_the_driver_refuses_is_built_anew(builds: list[str]) -> None:
+    factor = next(FACTORS)
+    scaled(factor)
+    for path in _cache.place().glob("*.kernel"):
+        content = _cache.load(path.stem)
+        assert content is not None
+        if content.startswith(b"\x7fELF"):
+            _cache.save(path.stem, content[:64])
+    assert (scaled(factor) == np.arange(4) * factor).all()
+    assert (scaled(factor) == np.arange(4) * factor).all()
+    assert builds == ["built", "refused", "built", "loaded"]
+
+
+def test_another_driver_or_setting_has_its_own_binaries(
+    builds: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    factor = next(FACTORS)
+    scaled(factor)
+    monkeypatch.setenv("CL_CONFIG_USE_VECTORIZER", "False")
+    _device_binary._platform_text.cache_clear()
+    scaled(factor)
+    _device_binary._platform_text.cache_clear()
+    assert builds == ["built", "built"]
+
+
+def test_without_the_functions_that_load_binaries_modules_are_built(
+    builds: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_device_binary, "_SYCL_LIBRARY", "libsycl.so.0")
+    _device_binary._driver.cache_clear()
+    factor = next(FACTORS)
+    for _ in range(2):
+        assert (scaled(factor) == np.arange(4) * factor).all()
+    _device_binary._driver.cache_clear()
+    assert builds == ["built", "built"]
