@@ -199,46 +199,42 @@ class Numbering:
     def __init__(
         self, order: Sequence[Node], outputs: Sequence[tuple[Node | Scalar, np.dtype[Any]]]
     ) -> None:
-        self.arrays: list[Any] = []
-        self.scalars: list[Any] = []
+        arrays: list[Any] = []
+        scalars: list[Any] = []
         numbers: dict[int, int] = {}  # of arrays from 0 on, of steps from -1 on downwards
         places: dict[Any, int] = {}
         form: list[Any] = []
-        for step, node in enumerate(order, 1):
-            form.append(node.op)
-            for operand, loop in zip(node.operands, node.loop, strict=False):
-                self._note(operand, loop, form, numbers, places)
-            form.append(node.dtype)
-            numbers[id(node)] = -step
-        for value, dtype in outputs:
-            self._note(value, dtype, form, numbers, places)
-        form += [(layout.dtype, layout.shape, layout.strides) for layout in self.arrays]
+        step = 0
+        stored = tuple([value for value, _ in outputs]), tuple([dtype for _, dtype in outputs])
+        for node in (*order, None):
+            operands, loop = stored if node is None else (node.operands, node.loop)
+            form.append(loop)
+            for position, operand in enumerate(operands):
+                if type(operand) is Scalar:
+                    scalars.append(CTYPES[loop[position]](operand.value))
+                    form.append(None)
+                    continue
+                number = numbers.get(id(operand))
+                if number is None:
+                    layout = operand.layout
+                    block, offset, shape, strides, dtype = layout
+                    place = (offset, id(block), shape, strides, dtype)
+                    number = places.setdefault(place, len(arrays))
+                    if number == len(arrays):
+                        arrays.append(layout)
+                        form.append((dtype, shape, strides))
+                    numbers[id(operand)] = number
+                form.append(number)
+            if node is not None:
+                form.append(node.op)
+                step -= 1
+                numbers[id(node)] = step
+        self.arrays = arrays
+        self.scalars = scalars
         self.form = tuple(form)
         self._order = order
         self._outputs = outputs
         self._numbers = numbers
-
-    def _note(
-        self,
-        operand: Node | Scalar,
-        loop: np.dtype[Any],
-        form: list[Any],
-        numbers: dict[int, int],
-        places: dict[Any, int],
-    ) -> None:
-        form.append(loop)
-        if type(operand) is Scalar:
-            self.scalars.append(CTYPES[loop](operand.value))
-            form.append(None)
-            return
-        number = numbers.get(id(operand))
-        if number is None:
-            layout = operand.layout  # type: ignore[union-attr]
-            place = (layout.offset, id(layout.block), layout.shape, layout.strides, layout.dtype)
-            number = numbers[id(operand)] = places.setdefault(place, len(places))
-            if number == len(self.arrays):
-                self.arrays.append(layout)
-        form.append(number)
 
     def described(self) -> tuple[tuple[Any, ...], tuple[str, ...], list[tuple[str, str]]]:
         """What :class:`Structure` says of the parts.

@@ -3,8 +3,9 @@
 An event is a name and keyword values. With no subscriber, ``emit`` costs one truth test, so
 layers below may call it on the warm path.
 
-Events: ``"compile"`` (kernel, seconds, origin), ``"launch"`` (kernel, queue, sycl_event),
-``"allocate"`` (queue, usm_type, nbytes, hit), ``"copy"`` (source, target, nbytes),
+Events: ``"compile"`` (kernel, seconds, origin), ``"launch"`` (kernel, queue, sycl_event,
+global_range, local_range, arguments), ``"allocate"`` (queue, usm_type, nbytes, hit), ``"copy"``
+(source, target, nbytes),
 ``"progress"`` (task, done, total) in bytes, while a large copy goes on.
 """
 

@@ -407,6 +407,13 @@ def launch(
     else:
         order.add_event_pair(event, event)
     if _hooks.subscribers:
-        size = tuple(global_range)
-        _hooks.emit("launch", kernel=kernel, queue=queue, sycl_event=event, global_range=size)
+        _hooks.emit(
+            "launch",
+            kernel=kernel,
+            queue=queue,
+            sycl_event=event,
+            global_range=tuple(global_range),
+            local_range=local_range,
+            arguments=arguments,
+        )
     return event

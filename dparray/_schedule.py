@@ -18,6 +18,9 @@ COMPILE_ELEMENTS = 1 << 17
 #: A structure met with fewer is compiled once so many elements went through the library's kernels.
 COMPILE_TOTAL_ELEMENTS = 1 << 21
 
+#: A call of the library counts as at least so many: that is what it costs more than a launch.
+LEAST_CALL_ELEMENTS = 1 << 11
+
 #: A structure met for the first time with this many elements is looked up in the disk cache.
 LOAD_ELEMENTS = 1 << 13
 
@@ -40,6 +43,11 @@ def is_worth_storing(node: Node) -> bool:
 def is_worth_compiling(size: int, total: int) -> bool:
     """Whether to compile for ``size`` elements, ``total`` having been computed so far."""
     return size >= COMPILE_ELEMENTS or total >= COMPILE_TOTAL_ELEMENTS
+
+
+def counted_elements(size: int) -> int:
+    """As how many elements a call of the library counts that computes ``size``."""
+    return max(size, LEAST_CALL_ELEMENTS)
 
 
 def must_be_stored_first(node: Node, size: int) -> bool:

@@ -17,7 +17,7 @@ import numpy as np
 from dparray import _codegen, _codegen_reduction, _compiler, _usm
 from dparray._expr import Node, Scalar, pending_order
 from dparray._launcher import launch
-from dparray._schedule import LOAD_ELEMENTS, is_worth_compiling
+from dparray._schedule import LOAD_ELEMENTS, counted_elements, is_worth_compiling
 
 
 class Fused:
@@ -27,7 +27,7 @@ class Fused:
         kernel: the compiled kernel, or ``None``.
         source: its text.
         origin: ``"compiled"`` or ``"disk"``; empty while there is no kernel.
-        elements: how many elements other tiers computed meanwhile.
+        elements: how many elements other tiers computed meanwhile, few of a call counted as more.
     """
 
     __slots__ = ("elements", "kernel", "origin", "source")
@@ -62,7 +62,7 @@ def _obtained(
     if fused.kernel is not None:
         return fused.kernel
     is_first = fused.elements == 0
-    fused.elements += size
+    fused.elements += counted_elements(size)
     compiles = must_compile or is_worth_compiling(size, fused.elements)
     if not compiles and not (is_first and size >= LOAD_ELEMENTS):
         return None

@@ -24,6 +24,7 @@ from dparray.bench import (
     fusion,
     launch,
     operators,
+    overhead,
     programs,
     reductions,
 )
@@ -36,6 +37,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     module.BENCHMARK.name: module.BENCHMARK
     for module in (
         launch,
+        overhead,
         allocation,
         operators,
         fusion,

@@ -15,7 +15,7 @@ import pytest
 import dparray as dp
 from dparray import bench
 from dparray._ops import OPS
-from dparray.bench import _machine, _timer, allocation, launch, operators
+from dparray.bench import _machine, _timer, allocation, launch, operators, overhead
 from dparray.bench._registry import Row, Settings
 from dparray.bench._timer import Candidate, Timing
 from dparray.cli import main
@@ -65,12 +65,21 @@ def test_a_launch_is_held_against_its_limit() -> None:
         "submit and wait, Range": None,
         "submit and wait, NdRange": None,
         "first launch of a process": 40e-3,
-        "first launch of a process, compiler started": 40e-3,
+        "first launch of a process, the next kernel": 40e-3,
     }
     for row in rows:
         if "limit" in row:
             median = row["seconds"]["dparray"]["median"]
             assert row["within_limit"] == (median <= row["limit"])
+
+
+@pytest.mark.usefixtures("quick")
+def test_an_eager_call_is_held_against_its_launch() -> None:
+    rows = list(overhead.rows(SETTINGS))
+    assert [row.case for row in rows] == [*overhead.CALLS]
+    for row in rows:
+        assert list(row.timings) == ["dparray", "launch", "dpnp"]
+        assert row.limit == row.timings["launch"].median + 10e-6
 
 
 @pytest.mark.usefixtures("quick")

@@ -100,6 +100,16 @@ def test_a_structure_that_comes_back_is_compiled() -> None:
     assert 1 <= events["launch"] <= 3
 
 
+def test_a_structure_of_few_elements_is_compiled_when_it_comes_back_often() -> None:
+    a = dp.asarray(values(10))
+    often = _schedule.COMPILE_TOTAL_ELEMENTS // _schedule.LEAST_CALL_ELEMENTS
+    with dp.config.override(lazy=False, host_tier=False), counted() as events:
+        for _ in range(often + 1):
+            dp.atan2(a, a)
+    assert events["compile"] == 1
+    assert 1 <= events["launch"] <= 2
+
+
 def test_an_expression_is_one_launch() -> None:
     a, b = dp.asarray(values(LARGE)), dp.asarray(values(LARGE, seed=1))
     with counted() as events:
