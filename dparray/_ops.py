@@ -7,7 +7,10 @@ called on device data.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -30,6 +33,9 @@ class Op:
         kinds: the kinds of operand dtypes (``"i"``, ``"u"``, ``"f"``, ``"b"``) for which the
             expressions are right.
         weight: the cost of one element, in additions.
+        imaginary: where NumPy's and dpnp's complex function has other special values than the
+            standard: the right imaginary part, from the module to compute with, the operand's real
+            and imaginary part, and the imaginary part that was found.
         parameters: the names of the public function's operands; follows from the ufunc.
         arity: how many there are.
     """
@@ -44,6 +50,7 @@ class Op:
     weight: int = 1
     integer: str = ""
     boolean: str = ""
+    imaginary: Callable[[Any, Any, Any, Any], Any] | None = None
     parameters: tuple[str, ...] = field(init=False)
     arity: int = field(init=False)
 
@@ -71,6 +78,18 @@ def _rounding(text: str) -> str:
 # Divisors for which the processor's division would trap are replaced before it.
 _DIVISOR = "{t}n = ({1} < 0) & ({1} == {T}(-1))\n{t}d = {T}(1) if {t}n | ({1} == 0) else {1}\n"
 _SHIFT_FITS = "({1} >= 0) & ({1} < {bits})"
+
+
+def _imaginary_of_tanh(xp: Any, real: Any, imaginary: Any, found: Any) -> Any:
+    """A zero with the operand's sign beside +-1 at infinity; C99 gives it that of `sin(2 y)`."""
+    return xp.where(xp.isinf(real), xp.copysign(xp.zeros_like(found), imaginary), found)
+
+
+def _imaginary_of_acosh(xp: Any, real: Any, imaginary: Any, found: Any) -> Any:
+    """Half pi at `0 + NaN j`, where the real part alone is NaN."""
+    half_pi = xp.full_like(found, math.pi / 2)
+    return xp.where(xp.logical_and(real == 0, xp.isnan(imaginary)), half_pi, found)
+
 
 _ROWS = (
     Op(
@@ -334,7 +353,14 @@ _ROWS = (
     ),
     Op("sinh", np.sinh, "the hyperbolic sine", expression="math.sinh({0})", weight=12),
     Op("cosh", np.cosh, "the hyperbolic cosine", expression="math.cosh({0})", weight=12),
-    Op("tanh", np.tanh, "the hyperbolic tangent", expression="math.tanh({0})", weight=12),
+    Op(
+        "tanh",
+        np.tanh,
+        "the hyperbolic tangent",
+        expression="math.tanh({0})",
+        weight=12,
+        imaginary=_imaginary_of_tanh,
+    ),
     Op(
         "asinh",
         np.arcsinh,
@@ -350,6 +376,7 @@ _ROWS = (
         aliases=("arccosh",),
         expression="math.acosh({0})",
         weight=14,
+        imaginary=_imaginary_of_acosh,
     ),
     Op(
         "atanh",
