@@ -208,6 +208,7 @@ def share(block: Any) -> None:
     with _lock:
         settle_readers(block)
         block.readers = SHARED
+        _usm.note_others(block.queue)
 
 
 def reduce(

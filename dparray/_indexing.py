@@ -180,7 +180,7 @@ def _operands(x: ndarray, index: Any) -> list[tuple[str, ndarray]]:
     return named
 
 
-def _for_numpy(index: Any, views: list[np.ndarray]) -> Any:
+def index_for_numpy(index: Any, views: list[np.ndarray]) -> Any:
     """The index with NumPy's views in the place of arrays."""
     rest = iter(views)
     entries = tuple(
@@ -233,7 +233,7 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
             return result
     views = numpy_views(*(array for _, array in named))
     if views is not None:
-        return from_host(views[0][_for_numpy(index, views[1:])], *placement)
+        return from_host(views[0][index_for_numpy(index, views[1:])], *placement)
     view, arrays, first, _ = _split(x, index)
     checked = _checked(view, arrays, first)
     selector = (*(slice(None),) * first, *(array._tensor for array in checked))
@@ -274,7 +274,7 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
         target, inputs = views[-1], list(views[:-1])
         taken = inputs.pop() if sources else value
         try:
-            target[_for_numpy(index, inputs)] = taken
+            target[index_for_numpy(index, inputs)] = taken
         except ValueError as error:
             raise ShapeError(f"{function}: {error}") from None
 
@@ -289,7 +289,14 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
         return
     _evaluate.settle_readers(x.block)
     selector = _layout.at_axis(first, *(array._tensor for array in checked))
-    view._tensor[selector] = values._tensor
+    _evaluate.library_call(
+        function,
+        lambda target, source: target.__setitem__(selector, source),
+        [view._tensor, values._tensor],
+        (),
+        {},
+        lambda tensor: tensor,
+    )
 
 
 @as_method

@@ -22,6 +22,7 @@ from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks, _usm
 from dparray._runtime import kernel_language
+from dparray.device import note_work
 from dparray.exceptions import (
     HostConversionError,
     KernelArgumentError,
@@ -406,6 +407,7 @@ def launch(
         order.add_event_pair(queue._submit_keep_args_alive(keep_alive, [event]), event)
     else:
         order.add_event_pair(event, event)
+    note_work(queue)
     if _hooks.subscribers:
         _hooks.emit(
             "launch",

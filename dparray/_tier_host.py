@@ -26,7 +26,7 @@ def can_compute(queue: Any, usm_type: str) -> bool:
 
 def run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
     """Compute each value into its layout."""
-    _usm.wait(outputs[0][1].block.queue)
+    _usm.wait_if_working(outputs[0][1].block.queue)
     targets = {id(value): _usm.host_view(layout) for value, layout in outputs}
     values: dict[int, Any] = {}
     with np.errstate(all="ignore"):
@@ -45,7 +45,7 @@ def run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
 
 def values_of(value: Node) -> np.ndarray:
     """The values of an expression as a host array; a view of USM memory where they are there."""
-    _usm.wait(value.queue)
+    _usm.wait_if_working(value.queue)
     if value.layout is not None:
         return _usm.host_view(value.layout)
     values: dict[int, Any] = {}
@@ -66,10 +66,9 @@ def reduce(name: str, value: Node, axes: tuple[int, ...], loop: np.dtype[Any], t
 
 
 # What NumPy has no ufunc for, or one of another meaning.
-_NO_UFUNC = frozenset({CONVERT, WHERE, *(op for op in OPS.values() if op.keeps_integers)}) | {
-    OPS["expm1"],
-    OPS["pow"],
-}
+_NO_UFUNC = frozenset(
+    op for op in OPS.values() if op.keeps_integers or op.imaginary is not None
+) | {CONVERT, WHERE, OPS["expm1"], OPS["pow"]}
 
 
 def _compute(order: Sequence[Node], values: dict[int, Any], targets: dict[int, np.ndarray]) -> None:
@@ -119,6 +118,10 @@ def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) ->
         result = np.where(np.less(exponent, 0), 0, result)
     elif op.name == "expm1" and node.dtype.kind == "c":
         result = _complex_expm1(operands[0], node.dtype)
+    elif op.imaginary is not None and node.dtype.kind == "c":
+        x = np.asarray(operands[0], node.dtype)
+        result = np.asarray(op.ufunc(x))
+        result.imag = op.imaginary(np, x.real, x.imag, result.imag)
     else:
         result = op.ufunc(*operands)
     if out is not None:

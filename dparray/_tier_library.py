@@ -23,6 +23,7 @@ def run(value: Node | Scalar, target: Any) -> None:
     out = _usm.tensor_of(target)
     if type(value) is Scalar:
         out[...] = value.value
+        _usm.note_work(target.block.queue)
         return
     assert type(value) is Node
     order = pending_order([value])
@@ -43,6 +44,7 @@ def run(value: Node | Scalar, target: Any) -> None:
     final = layouts[id(value)] if order else value.layout
     if final is not target:
         out[...] = _usm.tensor_of(final)
+    _usm.note_work(value.queue)
 
 
 def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
@@ -74,9 +76,14 @@ def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
             else library.asarray(operand, dtype=dtype, sycl_queue=node.queue)
             for operand, dtype in zip(operands, node.loop, strict=False)
         ]
-    library_call(
-        op.name, getattr(library, op.name), operands, (), {"out": out}, lambda tensor: tensor
-    )
+    function = getattr(library, op.name)
+    if op.imaginary is not None and node.dtype.kind == "c":
+        x = operands[0]
+        found = function(x)
+        found.imag[...] = op.imaginary(library, library.real(x), library.imag(x), found.imag)
+        out[...] = found
+        return
+    library_call(op.name, function, operands, (), {"out": out}, lambda tensor: tensor)
 
 
 def library_call(
@@ -103,6 +110,10 @@ def library_call(
         )
         kind = ShapeError if isinstance(error, ValueError) else DTypeError
         raise kind(f"{name}({operands}): {error}") from None
+    finally:
+        for tensor in tensors:
+            if isinstance(tensor, library.usm_ndarray):
+                _usm.note_work(tensor.sycl_queue)
     return _wrapped(result, wrap)
 
 

@@ -6,7 +6,6 @@ passes here, in order with the work on the queues that own it.
 
 from __future__ import annotations
 
-import ctypes
 from math import prod
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks, memory
 from dparray._layout import contiguous_strides
+from dparray.device import note_others, note_work, wait_if_working
 from dparray.device import wait as wait
 
 __all__ = ["library", "neighbour"]
@@ -38,12 +38,19 @@ class BorrowedBlock:
     __slots__ = ("memory", "nbytes", "pointer", "queue", "readers", "usm_type")
 
     def __init__(self, usm_memory: Any, queue: dpctl.SyclQueue, readers: Any = None) -> None:
+        if readers is SHARED:
+            note_others(queue)
         self.readers = readers
         self.memory = usm_memory
         self.pointer = usm_memory._pointer
         self.nbytes = usm_memory.nbytes
         self.queue = queue
         self.usm_type = usm_memory.get_usm_type()
+
+    @property
+    def host_bytes(self) -> np.ndarray:
+        """The bytes at their own address, for memory that the host may touch."""
+        return memory.bytes_at(self.pointer, self.nbytes)
 
 
 class Layout(NamedTuple):
@@ -81,7 +88,10 @@ def memory_at(block: Any, offset: int) -> Any:
 
 
 def tensor_of(layout: Any) -> library.usm_ndarray:
-    """The array as a ``dpnp.tensor.usm_ndarray`` over the same memory."""
+    """The array as a ``dpnp.tensor.usm_ndarray`` over the same memory.
+
+    Whoever lets the library work on it says so with :func:`note_work`.
+    """
     itemsize = layout.dtype.itemsize
     return library.usm_ndarray(
         layout.shape,
@@ -99,6 +109,7 @@ def layout_of_tensor(tensor: library.usm_ndarray, is_shared: bool = False) -> La
         tensor: a result of the library, which nobody else has, or
         is_shared: somebody's array, who can write it at any time.
     """
+    note_work(tensor.sycl_queue)
     itemsize = tensor.dtype.itemsize
     return Layout(
         BorrowedBlock(tensor.usm_data, tensor.sycl_queue, SHARED if is_shared else None),
@@ -135,7 +146,7 @@ def host_views(queue: dpctl.SyclQueue, *layouts: Any) -> list[np.ndarray] | None
     """
     if not queue.sycl_device.is_cpu:
         return None
-    wait(queue)
+    wait_if_working(queue)
     return [host_view(layout) for layout in layouts]
 
 
@@ -148,9 +159,8 @@ def host_view(layout: Any) -> np.ndarray:
     """A NumPy array over host-accessible USM memory; the caller orders its accesses."""
     if 0 in layout.shape:  # its strides may lead anywhere
         return np.empty(layout.shape, layout.dtype)
-    buffer = (ctypes.c_char * layout.block.nbytes).from_address(layout.block.pointer)
     return np.ndarray(
-        layout.shape, layout.dtype, buffer=buffer, offset=layout.offset, strides=layout.strides
+        layout.shape, layout.dtype, layout.block.host_bytes, layout.offset, layout.strides
     )
 
 
@@ -184,7 +194,7 @@ def copy_from_host(source: np.ndarray, target: Any) -> None:
     block = target.block
     queue = block.queue
     if is_host_accessible(queue, block.usm_type):
-        wait(queue)
+        wait_if_working(queue)
         _copy(host_view(target), source, "copy to the device")
     else:
         flat = source.reshape(-1).view(np.uint8)
@@ -200,7 +210,7 @@ def copy_to_host(layout: Any) -> np.ndarray:
     queue = layout.block.queue
     result = np.empty(layout.shape, layout.dtype)
     if is_host_accessible(queue, layout.block.usm_type):
-        wait(queue)
+        wait_if_working(queue)
         _copy(result, host_view(layout), "copy to the host")
     elif result.nbytes:
         if layout.strides != contiguous_strides(layout.shape, layout.dtype.itemsize):
@@ -233,6 +243,7 @@ def assign(target: Any, source: Any) -> None:
     tensor_of(target)[...] = (
         source if isinstance(source, int | float | complex) else tensor_of(source)
     )
+    note_work(target.block.queue)
 
 
 def packed(layout: Any) -> Layout:
@@ -266,6 +277,7 @@ def copy_to_queue(layout: Any, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
     )
     for ordered in {source_queue, queue}:
         SequentialOrderManager[ordered].add_event_pair([], [event])
+        note_work(ordered)
     if _hooks.subscribers:
         _hooks.emit("copy", source=source_queue, target=queue, nbytes=nbytes)
     return target

@@ -48,6 +48,7 @@ from typing import Any, ClassVar, Protocol
 
 import dpctl
 import dpctl.memory
+import numpy as np
 
 from dparray import _hooks
 from dparray.device import Device, describe_device, describe_queue, supports_usm, wait
@@ -117,6 +118,11 @@ class Driver(Protocol):
 # --- blocks ---------------------------------------------------------------------------------------
 
 
+def bytes_at(pointer: int, nbytes: int) -> np.ndarray:
+    """A NumPy array over bytes at an address, which somebody else keeps alive."""
+    return np.frombuffer((ctypes.c_char * nbytes).from_address(pointer), np.uint8)
+
+
 class Block:
     """Memory on loan from the pool; it goes back when this object dies.
 
@@ -135,6 +141,14 @@ class Block:
     """
 
     __slots__ = ("_returned", "_segment", "memory", "nbytes", "pointer", "readers")
+
+    @property
+    def host_bytes(self) -> np.ndarray:
+        """The bytes at their own address, for memory that the host may touch."""
+        segment = self._segment
+        if segment.host_bytes is None:
+            segment.host_bytes = bytes_at(segment.pointer, segment.nbytes)
+        return segment.host_bytes
 
     def __init__(self, segment: _Segment, returned: deque[_Segment]) -> None:
         self.readers: Any = None
@@ -167,7 +181,8 @@ class _Segment:
     """A part of a slab (one allocation of the driver), in use or free."""
 
     __slots__ = (
-        "arena", "awaited", "memory", "nbytes", "next", "pointer", "slab", "slab_nbytes"
+        "arena", "awaited", "host_bytes", "memory", "nbytes", "next", "pointer", "slab",
+        "slab_nbytes",
     )  # fmt: skip
 
     def __init__(
@@ -179,6 +194,7 @@ class _Segment:
         self.pointer = pointer
         self.nbytes = nbytes
         self.memory: Any = None  # made when it is first handed out
+        self.host_bytes: Any = None  # made when the host first looks
         self.next: _Segment | None = None  # what follows in the slab
         self.awaited = False
 
@@ -194,7 +210,7 @@ class _Segment:
         )
         rest.next, self.next = self.next, rest
         self.nbytes = nbytes
-        self.memory = None
+        self.memory = self.host_bytes = None
         return rest
 
     def absorb_next(self) -> None:
@@ -203,7 +219,7 @@ class _Segment:
         assert other is not None
         self.nbytes += other.nbytes
         self.next = other.next
-        self.memory = None
+        self.memory = self.host_bytes = None
 
 
 def _references_of_the_pool() -> int:
