@@ -4,8 +4,7 @@ An array carries the queue it was allocated on; every operation and every kernel
 of its inputs. Nothing is defined here: this module only gathers the public names.
 """
 
-from dparray import _runtime as _runtime
-from dparray import _startup as _startup
+from dparray import _runtime as _runtime, _startup as _startup
 
 __version__ = "0.1.0"
 
@@ -14,61 +13,67 @@ _runtime.prepare_driver()
 # Without the stack, only the command `dparray` starts, to say what is broken.
 with _startup.explained():
     from numpy import (
-        bool_,
-        cdouble,
-        complex64,
-        complex128,
-        complexfloating,
-        csingle,
-        double,
-        dtype,
-        e,
-        errstate,
-        euler_gamma,
-        float16,
-        float32,
-        float64,
-        floating,
-        generic,
-        get_printoptions,
-        half,
-        index_exp,
-        inexact,
-        inf,
-        int8,
-        int16,
-        int32,
-        int64,
-        int_,
-        integer,
-        intp,
-        nan,
-        ndindex,
-        newaxis,
-        number,
-        pi,
-        printoptions,
-        s_,
-        set_printoptions,
-        signedinteger,
-        single,
-        uint8,
-        uint16,
-        uint32,
-        uint64,
-        uintp,
-        unsignedinteger,
+        bool_ as bool,
+        bool_ as bool_,
+        cdouble as cdouble,
+        complex64 as complex64,
+        complex128 as complex128,
+        complexfloating as complexfloating,
+        csingle as csingle,
+        double as double,
+        dtype as dtype,
+        e as e,
+        errstate as errstate,
+        euler_gamma as euler_gamma,
+        float16 as float16,
+        float32 as float32,
+        float64 as float64,
+        floating as floating,
+        generic as generic,
+        get_printoptions as get_printoptions,
+        half as half,
+        index_exp as index_exp,
+        inexact as inexact,
+        inf as inf,
+        int8 as int8,
+        int16 as int16,
+        int32 as int32,
+        int64 as int64,
+        int_ as int_,
+        integer as integer,
+        intp as intp,
+        nan as nan,
+        ndindex as ndindex,
+        newaxis as newaxis,
+        number as number,
+        pi as pi,
+        printoptions as printoptions,
+        s_ as s_,
+        set_printoptions as set_printoptions,
+        signedinteger as signedinteger,
+        single as single,
+        uint8 as uint8,
+        uint16 as uint16,
+        uint32 as uint32,
+        uint64 as uint64,
+        uintp as uintp,
+        unsignedinteger as unsignedinteger,
     )
-    from numpy import bool_ as bool
 
-    from dparray import _protocols as _protocols
-    from dparray import algorithms, config, exceptions, memory
-    from dparray import device as device
-    from dparray import fft as fft
-    from dparray import linalg as linalg
-    from dparray import random as random
-    from dparray import testing as testing
-    from dparray._array import ndarray
+    from dparray import (
+        _protocols as _protocols,
+        _ufunc_methods as _ufunc_methods,
+        algorithms as algorithms,
+        config as config,
+        device as device,
+        exceptions as exceptions,
+        fft as fft,
+        linalg as linalg,
+        memory as memory,
+        random as random,
+        testing as testing,
+    )
+    from dparray._array import ndarray as ndarray
     from dparray._calculus import *
     from dparray._control import *
     from dparray._creation import *
@@ -78,7 +83,10 @@ with _startup.explained():
     from dparray._indexing import *
     from dparray._info import *
     from dparray._io import *
-    from dparray._kernel_makers import elementwise, reduction
+    from dparray._kernel_makers import (
+        elementwise as elementwise,
+        reduction as reduction,
+    )
     from dparray._manipulation import *
     from dparray._numeric import *
     from dparray._products import *
@@ -89,15 +97,26 @@ with _startup.explained():
     from dparray._sorting import *
     from dparray._statistics import *
     from dparray.device import (
-        Device,
-        default_device,
-        devices,
-        set_default_device,
-        use_device,
+        Device as Device,
+        default_device as default_device,
+        devices as devices,
+        set_default_device as set_default_device,
+        use_device as use_device,
     )
     from dparray.exceptions import *
-    from dparray.explain import Explanation, explain
-    from dparray.kernel import call_kernel, call_kernel_async, device_func, kernel
+    from dparray.explain import (
+        Explanation as Explanation,
+        explain as explain,
+    )
+    from dparray.kernel import (
+        call_kernel as call_kernel,
+        call_kernel_async as call_kernel_async,
+        device_func as device_func,
+        kernel as kernel,
+    )
     from dparray.kernel_api import *
-    from dparray.notebook import load_ipython_extension, unload_ipython_extension
-    from dparray.simulate import simulate
+    from dparray.notebook import (
+        load_ipython_extension as load_ipython_extension,
+        unload_ipython_extension as unload_ipython_extension,
+    )
+    from dparray.simulate import simulate as simulate
