@@ -61,7 +61,7 @@ def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, entry: str, options: st
     Raises:
         SyclProgramCompilationError: the driver refuses the module.
     """
-    driver = _driver() if queue.backend == dpctl.backend_type.opencl else None
+    driver = _driver_of(queue)
     if driver is None:
         return create_program_from_spirv(queue, spirv, options)
     key = _binary_key(queue.sycl_device, spirv, options)
@@ -73,6 +73,15 @@ def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, entry: str, options: st
         if binary is not None:
             _cache.save(key, binary)
     return program
+
+
+def keeps_binaries(queue: dpctl.SyclQueue) -> bool:
+    """Whether what the driver builds for a queue's device is loaded from disk the next time."""
+    return _driver_of(queue) is not None
+
+
+def _driver_of(queue: dpctl.SyclQueue) -> _Driver | None:
+    return _driver() if queue.backend == dpctl.backend_type.opencl else None
 
 
 def _binary_key(device: dpctl.SyclDevice, spirv: bytes, options: str) -> str:
