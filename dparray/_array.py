@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _layout, _sample, _usm, config
+from dparray import _dtypes, _evaluate, _hooks, _layout, _sample, _tier_host, _usm, config
 from dparray._expr import Node, Scalar
 from dparray._ops import CONVERT, OPS, WHERE, Op
 from dparray._placement import (
@@ -31,6 +31,10 @@ from dparray.exceptions import DparrayError, DTypeError, HostConversionError, Sh
 if TYPE_CHECKING:
     import dpctl
 
+    from dparray._methods import Methods
+else:
+    Methods = object
+
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
@@ -44,23 +48,33 @@ Unary = Callable[["ndarray"], "ndarray"]
 
 
 def _binary(op: Op) -> Binary:
-    return lambda self, other: apply(op, self, other)
+    def operate(self: ndarray, other: Any) -> ndarray:
+        result = _pair_at_once(op, self, other)
+        return _defer(op, (self, other), None) if result is None else result
+
+    return operate
 
 
 def _binary_family(op: Op) -> tuple[Binary, Binary, Binary]:
     """The operator, its reflected form and its in-place form."""
-    return (
-        _binary(op),
-        lambda self, other: apply(op, other, self),
-        lambda self, other: apply(op, self, other, out=self),
-    )
+
+    def reflected(self: ndarray, other: Any) -> ndarray:
+        result = _pair_at_once(op, other, self)
+        return _defer(op, (other, self), None) if result is None else result
+
+    def in_place(self: ndarray, other: Any) -> ndarray:
+        if _in_place_at_once(op, self, other):
+            return self
+        return _defer(op, (self, other), self)
+
+    return _binary(op), reflected, in_place
 
 
 def _unary(op: Op) -> Unary:
     return lambda self: apply(op, self)
 
 
-class ndarray:
+class ndarray(Methods):
     """An n-dimensional array in USM memory, bound to the queue it was allocated on.
 
     Made by the creation functions (:func:`dparray.asarray`, :func:`dparray.zeros`, ...), never
@@ -83,6 +97,7 @@ class ndarray:
         "_data_memory",
         "_kernel_type",
         "_node",
+        "_on_host",
         "_tensor",
         "block",
         "dtype",
@@ -100,6 +115,7 @@ class ndarray:
     _data_memory: Any
     _kernel_type: Any
     _node: Node
+    _on_host: np.ndarray | None
     _tensor: Any
     block: Any
     dtype: np.dtype[Any]
@@ -135,6 +151,8 @@ class ndarray:
         self.size = prod(shape)
         self.sycl_queue = block.queue
         self.usm_type = block.usm_type
+        if self.size > _evaluate.HOST_ELEMENTS:
+            self._on_host = None
         return self
 
     @classmethod
@@ -142,6 +160,7 @@ class ndarray:
         """An array whose values are still an expression."""
         self = object.__new__(cls)
         self._node = node
+        self._on_host = None
         self.shape = node.shape
         self.dtype = node.dtype
         self.size = node.size
@@ -149,13 +168,39 @@ class ndarray:
         self.usm_type = node.usm_type
         return self
 
+    @classmethod
+    def _computed(cls, values: np.ndarray, queue: dpctl.SyclQueue, usm_type: str) -> ndarray:
+        """An array of values that the host has computed and nobody else has.
+
+        They go to USM memory when something needs them there.
+        """
+        self = object.__new__(cls)
+        self._on_host = values
+        self.sycl_queue = queue
+        self.usm_type = usm_type
+        return self
+
     def __getattr__(self, name: str) -> Any:
-        """Fill in the slots that are made on first use; the memory is one of them."""
+        """Fill in the slots that are made on first use; the memory is one of them.
+
+        ``_on_host`` is what the host sees of a small array when the queue is idle: a view of its
+        memory, or the values themselves (they own their data) if they are in no USM memory yet. It
+        is ``None`` of a large array, of a pending one, and where the host may not touch the memory.
+        """
+        if name == "_on_host":
+            self._on_host = view = _seen_by_host(self)
+            return view
+        if name == "shape":
+            self.shape = shape = self._on_host.shape  # type: ignore[union-attr]
+            return shape
+        if name == "dtype":
+            self.dtype = dtype = self._on_host.dtype  # type: ignore[union-attr]
+            return dtype
+        if name == "size":
+            self.size = size = self._on_host.size  # type: ignore[union-attr]
+            return size
         if name == "block":
-            node = self._node
-            if node.layout is None:
-                _evaluate.evaluate(node)
-            self.block, self.offset, _, self.strides, _ = node.layout
+            _give_memory(self)
             return self.block
         if name == "_tensor":
             self._tensor = tensor = _usm.tensor_of(self)
@@ -168,11 +213,21 @@ class ndarray:
             )
             return node
         if name == "strides":
-            self.strides = _layout.contiguous_strides(self.shape, self.dtype.itemsize)
+            view = self._on_host
+            self.strides = (
+                _layout.contiguous_strides(self.shape, self.dtype.itemsize)
+                if view is None or view.base is None
+                else view.strides
+            )
             return self.strides
         if name == "offset":
-            self.offset = 0
-            return 0
+            view = self._on_host
+            self.offset = (
+                0
+                if view is None or view.base is None
+                else view.__array_interface__["data"][0] - self.block.pointer
+            )
+            return self.offset
         if name == "_data_memory":
             self._data_memory = usm_memory = _usm.memory_at(self.block, self.offset)
             return usm_memory
@@ -184,7 +239,7 @@ class ndarray:
     @property
     def is_pending(self) -> bool:
         """Whether the values are still an expression that nothing has asked for."""
-        return self._node.layout is None
+        return self._on_host is None and self._node.layout is None
 
     # -- what it is -------------------------------------------------------------------------
 
@@ -239,6 +294,11 @@ class ndarray:
             >>> dp.arange(3, dtype="int32").asnumpy()
             array([0, 1, 2], dtype=int32)
         """
+        values = self._on_host
+        if values is not None and _tier_host.is_ready(self.sycl_queue):
+            if _hooks.subscribers:
+                _hooks.emit("copy", source=self.sycl_queue, target="host", nbytes=values.nbytes)
+            return values.copy()
         return _usm.copy_to_host(self)
 
     def item(self, *index: SupportsIndex) -> Any:
@@ -256,6 +316,9 @@ class ndarray:
                 f"{self.shape}; "
                 f"use x.item(i), or dp.asnumpy(x) for all of them"
             )
+        values = element._on_host
+        if values is not None and _tier_host.is_ready(element.sycl_queue):
+            return values.item()
         return _usm.copy_to_host(element).item()
 
     def tolist(self) -> Any:
@@ -345,11 +408,26 @@ class ndarray:
     # -- elements -----------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> ndarray:
+        if self._on_host is not None and (
+            type(index) in _BASIC or (type(index) is tuple and _BASIC.issuperset(map(type, index)))
+        ):
+            view = _view_at_once(self, index)
+            if view is not None:
+                return view
         if _layout.is_basic_index(index):
             return self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index))
         return self._take_advanced(index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
+        if (
+            self._on_host is not None
+            and (
+                type(index) in _BASIC
+                or (type(index) is tuple and _BASIC.issuperset(map(type, index)))
+            )
+            and _write_at_once(self, index, value)
+        ):
+            return
         if _layout.is_basic_index(index):
             assign(
                 self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index)),
@@ -543,6 +621,8 @@ def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True) -> ndarray
 
 def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> None:
     """Write ``value`` into ``target``, broadcast and converted; checks come before any write."""
+    if _write_at_once(target, Ellipsis, value):
+        return
     value = scalar_value(value)
     if isinstance(value, list | tuple):
         value = from_host(np.asarray(value), target.sycl_queue, target.usm_type)
@@ -622,6 +702,195 @@ def from_host(
     return result
 
 
+# -- small arrays, at once ------------------------------------------------------------------------
+#
+# Few elements that the host can reach are computed on the calling thread when the line runs: NumPy
+# is done before an expression would be noted down. The result is in no USM memory until something
+# needs it there. Nothing is refused here: what is not plainly right goes the way of large arrays,
+# where everything is checked.
+
+_BASIC = frozenset({int, slice, type(None), type(Ellipsis)})
+_SCALARS = frozenset({bool, int, float, complex})
+
+
+def _seen_by_host(x: ndarray) -> np.ndarray | None:
+    """What the host sees of an array that has memory."""
+    if (
+        x.size <= _evaluate.HOST_ELEMENTS
+        and _tier_host.COMPUTES_AT_ONCE
+        and _tier_host.can_compute(x.sycl_queue, x.usm_type)
+    ):
+        return _usm.host_view(x)
+    return None
+
+
+def _give_memory(x: ndarray) -> None:
+    """Compute an array that is pending, or put values that the host has computed in memory."""
+    values = x._on_host
+    if values is None:
+        node = x._node
+        if node.layout is None:
+            _evaluate.evaluate(node)
+        x.offset, x.strides = node.layout.offset, node.layout.strides
+        x.block = node.layout.block
+        if x.size <= _evaluate.HOST_ELEMENTS:
+            del x._on_host
+        return
+    layout = _usm.allocate(x.sycl_queue, x.usm_type, values.shape, values.dtype)
+    _usm.wait_if_working(x.sycl_queue)
+    view = _usm.host_view(layout)
+    with _evaluate.lock:
+        if x._on_host is values:  # no other thread has been here meanwhile
+            view[...] = values
+            x.offset, x.strides = 0, layout.strides
+            x._on_host, x.block = view, layout.block
+
+
+def _pair_at_once(op: Op, x1: Any, x2: Any) -> ndarray | None:
+    """An operation on two operands, or ``None`` if it is not for the host at once."""
+    if type(x1) is ndarray:
+        first, place = x1._on_host, x1
+        if first is None:
+            return None
+        if type(x2) is ndarray:
+            second = x2._on_host
+            if (
+                second is None
+                or x2.sycl_queue is not x1.sycl_queue
+                or x2.usm_type != x1.usm_type
+                or not _is_small_pair(first, second)
+            ):
+                return None
+        elif type(x2) in _SCALARS:
+            second = x2
+        else:
+            return None
+    elif type(x2) is ndarray and type(x1) in _SCALARS:
+        first, second, place = x1, x2._on_host, x2
+        if second is None:
+            return None
+    else:
+        return None
+    queue = place.sycl_queue
+    if not _tier_host.is_ready(queue):
+        return None
+    if op is _POW and type(second) in (int, float) and second in _SIMPLER_POWERS:
+        if place is x2 or first.dtype.kind != "f":
+            return None
+        values = _tier_host.compute(_SIMPLER_POWERS[second], first)
+    else:
+        values = _tier_host.compute(op, first, second)
+    return None if values is None else ndarray._computed(values, queue, place.usm_type)
+
+
+def _formed_at_once(
+    op: Op,
+    operands: Sequence[Any],
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    placement: Placement,
+) -> ndarray | None:
+    """A conversion or a choice that has been checked; ``None`` if it is not for the host at once."""
+    seen = []
+    for operand in operands:
+        if type(operand) is ndarray:
+            operand = operand._on_host
+            if operand is None:
+                return None
+        seen.append(operand)
+    if prod(shape) > _evaluate.HOST_ELEMENTS or not _tier_host.is_ready(placement.queue):
+        return None
+    values = _tier_host.silence.run(_tier_host.form, op, seen, dtype)
+    return ndarray._computed(values, *placement)
+
+
+def _is_small_pair(first: np.ndarray, second: np.ndarray) -> bool:
+    """Whether the result of two small arrays is small too."""
+    return first.shape == second.shape or first.size * second.size <= _evaluate.HOST_ELEMENTS
+
+
+def _one_at_once(op: Op, x: Any) -> ndarray | None:
+    """An operation on one operand, or ``None`` if it is not for the host at once."""
+    if type(x) is not ndarray or x._on_host is None or not _tier_host.is_ready(x.sycl_queue):
+        return None
+    values = _tier_host.compute(op, x._on_host)
+    return None if values is None else ndarray._computed(values, x.sycl_queue, x.usm_type)
+
+
+def _in_place_at_once(op: Op, x: ndarray, other: Any) -> bool:
+    """Replace small ``x`` by an operation on it and another operand; false if that is not done."""
+    target = x._on_host
+    if target is None:
+        return False
+    if type(other) is ndarray:
+        operand = other._on_host
+        if operand is None or other.sycl_queue is not x.sycl_queue:
+            return False
+    elif type(other) in _SCALARS:
+        operand = other
+    else:
+        return False
+    if op is _POW or not _is_free_to_write(x, target):
+        return False
+    return _tier_host.compute(op, target, operand, target) is not None
+
+
+def _is_free_to_write(x: ndarray, view: np.ndarray) -> bool:
+    """Whether the host may write an array at once: it is idle, and nothing pending reads it."""
+    return _tier_host.is_ready(x.sycl_queue) and (view.base is None or not x.block.readers)
+
+
+def _view_at_once(x: ndarray, index: Any) -> ndarray | None:
+    """The view that a basic index selects of a small array; ``None`` where NumPy refuses it."""
+    seen = x._on_host
+    if seen.base is None:  # type: ignore[union-attr]
+        x.block  # noqa: B018 - views share memory, so there must be some
+        seen = x._on_host
+    try:
+        view = seen[index]  # type: ignore[index]
+        if type(view) is not np.ndarray:  # integers select a scalar
+            view = seen[(*index, ...) if type(index) is tuple else (index, ...)]  # type: ignore[index]
+    except IndexError:
+        return None
+    if not view.size:
+        return None
+    result = object.__new__(ndarray)
+    result._on_host = view
+    result.block = x.block
+    result.sycl_queue = x.sycl_queue
+    result.usm_type = x.usm_type
+    return result
+
+
+def _write_at_once(x: ndarray, index: Any, value: Any) -> bool:
+    """Write to a part of a small array; false if that is not done."""
+    target = x._on_host
+    if target is None:
+        return False
+    kind = target.dtype.kind
+    if type(value) is ndarray:
+        source = value._on_host
+        if (
+            source is None
+            or value.sycl_queue is not x.sycl_queue
+            or (source.dtype.kind == "c" and kind != "c")
+        ):
+            return False
+    elif type(value) is float or type(value) is int:
+        if kind not in "fc" and not (kind in "iu" and type(value) is int):
+            return False
+        source = value
+    else:
+        return False
+    if not _is_free_to_write(x, target):
+        return False
+    try:
+        _tier_host.silence.run(operator.setitem, target, index, source)
+    except (IndexError, ValueError, OverflowError, TypeError, RuntimeError):
+        return False
+    return True
+
+
 # -- operations ---------------------------------------------------------------------------------
 
 
@@ -636,6 +905,15 @@ def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
         DTypeError: the operation is not defined for the dtypes, or the result does not fit ``out``.
         ShapeError: the shapes do not broadcast, or not to ``out``.
     """
+    if out is None:
+        result = _pair_at_once(op, *operands) if op.arity == 2 else _one_at_once(op, *operands)
+        if result is not None:
+            return result
+    return _defer(op, operands, out)
+
+
+def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
+    """Check an operation and make a pending array of it, or write it to ``out``."""
     arrays: list[tuple[str, ndarray]] = []
     keys: list[Any] = []
     values = list(operands)
@@ -714,7 +992,25 @@ def operate(
         shape: the result's shape, to which the operands broadcast.
         placement: the operands' common placement.
     """
+    if op is CONVERT or op is WHERE:
+        result = _formed_at_once(op, operands, loop[-1], shape, placement)
+        if result is not None:
+            return result
     return ndarray._pending(_noted(_node_of(op, operands, loop, shape, placement)))
+
+
+def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndarray:
+    """Elements of ``x1`` where a mask is true, else of ``x2``; an array gives the dtype.
+
+    The operands have been checked to be in one place, and are arrays of one dtype or scalars.
+    """
+    operands = (condition, x1, x2)
+    arrays = [x for x in operands if isinstance(x, ndarray)]
+    like = x1 if isinstance(x1, ndarray) else x2
+    shape = _layout.broadcast_shapes(function, [x.shape for x in arrays])
+    placement = common_placement(function, [(f"x{at}", x) for at, x in enumerate(arrays)])
+    loop = (_dtypes.bool, like.dtype, like.dtype, like.dtype)
+    return operate(WHERE, operands, loop, shape, placement)
 
 
 def _noted(node: Node) -> Node:
@@ -763,10 +1059,14 @@ def _simpler_power(
     op: Op, values: list[Any], loop: tuple[np.dtype[Any], ...]
 ) -> tuple[Op, list[Any], tuple[np.dtype[Any], ...]]:
     """A power with a constant exponent as the operation NumPy makes of it, where there is one."""
-    simpler = {2: "square", 0.5: "sqrt", 1: "positive"}.get(values[1])
+    simpler = _SIMPLER_POWERS.get(values[1])
     if simpler is None or not isinstance(values[0], ndarray):
         return op, values, loop
-    return OPS[simpler], values[:1], loop[::2]
+    return simpler, values[:1], loop[::2]
+
+
+_POW = OPS["pow"]
+_SIMPLER_POWERS = {2: OPS["square"], 0.5: OPS["sqrt"], 1: OPS["positive"]}
 
 
 def _floored_quotient(

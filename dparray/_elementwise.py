@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from dparray._array import (
 )
 from dparray._ops import OPS, WHERE, Op
 from dparray._placement import common_placement
+from dparray._ufunc_options import apply_with_options
+from dparray.exceptions import ArgumentError
 
 _SAMPLES = {
     "acosh": ("[1.5, 2.0]",),
@@ -44,6 +47,8 @@ _TEMPLATE = """Elementwise {summary}.
 {arguments}
         out: an array for the result; its shape must be the broadcast shape and the result's dtype
             must fit it.
+        where: a mask: elsewhere ``out`` keeps its values, and a new result has zeros.
+        dtype: the dtype to compute in.
 
     Returns:
         An array of the broadcast shape on the queue of the arrays, with a USM type coerced from
@@ -85,14 +90,25 @@ def _make(op: Op) -> Callable[..., ndarray]:
     function: Callable[..., ndarray]
     if op.arity == 1:
 
-        def unary(x: Any, /, out: ndarray | None = None) -> ndarray:
-            return apply(op, x, out=out)
+        def unary(
+            x: Any, /, out: ndarray | None = None, *, where: Any = True, dtype: Any = None
+        ) -> ndarray:
+            if where is True and dtype is None:
+                return apply(op, x, out=out)
+            return apply_with_options(op.name, ("x",), partial(apply, op), (x,), out, where, dtype)
 
         function = unary
     else:
 
-        def binary(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
-            return apply(op, x1, x2, out=out)
+        def binary(
+            x1: Any, x2: Any, /, out: ndarray | None = None, *, where: Any = True, dtype: Any = None
+        ) -> ndarray:
+            if where is True and dtype is None:
+                return apply(op, x1, x2, out=out)
+            names = op.parameters
+            return apply_with_options(
+                op.name, names, partial(apply, op), (x1, x2), out, where, dtype
+            )
 
         function = binary
     function.__name__ = function.__qualname__ = op.name
@@ -177,8 +193,8 @@ def _part(x: ndarray, offset: int) -> ndarray:
     return x._view(x.shape, x.strides, x.offset + offset, dtype)
 
 
-def angle(x: Any, /) -> ndarray:
-    """The angle of complex numbers in radians, from -pi to pi.
+def angle(x: Any, /, deg: bool = False) -> ndarray:
+    """The angle of complex numbers from -pi to pi, or from -180 to 180 degrees.
 
     Example:
         >>> import dparray as dp
@@ -186,7 +202,8 @@ def angle(x: Any, /) -> ndarray:
         array([1.57079633, 3.14159265])
     """
     x = check_array("angle", "x", x)
-    return apply(OPS["atan2"], imag(x), real(x))
+    turned = apply(OPS["atan2"], imag(x), real(x))
+    return apply(OPS["multiply"], turned, 180 / np.pi) if deg else turned
 
 
 def _attach_parts() -> None:
@@ -197,7 +214,7 @@ def _attach_parts() -> None:
 _attach_parts()
 
 
-def where(condition: Any, x1: Any, x2: Any, /) -> ndarray:
+def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     """Elements of ``x1`` where ``condition`` is true, of ``x2`` elsewhere.
 
     Args:
@@ -206,9 +223,11 @@ def where(condition: Any, x1: Any, x2: Any, /) -> ndarray:
         x2: an array or a scalar.
 
     Returns:
-        An array of the broadcast shape and the promoted dtype on the queue of the arrays.
+        An array of the broadcast shape and the promoted dtype on the queue of the arrays. With a
+        condition alone, the positions where it is true, as :func:`nonzero`.
 
     Raises:
+        ArgumentError: only one of ``x1`` and ``x2`` is given.
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the shapes do not broadcast.
 
@@ -218,6 +237,10 @@ def where(condition: Any, x1: Any, x2: Any, /) -> ndarray:
         >>> dp.where(x > 0, x, 0).asnumpy()
         array([0., 2.])
     """
+    if x1 is None and x2 is None:
+        return check_array("where", "condition", condition).nonzero()  # type: ignore[attr-defined]
+    if x1 is None or x2 is None:
+        raise ArgumentError("where: give both x1 and x2, or neither")
     named = (("condition", condition), ("x1", x1), ("x2", x2))
     placed = [(name, value) for name, value in named if isinstance(value, ndarray)]
     for name, value in named:
@@ -256,6 +279,9 @@ def clip(
     min: Any = None,
     max: Any = None,
     out: ndarray | None = None,
+    *,
+    a_min: Any = None,
+    a_max: Any = None,
 ) -> ndarray:
     """Elementwise limit to the range from ``min`` to ``max``; either may be ``None``.
 
@@ -264,6 +290,7 @@ def clip(
         min: the lower bound, an array or a scalar, or ``None``.
         max: the upper bound, an array or a scalar, or ``None``.
         out: an array for the result.
+        a_min, a_max: the bounds by NumPy's older names.
 
     Returns:
         An array of the broadcast shape with the dtype that ``x`` and the bounds promote to.
@@ -278,6 +305,7 @@ def clip(
         array([2, 5, 6])
     """
     x = check_array("clip", "x", x)
+    min, max = min if a_min is None else a_min, max if a_max is None else a_max
     placed = [
         (name, value)
         for name, value in (("x", x), ("min", min), ("max", max), ("out", out))

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
-from dparray.exceptions import AxisError, ShapeError
+from dparray.exceptions import ArgumentError, AxisError, ShapeError
 
 Shape = tuple[int, ...]
 Strides = tuple[int, ...]
@@ -114,17 +114,29 @@ def broadcast_strides(function: str, shape: Shape, strides: Strides, target: Sha
     )
 
 
+def check_flag(function: str, name: str, value: Any) -> bool:
+    """A flag, for which NumPy takes integers too.
+
+    Raises:
+        ArgumentError: it is neither.
+    """
+    try:
+        return bool(operator.index(value))
+    except TypeError:
+        raise ArgumentError(f"{function}: {name} must be True or False; got {value!r}") from None
+
+
 def normalize_axis(function: str, axis: Any, ndim: int) -> int:
     """``axis`` counted from the front.
 
     Raises:
         AxisError: it is outside ``-ndim ... ndim - 1``.
-        TypeError: it is no integer.
+        ArgumentError: it is no integer.
     """
     try:
         position = operator.index(axis)
     except TypeError:
-        raise TypeError(f"{function}: axis {axis!r} is no integer") from None
+        raise ArgumentError(f"{function}: axis {axis!r} is no integer") from None
     if not -ndim <= position < ndim:
         raise AxisError(
             f"{function}: axis {position} is outside an array of {ndim} dimension"
@@ -137,6 +149,7 @@ def normalize_axes(function: str, axes: Any, ndim: int) -> tuple[int, ...]:
     """``axes`` (an integer or a sequence) counted from the front, each once.
 
     Raises:
+        ArgumentError: one of them is no integer.
         AxisError: one of them is outside the dimensions.
         ShapeError: one is named twice.
     """
@@ -144,7 +157,7 @@ def normalize_axes(function: str, axes: Any, ndim: int) -> tuple[int, ...]:
         listed: Sequence[Any] = (operator.index(axes),)
     except TypeError:
         if not hasattr(axes, "__iter__"):
-            raise TypeError(f"{function}: axis {axes!r} is no integer") from None
+            raise ArgumentError(f"{function}: axis {axes!r} is no integer") from None
         listed = tuple(axes)
     found = tuple(normalize_axis(function, axis, ndim) for axis in listed)
     if len(set(found)) != len(found):

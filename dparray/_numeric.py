@@ -27,6 +27,7 @@ from dparray._ops import OPS
 from dparray._placement import common_placement
 from dparray._reductions import all as all_of
 from dparray._reductions import cumsum
+from dparray._ufunc_options import with_options
 from dparray.exceptions import DTypeError, ShapeError
 
 __all__ = [
@@ -116,6 +117,7 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
 around = round
 
 
+@with_options
 def fix(x: Any, /) -> ndarray:
     """NumPy's other name for :func:`trunc`.
 
@@ -127,6 +129,7 @@ def fix(x: Any, /) -> ndarray:
     return apply(OPS["trunc"], x)
 
 
+@with_options
 def fabs(x: Any, /) -> ndarray:
     """The absolute value as a float.
 
@@ -147,6 +150,7 @@ def _as_float(x: ndarray) -> ndarray:
     return astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
 
 
+@with_options
 def deg2rad(x: Any, /) -> ndarray:
     """Degrees as radians.
 
@@ -158,6 +162,7 @@ def deg2rad(x: Any, /) -> ndarray:
     return apply(OPS["multiply"], _as_float(check_array("deg2rad", "x", x)), math.pi / 180)
 
 
+@with_options
 def rad2deg(x: Any, /) -> ndarray:
     """Radians as degrees.
 
@@ -203,6 +208,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
     return apply(OPS["floor_divide"], x1, x2), apply(OPS["remainder"], x1, x2)
 
 
+@with_options
 def fmod(x1: Any, x2: Any, /) -> ndarray:
     """The remainder with the sign of ``x1``, as C has it.
 
@@ -232,6 +238,7 @@ def _leaving_nan_out(function: str, name: str, x1: Any, x2: Any) -> ndarray:
     return where(apply(OPS["isnan"], x1), x2, result) if isinstance(x1, ndarray) else result
 
 
+@with_options
 def fmax(x1: Any, x2: Any, /) -> ndarray:
     """The larger of the two; the other one if one is NaN.
 
@@ -246,6 +253,7 @@ def fmax(x1: Any, x2: Any, /) -> ndarray:
     return _leaving_nan_out("fmax", "maximum", x1, x2)
 
 
+@with_options
 def fmin(x1: Any, x2: Any, /) -> ndarray:
     """The smaller of the two; the other one if one is NaN.
 
@@ -260,6 +268,7 @@ def fmin(x1: Any, x2: Any, /) -> ndarray:
     return _leaving_nan_out("fmin", "minimum", x1, x2)
 
 
+@with_options
 def float_power(x1: Any, x2: Any, /) -> ndarray:
     """``x1`` raised to the power ``x2``, in floats.
 
@@ -275,6 +284,7 @@ def float_power(x1: Any, x2: Any, /) -> ndarray:
     return apply(OPS["pow"], *(_as_float(x) if isinstance(x, ndarray) else x for x in (x1, x2)))
 
 
+@with_options
 def logaddexp2(x1: Any, x2: Any, /) -> ndarray:
     """The logarithm to base 2 of `2**x1 + 2**x2`.
 
@@ -294,6 +304,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> ndarray:
     return apply(OPS["divide"], apply(OPS["logaddexp"], *parts), scale)
 
 
+@with_options
 def heaviside(x1: Any, x2: Any, /) -> ndarray:
     """0 where ``x1`` is negative, 1 where it is positive, ``x2`` where it is 0.
 
@@ -311,6 +322,7 @@ def heaviside(x1: Any, x2: Any, /) -> ndarray:
     return where(apply(OPS["equal"], x1, 0), x2, step)
 
 
+@with_options
 def gcd(x1: Any, x2: Any, /) -> ndarray:
     """The greatest common divisor of integers.
 
@@ -327,6 +339,7 @@ def gcd(x1: Any, x2: Any, /) -> ndarray:
     return call_either("gcd", lambda xp, a, b: xp.gcd(a, b), (("x1", x1), ("x2", x2)))
 
 
+@with_options
 def lcm(x1: Any, x2: Any, /) -> ndarray:
     """The least common multiple of integers; errors as of :func:`gcd`.
 
@@ -339,6 +352,7 @@ def lcm(x1: Any, x2: Any, /) -> ndarray:
     return call_either("lcm", lambda xp, a, b: xp.lcm(a, b), (("x1", x1), ("x2", x2)))
 
 
+@with_options
 def isposinf(x: Any, /) -> ndarray:
     """Whether the value is positive infinity.
 
@@ -350,6 +364,7 @@ def isposinf(x: Any, /) -> ndarray:
     return apply(OPS["equal"], _as_float(check_array("isposinf", "x", x)), math.inf)
 
 
+@with_options
 def isneginf(x: Any, /) -> ndarray:
     """Whether the value is negative infinity.
 

@@ -9,30 +9,17 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from dparray._array import apply, assign, check_array, copy_of, from_host, ndarray
-from dparray._manipulation import expand_dims
-from dparray._ops import OPS
+from dparray._array import assign, check_array, copy_of, from_host, ndarray
 from dparray.device import Device, default_device
 from dparray.exceptions import DeviceError, HostConversionError
 
-_UFUNCS: dict[np.ufunc, Callable[..., Any]] = {op.ufunc: partial(apply, op) for op in OPS.values()}
-_REDUCTIONS: dict[np.ufunc, str] = {
-    np.add: "sum",
-    np.multiply: "prod",
-    np.maximum: "max",
-    np.minimum: "min",
-    np.logical_and: "all",
-    np.logical_or: "any",
-    np.logaddexp: "logsumexp",
-}
-_ACCUMULATIONS: dict[np.ufunc, str] = {np.add: "cumsum", np.multiply: "cumprod"}
 #: NumPy's defaults, which NumPy passes on as if the user had given them.
 _DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "where": True}
+_NO_VALUE = np._NoValue  # type: ignore[attr-defined]
 
 
 def _missing(name: str) -> TypeError:
@@ -58,30 +45,28 @@ def _array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **op
         if len(out) > 1:
             raise _missing(name)
         out = out[0]
-    if out is not None and not isinstance(out, ndarray):
-        raise HostConversionError(f"{name}: out is a {type(out).__name__}; give a dparray array")
-    dtype = options.pop("dtype", None)
-    options = {key: value for key, value in options.items() if _DEFAULTS.get(key) is not value}
-    namespace = sys.modules["dparray"]
-    if method == "__call__":
-        function = _UFUNCS.get(ufunc) or getattr(namespace, ufunc.__name__, None)
-        if function is None or options:
-            raise _missing(name if function is None else f"{name} with {', '.join(options)}=")
-        if dtype is not None:
-            inputs = tuple(x.astype(dtype) if isinstance(x, ndarray) else x for x in inputs)
-        return function(*inputs) if out is None else function(*inputs, out=out)
-    if method == "outer" and len(inputs) == 2 and not options:
-        first, second = (check_array(name, f"x{at + 1}", x) for at, x in enumerate(inputs))
-        added = tuple(range(first.ndim, first.ndim + second.ndim))
-        return _array_ufunc(self, ufunc, "__call__", expand_dims(first, added), second, out=out)
-    tables = {"reduce": _REDUCTIONS, "accumulate": _ACCUMULATIONS}
-    table: dict[np.ufunc, str] = tables.get(method, {})
-    if ufunc not in table:
+    if out is not None:
+        if not isinstance(out, ndarray):
+            raise HostConversionError(
+                f"{name}: out is a {type(out).__name__}; give a dparray array"
+            )
+        options["out"] = out
+    options = {
+        key: value
+        for key, value in options.items()
+        if value is not None and value is not _NO_VALUE and _DEFAULTS.get(key) is not value
+    }
+    function = getattr(sys.modules["dparray"], ufunc.__name__, None)
+    if function is not None and method != "__call__":
+        function = getattr(function, method, None)
+    if function is None:
         raise _missing(name)
-    chosen = {"axis": 0} | options
-    if dtype is not None:
-        chosen["dtype"] = dtype
-    return getattr(namespace, table[ufunc])(*inputs, out=out, **chosen)
+    unknown = options.keys() & {"casting", "order", "subok", "signature", "axes"}
+    if unknown:
+        raise TypeError(
+            f"{name}: {', '.join(sorted(unknown))}= is not available for dparray arrays"
+        )
+    return function(*inputs, **options)
 
 
 def _array_function(

@@ -5,6 +5,7 @@ One array goes in, so each runs on the array's own queue, and the result has its
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod as product
@@ -23,15 +24,20 @@ from dparray._array import (
     call_numpy,
     check_array,
     check_out,
+    checked_scalar,
+    choose_elements,
     empty_on,
+    foreign_operand,
+    from_host,
     layout_of,
     ndarray,
+    scalar_value,
 )
 from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._schedule import HOST_ELEMENTS
 from dparray._usm import library
-from dparray.exceptions import DTypeError, ShapeError
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 __all__ = [
     "all",
@@ -129,6 +135,8 @@ def _reduce(
     """
     check_out(name, (("x", x),), out)
     axes = _axes(name, x, axis)
+    if type(keepdims) is not bool:
+        keepdims = _layout.check_flag(name, "keepdims", keepdims)
     shape = _reduced_shape(x, axes, keepdims)
     if not axes and x.ndim:  # NumPy's axis=(): every element is its own result
         return _delivered(name, _each_alone(name, x, result_dtype), out)
@@ -185,6 +193,72 @@ def _check_numeric(name: str, x: ndarray, allowed: str) -> None:
         raise DTypeError(f"{name}: not defined for {x.dtype}; convert with `x.astype(...)`")
 
 
+def _mask(name: str, x: ndarray, where: Any, out: ndarray | None) -> ndarray:
+    """``where`` as a boolean array of the shape of ``x``, on its queue."""
+    if not isinstance(where, ndarray):
+        values = where if isinstance(where, list | tuple) else scalar_value(where)
+        if not isinstance(values, bool | list | tuple):
+            raise foreign_operand(name, "where", where)
+        where = from_host(np.asarray(values), x.sycl_queue, x.usm_type)
+    if where.dtype.kind != "b":
+        raise DTypeError(
+            f"{name}: where of dtype {where.dtype} is no mask; compare it with something"
+        )
+    check_out(name, (("x", x), ("where", where)), out)
+    common_placement(name, (("x", x), ("where", where)))
+    strides = _layout.broadcast_strides(f"{name}: where", where.shape, where.strides, x.shape)
+    return where._view(x.shape, strides, where.offset)
+
+
+_COMBINE = {"sum": "add", "prod": "multiply", "max": "maximum", "min": "minimum"}
+_IDENTITY = {"sum": 0, "prod": 1}
+
+
+def _from_initial(
+    name: str,
+    function: Callable[..., ndarray],
+    x: ndarray,
+    axis: Axis,
+    dtype: Any,
+    out: ndarray | None,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+) -> ndarray:
+    """A reduction of the elements under a mask, and of ``initial``, by the plain one.
+
+    What is masked out counts as the identity; of a maximum or minimum that is ``initial`` itself.
+    """
+    start = _IDENTITY.get(name) if initial is None else scalar_value(initial)
+    if start is None:
+        raise ArgumentError(
+            f"{name}: has no identity, so where= needs initial=, the result where there is no "
+            f"element"
+        )
+    if not isinstance(start, bool | int | float | complex):
+        raise ArgumentError(f"{name}: initial must be a scalar; got {type(initial).__name__}")
+    check_out(name, (("x", x),), out)
+    axes = _axes(name, x, axis)
+    loop = _accumulator(x, dtype) if name in _IDENTITY else x.dtype
+    start = checked_scalar(name, start, loop)
+    if where is not True:
+        mask = _mask(name, x, where, out)
+        x = choose_elements(
+            name, mask, astype_array(x, loop, copy=False), _IDENTITY.get(name, start)
+        )
+    if name not in _IDENTITY and product(x.shape[at] for at in axes) == 0:
+        result = empty_on(
+            Placement(x.sycl_queue, x.usm_type), _reduced_shape(x, axes, keepdims), loop
+        )
+        assign(result, start)
+        return _delivered(name, result, out)
+    options = {"dtype": loop} if name in _IDENTITY else {}
+    result = function(x, axes, keepdims=keepdims, **options)
+    if initial is not None:
+        result = apply(OPS[_COMBINE[name]], result, start)
+    return _delivered(name, result, out)
+
+
 @as_method
 def sum(
     x: Any,
@@ -192,6 +266,8 @@ def sum(
     dtype: Any = None,
     out: ndarray | None = None,
     keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
 ) -> ndarray:
     """The sum of elements over one, several or all axes.
 
@@ -202,13 +278,16 @@ def sum(
             64 bits.
         out: an array for the result.
         keepdims: keep the reduced axes, with extent 1.
+        initial: a scalar to start with.
+        where: a mask that broadcasts to ``x``: other elements do not count.
 
     Returns:
         An array on the queue of ``x`` with its USM type.
 
     Raises:
         AxisError: there is no such axis.
-        ExecutionPlacementError: ``out`` is on another queue.
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: ``where`` does not broadcast to ``x``, or the result does not fit ``out``.
 
     Example:
         >>> import dparray as dp
@@ -216,6 +295,8 @@ def sum(
         array([4, 6])
     """
     x = check_array("sum", "x", x)
+    if where is not True or initial is not None:
+        return _from_initial("sum", sum, x, axis, dtype, out, keepdims, initial, where)
     loop = _accumulator(x, dtype)
     by_numpy = partial(np.sum, dtype=loop)
     return _reduce("sum", library.sum, by_numpy, x, axis, loop, out, keepdims, dtype=loop)
@@ -228,6 +309,8 @@ def prod(
     dtype: Any = None,
     out: ndarray | None = None,
     keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
 ) -> ndarray:
     """The product of elements over axes; arguments, dtype and errors as of :func:`sum`.
 
@@ -237,13 +320,22 @@ def prod(
         24
     """
     x = check_array("prod", "x", x)
+    if where is not True or initial is not None:
+        return _from_initial("prod", prod, x, axis, dtype, out, keepdims, initial, where)
     loop = _accumulator(x, dtype)
     by_numpy = partial(np.prod, dtype=loop)
     return _reduce("prod", library.prod, by_numpy, x, axis, loop, out, keepdims, dtype=loop)
 
 
 @as_method
-def min(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
+def min(
+    x: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> ndarray:
     """The smallest element over axes; NaN if there is one.
 
     Args:
@@ -251,13 +343,17 @@ def min(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = 
         axis: an axis or a tuple of axes; all of them if ``None``.
         out: an array for the result.
         keepdims: keep the reduced axes, with extent 1.
+        initial: a scalar that takes part, and is the result where there is no element.
+        where: a mask that broadcasts to ``x``: other elements do not count. Needs ``initial``.
 
     Returns:
         An array of the dtype of ``x`` on its queue.
 
     Raises:
+        ArgumentError: ``where`` is given without ``initial``.
         AxisError: there is no such axis.
-        ShapeError: a reduced axis is empty.
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: a reduced axis is empty, or ``where`` does not broadcast to ``x``.
 
     Example:
         >>> import dparray as dp
@@ -265,11 +361,20 @@ def min(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = 
         1
     """
     x = check_array("min", "x", x)
+    if where is not True or initial is not None:
+        return _from_initial("min", min, x, axis, None, out, keepdims, initial, where)
     return _reduce("min", library.min, np.min, x, axis, x.dtype, out, keepdims)
 
 
 @as_method
-def max(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
+def max(
+    x: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> ndarray:
     """The largest element over axes; NaN if there is one. Arguments and errors as of :func:`min`.
 
     Example:
@@ -278,6 +383,8 @@ def max(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = 
         array([3, 5])
     """
     x = check_array("max", "x", x)
+    if where is not True or initial is not None:
+        return _from_initial("max", max, x, axis, None, out, keepdims, initial, where)
     return _reduce("max", library.max, np.max, x, axis, x.dtype, out, keepdims)
 
 
@@ -308,14 +415,35 @@ def _float_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
     return x.dtype
 
 
-def _mean_in(x: ndarray, loop: np.dtype[Any], axes: tuple[int, ...], keepdims: bool) -> ndarray:
+def _mean_in(
+    x: ndarray,
+    loop: np.dtype[Any],
+    axes: tuple[int, ...],
+    keepdims: bool,
+    mask: ndarray | None = None,
+) -> ndarray:
     """The mean in ``loop``'s dtype; half precision is added up in single."""
     wide = _dtypes.float32 if loop == _dtypes.float16 else loop
+    if mask is not None:
+        total = sum(
+            choose_elements("mean", mask, astype_array(x, wide, copy=False), 0),
+            axes,
+            wide,
+            None,
+            keepdims,
+        )
+        number = astype_array(count_nonzero(mask, axes, keepdims=keepdims), _real_of(wide))
+        return astype_array(apply(OPS["divide"], total, number), loop, copy=False)
     total = sum(x, axes, wide, None, keepdims)
     count = product(x.shape[axis] for axis in axes)
     if count == 0:
         return apply(OPS["multiply"], astype_array(total, loop), float("nan"))
     return astype_array(apply(OPS["divide"], total, count), loop, copy=False)
+
+
+def _real_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of the parts of a complex dtype; a real one itself."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 @as_method
@@ -325,8 +453,10 @@ def mean(
     dtype: Any = None,
     out: ndarray | None = None,
     keepdims: bool = False,
+    *,
+    where: Any = True,
 ) -> ndarray:
-    """The arithmetic mean over axes; NaN where an axis is empty.
+    """The arithmetic mean over axes; NaN where there is no element.
 
     Args:
         x: an array.
@@ -334,9 +464,11 @@ def mean(
         dtype: the dtype to compute in; the device's default float for integers if not given.
         out: an array for the result.
         keepdims: keep the reduced axes, with extent 1.
+        where: a mask that broadcasts to ``x``: other elements do not count.
 
     Raises:
         AxisError: there is no such axis.
+        ExecutionPlacementError: the arrays are on different queues.
 
     Example:
         >>> import dparray as dp
@@ -345,7 +477,8 @@ def mean(
     """
     x = check_array("mean", "x", x)
     check_out("mean", (("x", x),), out)
-    result = _mean_in(x, _float_of(x, dtype), _axes("mean", x, axis), keepdims)
+    mask = None if where is True else _mask("mean", x, where, out)
+    result = _mean_in(x, _float_of(x, dtype), _axes("mean", x, axis), keepdims, mask)
     return _delivered("mean", result, out)
 
 
@@ -358,6 +491,8 @@ def var(
     ddof: float = 0,
     keepdims: bool = False,
     *,
+    where: Any = True,
+    mean: ndarray | None = None,
     correction: float | None = None,
 ) -> ndarray:
     """The variance over axes: the mean of the squared distances from the mean.
@@ -369,13 +504,17 @@ def var(
         out: an array for the result.
         ddof: what is taken from the number of elements in the divisor.
         keepdims: keep the reduced axes, with extent 1.
+        where: a mask that broadcasts to ``x``: other elements do not count.
+        mean: the mean, if it is known, with the reduced axes kept.
         correction: the Array API's name for ``ddof``.
 
     Returns:
-        A real array on the queue of ``x``.
+        A real array on the queue of ``x``; NaN where there are not more elements than ``ddof``.
 
     Raises:
+        ArgumentError: ``ddof`` is no number.
         AxisError: there is no such axis.
+        ExecutionPlacementError: the arrays are on different queues.
 
     Example:
         >>> import dparray as dp
@@ -384,7 +523,9 @@ def var(
     """
     x = check_array("var", "x", x)
     check_out("var", (("x", x),), out)
-    return _delivered("var", _variance("var", x, axis, dtype, ddof, keepdims, correction), out)
+    less = ddof if correction is None else correction
+    variance = _variance("var", x, axis, dtype, less, keepdims, where, mean)
+    return _delivered("var", variance, out)
 
 
 def _variance(
@@ -394,20 +535,41 @@ def _variance(
     dtype: Any,
     ddof: float,
     keepdims: bool,
-    correction: float | None,
+    where: Any,
+    known_mean: ndarray | None,
 ) -> ndarray:
     axes = _axes(name, x, axis)
     loop = _float_of(x, dtype)
     wide = _dtypes.float32 if loop == _dtypes.float16 else loop
+    mask = None if where is True else _mask(name, x, where, None)
+    taken = _degrees_of_freedom(name, ddof)
     x = astype_array(x, wide, copy=False)
-    distance = apply(OPS["subtract"], x, _mean_in(x, wide, axes, True))
+    if known_mean is None:
+        known_mean = _mean_in(x, wide, axes, True, mask)
+    else:
+        common_placement(name, (("x", x), ("mean", check_array(name, "mean", known_mean))))
+    distance = apply(OPS["subtract"], x, known_mean)
     if wide.kind == "c":
         distance = apply(OPS["abs"], distance)
-    total = sum(apply(OPS["square"], distance), axes, None, None, keepdims)
-    count = product(x.shape[axis] for axis in axes) - (ddof if correction is None else correction)
-    divisor = float(count) if count > 0 else 0.0
+    squares = apply(OPS["square"], distance)
+    divisor: Any
+    if mask is None:
+        total = sum(squares, axes, None, None, keepdims)
+        divisor = builtins.max(float(product(x.shape[axis] for axis in axes) - taken), 0.0)
+    else:
+        total = sum(choose_elements(name, mask, squares, 0), axes, None, None, keepdims)
+        number = apply(OPS["subtract"], count_nonzero(mask, axes, keepdims=keepdims), taken)
+        divisor = astype_array(apply(OPS["maximum"], number, 0), total.dtype)
     result = apply(OPS["divide"], total, divisor)
     return astype_array(result, _dtypes.float16, False) if loop == _dtypes.float16 else result
+
+
+def _degrees_of_freedom(name: str, ddof: Any) -> Any:
+    """``ddof`` if it is a number."""
+    value = scalar_value(ddof)
+    if not isinstance(value, int | float):
+        raise ArgumentError(f"{name}: ddof must be a number; got {ddof!r}")
+    return value
 
 
 @as_method
@@ -419,6 +581,8 @@ def std(
     ddof: float = 0,
     keepdims: bool = False,
     *,
+    where: Any = True,
+    mean: ndarray | None = None,
     correction: float | None = None,
 ) -> ndarray:
     """The standard deviation over axes, `sqrt(var(x))`. Arguments and errors as of :func:`var`.
@@ -430,24 +594,30 @@ def std(
     """
     x = check_array("std", "x", x)
     check_out("std", (("x", x),), out)
-    variance = _variance("std", x, axis, dtype, ddof, keepdims, correction)
+    less = ddof if correction is None else correction
+    variance = _variance("std", x, axis, dtype, less, keepdims, where, mean)
     return _delivered("std", apply(OPS["sqrt"], variance), out)
 
 
 def average(
     x: Any,
     axis: Axis = None,
-    weights: ndarray | None = None,
+    weights: Any = None,
+    returned: bool = False,
     *,
     keepdims: bool = False,
-) -> ndarray:
+) -> Any:
     """The mean over axes, weighted by ``weights`` where they are given.
 
     Args:
         x: an array.
         axis: an axis or a tuple of axes; all of them if ``None``.
-        weights: an array of the shape of ``x``, or of the extent of a single ``axis``.
+        weights: an array or a list of the shape of ``x``, or of the extents of ``axis``.
+        returned: give the sums of the weights too.
         keepdims: keep the reduced axes, with extent 1.
+
+    Returns:
+        An array on the queue of ``x``, or a tuple with the sums of the weights.
 
     Raises:
         ExecutionPlacementError: ``x`` and ``weights`` are on different queues.
@@ -460,22 +630,32 @@ def average(
     """
     x = check_array("average", "x", x)
     if weights is None:
-        return mean(x, axis, keepdims=keepdims)
+        result = mean(x, axis, keepdims=keepdims)
+        if not returned:
+            return result
+        scale = empty_on(Placement(x.sycl_queue, x.usm_type), result.shape, result.dtype)
+        assign(scale, x.size // builtins.max(result.size, 1))
+        return result, scale
+    if isinstance(weights, list | tuple):
+        weights = from_host(np.asarray(weights), x.sycl_queue, x.usm_type)
     weights = check_array("average", "weights", weights)
     common_placement("average", (("x", x), ("weights", weights)))
     if weights.shape != x.shape:
         axes = _axes("average", x, axis)
-        if weights.ndim != 1 or len(axes) != 1 or weights.shape[0] != x.shape[axes[0]]:
+        if axis is None or weights.shape != tuple(x.shape[at] for at in axes):
             raise ShapeError(
                 f"average: weights of shape {weights.shape} fit neither x of shape {x.shape} "
                 f"nor its axis {axis}"
             )
-        shape = tuple(extent if at == axes[0] else 1 for at, extent in enumerate(x.shape))
-        strides = tuple(weights.strides[0] if at == axes[0] else 0 for at in range(x.ndim))
-        weights = weights._view(shape, strides, weights.offset)
-        weights = apply(OPS["add"], weights, apply(OPS["multiply"], x, 0))
-    weighted = sum(apply(OPS["multiply"], x, weights), axis, None, None, keepdims)
-    return apply(OPS["divide"], weighted, sum(weights, axis, None, None, keepdims))
+        step = dict(zip(axes, weights.strides, strict=True))
+        strides = tuple(step.get(at, 0) for at in range(x.ndim))
+        weights = weights._view(x.shape, strides, weights.offset)
+    dtype = np.result_type(x.dtype, weights.dtype, *(("f8",) if x.dtype.kind in "biu" else ()))
+    dtype = _dtypes.fit_device(dtype, x.sycl_queue.sycl_device)
+    scale = sum(weights, axis, dtype, None, keepdims)
+    product_of_both = apply(OPS["multiply"], astype_array(x, dtype, copy=False), weights)
+    result = apply(OPS["divide"], sum(product_of_both, axis, dtype, None, keepdims), scale)
+    return (result, scale) if returned else result
 
 
 @as_method
@@ -530,6 +710,8 @@ def _truth(
 ) -> ndarray:
     check_out(name, (("x", x),), out)
     axes = _axes(name, x, axis)
+    if type(keepdims) is not bool:
+        keepdims = _layout.check_flag(name, "keepdims", keepdims)
     if not axes and x.ndim:
         return _delivered(name, apply(OPS["not_equal"], x, 0), out)
     result = empty_on(
@@ -553,7 +735,14 @@ def _truth(
 
 
 @as_method
-def any(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
+def any(
+    x: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+) -> ndarray:
     """Whether at least one element over axes is true (not zero); false where there is none.
 
     Args:
@@ -561,20 +750,33 @@ def any(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = 
         axis: an axis or a tuple of axes; all of them if ``None``.
         out: a boolean array for the result.
         keepdims: keep the reduced axes, with extent 1.
+        where: a mask that broadcasts to ``x``: other elements do not count.
 
     Raises:
         AxisError: there is no such axis.
+        ExecutionPlacementError: the arrays are on different queues.
 
     Example:
         >>> import dparray as dp
         >>> bool(dp.any(dp.asarray([0, 3, 0])))
         True
     """
-    return _truth("any", library.any, check_array("any", "x", x), axis, out, keepdims)
+    x = check_array("any", "x", x)
+    if where is not True:
+        truth = apply(OPS["not_equal"], x, 0)
+        x = choose_elements("any", _mask("any", x, where, out), truth, False)
+    return _truth("any", library.any, x, axis, out, keepdims)
 
 
 @as_method
-def all(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
+def all(
+    x: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+) -> ndarray:
     """Whether all elements over axes are true (not zero); arguments as of :func:`any`.
 
     Example:
@@ -582,7 +784,11 @@ def all(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = 
         >>> bool(dp.all(dp.asarray([2, 3, 0])))
         False
     """
-    return _truth("all", library.all, check_array("all", "x", x), axis, out, keepdims)
+    x = check_array("all", "x", x)
+    if where is not True:
+        truth = apply(OPS["not_equal"], x, 0)
+        x = choose_elements("all", _mask("all", x, where, out), truth, True)
+    return _truth("all", library.all, x, axis, out, keepdims)
 
 
 def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False) -> ndarray:

@@ -15,17 +15,17 @@ from dparray._array import (
     call_either,
     check_array,
     check_out,
+    choose_elements,
     empty_on,
     foreign_operand,
     from_host,
     ndarray,
-    operate,
     scalar_value,
 )
 from dparray._indexing import take_along_axis
 from dparray._manipulation import expand_dims, moveaxis, reshape
-from dparray._ops import OPS, WHERE
-from dparray._placement import Placement, common_placement
+from dparray._ops import OPS
+from dparray._placement import common_placement
 from dparray._products import matmul
 from dparray._reductions import all as all_of
 from dparray._reductions import any as any_of
@@ -144,7 +144,7 @@ def _picker(ordered: ndarray) -> Pick:
         low, high = math.floor(place), math.ceil(place)
         weight = _weight(place - low, low, method)
         value = _between(ordered[..., low], ordered[..., high], weight)
-        return _where(apply(OPS["isnan"], last), last, value)
+        return choose_elements("where", apply(OPS["isnan"], last), last, value)
 
     return pick
 
@@ -197,20 +197,9 @@ def _between(low: ndarray, high: ndarray, weight: Any) -> ndarray:
     if not isinstance(weight, ndarray):
         # Equal neighbours, infinite ones too, have no distance.
         chosen = from_high if weight >= 0.5 else from_low
-        return _where(apply(OPS["equal"], low, high), low, chosen)
-    chosen = _where(apply(OPS["greater_equal"], weight, 0.5), from_high, from_low)
-    return _where(apply(OPS["equal"], low, high), low, chosen)
-
-
-def _where(condition: ndarray, x1: Any, x2: Any) -> ndarray:
-    """Elements of ``x1`` or ``x2``, one of which is an array that gives the dtype."""
-    like = x1 if isinstance(x1, ndarray) else x2
-    shape = _layout.broadcast_shapes(
-        "where", [x.shape for x in (condition, x1, x2) if isinstance(x, ndarray)]
-    )
-    loop = (_dtypes.bool, like.dtype, like.dtype, like.dtype)
-    placement = Placement(like.sycl_queue, like.usm_type)
-    return operate(WHERE, (condition, x1, x2), loop, shape, placement)
+        return choose_elements("where", apply(OPS["equal"], low, high), low, chosen)
+    chosen = choose_elements("where", apply(OPS["greater_equal"], weight, 0.5), from_high, from_low)
+    return choose_elements("where", apply(OPS["equal"], low, high), low, chosen)
 
 
 def quantile(
@@ -346,7 +335,7 @@ def _filled(function: str, x: Any, value: Any, out: ndarray | None = None) -> tu
     if x.dtype.kind not in "fc":
         return x, None
     is_nan = apply(OPS["isnan"], x)
-    return _where(is_nan, value, x), is_nan
+    return choose_elements("where", is_nan, value, x), is_nan
 
 
 def nansum(
@@ -413,7 +402,7 @@ def _extreme(
     filled, is_nan = _filled(function, x, worst, out)
     result = reduce(filled, axis, None, keepdims)
     if is_nan is not None:
-        result = _where(all_of(is_nan, axis, None, keepdims), math.nan, result)
+        result = choose_elements("where", all_of(is_nan, axis, None, keepdims), math.nan, result)
     if out is None:
         return result
     out[...] = result
@@ -499,7 +488,7 @@ def _moments(
         x = astype_array(x, _dtypes.as_dtype(dtype), copy=False)
     is_there = apply(OPS["logical_not"], apply(OPS["isnan"], x))
     count = count_nonzero(is_there, axis, keepdims=keepdims)
-    return _where(is_there, x, 0), is_there, count
+    return choose_elements("where", is_there, x, 0), is_there, count
 
 
 def nanmean(
@@ -540,7 +529,7 @@ def nanvar(
     total = sum_of(values, axis, None, None, True)
     middle = apply(OPS["divide"], total, astype_array(count, total.dtype))
     distance = apply(OPS["abs"], apply(OPS["subtract"], values, middle))
-    squares = _where(is_there, apply(OPS["square"], distance), 0)
+    squares = choose_elements("where", is_there, apply(OPS["square"], distance), 0)
     spread = sum_of(squares, axis, None, None, keepdims)
     number = count_nonzero(is_there, axis, keepdims=keepdims)
     freedom = apply(OPS["maximum"], apply(OPS["subtract"], number, ddof), 0)

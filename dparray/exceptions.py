@@ -12,6 +12,7 @@ catch anyway, so ``except ValueError`` keeps working::
     |- UsmTypeError (ValueError)  a USM type that does not exist
     |- ShapeError (ValueError)  shapes that do not fit together
     |- AxisError (ValueError, IndexError)  an axis outside the array's dimensions
+    |- ArgumentError (ValueError, TypeError)  any other argument that a function does not take
     |- MemoryError (builtins.MemoryError)  the pool could not get what was asked
     |- KernelError
     |  |- KernelRangeError (ValueError)  a range that is empty, does not divide or is too large
@@ -37,6 +38,7 @@ except ImportError:  # the layers that know no SYCL are usable without dpnp
         """Stands in where dpnp is not installed."""
 
 __all__ = [
+    "ArgumentError",
     "AxisError",
     "DTypeError",
     "DeviceError",
@@ -110,6 +112,10 @@ class ShapeError(DparrayError, ValueError):
 
 class AxisError(DparrayError, ValueError, IndexError):
     """An axis outside the dimensions of an array."""
+
+
+class ArgumentError(DparrayError, ValueError, TypeError):
+    """An argument of a value or type that a function does not take."""
 
 
 class MemoryError(DparrayError, builtins.MemoryError):

@@ -44,6 +44,7 @@ ARRAYS = {
     "value": np.asarray(3.0),
     "values": VECTOR,
     "weights": VECTOR,
+    "where": MASK,
     "x": VECTOR,
     "x1": VECTOR,
     "x2": VECTOR,
@@ -56,6 +57,8 @@ SEQUENCES = {"arrays", "keys"}
 OTHERS = {
     "UPLO",
     "a",
+    "a_max",  # max by its older name
+    "a_min",
     "arg1",
     "arg2",
     "args",
@@ -103,6 +106,7 @@ OTHERS = {
     "index_space",
     "indexing",
     "indices_or_sections",
+    "initial",
     "invert",
     "iterable",
     "k",
@@ -114,6 +118,7 @@ OTHERS = {
     "loc",
     "low",
     "m",
+    "mean",
     "method",
     "minlength",
     "mode",
@@ -145,6 +150,7 @@ OTHERS = {
     "return_counts",
     "return_index",
     "return_inverse",
+    "returned",
     "right",
     "rowvar",
     "s",
@@ -217,7 +223,11 @@ VALUES: dict[str, dict[str, Any]] = {
     "dp.unravel_index": {"indices": INTEGERS},
 }
 OTHER_ARGUMENTS: dict[str, dict[str, Any]] = {
+    "dp.amax": {"initial": 0.0},
+    "dp.amin": {"initial": 0.0},
     "dp.compress": {"axis": 0},
+    "dp.max": {"initial": 0.0},
+    "dp.min": {"initial": 0.0},
     "dp.polyfit": {"deg": 1},
     "dp.put_along_axis": {"axis": 0},
     "dp.einsum": {"subscripts": "i,i->i"},
@@ -250,6 +260,8 @@ SCALAR_OUT = [
 for _name in SCALAR_OUT:
     kind = bool if _name in ("all", "any") else int if _name.startswith("arg") else float
     VALUES[f"dp.{_name}"] = {"x": VECTOR, "out": np.zeros((), kind)}
+    if _name not in ("argmax", "argmin", "logsumexp", "ptp"):
+        VALUES[f"dp.{_name}"]["where"] = MASK
 
 #: Functions whose arrays are tested elsewhere, with the reason.
 ELSEWHERE = {

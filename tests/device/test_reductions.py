@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -189,3 +190,83 @@ def test_methods_take_axis_by_position(name: str) -> None:
     assert_same(getattr(dp.asarray(a), name)(1), getattr(a, name)(1))
     method = inspect.signature(getattr(dp.ndarray, name))
     assert list(method.parameters)[1] == "axis"
+
+
+# -- initial values and masks ---------------------------------------------------------------------
+
+MASKED = np.random.default_rng(3).standard_normal((4, 5))
+MASK = np.random.default_rng(4).random((4, 5)) > 0.4
+OPTIONS: dict[str, dict[str, Any]] = {
+    "mask": {"where": MASK},
+    "broadcast mask": {"where": MASK[0]},
+    "initial": {"initial": 2},
+    "both": {"initial": 2, "where": MASK},
+    "nothing": {"initial": 2, "where": MASK & False},
+}
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+@pytest.mark.parametrize("kind", ["float64", "int32"])
+@pytest.mark.parametrize("axis", [None, 0, 1, (0, 1)])
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean", "var", "std", "any", "all"])
+def test_masks_and_initial_values(
+    name: str, options: str, axis: Any, kind: str, lazy: bool
+) -> None:
+    chosen = OPTIONS[options]
+    if "initial" in chosen and name not in ("sum", "prod", "max", "min"):
+        pytest.skip("NumPy's function takes no initial value")
+    if "initial" not in chosen and name in ("max", "min"):
+        pytest.skip("has no identity; tested below")
+    a = (MASKED * 9).astype(kind)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        expected = np.asarray(getattr(np, name)(a, axis=axis, **chosen))
+    ours = {
+        key: dp.asarray(value) if isinstance(value, np.ndarray) else value
+        for key, value in chosen.items()
+    }
+    with dp.config.override(lazy=lazy):
+        actual = getattr(dp.asarray(a), name)(axis=axis, **ours)
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_allclose(actual.asnumpy(), expected, rtol=1e-12)
+
+
+def test_masks_and_initial_values_that_cannot_be() -> None:
+    x = dp.ones(3)
+    out = dp.full((), 7.0)
+    for call, kind, message in (
+        (lambda: dp.max(x, where=x > 0, out=out), dp.ArgumentError, "max: .* needs initial="),
+        (lambda: dp.sum(x, where=x, out=out), dp.DTypeError, "sum: where of dtype float64"),
+        (lambda: dp.sum(x, where=dp.ones((2, 3)) > 0), dp.ShapeError, "sum: where: shape"),
+        (lambda: dp.sum(x, initial="a", out=out), dp.ArgumentError, "sum: initial must be"),
+        (lambda: dp.var(x, ddof="a", out=out), dp.ArgumentError, "var: ddof must be a number"),
+        (lambda: dp.sum(x, keepdims="a", out=out), dp.ArgumentError, "sum: keepdims must be"),
+        (lambda: dp.sum(x, axis=1.5, out=out), dp.ArgumentError, "sum: axis 1.5 is no integer"),
+    ):
+        with pytest.raises(kind, match=message):
+            call()
+    assert float(out) == 7
+
+
+def test_averages_are_weighted_along_any_axes() -> None:
+    weights = np.arange(1.0, 6)
+    for axis, used in ((1, weights), ((0, 1), np.abs(MASKED)), (None, np.abs(MASKED))):
+        expected = np.average(MASKED, axis, used, returned=True)
+        actual = dp.average(dp.asarray(MASKED), axis, dp.asarray(used), returned=True)
+        for one, other in zip(actual, expected, strict=True):
+            np.testing.assert_allclose(one.asnumpy(), other, rtol=1e-12)
+
+
+def test_elementwise_functions_write_where_a_mask_is_true() -> None:
+    a, b = np.asarray([1.0, 2.0, 3.0]), np.asarray([0.0, 4.0, 0.0])
+    expected = np.divide(a, b, out=np.full(3, 9.0), where=b != 0)
+    x, y, out = dp.asarray(a), dp.asarray(b), dp.full(3, 9.0)
+    assert dp.divide(x, y, out=out, where=y != 0) is out
+    np.testing.assert_array_equal(out.asnumpy(), expected)
+    assert np.divide(x, y, out=out, where=y == 0) is out
+    np.testing.assert_array_equal(out.asnumpy(), [np.inf, 0.5, np.inf])
+    single = dp.sqrt(dp.arange(4), dtype="float32")
+    assert single.dtype == np.float32
+    with pytest.raises(dp.DTypeError, match="add: complex128 does not become float64"):
+        dp.add(dp.ones(2, dtype=complex), 1, dtype="float64")

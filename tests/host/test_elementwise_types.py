@@ -12,11 +12,28 @@ STUB = Path(__file__).resolve().parents[2] / "dparray" / "_elementwise.pyi"
 
 def declared() -> dict[str, list[str]]:
     """Each function of the stub with the names of its positional parameters."""
-    return {
-        node.name: [argument.arg for argument in node.args.posonlyargs]
-        for node in ast.parse(STUB.read_text()).body
-        if isinstance(node, ast.FunctionDef)
+    body = ast.parse(STUB.read_text()).body
+    calls = {
+        each.name: _positional(call)
+        for each in body
+        if isinstance(each, ast.ClassDef)
+        for call in each.body
+        if isinstance(call, ast.FunctionDef) and call.name == "__call__"
     }
+    written_out = {
+        each.name: _positional(each) for each in body if isinstance(each, ast.FunctionDef)
+    }
+    made = {
+        ast.unparse(each.target): calls[ast.unparse(each.annotation)]
+        for each in body
+        if isinstance(each, ast.AnnAssign)
+    }
+    return made | written_out
+
+
+def _positional(function: ast.FunctionDef) -> list[str]:
+    names = [argument.arg for argument in function.args.posonlyargs]
+    return [name for name in names if name != "self"]
 
 
 def test_every_row_is_declared_with_its_parameters() -> None:

@@ -1,0 +1,350 @@
+"""What NumPy's ufuncs have beyond being called: ``add.reduce``, ``maximum.accumulate``, ``add.at``.
+
+Functions of the namespace that are a ufunc in NumPy have the same as attributes. On a CPU device
+NumPy computes what is not a reduction of ours; elsewhere it is made of our own functions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _elementwise, _layout, _numeric
+from dparray._array import (
+    assign,
+    astype_array,
+    call_numpy,
+    check_array,
+    check_out,
+    checked_scalar,
+    copy_of,
+    empty_on,
+    from_host,
+    ndarray,
+    scalar_value,
+)
+from dparray._creation import arange
+from dparray._elementwise import where as where_of
+from dparray._indexing import index_for_numpy
+from dparray._manipulation import expand_dims, moveaxis, ravel, reshape
+from dparray._placement import Placement, common_placement
+from dparray._reductions import all as all_of
+from dparray._reductions import any as any_of
+from dparray._reductions import cumprod, cumsum, cumulative_logsumexp, logsumexp
+from dparray._reductions import max as max_of
+from dparray._reductions import min as min_of
+from dparray._reductions import prod as prod_of
+from dparray._reductions import sum as sum_of
+from dparray._sorting import argsort
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+
+_REDUCTIONS: dict[str, Callable[..., ndarray]] = {
+    "add": sum_of,
+    "multiply": prod_of,
+    "maximum": max_of,
+    "minimum": min_of,
+    "logical_and": all_of,
+    "logical_or": any_of,
+    "logaddexp": logsumexp,
+}
+_TAKES_DTYPE = frozenset({"add", "multiply", "logaddexp"})
+#: For these it does not matter in which order, and in which pairs, elements are combined.
+_ASSOCIATIVE = frozenset(_REDUCTIONS) | {
+    *("bitwise_and", "bitwise_or", "bitwise_xor", "logical_xor"),
+    *("fmax", "fmin", "gcd", "hypot", "lcm", "logaddexp2"),
+}
+#: Written to one place several times, these are the same as once with all values combined.
+_AT_ONCE = {"subtract": "add", "divide": "multiply"}
+
+
+def _placement(x: ndarray) -> Placement:
+    return Placement(x.sycl_queue, x.usm_type)
+
+
+def _loop(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> np.dtype[Any]:
+    """The dtype to combine elements in."""
+    if dtype is not None:
+        return _dtypes.check_device(_dtypes.as_dtype(dtype), x.sycl_queue.sycl_device)
+    if name in ("add", "multiply") and x.dtype.kind in "biu":
+        return _dtypes.uint64 if x.dtype.kind == "u" else _dtypes.int64
+    return _dtypes.resolve(ufunc, (x.dtype, x.dtype))[-1]
+
+
+def _check_associative(function: str, name: str) -> None:
+    if name not in _ASSOCIATIVE:
+        raise ArgumentError(
+            f"{function}: elements are combined in any order on a device, and for {name} the "
+            f"order matters; write a loop, or use one of {', '.join(sorted(_ASSOCIATIVE))}"
+        )
+
+
+def _reduce(
+    name: str,
+    ufunc: np.ufunc,
+    call: Callable[..., ndarray],
+    x: Any,
+    /,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> ndarray:
+    """The function applied between all elements along axes."""
+    function = f"{name}.reduce"
+    x = check_array(function, "x", x)
+    _check_associative(function, name)
+    if name in _REDUCTIONS:
+        options: dict[str, Any] = {} if where is True else {"where": where}
+        if initial is not None:
+            options["initial"] = initial
+        if dtype is not None and name in _TAKES_DTYPE:
+            options["dtype"] = dtype
+        elif dtype is not None:
+            x = astype_array(x, _dtypes.as_dtype(dtype), copy=False)
+        return _REDUCTIONS[name](x, axis, out=out, keepdims=keepdims, **options)
+    if where is not True or initial is not None:
+        raise ArgumentError(f"{function}: takes neither where= nor initial=")
+    check_out(function, (("x", x),), out)
+    axes = tuple(range(x.ndim)) if axis is None else _layout.normalize_axes(function, axis, x.ndim)
+    kept = tuple(extent for at, extent in enumerate(x.shape) if at not in axes)
+    lines = moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim)))
+    lines = reshape(lines, (*kept, int(np.prod([x.shape[at] for at in axes]))))
+    result = _combined(function, ufunc, call, astype_array(lines, _loop(name, ufunc, x, dtype)))
+    if keepdims:
+        result = reshape(
+            result, tuple(1 if at in axes else extent for at, extent in enumerate(x.shape))
+        )
+    return _delivered(function, result, out)
+
+
+def _combined(
+    function: str, ufunc: np.ufunc, call: Callable[..., ndarray], lines: ndarray
+) -> ndarray:
+    """All elements of each line combined, halves with each other."""
+    if lines.shape[-1] == 0:
+        if ufunc.identity is None:
+            raise ShapeError(f"{function}: there is no element, and no identity")
+        result = empty_on(_placement(lines), lines.shape[:-1], lines.dtype)
+        assign(result, checked_scalar(function, ufunc.identity, lines.dtype))
+        return result
+    left_over = []
+    while (count := lines.shape[-1]) > 1:
+        if count % 2:
+            left_over.append(lines[..., count - 1])
+        half = count // 2
+        lines = call(lines[..., :half], lines[..., half : 2 * half])
+    result = lines[..., 0]
+    for one in left_over:
+        result = call(result, one)
+    return result
+
+
+def _accumulate(
+    name: str,
+    ufunc: np.ufunc,
+    call: Callable[..., ndarray],
+    x: Any,
+    /,
+    axis: int = 0,
+    dtype: Any = None,
+    out: ndarray | None = None,
+) -> ndarray:
+    """The function applied between the elements up to each position along an axis."""
+    function = f"{name}.accumulate"
+    x = check_array(function, "x", x)
+    _check_associative(function, name)
+    if name in ("add", "multiply"):
+        return (cumsum if name == "add" else cumprod)(x, axis, dtype, out)
+    if name == "logaddexp":
+        return cumulative_logsumexp(x, axis=axis, dtype=dtype, out=out)
+    check_out(function, (("x", x),), out)
+    axis = _layout.normalize_axis(function, axis, x.ndim)
+    loop = _loop(name, ufunc, x, dtype)
+    result = empty_on(_placement(x), x.shape, loop)
+    if not call_numpy(lambda a, r: ufunc.accumulate(a, axis, loop, out=r), [x], result):
+        assign(result, x, function)
+        lines = moveaxis(result, axis, -1)
+        step = 1
+        while step < lines.shape[-1]:
+            lines[..., step:] = call(lines[..., :-step], lines[..., step:])
+            step *= 2
+    return _delivered(function, result, out)
+
+
+def _outer(
+    name: str,
+    ufunc: np.ufunc,
+    call: Callable[..., ndarray],
+    x1: Any,
+    x2: Any,
+    /,
+    out: ndarray | None = None,
+) -> ndarray:
+    """The function applied to all pairs of elements."""
+    function = f"{name}.outer"
+    x1, x2 = check_array(function, "x1", x1), check_array(function, "x2", x2)
+    added = tuple(range(x1.ndim, x1.ndim + x2.ndim))
+    return call(expand_dims(x1, added), x2, out=out)
+
+
+def _at(
+    name: str,
+    ufunc: np.ufunc,
+    call: Callable[..., ndarray],
+    x: ndarray,
+    indices: Any,
+    values: Any,
+    /,
+) -> None:
+    """``x[indices] = function(x[indices], values)``, once for each index that is repeated."""
+    function = f"{name}.at"
+    x = check_array(function, "x", x)
+    if isinstance(values, list | tuple):
+        values = from_host(np.asarray(values), x.sycl_queue, x.usm_type)
+    values = scalar_value(values)
+    named = [("x", x)]
+    entries = indices if type(indices) is tuple else (indices,)
+    for position, entry in enumerate(entries):
+        if isinstance(entry, ndarray):
+            named.append((f"index {position}", entry))
+    is_array = isinstance(values, ndarray)
+    if is_array or not isinstance(values, bool | int | float | complex):
+        named.append(("values", check_array(function, "values", values)))
+    common_placement(function, named)
+    key = values.dtype if is_array else type(values)
+    if not np.can_cast(_dtypes.resolve(ufunc, (x.dtype, key))[-1], x.dtype, "same_kind"):
+        raise DTypeError(f"{function}: the result does not fit x of dtype {x.dtype}")
+
+    def by_numpy(*views: np.ndarray) -> None:
+        target, inputs = views[-1], list(views[:-1])
+        taken = inputs.pop() if is_array else values
+        try:
+            ufunc.at(target, index_for_numpy(indices, inputs), taken)
+        except ValueError as error:
+            raise ShapeError(f"{function}: {error}") from None
+
+    if call_numpy(by_numpy, [array for _, array in named[1:]], x):
+        return
+    if name in _AT_ONCE:
+        combine = getattr(_elementwise, _AT_ONCE[name])
+    else:
+        _check_associative(function, name)
+        combine = call
+    positions = arange(x.size, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
+    places = reshape(positions, x.shape)[indices]
+    amounts = empty_on(_placement(x), places.shape, x.dtype)
+    assign(amounts, values, function)
+    order = argsort(ravel(places))
+    places, amounts = ravel(places)[order], ravel(amounts)[order]
+    _combine_runs(combine, places, amounts)
+    flat = reshape(x, (x.size,))
+    if places.size:
+        is_last = empty_on(_placement(x), places.shape, _dtypes.bool)
+        is_last[-1:] = True
+        is_last[:-1] = places[1:] != places[:-1]
+        chosen = places[is_last]
+        flat[chosen] = call(flat[chosen], amounts[is_last])
+        if flat.block is not x.block:
+            assign(x, reshape(flat, x.shape), function)
+
+
+def _combine_runs(call: Callable[..., ndarray], runs: ndarray, values: ndarray) -> None:
+    """Combine each element of ``values`` with those before it of the same run, in place."""
+    step = 1
+    while step < runs.shape[0]:
+        same = runs[step:] == runs[:-step]
+        if not bool(any_of(same)):
+            return
+        combined = call(values[:-step], values[step:])
+        same = reshape(same, (same.shape[0],) + (1,) * (values.ndim - 1))
+        values[step:] = where_of(same, combined, values[step:])
+        step *= 2
+
+
+def _reduceat(
+    name: str,
+    ufunc: np.ufunc,
+    call: Callable[..., ndarray],
+    x: Any,
+    indices: Any,
+    /,
+    axis: int = 0,
+    dtype: Any = None,
+    out: ndarray | None = None,
+) -> ndarray:
+    """The function applied between the elements of slices, which start at ``indices``.
+
+    A slice that would be empty is its first element. The host waits for the indices.
+    """
+    function = f"{name}.reduceat"
+    x = check_array(function, "x", x)
+    _check_associative(function, name)
+    if isinstance(indices, list | tuple):
+        indices = from_host(np.asarray(indices, np.int64), x.sycl_queue, x.usm_type)
+    indices = check_array(function, "indices", indices)
+    placement = common_placement(function, (("x", x), ("indices", indices)))
+    check_out(function, (("x", x), ("indices", indices)), out)
+    axis = _layout.normalize_axis(function, axis, x.ndim)
+    starts = indices.asnumpy()
+    if starts.ndim != 1 or starts.dtype.kind not in "iu":
+        raise ArgumentError(f"{function}: indices must be a vector of integers")
+    extent = x.shape[axis]
+    if starts.size and (starts.min() < 0 or starts.max() >= extent):
+        raise IndexError(f"{function}: an index is outside 0 ... {extent - 1}")
+    loop = _loop(name, ufunc, x, dtype)
+    shape = (*x.shape[:axis], starts.size, *x.shape[axis + 1 :])
+    result = empty_on(placement, shape, loop)
+    if not call_numpy(lambda a, i, r: ufunc.reduceat(a, i, axis, loop, r), [x, indices], result):
+        stops = np.append(starts[1:], extent)
+        counts = np.maximum(stops.astype(np.int64) - starts, 1)
+        ends = np.cumsum(counts)
+        positions = np.arange(counts.sum()) + np.repeat(starts - (ends - counts), counts)
+        runs = from_host(np.repeat(np.arange(counts.size), counts), *placement)
+        lines = moveaxis(x, axis, 0)[from_host(positions, *placement)]
+        lines = copy_of(astype_array(lines, loop, copy=False))
+        _combine_runs(call, runs, lines)
+        assign(moveaxis(result, axis, 0), lines[from_host(ends - 1, *placement)], function)
+    return _delivered(function, result, out)
+
+
+def _delivered(function: str, result: ndarray, out: ndarray | None) -> ndarray:
+    if out is None:
+        return result
+    if out.shape != result.shape or not np.can_cast(result.dtype, out.dtype, "same_kind"):
+        raise ShapeError(
+            f"{function}: a result of shape {result.shape} and dtype {result.dtype} does not fit "
+            f"out of shape {out.shape} and dtype {out.dtype}"
+        )
+    assign(out, result, function)
+    return out
+
+
+_METHODS: dict[str, Callable[..., Any]] = {
+    "reduce": _reduce,
+    "accumulate": _accumulate,
+    "outer": _outer,
+    "at": _at,
+    "reduceat": _reduceat,
+}
+
+
+def _attach() -> None:
+    """Give the functions that are ufuncs in NumPy what ufuncs have."""
+    for module in (_elementwise, _numeric):
+        for name in vars(module)["__all__"]:
+            ufunc: Any = getattr(np, name, None)
+            if not isinstance(ufunc, np.ufunc):
+                continue
+            call: Any = getattr(module, name)
+            call.nin, call.nout = ufunc.nin, ufunc.nout
+            if (ufunc.nin, ufunc.nout) == (2, 1):
+                for method, make in _METHODS.items():
+                    setattr(call, method, partial(make, ufunc.__name__, ufunc, call))
+
+
+_attach()

@@ -1,0 +1,100 @@
+"""What NumPy's ufuncs have beyond being called: options, and methods such as ``add.reduce``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+
+RNG = np.random.default_rng(0)
+A = RNG.standard_normal((4, 5))
+I = RNG.integers(0, 9, (4, 5))  # noqa: E741 - letters are arrays here
+J = RNG.integers(0, 4, 30)
+V = RNG.standard_normal(30)
+REAL = ("add", "multiply", "maximum", "minimum", "fmax", "hypot", "logical_or", "logaddexp")
+INTEGER = ("add", "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "lcm", "logical_xor")
+
+
+@pytest.fixture(params=["host", "device"], autouse=True)
+def tier(request: pytest.FixtureRequest) -> Iterator[str]:
+    """What NumPy computes on a CPU device, and what would run on others."""
+    with dp.config.override(host_tier=request.param == "host"):
+        yield request.param
+
+
+def on_device(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return tuple(on_device(one) for one in value)
+    return dp.asarray(value) if isinstance(value, np.ndarray) else value
+
+
+def same(program: Callable[..., Any], *arrays: Any) -> None:
+    with np.errstate(all="ignore"):
+        expected = program(np, *(np.copy(a) if isinstance(a, np.ndarray) else a for a in arrays))
+    actual = program(dp, *(on_device(a) for a in arrays))
+    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
+    np.testing.assert_allclose(actual.asnumpy(), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize(
+    ("name", "a"),
+    [
+        *(pytest.param(name, A, id=f"{name}-real") for name in REAL),
+        *(pytest.param(name, I, id=f"{name}-integer") for name in INTEGER),
+    ],
+)
+def test_reduce_accumulate_reduceat_outer(name: str, a: np.ndarray, axis: int) -> None:
+    same(lambda xp, a: getattr(xp, name).reduce(a, axis=axis), a)
+    same(lambda xp, a: getattr(xp, name).reduce(a, axis, keepdims=True), a)
+    same(lambda xp, a: getattr(xp, name).accumulate(a, axis), a)
+    same(lambda xp, a: getattr(xp, name).reduceat(a, [0, 2, 1, 3], axis=axis), a)
+    same(lambda xp, a: getattr(xp, name).outer(a, a[0]), a)
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "maximum"])
+def test_at_takes_every_repetition(name: str) -> None:
+    def at(xp: Any, x: Any, *arguments: Any) -> Any:
+        getattr(xp, name).at(x, *arguments)
+        return x
+
+    same(at, np.ones(7), J, V)
+    same(at, np.ones(7), J, 2.0)
+    same(at, np.ones((7, 3)), J[:5], V[:3])
+    same(at, np.ones((7, 7)), (J, J[::-1].copy()), V)
+    same(at, np.ones((7, 7))[::2, ::-1], J, 3.0)
+
+
+def test_what_cannot_be_is_an_error_and_nothing_is_written() -> None:
+    x, n = dp.asarray(A), dp.zeros(3, dtype="int64")
+    for call, kind, message in (
+        (lambda: dp.subtract.reduce(x), dp.ArgumentError, "subtract.reduce: .* order matters"),
+        (lambda: dp.add.at(n, [0], 1.5), dp.DTypeError, "add.at: the result does not fit"),
+        (lambda: dp.add.at(n, [0, 3], 1), IndexError, "index 3 is out of bounds"),
+        (lambda: dp.add.at(n, [0], dp.ones(2, int)), dp.ShapeError, "add.at: "),
+        (lambda: dp.add.reduceat(x, [0, 9]), IndexError, "outside 0 ... 3"),
+        (lambda: dp.fmax.reduce(x, where=x > 0), dp.ArgumentError, "neither where="),
+        (lambda: np.add(x, 1, casting="unsafe"), TypeError, "numpy.add: casting="),
+    ):
+        with pytest.raises(kind, match=message):
+            call()
+    assert n.tolist() == [0, 0, 0]
+
+
+def test_numpys_own_spelling_arrives() -> None:
+    x = dp.asarray(A)
+    for ours, theirs in (
+        (np.add.reduce(x, axis=1, keepdims=True), np.add.reduce(A, axis=1, keepdims=True)),
+        (np.maximum.accumulate(x), np.maximum.accumulate(A)),
+        (np.fmax(x, 0.0, where=x > 0, out=dp.ones_like(x)), np.where(A > 0, A, 1.0)),
+        (np.logical_and.reduce(x > -9, axis=None), np.asarray(True)),
+        (dp.fmax(x, 0.0, dtype="float32"), np.fmax(A, 0.0, dtype="float32")),
+    ):
+        assert isinstance(ours, dp.ndarray)
+        np.testing.assert_allclose(ours.asnumpy(), theirs)
+    np.add.at(x, [0, 0], 1.0)
+    np.testing.assert_allclose(x[0].asnumpy(), A[0] + 2)
