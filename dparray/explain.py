@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from html import escape
 from math import prod
 from typing import Any
 
-from dparray import _cache, _codegen, _evaluate, _kernel_key, _schedule, _tier_fused
+from dparray import _cache, _codegen, _evaluate, _graph, _kernel_key, _schedule, _tier_fused
 from dparray._array import check_array, ndarray
 from dparray._expr import Node, pending_order
 from dparray._layout import contiguous_strides
@@ -152,59 +151,26 @@ class Explanation:
             lines += [f"     {by_name[name]}" for name in kernel.operations]
         return "\n".join(lines)
 
-    def _repr_html_(self) -> str:
-        return f"<div>{self.svg()}<pre>{escape(str(self))}</pre></div>"
-
     def svg(self) -> str:
         """The graph as a picture: arrays on top, each step of the computation in its colour."""
-        depth: dict[str, int] = {}
-        rows: list[list[PlannedOperation]] = []
-        for operation in self.operations:
-            level = 1 + max((depth.get(name, -1) for name in operation.operands), default=-1)
-            depth[operation.name] = level
-            rows += [[] for _ in range(level + 1 - len(rows))]
-            rows[level].append(operation)
-        place = {
-            operation.name: (column * (_BOX + _GAP) + _GAP, level * (_HIGH + _FALL) + _GAP)
-            for level, row in enumerate(rows)
-            for column, operation in enumerate(row)
-        }
-        width = max((len(row) for row in rows), default=1) * (_BOX + _GAP) + _GAP
-        height = len(rows) * (_HIGH + _FALL) + _GAP
-        parts = [
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-            f'viewBox="0 0 {width} {height}" font-family="monospace" font-size="11">'
-        ]
-        for operation in self.operations:
-            x, y = place[operation.name]
-            for name in operation.operands:
-                if name in place:
-                    left, top = place[name]
-                    parts.append(
-                        f'<line x1="{left + _BOX // 2}" y1="{top + _HIGH}" x2="{x + _BOX // 2}" '
-                        f'y2="{y}" stroke="#888"/>'
-                    )
-        for operation in self.operations:
-            parts += _box(operation, *place[operation.name])
-        return "".join([*parts, "</svg>"])
+        return _graph.graph(
+            [
+                _graph.Box(
+                    operation.name,
+                    _box_title(operation),
+                    f"{operation.dtype} {'x'.join(map(str, operation.shape)) or 'scalar'}"
+                    + ("" if operation.kernel is None else f", step {operation.kernel}"),
+                    tuple(name for name in operation.operands if name[0] in "at"),
+                    operation.kernel,
+                )
+                for operation in self.operations
+            ]
+        )
 
 
-_BOX, _HIGH, _GAP, _FALL = 190, 34, 12, 26
-_COLOURS = ("#cfe3f5", "#fde2c4", "#d5ecd0", "#ecd5ea", "#f5efb8", "#d8d8e8")
-
-
-def _box(operation: PlannedOperation, x: int, y: int) -> list[str]:
-    fill = "#ffffff" if operation.kernel is None else _COLOURS[operation.kernel % len(_COLOURS)]
+def _box_title(operation: PlannedOperation) -> str:
     scalars = [name for name in operation.operands if name[0] not in "at"]
-    label = f"{operation.name} {operation.operation} {' '.join(scalars)}".strip()
-    extents = "x".join(map(str, operation.shape))
-    where = "" if operation.kernel is None else f", step {operation.kernel}"
-    return [
-        f'<rect x="{x}" y="{y}" width="{_BOX}" height="{_HIGH}" rx="5" fill="{fill}" '
-        'stroke="#666"/>',
-        f'<text x="{x + 6}" y="{y + 14}">{escape(label)}</text>',
-        f'<text x="{x + 6}" y="{y + 28}" fill="#555">{operation.dtype} {extents}{where}</text>',
-    ]
+    return " ".join([operation.name, operation.operation, *scalars])
 
 
 def _counted(count: int, noun: str) -> str:

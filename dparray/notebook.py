@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _layout, _pictures, _sample
+from dparray import _graph, _layout, _pictures, _sample
 from dparray._array import corner, ndarray, summary_threshold
 from dparray._compiler import DeviceFunction
 from dparray._expr import pending_order
@@ -64,12 +64,24 @@ def _html(value: Any) -> str:
 
 
 def _code(text: str) -> _Html:
-    return _Html(f'<code style="background:transparent;color:inherit">{escape(text)}</code>')
+    style = "background:transparent;color:inherit;padding:0"
+    return _Html(f'<code style="{style}">{escape(text)}</code>')
 
 
 def _card(title: Any, *parts: str) -> str:
     heading = f'<div style="{_TITLE}">{_html(title)}</div>' if title else ""
     return f'<div style="{_CARD}">{heading}{"".join(parts)}</div>'
+
+
+def _unbroken(text: str) -> str:
+    """The text, to be kept on one line."""
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _titled(text: str, kind: str) -> _Html:
+    """A title, and after it, faintly, what it is the title of."""
+    beside = f"{_FAINT};font-weight:normal;margin-left:6px"
+    return _Html(f'{escape(text)} <span style="{beside}">{escape(kind)}</span>')
 
 
 def _facts(rows: Iterable[tuple[str, Any]]) -> str:
@@ -87,7 +99,8 @@ def _table(heads: Sequence[str], rows: Iterable[Sequence[Any]], numbers: bool = 
     """A table with a head; all columns but the first are flush right if they hold numbers."""
 
     def style(column: int, left: str) -> str:
-        return left.replace("left", "right") if numbers and column else left
+        number = numbers and column
+        return left.replace("left", "right") + ";white-space:nowrap" if number else left
 
     head = "".join(
         f'<th style="{style(column, _HEAD)}">{escape(text)}</th>'
@@ -152,10 +165,7 @@ def array_html(x: ndarray) -> str:
         threshold=summary_threshold(x, options),
     )
     return _card(
-        _Html(
-            f'{escape(str(x.shape))} {escape(str(x.dtype))} <span style="{_FAINT};'
-            f'font-weight:normal;margin-left:6px">dparray.ndarray</span>'
-        ),
+        _titled(f"{x.shape} {x.dtype}", "dparray.ndarray"),
         '<div style="display:flex;flex-wrap:wrap;gap:8px 20px;align-items:flex-start">'
         f'<div style="max-width:330px">{facts}</div>{side}</div>',
         f'<pre style="{_CODE}">{escape(values)}</pre>',
@@ -168,7 +178,7 @@ def _print_options(ndim: int) -> dict[str, int]:
     return {
         "edgeitems": min(own["edgeitems"], 3 if ndim < 3 else 1),
         "precision": min(own["precision"], 5),
-        "threshold": min(own["threshold"], 100),
+        "threshold": min(own["threshold"], 100 if ndim < 3 else 30),
     }
 
 
@@ -184,7 +194,7 @@ def _pending_text(x: ndarray) -> str:
     order = pending_order([x._node])
     names = list(dict.fromkeys(node.op.name for node in order if node.op is not None))
     shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
-    return f"pending: {shown} ({len(order)} operation{'s' * (len(order) != 1)})"
+    return f"pending: {shown} ({_counted(len(order), 'operation')})"
 
 
 def _thinned(x: ndarray, most: tuple[int, ...]) -> np.ndarray:
@@ -257,7 +267,7 @@ def devices_html(devices: DeviceList) -> str:
                     device,
                     device.name,
                     device.sycl_device.max_compute_units,
-                    format_bytes(device.sycl_device.global_mem_size),
+                    _unbroken(format_bytes(device.sycl_device.global_mem_size)),
                     ", ".join(device.usm_types),
                     "yes" if device.has_fp64 else "no",
                     "✓" if device == default else "",
@@ -316,7 +326,7 @@ def kernel_html(kernel: KernelFunction) -> str:
     compiled = (
         _table(
             ("compiled for", "took"),
-            ((_code(", ".join(types)), f"{took:.2f} s") for types, took in seconds.items()),
+            ((_code(", ".join(types)), _unbroken(f"{took:.2f} s")) for types, took in seconds.items()),
         )
         if seconds
         else f'<div style="{_FAINT}">not compiled yet: that happens at the first launch</div>'
@@ -345,6 +355,62 @@ def _source(function: Any) -> str:
         return _folded("source", inspect.getsource(function.py_func))
     except OSError:  # typed at a prompt that keeps no source
         return ""
+
+
+# -- explanations -------------------------------------------------------------------------------
+
+
+def explanation_html(plan: Explanation) -> str:
+    """The card of an explanation: the graph, and a row for each step of the computation."""
+    device, queue = _place_and_queue(plan.queue)
+    count = sum(operation.kernel is not None for operation in plan.operations)
+    work = f"{_counted(count, 'operation')} in {_counted(len(plan.kernels), 'step')}"
+    traffic = f"reads {format_bytes(plan.bytes_read)}, writes {format_bytes(plan.bytes_written)}"
+    facts = _facts(
+        (
+            ("device", device),
+            ("queue", queue),
+            ("USM type", plan.usm_type),
+            ("values", f"pending: {work}" if plan.is_pending else "computed: nothing is pending"),
+            ("memory", traffic if plan.is_pending else None),
+        )
+    )
+    title = _titled(f"{plan.shape} {plan.dtype}", "dp.explain")
+    if not plan.is_pending:
+        return _card(title, facts)
+    steps = _table(
+        ("step", "how", "operations", "result", "reads", "writes", "why"),
+        (
+            (
+                _Html(f"{_swatch(_graph.colour(step.number))}\N{NO-BREAK SPACE}{step.number}"),
+                f"{step.tier}, kernel {step.state}" if step.state else step.tier,
+                len(step.operations),
+                _unbroken(f"{step.dtype} {step.shape}"),
+                _unbroken(format_bytes(step.bytes_read)),
+                _unbroken(format_bytes(step.bytes_written)),
+                f"{step.reason}; stored because {step.stored_because}"
+                if step.stored_because
+                else step.reason,
+            )
+            for step in plan.kernels
+        ),
+    )
+    return _card(
+        title,
+        facts,
+        f'<div style="max-height:560px;overflow:auto;margin:6px 0">{plan.svg()}</div>',
+        steps,
+        _folded("operations", str(plan)),
+        _folded("source of the kernels", plan.source) if plan.source else "",
+    )
+
+
+def _swatch(colour: str) -> str:
+    return f'<span style="display:inline-block;width:9px;height:9px;background:{colour}"></span>'
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 # -- errors -------------------------------------------------------------------------------------
@@ -380,6 +446,7 @@ _CARDS: dict[type, Callable[[Any], str]] = {
     DeviceFunction: function_html,
     ElementwiseFunction: function_html,
     ReductionFunction: function_html,
+    Explanation: explanation_html,
     ExecutionPlacementError: placement_html,
 }
 for _class, _html_of in _CARDS.items():

@@ -1,0 +1,290 @@
+"""A notebook as a person sees it: a real Jupyter server, and Chromium in front of it.
+
+It opens a notebook with one cell for each thing that has a form of its own, runs all cells from the
+menu, and looks at every output in the light and in the dark theme. ``DPARRAY_SCREENSHOTS`` names a
+folder that keeps the pictures.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+MEASURE = Path(__file__).with_name("measure.js").read_text()
+
+THEMES = ("JupyterLab Light", "JupyterLab Dark")
+
+#: Each cell by the name of its picture.
+CELLS = {
+    "setup": """\
+import matplotlib.pyplot as plt
+import numpy as np
+from skimage import data
+
+import dparray as dp
+
+%load_ext dparray
+device = dp.Device("cpu")
+first, second = device.create_sub_devices(partition=1)[:2]""",
+    "line": "x = dp.sin(dp.linspace(0, 12, 1000)) * dp.linspace(1, 0, 1000)\ndp.eval(x)\nx",
+    "pending-map": "t = dp.linspace(-3, 3, 200, device=first)\ndp.sin(t[:, None] ** 2 + t)",
+    "image": "dp.asarray(data.astronaut())",
+    "ten-gigabytes": "dp.broadcast_to(dp.arange(50_000, dtype='float32'), (50_000, 50_000))",
+    "small": "dp.asarray([[1.5, 2], [3, 4]], usm_type='shared')",
+    "four-dimensions": "dp.ones((2, 3, 4, 5), dtype='complex64')[..., ::2]",
+    "placement-error": "dp.where(t > 0, dp.ones(200, device=first), dp.ones(200, device=second))",
+    "devices": "dp.devices()",
+    "device": "second",
+    "memory": "dp.memory.stats()",
+    "kernel": """\
+@dp.kernel
+def add(item, a, b, out):
+    i = item.get_id(0)
+    out[i] = a[i] + b[i]
+
+
+a = dp.ones(1000, dtype="float32")
+add[dp.Range(1000)](a, a, dp.empty_like(a))
+add""",
+    "explain": """\
+u = dp.linspace(0, 1, 512, dtype="float32")
+row = dp.sqrt(u * u + 1)
+total = dp.sum(dp.ones((512, 512)), axis=0)
+dp.explain(dp.exp(-row) * u[:, None] - (total + row) / (row[:, None] + 2.5))""",
+    "explain-computed": "dp.explain(u)",
+    "timing": "%dp_time -n -r 3 dp.sqrt(u)",
+    "plot": """\
+figure, axis = plt.subplots(figsize=(5, 2.5))
+axis.plot(x.asnumpy())
+axis.set_xlabel("place");""",
+}  # fmt: skip
+
+#: What each output must say.
+WORDS = {
+    "line": ("(1000,) float64", "opencl:cpu:0", "computed", "USM type"),
+    "pending-map": ("(200, 200) float64", "pending: ", "sub-device 1 of"),
+    "image": ("(512, 512, 3) uint8", "768.0 KiB"),
+    "ten-gigabytes": ("(50000, 50000) float32", "9.3 GiB"),
+    "small": ("shared", "[[1.5, 2. ],"),
+    "four-dimensions": ("complex64",),
+    "placement-error": ("condition", "x1", "x2", "x2 = x2.to_device(condition.device)"),
+    "devices": ("opencl:cpu:0",),
+    "device": ("sub-device 2 of", "float64"),
+    "memory": ("in use", "cached"),
+    "kernel": ("add(item, a, b, out)", "float32"),
+    "explain": ("exp", "fused", "float32"),
+    "explain-computed": ("nothing is pending",),
+    "timing": ("median", "NumPy"),
+}
+#: Those with a picture.
+PICTURES = ("line", "pending-map", "image", "ten-gigabytes", "explain", "plot")
+
+
+@pytest.fixture(scope="module")
+def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the pictures."""
+    folder = Path(os.environ.get("DPARRAY_SCREENSHOTS") or tmp_path_factory.mktemp("screenshots"))
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Headless Chromium, which Debian's packages chromium and chromium-driver bring."""
+    program = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if program is None or driver is None:
+        reason = "the packages chromium and chromium-driver are not installed"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    from selenium import webdriver
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    profile = tmp_path_factory.mktemp("profile")
+    for argument in (
+        "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+        "--disable-background-networking", "--disable-component-update", "--disable-sync",
+        "--disable-dev-shm-usage", "--force-device-scale-factor=1", "--window-size=1280,1000",
+        f"--user-data-dir={profile}",
+    ):  # fmt: skip
+        options.add_argument(argument)
+    window = webdriver.Chrome(options, webdriver.ChromeService(driver))
+    window.set_script_timeout(60)
+    yield window
+    window.quit()
+
+
+def settings() -> dict[str, Any]:
+    """Nothing is fetched from outside, and all cells are there, not only those in sight."""
+    return {
+        "@jupyterlab/apputils-extension:notification": {
+            "fetchNews": "false",
+            "checkForUpdates": False,
+        },
+        "@jupyterlab/notebook-extension:tracker": {"windowingMode": "none"},
+    }
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Jupyter server with the notebook, in a home of its own."""
+    home = tmp_path_factory.mktemp("home")
+    (home / "settings").mkdir()
+    (home / "settings" / "overrides.json").write_text(json.dumps(settings()))
+    folder = home / "notebooks"
+    folder.mkdir()
+    write_notebook(folder / "gallery.ipynb")
+    environment = os.environ | {
+        "HOME": str(home),
+        "IPYTHONDIR": str(home / "ipython"),
+        "JUPYTER_CONFIG_DIR": str(home / "config"),
+        "JUPYTER_DATA_DIR": str(home / "data"),
+        "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
+        "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
+        "JUPYTERLAB_SETTINGS_DIR": str(home / "settings" / "user"),
+    }
+    command = [
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root",
+        "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0", "--IdentityProvider.token=",
+        "--ServerApp.password=", f"--ServerApp.root_dir={folder}", "--expose-app-in-browser",
+        f"--LabApp.app_settings_dir={home / 'settings'}",
+    ]  # fmt: skip
+    with (home / "log").open("w") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log, cwd=folder)
+    try:
+        yield until(lambda: address(process, home / "runtime"), "the server starts")
+    except BaseException:
+        print((home / "log").read_text())
+        raise
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def address(process: subprocess.Popen[bytes], runtime: Path) -> str:
+    assert process.poll() is None, "the server has ended"
+    for file in runtime.glob("jpserver-*.json"):
+        return json.loads(file.read_text())["url"]
+    return ""
+
+
+def until(condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
+    """What ``condition`` gives once that is true."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, f"{what}: not within {seconds} seconds"
+        time.sleep(0.1)
+    return found
+
+
+def write_notebook(path: Path) -> None:
+    cells = [nbformat.v4.new_code_cell(source) for source in CELLS.values()]
+    cells[list(CELLS).index("placement-error")].metadata["tags"] = ["raises-exception"]
+    book = nbformat.v4.new_notebook(cells=cells)
+    book.metadata["kernelspec"] = {
+        "name": "python3",
+        "display_name": "Python 3",
+        "language": "python",
+    }
+    nbformat.write(book, path)
+
+
+@pytest.fixture(scope="module")
+def outputs(browser: Any, server: str, screenshots: Path) -> dict[str, Any]:
+    """The notebook was opened and all its cells were run: the area below each cell."""
+    try:
+        return opened_and_run(browser, server)
+    except BaseException:
+        browser.save_screenshot(str(screenshots / "failed.png"))
+        raise
+
+
+def opened_and_run(browser: Any, server: str) -> dict[str, Any]:
+    from selenium.webdriver.common.by import By
+
+    browser.get(f"{server}lab/tree/gallery.ipynb?reset")
+    until(lambda: browser.find_elements(By.CSS_SELECTOR, ".jp-Notebook .jp-Cell"), "it opens")
+    until(lambda: kernel_is_idle(browser), "the kernel starts")
+    choose(browser, "Run", "Run All Cells")
+
+    def prompts() -> list[str]:
+        found = browser.find_elements(By.CSS_SELECTOR, ".jp-CodeCell .jp-InputPrompt")
+        return [prompt.text for prompt in found]
+
+    wanted = [f"[{number}]:" for number in range(1, len(CELLS) + 1)]
+    until(lambda: prompts() == wanted, "all cells run")
+    areas = browser.find_elements(By.CSS_SELECTOR, ".jp-CodeCell .jp-Cell-outputArea")
+    return dict(zip(CELLS, areas, strict=True))
+
+
+def kernel_is_idle(browser: Any) -> bool:
+    return browser.execute_script(
+        "return window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status"
+    ) == "idle"
+
+
+def choose(browser: Any, menu: str, entry: str) -> None:
+    """Click an entry of the menu bar."""
+    from selenium.webdriver.common.by import By
+
+    by_text = "//*[contains(@class, 'lm-{}') and normalize-space()='{}']"
+    browser.find_element(By.XPATH, by_text.format("MenuBar-itemLabel", menu)).click()
+    place = (By.XPATH, by_text.format("Menu-itemLabel", entry))
+    until(lambda: browser.find_elements(*place), f"the menu {menu} opens")[0].click()
+
+
+@pytest.fixture(scope="module", params=THEMES)
+def page(request: pytest.FixtureRequest, browser: Any, outputs: dict[str, Any]) -> Any:
+    """The notebook in one of the themes, and a picture of each output."""
+    browser.execute_async_script(
+        "window.jupyterapp.commands.execute('apputils:change-theme', {theme: arguments[0]})"
+        ".then(() => setTimeout(arguments[1], 500))",
+        request.param,
+    )
+    return request.param.rpartition(" ")[2].lower(), outputs
+
+
+@pytest.mark.parametrize("name", [name for name in CELLS if name != "setup"])
+def test_an_output_is_readable(page: Any, browser: Any, screenshots: Path, name: str) -> None:
+    theme, outputs = page
+    area = outputs[name]
+    browser.execute_script("arguments[0].scrollIntoView()", area)
+    area.screenshot(str(screenshots / f"{name}-{theme}.png"))
+    for word in WORDS.get(name, ()):
+        assert word in area.text
+    complaints = []
+    pictures = []
+    for part in parts(area):
+        complaints += browser.execute_script(MEASURE, part)
+        pictures += part.find_elements("css selector", "img, svg")
+    assert complaints == []
+    assert bool(pictures) == (name in PICTURES)
+
+
+def parts(area: Any) -> list[Any]:
+    """What a cell shows; a traceback has IPython's colours, which are not ours to judge."""
+    return area.find_elements(
+        "css selector",
+        ".jp-OutputArea-output:is(.jp-RenderedHTMLCommon, .jp-RenderedImage, .jp-RenderedText)"
+        ":not([data-mime-type='application/vnd.jupyter.stderr'])",
+    )
+
+
+def test_the_page_does_not_scroll_sideways(page: Any, browser: Any) -> None:
+    wider = browser.execute_script(
+        "const page = document.querySelector('.jp-WindowedPanel-outer, .jp-Notebook');"
+        "return page.scrollWidth - page.clientWidth"
+    )
+    assert wider <= 0
