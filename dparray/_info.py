@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array import check_array, ndarray
+from dparray._array import as_method, check_array, ndarray
 from dparray.device import Device, default_device
 from dparray.device import devices as _devices
 from dparray.exceptions import DTypeError
@@ -342,7 +342,8 @@ def __array_namespace_info__() -> NamespaceInfo:
     return NamespaceInfo()
 
 
-def _namespace(self: ndarray, /, *, api_version: str | None = None) -> ModuleType:
+@as_method
+def __array_namespace__(self: ndarray, /, *, api_version: str | None = None) -> ModuleType:
     """The module ``dparray``, which holds the functions of the standard.
 
     Raises:
@@ -353,6 +354,3 @@ def _namespace(self: ndarray, /, *, api_version: str | None = None) -> ModuleTyp
             f"__array_namespace__: api_version {api_version!r} is none of {', '.join(VERSIONS)}"
         )
     return sys.modules["dparray"]
-
-
-ndarray.__array_namespace__ = _namespace  # type: ignore[attr-defined]

@@ -1033,10 +1033,11 @@ def _attach() -> None:
         method.__name__ = name
         method.__qualname__ = f"ndarray.{name}"
         setattr(ndarray, name, method)
-    ndarray.T = property(_transposed, doc="A view with the axes reversed.")  # type: ignore[attr-defined]
-    ndarray.mT = property(  # type: ignore[attr-defined]
-        _matrix_transposed, doc="A view of each matrix (the last two axes) transposed."
-    )
+    for name, getter, summary in (
+        ("T", _transposed, "A view with the axes reversed."),
+        ("mT", _matrix_transposed, "A view of each matrix (the last two axes) transposed."),
+    ):
+        setattr(ndarray, name, property(getter, doc=summary))
 
 
 _attach()

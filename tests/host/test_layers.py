@@ -136,6 +136,14 @@ def modules() -> dict[str, list[Path]]:
     return found
 
 
+#: Stubs with no module beside them say of what type something is, and nothing runs.
+STUBS_ALONE = tuple(
+    f"dparray.{stub.stem}."
+    for stub in (ROOT / "dparray").glob("*.pyi")
+    if not stub.with_suffix(".py").exists()
+)
+
+
 def place_of(target: str, known: set[str]) -> str | None:
     """The name in the table that a dotted target leads to, or None for other packages."""
     package, _, rest = target.partition(".")
@@ -152,7 +160,8 @@ def imports_of_module(name: str) -> Iterator[tuple[Path, Import]]:
         folder = path.parent.relative_to(ROOT).parts
         package = ".".join(("dparray", *folder) if folder[0] == "kernels" else folder)
         for found in imports_of(path.read_text(), package):
-            yield path, found
+            if not (found.for_types and found.target.startswith(STUBS_ALONE)):
+                yield path, found
 
 
 HEIGHT = {name: height for height, (_, names) in enumerate(ROWS) for name in names}

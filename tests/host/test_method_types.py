@@ -1,0 +1,83 @@
+"""Type checkers know the methods that other modules give arrays.
+
+``python tests/host/test_method_types.py`` writes their stub anew.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from dparray._array import ndarray
+
+STUB = Path(__file__).resolve().parents[2] / "dparray" / "_methods.pyi"
+
+HEAD = '''"""Types of the methods that other modules give arrays; a test compares them."""
+
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dparray._array import ndarray
+from dparray._reductions import Axis
+
+class Methods:
+'''
+
+
+#: An attribute of the class too, so that no type of a method is declared for it.
+EXCEPTIONS = {"__array_ufunc__"}
+
+
+def added() -> Iterator[tuple[str, Any]]:
+    """Name and function or property of what the class statement of ``ndarray`` does not define."""
+    for name, member in sorted(vars(ndarray).items()):
+        function = member.fget if isinstance(member, property) else member
+        is_public = not name.startswith("_") or (name.endswith("__") and name not in EXCEPTIONS)
+        is_of_the_class = getattr(function, "__module__", None) == ndarray.__module__
+        if inspect.isfunction(function) and is_public and not is_of_the_class:
+            yield name, member
+
+
+def declaration(name: str, member: Any) -> str:
+    function = member.fget if isinstance(member, property) else member
+    signature = inspect.signature(function)
+    first, *rest = signature.parameters.values()
+    # A parameter by position only makes those before it so, `self` among them.
+    itself = first.replace(name="self", annotation=inspect.Parameter.empty)
+    shown = [each.replace(default=_Shown(each.default)) for each in rest]
+    text = str(signature.replace(parameters=[itself, *shown])).replace("'", "")
+    lines = [f"    def {name}{text}: ..."]
+    if isinstance(member, property):
+        lines.insert(0, "    @property")
+    return "\n".join(lines) + "\n"
+
+
+class _Shown:
+    """A default that is written as a stub writes it."""
+
+    def __new__(cls, value: Any) -> Any:
+        if value is inspect.Parameter.empty:
+            return value
+        self = super().__new__(cls)
+        self.text = repr(value).replace("'", '"')
+        return self
+
+    def __repr__(self) -> str:
+        return self.text
+
+
+def written() -> str:
+    return HEAD + "".join(declaration(name, member) for name, member in added())
+
+
+def test_the_stub_says_what_the_methods_take() -> None:
+    assert STUB.read_text() == written(), f"run {Path(__file__).name} as a script"
+
+
+if __name__ == "__main__":
+    STUB.write_text(written())
