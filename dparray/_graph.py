@@ -1,7 +1,7 @@
 """A graph of named boxes as an SVG: what an expression is made of, from its arrays downwards.
 
-Lines and texts take the colour of the text around the picture, so that it shows on light and dark
-pages; it needs no JavaScript.
+White text stands on boxes of middle brightness, and lines are grey, so that the picture shows on
+light and dark pages; it needs no JavaScript and nothing around it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import NamedTuple
 
-_WIDTH, _HEIGHT, _GAP, _FALL = 190, 36, 14, 26
+_WIDTH, _HEIGHT, _GAP, _FALL = 184, 36, 12, 26
 _DETOUR = 10
 #: Of a text in a box: so many letters of the monospace font fit.
-_LETTERS = 26
-_COLOURS = ("#d9822b", "#3a86c8", "#3f9b45", "#a855a8", "#b59a00", "#7a7ad0")
+_LETTERS = 25
+_COLOURS = ("#a85a14", "#2f6ea5", "#2f7d37", "#90488f", "#7a6a00", "#5f5fb8")
+_GREY = "#717171"
 
 
 def colour(group: int) -> str:
@@ -77,8 +78,7 @@ def graph(boxes: Sequence[Box]) -> str:
     width, height = round(right - left), len(rows) * (_HEIGHT + _FALL) - _FALL + 2 * _GAP
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
-        f'viewBox="0 0 {width} {height}" role="img" font-family="monospace" font-size="11" '
-        'color="currentColor">'
+        f'viewBox="0 0 {width} {height}" font-family="monospace" font-size="11">'
     ]
     for number, row in enumerate(rows):
         top = _GAP + number * (_HEIGHT + _FALL)
@@ -159,7 +159,7 @@ def _lines(place: _Place, x: float, top: int, left: float) -> list[str]:
         to = lower.middle - left
         lines.append(
             f'<path d="M{x:.0f} {start} V{top + _HEIGHT} C{x:.0f} {bend:.0f} {to:.0f} {bend:.0f} '
-            f'{to:.0f} {end}" fill="none" stroke="currentColor" stroke-opacity=".6"/>'
+            f'{to:.0f} {end}" fill="none" stroke="{_GREY}"/>'
         )
     return lines
 
@@ -168,15 +168,13 @@ def _drawn(place: _Place, x: float, top: int) -> list[str]:
     if place.box is None:
         return []
     corner = round(x - _WIDTH / 2)
-    paint = "currentColor" if place.box.group is None else colour(place.box.group)
-    fill = f'fill="{paint}" fill-opacity="{0.06 if place.box.group is None else 0.2}"'
+    paint = _GREY if place.box.group is None else colour(place.box.group)
     title, subtitle = (
         text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…" for text in place.box[1:3]
     )
     return [
-        f'<rect x="{corner}" y="{top}" width="{_WIDTH}" height="{_HEIGHT}" rx="5" {fill} '
-        f'stroke="{paint}"/>',
-        f'<text x="{corner + 8}" y="{top + 15}" fill="currentColor" font-weight="bold">'
+        f'<rect x="{corner}" y="{top}" width="{_WIDTH}" height="{_HEIGHT}" rx="5" fill="{paint}"/>',
+        f'<text x="{corner + 8}" y="{top + 15}" fill="white" font-weight="bold">'
         f"{escape(title)}</text>",
-        f'<text x="{corner + 8}" y="{top + 29}" fill="currentColor">{escape(subtitle)}</text>',
+        f'<text x="{corner + 8}" y="{top + 29}" fill="white">{escape(subtitle)}</text>',
     ]

@@ -1,7 +1,8 @@
 """Small pictures of sampled values, as HTML: a sparkline, a heat map, an image.
 
-They need no JavaScript and no file of their own, and show on light and dark pages: lines take the
-colour of the text, and what is no number is transparent.
+They need no JavaScript and no file of their own, and show on light and dark pages: a line has a
+colour between, and what is no number is transparent. All are ``img`` elements, which viewers leave
+in place where they take an ``svg`` element out of a page that they do not trust.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ MAP_SAMPLES = (90, 90)
 IMAGE_SAMPLES = (160, 160, 4)
 
 _LINE_WIDTH, _LINE_HEIGHT = 220, 56
+_LINE_COLOUR = "#3a86c8"
 _LONGEST_SIDE = 150
 _SHORTEST_SIDE = 12
 
@@ -61,7 +63,7 @@ def _scaled(values: np.ndarray) -> np.ndarray:
 
 
 def sparkline(values: np.ndarray) -> str:
-    """A line through 1-D values, with gaps where they are not finite; an SVG."""
+    """A line through 1-D values, with gaps where they are not finite."""
     heights = _scaled(np.where(np.isfinite(values), values, np.nan))
     across = (_LINE_WIDTH - 4) / max(len(values) - 1, 1)
     pieces: list[str] = []
@@ -77,12 +79,20 @@ def sparkline(values: np.ndarray) -> str:
             run.append("h0.01")  # so that a lone point shows
     pieces.append(" ".join(run))
     path = " ".join(filter(None, pieces))
-    return (
-        f'<svg width="{_LINE_WIDTH}" height="{_LINE_HEIGHT}" role="img" '
+    return drawing(
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{_LINE_WIDTH}" height="{_LINE_HEIGHT}" '
         f'viewBox="0 0 {_LINE_WIDTH} {_LINE_HEIGHT}">'
-        f'<path d="{path}" fill="none" stroke="currentColor" stroke-width="1.5" '
-        f'stroke-linejoin="round" stroke-linecap="round"/></svg>'
+        f'<path d="{path}" fill="none" stroke="{_LINE_COLOUR}" stroke-width="1.5" '
+        f'stroke-linejoin="round" stroke-linecap="round"/></svg>',
+        "the values as a line",
     )
+
+
+def drawing(svg: str, meaning: str) -> str:
+    """An SVG of its own size."""
+    data = base64.b64encode(svg.encode()).decode()
+    style = "max-width:none;margin:0;display:block"
+    return f'<img src="data:image/svg+xml;base64,{data}" alt="{meaning}" style="{style}">'
 
 
 def heat_map(values: np.ndarray, shape: tuple[int, ...]) -> str:
@@ -127,6 +137,7 @@ def _picture(pixels: np.ndarray, shape: tuple[int, ...]) -> str:
     data = base64.b64encode(file.getvalue()).decode()
     smoothing = "auto" if rows * columns > pixels.shape[0] * pixels.shape[1] else "pixelated"
     return (
-        f'<img src="data:image/png;base64,{data}" width="{width}" height="{height}" alt="" '
+        f'<img src="data:image/png;base64,{data}" width="{width}" height="{height}" '
+        f'alt="the values as a picture" '
         f'style="image-rendering:{smoothing};margin:0;display:block">'
     )

@@ -326,7 +326,10 @@ def kernel_html(kernel: KernelFunction) -> str:
     compiled = (
         _table(
             ("compiled for", "took"),
-            ((_code(", ".join(types)), _unbroken(f"{took:.2f} s")) for types, took in seconds.items()),
+            (
+                (_code(", ".join(types)), _unbroken(f"{took:.2f} s"))
+                for types, took in seconds.items()
+            ),
         )
         if seconds
         else f'<div style="{_FAINT}">not compiled yet: that happens at the first launch</div>'
@@ -378,6 +381,7 @@ def explanation_html(plan: Explanation) -> str:
     title = _titled(f"{plan.shape} {plan.dtype}", "dp.explain")
     if not plan.is_pending:
         return _card(title, facts)
+    graph = _pictures.drawing(plan.svg(), "which operation needs which")
     steps = _table(
         ("step", "how", "operations", "result", "reads", "writes", "why"),
         (
@@ -398,7 +402,7 @@ def explanation_html(plan: Explanation) -> str:
     return _card(
         title,
         facts,
-        f'<div style="max-height:560px;overflow:auto;margin:6px 0">{plan.svg()}</div>',
+        f'<div style="max-height:560px;overflow:auto;margin:6px 0">{graph}</div>',
         steps,
         _folded("operations", str(plan)),
         _folded("source of the kernels", plan.source) if plan.source else "",
