@@ -268,9 +268,6 @@ ELSEWHERE = {
     "dp.shares_memory": "compares memory of any queues",
     "dp.piecewise": "takes a sequence beside an array; tested below",
     "dp.choose": "takes a sequence beside an array; tested below",
-    "dp.random.uniform": "tests/device/test_random.py",
-    "dp.random.normal": "tests/device/test_random.py",
-    "dp.random.choice": "tests/device/test_random.py",
     "dp.savez_compressed": "writes each array by itself",
     "dp.savez": "writes each array by itself",
     "dp.array": "asarray under another name",
@@ -287,6 +284,7 @@ ELSEWHERE = {
     "dp.simulate": "tests/simulated/test_simulate.py",
     "dp.device_func": "takes no array",
 }
+ELSEWHERE |= {f"dp.random.{name}": "tests/device/test_random.py" for name in dp.random.__all__}
 
 Call = Callable[[Callable[[str], Any]], Any]
 

@@ -7,6 +7,7 @@ from typing import Any
 import dpctl
 import numpy as np
 import pytest
+from scipy import stats
 
 import dparray as dp
 
@@ -17,6 +18,22 @@ DRAWS: dict[str, Any] = {
     "normal-float32": lambda rng, n: rng.normal(1.0, 2.0, n, dtype="float32"),
     "integers": lambda rng, n: rng.integers(-5, 100, size=n),
     "exponential": lambda rng, n: rng.exponential(2.0, n),
+    "gamma": lambda rng, n: rng.gamma(0.7, 2.0, n),
+    "poisson": lambda rng, n: rng.poisson(20.0, n),
+    "beta": lambda rng, n: rng.beta(0.7, 2.0, n),
+    "standard_t": lambda rng, n: rng.standard_t(3.0, n),
+    "wald": lambda rng, n: rng.wald(1.0, 2.0, n),
+    "noncentral_f": lambda rng, n: rng.noncentral_f(3.0, 4.0, 1.0, n),
+    "binomial": lambda rng, n: rng.binomial(10, 0.3, n),
+    "negative_binomial": lambda rng, n: rng.negative_binomial(4, 0.5, n),
+    "hypergeometric": lambda rng, n: rng.hypergeometric(10, 12, 5, n),
+    "logseries": lambda rng, n: rng.logseries(0.5, n),
+    "multinomial": lambda rng, n: rng.multinomial(10, [0.2, 0.3, 0.5], n),
+    "dirichlet": lambda rng, n: rng.dirichlet([0.2, 0.3, 0.5], n),
+    "multivariate_normal": lambda rng, n: rng.multivariate_normal(
+        [0.0, 1.0, 2.0], [[2.0, 1.0, 0.0], [1.0, 2.0, 0.0], [0.0, 0.0, 1.0]], n
+    ),
+    "multivariate_hypergeometric": lambda rng, n: rng.multivariate_hypergeometric([3, 4], 5, n),
 }
 
 
@@ -28,7 +45,7 @@ def test_a_sequence_does_not_depend_on_how_it_is_cut(name: str) -> None:
     assert dp.array_equal(dp.concat(parts), draw(whole, 20))
 
 
-@pytest.mark.parametrize("name", ["random", "integers"])
+@pytest.mark.parametrize("name", ["random", "integers", "poisson", "binomial"])
 def test_the_seed_gives_the_same_numbers_on_every_device(name: str, queue: Any) -> None:
     here = DRAWS[name](dp.random.default_rng(9), 100).asnumpy()
     there = DRAWS[name](dp.random.default_rng(9, sycl_queue=queue), 100)
@@ -58,6 +75,140 @@ def test_distributions_have_their_moments() -> None:
         assert abs(float(sample.std()) - deviation) < 0.02 * deviation
 
 
+CONTINUOUS: dict[str, tuple[tuple[float, ...], Any]] = {
+    "beta": ((0.4, 0.7), stats.beta(0.4, 0.7)),
+    "chisquare": ((3.0,), stats.chi2(3)),
+    "exponential": ((2.0,), stats.expon(scale=2)),
+    "f": ((5.0, 7.0), stats.f(5, 7)),
+    "gamma": ((0.3, 2.0), stats.gamma(0.3, scale=2)),
+    "gumbel": ((1.0, 2.0), stats.gumbel_r(1, 2)),
+    "laplace": ((1.0, 2.0), stats.laplace(1, 2)),
+    "logistic": ((1.0, 2.0), stats.logistic(1, 2)),
+    "lognormal": ((0.5, 0.7), stats.lognorm(0.7, scale=np.exp(0.5))),
+    "noncentral_chisquare": ((3.0, 2.0), stats.ncx2(3, 2)),
+    "noncentral_f": ((3.0, 5.0, 2.0), stats.ncf(3, 5, 2)),
+    "normal": ((1.0, 2.0), stats.norm(1, 2)),
+    "pareto": ((3.0,), stats.lomax(3)),
+    "power": ((2.5,), stats.powerlaw(2.5)),
+    "random": ((), stats.uniform()),
+    "rayleigh": ((2.0,), stats.rayleigh(scale=2)),
+    "standard_cauchy": ((), stats.cauchy()),
+    "standard_exponential": ((), stats.expon()),
+    "standard_gamma": ((2.5,), stats.gamma(2.5)),
+    "standard_normal": ((), stats.norm()),
+    "standard_t": ((3.5,), stats.t(3.5)),
+    "triangular": ((-1.0, 0.5, 3.0), stats.triang(0.375, -1, 4)),
+    "uniform": ((1.0, 3.0), stats.uniform(1, 2)),
+    "vonmises": ((0.0, 2.0), stats.vonmises(2.0)),
+    "wald": ((1.5, 2.0), stats.invgauss(0.75, scale=2)),
+    "weibull": ((1.5,), stats.weibull_min(1.5)),
+}
+DISCRETE: list[tuple[str, tuple[float, ...], Any]] = [
+    ("binomial", (10, 0.3), stats.binom(10, 0.3)),
+    ("binomial", (1000, 0.93), stats.binom(1000, 0.93)),
+    ("geometric", (0.2,), stats.geom(0.2)),
+    ("hypergeometric", (20, 30, 12), stats.hypergeom(50, 20, 12)),
+    ("hypergeometric", (2000, 3000, 1200), stats.hypergeom(5000, 2000, 1200)),
+    ("integers", (-3, 9), stats.randint(-3, 9)),
+    ("logseries", (0.7,), stats.logser(0.7)),
+    ("negative_binomial", (5, 0.3), stats.nbinom(5, 0.3)),
+    ("poisson", (3.3,), stats.poisson(3.3)),
+    ("poisson", (45.0,), stats.poisson(45)),
+    ("zipf", (2.5,), stats.zipf(2.5)),
+]
+DISCRETE_PARAMETERS = [(name, parameters) for name, parameters, _ in DISCRETE]
+SAMPLES = 100_000
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_samples_follow_the_distribution(name: str) -> None:
+    """The seed is fixed: what passes once passes always."""
+    parameters, distribution = CONTINUOUS[name]
+    sample = getattr(dp.random.default_rng(7), name)(*parameters, size=SAMPLES)
+    assert sample.dtype == np.float64
+    assert stats.kstest(sample.asnumpy(), distribution.cdf).pvalue > 0.001
+
+
+@pytest.mark.parametrize(("name", "parameters", "distribution"), DISCRETE)
+def test_samples_of_integers_follow_the_distribution(
+    name: str, parameters: tuple[float, ...], distribution: Any
+) -> None:
+    sample = getattr(dp.random.default_rng(7), name)(*parameters, size=SAMPLES).asnumpy()
+    assert sample.dtype == np.int64
+    places = np.unique(np.quantile(sample, np.linspace(0.05, 0.95, 19)).astype(int))
+    expected = distribution.cdf(places)
+    found = np.mean(sample[:, None] <= places, axis=0)
+    assert np.all(np.abs(found - expected) <= 4 * np.sqrt(expected * (1 - expected) / SAMPLES))
+
+
+def test_the_ends_of_parameters_ranges() -> None:
+    rng = dp.random.default_rng(0)
+    assert rng.poisson(0.0, 3).tolist() == [0, 0, 0]
+    assert rng.binomial([5, 5, 0], [0.0, 1.0, 0.5]).tolist() == [0, 5, 0]
+    assert rng.geometric(1.0, 2).tolist() == [1, 1]
+    assert rng.standard_gamma([0.0, 0.0]).tolist() == [0.0, 0.0]
+    assert rng.hypergeometric(0, 5, 3) == 0
+    assert rng.hypergeometric(5, 0, 3) == 3
+    assert rng.power(1.0, 0).shape == (0,)
+    assert bool(dp.all(dp.isfinite(rng.beta(0.01, 0.01, 1000))))
+
+
+def test_vectors_of_numbers() -> None:
+    rng, n = dp.random.default_rng(2), 20_000
+    counts = rng.multinomial(12, [0.2, 0.3, 0.5], n)
+    np.testing.assert_array_equal(counts.sum(axis=1).asnumpy(), 12)
+    np.testing.assert_allclose(counts.mean(axis=0).asnumpy(), [2.4, 3.6, 6.0], rtol=0.02)
+    shares = rng.dirichlet([1.0, 2.0, 3.0], n)
+    np.testing.assert_allclose(shares.sum(axis=1).asnumpy(), 1, rtol=1e-12)
+    np.testing.assert_allclose(shares.mean(axis=0).asnumpy(), [1 / 6, 2 / 6, 3 / 6], rtol=0.02)
+    covariance = np.asarray([[2.0, 0.5], [0.5, 1.0]])
+    points = rng.multivariate_normal([1.0, -1.0], dp.asarray(covariance), n)
+    np.testing.assert_allclose(points.mean(axis=0).asnumpy(), [1, -1], atol=0.04)
+    np.testing.assert_allclose(dp.cov(points.T).asnumpy(), covariance, atol=0.06)
+    drawn = rng.multivariate_hypergeometric([3, 4, 5], 6, n)
+    np.testing.assert_array_equal(drawn.sum(axis=1).asnumpy(), 6)
+    np.testing.assert_allclose(drawn.mean(axis=0).asnumpy(), [1.5, 2.0, 2.5], rtol=0.02)
+
+
+def test_every_line_is_permuted_by_itself() -> None:
+    rng = dp.random.default_rng(2)
+    x = dp.reshape(dp.arange(60), (3, 20))
+    y = rng.permuted(x, axis=1)
+    np.testing.assert_array_equal(dp.sort(y, axis=1).asnumpy(), x.asnumpy())
+    order = y.asnumpy() % 20
+    assert not (order[0] == order[1]).all()
+    assert sorted(rng.permuted(x).asnumpy().ravel().tolist()) == list(range(60))
+    items = list("abcdef")
+    rng.shuffle(items)
+    assert sorted(items) == list("abcdef")
+
+
+BAD: dict[str, Any] = {
+    "poisson: lam is -1": lambda r: r.poisson(-1),
+    "poisson: lam has an element": lambda r: r.poisson([1.0, -1.0]),
+    "gamma: shape is nan": lambda r: r.gamma(float("nan")),
+    "binomial: p is 1.5; it must be 0 or more and at most 1": lambda r: r.binomial(10, 1.5),
+    "choice: the sum of p": lambda r: r.choice(5, p=[0.5] * 5),
+    "normal: scale is -1": lambda r: r.normal(scale=-1),
+    "integers: high must be an integer": lambda r: r.integers(5, 6.5),
+    "multinomial: the sum": lambda r: r.multinomial(5, [0.6, 0.7, 0.1]),
+    "dirichlet: alpha has an element": lambda r: r.dirichlet([0.0, 1.0]),
+    "a seed is an integer": lambda r: dp.random.default_rng("x"),
+    "negative eigenvalue": lambda r: r.multivariate_normal(
+        [0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]], check_valid="raise"
+    ),
+    "hypergeometric: ngood \\+ nbad - nsample": lambda r: r.hypergeometric(1, 2, 9),
+    "random: numbers of shape": lambda r: r.random(3, out=dp.zeros(2)),
+}
+
+
+@pytest.mark.parametrize("message", BAD)
+def test_parameters_outside_their_range(message: str) -> None:
+    with pytest.raises(ValueError, match=message) as caught:
+        BAD[message](dp.random.default_rng(0))
+    assert isinstance(caught.value, dp.DparrayError)
+
+
 def test_ranges_are_kept() -> None:
     rng = dp.random.default_rng(3)
     x = rng.random(10_000, dtype="float32")
@@ -67,6 +218,9 @@ def test_ranges_are_kept() -> None:
     assert set(rng.integers(3, size=1000, dtype="uint8", endpoint=True).tolist()) == {0, 1, 2, 3}
     full = rng.integers(-(2**63), 2**63, 1000)
     assert int(full.min()) < -(2**62) < 2**62 < int(full.max())
+    between = rng.integers([1, 10, 100], dp.asarray([3, 20, 101]), (200, 3)).asnumpy()
+    assert (between.min(0) == [1, 10, 100]).all()
+    assert (between.max(0) == [2, 19, 100]).all()
     for bad in ((5, 5), (0, 300)):
         with pytest.raises(ValueError, match="no range"):
             rng.integers(*bad, dtype="uint8")
@@ -86,6 +240,21 @@ def test_parameters_may_be_arrays_on_the_generators_queue() -> None:
     ):
         with pytest.raises(dp.ExecutionPlacementError, match="different queues"):
             call()
+
+
+@pytest.mark.parametrize("name", sorted({*CONTINUOUS, *(name for name, _, _ in DISCRETE)}))
+def test_parameters_on_another_queue_are_refused(name: str) -> None:
+    rng = dp.random.default_rng(3, usm_type="host")
+    parameters = dict(DISCRETE_PARAMETERS).get(name) or CONTINUOUS[name][0]
+    other = dpctl.SyclQueue(rng.device.sycl_device)
+    for place in range(len(parameters)):
+        arrays = [dp.asarray([value] * 2, usm_type="shared") for value in parameters]
+        result = getattr(rng, name)(*arrays)
+        assert (result.shape, result.usm_type) == ((2,), "shared")
+        assert result.sycl_queue == rng.device.sycl_queue
+        arrays[place] = arrays[place].to_device(other)
+        with pytest.raises(dp.ExecutionPlacementError, match="different queues"):
+            getattr(rng, name)(*arrays)
 
 
 def test_permutations_and_choices() -> None:
@@ -111,6 +280,26 @@ def test_the_modules_functions_start_anew_with_seed() -> None:
     again = [dp.random.rand(3), dp.random.randn(2), dp.random.randint(9, size=4)]
     for one, other in zip(first, again, strict=True):
         assert dp.array_equal(one, other)
+
+
+def test_the_older_interface() -> None:
+    state = dp.random.RandomState(4)
+    first = state.rand(3)
+    kept = state.get_state()
+    second = state.randn(2, 2)
+    state.set_state(kept)
+    assert dp.array_equal(state.randn(2, 2), second)
+    state.seed(4)
+    assert dp.array_equal(state.rand(3), first)
+    assert dp.array_equal(dp.random.default_rng(4).random(3), first)
+    dp.random.seed(4)
+    assert dp.array_equal(dp.random.random_sample(3), first)
+    assert set(state.random_integers(2, size=50).tolist()) == {1, 2}
+    rng = dp.random.default_rng(state)
+    assert rng is state
+    assert len(rng.bytes(7)) == 7
+    one, other = dp.random.default_rng([1, 2]).spawn(2)
+    assert not dp.array_equal(one.random(4), other.random(4))
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64])
