@@ -35,10 +35,6 @@ if TYPE_CHECKING:
 else:
     Methods = object
 
-    from dparray._methods import Methods
-else:
-    Methods = object
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
