@@ -55,6 +55,7 @@ from dparray.kernels.variates import (
     make_binomial_kernel,
     make_gamma_kernel,
     make_hypergeometric_kernel,
+    make_log_factorial,
     make_poisson_kernel,
     make_reals,
     make_vonmises_kernel,
@@ -64,6 +65,7 @@ from dparray.linalg import eigh
 
 Size = int | Sequence[int] | None
 _WORDS_IN_BLOCK = 4
+_WITH_FACTORIALS = (make_binomial_kernel, make_hypergeometric_kernel, make_poisson_kernel)
 
 
 class Generator:
@@ -909,13 +911,17 @@ def _power_of(numbers: ndarray, a: Any) -> ndarray:
 @functools.cache
 def _kernel(factory: Any, dtype: np.dtype[Any]) -> Any:
     """The kernel of a distribution for a device's default float."""
-    scalar: Any = dtype.type
-    return kernel(factory(_reals(scalar), scalar))
+    reals, log_factorial = _device_functions(dtype)
+    if factory in _WITH_FACTORIALS:
+        return kernel(factory(reals, log_factorial, dtype.type))
+    return kernel(factory(reals, dtype.type))
 
 
 @functools.cache
-def _reals(dtype: Any) -> Any:
-    return device_func(make_reals(device_func(philox), dtype))
+def _device_functions(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """What the kernels of distributions call."""
+    reals = device_func(make_reals(device_func(philox), dtype.type))
+    return reals, device_func(make_log_factorial(dtype.type))
 
 
 def _key_of(seed: Any) -> int:
