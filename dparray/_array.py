@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _hooks, _layout, _sample, _tier_host, _usm, config
+from dparray import (
+    _dtypes,
+    _evaluate,
+    _hooks,
+    _layout,
+    _sample,
+    _tier_host,
+    _usm,
+    config,
+    memory,
+)
 from dparray._expr import Node, Scalar
 from dparray._ops import CONVERT, OPS, WHERE, Op
 from dparray._placement import (
@@ -240,6 +250,11 @@ class ndarray(Methods):
     def is_pending(self) -> bool:
         """Whether the values are still an expression that nothing has asked for."""
         return self._on_host is None and self._node.layout is None
+
+    @property
+    def is_only_on_host(self) -> bool:
+        """Whether the host has computed the values and nothing has needed them in USM memory."""
+        return self._on_host is not None and self._on_host.base is None and self.size > 0
 
     # -- what it is -------------------------------------------------------------------------
 
@@ -736,18 +751,20 @@ def _give_memory(x: ndarray) -> None:
         if x.size <= _evaluate.HOST_ELEMENTS:
             del x._on_host
         return
-    layout = _usm.allocate(x.sycl_queue, x.usm_type, values.shape, values.dtype)
-    _usm.wait_if_working(x.sycl_queue)
-    view = _usm.host_view(layout)
+    block = memory.allocate(x.sycl_queue, x.usm_type, values.nbytes)
+    _usm.wait_if_working(x.sycl_queue)  # whose work may still use that memory
+    view: np.ndarray = np.ndarray(values.shape, values.dtype, block.host_bytes)
+    view[...] = values
     with _evaluate.lock:
         if x._on_host is values:  # no other thread has been here meanwhile
-            view[...] = values
-            x.offset, x.strides = 0, layout.strides
-            x._on_host, x.block = view, layout.block
+            x.offset, x.strides = 0, view.strides
+            x._on_host, x.block = view, block
 
 
 def _pair_at_once(op: Op, x1: Any, x2: Any) -> ndarray | None:
     """An operation on two operands, or ``None`` if it is not for the host at once."""
+    first: Any
+    second: Any
     if type(x1) is ndarray:
         first, place = x1._on_host, x1
         if first is None:
@@ -774,10 +791,10 @@ def _pair_at_once(op: Op, x1: Any, x2: Any) -> ndarray | None:
     queue = place.sycl_queue
     if not _tier_host.is_ready(queue):
         return None
-    if op is _POW and type(second) in (int, float) and second in _SIMPLER_POWERS:
-        if place is x2 or first.dtype.kind != "f":
+    if op is _POW and type(x2) in (int, float) and x2 in _SIMPLER_POWERS:
+        if x1.dtype.kind != "f":
             return None
-        values = _tier_host.compute(_SIMPLER_POWERS[second], first)
+        values = _tier_host.compute(_SIMPLER_POWERS[x2], first)
     else:
         values = _tier_host.compute(op, first, second)
     return None if values is None else ndarray._computed(values, queue, place.usm_type)
@@ -790,7 +807,7 @@ def _formed_at_once(
     shape: tuple[int, ...],
     placement: Placement,
 ) -> ndarray | None:
-    """A conversion or a choice that has been checked; ``None`` if it is not for the host at once."""
+    """A conversion or a choice, checked before; ``None`` if it is not for the host at once."""
     seen = []
     for operand in operands:
         if type(operand) is ndarray:
@@ -802,6 +819,39 @@ def _formed_at_once(
         return None
     values = _tier_host.silence.run(_tier_host.form, op, seen, dtype)
     return ndarray._computed(values, *placement)
+
+
+def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | None:
+    """A function of NumPy's of small arrays, or ``None`` if it is not for the host at once.
+
+    The caller knows that the result is small too.
+
+    Args:
+        function: called with what the host sees of ``x`` and of the arrays among ``args``; makes a
+            new array, or a scalar.
+        x: whatever the user gave as the first array.
+        *args: ``None`` comes back where NumPy does not take them.
+    """
+    if type(x) is not ndarray or x._on_host is None or not _tier_host.is_ready(x.sycl_queue):
+        return None
+    seen = []
+    for arg in args:
+        if type(arg) is ndarray:
+            if arg.sycl_queue is not x.sycl_queue or arg.usm_type != x.usm_type:
+                return None
+            arg = arg._on_host
+            if arg is None:
+                return None
+        elif isinstance(arg, np.ndarray | np.generic):
+            return None
+        seen.append(arg)
+    try:
+        values = _tier_host.silence.run(function, x._on_host, *seen)
+    except (TypeError, ValueError, IndexError, OverflowError, RuntimeError, MemoryError):
+        return None
+    if type(values) is not np.ndarray:
+        values = np.asarray(values)
+    return ndarray._computed(values, x.sycl_queue, x.usm_type)
 
 
 def _is_small_pair(first: np.ndarray, second: np.ndarray) -> bool:
@@ -854,6 +904,11 @@ def _view_at_once(x: ndarray, index: Any) -> ndarray | None:
         return None
     if not view.size:
         return None
+    return _sharing(x, view)
+
+
+def _sharing(x: ndarray, view: np.ndarray) -> ndarray:
+    """An array over the memory of ``x``, of which the host sees ``view``."""
     result = object.__new__(ndarray)
     result._on_host = view
     result.block = x.block
@@ -862,12 +917,27 @@ def _view_at_once(x: ndarray, index: Any) -> ndarray | None:
     return result
 
 
+def with_axes(x: ndarray, order: Sequence[int]) -> ndarray:
+    """The view whose axis ``i`` is axis ``order[i]`` of ``x``; the others have extent 1."""
+    seen = x._on_host
+    if seen is not None and len(order) == seen.ndim and seen.size:
+        if seen.base is None:
+            x.block  # noqa: B018 - views share memory, so there must be some
+            seen = x._on_host
+        return _sharing(x, seen.transpose(order))  # type: ignore[union-attr]
+    shape, strides = x.shape, x.strides
+    return x._view(
+        tuple([shape[axis] for axis in order]), tuple([strides[axis] for axis in order]), x.offset
+    )
+
+
 def _write_at_once(x: ndarray, index: Any, value: Any) -> bool:
     """Write to a part of a small array; false if that is not done."""
     target = x._on_host
     if target is None:
         return False
     kind = target.dtype.kind
+    source: Any
     if type(value) is ndarray:
         source = value._on_host
         if (

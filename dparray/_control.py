@@ -28,8 +28,9 @@ def eval(*arrays: ndarray) -> None:
         >>> y.is_pending
         False
     """
-    nodes = [check_array("eval", f"arrays[{place}]", x)._node for place, x in enumerate(arrays)]
-    _evaluate.evaluate(*nodes)
+    for place, x in enumerate(arrays):
+        check_array("eval", f"arrays[{place}]", x)
+    _evaluate.evaluate(*(x._node for x in arrays if x.is_pending))
 
 
 def synchronize(device: Any = None) -> None:

@@ -12,6 +12,7 @@ from dparray import _dtypes, _layout
 from dparray._array import (
     apply,
     as_method,
+    call_at_once,
     check_array,
     check_out,
     checked_scalar,
@@ -241,6 +242,11 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
         return check_array("where", "condition", condition).nonzero()  # type: ignore[attr-defined]
     if x1 is None or x2 is None:
         raise ArgumentError("where: give both x1 and x2, or neither")
+    shapes = {x.shape for x in (condition, x1, x2) if type(x) is ndarray}
+    if len(shapes) == 1:
+        small = call_at_once(np.where, condition, x1, x2)
+        if small is not None:
+            return small
     named = (("condition", condition), ("x1", x1), ("x2", x2))
     placed = [(name, value) for name, value in named if isinstance(value, ndarray)]
     for name, value in named:

@@ -53,7 +53,7 @@ SHARED = _usm.SHARED
 # Above this many notes of readers, those that are computed or gone are dropped.
 MOST_READERS = 64
 
-_lock = threading.RLock()
+lock = threading.RLock()
 
 
 def evaluate(*nodes: Node) -> None:
@@ -62,7 +62,7 @@ def evaluate(*nodes: Node) -> None:
     Nodes of one shape on one queue share a kernel. So do inner values that somebody else can still
     ask for, where storing them costs less than computing them again.
     """
-    with _lock:
+    with lock:
         groups: dict[Any, list[Node]] = {}
         for node in dict.fromkeys(nodes):
             if node.layout is None:
@@ -118,7 +118,7 @@ def store(value: Node | Scalar, target: Any, is_fresh: bool = False) -> None:
         target: where.
         is_fresh: nobody but the caller can ask for ``value`` afterwards.
     """
-    with _lock:
+    with lock:
         settle_readers(target.block, value)
         if type(value) is not Node or is_fresh:
             is_lost = False
@@ -177,7 +177,7 @@ def settle_arguments(arguments: Sequence[Any]) -> None:
     for argument in arguments:
         block = getattr(argument, "block", None)
         if block is not None and block.readers:
-            with _lock:
+            with lock:
                 settle_readers(block)
 
 
@@ -205,7 +205,7 @@ def note_reader(node: Node, operand: Node) -> bool:
 
 def share(block: Any) -> None:
     """The block's memory leaves our hands: compute what reads it, and defer no more on it."""
-    with _lock:
+    with lock:
         settle_readers(block)
         block.readers = SHARED
         _usm.note_others(block.queue)
@@ -232,7 +232,7 @@ def reduce(
     """
     if name not in _codegen_reduction.COMBINE:
         return False
-    with _lock:
+    with lock:
         if value.size <= HOST_ELEMENTS and host_may_compute(target):
             _tier_host.reduce(name, value, axes, loop, target)
             return True

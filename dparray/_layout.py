@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any
 
@@ -43,10 +44,9 @@ def check_shape(shape: Any) -> Shape:
     return extents
 
 
+@lru_cache(maxsize=1024)
 def contiguous_strides(shape: Shape, itemsize: int, order: str = "C") -> Strides:
     """The strides of a contiguous array, rows first (``"C"``) or columns first (``"F"``)."""
-    if len(shape) == 1:
-        return (itemsize,)
     strides = []
     step = itemsize
     for extent in reversed(shape) if order == "C" else shape:

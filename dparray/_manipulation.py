@@ -19,6 +19,7 @@ from dparray._array import (
     foreign_operand,
     from_host,
     ndarray,
+    with_axes,
 )
 from dparray._creation import arange, zeros_like
 from dparray._elementwise import where
@@ -73,13 +74,6 @@ def _placement(x: ndarray) -> Placement:
     return Placement(x.sycl_queue, x.usm_type)
 
 
-def _with_axes(x: ndarray, order: Sequence[int]) -> ndarray:
-    """The view whose axis ``i`` is axis ``order[i]`` of ``x``."""
-    return x._view(
-        tuple(x.shape[axis] for axis in order), tuple(x.strides[axis] for axis in order), x.offset
-    )
-
-
 def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> ndarray:
     """The same elements in another shape: a view where the memory allows it, else a copy.
 
@@ -119,7 +113,7 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
 
 
 def _reversed(x: ndarray) -> ndarray:
-    return _with_axes(x, range(x.ndim)[::-1])
+    return with_axes(x, range(x.ndim)[::-1])
 
 
 def _reshape_method(
@@ -171,7 +165,7 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> ndarray:
         raise ShapeError(
             f"permute_dims: axes {tuple(order)} are no permutation of the {x.ndim} dimensions"
         )
-    return _with_axes(x, order)
+    return with_axes(x, order)
 
 
 def transpose(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
@@ -209,7 +203,7 @@ def matrix_transpose(x: Any, /) -> ndarray:
     x = check_array("matrix_transpose", "x", x)
     if x.ndim < 2:
         raise ShapeError(f"matrix_transpose: needs 2 dimensions or more, x has {x.ndim}")
-    return _with_axes(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+    return with_axes(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
 @as_method
@@ -229,7 +223,7 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> ndarray:
     first = _layout.normalize_axis("swapaxes", axis1, x.ndim)
     second = _layout.normalize_axis("swapaxes", axis2, x.ndim)
     order[first], order[second] = second, first
-    return _with_axes(x, order)
+    return with_axes(x, order)
 
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> ndarray:
@@ -252,7 +246,7 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> ndarray:
     order = [axis for axis in range(x.ndim) if axis not in sources]
     for position, axis in sorted(zip(destinations, sources, strict=True)):
         order.insert(position, axis)
-    return _with_axes(x, order)
+    return with_axes(x, order)
 
 
 def rollaxis(x: Any, axis: int, start: int = 0) -> ndarray:
@@ -295,7 +289,7 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
     for at in removed:
         if x.shape[at] != 1:
             raise ShapeError(f"squeeze: axis {at} has extent {x.shape[at]}, not 1")
-    return _with_axes(x, [at for at in range(x.ndim) if at not in removed])
+    return with_axes(x, [at for at in range(x.ndim) if at not in removed])
 
 
 def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> ndarray:

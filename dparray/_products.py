@@ -17,6 +17,7 @@ from dparray._array import (
     as_method,
     assign,
     astype_array,
+    call_at_once,
     call_numpy,
     check_array,
     check_out,
@@ -37,6 +38,7 @@ from dparray._ops import OPS
 from dparray._placement import common_placement
 from dparray._reductions import any as any_of
 from dparray._reductions import sum as sum_of
+from dparray._schedule import HOST_ELEMENTS
 from dparray._usm import neighbour
 from dparray.exceptions import DTypeError, ShapeError
 
@@ -150,8 +152,24 @@ def matmul(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
         >>> dp.matmul(dp.asarray([[1, 2], [3, 4]]), dp.asarray([1, 1])).asnumpy()
         array([3, 7])
     """
+    if out is None:
+        small = _small_product(x1, x2)
+        if small is not None:
+            return small
     x1, x2 = _pair("matmul", x1, x2)
     return _product(x1, x2, "matmul", out)
+
+
+def _small_product(x1: Any, x2: Any) -> ndarray | None:
+    """The product of small matrices, computed by the host at once; ``None`` of others."""
+    if type(x1) is not ndarray or type(x2) is not ndarray:
+        return None
+    if len(x1.shape) != 2 or len(x2.shape) != 2:
+        return None
+    rows, columns = x1.shape[0], x2.shape[1]
+    if rows * columns > HOST_ELEMENTS or rows * columns * x1.shape[1] > _ONE_CORE_PRODUCTS:
+        return None
+    return call_at_once(np.matmul, x1, x2)
 
 
 def _install_operators() -> None:

@@ -1,18 +1,22 @@
 """The host tier: few elements, computed with NumPy on the calling thread in the arrays' own memory.
 
 Only for memory that the host may read and write at its own address, after the queue's work: then a
-launch would cost more than the work itself.
+launch would cost more than the work itself. While the queue is idle, an operation is computed at
+once (:func:`compute`), because noting it down would cost more too; while it works, an expression
+waits until it is needed (:func:`run`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextvars
+import threading
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from dparray import _usm
+from dparray import _usm, config
 from dparray._expr import Node, Scalar, pending_order
 from dparray._ops import CONVERT, OPS, WHERE, Op
 from dparray._placement import computes_in_double
@@ -22,6 +26,72 @@ from dparray._placement import computes_in_double
 def can_compute(queue: Any, usm_type: str) -> bool:
     """Whether the host may compute in such memory, with the same dtypes as the device."""
     return _usm.is_host_accessible(queue, usm_type) and computes_in_double(queue)
+
+
+#: Operations can be computed at once: NumPy promotes as arrays here do, and keeps its handling of
+#: floating-point errors in a context variable.
+COMPUTES_AT_ONCE = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
+
+
+class _Silence(threading.local):
+    """For each thread a context where NumPy warns of no floating-point error.
+
+    To enter it costs a tenth of what ``np.errstate`` does.
+    """
+
+    run: Callable[..., Any]
+
+    def __init__(self) -> None:
+        context = contextvars.copy_context()
+        context.run(np.seterr, all="ignore")
+        self.run = context.run
+
+
+silence = _Silence()
+
+
+def is_ready(queue: Any) -> bool:
+    """Whether the host may touch memory of the queue at once."""
+    return config.host_tier and (queue not in _usm.working or _usm.is_idle(queue))
+
+
+def compute(op: Op, *operands: Any) -> np.ndarray | None:
+    """The operation on host arrays and Python scalars, or ``None`` where another way is taken.
+
+    What is not allowed is not computed either: the other way finds the right words for it. So it
+    does where the ufunc is not the operation, or not for these operands. An array beyond those that
+    the operation takes is where the result goes.
+    """
+    is_right = _UFUNC_IF.get(op)
+    if is_right is not None and not is_right(*map(_kind, operands[: op.arity])):
+        return None
+    try:
+        values = silence.run(op.ufunc, *operands)
+    except (TypeError, ValueError, OverflowError, RuntimeError, MemoryError):
+        return None
+    return values if type(values) is np.ndarray else np.asarray(values)
+
+
+def form(op: Op, operands: Sequence[Any], dtype: np.dtype[Any]) -> np.ndarray:
+    """A conversion of host arrays and Python scalars to a dtype, or a choice between them."""
+    if op is CONVERT:
+        return np.asarray(operands[0]).astype(dtype, "C")
+    mask, x1, x2 = (
+        operand
+        if place == 0
+        else operand.astype(dtype, copy=False)
+        if isinstance(operand, np.ndarray)
+        else dtype.type(operand)
+        for place, operand in enumerate(operands)
+    )
+    return np.where(mask, x1, x2)
+
+
+def _kind(operand: Any) -> str:
+    """The kind of an array's or a Python scalar's dtype."""
+    if type(operand) is np.ndarray:
+        return operand.dtype.kind
+    return {bool: "b", int: "i", float: "f", complex: "c"}[type(operand)]
 
 
 def run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
@@ -70,6 +140,14 @@ _NO_UFUNC = frozenset(
     op for op in OPS.values() if op.keeps_integers or op.imaginary is not None
 ) | {CONVERT, WHERE, OPS["expm1"], OPS["pow"]}
 
+# Operations of which the ufunc is right for some kinds of operands only.
+_UFUNC_IF: dict[Op, Callable[..., bool]] = {
+    **{op: lambda x: x == "f" for op in OPS.values() if op.keeps_integers},
+    OPS["floor_divide"]: lambda x1, x2: x1 in "iu" and x2 in "iu",
+    OPS["pow"]: lambda x1, x2: "f" in (x1, x2) and "c" not in (x1, x2),
+    **{op: lambda x: x != "c" for op in OPS.values() if op.imaginary or op.name == "expm1"},
+}
+
 
 def _compute(order: Sequence[Node], values: dict[int, Any], targets: dict[int, np.ndarray]) -> None:
     """Compute nodes, operands before users; results and views of leaves go to ``values`` by id."""
@@ -100,16 +178,10 @@ def _compute(order: Sequence[Node], values: dict[int, Any], targets: dict[int, n
 def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) -> Any:
     """One operation that is no plain ufunc."""
     result: Any
-    if op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):
-        result = np.asarray(operands[0]).astype(node.dtype)
-    elif op is WHERE:
-        result = np.where(
-            operands[0],
-            *(
-                operand if isinstance(operand, np.ndarray) else node.dtype.type(operand)
-                for operand in operands[1:]
-            ),
-        )
+    if op is WHERE or op is CONVERT:
+        result = form(op, operands, node.dtype)
+    elif op.keeps_integers and node.dtype.kind in "biu":
+        result = form(CONVERT, operands, node.dtype)
     elif op.name == "pow" and node.dtype.kind == "i":
         # NumPy refuses negative exponents when it meets one, long after the line that is to blame;
         # the library's kernels give 0, so all tiers do.

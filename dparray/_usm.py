@@ -18,10 +18,18 @@ from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks, memory
 from dparray._layout import contiguous_strides
-from dparray.device import note_others, note_work, wait_if_working
-from dparray.device import wait as wait
+from dparray.device import is_idle, note_others, note_work, wait, wait_if_working, working
 
-__all__ = ["library", "neighbour"]
+__all__ = [
+    "is_idle",
+    "library",
+    "neighbour",
+    "note_others",
+    "note_work",
+    "wait",
+    "wait_if_working",
+    "working",
+]
 
 
 # What `readers` of a block says when somebody outside can write its memory at any time: nothing may

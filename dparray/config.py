@@ -4,8 +4,8 @@ Options:
     debug (``DPARRAY_DEBUG``): kernels check every array index against its bounds.
     lazy (``DPARRAY_LAZY``): operations build an expression that is computed when a value is needed;
         off, every operation is computed at once. Results are the same.
-    host_tier (``DPARRAY_HOST_TIER``): small expressions on a CPU device are computed on the calling
-        thread, in the arrays' own memory.
+    host_tier (``DPARRAY_HOST_TIER``): operations on small arrays on a CPU device are computed on
+        the calling thread: at once while the queue is idle, else when a value is needed.
     log (``DPARRAY_LOG``): every kernel that is compiled, loaded or launched is named on the error
         stream.
 

@@ -85,6 +85,8 @@ class Explanation:
         is_pending: whether anything is left to compute.
         operations: the graph, operands first.
         kernels: what is launched, in order.
+        is_on_host: the calling thread has computed the values at the line that asked for them, and
+            they have not been needed in USM memory yet.
 
     Example:
         >>> import dparray as dp
@@ -99,6 +101,7 @@ class Explanation:
     is_pending: bool
     operations: tuple[PlannedOperation, ...]
     kernels: tuple[PlannedKernel, ...]
+    is_on_host: bool = False
 
     @property
     def source(self) -> str:
@@ -107,12 +110,20 @@ class Explanation:
 
     @property
     def tier(self) -> str:
-        """The tier of the last step: ``"fused"``, ``"host"``, ``"library"``; ``""`` if computed."""
+        """The tier of the last step: ``"fused"``, ``"host"``, ``"library"``; ``""`` if unknown."""
+        if self.is_on_host:
+            return "host"
         return self.kernels[-1].tier if self.kernels else ""
 
     @property
     def reason(self) -> str:
         """Why that tier."""
+        if self.is_on_host:
+            return (
+                f"the calling thread computed {prod(self.shape)} elements at once: at most "
+                f"{_evaluate.HOST_ELEMENTS}, on an idle queue, so that a launch, or noting the "
+                "operation down, would have cost more than the work"
+            )
         return self.kernels[-1].reason if self.kernels else "the array is computed"
 
     @property
@@ -128,7 +139,8 @@ class Explanation:
     def __str__(self) -> str:
         what = f"{self.dtype} array of shape {self.shape}, {self.usm_type} memory, {self.queue}"
         if not self.is_pending:
-            return f"{what}\ncomputed: nothing is pending"
+            because = f"\n   because {self.reason}" if self.is_on_host else ""
+            return f"{what}\ncomputed: nothing is pending{because}"
         lines = [
             what,
             f"pending: {_counted(sum(o.kernel is not None for o in self.operations), 'operation')} "
@@ -197,12 +209,18 @@ def explain(x: ndarray) -> Explanation:
 
     Example:
         >>> import dparray as dp
-        >>> x = dp.ones(1000, dtype="float32")
+        >>> x = dp.ones(1_000_000, dtype="float32")
         >>> plan = dp.explain(x * 2 + 1)
-        >>> plan.tier, len(plan.operations), plan.bytes_written
-        ('host', 3, 4000)
+        >>> plan.tier, len(plan.kernels), plan.bytes_written
+        ('fused', 1, 4000000)
+        >>> dp.explain(x[:1000] * 2 + 1).tier
+        'host'
     """
-    node = check_array("explain", "x", x)._node
+    x = check_array("explain", "x", x)
+    if x.is_only_on_host:
+        place = describe_queue(x.sycl_queue)
+        return Explanation(x.shape, x.dtype.name, x.usm_type, place, False, (), (), True)
+    node = x._node
     held = [] if node.layout is not None else _evaluate.held_elsewhere([node])
     plan = _Plan([*held, node])
     del held

@@ -120,7 +120,7 @@ class Driver(Protocol):
 
 def bytes_at(pointer: int, nbytes: int) -> np.ndarray:
     """A NumPy array over bytes at an address, which somebody else keeps alive."""
-    return np.frombuffer((ctypes.c_char * nbytes).from_address(pointer), np.uint8)
+    return np.frombuffer(memoryview((ctypes.c_char * nbytes).from_address(pointer)), np.uint8)
 
 
 class Block:
@@ -258,7 +258,10 @@ class _Arena:
 
     def put(self, segment: _Segment) -> None:
         """Make a segment free."""
-        self.free.setdefault(segment.nbytes, []).append(segment)
+        segments = self.free.get(segment.nbytes)
+        if segments is None:
+            segments = self.free.setdefault(segment.nbytes, [])
+        segments.append(segment)
 
     def take(self, nbytes: int, largest: int) -> _Segment | None:
         """The closest fit among the free segments up to ``largest``, cut to ``nbytes``."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _evaluate, _hooks, _schedule
+from dparray import _evaluate, _hooks, _schedule, _tier_host
 
 LARGE = _schedule.COMPILE_ELEMENTS
 
@@ -63,9 +63,21 @@ def test_what_explain_says_is_what_is_launched() -> None:
 def test_small_arrays_are_computed_by_the_host() -> None:
     plan = dp.explain(dp.tan(array(100)) - 1)
     assert plan.tier == "host"
+    assert not plan.is_pending
     assert str(_evaluate.HOST_ELEMENTS) in plan.reason
+    assert plan.reason in str(plan)
     with dp.config.override(host_tier=False):
         assert dp.explain(dp.tan(array(100)) - 1).tier == "library"
+
+
+def test_small_arrays_of_a_working_queue_wait_for_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = array(100)
+    monkeypatch.setattr(_tier_host, "is_ready", lambda queue: False)
+    y = dp.tan(x) - 1
+    plan = dp.explain(y)
+    assert (plan.tier, plan.is_pending, len(plan.operations)) == ("host", True, 3)
+    assert str(_evaluate.HOST_ELEMENTS) in plan.reason
+    np.testing.assert_allclose(y.asnumpy(), np.tan(x.asnumpy()) - 1)
 
 
 def test_an_operation_without_a_kernel_is_named() -> None:
@@ -82,12 +94,12 @@ def test_little_data_is_not_worth_compiling() -> None:
 
 
 def test_a_small_inner_value_is_stored_before_it_is_broadcast() -> None:
-    row = dp.exp(array(1000))
-    y = row + dp.ones((1000, 1), dtype="float32")
+    row = dp.exp(array(10_000))
+    y = row + dp.ones((100, 1), dtype="float32")
     first, second = dp.explain(y).kernels
-    assert first.shape == (1000,)
+    assert first.shape == (10_000,)
     assert "broadcast" in first.stored_because
-    assert second.shape == (1000, 1000)
+    assert second.shape == (100, 10_000)
 
 
 def test_a_held_value_is_an_output_of_the_same_kernel() -> None:
@@ -107,7 +119,7 @@ def test_an_array_that_is_computed_has_no_steps() -> None:
 
 
 def test_text_and_picture_name_every_operation(queue: Any) -> None:
-    x = dp.asarray(np.ones(10, np.float32), sycl_queue=queue)
+    x = dp.asarray(np.ones(10_000, np.float32), sycl_queue=queue)
     plan = dp.explain(dp.sqrt(x) * 2 < 3)
     for text in (str(plan), plan.svg(), plan._repr_html_()):
         for name in ("sqrt", "multiply", "less", "2.0"):
