@@ -1248,6 +1248,7 @@ def call_neighbour(
 
     def on_dpnp_arrays(*operands: Any, **options: Any) -> Any:
         count = len(arrays)
+        _usm.wait_for_host_tasks(arrays[0][1].sycl_queue)
         return function(*map(_usm.dpnp_array, operands[:count]), *operands[count:], **options)
 
     return call_library(name, on_dpnp_arrays, arrays, *args, **kwargs)

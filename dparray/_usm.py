@@ -146,6 +146,16 @@ def dpnp_array(tensor: library.usm_ndarray) -> Any:
     return neighbour.ndarray._create_from_usm_ndarray(tensor)
 
 
+def wait_for_host_tasks(queue: dpctl.SyclQueue) -> None:
+    """Wait until all that work on ``queue`` keeps alive is let go, as a call of oneMKL needs it.
+
+    Each of these host tasks takes the interpreter's lock on one of the few threads that SYCL has
+    for them. dpnp's calls of oneMKL hold the lock while they wait for a host task of their own, for
+    ever if all those threads wait for the lock (dpnp 0.20: Cholesky of stacks, transforms).
+    """
+    dpctl.SyclEvent.wait_for(SequentialOrderManager[queue].host_task_events)
+
+
 def host_views(queue: dpctl.SyclQueue, *layouts: Any) -> list[np.ndarray] | None:
     """NumPy arrays over arrays of a CPU device, for what NumPy does faster there; else ``None``.
 
