@@ -29,6 +29,7 @@ class Box(NamedTuple):
     Attributes:
         name: by which other boxes refer to it.
         title, subtitle: its two lines.
+        note: at the right of the title.
         operands: the names of the boxes above it that it needs.
         group: boxes of one number have one colour; ``None`` has none.
     """
@@ -36,6 +37,7 @@ class Box(NamedTuple):
     name: str
     title: str
     subtitle: str
+    note: str
     operands: tuple[str, ...]
     group: int | None
 
@@ -169,12 +171,18 @@ def _drawn(place: _Place, x: float, top: int) -> list[str]:
         return []
     corner = round(x - _WIDTH / 2)
     paint = _GREY if place.box.group is None else colour(place.box.group)
-    title, subtitle = (
-        text if len(text) <= _LETTERS else text[: _LETTERS - 1] + "…" for text in place.box[1:3]
-    )
+    note = place.box.note
+    title = _shortened(place.box.title, _LETTERS - len(note) - bool(note))
     return [
         f'<rect x="{corner}" y="{top}" width="{_WIDTH}" height="{_HEIGHT}" rx="5" fill="{paint}"/>',
         f'<text x="{corner + 8}" y="{top + 15}" fill="white" font-weight="bold">'
         f"{escape(title)}</text>",
-        f'<text x="{corner + 8}" y="{top + 29}" fill="white">{escape(subtitle)}</text>',
+        f'<text x="{corner + _WIDTH - 8}" y="{top + 15}" fill="white" text-anchor="end">'
+        f"{escape(note)}</text>",
+        f'<text x="{corner + 8}" y="{top + 29}" fill="white">'
+        f"{escape(_shortened(place.box.subtitle, _LETTERS))}</text>",
     ]
+
+
+def _shortened(text: str, letters: int) -> str:
+    return text if len(text) <= letters else text[: letters - 1] + "…"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import sys
 from typing import Any
 
@@ -48,9 +49,11 @@ class Progress:
         if self._seconds < PATIENCE:
             return
         if self._kernels is None:
-            self._kernels = _bar(desc="kernels compiled", unit="", initial=self._count - 1)
-        self._kernels.set_postfix_str(f"{self._seconds:.1f} s compiling", refresh=False)
-        self._kernels.update(1)
+            form = "{desc}: {n_fmt}{postfix}"  # nobody knows how many there will be
+            self._kernels = _bar(desc="kernels compiled", bar_format=form, initial=self._count - 1)
+        self._kernels.set_postfix_str(f"in {self._seconds:.1f} s", refresh=False)
+        self._kernels.n = self._count
+        self._kernels.refresh()
 
     def close(self) -> None:
         """Clear the bars away and begin to count anew."""
@@ -69,6 +72,9 @@ class Progress:
 def _bar(**options: Any) -> Any:
     if "ipykernel" in sys.modules and importlib.util.find_spec("ipywidgets") is not None:
         from tqdm.notebook import tqdm
+
+        # The notebook's bar, unlike the terminal's, does not look at this variable.
+        options["disable"] = bool(os.environ.get("TQDM_DISABLE"))
     else:
         from tqdm import tqdm
     return tqdm(leave=False, file=sys.stdout, **options)

@@ -170,8 +170,8 @@ class Explanation:
                 _graph.Box(
                     operation.name,
                     _box_title(operation),
-                    f"{operation.dtype} {'x'.join(map(str, operation.shape)) or 'scalar'}"
-                    + ("" if operation.kernel is None else f", step {operation.kernel}"),
+                    f"{operation.dtype} {'x'.join(map(str, operation.shape)) or 'scalar'}",
+                    "" if operation.kernel is None else f"step {operation.kernel}",
                     tuple(name for name in operation.operands if name[0] in "at"),
                     operation.kernel,
                 )
