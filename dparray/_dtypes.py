@@ -79,6 +79,11 @@ def as_dtype(dtype: Any) -> np.dtype[Any]:
         raise DTypeError(f"dtype: {dtype!r} is none of {', '.join(NAMES)}") from None
 
 
+def has_aspect(device: Any, aspect: str) -> builtins.bool:
+    """Whether ``device`` (a ``dpctl.SyclDevice``) can compute in dtypes of an aspect."""
+    return builtins.bool(getattr(device, f"has_aspect_{aspect}"))
+
+
 def check_device(dtype: np.dtype[Any], device: Any) -> np.dtype[Any]:
     """``dtype`` itself if ``device`` (a ``dpctl.SyclDevice``) can compute in it.
 
@@ -86,7 +91,7 @@ def check_device(dtype: np.dtype[Any], device: Any) -> np.dtype[Any]:
         UnsupportedDeviceError: the device lacks the aspect.
     """
     aspect = _ASPECTS.get(dtype)
-    if aspect is not None and not getattr(device, f"has_aspect_{aspect}"):
+    if aspect is not None and not has_aspect(device, aspect):
         smaller = _SINGLE.get(dtype) or _HALF_TO_SINGLE[dtype]
         raise UnsupportedDeviceError(
             f"dtype {dtype} needs the aspect {aspect}, which {device.name} does not have; "
@@ -97,12 +102,12 @@ def check_device(dtype: np.dtype[Any], device: Any) -> np.dtype[Any]:
 
 def default_float(device: Any) -> np.dtype[Any]:
     """``float64``, or ``float32`` on a device without double precision."""
-    return float64 if device.has_aspect_fp64 else float32
+    return float64 if has_aspect(device, "fp64") else float32
 
 
 def default_complex(device: Any) -> np.dtype[Any]:
     """``complex128``, or ``complex64`` on a device without double precision."""
-    return complex128 if device.has_aspect_fp64 else complex64
+    return complex128 if has_aspect(device, "fp64") else complex64
 
 
 def default_for_scalar(scalar_type: type, device: Any) -> np.dtype[Any]:
@@ -116,7 +121,7 @@ def default_for_scalar(scalar_type: type, device: Any) -> np.dtype[Any]:
 
 def fit_device(dtype: np.dtype[Any], device: Any) -> np.dtype[Any]:
     """A promotion's result on ``device``: double becomes single where there is no double."""
-    if device.has_aspect_fp64:
+    if has_aspect(device, "fp64"):
         return dtype
     return _SINGLE.get(dtype, dtype)
 

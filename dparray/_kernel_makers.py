@@ -103,8 +103,7 @@ class ElementwiseFunction:
             for name, value in zip(self._parameters, values, strict=True)
         ]
         dtype = self._dtype or self._result_dtype(values)
-        if not placement.queue.sycl_device.has_aspect_fp64:
-            dtype = _dtypes.fit_device(dtype, placement.queue.sycl_device)
+        dtype = _dtypes.fit_device(dtype, placement.queue.sycl_device)
         if out is None:
             out = empty_on(placement, shape, dtype)
         elif broadcast_shapes(self.__name__, [shape, out.shape]) != out.shape:

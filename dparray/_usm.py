@@ -6,6 +6,7 @@ passes here, in order with the work on the queues that own it.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -162,15 +163,21 @@ def host_views(queue: dpctl.SyclQueue, *layouts: Any) -> list[np.ndarray] | None
     Waits for the work before it on the queue, so the caller may read and write until it submits
     work of its own.
     """
-    if not queue.sycl_device.is_cpu:
+    if not is_cpu(queue):
         return None
     wait_if_working(queue)
     return [host_view(layout) for layout in layouts]
 
 
+@lru_cache(maxsize=64)
+def is_cpu(queue: dpctl.SyclQueue) -> bool:
+    """Whether the queue's device is a CPU, whose memory the host shares; asked once."""
+    return bool(queue.sycl_device.is_cpu)
+
+
 def is_host_accessible(queue: dpctl.SyclQueue, usm_type: str) -> bool:
     """Whether the host may read and write the memory at its own address."""
-    return usm_type != "device" or bool(queue.sycl_device.is_cpu)
+    return usm_type != "device" or is_cpu(queue)
 
 
 def host_view(layout: Any) -> np.ndarray:

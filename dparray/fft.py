@@ -24,6 +24,7 @@ from dparray._array import (
 from dparray._creation import arange
 from dparray._manipulation import concat, roll
 from dparray._ops import OPS
+from dparray._placement import computes_in_double
 from dparray._usm import neighbour
 from dparray.exceptions import DTypeError, ShapeError
 
@@ -65,8 +66,7 @@ def _transform(name: str, x: Any, norm: str | None, **options: Any) -> ndarray:
     for length in () if lengths is None else (lengths,) if isinstance(lengths, int) else lengths:
         if length < 1 and length != -1:
             raise ShapeError(f"{name}: {length} data points; there must be 1 or more")
-    # oneMKL's commit of a descriptor hangs now and then on a CPU device (dpnp 0.20).
-    views = numpy_views(x, is_only_way=True)
+    views = numpy_views(x)
     if views is not None:
         try:
             with np.errstate(all="ignore"):
@@ -75,7 +75,7 @@ def _transform(name: str, x: Any, norm: str | None, **options: Any) -> ndarray:
             raise ShapeError(f"{name}: {error}") from None
         return from_host(found, x.sycl_queue, x.usm_type)
     if x.dtype.kind not in "fc" or x.dtype == _dtypes.float16:
-        single = x.dtype == _dtypes.float16 or not x.sycl_queue.sycl_device.has_aspect_fp64
+        single = x.dtype == _dtypes.float16 or not computes_in_double(x.sycl_queue)
         x = astype_array(x, _dtypes.float32 if single else _dtypes.float64)
     function = getattr(neighbour.fft, name)
     return call_neighbour(name, function, (("x", x),), norm=norm, **options)
