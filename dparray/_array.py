@@ -1211,7 +1211,7 @@ def call_numpy(function: Callable[..., Any], arrays: Sequence[ndarray], out: nda
     ``arrays`` and over ``out``, which it fills; whatever is pending on ``out`` is computed first.
     The calling thread waits for the queue's work before it.
     """
-    if not (config.host_tier and out.sycl_queue.sycl_device.is_cpu):
+    if not (config.host_tier and _usm.is_cpu(out.sycl_queue)):
         return False
     layouts = [layout_of(x) for x in (*arrays, out)]
     _evaluate.settle_readers(out.block)
@@ -1223,14 +1223,12 @@ def call_numpy(function: Callable[..., Any], arrays: Sequence[ndarray], out: nda
     return True
 
 
-def numpy_views(*arrays: ndarray, is_only_way: bool = False) -> list[np.ndarray] | None:
+def numpy_views(*arrays: ndarray) -> list[np.ndarray] | None:
     """NumPy arrays over arrays on a CPU device, to read from; ``None`` on any other device.
 
     The calling thread waits for the queue's work; the views are good until work is submitted.
-    With ``is_only_way``, there is nothing else that works on a CPU device, so that the option
-    ``host_tier`` does not matter.
     """
-    if not (config.host_tier or is_only_way):
+    if not config.host_tier:
         return None
     return _usm.host_views(arrays[0].sycl_queue, *map(layout_of, arrays))
 

@@ -323,7 +323,7 @@ class NamespaceInfo:
         """The standard's dtypes that a device can compute in, by name, of one kind or of all."""
         found = Device(device).sycl_device
         names = [name for name in _dtypes.NAMES if name != "float16"]
-        if not found.has_aspect_fp64:
+        if not _dtypes.has_aspect(found, "fp64"):
             names = [name for name in names if name not in ("float64", "complex128")]
         dtypes = {name: np.dtype(name) for name in names}
         if kind is None:
