@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar
@@ -25,7 +26,7 @@ from dparray import (
     config,
     memory,
 )
-from dparray._expr import Node, Scalar
+from dparray._expr import Node, Scalar, pending_order, viewed
 from dparray._ops import CONVERT, OPS, WHERE, Op
 from dparray._placement import (
     Placement,
@@ -104,6 +105,7 @@ class ndarray(Methods):
 
     __slots__ = (
         "__weakref__",
+        "_alias",
         "_data_memory",
         "_kernel_type",
         "_node",
@@ -122,6 +124,7 @@ class ndarray(Methods):
     #: NumPy leaves mixed operations to us, so that they raise instead of copying to the host.
     __array_ufunc__ = None
 
+    _alias: _Alias | None
     _data_memory: Any
     _kernel_type: Any
     _node: Node
@@ -171,6 +174,7 @@ class ndarray(Methods):
         self = object.__new__(cls)
         self._node = node
         self._on_host = None
+        self._alias = None
         self.shape = node.shape
         self.dtype = node.dtype
         self.size = node.size
@@ -314,7 +318,7 @@ class ndarray(Methods):
             if _hooks.subscribers:
                 _hooks.emit("copy", source=self.sycl_queue, target="host", nbytes=values.nbytes)
             return values.copy()
-        return _usm.copy_to_host(self)
+        return _usm.copy_to_host(_readable(self))
 
     def item(self, *index: SupportsIndex) -> Any:
         """One element as a Python scalar; waits for the work before it on the queue.
@@ -334,7 +338,7 @@ class ndarray(Methods):
         values = element._on_host
         if values is not None and _tier_host.is_ready(element.sycl_queue):
             return values.item()
-        return _usm.copy_to_host(element).item()
+        return _usm.copy_to_host(_readable(element)).item()
 
     def tolist(self) -> Any:
         """The values as nested Python lists; waits for the work before it on the queue."""
@@ -444,6 +448,7 @@ class ndarray(Methods):
         ):
             return
         if _layout.is_basic_index(index):
+            self.block  # noqa: B018 - a view of what is pending is not written
             assign(
                 self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index)),
                 value,
@@ -458,7 +463,12 @@ class ndarray(Methods):
         offset: int,
         dtype: np.dtype[Any] | None = None,
     ) -> ndarray:
-        """Another array over the same block."""
+        """Another array over the same block, or of the same pending values.
+
+        Shape, strides and offset are those of a view of this array, as it says it lies in memory.
+        """
+        if not _has_memory(self):
+            return _view_of_pending(self, shape, strides, offset, dtype)
         return ndarray._from_layout(
             self.block, offset, shape, strides, self.dtype if dtype is None else dtype
         )
@@ -743,13 +753,8 @@ def _give_memory(x: ndarray) -> None:
     """Compute an array that is pending, or put values that the host has computed in memory."""
     values = x._on_host
     if values is None:
-        node = x._node
-        if node.layout is None:
-            _evaluate.evaluate(node)
-        x.offset, x.strides = node.layout.offset, node.layout.strides
-        x.block = node.layout.block
-        if x.size <= _evaluate.HOST_ELEMENTS:
-            del x._on_host
+        with _evaluate.lock:
+            _give_pending_memory(x)
         return
     block = memory.allocate(x.sycl_queue, x.usm_type, values.nbytes)
     _usm.wait_if_working(x.sycl_queue)  # whose work may still use that memory
@@ -759,6 +764,129 @@ def _give_memory(x: ndarray) -> None:
         if x._on_host is values:  # no other thread has been here meanwhile
             x.offset, x.strides = 0, view.strides
             x._on_host, x.block = view, block
+
+
+# -- views of pending arrays ----------------------------------------------------------------------
+#
+# A view of a pending array is an expression of its own: that of views of the leaves. The two arrays
+# have the same values until one of them is written, so before anything can write to one, it gets
+# memory, and they share it. One such view at a time: with a second, the memory is worth its cost.
+
+
+class _Alias:
+    """A pending array, a view of it, and where the view's elements lie in the array's memory."""
+
+    __slots__ = ("offset", "strides", "view", "whole")
+
+    def __init__(
+        self, whole: ndarray, view: ndarray, strides: tuple[int, ...], offset: int
+    ) -> None:
+        self.whole = weakref.ref(whole)
+        self.view = weakref.ref(view)
+        self.strides = strides
+        self.offset = offset
+
+
+#: Of heavier expressions views are not made expressions of their own.
+_MOST_VIEWED_WEIGHT = 64
+
+_memory_slot: Any = ndarray.__dict__["block"]
+
+
+def _has_memory(x: ndarray) -> bool:
+    """Whether an array has been given memory; asks without giving it any."""
+    try:
+        _memory_slot.__get__(x)
+    except AttributeError:
+        return x._on_host is not None
+    return True
+
+
+def _living_alias(x: ndarray) -> _Alias | None:
+    """What a pending array shares its memory with, should one of them need it."""
+    alias = x._alias
+    if alias is not None and alias.whole() is not None and alias.view() is not None:
+        return alias
+    return None
+
+
+def _view_of_pending(
+    x: ndarray,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    offset: int,
+    dtype: np.dtype[Any] | None,
+) -> ndarray:
+    """A view of an array that has no memory yet: pending too where that is possible."""
+    selected = (shape, strides, offset)
+    view = _layout.axis_map(x.shape, x.itemsize, selected)
+    if dtype is None and view is not None:
+        with _evaluate.lock:
+            node = x._node
+            if node.layout is None and _living_alias(x) is None:
+                _evaluate.compute_inner(node)
+                if node.weight <= _MOST_VIEWED_WEIGHT and node.layout is None:
+                    result = ndarray._pending(_noted_inside(viewed(node, view)))
+                    x._alias = result._alias = _Alias(x, result, strides, offset)
+                    return result
+    block = x.block
+    if x.offset or x.strides != _layout.contiguous_strides(x.shape, x.itemsize):
+        # It was itself such a view, and lies in the memory of another array now.
+        if view is not None:
+            part = offset % x.itemsize  # of an element
+            shape, strides, offset = _layout.mapped_whole(x.shape, x.strides, x.offset, view)
+            offset += part
+        else:
+            found = _layout.reshape_strides(x.shape, x.strides, shape, x.itemsize)
+            if found is None:
+                return copy_of(x)._view(shape, strides, offset, dtype)
+            strides, offset = found, x.offset
+    return ndarray._from_layout(block, offset, shape, strides, x.dtype if dtype is None else dtype)
+
+
+def _noted_inside(node: Node) -> Node:
+    """A new expression, all of it known to its operands; computed if it may not wait."""
+    may_wait = True
+    for inner in pending_order([node]):
+        for operand in inner.operands:
+            if type(operand) is Node:
+                may_wait &= _evaluate.note_reader(inner, operand)
+    if not may_wait:
+        _evaluate.evaluate(node)
+    return node
+
+
+def _give_pending_memory(x: ndarray) -> None:
+    """Compute a pending array, and bind the view of it that was pending to the memory."""
+    alias = _living_alias(x)
+    whole = alias.whole() if alias is not None else x
+    assert whole is not None
+    node = whole._node
+    if node.layout is None:
+        _evaluate.evaluate(node)
+    _bind(whole, node.layout.block, node.layout.offset, node.layout.strides)
+    if alias is not None:
+        view = alias.view()
+        assert view is not None
+        _bind(view, whole.block, whole.offset + alias.offset, alias.strides)
+        del view._node  # the expression of its own is of no use any more
+
+
+def _bind(x: ndarray, block: Any, offset: int, strides: tuple[int, ...]) -> None:
+    """Give a pending array its place in memory."""
+    x._alias = None
+    x.offset, x.strides = offset, strides
+    x.block = block
+    if x.size <= _evaluate.HOST_ELEMENTS:
+        del x._on_host
+
+
+def _readable(x: ndarray) -> Any:
+    """A layout to read the values from; a pending view does not make all of its array computed."""
+    if _has_memory(x) or _living_alias(x) is None:
+        return x
+    _evaluate.evaluate(x._node)
+    return x._node.layout
 
 
 def _pair_at_once(op: Op, x1: Any, x2: Any) -> ndarray | None:
@@ -1036,7 +1164,12 @@ def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
             f"{op.name}: the result of dtype {loop[-1]} does not fit out of dtype {out.dtype}; "
             f"write out = out.astype('{loop[-1]}') first"
         )
-    if out.shape == shape and out.dtype == loop[-1] and out.is_pending:
+    if (
+        out.shape == shape
+        and out.dtype == loop[-1]
+        and out.is_pending
+        and _living_alias(out) is None
+    ):
         # Nobody else sees the memory that the pending value would get, so it need not exist.
         out._node = _noted(
             _node_of(op, values, loop, shape, Placement(*placement[:1], out.usm_type))

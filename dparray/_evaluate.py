@@ -34,7 +34,7 @@ from dparray import (
 )
 from dparray._expr import Node, Scalar, pending_order
 from dparray._launcher import Bound, launch
-from dparray._ops import CONVERT
+from dparray._ops import CONVERT, Op
 from dparray._schedule import (
     HOST_ELEMENTS as HOST_ELEMENTS,
 )
@@ -71,6 +71,13 @@ def evaluate(*nodes: Node) -> None:
             left = [node for node in group if node.layout is None]  # others may have needed some
             if left:
                 _run([], [*held_elsewhere(left), *left])
+
+
+def compute_inner(root: Node) -> None:
+    """Compute what is in a pending expression and not elementwise, so that the rest is."""
+    for node in pending_order([root]):
+        if type(node.op) is not Op and node.layout is None:
+            evaluate(node)
 
 
 def held_elsewhere(roots: Sequence[Node]) -> list[Node]:

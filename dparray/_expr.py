@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray._ops import Op
+from dparray._layout import AxisMap, mapped
+from dparray._ops import CONVERT, Op
 
 
 class Scalar(NamedTuple):
@@ -142,6 +143,41 @@ class Node:
         self.loop = (self.dtype, self.dtype)
         self.weight = op.weight + operand.weight
         self.leaves = operand.leaves
+
+
+def viewed(root: Node, view: AxisMap) -> Node:
+    """A pending elementwise expression, seen through a view: that of its leaves, seen through it.
+
+    What is in it must be elementwise. The new nodes are not yet known to the leaves as readers.
+    """
+    copies: dict[Node, Node] = {}
+    for node in pending_order([root]):
+        parts: list[Node | Scalar] = []
+        for operand in node.operands:
+            if type(operand) is Node:
+                if operand not in copies:
+                    copies[operand] = _viewed_leaf(operand, view)
+                parts.append(copies[operand])
+            else:
+                parts.append(operand)
+        assert node.op is not None
+        shape, _, _ = mapped(node.shape, node.shape, 0, view)
+        copies[node] = Node(
+            node.op, tuple(parts), node.loop, shape, prod(shape), node.queue, node.usm_type
+        )
+    whole = copies[root]
+    if whole.shape == view.shape:
+        return whole
+    # The view repeats elements: they are computed once.
+    loop = (root.dtype, root.dtype)
+    return Node(CONVERT, (whole,), loop, view.shape, prod(view.shape), root.queue, root.usm_type)
+
+
+def _viewed_leaf(leaf: Node, view: AxisMap) -> Node:
+    layout = leaf.layout
+    shape, strides, offset = mapped(layout.shape, layout.strides, layout.offset, view)
+    layout = layout._replace(shape=shape, strides=strides, offset=offset)
+    return Node.leaf(layout, leaf.queue, leaf.usm_type)
 
 
 def pending_order(roots: Iterable[Node]) -> list[Node]:

@@ -9,7 +9,7 @@ import operator
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from dparray.exceptions import ArgumentError, AxisError, ShapeError
 
@@ -312,3 +312,83 @@ def basic_index(
         axis += 1
     # Nothing lies at the offset of an empty selection, so it need not leave the memory.
     return tuple(new_shape), tuple(new_strides), start_of_all if 0 in new_shape else offset
+
+
+class AxisMap(NamedTuple):
+    """A view as a map of positions: along each axis of the old shape, where the view begins and how
+    far a step along each axis of the view goes.
+    """
+
+    shape: Shape
+    starts: tuple[int, ...]
+    steps: tuple[tuple[int, ...], ...]  # for each new axis, a step along each old one
+
+
+def axis_map(shape: Shape, itemsize: int, view: tuple[Shape, Strides, int]) -> AxisMap | None:
+    """How a view (shape, strides, offset) of a C-contiguous array walks its axes.
+
+    ``None`` if it does not walk them straight: a reshape that runs over the end of an axis.
+    """
+    new_shape, strides, offset = view
+    if 0 in new_shape:
+        return AxisMap(new_shape, (0,) * len(shape), ((0,) * len(shape),) * len(new_shape))
+    own = contiguous_strides(shape, itemsize)
+    starts = _digits(offset, own, shape)
+    steps = [
+        _digits(stride if extent > 1 else 0, own, shape)
+        for extent, stride in zip(new_shape, strides, strict=True)
+    ]
+    for axis, extent in enumerate(shape):
+        reached = [(count - 1) * step[axis] for count, step in zip(new_shape, steps, strict=True)]
+        lowest = starts[axis] + sum(reach for reach in reached if reach < 0)
+        highest = starts[axis] + sum(reach for reach in reached if reach > 0)
+        if lowest < 0 or highest >= extent:
+            return None
+    return AxisMap(new_shape, starts, tuple(steps))
+
+
+def _digits(number: int, places: Strides, shape: Shape) -> tuple[int, ...]:
+    """A distance in bytes as one along each axis of a C-contiguous array."""
+    digits = []
+    sign, rest = (-1, -number) if number < 0 else (1, number)
+    for place, extent in zip(places, shape, strict=True):
+        digit, rest = divmod(rest, place) if extent > 1 else (0, rest)
+        digits.append(sign * digit)
+    return tuple(digits)
+
+
+def mapped_whole(
+    shape: Shape, strides: Strides, offset: int, view: AxisMap
+) -> tuple[Shape, Strides, int]:
+    """The layout that a view selects of an array of the very shape it was made for."""
+    new_strides = tuple(
+        sum(step * stride for step, stride in zip(steps, strides, strict=True))
+        for steps in view.steps
+    )
+    starts = zip(view.starts, strides, strict=True)
+    return view.shape, new_strides, offset + sum(start * stride for start, stride in starts)
+
+
+def mapped(
+    shape: Shape, strides: Strides, offset: int, view: AxisMap
+) -> tuple[Shape, Strides, int]:
+    """The layout that a view selects of an array that broadcasts to the shape it was made for.
+
+    An axis along which nothing changes keeps the extent 1, so that the result broadcasts to the
+    view.
+    """
+    skipped = len(view.starts) - len(shape)
+    new_shape = []
+    new_strides = []
+    for extent, steps in zip(view.shape, view.steps, strict=True):
+        walked = [
+            (step, stride)
+            for step, stride, own in zip(steps[skipped:], strides, shape, strict=True)
+            if step and own != 1
+        ]
+        new_shape.append(extent if walked or extent == 0 else 1)
+        new_strides.append(sum(step * stride for step, stride in walked))
+    for start, stride, own in zip(view.starts[skipped:], strides, shape, strict=True):
+        if own != 1:
+            offset += start * stride
+    return tuple(new_shape), tuple(new_strides), offset

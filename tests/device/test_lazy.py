@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from dparray import _evaluate, _tier_fused
+from dparray import _evaluate, _tier_fused, _tier_host
 
 EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "100"))
 DTYPES = ["float32", "float64", "int32", "int64", "uint8", "bool"]
@@ -47,6 +47,15 @@ UNARY: dict[str, Callable[[Any, Any], Any]] = {
     "power": lambda xp, x: (x + 0) ** 2,
     "isnan": lambda xp, x: xp.isnan(x * 1.0),
 }
+
+
+def _diagonal(x: Any) -> Any:
+    found = x.diagonal()
+    if isinstance(x, np.ndarray):
+        found.flags.writeable = True  # NumPy protects it; elsewhere a diagonal is like any view
+    return found
+
+
 VIEWS: dict[str, Callable[[Any], Any]] = {
     "reversed": lambda x: x[::-1],
     "every second": lambda x: x[..., ::2],
@@ -55,6 +64,13 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
     "row": lambda x: x[0] if x.ndim > 1 else x[0:1],
     "new axis": lambda x: x[None],
     "all": lambda x: x[...],
+    "transposed": lambda x: x.T,
+    "flat": lambda x: x.reshape(-1),
+    "flat of every second": lambda x: x[::2].reshape(-1),
+    "two rows": lambda x: x.reshape(2, -1),
+    "diagonal": lambda x: _diagonal(x) if x.ndim > 1 else x,
+    "swapped": lambda x: x.swapaxes(0, -1),
+    "backwards along the last": lambda x: x[..., ::-1],
 }
 WRITES: dict[str, Callable[[Any, Any], None]] = {
     "add in place": lambda x, y: x.__iadd__(y),
@@ -64,6 +80,8 @@ WRITES: dict[str, Callable[[Any, Any], None]] = {
     "shift": lambda x, y: x.__setitem__(slice(1, None), x[:-1]),
     "stencil": lambda x, y: x.__setitem__(slice(1, -1), x[:-2] + x[2:]),
     "from own double": lambda x, y: x.__iadd__(x * 2),
+    "through a view": lambda x, y: x[::2].__iadd__(1),
+    "transposed into a part": lambda x, y: x.T[1:].__imul__(2),
 }
 
 steps = st.lists(
@@ -85,15 +103,13 @@ steps = st.lists(
 
 @contextmanager
 def tier(name: str) -> Iterator[None]:
-    """Force every evaluation onto one tier."""
-    host, compiles = _evaluate.HOST_ELEMENTS, _tier_fused.is_worth_compiling
-    _evaluate.HOST_ELEMENTS = 1 << 30 if name == "host" else 0  # type: ignore[misc]
-    _tier_fused.is_worth_compiling = lambda size, total: name == "fused"
-    try:
+    """Force every evaluation onto one tier; on a working queue the host's waits."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_evaluate, "HOST_ELEMENTS", 1 << 30 if name.startswith("host") else 0)
+        patch.setattr(_tier_fused, "is_worth_compiling", lambda size, total: name == "fused")
+        if name == "host, waiting":
+            patch.setattr(_tier_host, "is_ready", lambda queue: False)
         yield
-    finally:
-        _evaluate.HOST_ELEMENTS = host  # type: ignore[misc]
-        _tier_fused.is_worth_compiling = compiles
 
 
 def inputs(seed: int) -> list[np.ndarray]:
@@ -155,7 +171,7 @@ def check(program: list[Any], seed: int, tier_name: str) -> None:
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.parametrize("tier_name", ["host", "library"])
+@pytest.mark.parametrize("tier_name", ["host", "host, waiting", "library"])
 @settings(
     max_examples=EXAMPLES, deadline=None, suppress_health_check=[HealthCheck.differing_executors]
 )
