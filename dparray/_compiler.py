@@ -26,7 +26,7 @@ import dpctl
 import numpy as np
 from dpctl.program import SyclProgramCompilationError
 
-from dparray import _cache, _hooks
+from dparray import _cache, _hooks, _interrupt
 from dparray._compile_errors import called_device_functions, describe_failure
 from dparray._device_binary import obtain_program
 from dparray._kernel_key import UnkeyedError, describe, kernel_key
@@ -433,8 +433,11 @@ def compile_kernel(
     options: Mapping[str, Any],
     labels: Sequence[str] = (),
 ) -> Kernel:
-    """Compile ``function`` with numba-dpex, whatever the caches hold."""
-    with _lock:
+    """Compile ``function`` with numba-dpex, whatever the caches hold.
+
+    An interrupt comes after it: numba-dpex, stopped in the middle, leaves files behind.
+    """
+    with _interrupt.deferred(), _lock:
         compiler = backend()
         started = time.perf_counter()
         if _raises(function):

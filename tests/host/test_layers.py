@@ -22,8 +22,8 @@ ROOT = Path(__file__).resolve().parents[2]
 ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (layer, frozenset(names.split()))
     for layer, names in (
-        ("L0", "exceptions _hooks _startup"),
-        ("L0", "config _dtypes _graph _layout _ops _pictures _progress"),
+        ("L0", "_absent exceptions _hooks _startup"),
+        ("L0", "config _dtypes _graph _interrupt _layout _ops _pictures _progress"),
         ("L1", "_expr"),
         ("L1", "_cache _compile_errors _kernel_key _runtime device _simulated_numbers"),
         ("L1", "_device_binary _placement kernel_api _simulated_memory"),
@@ -45,7 +45,7 @@ ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("L5", "_products _searching _sets _sorting"),
         ("L5", "_calculus _grids _info _io _protocols _signal _statistics fft linalg"),
         ("L5", "_editing _numeric"),
-        ("L5", "_ufunc_methods"),
+        ("L5", "_assembly _polynomials _ufunc_methods"),
         ("L6", "explain kernel simulate"),
         ("L6", "algorithms"),
         ("L6", "_kernel_makers random testing"),

@@ -1,0 +1,32 @@
+"""Work that Ctrl-C, or the stop button of a notebook, must not tear in the middle."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """An interrupt inside the block is raised at its end; processes started in it get none.
+
+    Only the main thread is ever interrupted; in others, and where the program handles the signal in
+    a way of its own that Python does not know, this does nothing.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(handler):
+        yield
+        return
+    seen = []
+    signal.signal(signal.SIGINT, lambda *signal_and_frame: seen.append(signal_and_frame))
+    # A child inherits the mask, and a terminal sends the signal to it, too.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        signal.signal(signal.SIGINT, handler)
+        if seen:
+            handler(*seen[-1])
