@@ -189,7 +189,7 @@ def host_view(layout: Any) -> np.ndarray:
     )
 
 
-#: The host copies so many bytes at once; in between it tells of its progress and can be stopped.
+#: So many bytes are copied at once; in between it tells of its progress and can be stopped.
 COPY_PIECE = 64 << 20
 
 
@@ -212,6 +212,15 @@ def _copy(target: np.ndarray, source: np.ndarray, task: str) -> None:
             _hooks.emit("progress", task=task, done=done, total=target.nbytes)
 
 
+def _pieces(nbytes: int, task: str) -> Iterator[tuple[int, int]]:
+    """Where each piece of a copy begins and ends, in bytes."""
+    for start in range(0, nbytes, COPY_PIECE):
+        stop = min(start + COPY_PIECE, nbytes)
+        yield start, stop
+        if _hooks.subscribers and nbytes > COPY_PIECE:
+            _hooks.emit("progress", task=task, done=stop, total=nbytes)
+
+
 def copy_from_host(source: np.ndarray, target: Any) -> None:
     """Copy a C-contiguous host array into a C-contiguous layout; returns when it is there."""
     if source.nbytes == 0:
@@ -224,8 +233,9 @@ def copy_from_host(source: np.ndarray, target: Any) -> None:
     else:
         flat = source.reshape(-1).view(np.uint8)
         before = SequentialOrderManager[queue].submitted_events
-        address = memory_at(block, target.offset)
-        queue.memcpy_async(address, flat, source.nbytes, before).wait()
+        for start, stop in _pieces(source.nbytes, "copy to the device"):
+            place = memory_at(block, target.offset + start)
+            queue.memcpy_async(place, flat[start:stop], stop - start, before).wait()
     if _hooks.subscribers:
         _hooks.emit("copy", source="host", target=queue, nbytes=source.nbytes)
 
@@ -240,13 +250,11 @@ def copy_to_host(layout: Any) -> np.ndarray:
     elif result.nbytes:
         if layout.strides != contiguous_strides(layout.shape, layout.dtype.itemsize):
             layout = packed(layout)
-        event = queue.memcpy_async(
-            result.reshape(-1).view(np.uint8),
-            memory_at(layout.block, layout.offset),
-            result.nbytes,
-            SequentialOrderManager[queue].submitted_events,
-        )
-        event.wait()
+        flat = result.reshape(-1).view(np.uint8)
+        before = SequentialOrderManager[queue].submitted_events
+        for start, stop in _pieces(result.nbytes, "copy to the host"):
+            place = memory_at(layout.block, layout.offset + start)
+            queue.memcpy_async(flat[start:stop], place, stop - start, before).wait()
     if _hooks.subscribers:
         _hooks.emit("copy", source=queue, target="host", nbytes=result.nbytes)
     return result

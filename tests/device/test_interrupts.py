@@ -15,9 +15,14 @@ from dparray import _interrupt
 
 def test_an_interrupt_comes_at_the_end_of_work_that_must_not_be_torn() -> None:
     done = []
-    with pytest.raises(KeyboardInterrupt), _interrupt.deferred():
-        os.kill(os.getpid(), signal.SIGINT)
-        done.append("after it")
+
+    def work() -> None:
+        with _interrupt.deferred():
+            os.kill(os.getpid(), signal.SIGINT)
+            done.append("after it")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
     assert done == ["after it"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     with pytest.raises(KeyboardInterrupt):
@@ -25,11 +30,16 @@ def test_an_interrupt_comes_at_the_end_of_work_that_must_not_be_torn() -> None:
 
 
 def test_an_error_passes_through_and_an_interrupt_goes_before_it() -> None:
-    with pytest.raises(ZeroDivisionError), _interrupt.deferred():
-        raise ZeroDivisionError
-    with pytest.raises(KeyboardInterrupt), _interrupt.deferred():
-        os.kill(os.getpid(), signal.SIGINT)
-        raise ZeroDivisionError
+    def fail(is_interrupted: bool) -> None:
+        with _interrupt.deferred():
+            if is_interrupted:
+                os.kill(os.getpid(), signal.SIGINT)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail(False)
+    with pytest.raises(KeyboardInterrupt):
+        fail(True)
 
 
 def interrupted(script: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:

@@ -546,9 +546,16 @@ def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("shape", [(20_000,), (1, 20_000), (3, 7, 2000), (2, 3, 4)])
+@pytest.mark.parametrize("host_reads_it", [True, False], ids=["readable", "unreadable"])
 def test_a_large_copy_tells_of_its_progress_and_copies_all(
-    shape: tuple[int, ...], small_pieces: None, events: list[Any]
+    shape: tuple[int, ...],
+    host_reads_it: bool,
+    small_pieces: None,
+    events: list[Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    if not host_reads_it:  # as the memory of a GPU is
+        monkeypatch.setattr(_usm, "is_host_accessible", lambda queue, usm_type: False)
     values = np.arange(np.prod(shape), dtype="float64").reshape(shape)
     x = dp.asarray(values)
     np.testing.assert_array_equal(x.asnumpy(), values)
