@@ -6,6 +6,7 @@ passes here, in order with the work on the queues that own it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
