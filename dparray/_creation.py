@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _layout, _usm
+from dparray import _dtypes, _evaluate, _layout, _usm, config
 from dparray._array import (
     apply,
     as_method,
     assign,
     astype_array,
     check_array,
+    checked_scalar,
     copy_of,
     empty_on,
     foreign_operand,
     from_host,
     ndarray,
+    operate,
     scalar_value,
 )
-from dparray._ops import OPS
+from dparray._ops import CONVERT, OPS
 from dparray._placement import Placement, check_usm_type, common_placement
-from dparray.device import Device, queue_of
+from dparray._schedule import HOST_ELEMENTS
+from dparray.device import Device, queue_of, supports_usm
 from dparray.exceptions import DTypeError, HostConversionError, ShapeError
 
 if TYPE_CHECKING:
@@ -125,6 +129,40 @@ def _empty(
     return array._view(shape, strides, 0)
 
 
+#: Larger arrays are made at once, so that an error of memory comes from the line that asks for it.
+_MOST_PENDING_BYTES = 1 << 30
+
+
+def may_wait(placement: Placement, size: int, dtype: np.dtype[Any]) -> bool:
+    """Whether an array whose values follow from their positions is made when they are needed.
+
+    Then nothing is read from memory for it where it is an operand.
+    """
+    return (
+        config.lazy
+        and HOST_ELEMENTS < size <= _MOST_PENDING_BYTES // dtype.itemsize
+        and supports_usm(placement.queue.sycl_device, placement.usm_type)
+    )
+
+
+def _filled(
+    placement: Placement,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    order: str,
+    value: Any,
+    function: str,
+) -> ndarray:
+    """A new array with one value, a scalar or an array that broadcasts; pending if it is large."""
+    is_plain = order in ("C", "A", "K") and not isinstance(value, ndarray)
+    if is_plain and may_wait(placement, prod(shape), dtype):
+        value = checked_scalar(function, value, dtype)
+        return operate(CONVERT, (value,), (dtype, dtype), shape, placement)
+    array = _empty(placement, shape, dtype, order)
+    assign(array, value, function)
+    return array
+
+
 def full(
     shape: int | Sequence[int],
     fill_value: Any,
@@ -156,11 +194,8 @@ def full(
         default = _dtypes.default_for_scalar(type(value), placement.queue.sycl_device)
     else:
         raise foreign_operand("full", "fill_value", fill_value)
-    array = _empty(
-        placement, _layout.check_shape(shape), _checked_dtype(dtype, placement, default), order
-    )
-    assign(array, value, "full")
-    return array
+    chosen = _checked_dtype(dtype, placement, default)
+    return _filled(placement, _layout.check_shape(shape), chosen, order, value, "full")
 
 
 def zeros(
@@ -179,9 +214,9 @@ def zeros(
         >>> dp.zeros(2).asnumpy()
         array([0., 0.])
     """
-    array = empty(shape, dtype, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue)
-    assign(array, 0)
-    return array
+    placement = placement_of(device, usm_type, sycl_queue)
+    chosen = _checked_dtype(dtype, placement)
+    return _filled(placement, _layout.check_shape(shape), chosen, order, 0, "zeros")
 
 
 def ones(
@@ -200,9 +235,9 @@ def ones(
         >>> dp.ones(2, usm_type="shared").usm_type
         'shared'
     """
-    array = empty(shape, dtype, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue)
-    assign(array, 1)
-    return array
+    placement = placement_of(device, usm_type, sycl_queue)
+    chosen = _checked_dtype(dtype, placement)
+    return _filled(placement, _layout.check_shape(shape), chosen, order, 1, "ones")
 
 
 def empty_like(
@@ -226,13 +261,25 @@ def empty_like(
         >>> y.shape, y.dtype.name, y.usm_type
         ((2, 2), 'float32', 'shared')
     """
-    x = check_array("empty_like", "x", x)
+    return _empty(*_form_like("empty_like", x, dtype, shape, device, usm_type, sycl_queue), order)
+
+
+def _form_like(
+    function: str,
+    x: Any,
+    dtype: Any,
+    shape: Any,
+    device: Any,
+    usm_type: str | None,
+    sycl_queue: dpctl.SyclQueue | None,
+) -> tuple[Placement, tuple[int, ...], np.dtype[Any]]:
+    """Placement, shape and dtype of an array like another, what is given instead winning."""
+    x = check_array(function, "x", x)
     placement = _placed_like(x, device, usm_type, sycl_queue)
-    return _empty(
+    return (
         placement,
         x.shape if shape is None else _layout.check_shape(shape),
         _checked_dtype(x.dtype if dtype is None else dtype, placement),
-        order,
     )
 
 
@@ -253,11 +300,8 @@ def zeros_like(
         >>> dp.zeros_like(dp.ones(2, dtype="int16")).asnumpy()
         array([0, 0], dtype=int16)
     """
-    array = empty_like(
-        x, dtype, order, shape=shape, device=device, usm_type=usm_type, sycl_queue=sycl_queue
-    )
-    assign(array, 0)
-    return array
+    form = _form_like("zeros_like", x, dtype, shape, device, usm_type, sycl_queue)
+    return _filled(*form, order, 0, "zeros_like")
 
 
 def ones_like(
@@ -277,11 +321,8 @@ def ones_like(
         >>> dp.ones_like(dp.zeros(2, dtype="int16")).asnumpy()
         array([1, 1], dtype=int16)
     """
-    array = empty_like(
-        x, dtype, order, shape=shape, device=device, usm_type=usm_type, sycl_queue=sycl_queue
-    )
-    assign(array, 1)
-    return array
+    form = _form_like("ones_like", x, dtype, shape, device, usm_type, sycl_queue)
+    return _filled(*form, order, 1, "ones_like")
 
 
 def full_like(
@@ -305,11 +346,11 @@ def full_like(
     x = check_array("full_like", "x", x)
     if isinstance(fill_value, ndarray) and device is None and sycl_queue is None:
         common_placement("full_like", (("x", x), ("fill_value", fill_value)))
-    array = empty_like(
-        x, dtype, order, shape=shape, device=device, usm_type=usm_type, sycl_queue=sycl_queue
-    )
-    assign(array, fill_value, "full_like")
-    return array
+    form = _form_like("full_like", x, dtype, shape, device, usm_type, sycl_queue)
+    value = scalar_value(fill_value)
+    if not isinstance(value, ndarray | bool | int | float | complex):
+        raise foreign_operand("full_like", "fill_value", fill_value)
+    return _filled(*form, order, value, "full_like")
 
 
 def arange(

@@ -178,7 +178,9 @@ def _compute(order: Sequence[Node], values: dict[int, Any], targets: dict[int, n
 def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) -> Any:
     """One operation that is no plain ufunc."""
     result: Any
-    if op is WHERE or op is CONVERT:
+    if op is CONVERT and type(node.operands[0]) is Scalar:
+        result = np.full(node.shape, operands[0], node.dtype)
+    elif op is WHERE or op is CONVERT:
         result = form(op, operands, node.dtype)
     elif op.keeps_integers and node.dtype.kind in "biu":
         result = form(CONVERT, operands, node.dtype)
