@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import dpctl
 
-from dparray._dtypes import has_aspect
+from dparray import _dtypes
 from dparray.device import describe_queue
 from dparray.exceptions import ExecutionPlacementError, UsmTypeError
 
@@ -30,7 +30,7 @@ class Placement(NamedTuple):
 @lru_cache(maxsize=64)
 def computes_in_double(queue: dpctl.SyclQueue) -> bool:
     """Whether the queue's device has double precision; asked once."""
-    return has_aspect(queue.sycl_device, "fp64")
+    return _dtypes.has_aspect(queue.sycl_device, "fp64")
 
 
 def check_usm_type(usm_type: str) -> str:

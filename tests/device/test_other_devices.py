@@ -1,0 +1,238 @@
+"""A CPU plays devices that are not here: one whose memory the host cannot read, and one without
+half and double precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import _compiler, _dtypes, _placement, _tier_host, _usm
+from dparray._ops import OPS
+
+RNG = np.random.default_rng(0)
+
+
+def forget_answers() -> None:
+    _placement.computes_in_double.cache_clear()
+    _tier_host.can_compute.cache_clear()
+
+
+@pytest.fixture
+def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Device memory is out of the host's reach: copies go through the queue, work through dpnp."""
+    forget_answers()
+    with monkeypatch.context() as patch:
+        patch.setattr(_usm, "is_cpu", lambda queue: False)
+        patch.setattr(_usm, "host_views", lambda queue, *layouts: None)
+        yield
+    forget_answers()
+
+
+@pytest.fixture
+def single(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The device has neither fp16 nor fp64, and no kernel that uses double precision runs."""
+    forget_answers()
+    with monkeypatch.context() as patch:
+        patch.setattr(_dtypes, "has_aspect", lambda device, aspect: False)
+        patch.setattr(_compiler, "has_float64", lambda device: False)
+        yield
+    forget_answers()
+
+
+def close(actual: Any, expected: Any, tolerance: float = 1e-8) -> None:
+    if isinstance(expected, tuple):
+        for one, other in zip(actual, expected, strict=True):
+            close(one, other, tolerance)
+        return
+    assert isinstance(actual, dp.ndarray)
+    values = actual.asnumpy()
+    assert values.shape == np.shape(expected)
+    np.testing.assert_allclose(values, expected, rtol=tolerance, atol=tolerance)
+
+
+# -- memory that the host cannot read -------------------------------------------------------------
+
+REAL = RNG.standard_normal((3, 4, 4))
+COMPLEX = REAL + 1j * RNG.standard_normal((3, 4, 4))
+POSITIVE = REAL @ REAL.transpose(0, 2, 1) + np.eye(4)
+
+TRANSFORMS = [
+    *("fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn", "irfftn"),
+    *("fft2", "ifft2", "rfft2", "irfft2", "fftshift", "ifftshift"),
+]
+
+
+@pytest.mark.usefixtures("far")
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_transforms_of_memory_out_of_reach(name: str, queue: Any) -> None:
+    values = REAL if name in ("rfft", "ihfft", "rfftn", "rfft2") else COMPLEX
+    for given in (values, values[0], values[:, ::-1, ::2]):
+        close(
+            getattr(dp.fft, name)(dp.asarray(given, sycl_queue=queue)), getattr(np.fft, name)(given)
+        )
+
+
+LINEAR_ALGEBRA: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "cholesky": lambda xp, a, b: xp.linalg.cholesky(a),
+    "cond": lambda xp, a, b: xp.linalg.cond(a),
+    "cross": lambda xp, a, b: xp.linalg.cross(a[..., :3], b[..., :3]),
+    "det": lambda xp, a, b: xp.linalg.det(a),
+    "diagonal": lambda xp, a, b: xp.linalg.diagonal(a, offset=1),
+    "eig": lambda xp, a, b: xp.sort(xp.real(xp.linalg.eig(a)[0])),
+    "eigh": lambda xp, a, b: xp.linalg.eigh(a)[0],
+    "eigvals": lambda xp, a, b: xp.sort(xp.real(xp.linalg.eigvals(a))),
+    "eigvalsh": lambda xp, a, b: xp.linalg.eigvalsh(a),
+    "inv": lambda xp, a, b: xp.linalg.inv(a),
+    "lstsq": lambda xp, a, b: xp.linalg.lstsq(a[0], b[0], rcond=None)[0],
+    "matmul": lambda xp, a, b: xp.linalg.matmul(a, b),
+    "matrix_norm": lambda xp, a, b: xp.linalg.matrix_norm(b, ord="nuc"),
+    "matrix_power": lambda xp, a, b: xp.linalg.matrix_power(a, -2),
+    "matrix_rank": lambda xp, a, b: xp.linalg.matrix_rank(b),
+    "matrix_transpose": lambda xp, a, b: xp.linalg.matrix_transpose(b),
+    "multi_dot": lambda xp, a, b: xp.linalg.multi_dot([a[0], b[0], a[1]]),
+    "norm": lambda xp, a, b: xp.linalg.norm(b, axis=1),
+    "outer": lambda xp, a, b: xp.linalg.outer(a[0, 0], b[0, 0]),
+    "pinv": lambda xp, a, b: xp.linalg.pinv(b),
+    "qr": lambda xp, a, b: xp.matmul(*xp.linalg.qr(b)),
+    "slogdet": lambda xp, a, b: tuple(xp.linalg.slogdet(a)),
+    "solve": lambda xp, a, b: xp.linalg.solve(a, b),
+    "svd": lambda xp, a, b: xp.linalg.svd(b)[1],
+    "svdvals": lambda xp, a, b: xp.linalg.svdvals(b),
+    "tensordot": lambda xp, a, b: xp.linalg.tensordot(a, b[0], axes=1),
+    "tensorinv": lambda xp, a, b: xp.linalg.tensorinv(a[0], ind=1),
+    "tensorsolve": lambda xp, a, b: xp.linalg.tensorsolve(a[0], b[0, 0]),
+    "trace": lambda xp, a, b: xp.linalg.trace(a),
+    "vecdot": lambda xp, a, b: xp.linalg.vecdot(a, b),
+    "vector_norm": lambda xp, a, b: xp.linalg.vector_norm(b, axis=0, ord=3),
+}
+
+
+def test_every_function_of_linalg_is_tried() -> None:
+    results = {name for name in dp.linalg.__all__ if isinstance(getattr(dp.linalg, name), type)}
+    assert LINEAR_ALGEBRA.keys() == set(dp.linalg.__all__) - results
+
+
+@pytest.mark.usefixtures("far")
+@pytest.mark.parametrize("name", LINEAR_ALGEBRA)
+def test_linear_algebra_in_memory_out_of_reach(name: str, queue: Any) -> None:
+    call = LINEAR_ALGEBRA[name]
+    arrays = [dp.asarray(values, sycl_queue=queue) for values in (POSITIVE, REAL)]
+    close(call(dp, *arrays), call(np, POSITIVE, REAL), 1e-6)
+
+
+@pytest.mark.usefixtures("far")
+def test_what_the_host_reads_is_copied_through_the_queue(queue: Any) -> None:
+    values = np.arange(12.0).reshape(3, 4)
+    x = dp.asarray(values, sycl_queue=queue)
+    y = x[:, ::-2] * 2
+    y[1] = x[0, :2]
+    expected = values[:, ::-2] * 2
+    expected[1] = values[0, :2]
+    close(y, expected)
+    close(x.T[1:], values.T[1:])
+    assert float(dp.sum(x)) == values.sum()
+    assert "11." in str(x)
+    assert x[x > 5].tolist() == values[values > 5].tolist()
+    close(dp.sort(-x, axis=0), np.sort(-values, axis=0))
+    with pytest.raises(BufferError, match="the host cannot read device memory"):
+        x.__dlpack__(dl_device=(1, 0), copy=False)
+
+
+# -- no double precision --------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("single")
+def test_default_dtypes_without_double_precision() -> None:
+    info = dp.__array_namespace_info__()
+    assert info.default_dtypes() == {
+        "real floating": np.dtype("float32"),
+        "complex floating": np.dtype("complex64"),
+        "integral": np.dtype("int64"),
+        "indexing": np.dtype("int64"),
+    }
+    assert not {"float64", "complex128"} & info.dtypes().keys()
+    for made in (dp.ones(3), dp.zeros(3), dp.asarray(1.5), dp.arange(1.5), dp.linspace(0, 1, 3)):
+        assert made.dtype == "float32"
+    assert dp.eye(3).dtype == dp.full(3, 1.5).dtype == dp.fft.fftfreq(4).dtype == "float32"
+    assert dp.asarray(1j).dtype == dp.asarray([1.0, 2j]).dtype == "complex64"
+    assert dp.random.default_rng(0).random(3).dtype == "float32"
+
+
+ASKED: dict[str, Callable[[Any, Any], Any]] = {
+    "empty": lambda x, dtype: dp.empty(3, dtype=dtype),
+    "zeros": lambda x, dtype: dp.zeros(3, dtype=dtype),
+    "ones": lambda x, dtype: dp.ones(3, dtype=dtype),
+    "full": lambda x, dtype: dp.full(3, 1, dtype=dtype),
+    "ones_like": lambda x, dtype: dp.ones_like(x, dtype=dtype),
+    "eye": lambda x, dtype: dp.eye(3, dtype=dtype),
+    "arange": lambda x, dtype: dp.arange(3, dtype=dtype),
+    "linspace": lambda x, dtype: dp.linspace(0, 1, 3, dtype=dtype),
+    "asarray": lambda x, dtype: dp.asarray([1, 2], dtype=dtype),
+    "asarray of NumPy's": lambda x, dtype: dp.asarray(np.ones(3, dtype)),
+    "astype": lambda x, dtype: x.astype(dtype),
+    "astype function": lambda x, dtype: dp.astype(x, dtype),
+    "sum": lambda x, dtype: dp.sum(x, dtype=dtype),
+    "prod": lambda x, dtype: dp.prod(x, dtype=dtype),
+    "cumulative_sum": lambda x, dtype: dp.cumulative_sum(x, dtype=dtype),
+    "cumulative_prod": lambda x, dtype: dp.cumulative_prod(x, dtype=dtype),
+    "mean": lambda x, dtype: dp.mean(x, dtype=dtype),
+}
+
+
+@pytest.mark.usefixtures("single")
+@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize(
+    ("dtype", "aspect"), [("float64", "fp64"), ("complex128", "fp64"), ("float16", "fp16")]
+)
+def test_a_dtype_that_is_asked_for_and_not_there_is_an_error(
+    name: str, dtype: str, aspect: str
+) -> None:
+    x = dp.ones(3, dtype="complex64" if dtype.startswith("complex") else "float32")
+    with pytest.raises(dp.UnsupportedDeviceError, match=f"dtype {dtype} needs the aspect {aspect}"):
+        ASKED[name](x, dtype)
+
+
+# Not here: what dpnp gives a dtype by itself (interp, histogram), since it asks the real device.
+OF_INTEGERS: dict[str, Callable[[Any], Any]] = {
+    **{
+        name: partial(lambda op, x: getattr(dp, op.name)(*[x] * op.arity), op)
+        for name, op in OPS.items()
+        if op.name != "nextafter"
+    },
+    **{
+        name: partial(lambda name, x: getattr(dp, name)(x), name)
+        for name in (
+            *("mean", "var", "std", "median", "sum", "prod", "max", "average", "nanmean", "nanstd"),
+            *("cumulative_sum", "cumsum", "angle", "gradient", "trapezoid", "cov", "ptp"),
+        )
+    },
+    "quantile": lambda x: dp.quantile(x, 0.3),
+    "percentile": lambda x: dp.percentile(x, 30),
+    "convolve": lambda x: dp.convolve(x, x),
+    "matmul": lambda x: x @ x,
+    "fft": lambda x: dp.fft.fft(x),
+    "rfft": lambda x: dp.fft.rfft(x),
+    "inv": lambda x: dp.linalg.inv(dp.eye(3, dtype="int64")),
+    "norm": lambda x: dp.linalg.norm(x),
+    "x / 3": lambda x: x / 3,
+    "x * 0.5": lambda x: x * 0.5,
+    "x * 1j": lambda x: x * 1j,
+    "where": lambda x: dp.where(x > 1, x, 0.5),
+}
+
+
+@pytest.mark.usefixtures("single")
+@pytest.mark.parametrize("name", OF_INTEGERS)
+@pytest.mark.parametrize("host_tier", [True, False])
+def test_results_of_integers_stay_in_single_precision(name: str, host_tier: bool) -> None:
+    with dp.config.override(host_tier=host_tier):
+        result = OF_INTEGERS[name](dp.asarray([1, 2, 3]))
+        for part in result if isinstance(result, tuple | list) else (result,):
+            assert part.dtype.name not in ("float64", "complex128", "float16")
+            dp.eval(part)
