@@ -1357,11 +1357,12 @@ def call_numpy(function: Callable[..., Any], arrays: Sequence[ndarray], out: nda
 
 
 def numpy_views(*arrays: ndarray) -> list[np.ndarray] | None:
-    """NumPy arrays over arrays on a CPU device, to read from; ``None`` on any other device.
+    """NumPy arrays over arrays on a CPU device with double precision, which NumPy computes in, to
+    read from; ``None`` on any other device.
 
     The calling thread waits for the queue's work; the views are good until work is submitted.
     """
-    if not config.host_tier:
+    if not (config.host_tier and computes_in_double(arrays[0].sycl_queue)):
         return None
     return _usm.host_views(arrays[0].sycl_queue, *map(layout_of, arrays))
 
