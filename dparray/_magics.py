@@ -1,4 +1,4 @@
-"""The magics of ``%load_ext dparray``, and completion of device names in IPython.
+"""The magics of ``%load_ext dparray``, and completion in IPython: devices, options of kernels.
 
 - ``%dp_time [-n] [-r REPEATS] STATEMENT``: how long a statement takes on its device.
 - ``%dp_device [NAME]``: the devices; or make one the default.
@@ -12,16 +12,17 @@ import argparse
 import ast
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from statistics import median
 from types import CodeType
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from dparray import _hooks, _usm, memory
+from dparray import _hooks, _usm, config, memory
 from dparray._array import ndarray
 from dparray._control import eval as evaluate
+from dparray._placement import USM_TYPES
 from dparray.device import (
     DeviceList,
     default_device,
@@ -31,6 +32,7 @@ from dparray.device import (
 )
 from dparray.exceptions import DeviceError
 from dparray.explain import explain
+from dparray.kernel import OPTIONS
 from dparray.memory import MemoryStats
 
 _RESULT = "_dparray_result"
@@ -201,6 +203,9 @@ def _in_numpy(value: Any) -> Any:
 # -- the magics ---------------------------------------------------------------------------------
 
 
+_TIME_OPTIONS = ("-n", "-r", "--numpy", "--repeats")
+
+
 def _magic_time(shell: Any, line: str, cell: str | None = None) -> Timing | None:
     parser = _Parser(prog="%dp_time", add_help=False)
     parser.add_argument("-n", "--numpy", action="store_true")
@@ -238,6 +243,9 @@ def _magic_device(shell: Any, line: str) -> DeviceList | None:
     return None
 
 
+_MEMORY_ACTIONS = ("release", "reset_peak")
+
+
 def _magic_memory(shell: Any, line: str) -> MemoryStats:
     action = line.strip()
     if action == "release":
@@ -245,7 +253,7 @@ def _magic_memory(shell: Any, line: str) -> MemoryStats:
     elif action == "reset_peak":
         memory.reset_peak()
     elif action:
-        raise _UsageError("%dp_memory [release | reset_peak]")
+        raise _UsageError(f"%dp_memory [{' | '.join(_MEMORY_ACTIONS)}]")
     return memory.stats()
 
 
@@ -271,11 +279,11 @@ _MAGICS: dict[str, tuple[Callable[..., Any], str]] = {
 
 
 def register(shell: Any) -> None:
-    """Add the magics and the completion of device names."""
+    """Add the magics and the completion."""
     for name, (function, kind) in _MAGICS.items():
         shell.register_magic_function(_reporting(shell, function), kind, name)
-    if _complete_devices not in shell.Completer.custom_matchers:
-        shell.Completer.custom_matchers.append(_complete_devices)
+    if _complete not in shell.Completer.custom_matchers:
+        shell.Completer.custom_matchers.append(_complete)
 
 
 def unregister(shell: Any) -> None:
@@ -283,8 +291,8 @@ def unregister(shell: Any) -> None:
     for name in _MAGICS:
         for kind in ("line", "cell"):
             shell.magics_manager.magics[kind].pop(name, None)
-    if _complete_devices in shell.Completer.custom_matchers:
-        shell.Completer.custom_matchers.remove(_complete_devices)
+    if _complete in shell.Completer.custom_matchers:
+        shell.Completer.custom_matchers.remove(_complete)
 
 
 def _reporting(shell: Any, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -303,13 +311,6 @@ def _reporting(shell: Any, function: Callable[..., Any]) -> Callable[..., Any]:
 
 # -- completion ---------------------------------------------------------------------------------
 
-_DEVICE_PLACES = re.compile(
-    r"""(?: %dp_device \s+ ["']?
-        | (?: device \s* = \s* | (?:Device|use_device|to_device|set_default_device) \( \s* ) ["']
-        ) (?P<start> [\w:]* ) $""",
-    re.VERBOSE,
-)
-
 
 def device_names() -> list[str]:
     """The filter strings that name a device of this machine, the shortest first."""
@@ -320,19 +321,71 @@ def device_names() -> list[str]:
     return sorted(names, key=lambda name: (len(name), name))
 
 
-def _complete_devices(context: Any) -> Any:
+class _Completion(NamedTuple):
+    """Words that complete a line which ends as the pattern says, from its group ``start`` on."""
+
+    pattern: re.Pattern[str]
+    kind: str
+    words: Callable[[], Iterable[str]]
+
+
+def _completion(before: str, start: str, kind: str, words: Callable[[], Iterable[str]]) -> Any:
+    return _Completion(re.compile(f"{before}(?P<start>{start})$", re.VERBOSE), kind, words)
+
+
+# The arguments of a call before the one that is typed, with calls inside them.
+_ARGUMENTS = r"(?: (?: [^()] | \([^()]*\) )* , \s* )?"
+
+_COMPLETIONS: tuple[_Completion, ...] = (
+    _completion(
+        r"""(?: %dp_device \s+ ["']?
+          | (?: device \s* = \s* | (?:Device|use_device|to_device|set_default_device) \( \s* ) ["']
+          )""",
+        r"[\w:]*",
+        "device",
+        device_names,
+    ),
+    _completion(r"""usm_type \s* = \s* ["']""", r"\w*", "USM type", lambda: USM_TYPES),
+    _completion(
+        rf"(?<!\w) (?:\w+\.)* kernel \( {_ARGUMENTS}",
+        r"\w*",
+        "option",
+        lambda: [f"{name}=" for name in ("range", *OPTIONS)],
+    ),
+    _completion(
+        rf"(?<!\w) (?:\w+\.)* device_func \( {_ARGUMENTS}",
+        r"\w*",
+        "option",
+        lambda: [f"{name}=" for name in OPTIONS],
+    ),
+    _completion(
+        rf"\b config\.override \( {_ARGUMENTS}",
+        r"\w*",
+        "option",
+        lambda: [f"{name}=" for name in config.OPTIONS],
+    ),
+    _completion(r"%dp_memory \s+", r"\w*", "action", lambda: _MEMORY_ACTIONS),
+    _completion(r"%%?dp_time \s+ (?: -\S+ \s+ )*", r"-[\w-]*", "option", lambda: _TIME_OPTIONS),
+)
+
+
+def _complete(context: Any) -> Any:
     from IPython.core.completer import SimpleCompletion
 
-    found = _DEVICE_PLACES.search(context.text_until_cursor)
-    start = found["start"] if found else ""
-    names = [name for name in device_names() if name.startswith(start)] if found else []
-    return {
-        "completions": [SimpleCompletion(text=name, type="device") for name in names],
-        "matched_fragment": start,
-        "suppress": bool(names),
-    }
+    typed = context.text_until_cursor
+    for completion in _COMPLETIONS:
+        found = completion.pattern.search(typed)
+        if found:
+            kind = completion.kind
+            words = [word for word in completion.words() if word.startswith(found["start"])]
+            return {
+                "completions": [SimpleCompletion(text=word, type=kind) for word in words],
+                "matched_fragment": found["start"],
+                "suppress": bool(words),
+            }
+    return {"completions": []}
 
 
 # What IPython's `context_matcher` decorator would set, without importing IPython for it.
-_complete_devices.matcher_api_version = 2  # type: ignore[attr-defined]
-_complete_devices.matcher_identifier = "dparray_devices"  # type: ignore[attr-defined]
+_complete.matcher_api_version = 2  # type: ignore[attr-defined]
+_complete.matcher_identifier = "dparray"  # type: ignore[attr-defined]

@@ -33,6 +33,7 @@ _DEFAULTS: dict[str, Any] = {
     "host_tier": True,
     "log": False,
 }
+OPTIONS = tuple(_DEFAULTS)
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 

@@ -39,7 +39,7 @@ __all__ = [
 
 _ITEMS = ("", "item:1", "item:2", "item:3")
 _ND_ITEMS = ("", "nditem:1", "nditem:2", "nditem:3")
-_OPTIONS = ("debug", "inline_threshold")
+OPTIONS = ("debug", "inline_threshold")
 # Options of numba-dpex that say nothing here: they are always so.
 _IGNORED_OPTIONS = ("release_gil", "no_compile", "no_cpython_wrapper", "no_cfunc_wrapper")
 
@@ -610,11 +610,11 @@ def _check_signature(maker: str, signature: Any) -> None:
 
 def _checked_options(maker: str, options: dict[str, Any]) -> dict[str, Any]:
     for name in options:
-        if name not in _OPTIONS + _IGNORED_OPTIONS:
+        if name not in OPTIONS + _IGNORED_OPTIONS:
             raise KernelArgumentError(
-                f"{maker}: there is no option {name!r}; options: {', '.join(_OPTIONS)}"
+                f"{maker}: there is no option {name!r}; options: {', '.join(OPTIONS)}"
             )
-    return {name: value for name, value in options.items() if name in _OPTIONS}
+    return {name: value for name, value in options.items() if name in OPTIONS}
 
 
 def kernel_of(candidate: Any) -> KernelFunction:
@@ -636,7 +636,7 @@ def _wrap_dispatcher(candidate: Any) -> KernelFunction:
         raise KernelArgumentError(
             f"call_kernel: {candidate!r} is not a kernel; decorate the function with @dp.kernel"
         )
-    options = {k: v for k, v in candidate.targetoptions.items() if k in _OPTIONS}
+    options = {k: v for k, v in candidate.targetoptions.items() if k in OPTIONS}
     signatures = _compiler.keys_of_signatures([tuple(sig) for sig in candidate.overloads])
     wrapped = KernelFunction(candidate.py_func, options)
     if not candidate._can_compile:

@@ -23,7 +23,7 @@ from dparray._compiler import DeviceFunction
 from dparray._expr import pending_order
 from dparray._kernel_makers import ElementwiseFunction, ReductionFunction
 from dparray._progress import Progress
-from dparray.device import Device, DeviceList, default_device, describe_queue
+from dparray.device import Device, DeviceList, default_device, describe_queue, is_idle
 from dparray.exceptions import ExecutionPlacementError
 from dparray.explain import Explanation
 from dparray.kernel import KernelFunction
@@ -150,7 +150,7 @@ def array_html(x: ndarray) -> str:
             ("queue", queue),
             ("USM type", x.usm_type),
             ("bytes", _bytes_text(x)),
-            ("values", _pending_text(x) if x.is_pending else "computed"),
+            ("values", _state_text(x)),
         )
     )
     picture = _picture_of(x)
@@ -187,6 +187,12 @@ def _bytes_text(x: ndarray) -> str:
     if x.is_pending or _layout.is_contiguous(x.shape, x.strides, x.itemsize):
         return text
     return f"{text}, seen with strides {x.strides} in a block of {format_bytes(x.block.nbytes)}"
+
+
+def _state_text(x: ndarray) -> str:
+    if x.is_pending:
+        return _pending_text(x)
+    return "computed" if is_idle(x.sycl_queue) else "submitted: its queue is at work"
 
 
 def _pending_text(x: ndarray) -> str:

@@ -181,6 +181,23 @@ def test_a_pending_array_does_not_change_by_being_shown() -> None:
     np.testing.assert_array_equal(y.asnumpy(), np.arange(1000.0) + 1)
 
 
+def test_a_card_tells_whether_the_queue_is_at_work() -> None:
+    x = dp.zeros(4)
+    dp.synchronize()
+    assert "computed" in shown(x).text
+    dp.call_kernel(run_for_a_while, dp.Range(1), x, 100_000_000)
+    text = shown(x).text
+    assert "submitted: its queue is at work" in text
+    assert "[2., 0., 0., 0.]" in text  # it waits for what it shows
+    assert "computed" in shown(x).text
+
+
+@dp.kernel
+def run_for_a_while(item, x, steps):
+    for _ in range(steps):
+        x[0] = x[0] * 0.5 + 1
+
+
 def test_a_view_says_how_it_sees_its_block() -> None:
     assert "strides (0,)" in shown(dp.broadcast_to(dp.asarray(1.0), (1000,))).text
 
@@ -500,6 +517,30 @@ def test_device_names_are_completed(shell: Any, typed: str) -> None:
     wanted = [name for name in device_names() if name.startswith("op")]
     assert wanted
     assert completed(shell, typed) == wanted
+
+
+@pytest.mark.parametrize(
+    ("typed", "wanted"),
+    [
+        ("@dp.kernel(", ["debug=", "inline_threshold=", "range="]),
+        ("@dp.kernel(de", ["debug="]),
+        ("@kernel(range=lambda x: dp.Range.like(x), in", ["inline_threshold="]),
+        ("add = dp.kernel(debug=True, r", ["range="]),
+        ("@dp.device_func(", ["debug=", "inline_threshold="]),
+        ("with dp.config.override(la", ["lazy="]),
+        ("dp.zeros(3, usm_type='s", ["shared"]),
+        ("%dp_memory re", ["release", "reset_peak"]),
+        ("%dp_time --", ["--numpy", "--repeats"]),
+        ("%dp_time -n --r", ["--repeats"]),
+    ],
+)
+def test_options_are_completed(shell: Any, typed: str, wanted: list[str]) -> None:
+    assert completed(shell, typed) == wanted
+
+
+@pytest.mark.parametrize("typed", ["dp.call_kernel(de", "dp.kernel(f)(de", "my_kernel(de"])
+def test_options_of_kernels_are_completed_in_no_other_call(shell: Any, typed: str) -> None:
+    assert "debug=" not in completed(shell, typed)
 
 
 def test_names_elsewhere_are_not_completed_to_devices(shell: Any) -> None:
