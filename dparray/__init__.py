@@ -58,6 +58,31 @@ with _startup.explained():
         uint64 as uint64,
         uintp as uintp,
         unsignedinteger as unsignedinteger,
+        False_ as False_,
+        ScalarType as ScalarType,
+        True_ as True_,
+        base_repr as base_repr,
+        binary_repr as binary_repr,
+        byte as byte,
+        format_float_positional as format_float_positional,
+        format_float_scientific as format_float_scientific,
+        geterr as geterr,
+        intc as intc,
+        iterable as iterable,
+        little_endian as little_endian,
+        long as long,
+        longlong as longlong,
+        sctypeDict as sctypeDict,
+        seterr as seterr,
+        short as short,
+        typecodes as typecodes,
+        typename as typename,
+        ubyte as ubyte,
+        uint as uint,
+        uintc as uintc,
+        ulong as ulong,
+        ulonglong as ulonglong,
+        ushort as ushort,
     )
 
     from dparray import (
@@ -73,7 +98,9 @@ with _startup.explained():
         random as random,
         testing as testing,
     )
+    from dparray._absent import __getattr__ as __getattr__
     from dparray._array import ndarray as ndarray
+    from dparray._assembly import *
     from dparray._calculus import *
     from dparray._control import *
     from dparray._creation import *
@@ -86,9 +113,11 @@ with _startup.explained():
     from dparray._kernel_makers import (
         elementwise as elementwise,
         reduction as reduction,
+        vectorize as vectorize,
     )
     from dparray._manipulation import *
     from dparray._numeric import *
+    from dparray._polynomials import *
     from dparray._products import *
     from dparray._reductions import *
     from dparray._searching import *

@@ -22,7 +22,7 @@ from dparray._placement import Placement, common_placement
 from dparray._reductions import sum as sum_of
 from dparray.exceptions import ShapeError
 
-__all__ = ["diff", "ediff1d", "gradient", "trapezoid"]
+__all__ = ["diff", "ediff1d", "gradient", "trapezoid", "trapz"]
 
 
 def _along(axis: int, start: int | None, stop: int | None) -> tuple[Any, ...]:
@@ -217,3 +217,6 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray
             step = diff(x, axis=axis)
     pairs = y[_along(axis, 1, None)] + y[_along(axis, None, -1)]
     return sum_of(pairs * step / 2.0, axis)
+
+
+trapz = trapezoid

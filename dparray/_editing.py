@@ -1,4 +1,4 @@
-"""Editing arrays: elements removed, inserted and written by position or by mask; polynomials."""
+"""Editing arrays: elements removed, inserted and written by position or by mask; windows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,6 @@ from dparray._array import (
 )
 from dparray._creation import asarray, full
 from dparray._elementwise import where
-from dparray._grids import vander
 from dparray._indexing import put
 from dparray._manipulation import broadcast_to, diagonal, moveaxis, ravel, reshape
 from dparray._ops import OPS
@@ -31,7 +30,6 @@ from dparray._placement import Placement, common_placement
 from dparray._searching import compress
 from dparray._sorting import argpartition, partition
 from dparray.exceptions import DTypeError, ShapeError
-from dparray.linalg import lstsq
 
 __all__ = [
     "bartlett",
@@ -43,11 +41,10 @@ __all__ = [
     "hanning",
     "insert",
     "kaiser",
+    "may_share_memory",
     "modf",
     "piecewise",
     "place",
-    "polyfit",
-    "polyval",
     "put_along_axis",
     "putmask",
     "resize",
@@ -419,59 +416,6 @@ def modf(x: Any, /) -> tuple[ndarray, ndarray]:
     return apply(OPS["copysign"], rest, x), whole
 
 
-def polyval(p: Any, x: Any) -> ndarray:
-    """The values of a polynomial, its coefficients from the highest power down.
-
-    Args:
-        p: a vector or a list of coefficients.
-        x: where to compute it.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.polyval([1, 0, 2], dp.asarray([1, 3])).asnumpy()
-        array([ 3, 11])
-    """
-    x = check_array("polyval", "x", x)
-    if isinstance(p, ndarray):
-        common_placement("polyval", (("x", x), ("p", p)))
-        coefficients: list[Any] = [p[at] for at in range(p.size)]
-        result = apply(OPS["multiply"], x, apply(OPS["multiply"], p[0], 0))
-    else:
-        coefficients = [scalar_value(coefficient) for coefficient in p]
-        result = apply(OPS["multiply"], x, 0)
-    for coefficient in coefficients:
-        result = apply(OPS["add"], apply(OPS["multiply"], result, x), coefficient)
-    return result
-
-
-def polyfit(x: Any, y: Any, deg: int) -> ndarray:
-    """The coefficients of the polynomial that fits points best, from the highest power down.
-
-    Args:
-        x: a vector of places.
-        y: the values there.
-        deg: the polynomial's degree.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the vectors differ in length.
-
-    Example:
-        >>> import dparray as dp
-        >>> x = dp.asarray([0.0, 1.0, 2.0])
-        >>> dp.round(dp.polyfit(x, 2 * x + 1, 1), 6).asnumpy()
-        array([2., 1.])
-    """
-    x, y = check_array("polyfit", "x", x), check_array("polyfit", "y", y)
-    common_placement("polyfit", (("x", x), ("y", y)))
-    if x.dtype.kind not in "fc":
-        x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
-    return lstsq(vander(x, deg + 1), y)[0]
-
-
 def shares_memory(x1: ndarray, x2: ndarray, /) -> bool:
     """Whether two arrays have an allocation in common, as views of one array have.
 
@@ -483,6 +427,9 @@ def shares_memory(x1: ndarray, x2: ndarray, /) -> bool:
     """
     x1, x2 = check_array("shares_memory", "x1", x1), check_array("shares_memory", "x2", x2)
     return bool(x1.block.pointer == x2.block.pointer)
+
+
+may_share_memory = shares_memory
 
 
 def _window(values: np.ndarray, place: dict[str, Any]) -> ndarray:

@@ -31,6 +31,7 @@ __all__ = [
     "ascontiguousarray",
     "asfortranarray",
     "diag_indices",
+    "diag_indices_from",
     "diagflat",
     "frombuffer",
     "fromfunction",
@@ -40,12 +41,15 @@ __all__ = [
     "indices",
     "ix_",
     "logspace",
+    "mask_indices",
     "mgrid",
     "ogrid",
     "ravel_multi_index",
     "tri",
     "tril_indices",
+    "tril_indices_from",
     "triu_indices",
+    "triu_indices_from",
     "unravel_index",
     "vander",
 ]
@@ -362,6 +366,79 @@ def triu_indices(n: int, k: int = 0, m: int | None = None, **place: Any) -> tupl
         [[0, 0, 1], [0, 1, 1]]
     """
     return nonzero(triu(ones((n, n if m is None else m), "int8", **place), k))
+
+
+def _square(function: str, x: Any) -> ndarray:
+    x = check_array(function, "x", x)
+    if x.ndim != 2:
+        raise ShapeError(f"{function}: x has {x.ndim} dimensions; give a matrix")
+    return x
+
+
+def tril_indices_from(x: ndarray, k: int = 0) -> tuple[ndarray, ...]:
+    """:func:`tril_indices` for a matrix, on its queue.
+
+    Raises:
+        ShapeError: ``x`` is no matrix.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.ones((2, 2))
+        >>> x[dp.tril_indices_from(x)].size
+        3
+    """
+    x = _square("tril_indices_from", x)
+    place = {"sycl_queue": x.sycl_queue, "usm_type": x.usm_type}
+    return tril_indices(x.shape[0], k, x.shape[1], **place)
+
+
+def triu_indices_from(x: ndarray, k: int = 0) -> tuple[ndarray, ...]:
+    """:func:`triu_indices` for a matrix, on its queue.
+
+    Raises:
+        ShapeError: ``x`` is no matrix.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.ones((2, 2))
+        >>> x[dp.triu_indices_from(x, 1)].size
+        1
+    """
+    x = _square("triu_indices_from", x)
+    place = {"sycl_queue": x.sycl_queue, "usm_type": x.usm_type}
+    return triu_indices(x.shape[0], k, x.shape[1], **place)
+
+
+def mask_indices(
+    n: int, mask_func: Callable[..., Any], k: Any = 0, **place: Any
+) -> tuple[ndarray, ...]:
+    """The positions that a function such as :func:`triu` leaves of an ``n`` by ``n`` matrix.
+
+    Example:
+        >>> import dparray as dp
+        >>> rows, columns = dp.mask_indices(2, dp.triu)
+        >>> rows.asnumpy(), columns.asnumpy()
+        (array([0, 0, 1]), array([0, 1, 1]))
+    """
+    return nonzero(mask_func(ones((n, n), int, **place), k))
+
+
+def diag_indices_from(x: ndarray) -> tuple[ndarray, ...]:
+    """:func:`diag_indices` for an array of equal extents, on its queue.
+
+    Raises:
+        ShapeError: ``x`` has fewer than two dimensions, or extents that differ.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.ones((2, 2))
+        >>> x[dp.diag_indices_from(x)].size
+        2
+    """
+    x = check_array("diag_indices_from", "x", x)
+    if x.ndim < 2 or len(set(x.shape)) != 1:
+        raise ShapeError(f"diag_indices_from: x of shape {x.shape} is no square")
+    return diag_indices(x.shape[0], x.ndim, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
 
 
 def diag_indices(n: int, ndim: int = 2, **place: Any) -> tuple[ndarray, ...]:

@@ -19,6 +19,7 @@ __all__ = [
     "__array_api_version__",
     "__array_namespace_info__",
     "can_cast",
+    "common_type",
     "finfo",
     "iinfo",
     "iscomplexobj",
@@ -26,6 +27,7 @@ __all__ = [
     "isrealobj",
     "isscalar",
     "issubdtype",
+    "min_scalar_type",
     "ndim",
     "promote_types",
     "result_type",
@@ -216,6 +218,40 @@ def issubdtype(arg1: Any, arg2: Any, /) -> bool:
         False
     """
     return bool(np.issubdtype(arg1, arg2))
+
+
+def min_scalar_type(x: Any, /) -> np.dtype[Any]:
+    """The smallest dtype that holds a scalar; of an array its dtype.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.min_scalar_type(300)
+        dtype('uint16')
+    """
+    if isinstance(x, ndarray):
+        return x.dtype if x.ndim else _dtypes.as_dtype(np.min_scalar_type(x.item()))
+    return _dtypes.as_dtype(np.min_scalar_type(x))
+
+
+def common_type(*arrays: Any) -> type:
+    """The scalar type of floats that all arrays fit into; of integers the default float.
+
+    Raises:
+        DTypeError: an array is boolean.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.common_type(dp.ones(2, dtype="float32"), dp.arange(3))
+        <class 'numpy.float64'>
+    """
+    found: list[np.dtype[Any]] = [_dtypes.float16]
+    for x in arrays:
+        dtype = _dtype_of(x)
+        if dtype.kind == "b":
+            raise DTypeError("common_type: not defined for bool; convert with `x.astype(...)`")
+        found.append(_dtypes.float64 if dtype.kind in "iu" else dtype)
+    scalar: type = np.result_type(*found).type
+    return scalar
 
 
 def isscalar(x: Any, /) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
 from typing import IO, Any
@@ -10,13 +11,35 @@ from typing import IO, Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array import check_array, empty_on, from_host, ndarray
+from dparray._array import (
+    as_method,
+    check_array,
+    corner,
+    empty_on,
+    from_host,
+    ndarray,
+    summary_threshold,
+)
 from dparray._creation import placement_of
 from dparray._manipulation import ravel
 from dparray._placement import Placement
-from dparray.exceptions import DTypeError
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
-__all__ = ["Archive", "load", "save", "savez", "savez_compressed"]
+__all__ = [
+    "Archive",
+    "array2string",
+    "array_repr",
+    "array_str",
+    "fromfile",
+    "fromstring",
+    "genfromtxt",
+    "load",
+    "loadtxt",
+    "save",
+    "savetxt",
+    "savez",
+    "savez_compressed",
+]
 
 #: Bytes that are on the host at a time.
 BUFFER_BYTES = 16 << 20
@@ -76,12 +99,13 @@ def _read_exactly(file: Any, count: int) -> bytearray:
     return data
 
 
-def save(file: str | os.PathLike[str] | IO[bytes], x: Any) -> None:
+def save(file: str | os.PathLike[str] | IO[bytes], x: Any, allow_pickle: bool = True) -> None:
     """Write an array to a ``.npy`` file that NumPy reads too; waits for its values.
 
     Args:
         file: a path, to which ``.npy`` is added if it ends otherwise, or an open binary file.
         x: an array. Its values pass through a host buffer of 16 MiB.
+        allow_pickle: without effect: arrays hold numbers.
 
     Raises:
         OSError: the file cannot be written.
@@ -208,6 +232,8 @@ class Archive(Mapping[str, ndarray]):
 
 def load(
     file: str | os.PathLike[str] | IO[bytes],
+    mmap_mode: str | None = None,
+    allow_pickle: bool = False,
     *,
     device: Any = None,
     usm_type: str | None = None,
@@ -217,6 +243,8 @@ def load(
 
     Args:
         file: a path or an open binary file that can seek.
+        mmap_mode: without effect: nothing stays on the host.
+        allow_pickle: without effect: Python objects are refused.
         device: where the arrays live; the default device if not given.
         usm_type: ``"device"`` (the default), ``"shared"`` or ``"host"``.
         sycl_queue: the queue; may be given instead of ``device``.
@@ -248,3 +276,285 @@ def load(
     magic = file.read(4)
     file.seek(start)
     return Archive(file, placement) if magic.startswith(b"PK") else _read(file, placement)
+
+
+# -- text and raw bytes ---------------------------------------------------------------------------
+
+
+def loadtxt(
+    fname: Any,
+    dtype: Any = None,
+    comments: Any = "#",
+    delimiter: str | None = None,
+    converters: Any = None,
+    skiprows: int = 0,
+    usecols: Any = None,
+    unpack: bool = False,
+    ndmin: int = 0,
+    encoding: str | None = None,
+    max_rows: int | None = None,
+    *,
+    quotechar: str | None = None,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: Any = None,
+) -> Any:
+    """Numbers from text, a row of the array in each line; read by NumPy.
+
+    Args:
+        fname: a path, an open file or a sequence of lines.
+        dtype: the default is the device's default float dtype.
+        comments, delimiter, converters, skiprows, usecols, unpack, ndmin, encoding, max_rows,
+            quotechar: as of ``numpy.loadtxt``.
+        device, usm_type, sycl_queue: where the result lives, as for :func:`load`.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: a line holds something else.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.loadtxt(["1 2", "3 4"]).asnumpy()
+        array([[1., 2.],
+               [3., 4.]])
+    """
+    placement = placement_of(device, usm_type, sycl_queue)
+    real = _dtypes.default_float(placement.queue.sycl_device)
+    values = np.loadtxt(  # type: ignore[call-overload]
+        fname,
+        real if dtype is None else _dtypes.as_dtype(dtype),
+        comments,
+        delimiter,
+        converters,
+        skiprows,
+        usecols,
+        unpack,
+        ndmin,
+        encoding,
+        max_rows,
+        quotechar=quotechar,
+    )
+    return from_host(values, *placement)
+
+
+def genfromtxt(
+    fname: Any,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: Any = None,
+    **options: Any,
+) -> ndarray:
+    """Numbers from text with missing values, which become NaN; read by NumPy.
+
+    Args:
+        fname: a path, an open file or a sequence of lines.
+        dtype: the default is the device's default float dtype.
+        device, usm_type, sycl_queue: where the result lives, as for :func:`load`.
+        **options: as of ``numpy.genfromtxt``.
+
+    Raises:
+        DTypeError: the text makes columns of different dtypes.
+        OSError: the file cannot be read.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.genfromtxt(["1,2", "3,"], delimiter=",").asnumpy()
+        array([[ 1.,  2.],
+               [ 3., nan]])
+    """
+    placement = placement_of(device, usm_type, sycl_queue)
+    real = _dtypes.default_float(placement.queue.sycl_device)
+    wanted = real if dtype is None else _dtypes.as_dtype(dtype)
+    return from_host(np.genfromtxt(fname, wanted, **options), *placement)
+
+
+def savetxt(
+    fname: Any,
+    x: Any,
+    fmt: Any = "%.18e",
+    delimiter: str = " ",
+    newline: str = "\n",
+    header: str = "",
+    footer: str = "",
+    comments: str = "# ",
+    encoding: str | None = None,
+) -> None:
+    """Write an array of one or two dimensions as text, a row in each line; waits for its values.
+
+    Args:
+        fname: a path or an open file.
+        x: an array.
+        fmt, delimiter, newline, header, footer, comments, encoding: as of ``numpy.savetxt``.
+
+    Raises:
+        OSError: the file cannot be written.
+        ShapeError: the array has other dimensions.
+
+    Example:
+        >>> import dparray as dp, io
+        >>> file = io.StringIO()
+        >>> dp.savetxt(file, dp.asarray([[1, 2], [3, 4]]), fmt="%d")
+        >>> file.getvalue().split()
+        ['1', '2', '3', '4']
+    """
+    x = check_array("savetxt", "x", x)
+    if x.ndim not in (1, 2):
+        raise ShapeError(f"savetxt: x has {x.ndim} dimensions; give 1 or 2")
+    values = x.asnumpy()
+    np.savetxt(fname, values, fmt, delimiter, newline, header, footer, comments, encoding)
+
+
+def fromfile(
+    file: Any,
+    dtype: Any = None,
+    count: int = -1,
+    sep: str = "",
+    offset: int = 0,
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: Any = None,
+) -> ndarray:
+    """A vector of the bytes, or with ``sep`` of the text, in a file; what ``tofile`` wrote.
+
+    Args:
+        file: a path or an open file.
+        dtype: the default is the device's default float dtype.
+        count: how many elements; all of them if negative.
+        sep: what is between numbers of a text file; a file of bytes has nothing.
+        offset: bytes to leave out at the beginning.
+        device, usm_type, sycl_queue: where the result lives, as for :func:`load`.
+
+    Raises:
+        OSError: the file cannot be read.
+
+    Example:
+        >>> import dparray as dp, tempfile
+        >>> with tempfile.NamedTemporaryFile() as file:
+        ...     dp.asarray([1, 2], dtype="int16").tofile(file.name)
+        ...     dp.fromfile(file.name, "int16").asnumpy()
+        array([1, 2], dtype=int16)
+    """
+    placement = placement_of(device, usm_type, sycl_queue)
+    real = _dtypes.default_float(placement.queue.sycl_device)
+    wanted = real if dtype is None else _dtypes.as_dtype(dtype)
+    return from_host(np.fromfile(file, wanted, count, sep, offset), *placement)
+
+
+def fromstring(
+    string: str,
+    dtype: Any = None,
+    count: int = -1,
+    *,
+    sep: str,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: Any = None,
+) -> ndarray:
+    """A vector of the numbers in a text.
+
+    Args:
+        string: the text.
+        dtype: the default is the device's default float dtype.
+        count: how many elements; all of them if negative.
+        sep: what is between the numbers. (For bytes there is :func:`frombuffer`.)
+        device, usm_type, sycl_queue: where the result lives, as for :func:`load`.
+
+    Raises:
+        ArgumentError: the text holds something else, or ``sep`` is empty.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.fromstring("1, 2", sep=",").asnumpy()
+        array([1., 2.])
+    """
+    if not sep:
+        raise ArgumentError("fromstring: sep must not be empty; of bytes use dp.frombuffer")
+    placement = placement_of(device, usm_type, sycl_queue)
+    real = _dtypes.default_float(placement.queue.sycl_device)
+    wanted = real if dtype is None else _dtypes.as_dtype(dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DeprecationWarning)
+        try:
+            values = np.fromstring(string, wanted, count, sep=sep)
+        except (ValueError, DeprecationWarning) as error:
+            raise ArgumentError(f"fromstring: {error}") from None
+    return from_host(values, *placement)
+
+
+@as_method
+def tofile(self: ndarray, fid: Any, sep: str = "", format: str = "%s") -> None:
+    """Write the values as bytes, or with ``sep`` as text, in C order; waits for them.
+
+    They pass through a host buffer of 16 MiB. Without shape and dtype: :func:`dparray.save` keeps
+    them.
+    """
+    flat = ravel(self)
+    step = max(1, BUFFER_BYTES // self.itemsize)
+    if isinstance(fid, str | os.PathLike):
+        with open(fid, "wb") as opened:
+            tofile(self, opened, sep, format)
+        return
+    for start in range(0, max(self.size, 1), step):
+        if start and sep:
+            fid.write(sep.encode())
+        flat[start : start + step].asnumpy().tofile(fid, sep, format)
+
+
+# -- printing -------------------------------------------------------------------------------------
+
+
+def array2string(
+    x: Any, max_line_width: int | None = None, precision: int | None = None, **options: Any
+) -> str:
+    """The text of an array, of a large one its corners; options as of ``numpy.array2string``.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.array2string(dp.asarray([1.0, 2.5]), precision=1)
+        '[1.  2.5]'
+    """
+    x = check_array("array2string", "x", x)
+    current = dict(np.get_printoptions())
+    current.update({key: value for key, value in options.items() if key in current})
+    options["threshold"] = summary_threshold(x, current)
+    options.setdefault("edgeitems", current["edgeitems"])
+    return np.array2string(corner(x, current), max_line_width, precision, **options)
+
+
+def array_str(
+    x: Any,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
+    """The values of an array as text.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.array_str(dp.arange(3))
+        '[0 1 2]'
+    """
+    return array2string(x, max_line_width, precision, suppress_small=suppress_small)
+
+
+def array_repr(
+    x: Any,
+    max_line_width: int | None = None,
+    precision: int | None = None,
+    suppress_small: bool | None = None,
+) -> str:
+    """The text that :func:`repr` gives, in another precision.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.array_repr(dp.asarray([1.25]), precision=1).startswith("array([1.2]")
+        True
+    """
+    width = np.get_printoptions()["linewidth"] if max_line_width is None else max_line_width
+    chosen: dict[str, Any] = {"linewidth": width, "precision": precision}
+    chosen["suppress"] = suppress_small
+    with np.printoptions(**{key: value for key, value in chosen.items() if value is not None}):
+        return repr(check_array("array_repr", "x", x))

@@ -32,11 +32,17 @@ from dparray._manipulation import broadcast_to, permute_dims, reshape
 from dparray._placement import common_placement
 from dparray.algorithms._reduce import _along
 from dparray.device import default_device
-from dparray.exceptions import AxisError, DTypeError, KernelArgumentError, ShapeError
+from dparray.exceptions import (
+    AxisError,
+    DTypeError,
+    KernelArgumentError,
+    ShapeError,
+    UnsupportedFeatureError,
+)
 from dparray.kernel import KernelFunction, kernel
 from dparray.kernel_api import Range
 
-__all__ = ["ElementwiseFunction", "ReductionFunction", "elementwise", "reduction"]
+__all__ = ["ElementwiseFunction", "ReductionFunction", "elementwise", "reduction", "vectorize"]
 
 _RANGE_DIMENSIONS = 3
 _WEAK = {bool: bool, int: int, float: float, complex: complex}
@@ -239,6 +245,53 @@ def elementwise(function: Any = None, *, dtype: Any = None) -> Any:
     if function is None:
         return lambda function: ElementwiseFunction(function, dtype)
     return ElementwiseFunction(function, dtype)
+
+
+def vectorize(
+    pyfunc: Any = None,
+    otypes: Any = None,
+    doc: str | None = None,
+    excluded: Any = None,
+    cache: bool = False,
+    signature: str | None = None,
+) -> Any:
+    """Make an array function of a scalar function: NumPy's name for :func:`elementwise`.
+
+    The function is compiled for the device, so it is written in the kernel language.
+
+    Args:
+        pyfunc: a Python function of numbers.
+        otypes: the result's dtype: one, or a list or string of one.
+        doc: its docstring.
+        excluded, signature: not supported.
+        cache: without effect: compiled functions are kept anyway.
+
+    Raises:
+        UnsupportedFeatureError: ``excluded`` or ``signature`` is given, or several results.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.vectorize
+        ... def step(x, at):
+        ...     return 1.0 if x > at else 0.0
+        >>> step(dp.asarray([1.0, 3.0]), 2.0).asnumpy()
+        array([0., 1.])
+    """
+    if excluded or signature is not None:
+        raise UnsupportedFeatureError(
+            "vectorize: excluded= and signature= are not supported; write a function of arrays, or "
+            "a kernel"
+        )
+    if pyfunc is None:
+        return lambda function: vectorize(function, otypes, doc, excluded, cache, signature)
+    if isinstance(otypes, str | list | tuple):
+        if len(otypes) != 1:
+            raise UnsupportedFeatureError("vectorize: a function has one result; otypes names more")
+        otypes = otypes[0]
+    made = ElementwiseFunction(pyfunc, None if otypes is None else _dtypes.as_dtype(otypes))
+    if doc is not None:
+        made.__doc__ = doc
+    return made
 
 
 class ReductionFunction:

@@ -17,24 +17,28 @@ from dparray._array import (
     call_either,
     check_array,
     check_out,
+    from_host,
     ndarray,
     scalar_value,
 )
 from dparray._calculus import diff
 from dparray._creation import full
 from dparray._elementwise import where
+from dparray._manipulation import expand_dims, moveaxis, reshape
 from dparray._ops import OPS
 from dparray._placement import common_placement
 from dparray._reductions import all as all_of
 from dparray._reductions import cumsum
+from dparray._reductions import sum as sum_of
 from dparray._ufunc_options import with_options
-from dparray.exceptions import DTypeError, ShapeError
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 __all__ = [
     "allclose",
     "around",
     "array_equal",
     "array_equiv",
+    "bitwise_count",
     "copyto",
     "deg2rad",
     "degrees",
@@ -45,21 +49,28 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
+    "frexp",
     "gcd",
     "heaviside",
+    "i0",
     "isclose",
     "iscomplex",
     "isneginf",
     "isposinf",
     "isreal",
     "lcm",
+    "ldexp",
     "logaddexp2",
     "nan_to_num",
+    "packbits",
     "rad2deg",
     "radians",
+    "real_if_close",
     "round",
     "select",
     "sinc",
+    "spacing",
+    "unpackbits",
     "unwrap",
 ]
 
@@ -618,3 +629,221 @@ def unwrap(x: Any, /, axis: int = -1, period: float = 2 * math.pi) -> ndarray:
     rest = (*(slice(None),) * axis, slice(1, None))
     result[rest] = x[rest] + cumsum(correction, axis)
     return result
+
+
+def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
+    """Mantissas from 0.5 to 1, and the powers of two that give ``x`` with them.
+
+    Example:
+        >>> import dparray as dp
+        >>> [part.tolist() for part in dp.frexp(dp.asarray([8.0, 0.75]))]
+        [[0.5, 0.75], [4, 0]]
+    """
+    x = _as_float(check_array("frexp", "x", x))
+    size = apply(OPS["abs"], x)
+    plain = apply(OPS["logical_and"], apply(OPS["isfinite"], x), apply(OPS["not_equal"], x, 0))
+    # A number below the normal ones is made one first, so that its logarithm is exact enough.
+    tiny = float(np.finfo(x.dtype).tiny)
+    raised = 2.0 ** (np.finfo(x.dtype).nmant + 2)
+    is_small = apply(OPS["less"], size, tiny)
+    size = where(is_small, size * raised, size)
+    size = where(plain, size, 1.0)
+    exponent = apply(OPS["floor"], apply(OPS["log2"], size)) + 1.0
+    half = _scaled_by_two(size, -exponent)
+    too_large = apply(OPS["greater_equal"], half, 1.0)
+    too_small = apply(OPS["less"], half, 0.5)
+    half = where(too_large, half / 2, where(too_small, half * 2, half))
+    exponent = where(too_large, exponent + 1, where(too_small, exponent - 1, exponent))
+    exponent = where(is_small, exponent - math.log2(raised), exponent)
+    mantissa = where(plain, apply(OPS["copysign"], half, x), x)
+    return mantissa, astype_array(where(plain, exponent, 0.0), _dtypes.int32)
+
+
+def _scaled_by_two(x: ndarray, exponent: ndarray) -> ndarray:
+    """``x * 2**exponent`` in two steps, neither of which leaves the range of floats."""
+    first = apply(OPS["floor"], exponent / 2)
+    return x * apply(OPS["exp2"], first) * apply(OPS["exp2"], exponent - first)
+
+
+@with_options
+def ldexp(x1: Any, x2: Any, /) -> ndarray:
+    """`x1 * 2**x2`, ``x2`` being integers.
+
+    Raises:
+        DTypeError: ``x2`` is not integer.
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.ldexp(dp.asarray([0.5, 0.75]), dp.asarray([4, 0])).asnumpy()
+        array([8.  , 0.75])
+    """
+    x1, x2 = _operands("ldexp", ("x1", x1), ("x2", x2))
+    if isinstance(x2, float) or (isinstance(x2, ndarray) and x2.dtype.kind not in "iu"):
+        raise DTypeError("ldexp: x2 must be integers; convert with `x2.astype('int64')`")
+    x1 = _as_float(_array_of(x1, x2))
+    exponent = astype_array(_array_of(x2, x1), x1.dtype)
+    most = 2.0 * np.finfo(x1.dtype).maxexp + 100
+    limited = apply(OPS["minimum"], apply(OPS["maximum"], exponent, -most), most)
+    return _scaled_by_two(x1, limited)
+
+
+@with_options
+def spacing(x: Any, /) -> ndarray:
+    """The distance to the next float away from 0.
+
+    Example:
+        >>> import dparray as dp
+        >>> bool(dp.spacing(1.0) == dp.finfo("float64").eps)
+        True
+    """
+    x = _as_float(check_array("spacing", "x", x))
+    away = apply(OPS["copysign"], _array_of(math.inf, x), x)
+    return apply(OPS["subtract"], apply(OPS["nextafter"], x, astype_array(away, x.dtype)), x)
+
+
+@with_options
+def bitwise_count(x: Any, /) -> ndarray:
+    """How many bits of the absolute value are set, as ``uint8``.
+
+    Raises:
+        DTypeError: ``x`` is not integer.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.bitwise_count(dp.asarray([0, 7, -8])).asnumpy()
+        array([0, 3, 1], dtype=uint8)
+    """
+    x = check_array("bitwise_count", "x", x)
+    if x.dtype.kind not in "biu":
+        raise DTypeError(f"bitwise_count: x of dtype {x.dtype} must be integers")
+    if x.dtype.kind == "b":
+        return astype_array(x, _dtypes.uint8)
+    if x.dtype.kind == "i":
+        x = apply(OPS["abs"], x)
+    # Sums of neighbouring fields of 1, 2 and 4 bits; the bytes are added by a multiplication.
+    bits = astype_array(x, _dtypes.uint64)
+    bits = bits - ((bits >> 1) & 0x5555555555555555)
+    bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333)
+    bits = (bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0F
+    count = (bits * 0x0101010101010101) >> 56
+    return astype_array(count, _dtypes.uint8)
+
+
+def i0(x: Any, /) -> ndarray:
+    """The modified Bessel function of the first kind, of order 0.
+
+    Example:
+        >>> import dparray as dp
+        >>> round(float(dp.i0(1.0)), 6)
+        1.266066
+    """
+    x = _as_float(check_array("i0", "x", x))
+    if x.dtype.kind == "c":
+        raise DTypeError("i0: not defined for complex numbers")
+    return call_either("i0", lambda xp, values: xp.i0(values), (("x", x),))
+
+
+def real_if_close(x: Any, /, tol: float = 100) -> ndarray:
+    """The real part where all imaginary parts are almost 0; the host waits to know.
+
+    Args:
+        x: an array.
+        tol: how many times the spacing of floats at 1 imaginary parts may be; below 1 absolute.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.real_if_close(dp.asarray([1 + 1e-15j])).dtype
+        dtype('float64')
+    """
+    x = check_array("real_if_close", "x", x)
+    if x.dtype.kind != "c":
+        return x
+    limit = tol * float(np.finfo(x.dtype).eps) if tol > 1 else tol
+    near = apply(OPS["less"], apply(OPS["abs"], x.imag), limit)
+    return x.real.copy() if bool(all_of(near)) else x
+
+
+def packbits(x: Any, axis: int | None = None, bitorder: str = "big") -> ndarray:
+    """Elements as bits of ``uint8``, eight along an axis in one; the last is filled with zeros.
+
+    Args:
+        x: integers or booleans; each counts as a set bit if it is not zero.
+        axis: the axis; ``None`` packs the flattened array.
+        bitorder: ``"big"`` makes the first element the highest bit, ``"little"`` the lowest.
+
+    Raises:
+        ArgumentError: there is no such order of bits.
+        AxisError: there is no such axis.
+        DTypeError: ``x`` is neither integer nor boolean.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.packbits(dp.asarray([1, 0, 1])).asnumpy()
+        array([160], dtype=uint8)
+    """
+    x = check_array("packbits", "x", x)
+    if x.dtype.kind not in "biu":
+        raise DTypeError(f"packbits: x of dtype {x.dtype} must be integers or booleans")
+    shifts = _bit_shifts("packbits", x, bitorder)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    axis = _layout.normalize_axis("packbits", axis, x.ndim)
+    lines = moveaxis(x, axis, -1)
+    count = -(-lines.shape[-1] // 8)
+    bits = full((*lines.shape[:-1], 8 * count), 0, "uint8", **_place(x))
+    bits[..., : lines.shape[-1]] = apply(OPS["not_equal"], lines, 0)
+    fields = reshape(bits, (*lines.shape[:-1], count, 8)) << shifts
+    return moveaxis(sum_of(fields, -1, dtype="uint8"), -1, axis)
+
+
+def unpackbits(
+    x: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
+) -> ndarray:
+    """The bits of ``uint8`` as elements that are 0 or 1, along an axis.
+
+    Args:
+        x: a ``uint8`` array.
+        axis: the axis; ``None`` unpacks the flattened array.
+        count: how many bits to keep along it; a negative number leaves so many out.
+        bitorder: ``"big"`` or ``"little"``, as of :func:`packbits`.
+
+    Raises:
+        ArgumentError: there is no such order of bits.
+        AxisError: there is no such axis.
+        DTypeError: ``x`` is not ``uint8``.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.unpackbits(dp.asarray([160], dtype="uint8"), count=3).asnumpy()
+        array([1, 0, 1], dtype=uint8)
+    """
+    x = check_array("unpackbits", "x", x)
+    if x.dtype != _dtypes.uint8:
+        raise DTypeError(f"unpackbits: x of dtype {x.dtype} must be uint8")
+    shifts = _bit_shifts("unpackbits", x, bitorder)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    axis = _layout.normalize_axis("unpackbits", axis, x.ndim)
+    lines = moveaxis(x, axis, -1)
+    bits = (expand_dims(lines, -1) >> shifts) & 1
+    bits = reshape(bits, (*lines.shape[:-1], 8 * lines.shape[-1]))
+    if count is not None and count > bits.shape[-1]:
+        longer = full((*bits.shape[:-1], count), 0, "uint8", **_place(x))
+        longer[..., : bits.shape[-1]] = bits
+        bits = longer
+    elif count is not None:
+        bits = bits[..., :count].copy()
+    return moveaxis(bits, -1, axis)
+
+
+def _place(x: ndarray) -> dict[str, Any]:
+    return {"sycl_queue": x.sycl_queue, "usm_type": x.usm_type}
+
+
+def _bit_shifts(function: str, x: ndarray, bitorder: str) -> ndarray:
+    """By how much each of eight bits is shifted in its byte."""
+    if bitorder not in ("big", "little"):
+        raise ArgumentError(f"{function}: bitorder {bitorder!r} is neither 'big' nor 'little'")
+    order = range(7, -1, -1) if bitorder == "big" else range(8)
+    return from_host(np.asarray(order, np.uint8), x.sycl_queue, x.usm_type)

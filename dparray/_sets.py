@@ -25,6 +25,7 @@ from dparray._placement import common_placement
 from dparray._usm import library
 
 __all__ = [
+    "in1d",
     "intersect1d",
     "isin",
     "setdiff1d",
@@ -209,6 +210,21 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> ndarray:
         found = call_library("isin", library.isin, (("x1", x1), ("x2", x2)), invert=invert)
         result[...] = found
     return result
+
+
+def in1d(x1: Any, x2: Any, assume_unique: bool = False, invert: bool = False) -> ndarray:
+    """NumPy's older name for :func:`isin`, of flattened arrays.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.in1d(dp.asarray([1, 5]), dp.asarray([5, 6])).asnumpy()
+        array([False,  True])
+    """
+    x1, x2 = _pair("in1d", x1, x2)
+    return isin(x1, x2, invert=invert).reshape(-1)
 
 
 def union1d(x1: Any, x2: Any, /) -> ndarray:

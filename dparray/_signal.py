@@ -19,7 +19,7 @@ from dparray._manipulation import moveaxis, reshape, stack
 from dparray._placement import Placement, common_placement
 from dparray.exceptions import ShapeError
 
-__all__ = ["apply_along_axis", "convolve", "correlate", "einsum", "pad"]
+__all__ = ["apply_along_axis", "convolve", "correlate", "einsum", "einsum_path", "pad"]
 
 _MODES = ("full", "same", "valid")
 
@@ -94,6 +94,25 @@ def einsum(subscripts: str, *arrays: Any, optimize: Any = True) -> ndarray:
     return call_either(
         "einsum", lambda xp, *parts: xp.einsum(subscripts, *parts, optimize=optimize), named
     )
+
+
+def einsum_path(subscripts: str, *arrays: Any, optimize: Any = "greedy") -> tuple[Any, str]:
+    """In which order :func:`einsum` multiplies best, found from the shapes alone.
+
+    Returns:
+        The order as NumPy gives it, and a table to be printed.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.einsum_path("ij,jk,k->i", dp.ones((2, 3)), dp.ones((3, 4)), dp.ones(4))[0]
+        ['einsum_path', (1, 2), (0, 1)]
+    """
+    named = [check_array("einsum_path", f"arrays[{at}]", x) for at, x in enumerate(arrays)]
+    shapes = [np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in named]
+    try:
+        return np.einsum_path(subscripts, *shapes, optimize=optimize)
+    except ValueError as error:
+        raise ShapeError(f"einsum_path: {error}") from None
 
 
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "empty")

@@ -22,10 +22,11 @@ from dparray._array import (
     ndarray,
     scalar_value,
 )
+from dparray._creation import asarray
 from dparray._indexing import take_along_axis
 from dparray._manipulation import expand_dims, moveaxis, reshape
 from dparray._ops import OPS
-from dparray._placement import common_placement
+from dparray._placement import Placement, common_placement
 from dparray._products import matmul
 from dparray._reductions import all as all_of
 from dparray._reductions import any as any_of
@@ -50,7 +51,9 @@ __all__ = [
     "cov",
     "digitize",
     "histogram",
+    "histogram2d",
     "histogram_bin_edges",
+    "histogramdd",
     "interp",
     "median",
     "nanargmax",
@@ -642,10 +645,153 @@ def histogram(
     return counts, edges
 
 
-def histogram_bin_edges(
-    x: Any, bins: Any = 10, range: tuple[float, float] | None = None
-) -> ndarray:
-    """The edges that :func:`histogram` takes.
+def histogram2d(
+    x: Any,
+    y: Any,
+    bins: Any = 10,
+    range: Any = None,
+    density: bool = False,
+    weights: Any = None,
+) -> tuple[ndarray, ndarray, ndarray]:
+    """How many points are in each cell of a grid.
+
+    Args:
+        x: a vector of coordinates.
+        y: the other coordinates.
+        bins: their number, a pair of numbers, a vector of edges, or a pair of such.
+        range: lowest and highest edge along both axes; those of the points if not given.
+        density: give the density of probability instead, whose integral is 1.
+        weights: what each point counts.
+
+    Returns:
+        The counts, and the edges along both axes.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the vectors differ in length, or edges do not increase.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([0.5, 1.5, 1.5])
+        >>> dp.histogram2d(x, x, bins=2, range=[[0, 2], [0, 2]])[0].asnumpy()
+        array([[1., 0.],
+               [0., 2.]])
+    """
+    x = asarray(x) if isinstance(x, list | tuple) else check_array("histogram2d", "x", x)
+    y = _vector("histogram2d", x, "y", y)
+    common_placement("histogram2d", (("x", x), ("y", y)))
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ShapeError(f"histogram2d: x of shape {x.shape} and y of shape {y.shape}")
+    is_pair = isinstance(bins, list | tuple) and len(bins) == 2
+    chosen = list(bins) if is_pair else [bins, bins]
+    named = [("x", x), ("y", y)]
+    counts, edges = _counts("histogram2d", named, chosen, range, density, weights)
+    return counts, edges[0], edges[1]
+
+
+def histogramdd(
+    x: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
+) -> tuple[ndarray, tuple[ndarray, ...]]:
+    """How many points of any dimension are in each cell of a grid.
+
+    Args:
+        x: points as rows, or a sequence of vectors of coordinates.
+        bins: as of :func:`histogram2d`, for each dimension.
+        range: as of :func:`histogram2d`, for each dimension.
+        density: as of :func:`histogram2d`.
+        weights: as of :func:`histogram2d`.
+
+    Returns:
+        The counts, and a tuple of edges.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the arguments do not fit each other, or edges do not increase.
+
+    Example:
+        >>> import dparray as dp
+        >>> counts, edges = dp.histogramdd(dp.asarray([[0.0, 0.0], [1.0, 1.0]]), bins=2)
+        >>> counts.asnumpy()
+        array([[1., 0.],
+               [0., 1.]])
+    """
+    if isinstance(x, list | tuple):
+        named = [
+            (f"x[{at}]", check_array("histogramdd", f"x[{at}]", one)) for at, one in enumerate(x)
+        ]
+    else:
+        x = check_array("histogramdd", "x", x)
+        x = expand_dims(x, 1) if x.ndim == 1 else x
+        named = [("x", x[:, at]) for at in np.arange(x.shape[1])]
+    is_listed = isinstance(bins, list | tuple) and len(bins) == len(named)
+    chosen = list(bins) if is_listed else [bins] * len(named)
+    return _counts("histogramdd", named, chosen, range, density, weights)
+
+
+def _counts(
+    function: str,
+    coordinates: list[tuple[str, ndarray]],
+    bins: list[Any],
+    limits: Any,
+    density: bool,
+    weights: Any,
+) -> tuple[ndarray, tuple[ndarray, ...]]:
+    """A histogram of points: the cell of each by its coordinates, and one count of all cells."""
+    named = list(coordinates)
+    if weights is not None:
+        named.append(("weights", _vector(function, coordinates[0][1], "weights", weights)))
+    placement = common_placement(function, named)
+    columns = [_with_usm_type(column, placement) for _, column in coordinates]
+    ranges = [None] * len(columns) if limits is None else list(limits)
+    if len(ranges) != len(columns):
+        raise ShapeError(f"{function}: {len(ranges)} ranges for {len(columns)} dimensions")
+    edges = tuple(
+        histogram_bin_edges(column, one, limit)
+        for column, one, limit in zip(columns, bins, ranges, strict=True)
+    )
+    shape = tuple(edge.size - 1 for edge in edges)
+    cell: Any = None
+    inside: Any = None
+    for column, edge, extent in zip(columns, edges, shape, strict=True):
+        place = apply(OPS["subtract"], digitize(column, edge), 1)
+        # The last cell has its right edge.
+        place = choose_elements(function, apply(OPS["equal"], column, edge[-1]), extent - 1, place)
+        fits = apply(
+            OPS["logical_and"],
+            apply(OPS["greater_equal"], place, 0),
+            apply(OPS["less"], place, extent),
+        )
+        if cell is None:
+            cell, inside = place, fits
+        else:
+            cell = apply(OPS["add"], apply(OPS["multiply"], cell, extent), place)
+            inside = apply(OPS["logical_and"], inside, fits)
+    # Points outside are counted in a cell behind the last one.
+    total = math.prod(shape)
+    cell = choose_elements(function, inside, cell, total)
+    amounts = None if weights is None else named[-1][1]
+    flat = bincount(cell, amounts, minlength=total + 1)[:total]
+    dtype = _dtypes.default_float(placement.queue.sycl_device)
+    counts = reshape(astype_array(flat, dtype), shape)
+    if density:
+        for axis, edge in enumerate(edges):
+            width = edge[1:] - edge[:-1]
+            counts = counts / reshape(width, (-1,) + (1,) * (len(edges) - axis - 1))
+        counts = counts / sum_of(flat)
+    return counts, edges
+
+
+def _with_usm_type(x: ndarray, placement: Placement) -> ndarray:
+    """The array, or a copy of it in memory of the common USM type."""
+    if x.usm_type == placement.usm_type:
+        return x
+    copied = empty_on(placement, x.shape, x.dtype)
+    copied[...] = x
+    return copied
+
+
+def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> ndarray:
+    """The edges that :func:`histogram` takes; weights have no influence on them.
 
     Example:
         >>> import dparray as dp

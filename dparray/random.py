@@ -63,6 +63,62 @@ from dparray.kernels.variates import (
 )
 from dparray.linalg import eigh
 
+__all__ = [
+    "Generator",
+    "RandomState",
+    "beta",
+    "binomial",
+    "bytes",
+    "chisquare",
+    "choice",
+    "default_rng",
+    "dirichlet",
+    "exponential",
+    "f",
+    "gamma",
+    "geometric",
+    "get_state",
+    "gumbel",
+    "hypergeometric",
+    "laplace",
+    "logistic",
+    "lognormal",
+    "logseries",
+    "multinomial",
+    "multivariate_normal",
+    "negative_binomial",
+    "noncentral_chisquare",
+    "noncentral_f",
+    "normal",
+    "pareto",
+    "permutation",
+    "poisson",
+    "power",
+    "rand",
+    "randint",
+    "randn",
+    "random",
+    "random_integers",
+    "random_sample",
+    "ranf",
+    "rayleigh",
+    "sample",
+    "seed",
+    "set_state",
+    "shuffle",
+    "standard_cauchy",
+    "standard_exponential",
+    "standard_gamma",
+    "standard_normal",
+    "standard_t",
+    "triangular",
+    "uniform",
+    "vonmises",
+    "wald",
+    "weibull",
+    "zipf",
+]
+
 Size = int | Sequence[int] | None
 _WORDS_IN_BLOCK = 4
 _WITH_FACTORIALS = (make_binomial_kernel, make_hypergeometric_kernel, make_poisson_kernel)
@@ -1102,56 +1158,6 @@ def set_state(state: tuple[str, int, int]) -> None:
     _of_everybody(queue_of(None, None)).set_state(state)
 
 
-#: The module's functions: methods of a generator on the default device, or on the device of an
-#: array that they permute, with arguments for the example.
-_FUNCTIONS = {
-    "beta": "2.0, 3.0, 4",
-    "binomial": "10, 0.5, 4",
-    "chisquare": "2.0, 4",
-    "choice": "5, 4",
-    "dirichlet": "[1.0, 2.0], 4",
-    "exponential": "2.0, 4",
-    "f": "2.0, 3.0, 4",
-    "gamma": "2.0, 1.0, 4",
-    "geometric": "0.5, 4",
-    "gumbel": "size=4",
-    "hypergeometric": "5, 6, 3, 4",
-    "laplace": "size=4",
-    "logistic": "size=4",
-    "lognormal": "size=4",
-    "logseries": "0.5, 4",
-    "multinomial": "5, [0.5, 0.5], 4",
-    "multivariate_normal": "[0.0, 1.0], [[2.0, 1.0], [1.0, 2.0]], 4",
-    "negative_binomial": "5, 0.5, 4",
-    "noncentral_chisquare": "2.0, 1.0, 4",
-    "noncentral_f": "2.0, 3.0, 1.0, 4",
-    "normal": "0.0, 1.0, 4",
-    "pareto": "2.0, 4",
-    "permutation": "4",
-    "poisson": "3.0, 4",
-    "power": "2.0, 4",
-    "rand": "4",
-    "randint": "10, size=4",
-    "randn": "4",
-    "random": "4",
-    "random_integers": "10, size=4",
-    "random_sample": "4",
-    "ranf": "4",
-    "rayleigh": "size=4",
-    "sample": "4",
-    "standard_cauchy": "4",
-    "standard_exponential": "4",
-    "standard_gamma": "2.0, 4",
-    "standard_normal": "4",
-    "standard_t": "3.0, 4",
-    "triangular": "0.0, 1.0, 2.0, 4",
-    "uniform": "0.0, 1.0, 4",
-    "vonmises": "0.0, 1.0, 4",
-    "wald": "1.0, 2.0, 4",
-    "weibull": "2.0, 4",
-    "zipf": "2.0, 4",
-}
-
 _TEMPLATE = """{summary}
 
     The method of :class:`Generator` on a generator that all callers share, on the default device.
@@ -1164,6 +1170,14 @@ _TEMPLATE = """{summary}
 
 
 def _function_of_everybody(name: str, arguments: str) -> Callable[..., ndarray]:
+    """A function that is a method of a generator on the default device.
+
+    With arrays among the arguments it is the generator on their queue.
+
+    Args:
+        name: the method.
+        arguments: those of the example.
+    """
     method = getattr(RandomState, name)
 
     def function(*args: Any, **kwargs: Any) -> ndarray:
@@ -1181,8 +1195,53 @@ def _function_of_everybody(name: str, arguments: str) -> Callable[..., ndarray]:
     return function
 
 
-_MADE = {name: _function_of_everybody(name, arguments) for name, arguments in _FUNCTIONS.items()}
-globals().update(_MADE)
+beta = _function_of_everybody("beta", "2.0, 3.0, 4")
+binomial = _function_of_everybody("binomial", "10, 0.5, 4")
+chisquare = _function_of_everybody("chisquare", "2.0, 4")
+choice = _function_of_everybody("choice", "5, 4")
+dirichlet = _function_of_everybody("dirichlet", "[1.0, 2.0], 4")
+exponential = _function_of_everybody("exponential", "2.0, 4")
+f = _function_of_everybody("f", "2.0, 3.0, 4")
+gamma = _function_of_everybody("gamma", "2.0, 1.0, 4")
+geometric = _function_of_everybody("geometric", "0.5, 4")
+gumbel = _function_of_everybody("gumbel", "size=4")
+hypergeometric = _function_of_everybody("hypergeometric", "5, 6, 3, 4")
+laplace = _function_of_everybody("laplace", "size=4")
+logistic = _function_of_everybody("logistic", "size=4")
+lognormal = _function_of_everybody("lognormal", "size=4")
+logseries = _function_of_everybody("logseries", "0.5, 4")
+multinomial = _function_of_everybody("multinomial", "5, [0.5, 0.5], 4")
+multivariate_normal = _function_of_everybody(
+    "multivariate_normal", "[0.0, 1.0], [[2.0, 1.0], [1.0, 2.0]], 4"
+)
+negative_binomial = _function_of_everybody("negative_binomial", "5, 0.5, 4")
+noncentral_chisquare = _function_of_everybody("noncentral_chisquare", "2.0, 1.0, 4")
+noncentral_f = _function_of_everybody("noncentral_f", "2.0, 3.0, 1.0, 4")
+normal = _function_of_everybody("normal", "0.0, 1.0, 4")
+pareto = _function_of_everybody("pareto", "2.0, 4")
+permutation = _function_of_everybody("permutation", "4")
+poisson = _function_of_everybody("poisson", "3.0, 4")
+power = _function_of_everybody("power", "2.0, 4")
+rand = _function_of_everybody("rand", "4")
+randint = _function_of_everybody("randint", "10, size=4")
+randn = _function_of_everybody("randn", "4")
+random = _function_of_everybody("random", "4")
+random_integers = _function_of_everybody("random_integers", "10, size=4")
+random_sample = _function_of_everybody("random_sample", "4")
+ranf = _function_of_everybody("ranf", "4")
+rayleigh = _function_of_everybody("rayleigh", "size=4")
+sample = _function_of_everybody("sample", "4")
+standard_cauchy = _function_of_everybody("standard_cauchy", "4")
+standard_exponential = _function_of_everybody("standard_exponential", "4")
+standard_gamma = _function_of_everybody("standard_gamma", "2.0, 4")
+standard_normal = _function_of_everybody("standard_normal", "4")
+standard_t = _function_of_everybody("standard_t", "3.0, 4")
+triangular = _function_of_everybody("triangular", "0.0, 1.0, 2.0, 4")
+uniform = _function_of_everybody("uniform", "0.0, 1.0, 4")
+vonmises = _function_of_everybody("vonmises", "0.0, 1.0, 4")
+wald = _function_of_everybody("wald", "1.0, 2.0, 4")
+weibull = _function_of_everybody("weibull", "2.0, 4")
+zipf = _function_of_everybody("zipf", "2.0, 4")
 
 
 def bytes(length: int) -> builtins.bytes:
@@ -1208,16 +1267,3 @@ def shuffle(x: Any) -> None:
     """
     queue = x.sycl_queue if isinstance(x, ndarray) else queue_of(None, None)
     _of_everybody(queue).shuffle(x)
-
-
-__all__ = [
-    "Generator",
-    "RandomState",
-    "bytes",
-    "default_rng",
-    "get_state",
-    "seed",
-    "set_state",
-    "shuffle",
-    *_MADE,
-]

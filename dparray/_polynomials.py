@@ -1,0 +1,501 @@
+"""Polynomials in NumPy's older form: vectors of coefficients from the highest power down."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes
+from dparray._array import (
+    apply,
+    astype_array,
+    check_array,
+    empty_on,
+    ndarray,
+    scalar_value,
+)
+from dparray._creation import arange, asarray, ones, zeros
+from dparray._editing import trim_zeros
+from dparray._grids import vander
+from dparray._manipulation import atleast_1d, concat, expand_dims, reshape
+from dparray._ops import OPS
+from dparray._placement import Placement, common_placement
+from dparray._products import matmul
+from dparray._reductions import sum as sum_of
+from dparray._signal import convolve
+from dparray.exceptions import ArgumentError, ShapeError
+from dparray.linalg import eigvals, inv, lstsq
+
+__all__ = [
+    "poly",
+    "poly1d",
+    "polyadd",
+    "polyder",
+    "polydiv",
+    "polyfit",
+    "polyint",
+    "polymul",
+    "polysub",
+    "polyval",
+    "roots",
+]
+
+
+def _coefficients(function: str, **named: Any) -> list[ndarray]:
+    """Vectors of coefficients on one queue; lists and scalars come beside the arrays."""
+    given = {
+        name: value._coefficients if isinstance(value, poly1d) else scalar_value(value)
+        for name, value in named.items()
+    }
+    arrays = [(name, value) for name, value in given.items() if isinstance(value, ndarray)]
+    place: dict[str, Any] = {}
+    if arrays:
+        placement = common_placement(function, arrays)
+        place = {"sycl_queue": placement.queue, "usm_type": placement.usm_type}
+    found = []
+    for name, value in given.items():
+        if isinstance(value, list | tuple | bool | int | float | complex):
+            value = asarray(value, **place)
+        value = atleast_1d(check_array(function, name, value))
+        if value.ndim != 1:
+            raise ShapeError(f"{function}: {name} has {value.ndim} dimensions; give a vector")
+        found.append(value)
+    return found
+
+
+def _like(function: str, result: ndarray, *given: Any) -> Any:
+    """The result as a ``poly1d`` if one was given."""
+    return poly1d(result) if any(isinstance(value, poly1d) for value in given) else result
+
+
+def _place(x: ndarray) -> dict[str, Any]:
+    return {"sycl_queue": x.sycl_queue, "usm_type": x.usm_type}
+
+
+def polyval(p: Any, x: Any) -> Any:
+    """The values of a polynomial, its coefficients from the highest power down.
+
+    Args:
+        p: a vector or a list of coefficients.
+        x: where to compute it; of a ``poly1d``, the polynomial of a polynomial.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.polyval([1, 0, 2], dp.asarray([1, 3])).asnumpy()
+        array([ 3, 11])
+    """
+    if isinstance(p, poly1d):
+        p = p._coefficients
+    if isinstance(x, poly1d):
+        composed: Any = poly1d([0])
+        for coefficient in p:
+            composed = composed * x + coefficient
+        return composed
+    x = _array_like(x, p)
+    if isinstance(p, ndarray):
+        common_placement("polyval", (("x", x), ("p", p)))
+        coefficients: list[Any] = [p[at] for at in range(p.size)]
+        result = apply(OPS["multiply"], x, apply(OPS["multiply"], p[0], 0))
+    else:
+        coefficients = [scalar_value(coefficient) for coefficient in p]
+        result = apply(OPS["multiply"], x, 0)
+    for coefficient in coefficients:
+        result = apply(OPS["add"], apply(OPS["multiply"], result, x), coefficient)
+    return result
+
+
+def _array_like(x: Any, p: Any) -> ndarray:
+    if not isinstance(x, ndarray) and isinstance(p, ndarray):
+        value = scalar_value(x)
+        if isinstance(value, list | tuple | bool | int | float | complex):
+            return asarray(value, **_place(p))
+    return asarray(x) if isinstance(x, list | tuple) else check_array("polyval", "x", x)
+
+
+def polyfit(
+    x: Any,
+    y: Any,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: Any = None,
+    cov: Any = False,
+) -> Any:
+    """The coefficients of the polynomial that fits points best, from the highest power down.
+
+    Args:
+        x: a vector of places.
+        y: the values there; a matrix for several sets of values.
+        deg: the polynomial's degree.
+        rcond: singular values smaller than this part of the largest count as 0.
+        full: give the sums of squared residuals, the rank, the singular values and ``rcond`` too.
+        w: a vector of weights of the values.
+        cov: give the covariance matrix too; ``"unscaled"`` trusts the weights.
+
+    Raises:
+        ArgumentError: the degree is negative, or there are too few points for a covariance.
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the vectors differ in length.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([0.0, 1.0, 2.0])
+        >>> dp.round(dp.polyfit(x, 2 * x + 1, 1), 6).asnumpy()
+        array([2., 1.])
+    """
+    named = {"x": x, "y": y} if w is None else {"x": x, "y": y, "w": w}
+    arrays = {
+        name: asarray(value) if isinstance(value, list | tuple) else value
+        for name, value in named.items()
+    }
+    arrays = {name: check_array("polyfit", name, value) for name, value in arrays.items()}
+    placement = common_placement("polyfit", list(arrays.items()))
+    order = operator.index(deg)
+    if order < 0:
+        raise ArgumentError(f"polyfit: deg is {deg}; it must be 0 or more")
+    x, y = arrays["x"], arrays["y"]
+    if x.ndim != 1 or y.ndim not in (1, 2) or x.shape[0] != y.shape[0] or not x.size:
+        raise ShapeError(
+            f"polyfit: x of shape {x.shape} and y of shape {y.shape}; give vectors of one length"
+        )
+    real = _dtypes.default_float(placement.queue.sycl_device)
+    if x.dtype.kind not in "fc":
+        x = astype_array(x, real)
+    rcond = x.size * float(np.finfo(x.dtype).eps) if rcond is None else rcond
+    matrix = vander(x, order + 1)
+    if w is not None:
+        weights = astype_array(arrays["w"], x.dtype, copy=False)
+        if weights.shape != x.shape:
+            raise ShapeError(f"polyfit: w of shape {weights.shape} for {x.size} points")
+        matrix = matrix * expand_dims(weights, 1)
+        y = y * (expand_dims(weights, 1) if y.ndim == 2 else weights)
+    scale = apply(OPS["sqrt"], sum_of(apply(OPS["square"], apply(OPS["abs"], matrix)), 0))
+    found, residuals, rank, singular = lstsq(matrix / scale, y, rcond)
+    result = found / (expand_dims(scale, 1) if y.ndim == 2 else scale)
+    if full:
+        return result, residuals, rank, singular, rcond
+    if not cov:
+        return result
+    covariance = inv(matmul(matrix.T, matrix))
+    if cov == "unscaled":
+        return result, covariance
+    free = x.size - (order + 1)
+    if free <= 0:
+        raise ArgumentError(
+            f"polyfit: {x.size} points do not tell the covariance of {order + 1} coefficients; "
+            f"use cov='unscaled'"
+        )
+    misfit = y - matmul(matrix, result)
+    factor = sum_of(misfit * misfit, 0) / free
+    if y.ndim == 2:
+        covariance = expand_dims(covariance, 2)
+    return result, covariance * factor
+
+
+def poly(x: Any) -> ndarray:
+    """The coefficients of the polynomial with given roots, or the characteristic one of a matrix.
+
+    Raises:
+        ShapeError: ``x`` is neither a vector nor a square matrix.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.poly([1.0, 2.0]).asnumpy()
+        array([ 1., -3.,  2.])
+    """
+    x = asarray(x) if isinstance(x, list | tuple) else check_array("poly", "x", x)
+    if x.ndim == 2 and x.shape[0] == x.shape[1] and x.size:
+        x = eigvals(x)
+    x = atleast_1d(x)
+    if x.ndim != 1:
+        raise ShapeError(f"poly: x of shape {x.shape} is neither a vector nor a square matrix")
+    if x.dtype.kind not in "fc":
+        x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
+    result = ones(1, x.dtype, **_place(x))
+    for place in range(x.size):
+        factor = concat([ones(1, x.dtype, **_place(x)), reshape(-x[place], (1,))])
+        result = convolve(result, factor)
+    if result.dtype.kind == "c":
+        values = np.sort(x.asnumpy())
+        if np.all(values == np.sort(values.conj())):  # the roots come in conjugate pairs
+            return result.real.copy()
+    return result
+
+
+def roots(p: Any) -> ndarray:
+    """Where a polynomial is 0: the eigenvalues of its companion matrix. The host waits for them.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.sort(dp.roots([1.0, -3.0, 2.0]).real).asnumpy()
+        array([1., 2.])
+    """
+    (p,) = _coefficients("roots", p=p)
+    trimmed = trim_zeros(p, "f")
+    inner = trim_zeros(trimmed, "b")
+    at_zero = trimmed.size - inner.size
+    real = _dtypes.default_float(p.sycl_queue.sycl_device)
+    if inner.dtype.kind not in "fc":
+        inner = astype_array(inner, real)
+    count = inner.size - 1
+    if count < 1:
+        return zeros(at_zero, inner.dtype, **_place(p))
+    companion = zeros((count, count), inner.dtype, **_place(p))
+    for place in range(1, count):
+        companion[place, place - 1] = 1
+    companion[0, :] = -inner[1:] / inner[0]
+    found = eigvals(companion)
+    if found.dtype.kind == "c" and not bool(apply(OPS["not_equal"], found.imag, 0).any()):
+        found = found.real.copy()
+    return concat([found, zeros(at_zero, found.dtype, **_place(p))]) if at_zero else found
+
+
+def _summed(function: str, a1: Any, a2: Any, operation: str) -> Any:
+    x1, x2 = _coefficients(function, a1=a1, a2=a2)
+    placement = common_placement(function, (("a1", x1), ("a2", x2)))
+    size = max(x1.size, x2.size)
+    dtype = np.result_type(x1.dtype, x2.dtype)
+    parts = []
+    for x in (x1, x2):
+        part = zeros(size, dtype, sycl_queue=placement.queue, usm_type=placement.usm_type)
+        part[size - x.size :] = x
+        parts.append(part)
+    return _like(function, apply(OPS[operation], *parts), a1, a2)
+
+
+def polyadd(a1: Any, a2: Any) -> Any:
+    """The sum of two polynomials.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.polyadd([1, 2], [9, 5, 4]).asnumpy()
+        array([9, 6, 6])
+    """
+    return _summed("polyadd", a1, a2, "add")
+
+
+def polysub(a1: Any, a2: Any) -> Any:
+    """The difference of two polynomials; errors as of :func:`polyadd`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.polysub([1, 2], [9, 5, 4]).asnumpy()
+        array([-9, -4, -2])
+    """
+    return _summed("polysub", a1, a2, "subtract")
+
+
+def polymul(a1: Any, a2: Any) -> Any:
+    """The product of two polynomials; errors as of :func:`polyadd`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.polymul([1, 2], [3, 4]).asnumpy()
+        array([ 3, 10,  8])
+    """
+    x1, x2 = _coefficients("polymul", a1=a1, a2=a2)
+    return _like("polymul", convolve(x1, x2), a1, a2)
+
+
+def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+    """Quotient and remainder of two polynomials; errors as of :func:`polyadd`.
+
+    Example:
+        >>> import dparray as dp
+        >>> [part.tolist() for part in dp.polydiv([3.0, 5.0, 2.0], [2.0, 1.0])]
+        [[1.5, 1.75], [0.25]]
+    """
+    x1, x2 = _coefficients("polydiv", u=u, v=v)
+    placement = common_placement("polydiv", (("u", x1), ("v", x2)))
+    dtype = np.result_type(x1.dtype, x2.dtype)
+    if dtype.kind not in "fc":
+        dtype = _dtypes.default_float(placement.queue.sycl_device)
+    rest = empty_on(placement, x1.shape, dtype)
+    rest[...] = x1
+    count = max(x1.size - x2.size + 1, 1)
+    quotient = zeros(count, dtype, sycl_queue=placement.queue, usm_type=placement.usm_type)
+    for place in range(x1.size - x2.size + 1):
+        share = rest[place] / x2[0]
+        quotient[place] = share
+        rest[place : place + x2.size] -= share * x2
+    values = np.abs(rest.asnumpy())
+    first = int(np.argmax(values > 1e-8)) if (values > 1e-8).any() else values.size - 1
+    return _like("polydiv", quotient, u, v), _like("polydiv", rest[first:], u, v)
+
+
+def polyder(p: Any, m: int = 1) -> Any:
+    """The ``m``-th derivative of a polynomial.
+
+    Raises:
+        ArgumentError: ``m`` is negative.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.polyder([1, 1, 1, 1]).asnumpy()
+        array([3, 2, 1])
+    """
+    (x,) = _coefficients("polyder", p=p)
+    if operator.index(m) < 0:
+        raise ArgumentError(f"polyder: m is {m}; it must be 0 or more")
+    for _ in range(m):
+        powers = arange(x.size - 1, 0, -1, **_place(x))
+        x = apply(OPS["multiply"], x[:-1], powers)
+    return _like("polyder", x, p)
+
+
+def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
+    """The ``m``-th integral of a polynomial.
+
+    Args:
+        p: coefficients.
+        m: how often to integrate.
+        k: the constants of integration, a scalar or a list of ``m``; 0 if not given.
+
+    Raises:
+        ArgumentError: ``m`` is negative, or there are not ``m`` constants.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.polyint([3.0, 2.0, 1.0]).asnumpy()
+        array([1., 1., 1., 0.])
+    """
+    (x,) = _coefficients("polyint", p=p)
+    if operator.index(m) < 0:
+        raise ArgumentError(f"polyint: m is {m}; it must be 0 or more")
+    constants = [0] if k is None else list(k) if isinstance(k, Sequence) else [k]
+    if len(constants) == 1:
+        constants *= m
+    if len(constants) != m:
+        raise ArgumentError(f"polyint: {len(constants)} constants for m = {m}")
+    for constant in constants:
+        powers = arange(x.size, 0, -1, **_place(x))
+        divided = apply(OPS["divide"], x, powers)
+        end = empty_on(Placement(x.sycl_queue, x.usm_type), (1,), divided.dtype)
+        end[...] = constant
+        x = concat([divided, end])
+    return _like("polyint", x, p)
+
+
+class poly1d:
+    """A polynomial of one variable: called, added, multiplied and differentiated.
+
+    Args:
+        coefficients: from the highest power down; leading zeros are left out.
+        r: ``coefficients`` are the roots.
+        variable: its name when it is printed.
+
+    Example:
+        >>> import dparray as dp
+        >>> p = dp.poly1d([1.0, -3.0, 2.0])
+        >>> p(dp.asarray([1.0, 3.0])).asnumpy()
+        array([0., 2.])
+        >>> p.deriv().coefficients.asnumpy()
+        array([ 2., -3.])
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+    __array_ufunc__ = None
+
+    def __init__(self, coefficients: Any, r: bool = False, variable: str | None = None) -> None:
+        self._coefficients: ndarray
+        self.variable: str = variable or getattr(coefficients, "variable", None) or "x"
+        if r:
+            coefficients = poly(coefficients)
+        (found,) = _coefficients("poly1d", coefficients=coefficients)
+        trimmed = trim_zeros(found, "f")
+        self._coefficients = trimmed if trimmed.size else found[:1] * 0
+
+    @property
+    def coefficients(self) -> ndarray:
+        """From the highest power down."""
+        return self._coefficients
+
+    c = coef = coeffs = coefficients
+
+    @property
+    def order(self) -> int:
+        """The highest power."""
+        return self._coefficients.size - 1
+
+    o = order
+
+    @property
+    def roots(self) -> ndarray:
+        """Where it is 0."""
+        return roots(self._coefficients)
+
+    r = roots
+
+    def __call__(self, x: Any) -> Any:
+        return polyval(self._coefficients, x)
+
+    def deriv(self, m: int = 1) -> poly1d:
+        """The ``m``-th derivative."""
+        return poly1d(polyder(self._coefficients, m))
+
+    def integ(self, m: int = 1, k: Any = 0) -> poly1d:
+        """The ``m``-th integral."""
+        return poly1d(polyint(self._coefficients, m, k))
+
+    def __len__(self) -> int:
+        return self.order
+
+    def __iter__(self) -> Any:
+        return iter(self._coefficients)
+
+    def __getitem__(self, power: int) -> Any:
+        """The coefficient of a power."""
+        return self._coefficients[self.order - power] if 0 <= power <= self.order else 0
+
+    def __neg__(self) -> poly1d:
+        return poly1d(-self._coefficients)
+
+    def __pos__(self) -> poly1d:
+        return self
+
+    def __add__(self, other: Any) -> poly1d:
+        return poly1d(polyadd(self._coefficients, poly1d(other)._coefficients))
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> poly1d:
+        return poly1d(polysub(self._coefficients, poly1d(other)._coefficients))
+
+    def __rsub__(self, other: Any) -> poly1d:
+        return poly1d(polysub(poly1d(other)._coefficients, self._coefficients))
+
+    def __mul__(self, other: Any) -> poly1d:
+        return poly1d(polymul(self._coefficients, poly1d(other)._coefficients))
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Any) -> Any:
+        if isinstance(other, poly1d):
+            return tuple(poly1d(part) for part in polydiv(self._coefficients, other._coefficients))
+        return poly1d(self._coefficients / other)
+
+    def __pow__(self, exponent: int) -> poly1d:
+        result = poly1d(self._coefficients[:1] * 0 + 1)
+        for _ in range(operator.index(exponent)):
+            result = result * self
+        return result
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, poly1d) or self.order != other.order:
+            return False
+        return bool((self._coefficients == other._coefficients).all())
+
+    def __repr__(self) -> str:
+        return f"poly1d({self._coefficients.tolist()})"
+
+    def __str__(self) -> str:
+        return str(np.poly1d(self._coefficients.asnumpy(), variable=self.variable))
