@@ -6,7 +6,7 @@ layers below may call it on the warm path.
 Events: ``"compile"`` (kernel, seconds, origin), ``"launch"`` (kernel, queue, sycl_event,
 global_range, local_range, arguments), ``"allocate"`` (queue, usm_type, nbytes, hit), ``"copy"``
 (source, target, nbytes),
-``"progress"`` (task, done, total) in bytes, while a large copy goes on.
+``"progress"`` (task, done, total) in bytes, while a large copy, save or load goes on.
 """
 
 from __future__ import annotations

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import shutil
+import threading
 import warnings
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 import numpy as np
 
-from dparray import _dtypes, _layout
+from dparray import _dtypes, _hooks, _layout
 from dparray._array import (
     as_method,
     check_array,
@@ -45,7 +48,44 @@ __all__ = [
 BUFFER_BYTES = 16 << 20
 
 
-def _write(file: Any, x: ndarray) -> None:
+@contextmanager
+def _replacing(path: str) -> Iterator[str]:
+    """The name of a file to write, which takes the place of ``path`` once it is complete.
+
+    After an error or an interrupt, ``path`` is as it was before.
+    """
+    path = os.path.realpath(path)
+    exists = os.path.exists(path)
+    if exists and not (os.path.isfile(path) and os.access(path, os.W_OK)):
+        yield path  # a pipe or a device; or it cannot be written, and opening it says so
+        return
+    root, ending = os.path.splitext(path)
+    part = f"{root}.{os.getpid()}-{threading.get_ident()}.part{ending}"
+    try:
+        yield part
+        if exists:
+            shutil.copymode(path, part)
+        os.replace(part, path)
+    except BaseException as error:
+        with suppress(OSError):
+            os.unlink(part)
+        if isinstance(error, OSError) and error.filename == part:
+            error.filename = path
+        raise
+
+
+def _tell(task: str, done: int, total: int) -> None:
+    """Tell whoever shows progress, if there is more than a buffer of it."""
+    if _hooks.subscribers and total > BUFFER_BYTES:
+        _hooks.emit("progress", task=task, done=done, total=total)
+
+
+def _name_of(file: Any) -> str:
+    name = getattr(file, "name", file)
+    return os.path.basename(name) if isinstance(name, str | os.PathLike) else "file"
+
+
+def _write(file: Any, x: ndarray, task: str) -> None:
     is_fortran = x.ndim > 1 and not _is_c(x) and _is_c(x.T)
     header = {
         "descr": np.lib.format.dtype_to_descr(x.dtype),
@@ -56,14 +96,16 @@ def _write(file: Any, x: ndarray) -> None:
     flat = ravel(x.T if is_fortran else x)
     step = max(1, BUFFER_BYTES // x.itemsize)
     for start in range(0, x.size, step):
-        file.write(flat[start : start + step].asnumpy().data.cast("B"))
+        stop = min(start + step, x.size)
+        file.write(flat[start:stop].asnumpy().data.cast("B"))
+        _tell(task, stop * x.itemsize, x.nbytes)
 
 
 def _is_c(x: ndarray) -> bool:
     return _layout.is_contiguous(x.shape, x.strides, x.itemsize)
 
 
-def _read(file: Any, placement: Placement) -> ndarray:
+def _read(file: Any, placement: Placement, task: str) -> ndarray:
     version = np.lib.format.read_magic(file)
     reader = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -84,6 +126,7 @@ def _read(file: Any, placement: Placement) -> ndarray:
         data = _read_exactly(file, count * dtype.itemsize)
         values = np.frombuffer(data, dtype)
         flat[start : start + count] = from_host(values, *placement)
+        _tell(task, (start + count) * dtype.itemsize, result.size * dtype.itemsize)
     return result.T if is_fortran else result
 
 
@@ -101,6 +144,9 @@ def _read_exactly(file: Any, count: int) -> bytearray:
 
 def save(file: str | os.PathLike[str] | IO[bytes], x: Any, allow_pickle: bool = True) -> None:
     """Write an array to a ``.npy`` file that NumPy reads too; waits for its values.
+
+    A file that is there already is replaced once the new one is complete; an error or an interrupt
+    leaves it as it was.
 
     Args:
         file: a path, to which ``.npy`` is added if it ends otherwise, or an open binary file.
@@ -120,15 +166,18 @@ def save(file: str | os.PathLike[str] | IO[bytes], x: Any, allow_pickle: bool = 
     """
     x = check_array("save", "x", x)
     if hasattr(file, "write"):
-        _write(file, x)
+        _write(file, x, f"save {_name_of(file)}")
         return
     path = os.fspath(file)
-    with open(path if path.endswith(".npy") else path + ".npy", "wb") as opened:
-        _write(opened, x)
+    path = path if path.endswith(".npy") else path + ".npy"
+    with _replacing(path) as part, open(part, "wb") as opened:
+        _write(opened, x, f"save {_name_of(path)}")
 
 
 def savez(file: str | os.PathLike[str] | IO[bytes], *arrays: Any, **named: Any) -> None:
     """Write several arrays to a ``.npz`` file that NumPy reads too; waits for their values.
+
+    The file replaces another once it is complete, as with :func:`save`.
 
     Args:
         file: a path, to which ``.npz`` is added if it ends otherwise, or an open binary file.
@@ -173,13 +222,20 @@ def _save_archive(
             raise ValueError(f"{function}: {name} is the name of an array without one; rename it")
         members[name] = x
     members = {name: check_array(function, name, x) for name, x in members.items()}
-    if not hasattr(file, "write"):
-        file = os.fspath(file)
-        file = file if file.endswith(".npz") else file + ".npz"
+    if hasattr(file, "write"):
+        _write_archive(file, members, compression)
+        return
+    path = os.fspath(file)
+    path = path if path.endswith(".npz") else path + ".npz"
+    with _replacing(path) as part, open(part, "wb") as opened:
+        _write_archive(opened, members, compression)
+
+
+def _write_archive(file: Any, members: Mapping[str, ndarray], compression: int) -> None:
     with zipfile.ZipFile(file, "w", compression) as archive:
         for name, x in members.items():
             with archive.open(name + ".npy", "w", force_zip64=True) as member:
-                _write(member, x)
+                _write(member, x, f"save {name}")
 
 
 class Archive(Mapping[str, ndarray]):
@@ -211,7 +267,7 @@ class Archive(Mapping[str, ndarray]):
         if name not in self._names:
             raise KeyError(f"{name} is no array of the file; it has {', '.join(self._names)}")
         with self._archive.open(name + ".npy") as member:
-            return _read(member, self._placement)
+            return _read(member, self._placement, f"load {name}")
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._names)
@@ -271,11 +327,13 @@ def load(
         if zipfile.is_zipfile(file):
             return Archive(file, placement)
         with open(file, "rb") as opened:
-            return _read(opened, placement)
+            return _read(opened, placement, f"load {_name_of(file)}")
     start = file.tell()
     magic = file.read(4)
     file.seek(start)
-    return Archive(file, placement) if magic.startswith(b"PK") else _read(file, placement)
+    if magic.startswith(b"PK"):
+        return Archive(file, placement)
+    return _read(file, placement, f"load {_name_of(file)}")
 
 
 # -- text and raw bytes ---------------------------------------------------------------------------
@@ -403,7 +461,12 @@ def savetxt(
     if x.ndim not in (1, 2):
         raise ShapeError(f"savetxt: x has {x.ndim} dimensions; give 1 or 2")
     values = x.asnumpy()
-    np.savetxt(fname, values, fmt, delimiter, newline, header, footer, comments, encoding)
+    options = (fmt, delimiter, newline, header, footer, comments, encoding)
+    if not isinstance(fname, str | os.PathLike):
+        np.savetxt(fname, values, *options)
+        return
+    with _replacing(os.fspath(fname)) as part:
+        np.savetxt(part, values, *options)
 
 
 def fromfile(
@@ -494,7 +557,7 @@ def tofile(self: ndarray, fid: Any, sep: str = "", format: str = "%s") -> None:
     flat = ravel(self)
     step = max(1, BUFFER_BYTES // self.itemsize)
     if isinstance(fid, str | os.PathLike):
-        with open(fid, "wb") as opened:
+        with _replacing(os.fspath(fid)) as part, open(part, "wb") as opened:
             tofile(self, opened, sep, format)
         return
     for start in range(0, max(self.size, 1), step):

@@ -1,4 +1,4 @@
-"""Progress bars for long work, by tqdm: large copies, and the compilation of many kernels."""
+"""Progress bars for long work, by tqdm: large copies, saves and loads, many kernels to compile."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ PATIENCE = 1.0
 class Progress:
     """Shows the long work that the hook tells of, and clears it away when it is over.
 
-    State: at most one bar for copies and one counter of kernels; :meth:`close` ends both, also
+    State: at most one bar for bytes and one counter of kernels; :meth:`close` ends both, also
     after an error or an interrupt in the middle of the work.
     """
 
     def __init__(self) -> None:
         self._copy: Any = None
+        self._task = ""
         self._kernels: Any = None
         self._count = 0
         self._seconds = 0.0
@@ -34,7 +35,11 @@ class Progress:
             self._on_compiled(values["seconds"])
 
     def _on_copy(self, task: str, done: int, total: int) -> None:
+        if self._copy is not None and self._task != task:  # that one has ended with an error
+            self._copy.close()
+            self._copy = None
         if self._copy is None:
+            self._task = task
             self._copy = _bar(
                 desc=task, total=total, unit="B", unit_scale=True, unit_divisor=1024, delay=PATIENCE
             )

@@ -7,10 +7,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
-from dparray import _interrupt
+import dparray as dp
+from dparray import _hooks, _interrupt, _io
 
 
 def test_an_interrupt_comes_at_the_end_of_work_that_must_not_be_torn() -> None:
@@ -108,3 +111,130 @@ def test_compiling_can_be_interrupted_and_done_again(tmp_path: Path) -> None:
     assert run.stdout.split() == ["interrupted"] * 12
     assert run.stderr == ""
     assert {path.name for path in tmp_path.iterdir()} == {"cache"}  # nothing is left behind
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_io, "BUFFER_BYTES", 4000)
+
+
+WRITERS = {
+    "x.npy": dp.save,
+    "x.npz": lambda path, x: dp.savez(path, small=dp.ones(3), x=x),
+    "compressed.npz": dp.savez_compressed,
+    "x.bin": lambda path, x: x.tofile(path),
+    "x.txt": dp.savetxt,
+    "x.txt.gz": dp.savetxt,
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_save_that_is_interrupted_leaves_the_file_as_it_was(
+    name: str,
+    is_there: bool,
+    tmp_path: Path,
+    small_buffer: None,
+) -> None:
+    path, write = tmp_path / name, WRITERS[name]
+    old, new = dp.arange(10.0), dp.arange(3000.0)
+    if is_there:
+        write(path, old)
+    before = path.read_bytes() if is_there else None
+    reads = []
+
+    def interrupt(event: str, **values: object) -> None:
+        reads.append(event)
+        if event == "copy" and len(reads) > (0 if ".txt" in name else 2):
+            raise KeyboardInterrupt
+
+    unsubscribe = _hooks.subscribe(interrupt)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            write(path, new)
+    finally:
+        unsubscribe()
+    assert (path.read_bytes() if path.exists() else None) == before
+    assert [*tmp_path.iterdir()] == [path] * is_there
+    write(path, new)
+    assert path.read_bytes() != before
+    assert [*tmp_path.iterdir()] == [path]
+
+
+@pytest.mark.parametrize("write", [dp.save, dp.savez], ids=["npy", "npz"])
+def test_saves_and_loads_tell_of_their_progress(
+    write: Any, tmp_path: Path, small_buffer: None
+) -> None:
+    seen: list[tuple[str, int, int]] = []
+    unsubscribe = _hooks.subscribe(
+        lambda event, **values: seen.append(tuple(values.values())) if event == "progress" else None
+    )
+    x = dp.arange(2000.0)
+    path = tmp_path / f"x.{'npy' if write is dp.save else 'npz'}"
+    name = "x.npy" if write is dp.save else "arr_0"
+    try:
+        write(path, x)
+        loaded = dp.load(path)
+        loaded = loaded if write is dp.save else loaded["arr_0"]
+    finally:
+        unsubscribe()
+    np.testing.assert_array_equal(loaded.asnumpy(), x.asnumpy())
+    steps = [4000, 8000, 12000, 16000]
+    assert seen == [(f"{verb} {name}", n, 16000) for verb in ("save", "load") for n in steps]
+
+
+def test_a_file_keeps_its_permissions_and_what_links_to_it_stays_a_link(tmp_path: Path) -> None:
+    path, link = tmp_path / "x.npy", tmp_path / "link.npy"
+    dp.save(path, dp.ones(2))
+    path.chmod(0o640)
+    link.symlink_to(path)
+    dp.save(link, dp.zeros(3))
+    assert link.is_symlink()
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert dp.load(path).shape == (3,)
+
+
+def test_a_pipe_is_written_not_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "pipe.npy"
+    os.mkfifo(path)
+    with subprocess.Popen(["cat", path], stdout=subprocess.PIPE) as reader:
+        dp.save(path, dp.ones(2))
+        assert reader.stdout is not None
+        assert reader.stdout.read().startswith(b"\x93NUMPY")
+    assert path.is_fifo()
+
+
+def test_a_file_in_no_folder_is_named_in_the_error(tmp_path: Path) -> None:
+    path = tmp_path / "none" / "x.npy"
+    with pytest.raises(FileNotFoundError) as caught:
+        dp.save(path, dp.ones(2))
+    assert caught.value.filename == str(path)
+
+
+SAVING = """
+x = dp.full(40_000_000, 1.5)
+dp.save("x.npy", dp.zeros(3))
+for seconds in (0.02, 0.05, 0.1):
+    with interrupt_after(seconds):
+        dp.save("x.npy", x)
+        dp.load("x.npy")
+    assert dp.load("x.npy").shape in ((3,), (40_000_000,))
+    with interrupt_after(seconds):
+        for _ in range(20):
+            x.asnumpy()
+with interrupt_after(0.1):
+    while True:
+        dp.save("x.npy", x)
+assert float(dp.sum(x)) == 60_000_000
+"""
+
+
+@pytest.mark.slow
+def test_saving_and_copying_can_be_interrupted_and_done_again(tmp_path: Path) -> None:
+    run = interrupted(SAVING, tmp_path)
+    assert set(run.stdout.split()) == {"interrupted"}
+    assert run.stderr == ""
+    assert {path.name for path in tmp_path.iterdir()} <= {"cache", "x.npy"}
