@@ -243,7 +243,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
     if x1 is None or x2 is None:
         raise ArgumentError("where: give both x1 and x2, or neither")
     shapes = {x.shape for x in (condition, x1, x2) if type(x) is ndarray}
-    if len(shapes) == 1:
+    if len(shapes) == 1 and type(x1) is not int and type(x2) is not int:  # NumPy wraps integers
         small = call_at_once(np.where, condition, x1, x2)
         if small is not None:
             return small

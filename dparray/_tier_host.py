@@ -172,7 +172,7 @@ def _compute(order: Sequence[Node], values: dict[int, Any], targets: dict[int, n
         elif out is None:
             values[key] = op.ufunc(*operands)
         else:
-            values[key] = op.ufunc(*operands, out=out, casting="unsafe")
+            values[key] = op.ufunc(*operands, out=out, casting="unsafe", signature=node.loop)
 
 
 def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) -> Any:
