@@ -145,7 +145,8 @@ def time_statement(
     places = sorted(map(describe_queue, queues)) or [str(default_device())]
     numpy_seconds: tuple[float, ...] = ()
     if beside_numpy:
-        host_scope = {name: _in_numpy(value) for name, value in namespace.items()}
+        used = {name: _in_numpy(namespace[name]) for name in names if name in namespace}
+        host_scope = {**namespace, **used}
         numpy_seconds = _measured(lambda: exec(code, host_scope), repeats)
     return Timing(seconds, " and ".join(places), len(launched), numpy_seconds)
 

@@ -90,16 +90,16 @@ WORDS = {
 PICTURES = ("line", "pending-map", "image", "ten-gigabytes", "explain", "plot")
 
 
-@pytest.fixture(scope="module")
-def screenshots(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def screenshots(tmp_path: Path) -> Path:
     """The folder of the pictures."""
-    folder = Path(os.environ.get("DPARRAY_SCREENSHOTS") or tmp_path_factory.mktemp("screenshots"))
+    folder = Path(os.environ.get("DPARRAY_SCREENSHOTS") or tmp_path / "screenshots")
     folder.mkdir(parents=True, exist_ok=True)
     return folder
 
 
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Any]:
     """Headless Chromium, which Debian's packages chromium and chromium-driver bring."""
     program = shutil.which("chromium") or shutil.which("google-chrome")
     driver = shutil.which("chromedriver")
@@ -112,7 +112,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
     options = webdriver.ChromeOptions()
     options.binary_location = program
-    profile = tmp_path_factory.mktemp("profile")
+    profile = tmp_path / "profile"
     for argument in (
         "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
         "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -137,11 +137,11 @@ def settings() -> dict[str, Any]:
     }
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[str]:
     """The address of a Jupyter server with the notebook, in a home of its own."""
-    home = tmp_path_factory.mktemp("home")
-    (home / "settings").mkdir()
+    home = tmp_path / "home"
+    (home / "settings").mkdir(parents=True)
     (home / "settings" / "overrides.json").write_text(json.dumps(settings()))
     folder = home / "notebooks"
     folder.mkdir()
@@ -180,7 +180,7 @@ def address(process: subprocess.Popen[bytes], runtime: Path) -> str:
     return ""
 
 
-def until(condition: Callable[[], Any], what: str, seconds: float = 60) -> Any:
+def until(condition: Callable[[], Any], what: str, seconds: float = 120) -> Any:
     """What ``condition`` gives once that is true."""
     end = time.monotonic() + seconds
     while not (found := condition()):
@@ -201,7 +201,7 @@ def write_notebook(path: Path) -> None:
     nbformat.write(book, path)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def outputs(browser: Any, server: str, screenshots: Path) -> dict[str, Any]:
     """The notebook was opened and all its cells were run: the area below each cell."""
     try:
@@ -245,46 +245,42 @@ def choose(browser: Any, menu: str, entry: str) -> None:
     until(lambda: browser.find_elements(*place), f"the menu {menu} opens")[0].click()
 
 
-@pytest.fixture(scope="module", params=THEMES)
-def page(request: pytest.FixtureRequest, browser: Any, outputs: dict[str, Any]) -> Any:
-    """The notebook in one of the themes, and a picture of each output."""
-    browser.execute_async_script(
-        "window.jupyterapp.commands.execute('apputils:change-theme', {theme: arguments[0]})"
-        ".then(() => setTimeout(arguments[1], 500))",
-        request.param,
-    )
-    return request.param.rpartition(" ")[2].lower(), outputs
+def test_every_output_is_readable_in_both_themes(
+    browser: Any, outputs: dict[str, Any], screenshots: Path
+) -> None:
+    found: dict[str, list[str]] = {}
+    for theme in THEMES:
+        browser.execute_async_script(
+            "window.jupyterapp.commands.execute('apputils:change-theme', {theme: arguments[0]})"
+            ".then(() => setTimeout(arguments[1], 500))",
+            theme,
+        )
+        for name, area in outputs.items():
+            if name == "setup":
+                continue
+            browser.execute_script("arguments[0].scrollIntoView()", area)
+            area.screenshot(str(screenshots / f"{name}-{theme.rpartition(' ')[2].lower()}.png"))
+            found[f"{name}, {theme}"] = complaints(browser, name, area)
+        wider = browser.execute_script(
+            "const page = document.querySelector('.jp-WindowedPanel-outer, .jp-Notebook');"
+            "return page.scrollWidth - page.clientWidth"
+        )
+        assert wider <= 0, "the page scrolls sideways"
+    assert {where: said for where, said in found.items() if said} == {}
 
 
-@pytest.mark.parametrize("name", [name for name in CELLS if name != "setup"])
-def test_an_output_is_readable(page: Any, browser: Any, screenshots: Path, name: str) -> None:
-    theme, outputs = page
-    area = outputs[name]
-    browser.execute_script("arguments[0].scrollIntoView()", area)
-    area.screenshot(str(screenshots / f"{name}-{theme}.png"))
-    for word in WORDS.get(name, ()):
-        assert word in area.text
-    complaints = []
-    pictures = []
-    for part in parts(area):
-        complaints += browser.execute_script(MEASURE, part)
-        pictures += part.find_elements("css selector", "img")
-    assert complaints == []
-    assert bool(pictures) == (name in PICTURES)
-
-
-def parts(area: Any) -> list[Any]:
-    """What a cell shows; a traceback has IPython's colours, which are not ours to judge."""
-    return area.find_elements(
+def complaints(browser: Any, name: str, area: Any) -> list[str]:
+    """What is wrong with what a cell shows."""
+    said = [f"{word!r} is missing" for word in WORDS.get(name, ()) if word not in area.text]
+    pictures = 0
+    # A traceback has IPython's colours, which are not ours to judge.
+    for part in area.find_elements(
         "css selector",
         ".jp-OutputArea-output:is(.jp-RenderedHTMLCommon, .jp-RenderedImage, .jp-RenderedText)"
         ":not([data-mime-type='application/vnd.jupyter.stderr'])",
-    )
-
-
-def test_the_page_does_not_scroll_sideways(page: Any, browser: Any) -> None:
-    wider = browser.execute_script(
-        "const page = document.querySelector('.jp-WindowedPanel-outer, .jp-Notebook');"
-        "return page.scrollWidth - page.clientWidth"
-    )
-    assert wider <= 0
+    ):
+        said += browser.execute_script(MEASURE, part)
+        pictures += len(part.find_elements("css selector", "img"))
+    if bool(pictures) != (name in PICTURES):
+        said.append(f"{pictures} pictures")
+    return said

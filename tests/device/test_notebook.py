@@ -129,15 +129,23 @@ def test_a_corner_is_shown_of_a_large_array() -> None:
     assert re.search(r"\[\s+0,\s+1,\s+2, \.\.\., 999997, 999998, 999999\]", text)
 
 
-def test_ten_gigabytes_show_at_once_and_few_of_them_are_read(events: list[Any]) -> None:
+@pytest.mark.parametrize("is_pending", [False, True])
+def test_ten_gigabytes_show_at_once_and_few_of_them_are_read(
+    is_pending: bool, events: list[Any]
+) -> None:
     x = dp.broadcast_to(dp.arange(50_000, dtype="float32"), (50_000, 50_000))
+    if is_pending:
+        x = dp.sqrt(x) * x.T
     assert x.nbytes == 10_000_000_000
     events.clear()
     start = time.perf_counter()
     text = shown(x).text
+    assert "..., " in repr(x)
     assert time.perf_counter() - start < 2
+    assert x.is_pending == is_pending
     assert "9.3 GiB" in text
-    assert sum(values["nbytes"] for event, values in events if event == "copy") < 100_000
+    for event in ("copy", "allocate"):
+        assert sum(values["nbytes"] for kind, values in events if kind == event) < 1_000_000
     assert not [event for event, _ in events if event == "launch"]
 
 
@@ -452,6 +460,12 @@ def test_numpy_gets_copies_of_the_arrays() -> None:
     time_statement("x += 1", {"x": x}, repeats=3, beside_numpy=True)
     # Two runs to warm up and one more before three are measured; those of NumPy do not count.
     assert x.tolist() == [6.0] * 4
+
+
+def test_only_arrays_of_the_statement_are_copied_for_numpy(events: list[Any]) -> None:
+    other = dp.broadcast_to(dp.arange(50_000), (50_000, 50_000))  # 20 GB as a NumPy array
+    time_statement("x * 2", {"x": dp.ones(4), "other": other}, repeats=1, beside_numpy=True)
+    assert sum(values["nbytes"] for event, values in events if event == "copy") < 1000
 
 
 @pytest.mark.parametrize(
