@@ -1,4 +1,7 @@
-"""Sets: unique values, membership. On a CPU device NumPy computes in the arrays' own memory."""
+"""Sets: unique values, membership.
+
+On a CPU device NumPy computes in the arrays' own memory, and our radix sort what is large.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray import _dtypes
+from dparray import _dtypes, _usm
 from dparray._array import (
     call_library,
     call_numpy,
@@ -19,10 +22,13 @@ from dparray._array import (
     numpy_views,
     scalar_value,
 )
-from dparray._creation import full
-from dparray._manipulation import concat, ravel
-from dparray._placement import common_placement
+from dparray._creation import arange, full, ones
+from dparray._indexing import nonzero
+from dparray._manipulation import concat, ravel, reshape
+from dparray._placement import Placement, common_placement
+from dparray._reductions import cumulative_sum
 from dparray._usm import library
+from dparray.algorithms._sort import sort_by_key
 
 __all__ = [
     "in1d",
@@ -62,6 +68,42 @@ class UniqueInverseResult(NamedTuple):
     inverse_indices: ndarray
 
 
+# From so many elements on, our radix sort and a pass over the sorted values are faster than NumPy.
+_LONG = 1 << 19
+
+
+def _is_long(x: ndarray) -> bool:
+    """Whether an array is worth our radix sort."""
+    return x.size >= _LONG and x.dtype.kind in "biuf" and _usm.is_cpu(x.sycl_queue)
+
+
+def _runs(ordered: ndarray) -> tuple[ndarray, ndarray]:
+    """Of sorted values: whether each is the first of its kind; where these are."""
+    place: dict[str, Any] = {"sycl_queue": ordered.sycl_queue, "usm_type": ordered.usm_type}
+    is_first = concat([ones(1, dtype=_dtypes.bool, **place), ordered[1:] != ordered[:-1]])
+    return is_first, nonzero(is_first)[0]
+
+
+def _lengths(starts: ndarray, size: int) -> ndarray:
+    """How long runs are that begin at ``starts``."""
+    end = full(1, size, sycl_queue=starts.sycl_queue, usm_type=starts.usm_type)
+    return concat([starts[1:], end]) - starts
+
+
+def _all_by_sorting(x: ndarray) -> UniqueAllResult:
+    """What :func:`unique_all` returns, by a stable sort of the values with their positions."""
+    placement = Placement(x.sycl_queue, x.usm_type)
+    positions = arange(x.size, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
+    ordered, order = sort_by_key(ravel(x), positions)
+    assert order is not None
+    is_first, starts = _runs(ordered)
+    inverse = empty_on(placement, (x.size,), _dtypes.int64)
+    inverse[order] = cumulative_sum(is_first, dtype=_dtypes.int64) - 1
+    return UniqueAllResult(
+        ordered[starts], order[starts], reshape(inverse, x.shape), _lengths(starts, x.size)
+    )
+
+
 def _unique(
     name: str, by_numpy: Callable[..., Any], by_library: Callable[..., Any], x: ndarray
 ) -> list[ndarray]:
@@ -87,6 +129,9 @@ def unique_values(x: Any, /) -> ndarray:
         array([1, 3])
     """
     x = check_array("unique_values", "x", x)
+    if _is_long(x):
+        ordered, _ = sort_by_key(ravel(x))
+        return ordered[_runs(ordered)[1]]
     return _unique("unique_values", _numpy_values, library.unique_values, x)[0]
 
 
@@ -103,6 +148,10 @@ def unique_counts(x: Any, /) -> UniqueCountsResult:
         array([1, 2])
     """
     x = check_array("unique_counts", "x", x)
+    if _is_long(x):
+        ordered, _ = sort_by_key(ravel(x))
+        starts = _runs(ordered)[1]
+        return UniqueCountsResult(ordered[starts], _lengths(starts, x.size))
     return UniqueCountsResult(*_unique("unique_counts", np.unique_counts, library.unique_counts, x))
 
 
@@ -115,6 +164,9 @@ def unique_inverse(x: Any, /) -> UniqueInverseResult:
         array([1, 0, 1])
     """
     x = check_array("unique_inverse", "x", x)
+    if _is_long(x):
+        found = _all_by_sorting(x)
+        return UniqueInverseResult(found.values, found.inverse_indices)
     return UniqueInverseResult(
         *_unique("unique_inverse", np.unique_inverse, library.unique_inverse, x)
     )
@@ -129,6 +181,8 @@ def unique_all(x: Any, /) -> UniqueAllResult:
         array([1, 0])
     """
     x = check_array("unique_all", "x", x)
+    if _is_long(x):
+        return _all_by_sorting(x)
     return UniqueAllResult(*_unique("unique_all", np.unique_all, library.unique_all, x))
 
 

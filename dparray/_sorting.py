@@ -30,7 +30,7 @@ from dparray.exceptions import ShapeError
 __all__ = ["argpartition", "argsort", "lexsort", "partition", "sort"]
 
 # From so many elements along the axis on, our radix sort is faster than NumPy on two cores or more
-# (`dparray bench sorting`). NumPy's own radix sort gives the positions of narrow integers.
+# (`dparray bench algorithms`). NumPy's own radix sort gives the positions of narrow integers.
 _LONG = 1 << 19
 _LONG_FOR_POSITIONS = 1 << 16
 

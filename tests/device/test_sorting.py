@@ -1,0 +1,120 @@
+"""Sorting, positions that sort, and unique values: by NumPy in the arrays' memory, by the library,
+and by our radix sort, whose limits are set to one element here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import _sets, _sorting
+
+DTYPES = [
+    *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
+    *("float16", "float32", "float64", "complex64"),
+]
+
+
+@pytest.fixture(params=["radix", "host", "library"], autouse=True)
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    if request.param == "radix":
+        for module, name in (
+            (_sorting, "_LONG"),
+            (_sorting, "_LONG_FOR_POSITIONS"),
+            (_sets, "_LONG"),
+        ):
+            monkeypatch.setattr(module, name, 1)
+    with dp.config.override(host_tier=request.param != "library"):
+        yield request.param
+
+
+def values(dtype: str, shape: tuple[int, ...], nan: bool = True) -> np.ndarray:
+    """Few different values, NaN, infinities and both zeros among them."""
+    random = np.random.default_rng(len(shape))
+    numbers = random.integers(0, 7, shape).astype(dtype)
+    if numbers.dtype.kind == "f":
+        numbers = numbers - numbers.dtype.type(3)
+        numbers.flat[::5] = np.inf
+        numbers.flat[::7] = -0.0
+        if nan:
+            numbers.flat[::6] = np.nan
+    return numbers
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1,), (40,), (3, 17), (2, 5, 7), (0,), (3, 0)])
+def test_sort_along_each_axis(dtype: str, shape: tuple[int, ...]) -> None:
+    host = values(dtype, shape)
+    x = dp.asarray(host)
+    for axis in range(-1, len(shape)):
+        expected = np.sort(host, axis=axis)
+        np.testing.assert_array_equal(dp.sort(x, axis=axis).asnumpy(), expected)
+        turned = np.flip(expected, axis)
+        np.testing.assert_array_equal(dp.sort(x, axis=axis, descending=True).asnumpy(), turned)
+    np.testing.assert_array_equal(dp.sort(x, axis=None).asnumpy(), np.sort(host, axis=None))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(1,), (40,), (3, 17), (2, 5, 7), (0,)])
+def test_positions_are_those_of_a_stable_sort(dtype: str, shape: tuple[int, ...]) -> None:
+    host = values(dtype, shape)
+    x = dp.asarray(host)
+    for axis in range(-1, len(shape)):
+        expected = np.argsort(host, axis=axis, kind="stable")
+        found = dp.argsort(x, axis=axis)
+        assert found.dtype == "int64"
+        np.testing.assert_array_equal(found.asnumpy(), expected)
+        turned = np.argsort(np.flip(host, axis), axis=axis, kind="stable")
+        descending = shape[axis] - 1 - np.flip(turned, axis)
+        found = dp.argsort(x, axis=axis, descending=True)
+        np.testing.assert_array_equal(found.asnumpy(), descending)
+
+
+def test_views_are_sorted_and_stay_as_they_are(queue: Any) -> None:
+    host = values("float32", (6, 20))
+    x = dp.asarray(host, sycl_queue=queue, usm_type="shared")
+    for view in (np.s_[::-1], np.s_[:, ::-2], np.s_[1:3, 3:9], np.s_[2], np.s_[..., 4]):
+        found = dp.sort(x[view], axis=0)
+        assert found.sycl_queue == queue
+        assert found.usm_type == "shared"
+        np.testing.assert_array_equal(found.asnumpy(), np.sort(host[view], axis=0))
+    np.testing.assert_array_equal(x.asnumpy(), host)
+    x.sort(axis=1)
+    np.testing.assert_array_equal(x.asnumpy(), np.sort(host, axis=1))
+
+
+def test_what_is_pending_is_sorted() -> None:
+    host = values("float64", (50,), nan=False)
+    x = dp.asarray(host)
+    np.testing.assert_array_equal(dp.sort(-x * 2).asnumpy(), np.sort(-host * 2))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("shape", [(5, 11), (0,)])
+def test_unique_values(dtype: str, shape: tuple[int, ...]) -> None:
+    host = values(dtype, shape, nan=False)
+    x = dp.asarray(host, usm_type="host")
+    expected, found = np.unique_all(host), dp.unique_all(x)
+    for name in ("values", "indices", "inverse_indices", "counts"):
+        one, other = getattr(found, name), getattr(expected, name)
+        assert one.usm_type == "host"
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+        np.testing.assert_array_equal(one.asnumpy(), other)
+    np.testing.assert_array_equal(dp.unique_values(x).asnumpy(), expected.values)
+    counts = dp.unique_counts(x)
+    np.testing.assert_array_equal(counts.values.asnumpy(), expected.values)
+    np.testing.assert_array_equal(counts.counts.asnumpy(), expected.counts)
+    np.testing.assert_array_equal(
+        dp.unique_inverse(x).inverse_indices.asnumpy(), expected.inverse_indices
+    )
+
+
+def test_every_nan_is_another_value() -> None:
+    x = dp.asarray([np.nan, 1.0, np.nan, 1.0])
+    found = dp.unique_counts(x)
+    np.testing.assert_array_equal(found.values.asnumpy(), [1.0, np.nan, np.nan])
+    assert found.counts.tolist() == [2, 1, 1]
