@@ -34,6 +34,7 @@ from dparray._placement import (
     common_placement,
     computes_in_double,
 )
+from dparray._reduction_ops import Reduce, Reduction
 from dparray._schedule import MOST_LEAVES, MOST_WEIGHT
 from dparray._usm import Layout
 from dparray.device import Device, default_device, describe_queue
@@ -1202,6 +1203,43 @@ def operate(
     return ndarray._pending(_noted(_node_of(op, operands, loop, shape, placement)))
 
 
+def reduce_array(
+    reduction: Reduction,
+    x: ndarray,
+    axes: tuple[int, ...],
+    keepdims: bool,
+    loop: np.dtype[Any],
+    dtype: np.dtype[Any],
+    *scalars: Any,
+) -> ndarray:
+    """A new array for a reduction that has been checked: pending, unless laziness is off.
+
+    Args:
+        reduction: which.
+        x: the array, of at least one element.
+        axes: the reduced axes, ascending.
+        keepdims: whether the result has them, with extent 1.
+        loop: the dtype that elements and scalars are converted to.
+        dtype: the result's dtype.
+        *scalars: the reduction's scalar operands.
+    """
+    op = Reduce(reduction, axes, keepdims)
+    if reduction.has_library:
+        small = call_at_once(lambda values: _tier_host.reduced(op, values, scalars, loop), x)
+        if small is not None:
+            return small
+    shape = tuple(
+        [
+            1 if axis in axes else extent
+            for axis, extent in enumerate(x.shape)
+            if keepdims or axis not in axes
+        ]
+    )
+    loops = (*[loop] * (1 + len(scalars)), dtype)
+    placement = Placement(x.sycl_queue, x.usm_type)
+    return ndarray._pending(_noted(_node_of(op, (x, *scalars), loops, shape, placement)))
+
+
 def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndarray:
     """Elements of ``x1`` where a mask is true, else of ``x2``; an array gives the dtype.
 
@@ -1239,7 +1277,7 @@ def _weak_scalar(op: Op, name: str, value: Any) -> tuple[Any, Any]:
 
 
 def _node_of(
-    op: Op,
+    op: Op | Reduce,
     operands: Sequence[Any],
     loop: tuple[np.dtype[Any], ...],
     shape: tuple[int, ...],

@@ -18,14 +18,16 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dparray._expr import Node, Scalar
 from dparray._layout import broadcast_strides, is_contiguous
+from dparray._ops import Op
 
 # Dtypes a kernel may compute in; numba-dpex has no half precision, and complex numbers stay with
 # the library's kernels.
@@ -96,7 +98,7 @@ class Program(NamedTuple):
 def can_generate(node: Node) -> bool:
     """Whether a kernel can compute this node from its operands."""
     op = node.op
-    if op is None or not op.expression or node.dtype.char not in _KERNEL_CHARS:
+    if not isinstance(op, Op) or not op.expression or node.dtype.char not in _KERNEL_CHARS:
         return False
     kinds = op.kinds
     for operand, dtype in zip(node.operands, node.loop, strict=False):
@@ -194,10 +196,21 @@ class Numbering:
             dtypes, which operand is which, and the layouts of the arrays. Hashable.
         arrays: the layouts of the leaves, each once.
         scalars: kernel arguments.
+
+    Args:
+        order: the pending nodes, operands before users.
+        outputs: the values to be stored, and the dtypes they get there.
+        spread: ids of nodes whose leaves are seen through ``view``, a function from a layout to
+            another over the same memory.
+        view: see there.
     """
 
     def __init__(
-        self, order: Sequence[Node], outputs: Sequence[tuple[Node | Scalar, np.dtype[Any]]]
+        self,
+        order: Sequence[Node],
+        outputs: Sequence[tuple[Node | Scalar, np.dtype[Any]]],
+        spread: Collection[int] = (),
+        view: Callable[[Any], Any] = lambda layout: layout,
     ) -> None:
         arrays: list[Any] = []
         scalars: list[Any] = []
@@ -208,22 +221,26 @@ class Numbering:
         stored = tuple([value for value, _ in outputs]), tuple([dtype for _, dtype in outputs])
         for node in (*order, None):
             operands, loop = stored if node is None else (node.operands, node.loop)
+            is_spread = bool(spread) and id(node) in spread
             form.append(loop)
             for position, operand in enumerate(operands):
                 if type(operand) is Scalar:
                     scalars.append(CTYPES[loop[position]](operand.value))
                     form.append(None)
                     continue
-                number = numbers.get(id(operand))
+                is_viewed = is_spread and operand.layout is not None  # type: ignore[union-attr]
+                key = ~id(operand) if is_viewed else id(operand)
+                number = numbers.get(key)
                 if number is None:
-                    layout = operand.layout
+                    layout = operand.layout  # type: ignore[union-attr]
+                    layout = view(layout) if is_viewed else layout
                     block, offset, shape, strides, dtype = layout
                     place = (offset, id(block), shape, strides, dtype)
                     number = places.setdefault(place, len(arrays))
                     if number == len(arrays):
                         arrays.append(layout)
                         form.append((dtype, shape, strides))
-                    numbers[id(operand)] = number
+                    numbers[key] = number
                 form.append(number)
             if node is not None:
                 form.append(node.op)
@@ -235,6 +252,7 @@ class Numbering:
         self._order = order
         self._outputs = outputs
         self._numbers = numbers
+        self._spread = spread
 
     def described(self) -> tuple[tuple[Any, ...], tuple[str, ...], list[tuple[str, str]]]:
         """What :class:`Structure` says of the parts.
@@ -244,11 +262,15 @@ class Numbering:
         """
         scalars: list[str] = []
 
-        def reference(operand: Node | Scalar, loop: np.dtype[Any]) -> tuple[str, str]:
+        def reference(
+            operand: Node | Scalar, loop: np.dtype[Any], user: Node | None = None
+        ) -> tuple[str, str]:
             if type(operand) is Scalar:
                 scalars.append(loop.str)
                 return f"s{len(scalars) - 1}", loop.str
-            number = self._numbers[id(operand)]
+            number = self._numbers.get(~id(operand)) if id(user) in self._spread else None
+            if number is None:
+                number = self._numbers[id(operand)]
             name = f"a{number}" if number >= 0 else f"t{-number - 1}"
             return name, operand.dtype.str  # type: ignore[union-attr]
 
@@ -257,7 +279,7 @@ class Numbering:
             op = node.op
             assert op is not None
             references = tuple(
-                reference(operand, loop)
+                reference(operand, loop, node)
                 for operand, loop in zip(node.operands, node.loop, strict=False)
             )
             text = op.expression_on(node.loop[0].kind)
@@ -484,9 +506,10 @@ def source_of(structure: Structure) -> str:
     lines += scalar_lines(structure.scalars)
     for number, (_, cls) in enumerate(structure.arrays):
         lines.append(f"    x{number} = a{number}[{_index(cls, f'a{number}')}]")
-    operand = emit_steps(structure.steps, lines, "    ")
+    values = Values()
+    values.emit(enumerate(structure.steps), lines, "    ")
     for number, (name, dtype, cls) in enumerate(structure.outputs):
-        text = converted_text(operand(name), dtype_of(structure, name), dtype)
+        text = converted_text(values.name(name), dtype_of(structure, name), dtype)
         lines.append(f"    out{number}[{_index(cls, f'out{number}')}] = {text}")
     return "\n".join(lines) + "\n"
 
@@ -508,41 +531,51 @@ def _words(dtype: str) -> dict[str, str]:
     return words
 
 
-def emit_steps(steps: Sequence[Any], lines: list[str], indent: str) -> Callable[[str], str]:
-    """Append the lines that compute ``steps``, each expression once.
+class Values:
+    """The names of the values computed so far, in one block of a kernel's text.
 
-    Returns:
-        A function from a reference (``"a0"``, ``"s0"``, ``"t0"``) to the name of its value.
+    Args:
+        outer: what is known before the block.
     """
-    known: dict[str, str] = {}
-    names: dict[str, str] = {}
 
-    def operand(name: str) -> str:
-        return names.get(name, f"x{name[1:]}" if name[0] == "a" else name)
+    def __init__(self, outer: Values | None = None) -> None:
+        self._known: dict[str, str] = dict(outer._known) if outer else {}
+        self._names: dict[str, str] = dict(outer._names) if outer else {}
 
-    def named(text: str, name: str) -> str:
-        if text not in known:
-            known[text] = name
+    def name(self, reference: str) -> str:
+        """The name of the value of a reference (``"a0"``, ``"s0"``, ``"t0"``)."""
+        known = self._names.get(reference)
+        return known or (f"x{reference[1:]}" if reference[0] == "a" else reference)
+
+    def emit(self, steps: Iterable[tuple[int, Any]], lines: list[str], indent: str) -> None:
+        """Append the lines that compute numbered steps, each expression once."""
+        for number, (_, template, references, loop, result) in steps:
+            converted = []
+            for place, ((name, dtype), wanted) in enumerate(zip(references, loop, strict=True)):
+                text = converted_text(self.name(name), dtype, wanted)
+                if dtype != wanted:
+                    text = self._named(text, f"c{number}_{place}", lines, indent)
+                converted.append(text)
+            words = {"t": f"t{number}_", **_words(loop[0])}
+            *parts, text = (line.format(*converted, **words) for line in template.split("\n"))
+            lines += [indent + part for part in parts]
+            if result != BOOL:
+                text = f"{TYPE_NAMES[result]}({text})"
+            self._names[f"t{number}"] = self._named(text, f"t{number}", lines, indent)
+
+    def _named(self, text: str, name: str, lines: list[str], indent: str) -> str:
+        if text not in self._known:
+            self._known[text] = name
             lines.append(f"{indent}{name} = {text}")
-        return known[text]
-
-    for number, (_, template, references, loop, result) in enumerate(steps):
-        converted = []
-        for (name, dtype), wanted in zip(references, loop, strict=True):
-            text = converted_text(operand(name), dtype, wanted)
-            converted.append(text if dtype == wanted else named(text, f"c{len(known)}"))
-        words = {"t": f"t{number}_", **_words(loop[0])}
-        *parts, text = (line.format(*converted, **words) for line in template.split("\n"))
-        lines += [indent + part for part in parts]
-        if result != BOOL:
-            text = f"{TYPE_NAMES[result]}({text})"
-        names[f"t{number}"] = named(text, f"t{number}")
-    return operand
+        return self._known[text]
 
 
-def function_of(source: str) -> Callable[..., None]:
-    """The generated text as a Python function, as the kernel compiler takes it."""
-    scope = dict(_NAMESPACE)
+def function_of(source: str, names: Mapping[str, Any] = MappingProxyType({})) -> Callable[..., Any]:
+    """The generated text as a Python function, as the kernel compiler takes it.
+
+    ``names`` are further ones that it refers to.
+    """
+    scope = {**_NAMESPACE, **names}
     exec(compile(source, "<dparray fused kernel>", "exec"), scope)
     return scope[source[len("def ") : source.index("(")]]
 

@@ -1,23 +1,32 @@
-"""Reductions of expressions to kernel source; the producer is computed inside the kernel.
+"""Reductions of expressions to kernel source: what is reduced, and what follows, in one kernel.
 
-One kernel folds all reduced elements, or leaves a few partial results for each output that a second
-pass of the same kind folds. Which of three forms it has depends on where memory is contiguous:
+A kernel walks a *domain*, a shape some axes of which are reduced. It has one loop over the reduced
+elements of an output for each reduction that needs the result of another one first, several
+reductions in a loop where they do not; after each loop the results, and what is computed of them,
+are there for the next. A plain reduction is one loop. Values of the domain's shape can be stored,
+too, as in ``x / x.sum(axis=1, keepdims=True)``.
+
+Which of three forms a kernel has depends on where memory is contiguous:
 
 - *lanes*: many reduced elements, on the inner axes; a work-group walks one output's elements (or a
-  chunk of them), neighbouring work-items taking neighbouring elements;
+  chunk of them), neighbouring work-items taking neighbouring elements. After each loop the group's
+  accumulators meet in local memory, behind a barrier;
 - *columns*: neighbouring work-items fold neighbouring outputs along the last kept dimension, a
   chunk of the reduced elements each;
 - *items*: few reduced elements, and no kept dimension is long; a work-item folds all of one output.
 
+Where the outputs are too few for the device, or memory would be walked in too long strides, the
+reduced elements are cut into chunks, whose accumulators the kernel leaves in memory: another kernel
+of the same kind merges them.
+
 Everything that decides an address is the same for a whole work-group but for the local id, and the
-trip counts are the same for all items, so that devices load vectors. No form has a barrier: on a
-CPU a barrier costs more than a second pass over the partial results.
+trip counts are the same for all items, so that devices load vectors.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from ctypes import c_uint64
 from typing import Any, NamedTuple
 
@@ -27,11 +36,11 @@ from dparray._codegen import (
     BOOL,
     TYPE_NAMES,
     Numbering,
+    Values,
     can_generate,
     converted_text,
     dtype_of,
     element_strides,
-    emit_steps,
     kernel_name,
     letters_of,
     merge_axes,
@@ -42,9 +51,11 @@ from dparray._codegen import (
     type_key,
 )
 from dparray._expr import Node
+from dparray._reduction_ops import Reduce, Reduction
 
 # Work-items of a group that walks one output: one vector. With more, a CPU device walks the memory
-# once for each vector of them (measured: 16 reach 1.4 times the speed of 64).
+# once for each vector of them (measured: 16 reach 1.4 times the speed of 64, and a barrier among 16
+# costs nothing).
 LANES = 16
 # Work-items of a group where each folds an output of its own.
 ITEMS = 64
@@ -58,47 +69,47 @@ COLUMNS = 256
 # where they are on the inner axes.
 UNROLLED = 16
 SERIAL = 256
+# Rows that columns walk at once where memory is larger than caches: as many streams as a processor
+# foresees (measured: 32 take twice as long).
+STREAMS = 16
+CACHED_ELEMENTS = 1 << 21
 # So few elements in all are folded without a second launch, although items then work in sequence.
 ALONE = 2048
-# Independent accumulators of a work-item, which hide the latency of additions.
+# Independent accumulators of a work-item, which hide the latency of additions; fewer where a loop
+# has many steps, which are written out once for each.
 ACCUMULATORS = 8
-
-COMBINE = {
-    "sum": "{acc} + {value}",
-    "prod": "{acc} * {value}",
-    "max": "{value} if ({value} > {acc}) | ({value} != {value}) else {acc}",
-    "min": "{value} if ({value} < {acc}) | ({value} != {value}) else {acc}",
-    "all": "{acc} & {value}",
-    "any": "{acc} | {value}",
-}
+MOST_STEPS_WRITTEN = 48
 
 
 class ReductionStructure(NamedTuple):
     """What decides the text of a reduction kernel.
 
     Attributes:
-        steps, scalars: as in :class:`dparray._codegen.Structure`.
+        steps, scalars: as in :class:`dparray._codegen.Structure`; in place of the template, a
+            reduction has its row of the table and whether it merges accumulators.
         arrays: dtype, and index letters over the kept and over the reduced dimensions.
-        value: the reference that is reduced.
-        combine: a key of :data:`COMBINE`.
-        loop: the dtype of the accumulator and the result.
+        outputs: reference, dtype, letters as of the arrays, and whether there is one element for
+            each output of the reductions or one for each of the domain.
         kept, reduced: the numbers of collapsed dimensions.
         form: ``"items"``, ``"lanes"`` or ``"columns"``.
-        unrolled: the reduced extent, if the loop over it is unrolled, else 0. A stride of the kept
-            dimensions that equals it has the letter ``"u"`` and is a constant, so that the device
-            can load neighbouring outputs' elements as vectors.
+        unrolled: the reduced extent, if the loops over it are unrolled, else 0. A stride of the
+            kept dimensions that equals it has the letter ``"u"`` and is a constant, so that the
+            device can load neighbouring outputs' elements as vectors.
+        leaves_accumulators: in memory, for another kernel, in place of results.
+        elements_last: elements are stored in a loop of their own after all others, because memory
+            is overwritten that the others read.
     """
 
     steps: tuple[Any, ...]
     arrays: tuple[tuple[str, str, str], ...]
     scalars: tuple[str, ...]
-    value: str
-    combine: str
-    loop: str
+    outputs: tuple[tuple[str, str, str, str, bool], ...]
     kept: int
     reduced: int
     form: str
     unrolled: int
+    leaves_accumulators: bool
+    elements_last: bool
 
 
 class ReductionPlan(NamedTuple):
@@ -107,8 +118,8 @@ class ReductionPlan(NamedTuple):
     Attributes:
         structure: what decides the text of the kernel.
         numbers: the arguments after the scalars, in the order of :func:`parameters_of`.
-        partials: how many results each output has after this kernel, 1 if it is done.
-        partials_are_inner: whether the partial results of one output lie next to each other.
+        partials: how many sets of accumulators each output has after this kernel; 1 if it is done.
+        partials_are_inner: whether the accumulators of one output lie next to each other.
         global_range, local_range: the range.
     """
 
@@ -133,64 +144,154 @@ class ReductionProgram(NamedTuple):
     scalars: list[Any]
 
 
+class Domain(NamedTuple):
+    """What a kernel walks: a shape, and the axes of it that are reduced."""
+
+    shape: tuple[int, ...]
+    axes: tuple[int, ...]
+
+    @property
+    def row(self) -> tuple[int, ...]:
+        """The shape with the reduced axes of extent 1."""
+        return tuple(1 if axis in self.axes else extent for axis, extent in enumerate(self.shape))
+
+    @property
+    def kept(self) -> tuple[int, ...]:
+        """The shape without the reduced axes."""
+        return tuple(extent for axis, extent in enumerate(self.shape) if axis not in self.axes)
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether the reduced axes come first: a value without them is aligned with the others."""
+        return self.axes == tuple(range(len(self.axes)))
+
+
 _plans: dict[Any, ReductionPlan] = {}
 
 
-def can_reduce(name: str, node: Node, loop: np.dtype[Any]) -> bool:
-    """Whether a kernel can be generated for this reduction of a node."""
-    if name not in COMBINE or loop.str not in (*TYPE_NAMES, BOOL) or node.dtype.char in "eFD":
-        return False
-    return node.layout is not None or can_generate(node)
+def can_reduce(node: Node) -> bool:
+    """Whether a kernel can compute this reduction from its operands."""
+    known = (*TYPE_NAMES, BOOL)
+    return all(dtype.str in known for dtype in node.loop) and all(
+        type(operand) is not Node
+        or (
+            operand.dtype.char not in "eFD"
+            and (operand.layout is not None or is_generated(operand))
+        )
+        for operand in node.operands
+    )
 
 
-def identity(combine: str, loop: np.dtype[Any]) -> str:
-    """The text of the value that changes nothing."""
-    if combine in ("all", "any"):
-        return f"int32({int(combine == 'all')})"
-    name = TYPE_NAMES[loop.str]
-    if combine in ("sum", "prod"):
-        return f"{name}({int(combine == 'prod')})"
-    if loop.kind == "f":
-        return f"{name}({'-' if combine == 'max' else ''}math.inf)"
-    limits = np.iinfo(loop)
-    return f"{name}({limits.min if combine == 'max' else limits.max})"
+def is_generated(node: Node) -> bool:
+    """Whether a kernel can compute a pending node, be it a reduction or not."""
+    return can_reduce(node) if type(node.op) is Reduce else can_generate(node)
+
+
+def accumulator_dtypes(row: Reduction, operand: np.dtype[Any]) -> list[np.dtype[Any]]:
+    """The dtypes of the accumulators of a reduction whose operand has the dtype."""
+    own = np.dtype(np.int32) if operand.kind == "b" else operand
+    return [np.dtype(dtype) if dtype else own for dtype in row.accumulators.values()]
+
+
+def last_run(domain: Domain) -> Domain:
+    """The domain with the last of the reduced axes only, as many as one loop can walk.
+
+    Taking an index apart for each element would cost more than a second kernel.
+    """
+    shape = domain.shape
+    axes = [axis for axis in domain.axes if shape[axis] > 1]
+    start = len(axes) - 1
+    while start > 0 and all(extent == 1 for extent in shape[axes[start - 1] + 1 : axes[start]]):
+        start -= 1
+    return domain if start <= 0 else Domain(shape, tuple(axes[start:]))
+
+
+def spread_layout(layout: Any, domain: Domain) -> Any:
+    """A layout shaped without the reduced axes, with them, of extent 1."""
+    shape, strides = list(layout.shape), list(layout.strides)
+    shape[:0] = [1] * (len(domain.kept) - len(shape))
+    strides[:0] = [0] * (len(domain.kept) - len(strides))
+    for axis in domain.axes:
+        shape.insert(axis, 1)
+        strides.insert(axis, 0)
+    return layout._replace(shape=tuple(shape), strides=tuple(strides))
 
 
 def linearize_reduction(
     order: Sequence[Node],
-    value: Node,
-    axes: tuple[int, ...],
-    combine: str,
-    loop: np.dtype[Any],
+    outputs: Sequence[tuple[Node, Any]],
+    domain: Domain,
+    dropped: Collection[int],
+    rows: Collection[int],
     compute_units: int,
+    elements_last: bool = False,
+    leaves_accumulators: bool = False,
 ) -> ReductionProgram:
-    """The program of reducing ``value``, of at least one element, over ``axes``."""
-    numbering = Numbering(order, [(value, loop)])
-    form = (numbering.form, value.shape, axes, combine, compute_units)
+    """The program of one kernel with reductions.
+
+    Where that has more than one chunk of elements for each output, it has to be asked for again as
+    one that leaves accumulators.
+
+    Args:
+        order: the pending nodes, operands before users.
+        outputs: the nodes to be stored, and where.
+        domain: what is walked; it has at least one element.
+        dropped: ids of the nodes shaped without the reduced axes.
+        rows: ids of the nodes with one element for each output of the reductions, those too.
+        compute_units: of the device.
+        elements_last, leaves_accumulators: see :class:`ReductionStructure`; with the latter,
+            all outputs are of the domain's shape.
+    """
+    numbering = Numbering(
+        order,
+        [(value, layout.dtype) for value, layout in outputs],
+        {id(node) for node in order if id(node) in dropped and type(node.op) is not Reduce},
+        lambda layout: spread_layout(layout, domain),
+    )
+    targets = [
+        spread_layout(layout, domain) if id(value) in dropped else layout
+        for value, layout in outputs
+    ]
+    form = (
+        numbering.form,
+        domain,
+        *[(layout.dtype, layout.shape, layout.strides) for layout in targets],
+        compute_units,
+        elements_last,
+        leaves_accumulators,
+    )
     plan = _plans.get(form)
     if plan is None:
-        plan = _plan_of(numbering, value.shape, axes, combine, loop, compute_units)
+        are_rows = [id(value) in rows for value, _ in outputs]
+        plan = _plan_of(
+            numbering, targets, are_rows, domain, compute_units, elements_last, leaves_accumulators
+        )
         remember(_plans, form, plan)
     return ReductionProgram(*plan, numbering.arrays, numbering.scalars)
 
 
 def _plan_of(
     numbering: Numbering,
-    shape: tuple[int, ...],
-    axes: tuple[int, ...],
-    combine: str,
-    loop: np.dtype[Any],
+    targets: Sequence[Any],
+    are_rows: Sequence[bool],
+    domain: Domain,
     compute_units: int,
+    elements_last: bool,
+    leaves_accumulators: bool,
 ) -> ReductionPlan:
-    steps, scalars, ((reference, _),) = numbering.described()
-    walked = element_strides(numbering.arrays, shape)
-    kept_axes = [axis for axis in range(len(shape)) if axis not in axes]
+    steps, scalars, stored = numbering.described()
+    layouts = [*numbering.arrays, *targets]
+    count_arrays = len(numbering.arrays)
+    shape = domain.shape
+    walked = element_strides(layouts, shape)
+    kept_axes = [axis for axis in range(len(shape)) if axis not in domain.axes]
     kept_extents, kept_columns = merge_axes(kept_axes, shape, walked)
-    extents, columns = merge_axes(sorted(axes), shape, walked)
+    extents, columns = merge_axes(domain.axes, shape, walked)
     kept, count = math.prod(kept_extents), math.prod(extents)
-    form, chunks = _form(kept_extents, count, columns, compute_units)
-    lanes = LANES if form == "lanes" else 1
-    partials = lanes * chunks
+    names = [name for name, _ in stored]
+    elements = [name for name, is_row in zip(names, are_rows, strict=True) if not is_row]
+    is_whole = _loop_count(steps, elements, elements_last) > 1
+    form, chunks = _form(kept_extents, count, columns[:count_arrays], compute_units, is_whole)
     if form == "lanes":
         total, local = kept * chunks * LANES, LANES
     elif form == "columns":
@@ -199,40 +300,41 @@ def _plan_of(
     else:
         total, local = -(-kept // ITEMS) * ITEMS, ITEMS
     unrolled = count if count <= UNROLLED else 0
+    letters = [
+        (layout.dtype.str, letters_of(kept_column, unrolled), letters_of(column))
+        for layout, kept_column, column in zip(layouts, kept_columns, columns, strict=True)
+    ]
     structure = ReductionStructure(
         steps,
-        tuple(
-            (layout.dtype.str, letters_of(kept_column, unrolled), letters_of(column))
-            for layout, kept_column, column in zip(
-                numbering.arrays, kept_columns, columns, strict=True
-            )
-        ),
+        tuple(letters[:count_arrays]),
         scalars,
-        reference,
-        combine,
-        loop.str,
+        tuple(
+            (name, *each, is_row)
+            for name, each, is_row in zip(names, letters[count_arrays:], are_rows, strict=True)
+        ),
         len(kept_extents),
         len(extents),
         form,
         unrolled,
+        leaves_accumulators,
+        elements_last,
     )
     numbers = [
         kept,
         count,
         chunks,
-        count // partials,
+        count // (chunks * (LANES if form == "lanes" else 1)),
         kept_extents[-1],
         *kept_extents[1:],
         *extents[1:],
     ]
-    for column in kept_columns:
-        numbers += stride_arguments(column, unrolled)
-    for column in columns:
+    for kept_column, column in zip(kept_columns, columns, strict=True):
+        numbers += stride_arguments(kept_column, unrolled)
         numbers += stride_arguments(column)
     return ReductionPlan(
         structure,
         tuple(map(c_uint64, numbers)),  # the trips have the same bits as int64
-        partials,
+        chunks,
         form == "lanes",
         (total,),
         (local,),
@@ -240,9 +342,16 @@ def _plan_of(
 
 
 def _form(
-    kept_extents: Sequence[int], count: int, columns: Sequence[Sequence[int]], compute_units: int
+    kept_extents: Sequence[int],
+    count: int,
+    columns: Sequence[Sequence[int]],
+    compute_units: int,
+    is_whole: bool,
 ) -> tuple[str, int]:
-    """The form of the kernel, and into how many chunks the reduced elements are cut."""
+    """The form of the kernel, and into how many chunks the reduced elements are cut.
+
+    ``is_whole``: they cannot be, because one loop needs the result of another.
+    """
     wanted_groups = GROUPS_A_UNIT * compute_units
     kept, row = math.prod(kept_extents), kept_extents[-1]
     if kept * count <= ALONE:
@@ -251,20 +360,110 @@ def _form(
     has_rows = row >= SHORTEST_ROW
     if count > SERIAL and (inner_is_reduced or not has_rows):
         most = max(1, count // (LANES * ACCUMULATORS * 4))
-        return "lanes", min(most, -(-wanted_groups // kept))
+        return "lanes", 1 if is_whole else min(most, -(-wanted_groups // kept))
     if not has_rows or (len(kept_extents) == 1 and count <= UNROLLED):
         return "items", 1
+    if is_whole:
+        return "columns", 1
     groups = kept // row * -(-row // COLUMNS)
+    if kept * count > CACHED_ELEMENTS and not inner_is_reduced and count > SERIAL:
+        return "columns", count // STREAMS
     return "columns", min(max(1, count // SERIAL), -(-wanted_groups // groups))
 
 
+def is_row_cached(
+    domain: Domain, layouts: Sequence[Any], compute_units: int, most_bytes: int
+) -> bool:
+    """Whether what a group reads again in a second loop is still in its cache.
+
+    Args:
+        domain: what is walked.
+        layouts: of the arrays that are read.
+        compute_units: of the device; there must be groups for all of them.
+        most_bytes: what a cache holds.
+    """
+    shape = domain.shape
+    walked = element_strides(layouts, shape)
+    kept_axes = [axis for axis in range(len(shape)) if axis not in domain.axes]
+    kept_extents, _ = merge_axes(kept_axes, shape, walked)
+    extents, columns = merge_axes(domain.axes, shape, walked)
+    kept, count = math.prod(kept_extents), math.prod(extents)
+    form, _ = _form(kept_extents, count, columns, compute_units, True)
+    outputs = {"lanes": 1, "items": ITEMS, "columns": COLUMNS}[form]
+    nbytes = sum(
+        layout.dtype.itemsize
+        for layout, column in zip(layouts, columns, strict=True)
+        if any(column)
+    )
+    is_small = kept * count <= CACHED_ELEMENTS // 4 and form != "lanes"
+    return is_small or (
+        count * outputs * nbytes <= most_bytes and kept >= 4 * compute_units * outputs
+    )
+
+
+# -- the text -------------------------------------------------------------------------------------
+
+
+def is_reduction(step: Any) -> bool:
+    """Whether a step of a structure is a reduction."""
+    return not isinstance(step[1], str)
+
+
+def _loops(steps: Sequence[Any]) -> list[int]:
+    """For each step the number of loops that come before its value is there."""
+    before: list[int] = []
+    for step in steps:
+        needed = max(
+            (before[int(name[1:])] for name, _ in step[2] if name[0] == "t"), default=0
+        )
+        before.append(needed + is_reduction(step))
+    return before
+
+
+def _loop_count(steps: Sequence[Any], elements: Sequence[str], elements_last: bool) -> int:
+    """How many loops a kernel has."""
+    before = _loops(steps)
+    reductions = max(before[at] for at, step in enumerate(steps) if is_reduction(step))
+    stored = [before[int(name[1:])] for name in elements]
+    return max([reductions, *(1 + at for at in stored)]) + (
+        bool(elements) and elements_last and reductions > max(stored)
+    )
+
+
+def reductions_of(structure: ReductionStructure) -> Iterator[tuple[int, Reduction, np.dtype[Any]]]:
+    """Step number, row of the table and operand dtype of each reduction."""
+    for number, step in enumerate(structure.steps):
+        if is_reduction(step):
+            yield number, step[1][0], np.dtype(step[3][0])
+
+
+def shared_accumulators(structure: ReductionStructure) -> list[tuple[str, np.dtype[Any]]]:
+    """Name and dtype of all accumulators, in the order of steps."""
+    return [
+        (f"t{number}_{name}", dtype)
+        for number, row, operand in reductions_of(structure)
+        for name, dtype in zip(row.accumulators, accumulator_dtypes(row, operand), strict=True)
+    ]
+
+
 def parameters_of(structure: ReductionStructure) -> tuple[tuple[str, str], ...]:
-    """Name and type key of each kernel parameter after the item, in order."""
+    """Name and type key of each kernel parameter after the item, in order.
+
+    Inputs, outputs, accumulators left for another kernel, local memory, scalars, numbers.
+    """
     parameters = [
         (f"a{number}", f"{type_key(dtype)}:1C")
         for number, (dtype, _, _) in enumerate(structure.arrays)
     ]
-    parameters.append(("out", f"{type_key(structure.loop)}:1C"))
+    parameters += [
+        (f"out{number}", f"{type_key(dtype)}:1C")
+        for number, (_, dtype, _, _, _) in enumerate(structure.outputs)
+    ]
+    accumulators = [(name, type_key(dtype.str)) for name, dtype in shared_accumulators(structure)]
+    if structure.leaves_accumulators:
+        parameters += [(f"{name}_out", f"{key}:1C") for name, key in accumulators]
+    if structure.form == "lanes":
+        parameters += [(f"{name}_local", f"local {key}:1") for name, key in accumulators]
     parameters += scalar_parameters(structure.scalars)
     parameters += [
         ("kept", "u8"),
@@ -275,10 +474,12 @@ def parameters_of(structure: ReductionStructure) -> tuple[tuple[str, str], ...]:
     ]
     parameters += [(f"n{dimension}", "u8") for dimension in range(1, structure.kept)]
     parameters += [(f"m{dimension}", "u8") for dimension in range(1, structure.reduced)]
-    for position, prefix in ((1, "k"), (2, "r")):
-        for number, row in enumerate(structure.arrays):
+    walked = [(f"a{number}", row[1:]) for number, row in enumerate(structure.arrays)]
+    walked += [(f"out{number}", row[2:4]) for number, row in enumerate(structure.outputs)]
+    for name, (kept, reduced) in walked:
+        for prefix, letters in (("k", kept), ("r", reduced)):
             parameters += [
-                (f"a{number}_{prefix}{stride}", "u8") for stride in range(row[position].count("s"))
+                (f"{name}_{prefix}{stride}", "u8") for stride in range(letters.count("s"))
             ]
     return tuple(parameters)
 
@@ -288,96 +489,461 @@ def types_of(structure: ReductionStructure) -> tuple[str, ...]:
     return tuple(key for _, key in parameters_of(structure))
 
 
+def functions_of(structure: ReductionStructure) -> dict[str, Any]:
+    """The device functions that the text calls, by the names it has for them."""
+    return {
+        name: function
+        for _, row, _ in reductions_of(structure)
+        for name, function in row.functions.items()
+    }
+
+
 def source_of(structure: ReductionStructure) -> str:
     """The text of the kernel for a structure."""
-    names = ", ".join(name for name, _ in parameters_of(structure))
-    lines = [f"def {kernel_name(structure.steps, structure.combine)}(item, {names}):"]
-    lines += scalar_lines(structure.scalars)
-    lines += _PLACES[structure.form]
-    if structure.form == "columns":
-        lines.append(f"    o{structure.kept - 1} = column")
-        lines += _decomposed("outer", "n", structure.kept - 1, name="o")
-    else:
-        lines += _decomposed("o", "n", structure.kept)
-    for number, (_, letters, _) in enumerate(structure.arrays):
-        start = _terms(letters, "o", f"a{number}_k", structure.unrolled) or "uint64(0)"
-        lines.append(f"    b{number} = {start}")
-    if structure.unrolled:
-        for position in range(structure.unrolled):
-            lines.append(f"    j = uint64({position})")
-            value = _value(structure, lines, "    ")
-            if position == 0:
-                lines.append(f"    acc0 = {value}")
-            else:
-                lines.append(f"    acc0 = {_combined(structure, 'acc0', value)}")
-        lines.append(f"    out[o] = {_stored(structure)}")
-        return "\n".join(lines) + "\n"
-    neutral = identity(structure.combine, np.dtype(structure.loop))
-    accumulators = ACCUMULATORS if structure.form == "lanes" else 1
-    lines += [f"    acc{number} = {neutral}" for number in range(accumulators)]
-    if accumulators > 1:
-        lines.append(f"    for trip in range(trips // {accumulators}):")
-        for number in range(accumulators):
-            lines.append(f"        j = first + uint64(trip * {accumulators} + {number}) * step")
-            value = _value(structure, lines, "        ")
-            lines.append(f"        acc{number} = {_combined(structure, f'acc{number}', value)}")
-        lines.append(f"    for trip in range(trips - trips % {accumulators}, trips):")
-        lines.append("        j = first + uint64(trip) * step")
-    else:
-        lines.append("    for trip in range(trips):")
-        lines.append("        j = first + uint64(trip) * step")
-    value = _value(structure, lines, "        ")
-    lines.append(f"        acc0 = {_combined(structure, 'acc0', value)}")
-    lines.append("    j = partials * uint64(trips) + partial")
-    lines.append("    if j < count:")
-    value = _value(structure, lines, "        ")
-    lines.append(f"        acc0 = {_combined(structure, 'acc0', value)}")
-    for number in range(1, accumulators):
-        lines.append(f"    acc0 = {_combined(structure, 'acc0', f'acc{number}')}")
-    lines.append(f"    out[{_OUTPUTS[structure.form]}] = {_stored(structure)}")
-    return "\n".join(lines) + "\n"
+    return _Text(structure).source()
 
 
 # Where a work-item is: output `o`, its first reduced element, the step to the next, and which of
-# the partial results it makes.
+# the chunks and lanes of the output it is.
 _PLACES = {
     "items": [
-        "    o = uint64(item.get_global_id(0))",
-        "    if o >= kept:",
-        "        return",
-        "    first = uint64(0)",
-        "    step = uint64(1)",
-        "    partials = uint64(1)",
-        "    partial = uint64(0)",
+        "o = uint64(item.get_global_id(0))",
+        "if o >= kept:",
+        "    return",
+        "first = uint64(0)",
+        "step = uint64(1)",
+        "shares = uint64(1)",
+        "share = uint64(0)",
     ],
     "lanes": [
-        "    group = uint64(item.get_group().get_group_id(0))",
-        "    lane = uint64(item.get_local_id(0))",
-        "    o = group // chunks",
-        "    chunk = group - o * chunks",
-        f"    step = uint64({LANES})",
-        "    first = chunk * uint64(trips) * step + lane",
-        "    partials = chunks * step",
-        "    partial = chunk * step + lane",
+        "group = item.get_group()",
+        "lane = uint64(item.get_local_id(0))",
+        "number = uint64(group.get_group_id(0))",
+        "o = number // chunks",
+        "chunk = number - o * chunks",
+        f"step = uint64({LANES})",
+        "first = chunk * uint64(trips) * step + lane",
+        "shares = chunks * step",
+        "share = chunk * step + lane",
     ],
     "columns": [
-        "    group = uint64(item.get_group().get_group_id(0))",
-        f"    blocks = (row + uint64({COLUMNS - 1})) // uint64({COLUMNS})",
-        "    outer = group // blocks",
-        f"    column = (group - outer * blocks) * uint64({COLUMNS}) + uint64(item.get_local_id(0))",
-        "    if column >= row:",
-        "        return",
-        "    rows = kept // row",
-        "    chunk = outer // rows",
-        "    outer = outer - chunk * rows",
-        "    o = outer * row + column",
-        "    first = chunk * uint64(trips)",
-        "    step = uint64(1)",
-        "    partials = chunks",
-        "    partial = chunk",
+        "group = uint64(item.get_group().get_group_id(0))",
+        f"blocks = (row + uint64({COLUMNS - 1})) // uint64({COLUMNS})",
+        "outer = group // blocks",
+        f"column = (group - outer * blocks) * uint64({COLUMNS}) + uint64(item.get_local_id(0))",
+        "if column >= row:",
+        "    return",
+        "rows = kept // row",
+        "chunk = outer // rows",
+        "outer = outer - chunk * rows",
+        "o = outer * row + column",
+        "first = chunk * uint64(trips)",
+        "step = uint64(1)",
+        "shares = chunks",
+        "share = chunk",
     ],
 }
-_OUTPUTS = {"items": "o", "lanes": "o * partials + partial", "columns": "partial * kept + o"}
+_PARTIAL_INDEX = {"items": "o", "lanes": "o * chunks + chunk", "columns": "chunk * kept + o"}
+
+
+class _Text:
+    """Writes the text of one kernel.
+
+    Attributes:
+        lines: what is written so far.
+        rows: the values there are for each output, outside of loops.
+    """
+
+    def __init__(self, structure: ReductionStructure) -> None:
+        self.structure = structure
+        self.steps = structure.steps
+        self.lines: list[str] = []
+        self.rows = Values()
+        self.loops = _loops(self.steps)
+        self.reductions = {number: row for number, row, _ in reductions_of(structure)}
+        self.same = self._which_are_same()
+        self.varies = self._which_vary()
+        last = max(self.loops[number] for number in self.reductions)
+        self.elements: dict[int, list[int]] = {}
+        for number, (name, _, _, _, is_row) in enumerate(structure.outputs):
+            if not is_row:
+                loop = last if structure.elements_last else self._before(name)
+                self.elements.setdefault(loop, []).append(number)
+        self.count = max([last, *(loop + 1 for loop in self.elements)])
+
+    def source(self) -> str:
+        structure = self.structure
+        names = ", ".join(name for name, _ in parameters_of(structure))
+        self.lines = [f"def {kernel_name(structure.steps)}(item, {names}):"]
+        self.lines += scalar_lines(structure.scalars)
+        self.lines += ["    " + line for line in _PLACES[structure.form]]
+        if structure.form == "columns":
+            self._add(f"o{structure.kept - 1} = column")
+            self.lines += _decomposed("outer", "n", structure.kept - 1, name="o")
+        else:
+            self.lines += _decomposed("o", "n", structure.kept)
+        for number, (_, kept, reduced) in enumerate(structure.arrays):
+            self._add(f"b{number} = {self._row_index(kept, f'a{number}')}")
+            if not self._is_walked(reduced):
+                self._add(f"x{number} = a{number}[b{number}]")
+        for number, (_, _, kept, _, is_row) in enumerate(structure.outputs):
+            if not is_row:
+                self._add(f"d{number} = {self._row_index(kept, f'out{number}')}")
+        self._row_steps(0)
+        for loop in range(self.count):
+            self._loop(loop)
+            if not structure.leaves_accumulators:
+                self._row_steps(loop + 1)
+        self._store_rows()
+        return "\n".join(self.lines) + "\n"
+
+    # -- what is needed where ---------------------------------------------------------------------
+
+    def _is_walked(self, letters: str) -> bool:
+        return letters.strip("0") != ""
+
+    def _which_vary(self) -> list[bool]:
+        """For each step whether its value differs along the reduced axes."""
+        varies: list[bool] = []
+        for step in self.steps:
+            varies.append(
+                not is_reduction(step)
+                and any(
+                    varies[int(name[1:])]
+                    if name[0] == "t"
+                    else name[0] == "a" and self._is_walked(self.structure.arrays[int(name[1:])][2])
+                    for name, _ in step[2]
+                )
+            )
+        return varies
+
+    def _which_are_same(self) -> dict[int, int]:
+        """For each reduction the first one like it."""
+        first: dict[Any, int] = {}
+        return {number: first.setdefault(self.steps[number], number) for number in self.reductions}
+
+    def _before(self, name: str) -> int:
+        return self.loops[int(name[1:])] if name[0] == "t" else 0
+
+    def _needed(self, names: Sequence[str]) -> tuple[list[int], list[int]]:
+        """The numbers of the steps and arrays that values in a loop are computed from there."""
+        found: set[str] = set()
+        stack = list(names)
+        while stack:
+            name = stack.pop()
+            is_step = name[0] == "t"
+            if name in found or name[0] == "s" or (is_step and not self.varies[int(name[1:])]):
+                continue
+            found.add(name)
+            if is_step:
+                stack += [operand for operand, _ in self.steps[int(name[1:])][2]]
+        steps = sorted(int(name[1:]) for name in found if name[0] == "t")
+        arrays = sorted(
+            int(name[1:])
+            for name in found
+            if name[0] == "a" and self._is_walked(self.structure.arrays[int(name[1:])][2])
+        )
+        return steps, arrays
+
+    # -- outside of loops -------------------------------------------------------------------------
+
+    def _add(self, *lines: str, indent: str = "    ") -> None:
+        self.lines += [indent + line for line in lines]
+
+    def _row_index(self, letters: str, name: str) -> str:
+        return _terms(letters, "o", f"{name}_k", self.structure.unrolled) or "uint64(0)"
+
+    def _row_steps(self, loop: int) -> None:
+        """The steps on results of reductions that are possible after ``loop`` loops."""
+        self.rows.emit(
+            (
+                (number, step)
+                for number, step in enumerate(self.steps)
+                if not (self.varies[number] or is_reduction(step)) and self.loops[number] == loop
+            ),
+            self.lines,
+            "    ",
+        )
+
+    def _store_rows(self) -> None:
+        stored = [
+            (number, output) for number, output in enumerate(self.structure.outputs) if output[4]
+        ]
+        if not stored:
+            return
+        indent = self._only_first_lane()
+        for number, (name, dtype, kept, _, _) in stored:
+            text = converted_text(self.rows.name(name), dtype_of(self.structure, name), dtype)
+            index = self._row_index(kept, f"out{number}")
+            self._add(f"out{number}[{index}] = {text}", indent=indent)
+
+    def _only_first_lane(self) -> str:
+        """Begin a block that one work-item of those of an output runs; its indentation."""
+        if self.structure.form != "lanes":
+            return "    "
+        self._add("if lane == 0:")
+        return "        "
+
+    # -- loops ------------------------------------------------------------------------------------
+
+    def _loop(self, loop: int) -> None:
+        """One walk over the reduced elements of an output."""
+        inside = [number for number in self.reductions if self.loops[number] == loop + 1]
+        folded = [number for number in inside if self.same[number] == number]
+        stored = self.elements.get(loop, [])
+        names = [name for number in folded for name, _ in self.steps[number][2]]
+        needed = self._needed([*names, *(self.structure.outputs[at][0] for at in stored)])
+        walk = _Walk(folded, stored, *needed)
+        for number in folded:
+            if self._is_shifted(number):
+                self._shift(number)
+        copies = 1
+        if folded and self.structure.form == "lanes":
+            copies = max(1, min(ACCUMULATORS, MOST_STEPS_WRITTEN // max(1, len(walk.steps))))
+        if self.structure.unrolled:
+            self._unrolled(walk)
+        else:
+            self._rolled(walk, copies)
+        for number in folded:
+            for other in range(1, copies):
+                self._merge(number, self._names(number, 0), self._names(number, other), "    ")
+        if folded and self.structure.form == "lanes":
+            self._merge_lanes(folded)
+        if self.structure.leaves_accumulators:
+            self._leave_accumulators(inside)
+        else:
+            for number in inside:
+                self._finish(number)
+
+    def _unrolled(self, walk: _Walk) -> None:
+        for number in walk.folded:
+            self._begin(number, 0, must=not self._takes_first(number))
+        for position in range(self.structure.unrolled):
+            self._add(f"j = uint64({position})")
+            self._element(walk, "    ", 0, str(position), is_first=position == 0)
+        for number in walk.folded:
+            self._end(number, 0, 1, str(self.structure.unrolled))
+
+    def _rolled(self, walk: _Walk, copies: int) -> None:
+        for number in walk.folded:
+            for copy in range(copies):
+                self._begin(number, copy)
+        inner = "        "
+        if copies > 1:
+            self._add(f"for trip in range(trips // {copies}):")
+        else:
+            self._add("for trip in range(trips):")
+        for number in walk.folded:
+            if self._has_fold(number):
+                kind = self._word(number)["A"]
+                self._add(f"t{number}_step = {kind}(1) / {kind}(trip + 1)", indent=inner)
+        for copy in range(copies):
+            place = f"trip * {copies} + {copy}" if copies > 1 else "trip"
+            self._add(f"j = first + uint64({place}) * step", indent=inner)
+            self._element(walk, inner, copy, "trip")
+        for number in walk.folded:
+            for copy in range(copies):
+                self._end(number, copy, copies, f"trips // {copies}" if copies > 1 else "trips")
+        if copies > 1:
+            self._add(f"for trip in range(trips - trips % {copies}, trips):")
+            self._add("j = first + uint64(trip) * step", indent=inner)
+            self._element(walk, inner, 0, "")
+        if self.structure.form != "items":
+            self._add("j = shares * uint64(trips) + share", "if j < count:")
+            self._element(walk, inner, 0, "")
+
+    def _element(
+        self, walk: _Walk, indent: str, copy: int, n: str, is_first: bool = False
+    ) -> None:
+        """Fold and store element ``j``, number ``n`` of its accumulators, or by itself."""
+        structure = self.structure
+        if walk.arrays or walk.stored:
+            self.lines += _decomposed("j", "m", structure.reduced, indent)
+        for number in walk.arrays:
+            index = self._element_index(f"b{number}", structure.arrays[number][2], f"a{number}")
+            self._add(f"x{number} = a{number}[{index}]", indent=indent)
+        values = Values(self.rows)
+        values.emit(((number, self.steps[number]) for number in walk.steps), self.lines, indent)
+        for number in walk.folded:
+            self._fold(number, values, indent, copy, n, is_first)
+        for number in walk.stored:
+            name, dtype, _, letters, _ = structure.outputs[number]
+            index = self._element_index(f"d{number}", letters, f"out{number}")
+            text = converted_text(values.name(name), dtype_of(structure, name), dtype)
+            self._add(f"out{number}[{index}] = {text}", indent=indent)
+
+    def _element_index(self, start: str, letters: str, name: str) -> str:
+        terms = _terms(letters, "j", f"{name}_r")
+        return f"{start} + {terms}" if terms else start
+
+    # -- reductions -------------------------------------------------------------------------------
+
+    def _word(self, number: int) -> dict[str, str]:
+        """What the texts of a reduction may say, but for its accumulators."""
+        _, (row, _), references, loop, _ = self.steps[number]
+        operand = np.dtype(loop[0])
+        own = accumulator_dtypes(row, operand)[0]
+        words = {"A": TYPE_NAMES[own.str], "t": f"t{number}_"}
+        if own.kind == "f":
+            words |= {"lowest": f"{words['A']}(-math.inf)", "highest": f"{words['A']}(math.inf)"}
+        else:
+            limits = np.iinfo(own)
+            words |= {
+                "lowest": f"{words['A']}({limits.min})",
+                "highest": f"{words['A']}({limits.max})",
+            }
+        scalars = references[len(references) - row.scalars :]
+        wanted = loop[len(references) - row.scalars :]
+        for place, ((name, dtype), kind) in enumerate(zip(scalars, wanted, strict=True)):
+            words[f"s{place}"] = converted_text(name, dtype, kind)
+        return words
+
+    def _names(self, number: int, copy: int) -> dict[str, str]:
+        """The accumulators of a reduction."""
+        number = self.same[number]
+        row = self.reductions[number]
+        return {name: f"t{number}_{name}{copy}" for name in row.accumulators}
+
+    def _has_fold(self, number: int) -> bool:
+        return bool(self.reductions[number].fold) and not self.steps[number][1][1]
+
+    def _is_shifted(self, number: int) -> bool:
+        return self.reductions[number].is_shifted and not self.steps[number][1][1]
+
+    def _takes_first(self, number: int) -> bool:
+        """Whether the accumulators start with the first element instead of the identity."""
+        return not self._has_fold(number)
+
+    def _begin(self, number: int, copy: int, must: bool = True) -> None:
+        """Set accumulators to what they are before the first element."""
+        row = self.reductions[number]
+        names, words = self._names(number, copy), self._word(number)
+        if self._has_fold(number):
+            self._add(*(line.format(**names, **words) for line in row.begin))
+        elif must:
+            for name, text in zip(row.accumulators, row.identity, strict=True):
+                self._add(f"{names[name]} = {text.format(**words)}")
+
+    def _end(self, number: int, copy: int, copies: int, count: str) -> None:
+        """Make accumulators of what was folded."""
+        if self._has_fold(number):
+            words = self._word(number) | {
+                "count": count,
+                "copies": str(copies),
+                "copy": str(copy),
+            }
+            names = self._names(number, copy)
+            self._add(*(line.format(**names, **words) for line in self.reductions[number].end))
+
+    def _shift(self, number: int) -> None:
+        """What is taken from all elements: the first of the output."""
+        walk = _Walk([], [], *self._needed([self.steps[number][2][0][0]]))
+        self._add("j = uint64(0)")
+        values = Values(self.rows)
+        if walk.arrays:
+            self.lines += _decomposed("j", "m", self.structure.reduced, "    ")
+        for array in walk.arrays:
+            letters = self.structure.arrays[array][2]
+            index = self._element_index(f"b{array}", letters, f"a{array}")
+            self._add(f"x{array} = a{array}[{index}]")
+        values.emit(((at, self.steps[at]) for at in walk.steps), self.lines, "    ")
+        name, dtype = self.steps[number][2][0]
+        text = converted_text(values.name(name), dtype, self.steps[number][3][0])
+        self._add(f"t{number}_shift = {text}")
+
+    def _fold(
+        self, number: int, values: Values, indent: str, copy: int, n: str, is_first: bool
+    ) -> None:
+        """Take the element into accumulators."""
+        _, (row, merges), references, _, _ = self.steps[number]
+        words = self._word(number)
+        operands = [
+            self._operand(number, place, values, indent)
+            for place in range(len(references) - row.scalars)
+        ]
+        names = self._names(number, copy)
+        if self._has_fold(number) and n:
+            step = f"t{number}_step" if n == "trip" else f"{words['A']}({1 / (int(n) + 1)!r})"
+            for line in row.fold:
+                self._add(
+                    line.format(v=operands[0], n=n, step=step, **names, **words), indent=indent
+                )
+            return
+        if merges:
+            other = dict(zip(row.accumulators, operands, strict=True))
+        else:
+            other = {
+                name: text.format(v=operands[0], j="j", **words)
+                for name, text in zip(row.accumulators, row.lifted, strict=True)
+            }
+        if is_first:
+            for name, text in other.items():
+                self._add(f"{names[name]} = {text}", indent=indent)
+        else:
+            self._merge(number, names, other, indent)
+
+    def _operand(self, number: int, place: int, values: Values, indent: str) -> str:
+        """The name of an operand's element in the accumulators' dtype."""
+        _, _, references, loop, _ = self.steps[number]
+        name, dtype = references[place]
+        text = converted_text(values.name(name), dtype, loop[place])
+        if loop[place] == BOOL:
+            text = f"int32({text})"
+        if self._is_shifted(number):
+            text = f"{text} - t{number}_shift"
+        if text == values.name(name):
+            return text
+        self._add(f"t{number}_v{place} = {text}", indent=indent)
+        return f"t{number}_v{place}"
+
+    def _merge(
+        self, number: int, names: Mapping[str, str], other: Mapping[str, str], indent: str
+    ) -> None:
+        words = {**self._word(number), **names}
+        words |= {f"{name}_": text for name, text in other.items()}
+        for line in self.reductions[number].merge:
+            self._add(line.format(**words), indent=indent)
+
+    def _merge_lanes(self, folded: Sequence[int]) -> None:
+        """All work-items of the group get the group's accumulators."""
+        for number in folded:
+            for name, accumulator in self._names(number, 0).items():
+                self._add(f"t{number}_{name}_local[lane] = {accumulator}")
+        self._add("group_barrier(group, MemoryScope.WORK_GROUP)")
+        for number in folded:
+            for name, accumulator in self._names(number, 0).items():
+                self._add(f"{accumulator} = t{number}_{name}_local[uint64(0)]")
+        self._add(f"for other in range(1, {LANES}):")
+        for number in folded:
+            others = {name: f"t{number}_{name}_" for name in self.reductions[number].accumulators}
+            for name, text in others.items():
+                self._add(f"{text} = t{number}_{name}_local[uint64(other)]", indent="        ")
+            self._merge(number, self._names(number, 0), others, "        ")
+
+    def _leave_accumulators(self, folded: Sequence[int]) -> None:
+        indent = self._only_first_lane()
+        index = _PARTIAL_INDEX[self.structure.form]
+        for number in folded:
+            for place, (name, text) in enumerate(self._names(number, 0).items()):
+                if place == 0 and self._is_shifted(number):
+                    text = f"{text} + t{self.same[number]}_shift"
+                self._add(f"t{number}_{name}_out[{index}] = {text}", indent=indent)
+
+    def _finish(self, number: int) -> None:
+        result = self.steps[number][4]
+        text = self.reductions[number].result.format(**self._names(number, 0), **self._word(number))
+        if result != BOOL:
+            text = f"{TYPE_NAMES[result]}({text})"
+        self._add(f"t{number} = {text}")
+
+
+class _Walk(NamedTuple):
+    """What a loop does: the steps folded, the outputs stored, the steps and arrays for that."""
+
+    folded: list[int]
+    stored: list[int]
+    steps: list[int]
+    arrays: list[int]
 
 
 def _decomposed(
@@ -409,31 +975,3 @@ def _terms(letters: str, index: str, stride: str, constant: int = 0) -> str:
         elif letter == "u":
             terms.append(f"{index}{dimension} * uint64({constant})")
     return " + ".join(terms)
-
-
-def _value(structure: ReductionStructure, lines: list[str], indent: str) -> str:
-    """Append the lines that compute element ``j`` of output ``o``; its name in the loop dtype."""
-    lines += _decomposed("j", "m", structure.reduced, indent)
-    for number, (_, _, letters) in enumerate(structure.arrays):
-        terms = _terms(letters, "j", f"a{number}_r")
-        index = f"b{number} + {terms}" if terms else f"b{number}"
-        lines.append(f"{indent}x{number} = a{number}[{index}]")
-    operand = emit_steps(structure.steps, lines, indent)
-    text = operand(structure.value)
-    text = converted_text(text, dtype_of(structure, structure.value), structure.loop)
-    lines.append(f"{indent}v = {_accumulated(structure, text)}")
-    return "v"
-
-
-def _accumulated(structure: ReductionStructure, text: str) -> str:
-    """A value of the loop's dtype as the accumulator's: booleans are folded as integers."""
-    return f"int32({text})" if structure.loop == BOOL else text
-
-
-def _stored(structure: ReductionStructure) -> str:
-    return "acc0 != 0" if structure.loop == BOOL else "acc0"
-
-
-def _combined(structure: ReductionStructure, accumulator: str, value: str) -> str:
-    text = COMBINE[structure.combine].format(acc=accumulator, value=value)
-    return f"{'int32' if structure.loop == BOOL else TYPE_NAMES[structure.loop]}({text})"

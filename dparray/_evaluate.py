@@ -1,7 +1,7 @@
 """Evaluation: the way from an expression to work on a queue.
 
-Read from the top: :func:`evaluate`, :func:`store` and :func:`reduce` are the entries, and
-:func:`_run` chooses the tier:
+Read from the top: :func:`evaluate` and :func:`store` are the entries, and :func:`_run` chooses the
+tier:
 
 - *host*: few elements in memory that the host may read and write at its own address are computed on
   the calling thread, because a launch would cost more than the work;
@@ -21,27 +21,22 @@ from math import prod
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from dparray import (
-    _codegen,
-    _codegen_reduction,
-    _tier_fused,
-    _tier_host,
-    _tier_library,
-    _usm,
-    config,
-)
+from dparray import _codegen, _tier_fused, _tier_host, _tier_library, _usm, config
+from dparray._codegen_reduction import Domain, can_reduce
 from dparray._expr import Node, Scalar, pending_order
 from dparray._launcher import Bound, launch
 from dparray._ops import CONVERT, Op
+from dparray._reduction_ops import WEIGHT, Reduce
 from dparray._schedule import (
     HOST_ELEMENTS as HOST_ELEMENTS,
 )
 from dparray._schedule import (
+    MOST_SIBLINGS,
     STORING_WEIGHT,
+    Cut,
+    Kernel,
+    cut,
     is_worth_storing,
-    must_be_stored_first,
 )
 from dparray._tier_library import library_call as library_call
 
@@ -70,7 +65,7 @@ def evaluate(*nodes: Node) -> None:
         for group in groups.values():
             left = [node for node in group if node.layout is None]  # others may have needed some
             if left:
-                _run([], [*held_elsewhere(left), *left])
+                _run(left, held_elsewhere(left))
 
 
 def compute_inner(root: Node) -> None:
@@ -84,7 +79,6 @@ def held_elsewhere(roots: Sequence[Node]) -> list[Node]:
     """The inner nodes that are worth storing and that somebody else can still ask for."""
     if max(node.weight for node in roots) <= STORING_WEIGHT:
         return []
-    shape = roots[0].shape
     order = pending_order(roots)
     # Three references are ours: the list `order`, the name `node`, and getrefcount's argument. One
     # is the user's in `order`; most nodes have no more.
@@ -92,7 +86,7 @@ def held_elsewhere(roots: Sequence[Node]) -> list[Node]:
     references: list[int] = []
     for node in order:
         count = getrefcount(node)
-        if count > 4 and is_worth_storing(node) and node.shape == shape:
+        if count > 4 and is_worth_storing(node):
             shared.append(node)
             references.append(count - 3)
     if not shared:
@@ -140,8 +134,8 @@ def store(value: Node | Scalar, target: Any, is_fresh: bool = False) -> None:
             else:
                 value = _copied(value)
             is_lost = False
-        held = held_elsewhere([value]) if type(value) is Node else []
-        _run([(value, target)], held)
+        pending = type(value) is Node and value.layout is None
+        _run([], held_elsewhere([value]) if pending else [], value, target)  # type: ignore[list-item]
         if is_lost and type(value) is Node and value.layout is None:
             _read_back(value, target)
 
@@ -218,157 +212,192 @@ def share(block: Any) -> None:
         _usm.note_others(block.queue)
 
 
-def reduce(
-    name: str,
-    value: Node,
-    axes: tuple[int, ...],
-    loop: np.dtype[Any],
-    target: Any,
-    is_needed_later: bool,
-) -> bool:
-    """Reduce an expression over ``axes`` into ``target``; false if only the library can.
-
-    Args:
-        name: ``"sum"``, ``"prod"``, ``"max"``, ``"min"``, ``"all"`` or ``"any"``.
-        value: what is reduced, of at least one element; computed inside the kernel if pending.
-        axes: the reduced axes, counted from the front.
-        loop: the dtype to accumulate in, which is the target's.
-        target: a contiguous layout, shaped as the value with the reduced axes left out or of
-            extent 1.
-        is_needed_later: somebody can still ask for the value itself.
-    """
-    if name not in _codegen_reduction.COMBINE:
-        return False
-    with lock:
-        if value.size <= HOST_ELEMENTS and host_may_compute(target):
-            _tier_host.reduce(name, value, axes, loop, target)
-            return True
-        if value.layout is None:
-            held = held_elsewhere([value])
-            if is_needed_later and is_worth_storing(value):
-                held.append(value)
-            if held:
-                _run([], held)
-        if loop.kind == "b":
-            name = {"max": "any", "min": "all"}.get(name, name)
-        store_first([value], value.size, evaluate)
-        if not _codegen_reduction.can_reduce(name, value, loop):
-            return False
-        inner = _last_run(axes)
-        if inner != axes:
-            return _reduce_run_by_run(name, value, axes, inner, loop, target)
-        return _tier_fused.reduce(name, value, axes, loop, target)
-
-
-def _last_run(axes: tuple[int, ...]) -> tuple[int, ...]:
-    """The adjacent axes at the end: one loop can walk them."""
-    ordered = sorted(axes)
-    start = len(ordered) - 1
-    while start > 0 and ordered[start - 1] == ordered[start] - 1:
-        start -= 1
-    return tuple(ordered[start:]) if start > 0 else axes
-
-
-def _reduce_run_by_run(
-    name: str,
-    value: Node,
-    axes: tuple[int, ...],
-    inner: tuple[int, ...],
-    loop: np.dtype[Any],
-    target: Any,
-) -> bool:
-    """Reduce the innermost run of adjacent axes, then the others."""
-    shape = tuple(1 if axis in inner else extent for axis, extent in enumerate(value.shape))
-    partial = _usm.allocate(value.queue, value.usm_type, shape, loop)
-    rest = tuple(axis for axis in axes if axis not in inner)
-    return _tier_fused.reduce(name, value, inner, loop, partial) and reduce(
-        name, Node.leaf(partial, value.queue, value.usm_type), rest, loop, target, False
-    )
-
-
 # -- the choice of the tier -----------------------------------------------------------------------
 
 
-def _run(stores: Sequence[tuple[Node | Scalar, Any]], nodes: Sequence[Node]) -> None:
-    """Compute values of one shape: into layouts that are there, and ``nodes`` into fresh memory.
+def _run(
+    nodes: Sequence[Node],
+    held: Sequence[Node],
+    value: Any = None,
+    target: Any = None,
+) -> None:
+    """Compute values.
 
-    Operands come before users among the nodes.
+    Args:
+        nodes: pending nodes of one shape, which get memory of their own.
+        held: inner ones, which get it where that is a part of the same work.
+        value: what is written to ``target``, a layout of its shape; if given, ``nodes`` is empty.
+        target: see there.
     """
-    fresh = [
-        (node, _usm.allocate(node.queue, node.usm_type, node.shape, node.dtype)) for node in nodes
-    ]
-    _run_in_tier([*fresh, *stores], len(fresh))
-    for node, layout in fresh:
+    roots = list(nodes)
+    if type(value) is Node and value.layout is None:
+        roots = [value]
+    first = roots[0] if roots else None
+    if target is not None:
+        size, queue, usm_type = prod(target.shape), target.block.queue, target.block.usm_type
+    else:
+        assert first is not None
+        size, queue, usm_type = first.size, first.queue, first.usm_type
+    if is_for_host(size, queue, usm_type, roots):
+        outputs = [(node, _fresh(node)) for node in (*held, *nodes)]
+        if size:
+            _tier_host.run([*outputs, (value, target)] if target is not None else outputs)
+        for node, layout in outputs:
+            node.complete(layout)
+        return
+    while roots:
+        part = plan(roots, held, value, target, evaluate)
+        _run_kernel(part.kernel, roots, held, value, target)
+        roots = part.apart
+    if target is not None and not (first is not None and first.layout is None):
+        # A scalar, or a value that had to be computed before.
+        _run_elements([(value, target)], [])
+
+
+def plan(
+    roots: list[Node],
+    held: Sequence[Node],
+    value: Node | Scalar | None,
+    target: Any,
+    evaluate: Callable[..., None],
+) -> Cut:
+    """What the next kernel computes of ``roots``, which lose what was computed for others.
+
+    ``evaluate`` computes nodes; :mod:`dparray.explain` gives one that only takes notes.
+    """
+    units = _tier_fused.compute_units(roots[0].queue)
+    while True:
+        part = cut(roots, held, target if roots[-1] is value else None, units)
+        if not part.first:
+            return part
+        evaluate(*part.first)
+        roots[:] = [node for node in roots if node.layout is None]
+        if not roots:
+            return Cut([], Kernel([]), [])
+
+
+def _run_kernel(
+    kernel: Kernel,
+    roots: Sequence[Node],
+    held: Sequence[Node],
+    value: Any,
+    target: Any,
+) -> None:
+    """Compute what is in a kernel: of ``roots`` and ``held``, and reductions of the same memory."""
+    wanted = stored_by(kernel, [*held, *roots])
+    stores = [(value, target)] if any(node is value for node in wanted) else []
+    wanted = [node for node in wanted if node is not value]
+    if kernel.domain is not None:
+        kernel, siblings = with_siblings(kernel)
+        wanted += siblings
+    outputs = [(node, _fresh(node)) for node in wanted]
+    if kernel.domain is None or not _tier_fused.reduce([*outputs, *stores], kernel):
+        _run_elements([*outputs, *stores], kernel.order, len(outputs))
+    for node, layout in outputs:
         if node.layout is None:
             node.complete(layout)
 
 
-def _run_in_tier(outputs: Sequence[tuple[Node | Scalar, Any]], fresh: int) -> None:
+def _run_elements(
+    outputs: Sequence[tuple[Any, Any]], order: Sequence[Node], fresh: int = 0
+) -> None:
     """Compute values of one shape, the first ``fresh`` of them into memory of their own."""
-    target = outputs[0][1]
-    size = prod(target.shape)
-    if size == 0:
+    if not outputs:
         return
-    if size <= HOST_ELEMENTS and host_may_compute(target):
-        _tier_host.run(outputs)
+    size = prod(outputs[0][1].shape)
+    if all(map(_codegen.can_generate, order)) and _tier_fused.run(outputs, order, size):
         return
-    pending = [value for value, _ in outputs if type(value) is Node and value.layout is None]
-    order = store_first(pending, size, evaluate)
-    if any(node.layout is not None for node in pending):  # computed for another meanwhile
-        kept = [getattr(value, "layout", None) is None for value, _ in outputs]
-        fresh = sum(kept[:fresh])
-        outputs = [each for each, is_kept in zip(outputs, kept, strict=True) if is_kept]
-        pending = [node for node in pending if node.layout is None]
-    if all(map(_codegen.can_generate, pending)) and _tier_fused.run(outputs, order, size):
-        return
-    for place, (value, layout) in enumerate(outputs):
+    for position, (value, layout) in enumerate(outputs):
         _tier_library.run(value, layout)
-        if place < fresh and type(value) is Node:
+        if position < fresh:
             value.complete(layout)
 
 
-def host_may_compute(target: Any) -> bool:
-    return config.host_tier and _tier_host.can_compute(target.block.queue, target.block.usm_type)
+def stored_by(kernel: Kernel, nodes: Sequence[Node]) -> list[Node]:
+    """Those of ``nodes``, of which the last is asked for, that a kernel stores."""
+    inside = set(map(id, kernel.order))
+    shape = nodes[-1].shape if nodes else ()
+    return [
+        node
+        for node in nodes
+        if id(node) in inside and (kernel.domain is not None or node.shape == shape)
+    ]
 
 
-def store_first(roots: Sequence[Node], size: int, evaluate: Callable[..., None]) -> list[Node]:
-    """Compute the inner nodes that need memory of their own, and keep kernels' arguments few.
-
-    ``evaluate`` computes nodes; :mod:`dparray.explain` gives one that only takes notes.
-
-    Returns:
-        The nodes that are left to compute, operands before users.
-    """
-    order = pending_order(roots)
-    alone = [node for node in order if must_be_stored_first(node, size)]
-    if alone:
-        for node in alone:
-            if node.layout is None and not any(node is root for root in roots):
-                evaluate(node)
-        for root in roots:
-            if root.layout is None and not _codegen.can_generate(root):
-                evaluate(*(operand for operand in root.operands if type(operand) is Node))
-        order = pending_order(roots)
-    elif sum(root.leaves for root in roots) <= _codegen.MOST_ARRAYS:
-        return order
-    while _leaf_count(order) > _codegen.MOST_ARRAYS:
-        inner = [node for node in order if not any(node is root for root in roots)]
-        if not inner:
-            return order
-        evaluate(inner[len(inner) // 2])
-        order = pending_order(roots)
-    return order
-
-
-def _leaf_count(order: Sequence[Node]) -> int:
-    return len(
-        {
-            id(operand)
-            for node in order
-            for operand in node.operands
-            if type(operand) is Node and operand.layout is not None
-        }
+def with_siblings(kernel: Kernel) -> tuple[Kernel, list[Node]]:
+    """The kernel with the pending reductions of what it reduces, over the same axes; and these."""
+    domain = kernel.domain
+    assert domain is not None
+    known = set(map(id, kernel.order))
+    found: list[Node] = []
+    for node in kernel.order:
+        if type(node.op) is not Reduce or node.op.merges:
+            continue
+        walked = node.operands[0]
+        assert type(walked) is Node
+        notes = walked.users if walked.layout is None else walked.layout.block.readers
+        for note in notes if isinstance(notes, list) else ():
+            other = note()
+            if (
+                other is not None
+                and other.layout is None
+                and id(other) not in known
+                and _reduces(other, walked, domain)
+                and len(found) < MOST_SIBLINGS
+            ):
+                known.add(id(other))
+                found.append(other)
+    if not found:
+        return kernel, []
+    rows = {id(node) for node in found}
+    dropped = {id(node) for node in found if domain.row != node.shape and not domain.is_leading}
+    return (
+        kernel._replace(
+            order=[*kernel.order, *found],
+            rows=kernel.rows | rows,
+            dropped=kernel.dropped | dropped,
+        ),
+        found,
     )
+
+
+def _reduces(node: Node, walked: Node, domain: Domain) -> bool:
+    """Whether a pending node reduces the values of ``walked`` over the axes of a domain."""
+    if type(node.op) is not Reduce or node.op.merges or node.op.axes != domain.axes:
+        return False
+    operand = node.operands[0]
+    assert type(operand) is Node
+    is_same = operand is walked or (operand.layout is not None and operand.layout == walked.layout)
+    return is_same and can_reduce(node)
+
+
+def _fresh(node: Node) -> Any:
+    return _usm.allocate(node.queue, node.usm_type, node.shape, node.dtype)
+
+
+def is_for_host(size: int, queue: Any, usm_type: str, roots: Sequence[Node]) -> bool:
+    """Whether the calling thread computes pending nodes, of ``size`` elements each.
+
+    It does not where a reduction among them is too large for it, or unknown to it.
+    """
+    if size == 0:
+        return True
+    if size > HOST_ELEMENTS or not host_may_compute(queue, usm_type):
+        return False
+    if not any(node.weight >= WEIGHT for node in roots):
+        return True
+    return all(
+        node.operands[0].size <= HOST_ELEMENTS  # type: ignore[union-attr]
+        and not node.op.merges
+        and node.op.reduction.has_library
+        for node in pending_order(roots)
+        if type(node.op) is Reduce
+    )
+
+
+def host_may_compute(queue: Any, usm_type: str) -> bool:
+    """Whether the host computes few elements in such memory."""
+    return config.host_tier and _tier_host.can_compute(queue, usm_type)
 
 
 # -- aliasing -------------------------------------------------------------------------------------
@@ -403,8 +432,8 @@ def _leaves(value: Node) -> list[Node]:
 
 def _copied(value: Node) -> Node:
     """Computed values in memory of their own."""
-    layout = _usm.allocate(value.queue, value.usm_type, value.shape, value.dtype)
-    _run([(value, layout)], ())
+    layout = _fresh(value)
+    _run([], [], value, layout)
     return Node.leaf(layout, value.queue, value.usm_type)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from dparray._layout import AxisMap, mapped
 from dparray._ops import CONVERT, Op
+from dparray._reduction_ops import Reduce
 
 
 class Scalar(NamedTuple):
@@ -56,7 +57,7 @@ class Node:
         "weight",
     )
 
-    op: Op | None
+    op: Op | Reduce | None
     operands: tuple[Node | Scalar, ...]
     loop: tuple[np.dtype[Any], ...]
     layout: Any
@@ -65,7 +66,7 @@ class Node:
 
     def __init__(
         self,
-        op: Op,
+        op: Op | Reduce,
         operands: tuple[Node | Scalar, ...],
         loop: tuple[np.dtype[Any], ...],
         shape: tuple[int, ...],
@@ -136,13 +137,17 @@ class Node:
         self.weight = 0
         self.leaves = 1
 
-    def become(self, op: Op, operand: Node) -> None:
-        """Make a pending node an operation of its own dtype on one operand."""
+    def become(
+        self, op: Op | Reduce, *operands: Node | Scalar, loop: tuple[np.dtype[Any], ...] = ()
+    ) -> None:
+        """Make a pending node another operation with the same result.
+
+        ``loop`` is as the attribute; the node's own dtype for all if not given.
+        """
         self.op = op
-        self.operands = (operand,)
-        self.loop = (self.dtype, self.dtype)
-        self.weight = op.weight + operand.weight
-        self.leaves = operand.leaves
+        self.operands = operands
+        self.loop = loop or (self.dtype,) * (1 + len(operands))
+        self.recount()
 
 
 def viewed(root: Node, view: AxisMap) -> Node:

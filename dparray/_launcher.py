@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -156,6 +157,18 @@ def _local(accessor: Any) -> tuple[str, tuple[Any, ...]]:
         dpctl.LocalAccessor(kind, shape),
         *map(_INT64, shape),
         *(_INT64(dtype.itemsize * prod(shape[i + 1 :])) for i in range(len(shape))),
+    )
+
+
+@lru_cache(maxsize=64)
+def local_memory(dtype: np.dtype[Any], count: int) -> tuple[Any, ...]:
+    """The flattened argument for local memory of one dimension."""
+    return (
+        _INT64(count),
+        _INT64(dtype.itemsize),
+        dpctl.LocalAccessor(f"{dtype.kind}{dtype.itemsize}", (count,)),
+        _INT64(count),
+        _INT64(dtype.itemsize),
     )
 
 

@@ -6,10 +6,9 @@ One array goes in, so each runs on the array's own queue, and the result has its
 from __future__ import annotations
 
 import builtins
+import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from math import prod as product
-from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ from dparray._array import (
     as_method,
     assign,
     astype_array,
-    call_library,
     call_numpy,
     check_array,
     check_out,
@@ -29,13 +27,13 @@ from dparray._array import (
     empty_on,
     foreign_operand,
     from_host,
-    layout_of,
     ndarray,
+    reduce_array,
     scalar_value,
 )
 from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
-from dparray._schedule import HOST_ELEMENTS
+from dparray._reduction_ops import REDUCTIONS
 from dparray._usm import library
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
@@ -66,11 +64,9 @@ __all__ = [
 
 Axis = int | Sequence[int] | None
 
-# These take one axis or all, and NumPy does them on a CPU device many times faster.
-_ONE_AXIS = frozenset({"argmax", "argmin"})
-# These are computed together with the expression they reduce.
-_FUSED = frozenset({"max", "min", "prod", "sum"})
 _WITHOUT_IDENTITY = frozenset({"argmax", "argmin", "max", "min", "logsumexp"})
+# The reductions of no element.
+_OF_NOTHING = {"prod": 1, "all": True, "mean": math.nan, "var": math.nan}
 
 
 def _axes(name: str, x: ndarray, axis: Axis) -> tuple[int, ...]:
@@ -93,83 +89,52 @@ def _accumulator(x: ndarray, dtype: Any) -> np.dtype[Any]:
     return _dtypes.uint64 if x.dtype.kind == "u" else x.dtype
 
 
-def _references_to_a_temporary() -> int:
-    """What ``getrefcount`` says, two calls deep, of an argument that the caller has no name for."""
-
-    def public(x: object) -> int:
-        x = x or x
-        return private(x)
-
-    def private(x: object) -> int:
-        return getrefcount(x)
-
-    return public(object())
-
-
-_TEMPORARY = _references_to_a_temporary()
-
-
 def _reduce(
     name: str,
-    function: Callable[..., Any],
-    by_numpy: Callable[..., Any],
     x: ndarray,
     axis: Axis,
-    result_dtype: np.dtype[Any],
+    loop: np.dtype[Any],
     out: ndarray | None,
     keepdims: bool,
-    **options: Any,
+    *scalars: float,
+    dtype: np.dtype[Any] | None = None,
 ) -> ndarray:
-    """Reduce into memory of the pool, or into ``out``.
+    """One of the reductions of the table, pending or into ``out``.
 
     Args:
         name: the public function.
-        function: dpnp.tensor's function.
-        by_numpy: NumPy's, called with array, axis, ``keepdims`` and ``out``.
         x: the array.
         axis: as given by the user.
-        result_dtype: the result's dtype.
+        loop: the dtype that elements are converted to.
         out: as given by the user.
         keepdims: as given by the user.
-        **options: for dpnp.tensor's function.
+        *scalars: the reduction's scalar operands.
+        dtype: the result's dtype; ``loop`` if not given.
     """
     check_out(name, (("x", x),), out)
-    axes = _axes(name, x, axis)
+    axes = tuple(sorted(_axes(name, x, axis)))
     if type(keepdims) is not bool:
         keepdims = _layout.check_flag(name, "keepdims", keepdims)
-    shape = _reduced_shape(x, axes, keepdims)
+    dtype = dtype or loop
     if not axes and x.ndim:  # NumPy's axis=(): every element is its own result
-        return _delivered(name, _each_alone(name, x, result_dtype), out)
-    result = empty_on(Placement(x.sycl_queue, x.usm_type), shape, result_dtype)
+        return _delivered(name, astype_array(x, dtype), out)
+    if x.size == 0:
+        return _delivered(name, _of_nothing(name, x, axes, dtype, keepdims), out)
+    kind = {"max": "any", "min": "all"}.get(name, name) if loop.kind == "b" else name
+    row = REDUCTIONS[kind]
+    return _delivered(name, reduce_array(row, x, axes, keepdims, loop, dtype, *scalars), out)
+
+
+def _of_nothing(
+    name: str, x: ndarray, axes: tuple[int, ...], dtype: np.dtype[Any], keepdims: bool
+) -> ndarray:
+    """The reduction of an array without elements."""
     if name in _WITHOUT_IDENTITY and product(x.shape[at] for at in axes) == 0:
-        raise ShapeError(f"{name}: an array of shape {x.shape} has no element along axis {axis}")
-    fused = name in _FUSED and x.size
-    if fused and _evaluate.reduce(
-        name, x._node, axes, result_dtype, layout_of(result), getrefcount(x) > _TEMPORARY
-    ):
-        return _delivered(name, result, out)
-    chosen: Any = axes if name not in _ONE_AXIS else (None if axis is None else axes[0])
-
-    def into(source: np.ndarray, target: np.ndarray) -> None:
-        by_numpy(source, axis=chosen, keepdims=keepdims, out=target)
-
-    on_host = x.size <= HOST_ELEMENTS or name in _ONE_AXIS
-    if not (on_host and call_numpy(into, [x], result)):
-        _evaluate.library_call(
-            name,
-            function,
-            [x._tensor],
-            (),
-            {"axis": chosen, "keepdims": keepdims, "out": result._tensor, **options},
-            lambda tensor: tensor,
-        )
-    return _delivered(name, result, out)
-
-
-def _each_alone(name: str, x: ndarray, dtype: np.dtype[Any]) -> ndarray:
-    if name == "count_nonzero":
-        return astype_array(apply(OPS["not_equal"], x, 0), dtype)
-    return astype_array(x, dtype)
+        raise ShapeError(f"{name}: an array of shape {x.shape} has no element along axes {axes}")
+    shape = _reduced_shape(x, axes, keepdims)
+    result = empty_on(Placement(x.sycl_queue, x.usm_type), shape, dtype)
+    assign(result, _OF_NOTHING.get(name, 0))
+    return result
 
 
 def _delivered(name: str, result: ndarray, out: ndarray | None) -> ndarray:
@@ -297,9 +262,7 @@ def sum(
     x = check_array("sum", "x", x)
     if where is not True or initial is not None:
         return _from_initial("sum", sum, x, axis, dtype, out, keepdims, initial, where)
-    loop = _accumulator(x, dtype)
-    by_numpy = partial(np.sum, dtype=loop)
-    return _reduce("sum", library.sum, by_numpy, x, axis, loop, out, keepdims, dtype=loop)
+    return _reduce("sum", x, axis, _accumulator(x, dtype), out, keepdims)
 
 
 @as_method
@@ -322,9 +285,7 @@ def prod(
     x = check_array("prod", "x", x)
     if where is not True or initial is not None:
         return _from_initial("prod", prod, x, axis, dtype, out, keepdims, initial, where)
-    loop = _accumulator(x, dtype)
-    by_numpy = partial(np.prod, dtype=loop)
-    return _reduce("prod", library.prod, by_numpy, x, axis, loop, out, keepdims, dtype=loop)
+    return _reduce("prod", x, axis, _accumulator(x, dtype), out, keepdims)
 
 
 @as_method
@@ -363,7 +324,7 @@ def min(
     x = check_array("min", "x", x)
     if where is not True or initial is not None:
         return _from_initial("min", min, x, axis, None, out, keepdims, initial, where)
-    return _reduce("min", library.min, np.min, x, axis, x.dtype, out, keepdims)
+    return _reduce("min", x, axis, x.dtype, out, keepdims)
 
 
 @as_method
@@ -385,7 +346,7 @@ def max(
     x = check_array("max", "x", x)
     if where is not True or initial is not None:
         return _from_initial("max", max, x, axis, None, out, keepdims, initial, where)
-    return _reduce("max", library.max, np.max, x, axis, x.dtype, out, keepdims)
+    return _reduce("max", x, axis, x.dtype, out, keepdims)
 
 
 amax, amin = max, min
@@ -434,11 +395,10 @@ def _mean_in(
         )
         number = astype_array(count_nonzero(mask, axes, keepdims=keepdims), _real_of(wide))
         return astype_array(apply(OPS["divide"], total, number), loop, copy=False)
-    total = sum(x, axes, wide, None, keepdims)
-    count = product(x.shape[axis] for axis in axes)
-    if count == 0:
-        return apply(OPS["multiply"], astype_array(total, loop), float("nan"))
-    return astype_array(apply(OPS["divide"], total, count), loop, copy=False)
+    count = float(product(x.shape[axis] for axis in axes))
+    narrow = astype_array(x, wide, copy=False) if x.dtype == _dtypes.float16 else x
+    result = _reduce("mean", narrow, axes, wide, None, keepdims, count)
+    return astype_array(result, loop, copy=False)
 
 
 def _real_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -544,6 +504,10 @@ def _variance(
     mask = None if where is True else _mask(name, x, where, None)
     taken = _degrees_of_freedom(name, ddof)
     x = astype_array(x, wide, copy=False)
+    count = builtins.max(float(product(x.shape[axis] for axis in axes) - taken), 0.0)
+    if mask is None and known_mean is None and wide.kind == "f" and (axes or not x.ndim):
+        result = _reduce("var", x, axes, wide, None, keepdims, count)
+        return astype_array(result, loop, copy=False)
     if known_mean is None:
         known_mean = _mean_in(x, wide, axes, True, mask)
     else:
@@ -555,7 +519,7 @@ def _variance(
     divisor: Any
     if mask is None:
         total = sum(squares, axes, None, None, keepdims)
-        divisor = builtins.max(float(product(x.shape[axis] for axis in axes) - taken), 0.0)
+        divisor = count
     else:
         total = sum(choose_elements(name, mask, squares, 0), axes, None, None, keepdims)
         number = apply(OPS["subtract"], count_nonzero(mask, axes, keepdims=keepdims), taken)
@@ -681,7 +645,7 @@ def argmin(
     """
     x = check_array("argmin", "x", x)
     _check_numeric("argmin", x, "biuf")
-    return _reduce("argmin", library.argmin, np.argmin, x, axis, _dtypes.int64, out, keepdims)
+    return _reduce("argmin", x, axis, x.dtype, out, keepdims, dtype=_dtypes.int64)
 
 
 @as_method
@@ -697,41 +661,14 @@ def argmax(
     """
     x = check_array("argmax", "x", x)
     _check_numeric("argmax", x, "biuf")
-    return _reduce("argmax", library.argmax, np.argmax, x, axis, _dtypes.int64, out, keepdims)
+    return _reduce("argmax", x, axis, x.dtype, out, keepdims, dtype=_dtypes.int64)
 
 
-def _truth(
-    name: str,
-    function: Callable[..., Any],
-    x: ndarray,
-    axis: Axis,
-    out: ndarray | None,
-    keepdims: bool,
-) -> ndarray:
-    check_out(name, (("x", x),), out)
-    axes = _axes(name, x, axis)
-    if type(keepdims) is not bool:
-        keepdims = _layout.check_flag(name, "keepdims", keepdims)
-    if not axes and x.ndim:
+def _truth(name: str, x: ndarray, axis: Axis, out: ndarray | None, keepdims: bool) -> ndarray:
+    if not _axes(name, x, axis) and x.ndim:
+        check_out(name, (("x", x),), out)
         return _delivered(name, apply(OPS["not_equal"], x, 0), out)
-    result = empty_on(
-        Placement(x.sycl_queue, x.usm_type), _reduced_shape(x, axes, keepdims), _dtypes.bool
-    )
-    if x.size and _evaluate.reduce(
-        name, x._node, axes, _dtypes.bool, layout_of(result), getrefcount(x) > _TEMPORARY
-    ):
-        return _delivered(name, result, out)
-    by_numpy = np.any if name == "any" else np.all
-
-    def into(source: np.ndarray, target: np.ndarray) -> None:
-        by_numpy(source, axis=axes, keepdims=keepdims, out=target)
-
-    if not (x.size <= HOST_ELEMENTS and call_numpy(into, [x], result)):
-        assign(
-            result,
-            call_library(name, function, (("x", x),), axis=axes or None, keepdims=keepdims),
-        )
-    return _delivered(name, result, out)
+    return _reduce(name, x, axis, _dtypes.bool, out, keepdims)
 
 
 @as_method
@@ -765,7 +702,7 @@ def any(
     if where is not True:
         truth = apply(OPS["not_equal"], x, 0)
         x = choose_elements("any", _mask("any", x, where, out), truth, False)
-    return _truth("any", library.any, x, axis, out, keepdims)
+    return _truth("any", x, axis, out, keepdims)
 
 
 @as_method
@@ -788,7 +725,7 @@ def all(
     if where is not True:
         truth = apply(OPS["not_equal"], x, 0)
         x = choose_elements("all", _mask("all", x, where, out), truth, True)
-    return _truth("all", library.all, x, axis, out, keepdims)
+    return _truth("all", x, axis, out, keepdims)
 
 
 def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False) -> ndarray:
@@ -808,20 +745,8 @@ def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False) -> ndarr
         2
     """
     x = check_array("count_nonzero", "x", x)
-    return _reduce(
-        "count_nonzero",
-        library.count_nonzero,
-        _numpy_count,
-        x,
-        axis,
-        _dtypes.int64,
-        None,
-        keepdims,
-    )
-
-
-def _numpy_count(x: np.ndarray, axis: Any, keepdims: bool, out: np.ndarray) -> None:
-    out[...] = np.count_nonzero(x, axis=axis, keepdims=keepdims)
+    truth = x if x.dtype.kind == "b" else apply(OPS["not_equal"], x, 0)
+    return _reduce("sum", truth, axis, _dtypes.int64, None, keepdims)
 
 
 def logsumexp(
@@ -851,24 +776,23 @@ def logsumexp(
     """
     x = check_array("logsumexp", "x", x)
     _check_numeric("logsumexp", x, "biuf")
+    check_out("logsumexp", (("x", x),), out)
     loop = _float_of(x, dtype)
-    return _reduce(
-        "logsumexp",
-        library.logsumexp,
-        partial(_numpy_logsumexp, dtype=loop),
-        x,
-        axis,
-        loop,
-        out,
-        keepdims,
-        dtype=loop,
-    )
-
-
-def _numpy_logsumexp(
-    x: np.ndarray, axis: Any, keepdims: bool, out: np.ndarray, dtype: np.dtype[Any]
-) -> None:
-    np.logaddexp.reduce(x, axis=axis, keepdims=keepdims, out=out, dtype=dtype)
+    wide = _dtypes.float32 if loop == _dtypes.float16 else loop
+    axes = _axes("logsumexp", x, axis)
+    if x.size == 0:
+        nothing = _of_nothing("logsumexp", x, tuple(sorted(axes)), loop, keepdims)
+        return _delivered("logsumexp", nothing, out)
+    x = astype_array(x, wide, copy=False)
+    highest = max(x, axes, None, True)
+    # From infinities on, there is nothing to scale.
+    highest = choose_elements("logsumexp", apply(OPS["isfinite"], highest), highest, 0.0)
+    exponentials = apply(OPS["exp"], apply(OPS["subtract"], x, highest))
+    total = apply(OPS["log"], sum(exponentials, axes, None, None, True))
+    result = astype_array(apply(OPS["add"], total, highest), loop, copy=False)
+    if not keepdims:
+        result = result.reshape(_reduced_shape(x, axes, False))
+    return _delivered("logsumexp", result, out)
 
 
 _CUMULATIVE = {

@@ -6,8 +6,13 @@ a tenth of a second, and memory traffic more than arithmetic.
 
 from __future__ import annotations
 
-from dparray._codegen import can_generate
-from dparray._expr import Node
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dparray._codegen import MOST_ARRAYS, can_generate
+from dparray._codegen_reduction import Domain, is_generated, is_row_cached, last_run
+from dparray._expr import Node, pending_order
+from dparray._reduction_ops import WEIGHT, Reduce
 
 #: Up to this many elements the calling thread is faster than a launch (`dparray bench tiers`).
 HOST_ELEMENTS = 8192
@@ -35,6 +40,16 @@ MOST_LEAVES = 24
 STORING_WEIGHT = 8
 
 
+#: A kernel of several loops reads again what one group reads, so that must fit a core's cache.
+CACHE_BYTES = 1 << 18
+
+#: So many pending reductions are computed beside one of the same memory that is needed.
+MOST_SIBLINGS = 4
+
+#: Elements whose computation costs more than this are not computed again in a later loop.
+MOST_WEIGHT_AGAIN = 64
+
+
 def is_worth_storing(node: Node) -> bool:
     """Whether a value that is needed twice costs more to compute again than to store."""
     return node.weight >= STORING_WEIGHT
@@ -57,3 +72,204 @@ def must_be_stored_first(node: Node, size: int) -> bool:
     storing it costs less than computing it anew for each element it is broadcast to.
     """
     return not can_generate(node) or node.size < size
+
+
+class Kernel(NamedTuple):
+    """What one kernel computes.
+
+    Attributes:
+        order: the nodes, operands before users.
+        domain: what it walks if it has reductions.
+        rows: ids of the nodes with one element for each output of the reductions.
+        dropped: ids of those of them that are shaped without the reduced axes.
+        elements_last: it overwrites what it reads, so it must have read all of a row by then.
+    """
+
+    order: list[Node]
+    domain: Domain | None = None
+    rows: frozenset[int] = frozenset()
+    dropped: frozenset[int] = frozenset()
+    elements_last: bool = False
+
+
+class Cut(NamedTuple):
+    """How an expression is cut.
+
+    Attributes:
+        first: nodes that are computed before anything else; if there are any, cut again then.
+        kernel: what one kernel computes.
+        apart: roots that are not in the kernel.
+    """
+
+    first: list[Node]
+    kernel: Kernel
+    apart: list[Node]
+
+
+def cut(
+    roots: Sequence[Node], kept: Sequence[Node], target: Any, compute_units: int
+) -> Cut:
+    """Find out what of an expression one kernel computes.
+
+    Args:
+        roots: what is asked for.
+        kept: inner nodes that are stored, too, if they are in the kernel.
+        target: an existing layout that the last root is written to, or ``None``.
+        compute_units: of the device.
+    """
+    order = pending_order(roots)
+    if not any(type(node.op) is Reduce for node in order):
+        return Cut(_stored_before_elements(order, roots), Kernel(order), [])
+    last = next(node for node in reversed(order) if type(node.op) is Reduce)
+    domain = Domain(last.operands[0].shape, last.op.axes)  # type: ignore[union-attr]
+    places: dict[int, str] = {}
+    needs: dict[int, list[Node]] = {}
+    for node in order:
+        places[id(node)], needs[id(node)] = _place(node, domain, places)
+    inside = [root for root in roots if places[id(root)] != "loose"]
+    if not inside:
+        first = [each for root in roots for each in needs[id(root)] or _pending_reductions(root)]
+        return Cut(first, Kernel(order), [])
+    first = []
+    reached: dict[int, Node] = {}
+    stack = list(inside)
+    while stack:
+        node = stack.pop()
+        if id(node) not in reached:
+            reached[id(node)] = node
+            first += needs[id(node)]
+            stack += [each for each in _pending_operands(node) if places[id(each)] != "loose"]
+    if first:
+        return Cut(first, Kernel(order), [])
+    part = _cut_loops(
+        [node for node in order if id(node) in reached],
+        inside,
+        kept,
+        target,
+        compute_units,
+        domain,
+        places,
+    )
+    return part._replace(apart=[root for root in roots if places[id(root)] == "loose"])
+
+
+def _place(
+    node: Node, domain: Domain, places: Mapping[int, str]
+) -> tuple[str, list[Node]]:
+    """Where a node has its values in a kernel over a domain.
+
+    Returns:
+        ``"element"``: one for each of the domain. ``"row"``: one for each output of the
+        reductions, shaped with the reduced axes or aligned as if it were; ``"dropped"``: shaped
+        without them. ``"loose"``: nowhere. And the operands that must be computed first, of a loose
+        node so that it finds a place elsewhere.
+    """
+    pending = _pending_operands(node)
+    if not is_generated(node):
+        return "loose", pending
+    op = node.op
+    is_leading = domain.is_leading
+    if type(op) is Reduce:
+        walked = node.operands[0]
+        assert type(walked) is Node
+        if walked.shape != domain.shape or op.axes != domain.axes:
+            return "loose", []
+        misplaced = [each for each in pending if places[id(each)] != "element"]
+        return "row" if op.keepdims or is_leading else "dropped", misplaced
+    kinds = {places[id(each)] for each in pending}
+    loose = [each for each in pending if places[id(each)] == "loose"]
+    kinds.discard("loose")
+    if not kinds:
+        if node.shape == domain.shape:
+            return "element", loose
+        return "loose", []
+    row = domain.row if len(node.shape) == len(domain.shape) else domain.kept
+    if kinds == {"row"} and node.shape == row and (row is not domain.kept or is_leading):
+        return "row", loose
+    if kinds == {"dropped"} and node.shape == domain.kept:
+        return "dropped", loose
+    if "dropped" not in kinds and node.shape == domain.shape:
+        return "element", loose
+    return "loose", [each for each in pending if places[id(each)] != "loose"]
+
+
+def _cut_loops(
+    order: list[Node],
+    roots: Sequence[Node],
+    kept: Sequence[Node],
+    target: Any,
+    compute_units: int,
+    domain: Domain,
+    places: Mapping[int, str],
+) -> Cut:
+    """Cut an expression all of whose nodes have a place in one domain."""
+    before: dict[int, int] = {}
+    for node in order:
+        loop = max((before.get(id(each), 0) for each in node.operands), default=0)
+        before[id(node)] = loop + (type(node.op) is Reduce)
+    elements = [node for node in order if places[id(node)] == "element"]
+    reductions = [node for node in order if type(node.op) is Reduce]
+    loops = max(before.values())
+    for node in (*roots, *kept):
+        if id(node) in before and places[id(node)] == "element":
+            loops = max(loops, 1 + before[id(node)])
+    walked = {id(leaf): leaf.layout for node in (*elements, *reductions) for leaf in _leaves(node)}
+    overwrites = target is not None and any(
+        leaf.layout.block is target.block for node in order for leaf in _leaves(node)
+    )
+    kernel = Kernel(
+        order,
+        domain,
+        frozenset(key for key, place in places.items() if place in ("row", "dropped")),
+        frozenset(key for key, place in places.items() if place == "dropped"),
+        overwrites,
+    )
+    if overwrites and places[id(roots[-1])] != "element":
+        # A group would write what another still reads.
+        return Cut(reductions, kernel, [])
+    if loops + overwrites > 1:
+        weight = sum(node.op.weight for node in elements if node.op is not None)
+        if (
+            weight > MOST_WEIGHT_AGAIN
+            or last_run(domain) is not domain
+            or not is_row_cached(domain, list(walked.values()), compute_units, CACHE_BYTES)
+        ):
+            return Cut([node for node in reductions if before[id(node)] == 1], kernel, [])
+    sets = sum(len(node.op.reduction.accumulators) for node in reductions)  # type: ignore
+    return Cut(_over_the_limit(order, roots, 2 * sets), kernel, [])
+
+
+def _stored_before_elements(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
+    """What an elementwise kernel needs in memory."""
+    asked = set(map(id, roots))
+    size = roots[0].size if roots else 0
+    first = [node for node in order if id(node) not in asked and must_be_stored_first(node, size)]
+    for root in roots:
+        if not can_generate(root):
+            first += _pending_operands(root)
+    return first or _over_the_limit(order, roots, 0)
+
+
+def _over_the_limit(order: Sequence[Node], roots: Sequence[Node], others: int) -> list[Node]:
+    """An inner node to be stored so that the kernel's arguments are few enough."""
+    if sum(root.leaves for root in roots) + others <= MOST_ARRAYS:
+        return []
+    leaves = {id(leaf) for node in order for leaf in _leaves(node)}
+    if len(leaves) + others <= MOST_ARRAYS:
+        return []
+    asked = set(map(id, roots))
+    inner = [node for node in order if id(node) not in asked]
+    return inner[len(inner) // 2 :][:1]
+
+
+def _pending_reductions(node: Node) -> list[Node]:
+    """The pending operands that reductions are needed for."""
+    return [each for each in _pending_operands(node) if each.weight >= WEIGHT]
+
+
+def _leaves(node: Node) -> list[Node]:
+    return [each for each in node.operands if type(each) is Node and each.layout is not None]
+
+
+def _pending_operands(node: Node) -> list[Node]:
+    return [each for each in node.operands if type(each) is Node and each.layout is None]

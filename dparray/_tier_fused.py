@@ -6,18 +6,20 @@ changes them compiles nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from ctypes import c_int64
 from functools import lru_cache
 from math import prod
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from dparray import _codegen, _codegen_reduction, _compiler, _usm
+from dparray import _codegen, _codegen_reduction, _compiler, _usm, kernel_api
+from dparray._codegen import can_store
+from dparray._codegen_reduction import Domain, ReductionProgram, linearize_reduction
 from dparray._expr import Node, Scalar, pending_order
-from dparray._launcher import launch
-from dparray._schedule import LOAD_ELEMENTS, counted_elements, is_worth_compiling
+from dparray._launcher import launch, local_memory
+from dparray._reduction_ops import Reduce
+from dparray._schedule import LOAD_ELEMENTS, Kernel, counted_elements, is_worth_compiling
 
 
 class Fused:
@@ -53,7 +55,8 @@ def _obtained(
     size: int,
     source_of: Callable[[Any], str],
     types: Callable[[], tuple[str, ...]],
-    must_compile: bool,
+    must_compile: bool = False,
+    names: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:
     """The kernel of a structure, or ``None`` while it is not worth compiling."""
     fused = kernels.get(structure)
@@ -67,7 +70,7 @@ def _obtained(
     if not compiles and not (is_first and size >= LOAD_ELEMENTS):
         return None
     fused.source = source_of(structure)
-    function = _codegen.function_of(fused.source)
+    function = _codegen.function_of(fused.source, names)
     fused.kernel = _compiler.recall_kernel(function, types(), {})
     if fused.kernel is not None:
         fused.origin = "disk"
@@ -82,7 +85,7 @@ def run(outputs: Sequence[tuple[Node | Scalar, Any]], order: Sequence[Node], siz
 
     ``order`` holds the pending nodes, operands before users.
     """
-    if not all(_codegen.can_store(value, target.dtype) for value, target in outputs):
+    if not all(can_store(value, target.dtype) for value, target in outputs):
         return False
     targets = [target for _, target in outputs]
     program = _codegen.linearize(order, outputs, targets[0].shape)
@@ -92,7 +95,6 @@ def run(outputs: Sequence[tuple[Node | Scalar, Any]], order: Sequence[Node], siz
         size,
         _codegen.source_of,
         lambda: (f"item:{1 + structure.has_rows}", *_codegen.types_of(structure)),
-        False,
     )
     if kernel is None:
         return False
@@ -112,55 +114,173 @@ def run(outputs: Sequence[tuple[Node | Scalar, Any]], order: Sequence[Node], siz
 
 
 @lru_cache(maxsize=64)
-def _compute_units(queue: Any) -> int:
+def compute_units(queue: Any) -> int:
+    """The compute units of a queue's device."""
     return int(queue.sycl_device.max_compute_units)
 
 
-def reduce(
-    name: str,
-    value: Node,
-    axes: tuple[int, ...],
-    loop: np.dtype[Any],
-    target: Any,
-    must_compile: bool = False,
-) -> bool:
-    """Reduce in generated kernels, pass after pass until one result is left for each output.
+def names_for(structure: Any) -> dict[str, Any]:
+    """What the text of a kernel with reductions refers to."""
+    return {
+        "group_barrier": kernel_api.group_barrier,
+        "MemoryScope": kernel_api.MemoryScope,
+        **_codegen_reduction.functions_of(structure),
+    }
+
+
+class Pass(NamedTuple):
+    """One kernel of those that compute values with reductions.
+
+    Attributes:
+        program: what is launched.
+        order: the nodes in it, operands before users.
+        stored: the outputs that it stores.
+        left: those that another kernel makes of the accumulators that this one leaves.
+        shape, strides: of these accumulators; the strides in elements.
+    """
+
+    program: ReductionProgram
+    order: list[Node]
+    stored: list[tuple[Node, Any]]
+    left: list[tuple[Node, Any]]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The type keys of the kernel's parameters."""
+        return ("nditem:1", *_codegen_reduction.types_of(self.program.structure))
+
+
+def first_pass(outputs: Sequence[tuple[Node, Any]], kernel: Kernel) -> Pass:
+    """The first kernel that values with reductions need; mostly it is the only one."""
+    domain = kernel.domain
+    assert domain is not None
+    units = compute_units(outputs[0][1].block.queue)
+    walked = _codegen_reduction.last_run(domain)
+    if walked is domain:
+        program = linearize_reduction(
+            kernel.order,
+            outputs,
+            domain,
+            kernel.dropped,
+            kernel.rows,
+            units,
+            kernel.elements_last,
+        )
+        if program.partials == 1:
+            return Pass(program, kernel.order, list(outputs), [], (), ())
+    reductions = [node for node in kernel.order if type(node.op) is Reduce]
+    stored = [each for each in outputs if id(each[0]) not in kernel.rows]
+    left = [each for each in outputs if id(each[0]) in kernel.rows]
+    order = pending_order([*reductions, *(value for value, _ in stored)])
+    rows = frozenset(map(id, reductions))
+    program = linearize_reduction(order, stored, walked, (), rows, units, leaves_accumulators=True)
+    shape, strides = _partial_layout(walked, program.partials, program.partials_are_inner)
+    return Pass(program, order, stored, left, shape, strides)
+
+
+def next_kernel(done: Pass, accumulators: list[Any], kernel: Kernel) -> Kernel:
+    """What is left to compute after a pass; its reductions merge ``accumulators`` from now on."""
+    domain = kernel.domain
+    assert domain is not None
+    for node in done.order:
+        if type(node.op) is Reduce:
+            _merge_instead(node, accumulators)
+    return Kernel(
+        pending_order([value for value, _ in done.left]),
+        Domain(done.shape, domain.axes),
+        kernel.rows,
+        kernel.dropped,
+    )
+
+
+def reduce(outputs: Sequence[tuple[Node, Any]], kernel: Kernel, must_compile: bool = False) -> bool:
+    """Compute values with reductions: in one kernel, or one more for the accumulators it leaves.
 
     Returns:
         Whether it did; false if compiling does not pay yet.
     """
-    program = _codegen_reduction.linearize_reduction(
-        pending_order([value]), value, axes, name, loop, _compute_units(value.queue)
-    )
-    structure = program.structure
-    kernel = _obtained(
-        structure,
-        value.size,
-        _codegen_reduction.source_of,
-        lambda: ("nditem:1", *_codegen_reduction.types_of(structure)),
-        must_compile,
-    )
-    if kernel is None:
+    assert kernel.domain is not None
+    if not all(can_store(value, target.dtype) for value, target in outputs):
         return False
-    result = target
-    if program.partials > 1:
-        kept = prod(target.shape)
-        is_inner = program.partials_are_inner
-        shape = (kept, program.partials) if is_inner else (program.partials, kept)
-        result = _usm.allocate(value.queue, value.usm_type, shape, loop)
+    now = first_pass(outputs, kernel)
+    program, structure = now.program, now.program.structure
+    rows = [row for _, row, _ in _codegen_reduction.reductions_of(structure)]
+    compiled = _obtained(
+        structure,
+        prod(kernel.domain.shape),
+        _codegen_reduction.source_of,
+        lambda: now.types,
+        must_compile or not all(row.has_library for row in rows),
+        names_for(structure),
+    )
+    if compiled is None:
+        return False
+    first, target = outputs[0]
+    queue = target.block.queue
+    dtypes = [dtype for _, dtype in _codegen_reduction.shared_accumulators(structure)]
+    accumulators: list[Any] = []
+    if structure.leaves_accumulators:
+        for dtype in dtypes:
+            layout = _usm.allocate(queue, first.usm_type, now.shape, dtype)
+            strides = tuple(stride * dtype.itemsize for stride in now.strides)
+            accumulators.append(layout._replace(strides=strides))
+    arrays = [*program.arrays, *(target for _, target in now.stored)]
+    arguments = _flat_arrays([*arrays, *accumulators])
+    if structure.form == "lanes":
+        for dtype in dtypes:
+            arguments += local_memory(dtype, program.local_range[0])
     launch(
-        kernel,
+        compiled,
         program.global_range,
         program.local_range,
-        [*_flat_arrays((*program.arrays, result)), *program.scalars, *program.numbers],
-        value.queue,
+        [*arguments, *program.scalars, *program.numbers],
+        queue,
         (),
-        _owners((*program.arrays, result)),
+        _owners(arrays),
     )
-    if result is not target:
-        partial = Node.leaf(result, value.queue, value.usm_type)
-        reduce(name, partial, (1 if is_inner else 0,), loop, target, must_compile=True)
+    if now.left:
+        reduce(now.left, next_kernel(now, accumulators, kernel), must_compile=True)
     return True
+
+
+def _merge_instead(node: Node, accumulators: list[Any]) -> None:
+    """Make a reduction one of accumulators, the next of a list, which are taken out of it."""
+    op = node.op
+    assert type(op) is Reduce
+    row = op.reduction
+    leaves = [
+        Node.leaf(accumulators.pop(0), node.queue, node.usm_type) for _ in row.accumulators
+    ]
+    scalars = node.operands[len(node.operands) - row.scalars :] if row.scalars else ()
+    kinds = node.loop[len(node.loop) - 1 - row.scalars :]
+    node.become(
+        op._replace(merges=True),
+        *leaves,
+        *scalars,
+        loop=(*(leaf.dtype for leaf in leaves), *kinds),
+    )
+
+
+def _partial_layout(
+    walked: Domain, partials: int, are_inner: bool
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides, in elements, of the accumulators that a kernel leaves of a domain.
+
+    The first of the reduced axes holds those of one output, the others have extent 1.
+    """
+    shape = list(walked.row)
+    strides = [0] * len(shape)
+    step = partials if are_inner else 1
+    for axis in reversed(range(len(shape))):
+        if axis not in walked.axes:
+            strides[axis] = step
+            step *= shape[axis]
+    if walked.axes:
+        shape[walked.axes[0]] = partials
+        strides[walked.axes[0]] = 1 if are_inner else step
+    return tuple(shape), tuple(strides)
 
 
 def _owners(layouts: Iterable[Any]) -> tuple[Any, ...]:

@@ -12,6 +12,7 @@ import contextvars
 import threading
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from dparray import _usm, config
 from dparray._expr import Node, Scalar, pending_order
 from dparray._ops import CONVERT, OPS, WHERE, Op
 from dparray._placement import computes_in_double
+from dparray._reduction_ops import Reduce
 
 
 @lru_cache(maxsize=64)
@@ -124,15 +126,18 @@ def values_of(value: Node) -> np.ndarray:
     return np.asarray(values[id(value)])
 
 
-def reduce(name: str, value: Node, axes: tuple[int, ...], loop: np.dtype[Any], target: Any) -> None:
-    """Reduce an expression over axes into ``target``."""
-    values = values_of(value)
-    with np.errstate(all="ignore"):
-        if name in ("sum", "prod"):
-            result = getattr(np, name)(values, axis=axes, dtype=loop)
-        else:
-            result = getattr(np, name)(values, axis=axes)
-    _usm.host_view(target)[...] = np.reshape(result, target.shape)
+def reduced(op: Reduce, values: np.ndarray, scalars: Sequence[Any], loop: np.dtype[Any]) -> Any:
+    """A reduction of host values; the scalars are the operation's."""
+    name, axes = op.name, op.axes
+    if name in ("argmax", "argmin"):
+        axis = axes[0] if len(axes) < values.ndim else None
+        return getattr(np, name)(values, axis=axis, keepdims=op.keepdims)
+    options: dict[str, Any] = {"axis": axes, "keepdims": op.keepdims}
+    if name in ("sum", "prod", "mean", "var"):
+        options["dtype"] = loop
+    if name == "var":
+        options["ddof"] = prod(values.shape[axis] for axis in axes) - scalars[0]
+    return getattr(np, name)(values, **options)
 
 
 # What NumPy has no ufunc for, or one of another meaning.
@@ -167,7 +172,11 @@ def _compute(order: Sequence[Node], values: dict[int, Any], targets: dict[int, n
             operands.append(value)
         op, out = node.op, targets.get(key)
         assert op is not None
-        if op in _NO_UFUNC:
+        if isinstance(op, Reduce):
+            values[key] = reduced(op, operands[0], operands[1:], node.loop[0])
+            if out is not None:
+                np.copyto(out, values[key], casting="unsafe")
+        elif op in _NO_UFUNC:
             values[key] = _special(node, op, operands, out)
         elif out is None:
             values[key] = op.ufunc(*operands)

@@ -6,6 +6,7 @@ For operations that no kernel is generated for, and for structures that are not 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from dpnp.exceptions import AxisError as LibraryAxisError
 from dparray import _usm
 from dparray._expr import Node, Scalar, pending_order
 from dparray._ops import CONVERT, WHERE
+from dparray._reduction_ops import Reduce
 from dparray._usm import library, neighbour
 from dparray.exceptions import AxisError, DparrayError, DTypeError, ShapeError
 
@@ -52,6 +54,9 @@ def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
     op = node.op
     assert op is not None
     out = _usm.tensor_of(result)
+    if isinstance(op, Reduce):
+        _reduce(node, op, layouts, out)
+        return
     operands: list[Any] = []
     for operand, dtype in zip(node.operands, node.loop, strict=False):
         if type(operand) is Scalar:
@@ -84,6 +89,28 @@ def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
         out[...] = found
         return
     library_call(op.name, function, operands, (), {"out": out}, lambda tensor: tensor)
+
+
+def _reduce(node: Node, op: Reduce, layouts: Mapping[int, Any], out: Any) -> None:
+    """A reduction."""
+    operand, *scalars = node.operands
+    assert type(operand) is Node
+    layout = layouts.get(id(operand)) or operand.layout
+    tensor = _usm.tensor_of(layout)
+    name, loop = op.name, node.loop[0]
+    options: dict[str, Any] = {"axis": op.axes, "keepdims": op.keepdims}
+    if name in ("argmax", "argmin"):
+        options["axis"] = op.axes[0] if len(op.axes) < len(operand.shape) else None
+    elif name in ("sum", "prod"):
+        options["dtype"] = loop
+    elif name in ("mean", "var") and layout.dtype != loop:
+        tensor = library.astype(tensor, loop)
+    if name == "var":
+        count = prod(operand.shape[axis] for axis in op.axes)
+        options["correction"] = count - scalars[0].value  # type: ignore[union-attr]
+    out[...] = library_call(
+        name, getattr(library, name), [tensor], (), options, lambda result: result
+    )
 
 
 def library_call(

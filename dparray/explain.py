@@ -6,15 +6,25 @@ would launch a kernel, a note is taken.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from dparray import _cache, _codegen, _evaluate, _graph, _kernel_key, _schedule, _tier_fused
+from dparray import (
+    _cache,
+    _codegen,
+    _codegen_reduction,
+    _evaluate,
+    _graph,
+    _kernel_key,
+    _schedule,
+    _tier_fused,
+)
 from dparray._array import check_array, ndarray
 from dparray._expr import Node, pending_order
 from dparray._layout import contiguous_strides
+from dparray._reduction_ops import Reduce
 from dparray._usm import Layout
 from dparray.device import describe_queue
 
@@ -198,8 +208,7 @@ def _size(nbytes: int) -> str:
 def explain(x: ndarray) -> Explanation:
     """How a pending array will be computed: which operations in which kernel, and why.
 
-    Nothing is computed, compiled or loaded. A reduction is computed when it is called, so it does
-    not appear; what comes after it does.
+    Nothing is computed, compiled or loaded.
 
     Args:
         x: an array; of one that is computed, the explanation says so.
@@ -222,7 +231,7 @@ def explain(x: ndarray) -> Explanation:
         return Explanation(x.shape, x.dtype.name, x.usm_type, place, False, (), (), True)
     node = x._node
     held = [] if node.layout is not None else _evaluate.held_elsewhere([node])
-    plan = _Plan([*held, node])
+    plan = _Plan(node, held)
     del held
     return Explanation(
         x.shape,
@@ -245,28 +254,30 @@ class _NoMemory:
         self.readers: Any = None
 
 
-def _no_layout(node: Node) -> Layout:
-    itemsize = node.dtype.itemsize
-    block = _NoMemory(node.queue, node.usm_type, node.size * itemsize)
-    return Layout(block, 0, node.shape, contiguous_strides(node.shape, itemsize), node.dtype)
+def _no_layout(node: Node, shape: Any = None, dtype: Any = None) -> Layout:
+    """Where a node's values would lie, or others in its place."""
+    shape = node.shape if shape is None else shape
+    dtype = dtype or node.dtype
+    block = _NoMemory(node.queue, node.usm_type, prod(shape) * dtype.itemsize)
+    return Layout(block, 0, shape, contiguous_strides(shape, dtype.itemsize), dtype)
 
 
 class _Plan:
     """The rules of evaluation, applied to copies of nodes."""
 
-    def __init__(self, roots: Sequence[Node]) -> None:
-        order = pending_order(roots)
+    def __init__(self, root: Node, held: Sequence[Node]) -> None:
+        order = pending_order([root])
         self.copies: dict[int, Node] = {}
         self.names: dict[int, str] = {}
         self.operations: dict[str, PlannedOperation] = {}
         self.kernel_of: dict[str, int] = {}
         self.kernels: list[PlannedKernel] = []
-        for node in order or roots:
+        for node in order or [root]:
             self._copy(node)
-        copies = [self.copies[id(root)] for root in roots]
+        copy = self.copies[id(root)]
         del order
-        if copies[0].layout is None:
-            self._compute(copies, "")
+        if copy.layout is None:
+            self._compute([copy], [self.copies[id(node)] for node in held], "")
 
     def result(self) -> tuple[tuple[PlannedOperation, ...], tuple[PlannedKernel, ...]]:
         operations = tuple(
@@ -310,27 +321,79 @@ class _Plan:
         )
         return copy
 
-    def _compute(self, nodes: Sequence[Node], stored_because: str) -> None:
+    def _compute(
+        self, nodes: Sequence[Node], held: Sequence[Node], stored_because: str
+    ) -> None:
         """Note how nodes of one shape are computed, and count them as computed."""
-        outputs = [(node, _no_layout(node)) for node in nodes]
-        target = outputs[0][1]
-        size = prod(target.shape)
-        order = pending_order(nodes)
-        source = state = ""
-        if size == 0:
-            tier, reason = "host", "there are no elements"
-        elif size <= _evaluate.HOST_ELEMENTS and _evaluate.host_may_compute(target):
-            tier = "host"
-            reason = (
-                f"{size} elements are at most {_evaluate.HOST_ELEMENTS}, and the host reads and "
-                "writes this memory: a launch would cost more than the work"
+        roots = list(nodes)
+        first = roots[0]
+        if _evaluate.is_for_host(first.size, first.queue, first.usm_type, roots):
+            if first.size:
+                reason = (
+                    f"{first.size} elements are at most {_evaluate.HOST_ELEMENTS}, and the host "
+                    "reads and writes this memory: a launch would cost more than the work"
+                )
+            else:
+                reason = "there are no elements"
+            outputs = [(node, _no_layout(node)) for node in (*held, *roots)]
+            self._note(pending_order(nodes), outputs, stored_because, "host", reason, "", "")
+            return
+        while roots:
+            part = _evaluate.plan(
+                roots, held, None, None, lambda *inner: self._store(inner, nodes[-1])
             )
-        else:
-            _evaluate.store_first(nodes, size, lambda *inner: self._store(inner, nodes[0]))
-            outputs = [each for each in outputs if each[0].layout is None]
-            nodes = [node for node, _ in outputs]
-            order = pending_order(nodes)
-            tier, reason, state, source = self._tier(nodes, outputs, size)
+            kernel = part.kernel
+            outputs = [
+                (node, _no_layout(node)) for node in _evaluate.stored_by(kernel, [*held, *roots])
+            ]
+            if kernel.domain is None:
+                tier, reason, state, source = self._elements(kernel.order, outputs)
+                self._note(kernel.order, outputs, stored_because, tier, reason, state, source)
+            else:
+                self._reduce(kernel, outputs, stored_because)
+            roots = part.apart
+
+    def _reduce(
+        self, kernel: _schedule.Kernel, outputs: list[tuple[Node, Any]], stored_because: str
+    ) -> None:
+        """Note the kernels of values with reductions."""
+        merges = ""
+        while outputs:
+            assert kernel.domain is not None
+            now = _tier_fused.first_pass(outputs, kernel)
+            structure = now.program.structure
+            source = _codegen_reduction.source_of(structure)
+            names = _tier_fused.names_for(structure)
+            size = prod(kernel.domain.shape)
+            tier, reason, state = self._state(structure, source, now.types, names, size)
+            if tier == "library" and not merges:
+                self._note(kernel.order, outputs, stored_because, tier, reason, state, "")
+                return
+            reason = merges or reason
+            accumulators = [
+                _no_layout(now.stored[0][0] if now.stored else outputs[0][0], now.shape, dtype)
+                for _, dtype in _codegen_reduction.shared_accumulators(structure)
+            ]
+            if not now.left:
+                self._note(now.order, now.stored, stored_because, "fused", reason, state, source)
+                return
+            left = sum(layout.block.nbytes for layout in accumulators)
+            self._note(now.order, now.stored, stored_because, "fused", reason, state, source, left)
+            merges = "it merges what the groups of the kernel before have left"
+            outputs, kernel = now.left, _tier_fused.next_kernel(now, accumulators, kernel)
+
+    def _note(
+        self,
+        order: Sequence[Node],
+        outputs: Sequence[tuple[Node, Any]],
+        stored_because: str,
+        tier: str,
+        reason: str,
+        state: str,
+        source: str,
+        left: int = 0,
+    ) -> None:
+        """Note a kernel that leaves so many bytes for another; count its outputs as computed."""
         names = tuple(self.names[id(node)] for node in order)
         number = len(self.kernels) + 1
         self.kernel_of |= dict.fromkeys(names, number)
@@ -340,6 +403,7 @@ class _Plan:
             for part in node.operands
             if isinstance(part, Node) and part.layout is not None
         }
+        result = (outputs[-1] if outputs else (order[-1], None))[0]
         self.kernels.append(
             PlannedKernel(
                 number,
@@ -347,61 +411,76 @@ class _Plan:
                 reason,
                 stored_because,
                 names,
-                target.shape,
-                target.dtype.name,
+                result.shape,
+                result.dtype.name,
                 state,
                 source,
                 sum(leaf.size * leaf.dtype.itemsize for leaf in leaves.values()),
-                sum(node.size * node.dtype.itemsize for node in nodes),
+                left + sum(node.size * node.dtype.itemsize for node, _ in outputs),
             )
         )
         for node, layout in outputs:
             node.complete(layout)
 
     def _store(self, nodes: Sequence[Node], root: Node) -> None:
-        size = root.size
         for node in nodes:
             if node.layout is not None:
                 continue
-            if not _codegen.can_generate(node):
+            if not _codegen_reduction.is_generated(node):
                 because = _ungenerated(node)
-            elif node.size < size:
+            elif type(node.op) is Reduce:
                 because = (
-                    f"it has {node.size} elements and is broadcast to {size}: storing it costs "
-                    "less than computing it for each of them"
+                    "what needs it walks other axes, or memory that no cache holds until then"
                 )
-            elif not _codegen.can_generate(root):
+            elif node.size < root.size:
+                because = (
+                    f"it has {node.size} elements and is broadcast to {root.size}: storing it "
+                    "costs less than computing it for each of them"
+                )
+            elif not _codegen_reduction.is_generated(root):
                 because = f"it is needed by {self.names[id(root)]}, which is not generated"
             else:
                 because = f"a kernel takes at most {_codegen.MOST_ARRAYS} arrays"
-            self._compute([node], because)
+            self._compute([node], [], because)
 
-    def _tier(
-        self, nodes: Sequence[Node], outputs: Sequence[tuple[Node, Any]], size: int
+    def _elements(
+        self, order: Sequence[Node], outputs: Sequence[tuple[Node, Any]]
     ) -> tuple[str, str, str, str]:
-        """Tier, reason, the state of the kernel, its text."""
-        for node in nodes:
+        """Tier, reason, the state of the kernel, its text, of values without reductions."""
+        for node in order:
             if not _codegen.can_generate(node):
                 return "library", _ungenerated(node), "", ""
-        program = _codegen.linearize(pending_order(nodes), outputs, nodes[0].shape)
+        shape = outputs[0][0].shape
+        program = _codegen.linearize(order, outputs, shape)
         structure = program.structure
         source = _codegen.source_of(structure)
+        types = (f"item:{1 + structure.has_rows}", *_codegen.types_of(structure))
+        return *self._state(structure, source, types, {}, prod(shape)), source
+
+    def _state(
+        self,
+        structure: Any,
+        source: str,
+        types: tuple[str, ...],
+        names: Mapping[str, Any],
+        size: int,
+    ) -> tuple[str, str, str]:
+        """Tier, reason and the state of a structure's kernel."""
         fused = _tier_fused.kernels.get(structure)
         if fused is not None and fused.kernel is not None:
-            return "fused", "its kernel is there", "compiled", source
+            return "fused", "its kernel is there", "compiled"
         done = fused.elements if fused is not None else 0
-        types = (f"item:{1 + structure.has_rows}", *_codegen.types_of(structure))
-        key = _kernel_key.kernel_key(_codegen.function_of(source), types, {})
+        key = _kernel_key.kernel_key(_codegen.function_of(source, names), types, {})
         state = "on disk" if key is not None and _cache.load(key) is not None else "new"
         if _schedule.is_worth_compiling(size, done + size):
-            return "fused", f"{size} elements are worth {_work(state)}", state, source
+            return "fused", f"{size} elements are worth {_work(state)}", state
         if state == "on disk" and not done and size >= _schedule.LOAD_ELEMENTS:
-            return "fused", f"{size} elements are worth {_work(state)}", state, source
+            return "fused", f"{size} elements are worth {_work(state)}", state
         reason = (
             f"{done + size} elements of this structure so far are not worth compiling: that takes "
             f"{_schedule.COMPILE_ELEMENTS} at once or {_schedule.COMPILE_TOTAL_ELEMENTS} in all"
         )
-        return "library", reason, state, source
+        return "library", reason, state
 
 
 def _work(state: str) -> str:

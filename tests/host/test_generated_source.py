@@ -12,10 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from dparray import _codegen, _codegen_reduction
+from dparray import _codegen
+from dparray._codegen_reduction import Domain, linearize_reduction, source_of
 from dparray._expr import Node, Scalar, pending_order
 from dparray._layout import broadcast_shapes, contiguous_strides
 from dparray._ops import CONVERT, OPS, WHERE
+from dparray._reduction_ops import REDUCTIONS, Reduce
+from dparray._schedule import cut
 
 FOLDER = Path(__file__).parent / "generated"
 
@@ -63,11 +66,43 @@ def elementwise(*values: Node, out: Any = None) -> str:
     return _codegen.source_of(program.structure)
 
 
-def reduction(value: Node, axes: tuple[int, ...], name: str = "sum", dtype: str = "f4") -> str:
-    program = _codegen_reduction.linearize_reduction(
-        pending_order([value]), value, axes, name, np.dtype(dtype), 2
+def reduced(
+    value: Node,
+    axes: tuple[int, ...],
+    name: str = "sum",
+    dtype: str = "f4",
+    keepdims: bool = False,
+    result: str = "",
+) -> Node:
+    op = Reduce(REDUCTIONS[name], axes, keepdims)
+    domain = Domain(value.shape, axes)
+    shape = domain.row if keepdims else domain.kept
+    scalars = [Scalar(float(np.prod(value.shape)))] * op.reduction.scalars
+    loop = [np.dtype(dtype)] * (1 + len(scalars))
+    kinds = (*loop, np.dtype(result or dtype))
+    return Node(op, (value, *scalars), kinds, shape, int(np.prod(shape)), None, "device")
+
+
+def reduction(*values: Node) -> str:
+    part = cut(values, [], None, 2)
+    assert not part.first
+    assert not part.apart
+    kernel = part.kernel
+    assert kernel.domain is not None
+    outputs = [
+        (value, layout(f"out{place}", value.shape, value.dtype.str))
+        for place, value in enumerate(values)
+    ]
+    program = linearize_reduction(
+        kernel.order, outputs, kernel.domain, kernel.dropped, kernel.rows, 2
     )
-    return _codegen_reduction.source_of(program.structure)
+    if program.partials > 1:
+        order = [node for node in kernel.order if id(node) not in kernel.rows]
+        order += [node for node in kernel.order if isinstance(node.op, Reduce)]
+        program = linearize_reduction(
+            order, [], kernel.domain, (), kernel.rows, 2, leaves_accumulators=True
+        )
+    return source_of(program.structure)
 
 
 def chain() -> str:
@@ -120,19 +155,38 @@ def two_outputs() -> str:
 
 def sum_of_squares() -> str:
     a, b = leaf("a", (100_000,)), leaf("b", (100_000,))
-    return reduction(node("square", node("subtract", a, b)), (0,))
+    return reduction(reduced(node("square", node("subtract", a, b)), (0,)))
 
 
 def column_maxima() -> str:
-    return reduction(leaf("a", (1000, 500)), (0,), "max")
+    return reduction(reduced(leaf("a", (1000, 500)), (0,), "max"))
 
 
 def sums_of_three() -> str:
-    return reduction(node("square", leaf("a", (1000, 3))), (1,))
+    return reduction(reduced(node("square", leaf("a", (1000, 3))), (1,)))
 
 
 def any_over_middle_axis() -> str:
-    return reduction(leaf("a", (40, 300, 5), "i4"), (1,), "any", "?")
+    return reduction(reduced(leaf("a", (40, 300, 5), "i4"), (1,), "any", "?"))
+
+
+def softmax_of_rows() -> str:
+    x = leaf("x", (3000, 1000))
+    e = node("exp", node("subtract", x, reduced(x, (1,), "max", keepdims=True)))
+    return reduction(node("divide", e, reduced(e, (1,), keepdims=True)))
+
+
+def mean_and_variance() -> str:
+    x = leaf("x", (1000, 500))
+    return reduction(reduced(x, (0,), "mean"), reduced(x, (0,), "var"))
+
+
+def place_of_the_largest() -> str:
+    return reduction(reduced(leaf("x", (3000, 1000)), (1,), "argmax", result="i8"))
+
+
+def row_norms() -> str:
+    return reduction(node("sqrt", reduced(node("square", leaf("x", (9000, 3))), (1,))))
 
 
 CASES: list[Callable[[], str]] = [
@@ -146,6 +200,10 @@ CASES: list[Callable[[], str]] = [
     column_maxima,
     sums_of_three,
     any_over_middle_axis,
+    softmax_of_rows,
+    mean_and_variance,
+    place_of_the_largest,
+    row_norms,
 ]
 
 

@@ -23,7 +23,7 @@ ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (layer, frozenset(names.split()))
     for layer, names in (
         ("L0", "_absent exceptions _hooks _startup"),
-        ("L0", "config _dtypes _graph _interrupt _layout _ops _pictures _progress"),
+        ("L0", "config _dtypes _graph _interrupt _layout _ops _pictures _progress _reduction_ops"),
         ("L1", "_expr"),
         ("L1", "_cache _compile_errors _kernel_key _runtime device _simulated_numbers"),
         ("L1", "_device_binary _placement kernel_api _simulated_memory"),
@@ -80,6 +80,7 @@ USERS = {
 # The host half: imports, and can be tested, where no package of the stack is installed.
 HOST_HALF = [
     *("exceptions", "_hooks", "_startup", "config", "_dtypes", "_layout", "_ops"),
+    "_reduction_ops",
     *("_expr", "_codegen", "_codegen_reduction", "_schedule"),
     *("_cache", "_compile_errors", "_kernel_key", "_simulated_numbers", "_simulated_memory"),
 ]
