@@ -115,17 +115,6 @@ def run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
                 _compute(pending_order([value]), values, targets)
 
 
-def values_of(value: Node) -> np.ndarray:
-    """The values of an expression as a host array; a view of USM memory where they are there."""
-    _usm.wait_if_working(value.queue)
-    if value.layout is not None:
-        return _usm.host_view(value.layout)
-    values: dict[int, Any] = {}
-    with np.errstate(all="ignore"):
-        _compute(pending_order([value]), values, {})
-    return np.asarray(values[id(value)])
-
-
 def reduced(op: Reduce, values: np.ndarray, scalars: Sequence[Any], loop: np.dtype[Any]) -> Any:
     """A reduction of host values; the scalars are the operation's."""
     name, axes = op.name, op.axes
