@@ -26,7 +26,7 @@ from dparray import (
     config,
     memory,
 )
-from dparray._expr import Node, Scalar, pending_order, viewed
+from dparray._expr import Node, Scalar, pending_order, view_of
 from dparray._ops import CONVERT, OPS, WHERE, Op
 from dparray._placement import (
     Placement,
@@ -227,22 +227,9 @@ class ndarray(Methods):
                 self.usm_type,
             )
             return node
-        if name == "strides":
-            view = self._on_host
-            self.strides = (
-                _layout.contiguous_strides(self.shape, self.dtype.itemsize)
-                if view is None or view.base is None
-                else view.strides
-            )
-            return self.strides
-        if name == "offset":
-            view = self._on_host
-            self.offset = (
-                0
-                if view is None or view.base is None
-                else view.__array_interface__["data"][0] - self.block.pointer
-            )
-            return self.offset
+        if name in ("strides", "offset"):
+            _find_place(self)
+            return self.strides if name == "strides" else self.offset
         if name == "_data_memory":
             self._data_memory = usm_memory = _usm.memory_at(self.block, self.offset)
             return usm_memory
@@ -750,6 +737,21 @@ def _seen_by_host(x: ndarray) -> np.ndarray | None:
     return None
 
 
+def _find_place(x: ndarray) -> None:
+    """Fill in where in its block an array lies, or will lie."""
+    seen = x._on_host
+    if seen is not None and seen.base is not None:
+        x.strides = seen.strides
+        x.offset = seen.__array_interface__["data"][0] - x.block.pointer
+        return
+    alias = _living_alias(x) if seen is None else None
+    if alias is not None and alias.view() is x:
+        x.block  # noqa: B018 - it lies in another array's memory, where that is
+        return
+    x.offset = 0
+    x.strides = _layout.contiguous_strides(x.shape, x.dtype.itemsize)
+
+
 def _give_memory(x: ndarray) -> None:
     """Compute an array that is pending, or put values that the host has computed in memory."""
     values = x._on_host
@@ -819,30 +821,19 @@ def _view_of_pending(
     dtype: np.dtype[Any] | None,
 ) -> ndarray:
     """A view of an array that has no memory yet: pending too where that is possible."""
-    selected = (shape, strides, offset)
-    view = _layout.axis_map(x.shape, x.itemsize, selected)
-    if dtype is None and view is not None:
+    if dtype is None:
         with _evaluate.lock:
             node = x._node
             if node.layout is None and _living_alias(x) is None:
                 _evaluate.compute_inner(node)
+                view = None
                 if node.weight <= _MOST_VIEWED_WEIGHT and node.layout is None:
-                    result = ndarray._pending(_noted_inside(viewed(node, view)))
+                    view = view_of(node, shape, strides, offset)
+                if view is not None:
+                    result = ndarray._pending(_noted_inside(view))
                     x._alias = result._alias = _Alias(x, result, strides, offset)
                     return result
-    block = x.block
-    if x.offset or x.strides != _layout.contiguous_strides(x.shape, x.itemsize):
-        # It was itself such a view, and lies in the memory of another array now.
-        if view is not None:
-            part = offset % x.itemsize  # of an element
-            shape, strides, offset = _layout.mapped_whole(x.shape, x.strides, x.offset, view)
-            offset += part
-        else:
-            found = _layout.reshape_strides(x.shape, x.strides, shape, x.itemsize)
-            if found is None:
-                return copy_of(x)._view(shape, strides, offset, dtype)
-            strides, offset = found, x.offset
-    return ndarray._from_layout(block, offset, shape, strides, x.dtype if dtype is None else dtype)
+    return ndarray._from_layout(x.block, offset, shape, strides, dtype or x.dtype)
 
 
 def _noted_inside(node: Node) -> Node:

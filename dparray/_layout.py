@@ -357,18 +357,6 @@ def _digits(number: int, places: Strides, shape: Shape) -> tuple[int, ...]:
     return tuple(digits)
 
 
-def mapped_whole(
-    shape: Shape, strides: Strides, offset: int, view: AxisMap
-) -> tuple[Shape, Strides, int]:
-    """The layout that a view selects of an array of the very shape it was made for."""
-    new_strides = tuple(
-        sum(step * stride for step, stride in zip(steps, strides, strict=True))
-        for steps in view.steps
-    )
-    starts = zip(view.starts, strides, strict=True)
-    return view.shape, new_strides, offset + sum(start * stride for start, stride in starts)
-
-
 def mapped(
     shape: Shape, strides: Strides, offset: int, view: AxisMap
 ) -> tuple[Shape, Strides, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dparray import _evaluate, _layout, _usm
-from dparray._expr import Node, viewed
+from dparray._expr import Node, view_of
 from dparray._usm import Layout
 
 Slices = tuple[slice, ...]
@@ -27,11 +27,8 @@ def read(node: Node, index: Slices) -> np.ndarray:
         block, offset, shape, strides, dtype = layout
         shape, strides, offset = _layout.basic_index(shape, strides, offset, index)
         return _usm.copy_to_host(Layout(block, offset, shape, strides, dtype))
-    itemsize = node.dtype.itemsize
-    strides = _layout.contiguous_strides(node.shape, itemsize)
-    selected = _layout.basic_index(node.shape, strides, 0, index)
-    view = _layout.axis_map(node.shape, itemsize, selected)
-    assert view is not None  # slices are views
-    sample = viewed(node, view)
+    strides = _layout.contiguous_strides(node.shape, node.dtype.itemsize)
+    sample = view_of(node, *_layout.basic_index(node.shape, strides, 0, index))
+    assert sample is not None  # slices are views
     _evaluate.evaluate(sample)
     return _usm.copy_to_host(sample.layout)

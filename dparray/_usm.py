@@ -103,11 +103,12 @@ def tensor_of(layout: Any) -> library.usm_ndarray:
     Whoever lets the library work on it says so with :func:`note_work`.
     """
     itemsize = layout.dtype.itemsize
+    buffer = layout.block.memory  # first: an array finds its place there
     return library.usm_ndarray(
         layout.shape,
         dtype=layout.dtype,
         strides=tuple(stride // itemsize for stride in layout.strides),
-        buffer=layout.block.memory,
+        buffer=buffer,
         offset=layout.offset // itemsize,
     )
 

@@ -196,8 +196,8 @@ def test_at_once_and_later_give_the_same(
     values = np.array([0, 1, 2, 3, 5, 1, 7, 2]).astype(dtype)
     seconds: list[Any] = [[]]
     if op.arity == 2:
-        seconds = [[dp.asarray(values[::-1])], [dp.asarray(values.real.astype("float32"))], [2], [0.5]]
-        seconds += [[True], [dp.asarray(3)]]
+        real = dp.asarray(values.real.astype("float32"))
+        seconds = [[each] for each in (dp.asarray(values[::-1]), real, 2, 0.5, True, dp.asarray(3))]
 
     def result(*operands: Any) -> Any:
         try:
@@ -263,9 +263,9 @@ def test_errors_are_those_of_large_arrays() -> None:
         if kind is None:
             wrong()
             continue
-        with pytest.raises(kind) as large:
-            with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(_tier_host, "is_ready", lambda queue: False)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_tier_host, "is_ready", lambda queue: False)
+            with pytest.raises(kind) as large:
                 wrong()
         with pytest.raises(kind) as at_once:
             wrong()
