@@ -4,8 +4,9 @@ An event is a name and keyword values. With no subscriber, ``emit`` costs one tr
 layers below may call it on the warm path.
 
 Events: ``"compile"`` (kernel, seconds, origin), ``"launch"`` (kernel, queue, sycl_event,
-global_range, local_range, arguments), ``"allocate"`` (queue, usm_type, nbytes, hit), ``"copy"``
-(source, target, nbytes),
+global_range, local_range, arguments), ``"library"`` (function) before a ready kernel of dpnp's,
+``"host"`` (queue) before NumPy computes in USM memory, ``"allocate"`` (queue, usm_type, nbytes,
+hit), ``"copy"`` (source, target, nbytes),
 ``"progress"`` (task, done, total) in bytes, while a large copy, save or load goes on.
 """
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from dpnp.exceptions import AxisError as LibraryAxisError
 
-from dparray import _usm
+from dparray import _hooks, _usm
 from dparray._expr import Node, Scalar, pending_order
 from dparray._ops import CONVERT, WHERE
 from dparray._reduction_ops import Reduce
@@ -23,6 +23,8 @@ from dparray.exceptions import AxisError, DparrayError, DTypeError, ShapeError
 def run(value: Node | Scalar, target: Any) -> None:
     """Compute ``value`` into ``target``, one operation after the other."""
     out = _usm.tensor_of(target)
+    if _hooks.subscribers:
+        _hooks.emit("library", function="an expression")
     if type(value) is Scalar:
         out[...] = value.value
         _usm.note_work(target.block.queue)
@@ -122,6 +124,8 @@ def library_call(
     wrap: Callable[[Any], Any],
 ) -> Any:
     """Call a function of dpnp.tensor and wrap the tensors it returns; its errors become ours."""
+    if _hooks.subscribers:
+        _hooks.emit("library", function=name)
     try:
         result = function(*tensors, *args, **kwargs)
     except (DparrayError, np.linalg.LinAlgError):

@@ -167,6 +167,8 @@ def host_views(queue: dpctl.SyclQueue, *layouts: Any) -> list[np.ndarray] | None
     """
     if not is_cpu(queue):
         return None
+    if _hooks.subscribers:
+        _hooks.emit("host", queue=queue)
     wait_if_working(queue)
     return [host_view(layout) for layout in layouts]
 
@@ -275,6 +277,8 @@ def assign(target: Any, source: Any) -> None:
     """Write the values of ``source`` into ``target`` on their common queue, with broadcasting and
     conversion; overlapping memory is copied as if through a temporary.
     """
+    if _hooks.subscribers:
+        _hooks.emit("library", function="a copy")
     tensor_of(target)[...] = (
         source if isinstance(source, int | float | complex) else tensor_of(source)
     )
