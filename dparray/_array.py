@@ -976,7 +976,12 @@ def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | 
 
 def _is_small_pair(first: np.ndarray, second: np.ndarray) -> bool:
     """Whether the result of two small arrays is small too."""
-    return first.shape == second.shape or first.size * second.size <= _evaluate.HOST_ELEMENTS
+    if first.shape == second.shape or first.size * second.size <= _evaluate.HOST_ELEMENTS:
+        return True
+    try:
+        return np.broadcast(first, second).size <= _evaluate.HOST_ELEMENTS
+    except ValueError:
+        return False
 
 
 def _one_at_once(op: Op, x: Any) -> ndarray | None:

@@ -19,6 +19,7 @@ from dparray._array import (
     as_method,
     assign,
     astype_array,
+    call_at_once,
     call_numpy,
     check_array,
     check_out,
@@ -123,6 +124,37 @@ def _reduce(
     kind = {"max": "any", "min": "all"}.get(name, name) if loop.kind == "b" else name
     row = REDUCTIONS[kind]
     return _delivered(name, reduce_array(row, x, axes, keepdims, loop, dtype, *scalars), out)
+
+
+# NumPy's functions for small arrays, of array, axis, `keepdims`.
+_SMALL: dict[str, Callable[..., Any]] = {
+    **{
+        name: lambda x, axis, keepdims, fold=ufunc.reduce: fold(x, axis, None, None, keepdims)
+        for name, ufunc in (
+            ("sum", np.add),
+            ("prod", np.multiply),
+            ("max", np.maximum),
+            ("min", np.minimum),
+            ("any", np.logical_or),
+            ("all", np.logical_and),
+        )
+    },
+    "argmax": lambda x, axis, keepdims: x.argmax(axis, keepdims=keepdims),
+    "argmin": lambda x, axis, keepdims: x.argmin(axis, keepdims=keepdims),
+    "mean": lambda x, axis, keepdims: np.mean(x, axis, None, None, keepdims),
+}
+
+
+def _small(name: str, x: Any, axis: Axis, keepdims: bool) -> ndarray | None:
+    """The reduction of a small array by the host at once, or ``None`` if that is not the way.
+
+    It is the short way to what :func:`_reduce` does, for calls with no other arguments.
+    """
+    if type(keepdims) is not bool or type(x) is not ndarray or not x.size:
+        return None
+    if x.dtype.kind == "c" and name in ("argmax", "argmin"):
+        return None
+    return call_at_once(_SMALL[name], x, axis, keepdims)
 
 
 def _of_nothing(
@@ -259,6 +291,10 @@ def sum(
         >>> dp.sum(dp.asarray([[1, 2], [3, 4]]), axis=0).asnumpy()
         array([4, 6])
     """
+    is_plain = dtype is out is initial is None and where is True
+    small = _small("sum", x, axis, keepdims) if is_plain else None
+    if small is not None:
+        return small
     x = check_array("sum", "x", x)
     if where is not True or initial is not None:
         return _from_initial("sum", sum, x, axis, dtype, out, keepdims, initial, where)
@@ -282,6 +318,10 @@ def prod(
         >>> int(dp.prod(dp.asarray([2, 3, 4])))
         24
     """
+    is_plain = dtype is out is initial is None and where is True
+    small = _small("prod", x, axis, keepdims) if is_plain else None
+    if small is not None:
+        return small
     x = check_array("prod", "x", x)
     if where is not True or initial is not None:
         return _from_initial("prod", prod, x, axis, dtype, out, keepdims, initial, where)
@@ -321,6 +361,9 @@ def min(
         >>> int(dp.min(dp.asarray([3, 1, 2])))
         1
     """
+    small = _small("min", x, axis, keepdims) if out is initial is None and where is True else None
+    if small is not None:
+        return small
     x = check_array("min", "x", x)
     if where is not True or initial is not None:
         return _from_initial("min", min, x, axis, None, out, keepdims, initial, where)
@@ -343,6 +386,9 @@ def max(
         >>> dp.max(dp.asarray([[3, 1], [2, 5]]), axis=1).asnumpy()
         array([3, 5])
     """
+    small = _small("max", x, axis, keepdims) if out is initial is None and where is True else None
+    if small is not None:
+        return small
     x = check_array("max", "x", x)
     if where is not True or initial is not None:
         return _from_initial("max", max, x, axis, None, out, keepdims, initial, where)
@@ -435,6 +481,9 @@ def mean(
         >>> float(dp.mean(dp.asarray([1, 2, 6])))
         3.0
     """
+    small = _small("mean", x, axis, keepdims) if dtype is out is None and where is True else None
+    if small is not None:
+        return small
     x = check_array("mean", "x", x)
     check_out("mean", (("x", x),), out)
     mask = None if where is True else _mask("mean", x, where, out)
@@ -643,6 +692,9 @@ def argmin(
         >>> int(dp.argmin(dp.asarray([3, 1, 2])))
         1
     """
+    small = _small("argmin", x, axis, keepdims) if out is None else None
+    if small is not None:
+        return small
     x = check_array("argmin", "x", x)
     _check_numeric("argmin", x, "biuf")
     return _reduce("argmin", x, axis, x.dtype, out, keepdims, dtype=_dtypes.int64)
@@ -659,6 +711,9 @@ def argmax(
         >>> dp.argmax(dp.asarray([[3, 1], [2, 5]]), axis=1).asnumpy()
         array([0, 1])
     """
+    small = _small("argmax", x, axis, keepdims) if out is None else None
+    if small is not None:
+        return small
     x = check_array("argmax", "x", x)
     _check_numeric("argmax", x, "biuf")
     return _reduce("argmax", x, axis, x.dtype, out, keepdims, dtype=_dtypes.int64)
@@ -698,6 +753,9 @@ def any(
         >>> bool(dp.any(dp.asarray([0, 3, 0])))
         True
     """
+    small = _small("any", x, axis, keepdims) if out is None and where is True else None
+    if small is not None:
+        return small
     x = check_array("any", "x", x)
     if where is not True:
         truth = apply(OPS["not_equal"], x, 0)
@@ -721,6 +779,9 @@ def all(
         >>> bool(dp.all(dp.asarray([2, 3, 0])))
         False
     """
+    small = _small("all", x, axis, keepdims) if out is None and where is True else None
+    if small is not None:
+        return small
     x = check_array("all", "x", x)
     if where is not True:
         truth = apply(OPS["not_equal"], x, 0)
