@@ -243,7 +243,12 @@ def _stored_before_elements(order: Sequence[Node], roots: Sequence[Node]) -> lis
     """What an elementwise kernel needs in memory."""
     asked = set(map(id, roots))
     size = roots[0].size if roots else 0
-    first = [node for node in order if id(node) not in asked and must_be_stored_first(node, size)]
+    stored = {
+        id(node) for node in order if id(node) not in asked and must_be_stored_first(node, size)
+    }
+    # What only they need becomes part of their kernels.
+    needed = {id(each) for node in order if id(node) not in stored for each in node.operands}
+    first = [node for node in order if id(node) in stored & needed]
     for root in roots:
         if not can_generate(root):
             first += _pending_operands(root)

@@ -111,6 +111,16 @@ def test_a_held_value_is_an_output_of_the_same_kernel() -> None:
     assert held.is_pending
 
 
+def test_a_small_inner_expression_is_stored_as_a_whole() -> None:
+    x = dp.linspace(0, 1, 600_000, dtype="float32")
+    wide = dp.reshape(x, (20, 30_000))
+    row = dp.log(dp.abs(x[:30_000] - 1.5) + 0.5)
+    plan = dp.explain(wide * row)
+    assert [len(kernel.operations) for kernel in plan.kernels] == [4, 1]
+    want = wide.asnumpy() * np.log(np.abs(x.asnumpy()[:30_000] - 1.5) + 0.5)
+    np.testing.assert_allclose((wide * row).asnumpy(), want, rtol=1e-5, atol=1e-6)
+
+
 def test_an_array_that_is_computed_has_no_steps() -> None:
     plan = dp.explain(array())
     assert not plan.is_pending
