@@ -1224,13 +1224,7 @@ def reduce_array(
         small = call_at_once(lambda values: _tier_host.reduced(op, values, scalars, loop), x)
         if small is not None:
             return small
-    shape = tuple(
-        [
-            1 if axis in axes else extent
-            for axis, extent in enumerate(x.shape)
-            if keepdims or axis not in axes
-        ]
-    )
+    shape = _layout.reduced_shape(x.shape, axes, keepdims)
     loops = (*[loop] * (1 + len(scalars)), dtype)
     placement = Placement(x.sycl_queue, x.usm_type)
     return ndarray._pending(_noted(_node_of(op, (x, *scalars), loops, shape, placement)))

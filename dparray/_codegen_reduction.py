@@ -51,6 +51,7 @@ from dparray._codegen import (
     type_key,
 )
 from dparray._expr import Node
+from dparray._layout import reduced_shape
 from dparray._reduction_ops import Reduce, Reduction
 
 # Work-items of a group that walks one output: one vector. With more, a CPU device walks the memory
@@ -153,12 +154,12 @@ class Domain(NamedTuple):
     @property
     def row(self) -> tuple[int, ...]:
         """The shape with the reduced axes of extent 1."""
-        return tuple(1 if axis in self.axes else extent for axis, extent in enumerate(self.shape))
+        return reduced_shape(self.shape, self.axes, True)
 
     @property
     def kept(self) -> tuple[int, ...]:
         """The shape without the reduced axes."""
-        return tuple(extent for axis, extent in enumerate(self.shape) if axis not in self.axes)
+        return reduced_shape(self.shape, self.axes, False)
 
     @property
     def is_leading(self) -> bool:
@@ -492,8 +493,8 @@ def types_of(structure: ReductionStructure) -> tuple[str, ...]:
 def functions_of(structure: ReductionStructure) -> dict[str, Any]:
     """The device functions that the text calls, by the names it has for them."""
     return {
-        name: function
-        for _, row, _ in reductions_of(structure)
+        f"t{number}_{name}": function
+        for number, row, _ in reductions_of(structure)
         for name, function in row.functions.items()
     }
 
@@ -558,6 +559,8 @@ class _Text:
         self.structure = structure
         self.steps = structure.steps
         self.lines: list[str] = []
+        # One dimension needs no taking apart.
+        self.j = "j0" if structure.reduced == 1 else "j"
         self.rows = Values()
         self.loops = _loops(self.steps)
         self.reductions = {number: row for number, row, _ in reductions_of(structure)}
@@ -719,7 +722,7 @@ class _Text:
         for number in walk.folded:
             self._begin(number, 0, must=not self._takes_first(number))
         for position in range(self.structure.unrolled):
-            self._add(f"j = uint64({position})")
+            self._add(f"{self.j} = uint64({position})")
             self._element(walk, "    ", 0, str(position), is_first=position == 0)
         for number in walk.folded:
             self._end(number, 0, 1, str(self.structure.unrolled))
@@ -734,22 +737,23 @@ class _Text:
         else:
             self._add("for trip in range(trips):")
         for number in walk.folded:
-            if self._has_fold(number):
+            row = self.reductions[number]
+            if self._has_fold(number) and any("{step}" in line for line in row.fold):
                 kind = self._word(number)["A"]
                 self._add(f"t{number}_step = {kind}(1) / {kind}(trip + 1)", indent=inner)
         for copy in range(copies):
             place = f"trip * {copies} + {copy}" if copies > 1 else "trip"
-            self._add(f"j = first + uint64({place}) * step", indent=inner)
+            self._add(f"{self.j} = first + uint64({place}) * step", indent=inner)
             self._element(walk, inner, copy, "trip")
         for number in walk.folded:
             for copy in range(copies):
                 self._end(number, copy, copies, f"trips // {copies}" if copies > 1 else "trips")
         if copies > 1:
             self._add(f"for trip in range(trips - trips % {copies}, trips):")
-            self._add("j = first + uint64(trip) * step", indent=inner)
+            self._add(f"{self.j} = first + uint64(trip) * step", indent=inner)
             self._element(walk, inner, 0, "")
         if self.structure.form != "items":
-            self._add("j = shares * uint64(trips) + share", "if j < count:")
+            self._add(f"{self.j} = shares * uint64(trips) + share", f"if {self.j} < count:")
             self._element(walk, inner, 0, "")
 
     def _element(
@@ -758,7 +762,7 @@ class _Text:
         """Fold and store element ``j``, number ``n`` of its accumulators, or by itself."""
         structure = self.structure
         if walk.arrays or walk.stored:
-            self.lines += _decomposed("j", "m", structure.reduced, indent)
+            self._take_apart(indent)
         for number in walk.arrays:
             index = self._element_index(f"b{number}", structure.arrays[number][2], f"a{number}")
             self._add(f"x{number} = a{number}[{index}]", indent=indent)
@@ -771,6 +775,11 @@ class _Text:
             index = self._element_index(f"d{number}", letters, f"out{number}")
             text = converted_text(values.name(name), dtype_of(structure, name), dtype)
             self._add(f"out{number}[{index}] = {text}", indent=indent)
+
+    def _take_apart(self, indent: str) -> None:
+        """The indices of element ``j``, one for each dimension."""
+        if self.structure.reduced > 1:
+            self.lines += _decomposed("j", "m", self.structure.reduced, indent)
 
     def _element_index(self, start: str, letters: str, name: str) -> str:
         terms = _terms(letters, "j", f"{name}_r")
@@ -792,6 +801,7 @@ class _Text:
                 "lowest": f"{words['A']}({limits.min})",
                 "highest": f"{words['A']}({limits.max})",
             }
+        words |= {name: f"t{number}_{name}" for name in row.functions}
         scalars = references[len(references) - row.scalars :]
         wanted = loop[len(references) - row.scalars :]
         for place, ((name, dtype), kind) in enumerate(zip(scalars, wanted, strict=True)):
@@ -838,10 +848,9 @@ class _Text:
     def _shift(self, number: int) -> None:
         """What is taken from all elements: the first of the output."""
         walk = _Walk([], [], *self._needed([self.steps[number][2][0][0]]))
-        self._add("j = uint64(0)")
+        self._add(f"{self.j} = uint64(0)")
         values = Values(self.rows)
-        if walk.arrays:
-            self.lines += _decomposed("j", "m", self.structure.reduced, "    ")
+        self._take_apart("    ")
         for array in walk.arrays:
             letters = self.structure.arrays[array][2]
             index = self._element_index(f"b{array}", letters, f"a{array}")
@@ -873,7 +882,7 @@ class _Text:
             other = dict(zip(row.accumulators, operands, strict=True))
         else:
             other = {
-                name: text.format(v=operands[0], j="j", **words)
+                name: text.format(v=operands[0], j=self.j, **words)
                 for name, text in zip(row.accumulators, row.lifted, strict=True)
             }
         if is_first:

@@ -23,14 +23,16 @@ from dparray._array import (
     empty_on,
     foreign_operand,
     ndarray,
+    reduce_array,
     scalar_value,
 )
 from dparray._compiler import DeviceFunction
 from dparray._creation import full
-from dparray._layout import broadcast_shapes
-from dparray._manipulation import broadcast_to, permute_dims, reshape
+from dparray._evaluate import evaluate
+from dparray._layout import broadcast_shapes, reduced_shape
+from dparray._manipulation import broadcast_to, reshape
 from dparray._placement import common_placement
-from dparray.algorithms._reduce import _along
+from dparray._reduction_ops import combination
 from dparray.device import default_device
 from dparray.exceptions import (
     AxisError,
@@ -307,6 +309,8 @@ class ReductionFunction:
         self.__qualname__ = self.py_func.__qualname__
         self.__module__ = self.py_func.__module__
         self.__doc__ = self.py_func.__doc__
+        name = self.__name__ if self.__name__.isidentifier() else "combine"
+        self._row = combination(name, self.combine)
         self._map = None if map_ is None else ElementwiseFunction(map_, dtype)
         self._dtype = None if dtype is None else np.dtype(dtype)
 
@@ -341,14 +345,13 @@ class ReductionFunction:
         if self._dtype is not None and x.dtype != self._dtype:
             x = astype_array(x, self._dtype)
         axes = _checked_axes(self.__name__, axis, x.ndim)
-        kept = tuple(1 if i in axes else n for i, n in enumerate(x.shape))
-        shape = kept if keepdims else tuple(n for i, n in enumerate(x.shape) if i not in axes)
-        result = reshape(self._reduce(x, axes), shape)
+        result = self._reduce(x, axes, keepdims)
         if out is None:
             return result
-        if out.shape != shape:
+        if out.shape != result.shape:
             raise ShapeError(
-                f"{self.__name__}: the result of shape {shape} does not fit out of {out.shape}"
+                f"{self.__name__}: the result of shape {result.shape} does not fit out of "
+                f"{out.shape}"
             )
         if not np.can_cast(result.dtype, out.dtype, "same_kind"):
             raise DTypeError(
@@ -358,30 +361,24 @@ class ReductionFunction:
         out[...] = result
         return out
 
-    def _reduce(self, x: ndarray, axes: tuple[int, ...]) -> ndarray:
-        """One element for each position on the axes that remain, in their order."""
-        remaining = tuple(i for i in range(x.ndim) if i not in axes)
-        outer = prod(x.shape[i] for i in remaining)
-        count = prod(x.shape[i] for i in axes)
-        if count == 0 or outer == 0:
-            value = x.dtype.type(self.identity)
+    def _reduce(self, x: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:
+        if x.size == 0:
             return full(
-                (outer,), value, dtype=x.dtype, usm_type=x.usm_type, sycl_queue=x.sycl_queue
+                reduced_shape(x.shape, axes, keepdims),
+                x.dtype.type(self.identity),
+                dtype=x.dtype,
+                usm_type=x.usm_type,
+                sycl_queue=x.sycl_queue,
             )
-        if remaining and axes == tuple(range(len(axes))):
-            return reshape(self._combined(reshape(x, (1, count, outer))), (outer,))
-        if axes != tuple(range(len(remaining), x.ndim)):
-            x = permute_dims(x, remaining + axes)
-        return reshape(self._combined(reshape(x, (outer, count, 1))), (outer,))
-
-    def _combined(self, x: ndarray) -> ndarray:
-        """The middle one of three axes reduced to length 1."""
-        if x.dtype.kind not in "iuf":
+        if x.dtype.kind not in "iuf" or x.dtype == np.float16:
             raise DTypeError(
-                f"{self.__name__}: combines integers and floats; the mapped dtype is {x.dtype}. "
-                "Give dtype= for another one"
+                f"{self.__name__}: combines integers and floats of at least 32 bits; the mapped "
+                f"dtype is {x.dtype}. Give dtype= for another one"
             )
-        return _along(x, self.combine, x.dtype)
+        identity = checked_scalar(self.__name__, scalar_value(self.identity), x.dtype)
+        result = reduce_array(self._row, x, axes, keepdims, x.dtype, x.dtype, identity)
+        evaluate(result._node)  # so that the compiler's errors come here
+        return result
 
 
 def _checked_axes(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
@@ -406,12 +403,14 @@ def reduction(
 ) -> Any:
     """Make a reduction of a function that combines two values.
 
-    The elements, or what ``map`` makes of them, are combined in blocks, so the function must be
-    associative; the order depends on the shape alone. The result follows its operands.
+    The elements, or what ``map`` makes of them, are combined in many places at once, so the
+    function must be associative and commutative; the order depends on the shape and the device
+    alone. The result follows its operands.
 
     Args:
         combine: a Python function of two numbers in the kernel language, or a device function.
-        identity: the result of an empty reduction.
+        identity: the number that changes nothing when it is combined, such as 0 in a sum; the
+            result of an empty reduction.
         map: a scalar function of one or more operands that is applied first.
         dtype: what to map and combine in; by default the dtype of the operand, or of the mapped
             value.

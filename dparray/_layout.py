@@ -114,6 +114,13 @@ def broadcast_strides(function: str, shape: Shape, strides: Strides, target: Sha
     )
 
 
+def reduced_shape(shape: Shape, axes: Shape, keepdims: bool) -> Shape:
+    """The shape without some axes, or with extent 1 there."""
+    if keepdims:
+        return tuple([1 if axis in axes else extent for axis, extent in enumerate(shape)])
+    return tuple([extent for axis, extent in enumerate(shape) if axis not in axes])
+
+
 def check_flag(function: str, name: str, value: Any) -> bool:
     """A flag, for which NumPy takes integers too.
 

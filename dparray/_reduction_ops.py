@@ -8,7 +8,7 @@ The texts are lines of a kernel's Python. In them ``{A}`` is the dtype of the ac
 the operand's (``int32`` for booleans), ``{v}`` an element in it, ``{j}`` the element's place among
 the reduced ones, ``{lowest}`` and ``{highest}`` the ends of the dtype, ``{t}`` a prefix for further
 names, ``{name}`` an accumulator for each of the row's names, ``{name_}`` that of the other set in a
-merge, and ``{s0}`` a scalar operand.
+merge, ``{s0}`` a scalar operand, and a function's name what it is called there.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Reduction:
         is_shifted: elements are folded less the first one of their result, and so is the first
             accumulator until it leaves the kernel.
         scalars: the number of scalar operands.
-        functions: device functions that the texts call.
+        functions: device functions that the texts call, by name.
         has_library: whether the library and NumPy have it under its name.
     """
 
@@ -95,6 +95,18 @@ def _plain(name: str, identity: str, value: str, lifted: str = "{v}", **more: An
     """A row of one accumulator."""
     return Reduction(
         name, {"acc": ""}, (identity,), (lifted,), ("{acc} = {A}(" + value + ")",), **more
+    )
+
+
+def combination(name: str, combine: Any) -> Reduction:
+    """A reduction by a device function of two values; the scalar operand is its identity."""
+    return _plain(
+        name,
+        "{A}({s0})",
+        "{combine}({acc}, {acc_})",
+        scalars=1,
+        functions={"combine": combine},
+        has_library=False,
     )
 
 

@@ -75,12 +75,6 @@ def _axes(name: str, x: ndarray, axis: Axis) -> tuple[int, ...]:
     return tuple(range(x.ndim)) if axis is None else _layout.normalize_axes(name, axis, x.ndim)
 
 
-def _reduced_shape(x: ndarray, axes: tuple[int, ...], keepdims: bool) -> tuple[int, ...]:
-    if keepdims:
-        return tuple(1 if axis in axes else extent for axis, extent in enumerate(x.shape))
-    return tuple(extent for axis, extent in enumerate(x.shape) if axis not in axes)
-
-
 def _accumulator(x: ndarray, dtype: Any) -> np.dtype[Any]:
     """The dtype of a sum or product: integers and booleans widen to 64 bits, as in NumPy."""
     if dtype is not None:
@@ -163,7 +157,7 @@ def _of_nothing(
     """The reduction of an array without elements."""
     if name in _WITHOUT_IDENTITY and product(x.shape[at] for at in axes) == 0:
         raise ShapeError(f"{name}: an array of shape {x.shape} has no element along axes {axes}")
-    shape = _reduced_shape(x, axes, keepdims)
+    shape = _layout.reduced_shape(x.shape, axes, keepdims)
     result = empty_on(Placement(x.sycl_queue, x.usm_type), shape, dtype)
     assign(result, _OF_NOTHING.get(name, 0))
     return result
@@ -244,9 +238,8 @@ def _from_initial(
             name, mask, astype_array(x, loop, copy=False), _IDENTITY.get(name, start)
         )
     if name not in _IDENTITY and product(x.shape[at] for at in axes) == 0:
-        result = empty_on(
-            Placement(x.sycl_queue, x.usm_type), _reduced_shape(x, axes, keepdims), loop
-        )
+        shape = _layout.reduced_shape(x.shape, axes, keepdims)
+        result = empty_on(Placement(x.sycl_queue, x.usm_type), shape, loop)
         assign(result, start)
         return _delivered(name, result, out)
     options = {"dtype": loop} if name in _IDENTITY else {}
@@ -852,7 +845,7 @@ def logsumexp(
     total = apply(OPS["log"], sum(exponentials, axes, None, None, True))
     result = astype_array(apply(OPS["add"], total, highest), loop, copy=False)
     if not keepdims:
-        result = result.reshape(_reduced_shape(x, axes, False))
+        result = result.reshape(_layout.reduced_shape(x.shape, axes, False))
     return _delivered("logsumexp", result, out)
 
 

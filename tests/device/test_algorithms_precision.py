@@ -30,6 +30,11 @@ def _x() -> dp.ndarray:
     return dp.asarray(np.random.default_rng(0).random((64, 64)).astype(np.float32))
 
 
+def _large() -> dp.ndarray:
+    """Enough elements for expressions to be compiled."""
+    return dp.full((400, 400), 0.5, dtype="float32") + 0
+
+
 CALLS: dict[str, Callable[[dp.ndarray], Any]] = {
     "convolve": lambda x: algorithms.convolve(x, x[:3, :3], boundary="zero"),
     "convolve_separable": lambda x: algorithms.convolve_separable(x, x[0, :5]),
@@ -37,6 +42,10 @@ CALLS: dict[str, Callable[[dp.ndarray], Any]] = {
     "kmeans_update": lambda x: algorithms.kmeans_update(x, dp.zeros(64, dtype="int32"), x[:4]),
     "matmul": lambda x: algorithms.matmul(x, x),
     "transpose": lambda x: algorithms.transpose(x),
+    "scaled rows": lambda x: _large() / dp.exp(_large()).sum(1, keepdims=True),
+    "mean and variance": lambda x: _large().mean() / _large().var(),
+    "variance of columns": lambda x: _large().var(0),
+    "place of the largest": lambda x: _large().argmax(1),
     "reduce, sum": lambda x: algorithms.reduce(x),
     "reduce, long rows": lambda x: algorithms.reduce(dp.ones(70_000, dtype="float32")),
     "reduce, maximum of columns": lambda x: algorithms.reduce(x, "maximum", axis=0),
@@ -57,7 +66,9 @@ def _needs(call: Callable[[dp.ndarray], Any], x: dp.ndarray) -> set[int]:
     dp.synchronize(x)
     unsubscribe = _hooks.subscribe(note)
     try:
-        call(x)
+        result = call(x)
+        if isinstance(result, dp.ndarray):
+            dp.eval(result)
     finally:
         unsubscribe()
     assert launched

@@ -9,7 +9,6 @@ import pytest
 
 import dparray as dp
 from dparray import algorithms
-from dparray.algorithms import _reduce
 
 REFERENCE = {"add": np.sum, "multiply": np.prod, "minimum": np.min, "maximum": np.max}
 # Around the sizes of chains, runs and blocks, and primes.
@@ -62,17 +61,6 @@ def test_every_dtype(op: str, dtype: str, shape: tuple[int, ...]) -> None:
 )
 def test_every_axis(axis: Any, shape: tuple[int, ...]) -> None:
     _check(_values(shape, "float64"), "add", axis, dp.Device("cpu").sycl_queue)
-
-
-@pytest.mark.parametrize("shortest", [2, 512])
-@pytest.mark.parametrize("n", [2, 31, 32, 33, 700, 32767, 32769])
-def test_work_groups_on_rows_that_a_cpu_would_give_to_one_work_item(
-    monkeypatch: pytest.MonkeyPatch, shortest: int, n: int
-) -> None:
-    monkeypatch.setattr(_reduce, "_SHORTEST_ROW_ON_CPU", shortest)
-    queue = dp.Device("cpu").sycl_queue
-    for op in ("add", "maximum"):
-        _check(_values((5, n), "float32"), op, 1, queue)
 
 
 @pytest.mark.parametrize("columns", [1, 20])

@@ -4,7 +4,6 @@ access out of bounds and no read of local memory that nobody wrote, with sizes t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 
 from dparray.kernel import device_func
 from dparray.kernel_api import LocalAccessor, NdRange, Range
-from dparray.kernels import distance, elementwise, kmeans, matrix, nbody, reduce, stencil
+from dparray.kernels import distance, elementwise, kmeans, matrix, nbody, stencil
 from dparray.simulate import simulate
 
 FLOAT = np.float32
@@ -33,52 +32,6 @@ def _local(*shape: int) -> Any:
 @device_func
 def _add(a: Any, b: Any) -> Any:
     return a + b
-
-
-@device_func
-def _larger(a: Any, b: Any) -> Any:
-    return b if b > a else a
-
-
-@device_func
-def _larger_or_nan(a: Any, b: Any) -> Any:
-    return b if b > a or b != b else a
-
-
-@pytest.mark.parametrize(("n", "lanes"), [(1, 4), (40, 16), (600, 2), (517, 2)])
-def test_reduction_of_rows(n: int, lanes: int) -> None:
-    x = _values(2, n)
-    partial = _zeros(2, -(-n // (lanes * reduce.CHAIN * 8)))
-    kernel = reduce.make_reduce_rows_kernel(_add, _add, FLOAT, 8)
-    simulate(kernel, NdRange(partial.size * lanes, lanes), x, partial, _local(lanes))
-    np.testing.assert_allclose(partial.sum(1), x.sum(1), rtol=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("make", "index_space", "shapes"),
-    [
-        (
-            lambda *key: reduce.make_reduce_rows_kernel(*key, 8),
-            NdRange(4 * 3, 4),
-            ((3, 45), (3, 1)),
-        ),
-        (
-            lambda *key: reduce.make_reduce_columns_kernel(*key, "outer"),
-            Range(2, 1, 4),
-            ((3, 45, 1), (3, 2, 1)),
-        ),
-        (lambda *key: reduce.make_reduce_runs_kernel(*key), NdRange(2, 1), ((3, 45), (3,))),
-    ],
-)
-def test_reductions_that_meet_a_nan(
-    make: Callable[..., Any], index_space: Any, shapes: tuple[tuple[int, ...], ...]
-) -> None:
-    x, out = _values(*shapes[0]), _zeros(*shapes[1])
-    x[1, 20] = np.nan
-    last = {3: [], 2: [_local(4)], 1: [2]}[len(shapes[1])]
-    simulate(make(_larger, _larger_or_nan, FLOAT), index_space, x, out, *last)
-    found = np.max(out.reshape(3, -1), 1)
-    np.testing.assert_array_equal(found, np.max(x.reshape(3, -1), 1))
 
 
 def test_matrix_product() -> None:

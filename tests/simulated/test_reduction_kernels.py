@@ -1,0 +1,127 @@
+"""Generated kernels with reductions in plain Python: results, barriers, local memory, races."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+
+from dparray import _codegen, _codegen_reduction
+from dparray._expr import Node, Scalar
+from dparray._layout import contiguous_strides, reduced_shape
+from dparray._ops import OPS
+from dparray._reduction_ops import REDUCTIONS, Reduce
+from dparray._schedule import cut
+from dparray.kernel_api import LocalAccessor, MemoryScope, NdRange, group_barrier
+from dparray.simulate import simulate
+
+
+class FakeLayout(NamedTuple):
+    """Where host values are."""
+
+    block: Any
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+def leaf(values: np.ndarray) -> Node:
+    layout = FakeLayout(values, 0, values.shape, values.strides, values.dtype)
+    return Node.leaf(layout, None, "device")
+
+
+def reduced(x: Node, axes: tuple[int, ...], name: str, keepdims: bool = True) -> Node:
+    op = Reduce(REDUCTIONS[name], axes, keepdims)
+    scalars = [Scalar(float(prod(x.shape[axis] for axis in axes)))] * op.reduction.scalars
+    kind = np.dtype("i8") if name.startswith("arg") else x.dtype
+    loop = (x.dtype,) * (1 + len(scalars))
+    shape = reduced_shape(x.shape, axes, keepdims)
+    return Node(op, (x, *scalars), (*loop, kind), shape, prod(shape), None, "device")
+
+
+def node(name: str, *operands: Node) -> Node:
+    shape = np.broadcast_shapes(*(each.shape for each in operands))
+    loop = (operands[0].dtype,) * (1 + len(operands))
+    return Node(OPS[name], operands, loop, shape, prod(shape), None, "device")
+
+
+def computed(*values: Node) -> list[np.ndarray]:
+    """The values, by the one kernel that the rules make of them, in the simulator."""
+    part = cut(values, [], None, 1)
+    assert not part.first
+    kernel = part.kernel
+    assert kernel.domain is not None
+    targets = [np.zeros(value.shape, value.dtype) for value in values]
+    outputs = [
+        (
+            value,
+            FakeLayout(
+                out, 0, out.shape, contiguous_strides(out.shape, out.dtype.itemsize), out.dtype
+            ),
+        )
+        for value, out in zip(values, targets, strict=True)
+    ]
+    program = _codegen_reduction.linearize_reduction(
+        kernel.order, outputs, kernel.domain, kernel.dropped, kernel.rows, 1
+    )
+    assert program.partials == 1
+    structure = program.structure
+    function = _codegen.function_of(
+        _codegen_reduction.source_of(structure),
+        {"group_barrier": group_barrier, "MemoryScope": MemoryScope},
+    )
+    arguments: list[Any] = [layout.block.reshape(-1) for layout in program.arrays]
+    arguments += [out.reshape(-1) for out in targets]
+    if structure.form == "lanes":
+        arguments += [
+            LocalAccessor(program.local_range[0], dtype)
+            for _, dtype in _codegen_reduction.shared_accumulators(structure)
+        ]
+    arguments += [scalar.value for scalar in program.scalars]
+    arguments += [np.uint64(number.value) for number in program.numbers]
+    types = _codegen_reduction.types_of(structure)
+    trips = [name for name, _ in _codegen_reduction.parameters_of(structure)].index("trips")
+    assert types[trips] == "i8"
+    arguments[trips] = int(arguments[trips])
+    simulate(function, NdRange(program.global_range, program.local_range), *arguments)
+    return targets
+
+
+def values(*shape: int) -> np.ndarray:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+# Each form of the kernel: lanes, columns, items in a loop, items unrolled.
+CASES = [((4, 300), (1,)), ((3, 40, 64), (1,)), ((20, 30), (1,)), ((90, 3), (1,)), ((7, 40), (0,))]
+
+
+@pytest.mark.parametrize(("shape", "axes"), CASES)
+def test_softmax(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    x = values(*shape)
+    array = leaf(x)
+    e = node("exp", node("subtract", array, reduced(array, axes, "max")))
+    (found,) = computed(node("divide", e, reduced(e, axes, "sum")))
+    wanted = np.exp(x - x.max(axes, keepdims=True))
+    np.testing.assert_allclose(found, wanted / wanted.sum(axes, keepdims=True), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("shape", "axes"), CASES)
+def test_several_reductions_of_one_loop(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    x = values(*shape) + np.float32(100)
+    x.flat[5] = np.nan
+    array = leaf(x)
+    names = ("mean", "var", "max", "argmax", "argmin")
+    found = computed(*(reduced(array, axes, name, keepdims=False) for name in names))
+    for name, one in zip(names, found, strict=True):
+        axis: Any = axes[0] if name.startswith("arg") else axes
+        np.testing.assert_allclose(one, getattr(np, name)(x, axis), rtol=1e-4)
+
+
+def test_a_mean_is_taken_from_its_elements() -> None:
+    x = values(3, 600)
+    array = leaf(x)
+    (found,) = computed(node("subtract", array, reduced(array, (1,), "mean")))
+    np.testing.assert_allclose(found, x - x.mean(1, keepdims=True), atol=1e-6)
