@@ -11,6 +11,7 @@ import dataclasses
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -27,6 +28,7 @@ from dparray.bench import (
     overhead,
     programs,
     reductions,
+    standard,
 )
 from dparray.bench._registry import Benchmark, Row, Settings
 from dparray.device import Device
@@ -45,6 +47,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         reductions,
         algorithms,
         compute,
+        standard,
     )
 }
 _SIZES = (1_000, 1_000_000, 10_000_000)
@@ -76,6 +79,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="time for each row, shared by its candidates (default: %(default)s)",
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
+    parser.add_argument(
+        "--readme",
+        type=Path,
+        metavar="FILE",
+        help="write the table of the benchmark `standard` into FILE, between its two marks",
+    )
     parser.set_defaults(parser=parser)
 
 
@@ -99,6 +108,12 @@ def run(arguments: argparse.Namespace) -> int:
         )
     names = arguments.benchmarks or list(BENCHMARKS)
     settings = Settings(Device(arguments.device), tuple(arguments.size), arguments.seconds)
+    if arguments.readme:
+        machine = _machine.describe(settings.device)
+        standard.write_section(
+            arguments.readme, standard.markdown(list(standard.rows(settings)), machine)
+        )
+        return 0
     if arguments.json:
         print(json.dumps(measure_all(names, settings), indent=2))
         return 0
@@ -146,6 +161,8 @@ def _row_as_json(row: Row) -> dict[str, Any]:
     }
     if row.bytes_moved:
         found["gigabytes_per_second"] = row.bytes_moved / first.median / 1e9
+    if row.where:
+        found["where"] = row.where
     if row.limit is not None:
         found["limit"] = row.limit
         found["within_limit"] = first.median <= row.limit
@@ -185,8 +202,9 @@ def _cells(row: Row, names: Sequence[str]) -> list[str]:
     if row.limit is not None:
         verdict = "within" if first.median <= row.limit else "ABOVE"
         limit = f" ({verdict} {row.limit * 1e6:.0f} us)"
+    where = f" ({row.where})" if row.where else ""
     cells = [
-        row.case + limit,
+        row.case + where + limit,
         f"{row.size:_}",
         _microseconds(first),
         f"{row.bytes_moved / first.median / 1e9:.1f}" if row.bytes_moved else "",

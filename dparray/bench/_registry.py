@@ -36,6 +36,7 @@ class Row:
         timings: for each candidate.
         bytes_moved: what the work must read and write at least, or 0.
         limit: seconds that the first candidate is meant to stay below, or ``None``.
+        where: where dparray computes it, if the benchmark finds out.
     """
 
     case: str
@@ -43,6 +44,7 @@ class Row:
     timings: dict[str, Timing] = field(default_factory=dict)
     bytes_moved: int = 0
     limit: float | None = None
+    where: str = ""
 
 
 @dataclass(frozen=True)
