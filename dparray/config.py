@@ -77,6 +77,12 @@ def override(**options: Any) -> Iterator[None]:
     Raises:
         AttributeError: there is no such option.
         TypeError: the value is of another type than the option.
+
+    Example:
+        >>> import dparray as dp
+        >>> with dp.config.override(lazy=False):
+        ...     (dp.ones(100_000) + 1).is_pending
+        False
     """
     module = sys.modules[__name__]
     new = {name: _checked(name, value) for name, value in options.items()}

@@ -61,7 +61,13 @@ def _canonical_queue(device: dpctl.SyclDevice) -> dpctl.SyclQueue:
 
 
 def describe_device(device: dpctl.SyclDevice) -> str:
-    """``opencl:cpu:0`` for a root device, ``opencl:cpu:0, sub-device 1 of 2`` below one."""
+    """``opencl:cpu:0`` for a root device, ``opencl:cpu:0, sub-device 1 of 2`` below one.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.device.describe_device(dp.Device("cpu").sycl_device)
+        'opencl:cpu:0'
+    """
     parent = device.parent_device
     if parent is None:
         return str(device.filter_string)
@@ -486,6 +492,11 @@ def queue_of(device: Any = None, sycl_queue: dpctl.SyclQueue | None = None) -> d
 
     Raises:
         DeviceError: the two disagree, or one of them is no such thing.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.device.queue_of("cpu") == dp.Device("cpu").sycl_queue
+        True
     """
     if sycl_queue is not None:
         if not isinstance(sycl_queue, dpctl.SyclQueue):

@@ -260,6 +260,20 @@ def group_broadcast(group: Any, value: Any, local_id: int = 0) -> Any:
         group: ``item.get_group()``, of one to three dimensions.
         value: an integer or a float.
         local_id: whose value, in row-major order: ``item.get_local_linear_id()`` of that item.
+
+    Returns:
+        A scalar of the type of ``value``.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def first_of_group(item, x, out):
+        ...     i = item.get_global_id(0)
+        ...     out[i] = dp.group_broadcast(item.get_group(), x[i])
+        >>> x, out = dp.arange(8, dtype="int32"), dp.zeros(8, dtype="int32")
+        >>> event = first_of_group[dp.NdRange(8, 4)](x, out)
+        >>> out.tolist()
+        [0, 0, 0, 0, 4, 4, 4, 4]
     """
     _only_in_kernels("group_broadcast")
 
@@ -274,5 +288,19 @@ def group_inclusive_scan(group: Any, value: Any, operation: str = "add") -> Any:
         group: ``item.get_group()``, of one to three dimensions.
         value: an integer or a float.
         operation: ``"add"``, ``"min"`` or ``"max"``, written out in the call.
+
+    Returns:
+        A scalar of the type of ``value``; integers wrap around.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def running_sums(item, x, out):
+        ...     i = item.get_global_id(0)
+        ...     out[i] = dp.group_inclusive_scan(item.get_group(), x[i])
+        >>> x, out = dp.ones(8, dtype="int32"), dp.zeros(8, dtype="int32")
+        >>> event = running_sums[dp.NdRange(8, 4)](x, out)
+        >>> out.tolist()
+        [1, 2, 3, 4, 1, 2, 3, 4]
     """
     _only_in_kernels("group_inclusive_scan")

@@ -138,6 +138,12 @@ class Block:
         nbytes: size, at least what was asked for.
         queue, usm_type: where it was allocated.
         readers: notes of whoever defers work on the block; the pool never looks at it.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.zeros(100, usm_type="shared")
+        >>> x.block.nbytes >= x.nbytes, x.block.usm_type
+        (True, 'shared')
     """
 
     __slots__ = ("_returned", "_segment", "memory", "nbytes", "pointer", "readers")
@@ -426,6 +432,12 @@ class PoolStats:
         peak: the most that ``in_use`` has been since ``reset_peak()``.
         hits: allocations served from cached memory.
         misses: allocations that had to ask the driver.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.zeros(1000)
+        >>> any(pool.in_use >= x.nbytes for pool in dp.memory.stats().pools)
+        True
     """
 
     device: str
@@ -451,6 +463,12 @@ class MemoryStats:
         misses: allocations that had to ask the driver.
         limit: the limit of the device in bytes, or the general one; ``None`` for none.
         pools: the counters of each pool.
+
+    Example:
+        >>> import dparray as dp
+        >>> stats = dp.memory.stats()
+        >>> stats.in_use == sum(pool.in_use for pool in stats.pools)
+        True
     """
 
     in_use: int

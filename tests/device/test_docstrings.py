@@ -11,15 +11,15 @@ import pytest
 
 import dparray as dp
 
-NAMESPACES = {"dparray": dp, "dparray.linalg": dp.linalg}
+NAMESPACES = {"dparray": dp}
 NAMESPACES |= {
     f"dparray.{name}": getattr(dp, name)
-    for name in ("algorithms", "fft", "random", "testing")
-    if hasattr(dp, name)
+    for name in (
+        *("algorithms", "config", "device", "fft", "kernel_api", "linalg", "memory", "random"),
+        "testing",
+    )
 }
 
-# Their examples need a kernel around them and are run where kernels are tested.
-KERNEL_LANGUAGE = set(dp.kernel_api.__all__)
 # What IPython calls for `%load_ext dparray`.
 EXTENSION = {"load_ipython_extension", "unload_ipython_extension"}
 
@@ -34,7 +34,7 @@ def public() -> Iterator[tuple[str, Any]]:
                 continue
             if isinstance(value, type) and issubclass(value, BaseException):
                 continue
-            if name in KERNEL_LANGUAGE | EXTENSION:
+            if name in EXTENSION:
                 continue
             yield f"{place}.{name}", value
 
