@@ -1275,7 +1275,14 @@ def _node_of(
 ) -> Node:
     """The node of an operation; operands that have grown too large are computed first."""
     parts = tuple(
-        [operand._node if isinstance(operand, ndarray) else Scalar(operand) for operand in operands]
+        [
+            operand._node
+            if isinstance(operand, ndarray)
+            else operand
+            if type(operand) is Node
+            else Scalar(operand)
+            for operand in operands
+        ]
     )
     node = Node(op, parts, loop, shape, prod(shape), *placement)
     if node.weight > MOST_WEIGHT or node.leaves > MOST_LEAVES:

@@ -47,6 +47,10 @@ MOST_ARRAYS = 20
 LONGEST_NAME = 48
 
 
+# The dtype, in a structure, of an array whose elements are their own positions: no memory is read.
+POSITIONS = "positions"
+
+
 class Structure(NamedTuple):
     """What decides the text of a kernel.
 
@@ -54,9 +58,9 @@ class Structure(NamedTuple):
         steps: for each operation its name, the template, the operands (``"a0"`` an array, ``"s0"``
             a scalar, ``"t0"`` an earlier step) with their dtypes, the operand dtypes of the loop,
             and the result's dtype.
-        arrays: dtype and index class of each input array. The class has one letter for each
-            collapsed dimension: ``"c"`` alone for contiguous, else ``"0"`` (broadcast), ``"1"``
-            (adjacent elements) or ``"s"`` (a stride argument).
+        arrays: dtype, or :data:`POSITIONS`, and index class of each input array. The class has one
+            letter for each collapsed dimension: ``"c"`` alone for contiguous, else ``"0"``
+            (broadcast), ``"1"`` (adjacent elements) or ``"s"`` (a stride argument).
         scalars: dtype of each scalar.
         outputs: the step, dtype and index class of each output.
         dimensions: the number of collapsed dimensions.
@@ -158,7 +162,7 @@ def linearize(
     if plan is None:
         plan = _plan_of(numbering, [layout for _, layout in outputs], shape)
         remember(_plans, form, plan)
-    return Program(*plan, numbering.arrays, numbering.scalars)
+    return Program(*plan, numbering.in_memory, numbering.scalars)
 
 
 def _plan_of(numbering: Numbering, targets: Sequence[Any], shape: tuple[int, ...]) -> Plan:
@@ -169,7 +173,7 @@ def _plan_of(numbering: Numbering, targets: Sequence[Any], shape: tuple[int, ...
     structure = Structure(
         steps,
         tuple(
-            (layout.dtype.str, cls) for layout, cls in zip(layouts[:count], classes, strict=False)
+            (dtype_read(layout), cls) for layout, cls in zip(layouts[:count], classes, strict=False)
         ),
         scalars,
         tuple(
@@ -188,6 +192,11 @@ def _plan_of(numbering: Numbering, targets: Sequence[Any], shape: tuple[int, ...
     )
 
 
+def dtype_read(layout: Any) -> str:
+    """What a structure says of the dtype of an array that is read."""
+    return POSITIONS if layout.block.memory is None else str(layout.dtype.str)
+
+
 class Numbering:
     """The parts of an expression, numbered by first use.
 
@@ -195,6 +204,7 @@ class Numbering:
         form: everything that the numbers follow from, and all that a plan needs: operations,
             dtypes, which operand is which, and the layouts of the arrays. Hashable.
         arrays: the layouts of the leaves, each once.
+        in_memory: those of them that are kernel arguments.
         scalars: kernel arguments.
 
     Args:
@@ -239,7 +249,7 @@ class Numbering:
                     number = places.setdefault(place, len(arrays))
                     if number == len(arrays):
                         arrays.append(layout)
-                        form.append((dtype, shape, strides))
+                        form.append((dtype, shape, strides, block.memory is None))
                     numbers[key] = number
                 form.append(number)
             if node is not None:
@@ -247,6 +257,7 @@ class Numbering:
                 step -= 1
                 numbers[id(node)] = step
         self.arrays = arrays
+        self.in_memory = [layout for layout in arrays if layout.block.memory is not None]
         self.scalars = scalars
         self.form = tuple(form)
         self._order = order
@@ -387,6 +398,7 @@ TYPE_NAMES = {
     )
 }
 BOOL = np.dtype(np.bool_).str
+INT64 = np.dtype(np.int64).str
 # dpctl takes no 8- and 16-bit integers as kernel arguments: they travel as 32-bit ones.
 _NARROW = frozenset({BOOL, *(np.dtype(code).str for code in ("i1", "i2", "u1", "u2"))})
 CTYPES: dict[np.dtype[Any], Any] = {
@@ -423,6 +435,20 @@ def _index(cls: str, name: str) -> str:
     return " + ".join(terms) if terms else "zero"
 
 
+def array_parameters(arrays: Iterable[tuple[str, ...]]) -> list[tuple[str, str]]:
+    """Name and type key of the parameters that are the arrays in memory."""
+    return [
+        (f"a{number}", f"{type_key(dtype)}:1C")
+        for number, (dtype, *_) in enumerate(arrays)
+        if dtype != POSITIONS
+    ]
+
+
+def load(number: int, dtype: str, index: str) -> str:
+    """The text of an element of an array."""
+    return f"int64({index})" if dtype == POSITIONS else f"a{number}[{index}]"
+
+
 def scalar_parameters(scalars: Sequence[str]) -> list[tuple[str, str]]:
     """Name and type key of the parameters that carry the scalars."""
     return [
@@ -452,10 +478,7 @@ def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
     Inputs, outputs, scalars; then the number of elements, extents of all dimensions but the first,
     and strides.
     """
-    parameters = [
-        (f"a{number}", f"{type_key(dtype)}:1C")
-        for number, (dtype, _) in enumerate(structure.arrays)
-    ]
+    parameters = array_parameters(structure.arrays)
     parameters += [
         (f"out{number}", f"{type_key(dtype)}:1C")
         for number, (_, dtype, _) in enumerate(structure.outputs)
@@ -504,8 +527,8 @@ def source_of(structure: Structure) -> str:
     if structure.has_rows and "c" in classes:
         lines.append(f"    i = i * n{last} + i{last}")
     lines += scalar_lines(structure.scalars)
-    for number, (_, cls) in enumerate(structure.arrays):
-        lines.append(f"    x{number} = a{number}[{_index(cls, f'a{number}')}]")
+    for number, (dtype, cls) in enumerate(structure.arrays):
+        lines.append(f"    x{number} = {load(number, dtype, _index(cls, f'a{number}'))}")
     values = Values()
     values.emit(enumerate(structure.steps), lines, "    ")
     for number, (name, dtype, cls) in enumerate(structure.outputs):
@@ -584,4 +607,7 @@ def dtype_of(structure: Any, name: str) -> str:
     number = int(name[1:])
     if name[0] == "t":
         return str(structure.steps[number][4])
-    return structure.arrays[number][0] if name[0] == "a" else structure.scalars[number]
+    if name[0] != "a":
+        return str(structure.scalars[number])
+    dtype = structure.arrays[number][0]
+    return INT64 if dtype == POSITIONS else str(dtype)

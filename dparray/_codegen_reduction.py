@@ -37,12 +37,15 @@ from dparray._codegen import (
     TYPE_NAMES,
     Numbering,
     Values,
+    array_parameters,
     can_generate,
     converted_text,
     dtype_of,
+    dtype_read,
     element_strides,
     kernel_name,
     letters_of,
+    load,
     merge_axes,
     remember,
     scalar_lines,
@@ -268,7 +271,7 @@ def linearize_reduction(
             numbering, targets, are_rows, domain, compute_units, elements_last, leaves_accumulators
         )
         remember(_plans, form, plan)
-    return ReductionProgram(*plan, numbering.arrays, numbering.scalars)
+    return ReductionProgram(*plan, numbering.in_memory, numbering.scalars)
 
 
 def _plan_of(
@@ -307,7 +310,10 @@ def _plan_of(
     ]
     structure = ReductionStructure(
         steps,
-        tuple(letters[:count_arrays]),
+        tuple(
+            (dtype_read(layout), *each[1:])
+            for layout, each in zip(layouts, letters[:count_arrays], strict=False)
+        ),
         scalars,
         tuple(
             (name, *each, is_row)
@@ -452,10 +458,7 @@ def parameters_of(structure: ReductionStructure) -> tuple[tuple[str, str], ...]:
 
     Inputs, outputs, accumulators left for another kernel, local memory, scalars, numbers.
     """
-    parameters = [
-        (f"a{number}", f"{type_key(dtype)}:1C")
-        for number, (dtype, _, _) in enumerate(structure.arrays)
-    ]
+    parameters = array_parameters(structure.arrays)
     parameters += [
         (f"out{number}", f"{type_key(dtype)}:1C")
         for number, (_, dtype, _, _, _) in enumerate(structure.outputs)
@@ -585,10 +588,10 @@ class _Text:
             self.lines += _decomposed("outer", "n", structure.kept - 1, name="o")
         else:
             self.lines += _decomposed("o", "n", structure.kept)
-        for number, (_, kept, reduced) in enumerate(structure.arrays):
+        for number, (dtype, kept, reduced) in enumerate(structure.arrays):
             self._add(f"b{number} = {self._row_index(kept, f'a{number}')}")
             if not self._is_walked(reduced):
-                self._add(f"x{number} = a{number}[b{number}]")
+                self._add(f"x{number} = {load(number, dtype, f'b{number}')}")
         for number, (_, _, kept, _, is_row) in enumerate(structure.outputs):
             if not is_row:
                 self._add(f"d{number} = {self._row_index(kept, f'out{number}')}")
@@ -765,7 +768,8 @@ class _Text:
             self._take_apart(indent)
         for number in walk.arrays:
             index = self._element_index(f"b{number}", structure.arrays[number][2], f"a{number}")
-            self._add(f"x{number} = a{number}[{index}]", indent=indent)
+            text = load(number, structure.arrays[number][0], index)
+            self._add(f"x{number} = {text}", indent=indent)
         values = Values(self.rows)
         values.emit(((number, self.steps[number]) for number in walk.steps), self.lines, indent)
         for number in walk.folded:
@@ -852,9 +856,9 @@ class _Text:
         values = Values(self.rows)
         self._take_apart("    ")
         for array in walk.arrays:
-            letters = self.structure.arrays[array][2]
+            dtype, _, letters = self.structure.arrays[array]
             index = self._element_index(f"b{array}", letters, f"a{array}")
-            self._add(f"x{array} = a{array}[{index}]")
+            self._add(f"x{array} = {load(array, dtype, index)}")
         values.emit(((at, self.steps[at]) for at in walk.steps), self.lines, "    ")
         name, dtype = self.steps[number][2][0]
         text = converted_text(values.name(name), dtype, self.steps[number][3][0])

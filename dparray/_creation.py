@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _layout, _usm, config
+from dparray import _dtypes, _evaluate, _layout, _tier_host, _usm, config
 from dparray._array import (
     apply,
     as_method,
@@ -24,6 +24,7 @@ from dparray._array import (
     operate,
     scalar_value,
 )
+from dparray._expr import Node
 from dparray._ops import CONVERT, OPS
 from dparray._placement import Placement, check_usm_type, common_placement
 from dparray._schedule import HOST_ELEMENTS
@@ -389,26 +390,53 @@ def arange(
     length = max(0, int(np.ceil((stop - start) / step)))
     if kinds <= {int, bool}:
         length = len(range(int(start), int(stop), int(step)))
-    array = empty_on(placement, (length,), chosen)
-    if length:
-        _usm_arange(array, start, step)
-    return array
+    if is_made_by_host(placement, length):
+        values = np.arange(start, stop, step, chosen)
+        if values.shape == (length,):
+            return ndarray._computed(values, *placement)
+    return _ramp(placement, length, start, step, chosen)
 
 
-def _usm_arange(array: ndarray, start: Any, step: Any) -> None:
-    """Fill with ``start + i * step``, computed in the array's own dtype."""
-    values = _usm.library.arange(
-        array.shape[0],
-        dtype=array.dtype if array.dtype.kind != "b" else _dtypes.int64,
-        sycl_queue=array.sycl_queue,
-        usm_type=array.usm_type,
+def is_made_by_host(placement: Placement, size: int) -> bool:
+    """Whether few elements of a new array are made by the host at once."""
+    return (
+        size <= HOST_ELEMENTS
+        and config.host_tier
+        and _tier_host.COMPUTES_AT_ONCE
+        and _tier_host.can_compute(*placement)
     )
-    ramp = ndarray._from_layout(*_usm.layout_of_tensor(values))
-    if step != 1:
-        ramp = apply(OPS["multiply"], ramp, step)
-    if start != 0:
-        ramp = apply(OPS["add"], ramp, start)
-    assign(array, ramp, "arange")
+
+
+def positions(
+    placement: Placement, shape: tuple[int, ...], strides: tuple[int, ...] | None = None
+) -> ndarray:
+    """An int64 array, pending, of what is counted along its axes: `sum(index * stride)`.
+
+    In a kernel that is index arithmetic. The strides are those of a contiguous array if not given.
+    """
+    chosen = _layout.contiguous_strides(shape, 1) if strides is None else strides
+    highest = sum((extent - 1) * stride for extent, stride in zip(shape, chosen, strict=True))
+    block = _usm.Positions(*placement, max(highest, 0) + 1)
+    layout = _usm.Layout(block, 0, shape, tuple(8 * each for each in chosen), _dtypes.int64)
+    counted = (_dtypes.int64, _dtypes.int64)
+    return operate(CONVERT, (Node.leaf(layout, *placement),), counted, shape, placement)
+
+
+def _ramp(
+    placement: Placement, length: int, start: Any, step: Any, dtype: np.dtype[Any]
+) -> ndarray:
+    """`start + i * step` as NumPy computes it: the step is the distance of the first two values."""
+    with np.errstate(all="ignore"):
+        first, second = np.array([start, start + step], dtype)
+        wide = np.dtype(np.float32) if dtype == _dtypes.float16 else dtype
+        begin, distance = wide.type(first), wide.type(second) - wide.type(first)
+    wide = _dtypes.uint8 if dtype.kind == "b" else wide
+    values = astype_array(positions(placement, (length,)), wide)
+    if distance != 1:
+        values = apply(OPS["multiply"], values, distance.item())
+    if begin != 0:
+        values = apply(OPS["add"], values, begin.item())
+    return astype_array(values, dtype, copy=False)
 
 
 def linspace(
@@ -473,7 +501,13 @@ def eye(
                [0, 1]], dtype=int8)
     """
     shape = _layout.check_shape((n_rows, n_rows if n_cols is None else n_cols))
-    array = zeros(shape, dtype, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue)
+    placement = placement_of(device, usm_type, sycl_queue)
+    chosen = _checked_dtype(dtype, placement)
+    if order in ("C", "A", "K") and may_wait(placement, prod(shape), chosen):
+        rows, columns = (positions(placement, shape, each) for each in ((1, 0), (0, 1)))
+        is_one = apply(OPS["equal"], apply(OPS["add"], rows, k) if k else rows, columns)
+        return astype_array(is_one, chosen, copy=False)
+    array = _filled(placement, shape, chosen, order, 0, "eye")
     row, column = max(0, -k), max(0, k)
     length = min(shape[0] - row, shape[1] - column)
     if length > 0:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray._layout import AxisMap, Shape, Strides, axis_map, is_contiguous, mapped
-from dparray._ops import CONVERT, Op
+from dparray._ops import CONVERT, OPS, Op
 from dparray._reduction_ops import Reduce
 
 
@@ -206,6 +206,14 @@ def _viewed(root: Node, view: AxisMap, is_linear: bool) -> Node:
     return Node(CONVERT, (whole,), loop, view.shape, prod(view.shape), root.queue, root.usm_type)
 
 
+def _offset_positions(leaf: Node, layout: Any) -> Node:
+    """Positions that do not begin at 0, as a sum."""
+    start = Scalar(layout.offset // layout.dtype.itemsize)
+    first = Node.leaf(layout._replace(offset=0), leaf.queue, leaf.usm_type)
+    place = (first.shape, first.size, leaf.queue, leaf.usm_type)
+    return Node(OPS["add"], (first, start), (leaf.dtype,) * 3, *place)
+
+
 def _viewed_leaf(leaf: Node, view: AxisMap, is_linear: bool) -> Node:
     layout = leaf.layout
     seen = (layout.shape, layout.strides)
@@ -213,6 +221,8 @@ def _viewed_leaf(leaf: Node, view: AxisMap, is_linear: bool) -> Node:
         seen = ((leaf.size,), (leaf.dtype.itemsize,))
     shape, strides, offset = mapped(*seen, layout.offset, view)
     layout = layout._replace(shape=shape, strides=strides, offset=offset)
+    if layout.block.memory is None and offset:
+        return _offset_positions(leaf, layout)
     return Node.leaf(layout, leaf.queue, leaf.usm_type)
 
 

@@ -63,6 +63,31 @@ class BorrowedBlock:
         return memory.bytes_at(self.pointer, self.nbytes)
 
 
+class Positions:
+    """A block with no memory, of int64 elements that are their own positions: 0, 1, 2, ...
+
+    What lies on it begins at offset 0. In kernels the elements are index arithmetic.
+    """
+
+    __slots__ = ("nbytes", "queue", "readers", "usm_type")
+
+    memory = None
+
+    def __init__(self, queue: dpctl.SyclQueue, usm_type: str, count: int) -> None:
+        self.queue = queue
+        self.usm_type = usm_type
+        self.nbytes = 8 * count
+        self.readers: Any = None
+
+    def values(self, layout: Layout) -> np.ndarray:
+        """The elements of a layout on this block."""
+        result = np.zeros(layout.shape, np.int64)
+        for axis, (extent, stride) in enumerate(zip(layout.shape, layout.strides, strict=True)):
+            along = np.arange(extent, dtype=np.int64) * (stride // 8)
+            result += along.reshape((-1,) + (1,) * (len(layout.shape) - axis - 1))
+        return result
+
+
 class Layout(NamedTuple):
     """Where the elements of an array lie in a block; offset and strides in bytes."""
 
@@ -102,6 +127,9 @@ def tensor_of(layout: Any) -> library.usm_ndarray:
 
     Whoever lets the library work on it says so with :func:`note_work`.
     """
+    if type(layout.block) is Positions:
+        values, block = layout.block.values(layout), layout.block
+        return library.asarray(values, sycl_queue=block.queue, usm_type=block.usm_type)
     itemsize = layout.dtype.itemsize
     buffer = layout.block.memory  # first: an array finds its place there
     return library.usm_ndarray(
@@ -188,6 +216,8 @@ def host_view(layout: Any) -> np.ndarray:
     """A NumPy array over host-accessible USM memory; the caller orders its accesses."""
     if 0 in layout.shape:  # its strides may lead anywhere
         return np.empty(layout.shape, layout.dtype)
+    if type(layout.block) is Positions:
+        return layout.block.values(layout)
     return np.ndarray(
         layout.shape, layout.dtype, layout.block.host_bytes, layout.offset, layout.strides
     )

@@ -415,7 +415,11 @@ class _Plan:
                 result.dtype.name,
                 state,
                 source,
-                sum(leaf.size * leaf.dtype.itemsize for leaf in leaves.values()),
+                sum(
+                    leaf.size * leaf.dtype.itemsize
+                    for leaf in leaves.values()
+                    if leaf.layout.block.memory is not None
+                ),
                 left + sum(node.size * node.dtype.itemsize for node, _ in outputs),
             )
         )

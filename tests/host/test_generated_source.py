@@ -24,9 +24,10 @@ FOLDER = Path(__file__).parent / "generated"
 
 
 class FakeBlock(NamedTuple):
-    """Memory that nobody touches."""
+    """Memory that nobody touches; ``None`` if there is none and the elements are positions."""
 
     name: str
+    memory: Any = "memory"
 
 
 class FakeLayout(NamedTuple):
@@ -132,6 +133,19 @@ def jacobi() -> str:
     return elementwise(node("multiply", total, 0.25), out=out)
 
 
+def positions() -> str:
+    rows = FakeLayout(FakeBlock("rows", None), 0, (200, 300), (8, 0), np.dtype("i8"))
+    counted = Node.leaf(rows, None, "device")
+    counted = node("convert", counted, dtype="f4", loop="i8")
+    return elementwise(node("add", node("multiply", counted, leaf("a", (200, 300))), 0.5))
+
+
+def sum_with_positions() -> str:
+    line = FakeLayout(FakeBlock("line", None), 0, (5000,), (8,), np.dtype("i8"))
+    counted = node("convert", Node.leaf(line, None, "device"), dtype="f4", loop="i8")
+    return reduction(reduced(node("multiply", counted, leaf("a", (5000,))), (0,)))
+
+
 def mixed_dtypes() -> str:
     a, mask = leaf("a", (100,), "i2"), leaf("mask", (100,), "b1")
     wide = node("convert", a, dtype="f8")
@@ -194,6 +208,8 @@ CASES: list[Callable[[], str]] = [
     transposed_and_broadcast,
     small_rows,
     jacobi,
+    positions,
+    sum_with_positions,
     mixed_dtypes,
     two_outputs,
     sum_of_squares,
