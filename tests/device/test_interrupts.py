@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -238,3 +239,39 @@ def test_saving_and_copying_can_be_interrupted_and_done_again(tmp_path: Path) ->
     assert set(run.stdout.split()) == {"interrupted"}
     assert run.stderr == ""
     assert {path.name for path in tmp_path.iterdir()} <= {"cache", "x.npy"}
+
+
+# -- notebooks ------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_stop_button_of_a_notebook_ends_a_cell_and_the_next_one_works(tmp_path: Path) -> None:
+    from jupyter_client.manager import start_new_kernel
+
+    manager, client = start_new_kernel(kernel_name="python3", cwd=str(tmp_path))
+
+    def run(source: str, expression: str = "None") -> dict[str, Any]:
+        client.execute(source, user_expressions={"value": expression})
+        return client.get_shell_msg(timeout=120)["content"]
+
+    try:
+        prepared = run(
+            "import dparray as dp\n%load_ext dparray\nx = dp.linspace(0, 1, 3_000_000)\n"
+            "def work():\n"
+            "    for n in range(10_000):\n"
+            "        dp.save('x.npy', dp.sin(x * n))\n"
+        )
+        assert prepared["status"] == "ok"
+        client.execute("work()")
+        client.get_iopub_msg(timeout=60)
+        time.sleep(2)
+        manager.interrupt_kernel()
+        stopped = client.get_shell_msg(timeout=60)["content"]
+        assert stopped["ename"] == "KeyboardInterrupt"
+        after = run("y = dp.load('x.npy')", "y.shape, float(dp.sum(dp.sin(x * 0)))")
+        assert after["status"] == "ok"
+        assert after["user_expressions"]["value"]["data"]["text/plain"] == "((3000000,), 0.0)"
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    assert {path.name for path in tmp_path.iterdir()} == {"x.npy"}
