@@ -59,9 +59,9 @@ def _fill(settings: Settings, size: int) -> Row:
     def release() -> None:
         dp.memory.release(settings.device)
 
-    ones: Any = dp.ones(size, dtype="float32", device=settings.device)
     theirs = dpnp.ones(size, dtype="f4", sycl_queue=queue)
     host = np.ones(size, dtype="f4")
+    ones = dp.asarray(host, device=settings.device)
     candidates = {
         "dparray": Candidate(full, before=full),
         "dparray_fresh": Candidate(full, before=release, alone=True),

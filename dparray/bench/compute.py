@@ -178,7 +178,7 @@ def _points(settings: Settings, size: int) -> Iterator[Row]:
     few = np.ascontiguousarray(host[:, :count].T)
     some, mass = (
         dp.asarray(few, device=settings.device),
-        dp.ones(count, dtype="float32", device=settings.device),
+        dp.asarray(np.ones(count, "float32"), device=settings.device),
     )
     try:
         from scipy.spatial.distance import cdist

@@ -38,6 +38,7 @@ def rows(settings: Settings) -> Iterator[Row]:
 def _triad(settings: Settings, dtype: str, size: int) -> Candidate:
     """Our own kernel for `b + s * c` into memory that is there."""
     b, c, out = (dp.ones(size, dtype=dtype, device=settings.device) for _ in range(3))
+    dp.eval(b, c, out)  # else nothing would be read
 
     def call() -> None:
         dp.add(b, c * 3.0, out=out)
@@ -232,6 +233,7 @@ def _overheads(settings: Settings) -> Iterator[Row]:
         settings, "building one operation", 1, {"dparray": Candidate(lambda: x + x)}, limit=4e-6
     )
     large = dp.ones(1 << 18, dtype="float32", device=settings.device)
+    dp.eval(large)
     counter = iter(range(1, 1_000_000))
 
     def unseen() -> None:
