@@ -50,6 +50,7 @@ else:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+_SEQUENCES = (list, tuple, range)
 _WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, complex: complex}
 
 
@@ -572,13 +573,102 @@ def foreign_operand(function: str, name: str, value: Any) -> Exception:
     )
 
 
-def check_array(function: str, name: str, value: Any) -> ndarray:
-    """``value`` itself if it is an array, else the error that says how to make one."""
+def check_array(function: str, name: str, value: Any, place: Placement | None = None) -> ndarray:
+    """``value`` itself if it is an array; a scalar or a sequence as one.
+
+    Args:
+        function: the public function.
+        name: the parameter.
+        value: what the user gave.
+        place: where a new array goes; without it beside the arrays in a sequence, or on the default
+            device.
+
+    Raises:
+        HostConversionError: it is something else, a NumPy array for example.
+    """
     if isinstance(value, ndarray):
         return value
     if isinstance(value, bool | int | float | complex | np.generic):
-        return full_scalar(value, default_device().sycl_queue)
+        if place is None or place.usm_type == "device":
+            return full_scalar(value, default_device().sycl_queue if place is None else place.queue)
+        return from_host(np.asarray(value), *place)
+    if isinstance(value, list | tuple | range):
+        if place is None:
+            inside = arrays_inside(name, value)
+            place = (
+                common_placement(function, inside)
+                if inside
+                else Placement(default_device().sycl_queue, "device")
+            )
+        return stack_nested(function, value, place)
     raise foreign_operand(function, name, value)
+
+
+def check_arrays(function: str, *named: tuple[str, Any]) -> list[ndarray]:
+    """Operands as arrays: scalars and sequences go beside the arrays among them.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        HostConversionError: an operand is a NumPy array, or nothing that holds numbers.
+    """
+    arrays = [each for each in named if isinstance(each[1], ndarray)]
+    place = common_placement(function, arrays) if arrays else None
+    return [check_array(function, name, value, place) for name, value in named]
+
+
+def arrays_inside(name: str, sequence: Any) -> list[tuple[str, ndarray]]:
+    """The arrays in nested sequences, named by their position."""
+    found: list[tuple[str, ndarray]] = []
+    if isinstance(sequence, range):
+        return found
+    for position, element in enumerate(sequence):
+        if isinstance(element, ndarray):
+            found.append((f"{name}[{position}]", element))
+        elif isinstance(element, list | tuple):
+            found += arrays_inside(f"{name}[{position}]", element)
+    return found
+
+
+def stack_nested(function: str, sequence: Any, placement: Placement) -> ndarray:
+    """Nested sequences of arrays and scalars as one array."""
+    if not arrays_inside("", sequence):
+        return from_host(host_values(function, sequence, placement.queue), *placement)
+    parts: list[Any] = []
+    for element in sequence:
+        if isinstance(element, list | tuple | range):
+            parts.append(stack_nested(function, element, placement))
+        elif isinstance(element, ndarray):
+            parts.append(element)
+        elif isinstance(element, bool | int | float | complex | np.generic):
+            parts.append(from_host(np.asarray(element), *placement))
+        else:
+            raise foreign_operand(function, "an element", element)
+    if len({part.shape for part in parts}) != 1:
+        raise ShapeError(
+            f"{function}: the elements have the shapes {[part.shape for part in parts]}; "
+            f"they must be equal"
+        )
+    shape = (len(parts), *parts[0].shape)
+    result = empty_on(placement, shape, _dtypes.promote([part.dtype for part in parts]))
+    for position, part in enumerate(parts):
+        assign(result[position], part, function)
+    return result
+
+
+def host_values(function: str, obj: Any, queue: dpctl.SyclQueue) -> np.ndarray:
+    """A host array of the values, with the device's default dtype where Python types decide."""
+    try:
+        values = np.asarray(obj)
+    except ValueError as error:
+        raise ShapeError(f"{function}: the sequences do not form an array: {error}") from None
+    if values.dtype.kind not in "biufc":
+        raise DTypeError(
+            f"{function}: {type(obj).__name__} {obj!r:.60} holds no numbers (NumPy makes dtype "
+            f"{values.dtype} of it); dtypes are {', '.join(_dtypes.NAMES)}"
+        )
+    if not isinstance(obj, np.ndarray | np.generic):
+        return values.astype(_dtypes.fit_device(values.dtype, queue.sycl_device), copy=False)
+    return values
 
 
 def check_out(function: str, arrays: Sequence[tuple[str, ndarray]], out: Any) -> None:
@@ -637,8 +727,10 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
     if _write_at_once(target, Ellipsis, value):
         return
     value = scalar_value(value)
-    if isinstance(value, list | tuple):
-        value = from_host(np.asarray(value), target.sycl_queue, target.usm_type)
+    if isinstance(value, list | tuple | range):
+        place = Placement(target.sycl_queue, target.usm_type)
+        common_placement(function, [("x", target), *arrays_inside("value", value)])
+        value = stack_nested(function, value, place)
     if isinstance(value, bool | int | float | complex):
         value = checked_scalar(function, value, target.dtype)
         if target.size:
@@ -1116,6 +1208,8 @@ def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
         if isinstance(value, ndarray):
             arrays.append((name, value))
             keys.append(value.dtype)
+        elif type(value) in _SEQUENCES:
+            return apply(op, *beside(op.name, op.parameters, operands), out=out)
         else:
             values[len(keys)], key = _weak_scalar(op, name, value)
             keys.append(key)
@@ -1174,6 +1268,17 @@ def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
     elif out.size:
         _evaluate.store(_node_of(op, values, loop, out.shape, placement), layout_of(out), True)
     return out
+
+
+def beside(function: str, names: Sequence[str], operands: Sequence[Any]) -> list[Any]:
+    """Operands with sequences made arrays beside the arrays among them; scalars stay weak."""
+    named = list(zip(names, operands, strict=True))
+    arrays = [each for each in named if isinstance(each[1], ndarray)]
+    place = common_placement(function, arrays) if arrays else None
+    return [
+        check_array(function, name, value, place) if type(value) in _SEQUENCES else value
+        for name, value in named
+    ]
 
 
 def operate(

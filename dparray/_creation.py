@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -11,18 +12,25 @@ import numpy as np
 from dparray import _dtypes, _evaluate, _layout, _tier_host, _usm, config
 from dparray._array import (
     apply,
+    arrays_inside,
     as_method,
     assign,
     astype_array,
     check_array,
+    check_arrays,
+    checked_scalar,
+    choose_elements,
     checked_scalar,
     copy_of,
     empty_on,
     foreign_operand,
     from_host,
+    host_values,
     ndarray,
     operate,
     scalar_value,
+    stack_nested,
+    with_axes,
 )
 from dparray._expr import Node
 from dparray._ops import CONVERT, OPS
@@ -443,42 +451,82 @@ def linspace(
     start: Any,
     stop: Any,
     num: int = 50,
-    *,
     endpoint: bool = True,
+    retstep: bool = False,
     dtype: Any = None,
+    axis: int = 0,
+    *,
     device: Any = None,
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
-) -> ndarray:
+) -> Any:
     """``num`` evenly spaced values from ``start`` to ``stop``, which ``endpoint`` includes.
 
-    Placement and errors as of :func:`empty`.
+    Args:
+        start: the first value, or an array of first values.
+        stop: where they end; an array on the queue of ``start``, or a scalar.
+        num: how many.
+        endpoint: ``stop`` is the last value.
+        retstep: give the distance of neighbours too.
+        dtype: the default is the device's default float dtype.
+        axis: where the new axis is among those of ``start`` and ``stop``.
+        device, usm_type, sycl_queue: as of :func:`empty`; arrays stay on their queue.
+
+    Returns:
+        An array, or a tuple of it and the step.
+
+    Raises:
+        ExecutionPlacementError: ``start`` and ``stop`` are on different queues.
+        As :func:`empty` otherwise.
 
     Example:
         >>> import dparray as dp
         >>> dp.linspace(0, 1, 5).asnumpy()
         array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
-    placement = placement_of(device, usm_type, sycl_queue)
-    start, stop = scalar_value(start), scalar_value(stop)
-    is_complex = isinstance(start, complex) or isinstance(stop, complex)
-    default = _dtypes.default_for_scalar(
-        complex if is_complex else float, placement.queue.sycl_device
-    )
-    chosen = _checked_dtype(dtype, placement, default)
     (length,) = _layout.check_shape(num)
-    array = empty_on(placement, (length,), chosen)
-    tensor = _usm.library.linspace(
-        start,
-        stop,
-        length,
-        endpoint=endpoint,
-        dtype=chosen,
-        sycl_queue=placement.queue,
-        usm_type=placement.usm_type,
+    start, stop = scalar_value(start), scalar_value(stop)
+    ends = [("start", start), ("stop", stop)]
+    arrays = [each for each in ends if isinstance(each[1], ndarray | list | tuple)]
+    if arrays:
+        start, stop = check_arrays("linspace", *ends)
+        placement = common_placement("linspace", (("start", start), ("stop", stop)))
+    else:
+        placement = placement_of(device, usm_type, sycl_queue)
+        for name, value in ends:
+            if not isinstance(value, bool | int | float | complex):
+                raise foreign_operand("linspace", name, value)
+    is_complex = any(
+        value.dtype.kind == "c" if isinstance(value, ndarray) else isinstance(value, complex)
+        for value in (start, stop)
     )
-    assign(array, ndarray._from_layout(*_usm.layout_of_tensor(tensor)), "linspace")
-    return array
+    real = _dtypes.default_for_scalar(float, placement.queue.sycl_device)
+    loop = _dtypes.default_for_scalar(complex, placement.queue.sycl_device) if is_complex else real
+    chosen = _checked_dtype(dtype, placement, loop)
+    ramp = arange(length, dtype=real, sycl_queue=placement.queue, usm_type=placement.usm_type)
+    ramp = astype_array(ramp, loop, copy=False)
+    # As NumPy computes them, so that the last bits are the same.
+    distance = stop - start if arrays else stop * 1.0 - start
+    intervals = length - bool(endpoint)
+    step = distance / intervals if intervals > 0 else math.nan
+    if arrays:
+        ramp = ramp.reshape((length,) + (1,) * distance.ndim)  # type: ignore[attr-defined]
+    values = apply(OPS["multiply"], ramp, step if intervals > 0 else distance)
+    values = apply(OPS["add"], values, start)
+    if endpoint and length > 1:
+        is_last = apply(OPS["equal"], ramp, length - 1)
+        last = astype_array(stop, values.dtype, copy=False) if arrays else stop
+        values = choose_elements("linspace", is_last, last, values) if arrays else choose_elements(
+            "linspace", is_last, checked_scalar("linspace", last, values.dtype), values
+        )
+    if chosen.kind in "iu":
+        values = apply(OPS["floor"], values)
+    values = astype_array(values, chosen, copy=False)
+    if arrays and axis:
+        at = _layout.normalize_axis("linspace", axis, values.ndim)
+        order = [place for place in range(values.ndim) if place]
+        values = with_axes(values, [*order[:at], 0, *order[at:]])
+    return (values, step) if retstep else values
 
 
 def eye(
@@ -566,9 +614,9 @@ def asarray(
         shared = ndarray._from_layout(*_usm.layout_of_interface(obj))
         return _rearranged(shared, wanted, order, copy, device, usm_type, sycl_queue)
     if isinstance(obj, list | tuple):
-        arrays = _arrays_inside(obj)
+        arrays = arrays_inside("obj", obj)
         if arrays:
-            stacked = _stack_nested(obj, arrays)
+            stacked = stack_nested("asarray", obj, common_placement("asarray", arrays))
             return _rearranged(stacked, wanted, order, copy, device, usm_type, sycl_queue)
     elif not isinstance(obj, np.ndarray | np.generic) and hasattr(obj, "__dlpack__"):
         return _rearranged(from_dlpack(obj), wanted, order, copy, device, usm_type, sycl_queue)
@@ -577,74 +625,11 @@ def asarray(
             "asarray: copy=False, but values of the host have to be copied to a device"
         )
     placement = placement_of(device, usm_type, sycl_queue)
-    values = _host_values(obj, placement)
+    values = host_values("asarray", obj, placement.queue)
     array = from_host(values, placement.queue, placement.usm_type, wanted)
     if order == "F":
         return _rearranged(array, None, "F", None, None, None, None)
     return array
-
-
-def _host_values(obj: Any, placement: Placement) -> np.ndarray:
-    """A host array of the values, with the device's default dtype where Python types decide."""
-    try:
-        values = np.asarray(obj)
-    except ValueError as error:
-        raise ShapeError(f"asarray: the sequences do not form an array: {error}") from None
-    if values.dtype.kind not in "biufc":
-        raise DTypeError(
-            f"asarray: {type(obj).__name__} {obj!r:.60} holds no numbers (NumPy makes dtype "
-            f"{values.dtype} of it); dtypes are {', '.join(_dtypes.NAMES)}"
-        )
-    if not isinstance(obj, np.ndarray | np.generic):
-        return values.astype(_dtypes.fit_device(values.dtype, placement.queue.sycl_device))
-    return values
-
-
-def _arrays_inside(sequence: Any) -> list[tuple[str, ndarray]]:
-    """The arrays in nested sequences, named by their position."""
-    found: list[tuple[str, ndarray]] = []
-    for position, element in enumerate(sequence):
-        if isinstance(element, ndarray):
-            found.append((f"obj[{position}]", element))
-        elif isinstance(element, list | tuple):
-            found += [
-                (f"obj[{position}]{name[3:]}", array) for name, array in _arrays_inside(element)
-            ]
-    return found
-
-
-def _stack_nested(sequence: Any, arrays: Sequence[tuple[str, ndarray]]) -> ndarray:
-    """Nested sequences of arrays and scalars as one array on the arrays' queue."""
-    placement = common_placement("asarray", arrays)
-    parts: list[Any] = []
-    for element in sequence:
-        if isinstance(element, list | tuple):
-            inner = _arrays_inside(element)
-            part = (
-                _stack_nested(element, inner)
-                if inner
-                else from_host(np.asarray(element), placement.queue, placement.usm_type)
-            )
-        elif isinstance(element, ndarray):
-            part = element
-        elif isinstance(element, bool | int | float | complex | np.generic):
-            part = from_host(np.asarray(element), placement.queue, placement.usm_type)
-        else:
-            raise foreign_operand("asarray", "an element", element)
-        parts.append(part)
-    if len({part.shape for part in parts}) != 1:
-        raise ShapeError(
-            f"asarray: the elements have the shapes {[part.shape for part in parts]}; "
-            f"they must be equal"
-        )
-    result = empty_on(
-        placement,
-        (len(parts), *parts[0].shape),
-        _dtypes.promote([part.dtype for part in parts]),
-    )
-    for position, part in enumerate(parts):
-        assign(result[position], part, "asarray")
-    return result
 
 
 def _rearranged(

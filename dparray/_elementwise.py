@@ -12,6 +12,7 @@ from dparray import _dtypes, _layout
 from dparray._array import (
     apply,
     as_method,
+    beside,
     call_at_once,
     check_array,
     check_out,
@@ -247,6 +248,7 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
         small = call_at_once(np.where, condition, x1, x2)
         if small is not None:
             return small
+    condition, x1, x2 = beside("where", ("condition", "x1", "x2"), (condition, x1, x2))
     named = (("condition", condition), ("x1", x1), ("x2", x2))
     placed = [(name, value) for name, value in named if isinstance(value, ndarray)]
     for name, value in named:

@@ -160,6 +160,15 @@ def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
     return checked
 
 
+def _with_lists_stacked(index: Any) -> Any:
+    """The index with lists that hold arrays made one array each."""
+    if type(index) is tuple:
+        return tuple([_with_lists_stacked(entry) for entry in index])
+    if type(index) is list and any(isinstance(part, ndarray) for part in index):
+        return check_array("x[index]", "an index", index)
+    return index
+
+
 def _operands(x: ndarray, index: Any) -> list[tuple[str, ndarray]]:
     """The arrays of an indexing operation by name; refuses what is no index."""
     named = [("x", x)]
@@ -173,10 +182,6 @@ def _operands(x: ndarray, index: Any) -> list[tuple[str, ndarray]]:
             named.append((name, entry))
         elif isinstance(entry, np.ndarray):
             raise foreign_operand("x[index]", name, entry)
-        elif isinstance(entry, list) and any(isinstance(part, ndarray) for part in entry):
-            raise IndexError(
-                f"x[index]: {name} is a list of arrays; make one array of it: dp.asarray({name})"
-            )
     return named
 
 
@@ -222,6 +227,7 @@ def _take(source: np.ndarray, positions: np.ndarray, axis: int, out: np.ndarray)
 @as_method
 def _take_advanced(x: ndarray, index: Any) -> ndarray:
     """The elements that an advanced index selects, in a new array."""
+    index = _with_lists_stacked(index)
     named = _operands(x, index)
     placement = common_placement("x[index]", named)
     axis = _gathered_axis(x, index)
@@ -250,10 +256,11 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
 def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     """Write to the elements that an advanced index selects; checks come before any write."""
     function = "x[index] = value"
+    index = _with_lists_stacked(index)
     named = _operands(x, index)
     value = scalar_value(value)
-    if isinstance(value, list | tuple):
-        value = from_host(np.asarray(value), x.sycl_queue, x.usm_type)
+    if isinstance(value, list | tuple | range):
+        value = check_array(function, "value", value, Placement(x.sycl_queue, x.usm_type))
     if isinstance(value, ndarray):
         common_placement(function, [*named, ("value", value)])
         if value.dtype.kind == "c" and x.dtype.kind != "c":

@@ -14,6 +14,7 @@ from dparray._array import (
     as_method,
     assign,
     check_array,
+    check_arrays,
     copy_of,
     empty_on,
     foreign_operand,
@@ -368,10 +369,9 @@ def _named(function: str, arrays: Any) -> list[tuple[str, ndarray]]:
     """A sequence of arrays with names by position, each checked."""
     if isinstance(arrays, np.ndarray):
         raise foreign_operand(function, "arrays", arrays)
-    return [
-        (f"arrays[{position}]", check_array(function, f"arrays[{position}]", x))
-        for position, x in enumerate(arrays)
-    ]
+    named = [(f"arrays[{position}]", x) for position, x in enumerate(arrays)]
+    checked = check_arrays(function, *named)
+    return [(name, x) for (name, _), x in zip(named, checked, strict=True)]
 
 
 def concat(
@@ -601,8 +601,7 @@ def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
         >>> dp.append(dp.asarray([1, 2]), dp.asarray([3])).asnumpy()
         array([1, 2, 3])
     """
-    x = check_array("append", "x", x)
-    values = check_array("append", "values", values)
+    x, values = check_arrays("append", ("x", x), ("values", values))
     common_placement("append", (("x", x), ("values", values)))
     return _joined("append", [x, values], axis)
 
@@ -645,6 +644,8 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray
     x = check_array("array_split", "x", x)
     axis = _layout.normalize_axis("array_split", axis, x.ndim)
     extent = x.shape[axis]
+    if isinstance(indices_or_sections, ndarray) and indices_or_sections.ndim:
+        indices_or_sections = indices_or_sections.tolist()
     try:
         sections = operator.index(indices_or_sections)
     except TypeError:

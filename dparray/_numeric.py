@@ -77,10 +77,12 @@ __all__ = [
 
 def _operands(function: str, *named: tuple[str, Any]) -> list[Any]:
     """Arrays and scalars, the arrays checked to be on one queue; at least one is an array."""
+    arrays = [each for each in named if isinstance(each[1], ndarray)]
+    place = common_placement(function, arrays) if arrays else None
     values = [scalar_value(value) for _, value in named]
     for position, (name, _) in enumerate(named):
         if not isinstance(values[position], bool | int | float | complex):
-            values[position] = check_array(function, name, values[position])
+            values[position] = check_array(function, name, values[position], place)
     if not any(isinstance(value, ndarray) for value in values):
         values[0] = check_array(function, named[0][0], values[0])
     placed = [

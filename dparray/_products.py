@@ -20,6 +20,7 @@ from dparray._array import (
     call_at_once,
     call_numpy,
     check_array,
+    check_arrays,
     check_out,
     empty_on,
     ndarray,
@@ -60,8 +61,7 @@ _ONE_CORE_PRODUCTS = 1 << 18
 
 
 def _pair(function: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
-    x1 = check_array(function, "x1", x1)
-    x2 = check_array(function, "x2", x2)
+    x1, x2 = check_arrays(function, ("x1", x1), ("x2", x2))
     common_placement(function, (("x1", x1), ("x2", x2)))
     return x1, x2
 

@@ -13,6 +13,7 @@ from dparray._array import (
     call_library,
     call_numpy,
     check_array,
+    check_arrays,
     empty_on,
     ndarray,
     scalar_value,
@@ -125,8 +126,7 @@ def extract(condition: ndarray, x: ndarray) -> ndarray:
         >>> dp.extract(x % 2 == 0, x).asnumpy()
         array([0, 2])
     """
-    condition = check_array("extract", "condition", condition)
-    x = check_array("extract", "x", x)
+    condition, x = check_arrays("extract", ("condition", condition), ("x", x))
     common_placement("extract", (("condition", condition), ("x", x)))
     if condition.size != x.size:
         raise ShapeError(f"extract: condition has {condition.size} elements, x has {x.size}")
@@ -146,8 +146,7 @@ def compress(condition: ndarray, x: ndarray, axis: int | None = None) -> ndarray
         >>> dp.compress(dp.asarray([False, True]), x, axis=0).asnumpy()
         array([[3, 4]])
     """
-    condition = check_array("compress", "condition", condition)
-    x = check_array("compress", "x", x)
+    condition, x = check_arrays("compress", ("condition", condition), ("x", x))
     common_placement("compress", (("condition", condition), ("x", x)))
     if axis is None:
         x, axis = ravel(x), 0

@@ -15,6 +15,7 @@ from dparray._array import (
     call_library,
     call_numpy,
     check_array,
+    check_arrays,
     empty_on,
     foreign_operand,
     from_host,
@@ -223,8 +224,7 @@ def unique(
 
 
 def _pair(function: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
-    x1 = check_array(function, "x1", x1)
-    x2 = check_array(function, "x2", x2)
+    x1, x2 = check_arrays(function, ("x1", x1), ("x2", x2))
     common_placement(function, (("x1", x1), ("x2", x2)))
     return ravel(x1), ravel(x2)
 

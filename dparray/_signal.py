@@ -12,6 +12,7 @@ from dparray._array import (
     assign,
     call_either,
     check_array,
+    check_arrays,
     empty_on,
     ndarray,
 )
@@ -25,7 +26,7 @@ _MODES = ("full", "same", "valid")
 
 
 def _slide(function: str, x: Any, kernel: Any, mode: str) -> ndarray:
-    x, kernel = check_array(function, "x", x), check_array(function, "kernel", kernel)
+    x, kernel = check_arrays(function, ("x", x), ("kernel", kernel))
     named = (("x", x), ("kernel", kernel))
     common_placement(function, named)
     if mode not in _MODES:
@@ -86,9 +87,8 @@ def einsum(subscripts: str, *arrays: Any, optimize: Any = True) -> ndarray:
         >>> dp.einsum("ij,j->i", dp.ones((2, 3)), dp.ones(3)).asnumpy()
         array([3., 3.])
     """
-    named = [
-        (f"arrays[{at}]", check_array("einsum", f"arrays[{at}]", x)) for at, x in enumerate(arrays)
-    ]
+    given = [(f"arrays[{at}]", x) for at, x in enumerate(arrays)]
+    named = [(name, x) for (name, _), x in zip(given, check_arrays("einsum", *given), strict=True)]
     if not named:
         raise ShapeError("einsum: needs at least one array")
     return call_either(

@@ -18,7 +18,6 @@ from dparray._array import (
     choose_elements,
     empty_on,
     foreign_operand,
-    from_host,
     ndarray,
     scalar_value,
 )
@@ -564,9 +563,7 @@ def nanstd(
 
 def _vector(function: str, like: ndarray, name: str, value: Any) -> ndarray:
     """A list as an array on the queue of another; an array as it is."""
-    if isinstance(value, list | tuple):
-        value = from_host(np.asarray(value), like.sycl_queue, like.usm_type)
-    return check_array(function, name, value)
+    return check_array(function, name, value, Placement(like.sycl_queue, like.usm_type))
 
 
 def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
