@@ -6,6 +6,7 @@ on one queue. Views share the block.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import operator
 import weakref
@@ -112,11 +113,11 @@ class ndarray(Methods):
         "_kernel_type",
         "_node",
         "_on_host",
+        "_shape",
         "_tensor",
         "block",
         "dtype",
         "offset",
-        "shape",
         "size",
         "strides",
         "sycl_queue",
@@ -131,6 +132,7 @@ class ndarray(Methods):
     _kernel_type: Any
     _node: Node
     _on_host: np.ndarray | None
+    _shape: tuple[int, ...]
     _tensor: Any
     block: Any
     dtype: np.dtype[Any]
@@ -140,6 +142,10 @@ class ndarray(Methods):
     strides: tuple[int, ...]
     sycl_queue: dpctl.SyclQueue
     usm_type: str
+
+    if not TYPE_CHECKING:
+        # `x.shape = ...` is checked (in _manipulation); reading stays in C.
+        shape = property(operator.attrgetter("_shape"))
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError(
@@ -160,7 +166,7 @@ class ndarray(Methods):
         self = object.__new__(cls)
         self.block = block
         self.offset = offset
-        self.shape = shape
+        self._shape = shape
         self.strides = strides
         self.dtype = dtype
         self.size = prod(shape)
@@ -177,7 +183,7 @@ class ndarray(Methods):
         self._node = node
         self._on_host = None
         self._alias = None
-        self.shape = node.shape
+        self._shape = node.shape
         self.dtype = node.dtype
         self.size = node.size
         self.sycl_queue = node.queue
@@ -206,8 +212,8 @@ class ndarray(Methods):
         if name == "_on_host":
             self._on_host = view = _seen_by_host(self)
             return view
-        if name == "shape":
-            self.shape = shape = self._on_host.shape  # type: ignore[union-attr]
+        if name == "_shape":
+            self._shape = shape = self._on_host.shape  # type: ignore[union-attr]
             return shape
         if name == "dtype":
             self.dtype = dtype = self._on_host.dtype  # type: ignore[union-attr]
@@ -506,6 +512,8 @@ class ndarray(Methods):
         return f"array({text}{shape}, dtype={self.dtype}, {place}, usm_type='{self.usm_type}')"
 
     def __str__(self) -> str:
+        if self.shape == ():
+            return str(self.asnumpy()[()])
         options = np.get_printoptions()
         return np.array2string(corner(self, options), threshold=summary_threshold(self, options))
 
@@ -963,6 +971,20 @@ def _bind(x: ndarray, block: Any, offset: int, strides: tuple[int, ...]) -> None
     x.block = block
     if x.size <= _evaluate.HOST_ELEMENTS:
         del x._on_host
+
+
+def take_layout_of(x: ndarray, view: ndarray) -> None:
+    """Let an array be what a view of the same memory is; other views of it stay as they are."""
+    x.block, x.offset, x.dtype, x.size = view.block, view.offset, view.dtype, view.size
+    x._shape, x.strides = view.shape, view.strides
+    for name in ("_alias", "_data_memory", "_kernel_type", "_node", "_on_host", "_tensor"):
+        if name in ("_alias", "_on_host"):
+            setattr(x, name, None)
+        else:
+            with contextlib.suppress(AttributeError):
+                delattr(x, name)
+    if x.size <= _evaluate.HOST_ELEMENTS:
+        del x._on_host  # looked at again when it is asked for
 
 
 def _readable(x: ndarray) -> Any:

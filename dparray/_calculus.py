@@ -11,6 +11,7 @@ from dparray._array import (
     assign,
     astype_array,
     check_array,
+    check_arrays,
     empty_on,
     ndarray,
     scalar_value,
@@ -84,15 +85,31 @@ def _edge(x: ndarray, value: Any, axis: int) -> ndarray | None:
     return value
 
 
-def ediff1d(x: Any, /) -> ndarray:
+def ediff1d(x: Any, /, to_end: Any = None, to_begin: Any = None) -> ndarray:
     """The differences of neighbours of the flattened array.
+
+    Args:
+        x: an array.
+        to_end: an array, a list or a scalar to put behind them.
+        to_begin: the same before them.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
 
     Example:
         >>> import dparray as dp
         >>> dp.ediff1d(dp.asarray([[1, 4], [9, 16]])).asnumpy()
         array([3, 5, 7])
     """
-    return diff(ravel(check_array("ediff1d", "x", x)))
+    named = [("x", x), ("to_end", to_end), ("to_begin", to_begin)]
+    given = [each for each in named if each[1] is not None]
+    checked = check_arrays("ediff1d", *given)
+    parts = {name: ravel(part) for (name, _), part in zip(given, checked, strict=True)}
+    common_placement("ediff1d", list(parts.items()))
+    steps = diff(parts["x"])
+    order = [parts.get("to_begin"), steps, parts.get("to_end")]
+    joined = [part for part in order if part is not None]
+    return steps if len(joined) == 1 else concat(joined, dtype=steps.dtype)
 
 
 def gradient(

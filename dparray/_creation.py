@@ -20,7 +20,6 @@ from dparray._array import (
     check_arrays,
     checked_scalar,
     choose_elements,
-    checked_scalar,
     copy_of,
     empty_on,
     foreign_operand,
@@ -510,14 +509,18 @@ def linspace(
     intervals = length - bool(endpoint)
     step = distance / intervals if intervals > 0 else math.nan
     if arrays:
-        ramp = ramp.reshape((length,) + (1,) * distance.ndim)  # type: ignore[attr-defined]
+        ramp = ramp.reshape((length,) + (1,) * distance.ndim)
     values = apply(OPS["multiply"], ramp, step if intervals > 0 else distance)
     values = apply(OPS["add"], values, start)
     if endpoint and length > 1:
         is_last = apply(OPS["equal"], ramp, length - 1)
         last = astype_array(stop, values.dtype, copy=False) if arrays else stop
-        values = choose_elements("linspace", is_last, last, values) if arrays else choose_elements(
-            "linspace", is_last, checked_scalar("linspace", last, values.dtype), values
+        values = (
+            choose_elements("linspace", is_last, last, values)
+            if arrays
+            else choose_elements(
+                "linspace", is_last, checked_scalar("linspace", last, values.dtype), values
+            )
         )
     if chosen.kind in "iu":
         values = apply(OPS["floor"], values)
@@ -677,11 +680,15 @@ def _rearranged(
     return x
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy") -> list[ndarray]:
+def meshgrid(
+    *arrays: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> list[ndarray]:
     """Coordinate arrays made of coordinate vectors.
 
     Args:
         *arrays: vectors (or scalars) of one dtype.
+        copy: ``False`` gives views, in which elements share their memory.
+        sparse: keep each array's extent along the other axes 1.
         indexing: ``"xy"`` (the first vector runs along the second axis) or ``"ij"``.
 
     Returns:
@@ -700,12 +707,11 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[ndarray]:
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing {indexing!r} is neither 'xy' nor 'ij'")
-    named = [
-        (f"arrays[{position}]", check_array("meshgrid", f"arrays[{position}]", x))
-        for position, x in enumerate(arrays)
-    ]
-    if not named:
+    if not arrays:
         return []
+    given = [(f"arrays[{position}]", x) for position, x in enumerate(arrays)]
+    checked = check_arrays("meshgrid", *given)
+    named = [(name, x) for (name, _), x in zip(given, checked, strict=True)]
     placement = common_placement("meshgrid", named)
     for name, x in named:
         if x.ndim > 1:
@@ -717,9 +723,16 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[ndarray]:
     results = []
     for position, (_, x) in enumerate(named):
         strides = [0] * len(named)
-        strides[order.index(position)] = x.strides[0] if x.ndim else x.itemsize
-        result = empty_on(placement, shape, x.dtype)
-        assign(result, x._view(shape, tuple(strides), x.offset), "meshgrid")
+        own = order.index(position)
+        strides[own] = x.strides[0] if x.ndim else x.itemsize
+        extents = [1] * len(named) if sparse else list(shape)
+        extents[own] = x.size
+        view = x._view(tuple(extents), tuple(strides), x.offset)
+        if not copy:
+            results.append(view)
+            continue
+        result = empty_on(placement, view.shape, x.dtype)
+        assign(result, view, "meshgrid")
         results.append(result)
     return results
 

@@ -15,6 +15,7 @@ from dparray._array import (
     assign,
     astype_array,
     check_array,
+    check_out,
     empty_on,
     foreign_operand,
     from_host,
@@ -29,7 +30,7 @@ from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._searching import compress
 from dparray._sorting import argpartition, partition
-from dparray.exceptions import DTypeError, ShapeError
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 __all__ = [
     "bartlett",
@@ -72,17 +73,17 @@ def _positions(function: str, x: ndarray, indices: Any, extent: int) -> np.ndarr
     return found
 
 
-def delete(x: Any, indices: Any, axis: int | None = None) -> ndarray:
+def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
     """A copy without some slices along an axis.
 
     Args:
         x: an array.
-        indices: their positions: an integer, a slice, a list, or an array on the queue of ``x``
+        obj: their positions: an integer, a slice, a list, or an array on the queue of ``x``
             (for whose values the host waits).
         axis: the axis; ``None`` flattens ``x`` first.
 
     Raises:
-        ExecutionPlacementError: ``indices`` is on another queue.
+        ExecutionPlacementError: ``obj`` is on another queue.
         IndexError: a position is outside the axis.
 
     Example:
@@ -94,20 +95,20 @@ def delete(x: Any, indices: Any, axis: int | None = None) -> ndarray:
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("delete", axis, x.ndim)
-    positions = _positions("delete", x, indices, x.shape[axis])
+    positions = _positions("delete", x, obj, x.shape[axis])
     placement = Placement(x.sycl_queue, x.usm_type)
-    if isinstance(indices, ndarray):
-        placement = common_placement("delete", (("x", x), ("indices", indices)))
+    if isinstance(obj, ndarray):
+        placement = common_placement("delete", (("x", x), ("obj", obj)))
     kept = np.delete(np.arange(x.shape[axis]), positions)
     return x[_layout.at_axis(axis, from_host(kept, *placement))]
 
 
-def insert(x: Any, indices: Any, values: Any, axis: int | None = None) -> ndarray:
+def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
     """A copy with slices inserted before positions along an axis.
 
     Args:
         x: an array.
-        indices: the positions, as of :func:`delete`.
+        obj: the positions, as of :func:`delete`.
         values: an array or a scalar that broadcasts to the inserted slices.
         axis: the axis; ``None`` flattens ``x`` first.
 
@@ -123,7 +124,7 @@ def insert(x: Any, indices: Any, values: Any, axis: int | None = None) -> ndarra
     """
     x = check_array("insert", "x", x)
     named = [("x", x)]
-    for name, value in (("indices", indices), ("values", values)):
+    for name, value in (("obj", obj), ("values", values)):
         if isinstance(value, ndarray):
             named.append((name, value))
     placement = common_placement("insert", named)
@@ -131,7 +132,7 @@ def insert(x: Any, indices: Any, values: Any, axis: int | None = None) -> ndarra
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("insert", axis, x.ndim)
     extent = x.shape[axis]
-    positions = _positions("insert", x, indices, extent)
+    positions = _positions("insert", x, obj, extent)
     if isinstance(values, list | tuple):
         values = from_host(np.asarray(values), *placement)
     if positions.ndim == 0:  # one position takes as many slices as there are values
@@ -156,7 +157,7 @@ def insert(x: Any, indices: Any, values: Any, axis: int | None = None) -> ndarra
     return result
 
 
-def resize(x: Any, shape: int | Sequence[int]) -> ndarray:
+def resize(x: Any, new_shape: int | Sequence[int]) -> ndarray:
     """A copy in another shape, the elements repeated as often as it takes.
 
     Example:
@@ -165,7 +166,7 @@ def resize(x: Any, shape: int | Sequence[int]) -> ndarray:
         array([1, 2, 1, 2, 1])
     """
     x = ravel(check_array("resize", "x", x))
-    target = _layout.check_shape(shape)
+    target = _layout.check_shape(new_shape)
     result = empty_on(Placement(x.sycl_queue, x.usm_type), target, x.dtype)
     if result.size == 0:
         return result
@@ -204,12 +205,17 @@ def trim_zeros(x: Any, trim: str = "fb") -> ndarray:
     return x[int(start) : int(stop)]
 
 
-def fill_diagonal(x: ndarray, value: Any) -> None:
-    """Write a scalar, or a vector on the queue of ``x``, to the diagonal of a matrix.
+def fill_diagonal(x: ndarray, val: Any, wrap: bool = False) -> None:
+    """Write to the diagonal of a matrix, or of an array of more dimensions and equal extents.
+
+    Args:
+        x: an array of two dimensions or more.
+        val: a scalar, a list or an array on the queue of ``x``, repeated along the diagonal.
+        wrap: begin again below the last column of a tall matrix, after a row left out.
 
     Raises:
-        ExecutionPlacementError: ``value`` is on another queue.
-        ShapeError: ``x`` is no matrix, or the value does not fit.
+        ExecutionPlacementError: ``val`` is on another queue.
+        ShapeError: ``x`` has fewer dimensions, or more with extents that differ.
 
     Example:
         >>> import dparray as dp
@@ -220,11 +226,26 @@ def fill_diagonal(x: ndarray, value: Any) -> None:
                [0, 7]], dtype=int32)
     """
     x = check_array("fill_diagonal", "x", x)
-    if isinstance(value, ndarray):
-        common_placement("fill_diagonal", (("x", x), ("value", value)))
-    if x.ndim != 2:
-        raise ShapeError(f"fill_diagonal: x has {x.ndim} dimensions; give a matrix")
-    assign(diagonal(x), value, "fill_diagonal")
+    if isinstance(val, list | tuple):
+        val = check_array("fill_diagonal", "val", val, Placement(x.sycl_queue, x.usm_type))
+    if isinstance(val, ndarray):
+        common_placement("fill_diagonal", (("x", x), ("val", val)))
+    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) != 1):
+        raise ShapeError(
+            f"fill_diagonal: x of shape {x.shape}; give a matrix or an array of equal extents"
+        )
+    length = min(x.shape)
+    targets = [x._view((length,), (sum(x.strides),), x.offset)]
+    if wrap and x.ndim == 2:
+        step = x.shape[1] + 1
+        targets = [diagonal(x[start : start + step]) for start in range(0, x.shape[0], step)]
+    done = 0
+    for target in targets:
+        part = val
+        if isinstance(val, ndarray) and val.ndim:
+            part = resize(val, done + target.size)[done:]
+        assign(target, part, "fill_diagonal")
+        done += target.size
 
 
 def put_along_axis(x: ndarray, indices: ndarray, values: Any, axis: int) -> None:
@@ -265,8 +286,8 @@ def put_along_axis(x: ndarray, indices: ndarray, values: Any, axis: int) -> None
     x[tuple(entries)] = values
 
 
-def putmask(x: ndarray, condition: ndarray, values: Any) -> None:
-    """Write the elements of ``values`` to where ``condition`` is true.
+def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
+    """Write the elements of ``values`` to where ``mask`` is true.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -280,22 +301,22 @@ def putmask(x: ndarray, condition: ndarray, values: Any) -> None:
         array([1, 0, 0])
     """
     x = check_array("putmask", "x", x)
-    condition = check_array("putmask", "condition", condition)
-    named = [("x", x), ("condition", condition)]
+    mask = check_array("putmask", "mask", mask)
+    named = [("x", x), ("mask", mask)]
     if isinstance(values, ndarray):
         named.append(("values", values))
     common_placement("putmask", named)
-    if condition.shape != x.shape:
-        raise ShapeError(f"putmask: condition of shape {condition.shape} for x of shape {x.shape}")
+    if mask.shape != x.shape:
+        raise ShapeError(f"putmask: mask of shape {mask.shape} for x of shape {x.shape}")
     if isinstance(values, list | tuple):
         values = from_host(np.asarray(values), x.sycl_queue, x.usm_type)
     if isinstance(values, ndarray) and values.shape != x.shape:
         values = resize(values, x.shape)
-    assign(x, where(condition, values, x), "putmask")
+    assign(x, where(mask, values, x), "putmask")
 
 
-def place(x: ndarray, condition: ndarray, values: Any) -> None:
-    """Write the first elements of a vector to where ``condition`` is true, repeating them.
+def place(x: ndarray, mask: ndarray, vals: Any) -> None:
+    """Write the first elements of a vector to where ``mask`` is true, repeating them.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -309,30 +330,35 @@ def place(x: ndarray, condition: ndarray, values: Any) -> None:
         array([1, 8, 9, 8])
     """
     x = check_array("place", "x", x)
-    condition = check_array("place", "condition", condition)
-    values = (
-        from_host(np.asarray(values), x.sycl_queue, x.usm_type)
-        if isinstance(values, list | tuple)
-        else check_array("place", "values", values)
+    mask = check_array("place", "mask", mask)
+    vals = (
+        from_host(np.asarray(vals), x.sycl_queue, x.usm_type)
+        if isinstance(vals, list | tuple)
+        else check_array("place", "vals", vals)
     )
-    common_placement("place", (("x", x), ("condition", condition), ("values", values)))
-    if condition.shape != x.shape:
-        raise ShapeError(f"place: condition of shape {condition.shape} for x of shape {x.shape}")
-    mask = astype_array(condition, _dtypes.bool, copy=False)
+    common_placement("place", (("x", x), ("mask", mask), ("vals", vals)))
+    if mask.shape != x.shape:
+        raise ShapeError(f"place: mask of shape {mask.shape} for x of shape {x.shape}")
+    mask = astype_array(mask, _dtypes.bool, copy=False)
     count = int(mask.sum())
     if count:
-        x[mask] = resize(values, count)
+        x[mask] = resize(vals, count)
 
 
 @as_method
-def choose(x: Any, choices: Sequence[Any]) -> ndarray:
+def choose(
+    x: Any, choices: Sequence[Any], out: ndarray | None = None, mode: str = "raise"
+) -> ndarray:
     """For each element the choice that it numbers.
 
     Args:
         x: integers from 0 to the number of choices - 1.
         choices: arrays or scalars.
+        out: an array for the result.
+        mode: what other integers do: ``"raise"``, or ``"wrap"`` around, or ``"clip"`` to the range.
 
     Raises:
+        ArgumentError: there is no such mode.
         ExecutionPlacementError: the arrays are on different queues.
         IndexError: an element numbers no choice.
 
@@ -342,7 +368,12 @@ def choose(x: Any, choices: Sequence[Any]) -> ndarray:
         array([3, 2])
     """
     x = check_array("choose", "x", x)
-    values = [scalar_value(value) for value in choices]
+    values = [
+        check_array("choose", "a choice", value, Placement(x.sycl_queue, x.usm_type))
+        if isinstance(value, list | tuple)
+        else scalar_value(value)
+        for value in choices
+    ]
     named = [("x", x)]
     for position, value in enumerate(values):
         if isinstance(value, ndarray):
@@ -354,13 +385,23 @@ def choose(x: Any, choices: Sequence[Any]) -> ndarray:
         raise ShapeError("choose: there is no choice")
     if x.dtype.kind not in "iu":
         raise DTypeError(f"choose: x of dtype {x.dtype} must be integers")
-    if x.size and not (int(x.min()) >= 0 and int(x.max()) < len(values)):
+    if mode not in ("raise", "wrap", "clip"):
+        raise ArgumentError(f"choose: mode {mode!r} is none of 'raise', 'wrap', 'clip'")
+    check_out("choose", named, out)
+    if mode == "wrap":
+        x = apply(OPS["remainder"], x, len(values))
+    elif mode == "clip":
+        x = apply(OPS["minimum"], apply(OPS["maximum"], x, 0), len(values) - 1)
+    elif x.size and not (int(x.min()) >= 0 and int(x.max()) < len(values)):
         raise IndexError(f"choose: an element of x is outside 0 ... {len(values) - 1}")
     dtype = np.result_type(*(v.dtype if isinstance(v, ndarray) else v for v in values))
     result = full((), 0, dtype=dtype, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
     for position, value in enumerate(values):
         result = where(apply(OPS["equal"], x, position), value, result)
-    return result
+    if out is None:
+        return result
+    assign(out, result, "choose")
+    return out
 
 
 def piecewise(x: Any, condlist: Sequence[Any], funclist: Sequence[Any]) -> ndarray:
@@ -532,9 +573,9 @@ def _compress(self: ndarray, condition: ndarray, axis: int | None = None) -> nda
     return compress(condition, self, axis)
 
 
-def _put(self: ndarray, indices: Any, values: Any) -> None:
+def _put(self: ndarray, indices: Any, values: Any, mode: str = "raise") -> None:
     """Write to the elements of the flattened array; see :func:`dparray.put`."""
-    put(self, indices, values)
+    put(self, indices, values, mode)
 
 
 def _attach() -> None:

@@ -334,7 +334,7 @@ def ix_(*arrays: Any) -> tuple[ndarray, ...]:
     return tuple(results)
 
 
-def tri(n: int, m: int | None = None, k: int = 0, dtype: Any = None, **place: Any) -> ndarray:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, **place: Any) -> ndarray:
     """A matrix with ones up to diagonal ``k`` and zeros above it.
 
     Example:
@@ -343,7 +343,7 @@ def tri(n: int, m: int | None = None, k: int = 0, dtype: Any = None, **place: An
         array([[1, 0],
                [1, 1]], dtype=int8)
     """
-    return tril(ones((n, n if m is None else m), dtype, **place), k)
+    return tril(ones((N, N if M is None else M), dtype, **place), k)
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None, **place: Any) -> tuple[ndarray, ...]:
@@ -464,7 +464,7 @@ def diagflat(x: Any, k: int = 0) -> ndarray:
     return diag(ravel(check_array("diagflat", "x", x)), k)
 
 
-def vander(x: Any, n: int | None = None, increasing: bool = False) -> ndarray:
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
     """A matrix whose columns are powers of a vector.
 
     Raises:
@@ -479,7 +479,7 @@ def vander(x: Any, n: int | None = None, increasing: bool = False) -> ndarray:
     x = check_array("vander", "x", x)
     if x.ndim != 1:
         raise ShapeError(f"vander: x has {x.ndim} dimensions; give a vector")
-    columns = x.size if n is None else n
+    columns = x.size if N is None else N
     result = empty_on(Placement(x.sycl_queue, x.usm_type), (x.size, columns), _powers_dtype(x))
     power: ndarray | None = None
     for column in range(columns):

@@ -11,6 +11,7 @@ import numpy as np
 
 from dparray import _dtypes, _evaluate, _layout
 from dparray._array import (
+    apply,
     as_method,
     assign,
     astype_array,
@@ -26,9 +27,10 @@ from dparray._array import (
     numpy_views,
     scalar_value,
 )
+from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._usm import library
-from dparray.exceptions import DTypeError, ShapeError
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 _ALL = slice(None)
 
@@ -327,8 +329,25 @@ def nonzero(x: ndarray) -> tuple[ndarray, ...]:
     return tuple(from_host(at, x.sycl_queue, x.usm_type) for at in np.nonzero(views[0]))
 
 
+def _within(function: str, positions: ndarray, extent: int, mode: str) -> ndarray:
+    """Positions that a mode has brought into an axis; ``"raise"`` leaves them."""
+    if mode == "raise":
+        return positions
+    if mode == "wrap":
+        return apply(OPS["remainder"], positions, extent)
+    if mode == "clip":
+        return apply(OPS["minimum"], apply(OPS["maximum"], positions, 0), extent - 1)
+    raise ArgumentError(f"{function}: mode {mode!r} is none of 'raise', 'wrap', 'clip'")
+
+
 @as_method
-def take(x: ndarray, indices: Any, axis: int | None = None, out: ndarray | None = None) -> ndarray:
+def take(
+    x: ndarray,
+    indices: Any,
+    axis: int | None = None,
+    out: ndarray | None = None,
+    mode: str = "raise",
+) -> ndarray:
     """Elements at ``indices`` along ``axis``, or of the flattened array where it is ``None``.
 
     Args:
@@ -337,8 +356,10 @@ def take(x: ndarray, indices: Any, axis: int | None = None, out: ndarray | None 
             from the end.
         axis: the axis; ``None`` means the flattened array.
         out: an array for the result.
+        mode: what positions outside do: ``"raise"``, ``"wrap"`` around or ``"clip"`` to the range.
 
     Raises:
+        ArgumentError: there is no such mode.
         ExecutionPlacementError: ``x`` and ``indices`` are on different queues.
         IndexError: an index leads outside the axis.
 
@@ -358,6 +379,9 @@ def take(x: ndarray, indices: Any, axis: int | None = None, out: ndarray | None 
             x = x.reshape(-1)
         axis = 0
     axis = _layout.normalize_axis("take", axis, x.ndim)
+    if mode != "raise":
+        indices = check_array("take", "indices", indices, Placement(x.sycl_queue, x.usm_type))
+        indices = _within("take", indices, x.shape[axis], mode)
     result = x[_layout.at_axis(axis, indices)]
     if out is None:
         return result
@@ -409,8 +433,14 @@ def take_along_axis(x: ndarray, indices: ndarray, axis: int = -1) -> ndarray:
     )
 
 
-def put(x: ndarray, indices: Any, values: Any) -> None:
-    """Write ``values`` to the elements of the flattened array at ``indices``.
+def put(x: ndarray, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Write ``v``, repeated as often as it takes, to elements of the flattened array.
+
+    Args:
+        x: an array.
+        ind: positions: an integer array on the queue of ``x``, a list or an integer.
+        v: values: an array on the queue of ``x``, a list or a scalar.
+        mode: what positions outside do: ``"raise"``, ``"wrap"`` around or ``"clip"`` to the range.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -424,14 +454,22 @@ def put(x: ndarray, indices: Any, values: Any) -> None:
         array([7, 0, 7], dtype=int32)
     """
     x = check_array("put", "x", x)
-    positions = np.asarray(indices) if isinstance(indices, list | tuple | int) else indices
-    if isinstance(positions, np.ndarray):
-        positions = from_host(positions, x.sycl_queue, x.usm_type)
-    named = [("x", x), ("indices", check_array("put", "indices", positions))]
-    if isinstance(values, ndarray):
-        named.append(("values", values))
+    place = Placement(x.sycl_queue, x.usm_type)
+    named = [("x", x), ("ind", check_array("put", "ind", ind, place))]
+    positions = named[1][1].reshape(-1)
+    v = scalar_value(v)
+    if not isinstance(v, bool | int | float | complex):
+        v = check_array("put", "v", v, place)
+        named.append(("v", v))
     common_placement("put", named)
+    positions = _within("put", positions, x.size, mode)
+    if isinstance(v, ndarray) and v.size != positions.size:
+        if not v.size:
+            return
+        v = v.reshape(-1)[from_host(np.arange(positions.size) % v.size, *place)]
+    elif isinstance(v, ndarray):
+        v = v.reshape(-1)
     flat = x.reshape(-1)
-    flat[positions] = values
+    flat[positions] = v
     if flat.block is not x.block:
         assign(x, flat.reshape(x.shape), "put")

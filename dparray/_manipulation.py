@@ -20,6 +20,7 @@ from dparray._array import (
     foreign_operand,
     from_host,
     ndarray,
+    take_layout_of,
     with_axes,
 )
 from dparray._creation import arange, zeros_like
@@ -127,6 +128,19 @@ def _reshape_method(
     return reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
 
+def _reshape_in_place(self: ndarray, shape: Any) -> None:
+    """Give the array itself another shape of as many elements, where no copy is needed."""
+    target = _layout.resolve_reshape(self.shape, shape)
+    block, strides = self.block, self.strides  # computes what is pending
+    found = _layout.reshape_strides(self.shape, strides, target, self.itemsize)
+    if found is None:
+        raise ShapeError(
+            f"x.shape = {target}: an array of shape {self.shape} with strides {strides} would have "
+            f"to be copied; write x = x.reshape({target})"
+        )
+    take_layout_of(self, ndarray._from_layout(block, self.offset, target, found, self.dtype))
+
+
 @as_method
 def ravel(x: Any, /, order: str = "C") -> ndarray:
     """The elements in one dimension: a view where the memory allows it, else a copy.
@@ -208,7 +222,7 @@ def matrix_transpose(x: Any, /) -> ndarray:
 
 
 @as_method
-def swapaxes(x: Any, axis1: int, axis2: int, /) -> ndarray:
+def swapaxes(x: Any, /, axis1: int, axis2: int) -> ndarray:
     """A view with two axes exchanged.
 
     Raises:
@@ -227,7 +241,7 @@ def swapaxes(x: Any, axis1: int, axis2: int, /) -> ndarray:
     return with_axes(x, order)
 
 
-def moveaxis(x: Any, source: Any, destination: Any, /) -> ndarray:
+def moveaxis(x: Any, /, source: Any, destination: Any) -> ndarray:
     """A view with axes moved to other positions, the rest in their order.
 
     Raises:
@@ -539,7 +553,7 @@ def _at_least(function: str, arrays: tuple[Any, ...], widen: Any) -> Any:
     return widened[0] if len(widened) == 1 else widened
 
 
-def vstack(arrays: Sequence[Any], /) -> ndarray:
+def vstack(arrays: Sequence[Any], /, *, dtype: Any = None) -> ndarray:
     """Arrays below each other: along the first axis, vectors as rows. Errors as of :func:`concat`.
 
     Example:
@@ -547,10 +561,12 @@ def vstack(arrays: Sequence[Any], /) -> ndarray:
         >>> dp.vstack([dp.zeros(2), dp.ones(2)]).shape
         (2, 2)
     """
-    return _joined("vstack", [_two_dimensions(x) for _, x in _named("vstack", arrays)], 0)
+    return _joined(
+        "vstack", [_two_dimensions(x) for _, x in _named("vstack", arrays)], 0, None, dtype
+    )
 
 
-def hstack(arrays: Sequence[Any], /) -> ndarray:
+def hstack(arrays: Sequence[Any], /, *, dtype: Any = None) -> ndarray:
     """Arrays beside each other: along the second axis, vectors along their only one.
 
     Errors as of :func:`concat`.
@@ -561,7 +577,7 @@ def hstack(arrays: Sequence[Any], /) -> ndarray:
         array([0., 0., 1.])
     """
     parts = [reshape(x, (1,)) if x.ndim == 0 else x for _, x in _named("hstack", arrays)]
-    return _joined("hstack", parts, 0 if parts and parts[0].ndim == 1 else 1)
+    return _joined("hstack", parts, 0 if parts and parts[0].ndim == 1 else 1, None, dtype)
 
 
 def dstack(arrays: Sequence[Any], /) -> ndarray:
@@ -823,7 +839,7 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
 
 
 @as_method
-def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> ndarray:
+def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
     """Every element repeated along an axis, in a new array.
 
     Args:
@@ -879,12 +895,12 @@ def _filled(view: ndarray, shape: tuple[int, ...]) -> ndarray:
     return whole._view(shape, _layout.contiguous_strides(shape, view.itemsize), whole.offset)
 
 
-def tile(x: Any, repetitions: int | Sequence[int], /) -> ndarray:
+def tile(x: Any, /, reps: Any) -> ndarray:
     """The whole array repeated along each axis, in a new array.
 
     Args:
         x: an array.
-        repetitions: how often along each axis, the last ones if there are fewer than axes.
+        reps: how often along each axis, the last ones if there are fewer than axes.
 
     Raises:
         ShapeError: a number is negative or no integer.
@@ -895,7 +911,7 @@ def tile(x: Any, repetitions: int | Sequence[int], /) -> ndarray:
         array([1, 2, 1, 2])
     """
     x = check_array("tile", "x", x)
-    counts = _layout.check_shape(repetitions)
+    counts = _layout.check_shape(reps)
     ndim = max(x.ndim, len(counts))
     counts = (1,) * (ndim - len(counts)) + counts
     shape = (1,) * (ndim - x.ndim) + x.shape
@@ -1033,6 +1049,8 @@ def _attach() -> None:
         ("mT", _matrix_transposed, "A view of each matrix (the last two axes) transposed."),
     ):
         setattr(ndarray, name, property(getter, doc=summary))
+    read: Any = vars(ndarray)["shape"]
+    setattr(ndarray, "shape", read.setter(_reshape_in_place))  # noqa: B010 - a property to mypy
 
 
 _attach()

@@ -605,8 +605,10 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     return result
 
 
-def unwrap(x: Any, /, axis: int = -1, period: float = 2 * math.pi) -> ndarray:
-    """Angles along an axis without jumps of more than half a period.
+def unwrap(
+    x: Any, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi
+) -> ndarray:
+    """Angles along an axis without jumps of more than half a period, or than ``discont``.
 
     Raises:
         AxisError: there is no such axis.
@@ -626,7 +628,8 @@ def unwrap(x: Any, /, axis: int = -1, period: float = 2 * math.pi) -> ndarray:
         OPS["logical_and"], apply(OPS["equal"], wrapped, -half), apply(OPS["greater"], steps, 0)
     )
     wrapped = where(at_edge, half, wrapped)
-    correction = where(apply(OPS["less"], apply(OPS["abs"], steps), half), 0.0, wrapped - steps)
+    largest = half if discont is None else max(discont, half)
+    correction = where(apply(OPS["less"], apply(OPS["abs"], steps), largest), 0.0, wrapped - steps)
     result = x.copy()
     rest = (*(slice(None),) * axis, slice(1, None))
     result[rest] = x[rest] + cumsum(correction, axis)

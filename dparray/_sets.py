@@ -10,18 +10,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray import _dtypes, _usm
+from dparray import _dtypes, _layout, _usm
 from dparray._array import (
     call_library,
     call_numpy,
     check_array,
     check_arrays,
     empty_on,
-    foreign_operand,
     from_host,
     ndarray,
     numpy_views,
-    scalar_value,
 )
 from dparray._creation import arange, full, ones
 from dparray._indexing import nonzero
@@ -30,6 +28,7 @@ from dparray._placement import Placement, common_placement
 from dparray._reductions import cumulative_sum
 from dparray._usm import library
 from dparray.algorithms._sort import sort_by_key
+from dparray.exceptions import UnsupportedFeatureError
 
 __all__ = [
     "in1d",
@@ -192,12 +191,28 @@ def unique(
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
 ) -> Any:
-    """NumPy's spelling of the ``unique_*`` functions, of the flattened array; all NaN are one.
+    """NumPy's spelling of the ``unique_*`` functions.
+
+    Args:
+        x: an array.
+        return_index: give the positions of the first of each, too.
+        return_inverse: give for each element the position of its value, too.
+        return_counts: give how often each is there, too.
+        axis: the axis whose slices are compared; of the flattened array if ``None``.
+        equal_nan: all NaN are one.
 
     Returns:
-        The sorted different values; with any of the options a tuple that goes on with the
-        positions of the first of each, the inverse, the counts.
+        The sorted different values; with any of the options a tuple that goes on with what they
+        ask for.
+
+    Raises:
+        AxisError: there is no such axis.
+        UnsupportedFeatureError: NaN are to be different, or slices compared, on a device that is
+            no CPU.
 
     Example:
         >>> import dparray as dp
@@ -206,6 +221,20 @@ def unique(
         array([1, 2])
     """
     x = check_array("unique", "x", x)
+    if axis is not None or not equal_nan:
+        options = {"axis": axis, "equal_nan": equal_nan}
+        if axis is not None:
+            options["axis"] = _layout.normalize_axis("unique", axis, x.ndim)
+        views = numpy_views(x)
+        if views is None:
+            raise UnsupportedFeatureError(
+                "unique: axis= and equal_nan=False work on CPU devices, with dp.config.host_tier; "
+                "compare the slices by a key of integers instead"
+            )
+        found = np.unique(views[0], return_index, return_inverse, return_counts, **options)  # type: ignore[call-overload]
+        every = found if isinstance(found, tuple) else (found,)
+        taken = tuple(from_host(part, x.sycl_queue, x.usm_type) for part in every)
+        return taken[0] if len(taken) == 1 else taken
 
     def by_library(tensor: Any) -> tuple[Any, ...]:
         found = library.unique_all(tensor)
@@ -229,12 +258,21 @@ def _pair(function: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
     return ravel(x1), ravel(x2)
 
 
-def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> ndarray:
+def isin(
+    x1: Any,
+    x2: Any,
+    /,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: str | None = None,
+) -> ndarray:
     """Whether each element of ``x1`` is among the elements of ``x2``.
 
     Args:
         x1: an array.
-        x2: an array or a scalar: the values to look for.
+        x2: an array, a list or a scalar: the values to look for.
+        assume_unique, kind: without effect.
         invert: whether it is not among them.
 
     Returns:
@@ -248,12 +286,7 @@ def isin(x1: Any, x2: Any, /, *, invert: bool = False) -> ndarray:
         >>> dp.isin(dp.asarray([1, 2, 3]), dp.asarray([2, 9])).asnumpy()
         array([False,  True, False])
     """
-    x1 = check_array("isin", "x1", x1)
-    x2 = scalar_value(x2)
-    if isinstance(x2, bool | int | float | complex):
-        x2 = full((), x2, sycl_queue=x1.sycl_queue, usm_type=x1.usm_type)
-    elif not isinstance(x2, ndarray):
-        raise foreign_operand("isin", "x2", x2)
+    x1, x2 = check_arrays("isin", ("x1", x1), ("x2", x2))
     placement = common_placement("isin", (("x1", x1), ("x2", x2)))
     result = empty_on(placement, x1.shape, _dtypes.bool)
     if not call_numpy(
@@ -295,8 +328,16 @@ def union1d(x1: Any, x2: Any, /) -> ndarray:
     return unique(concat(_pair("union1d", x1, x2)))
 
 
-def intersect1d(x1: Any, x2: Any, /) -> ndarray:
+def intersect1d(
+    x1: Any, x2: Any, /, assume_unique: bool = False, return_indices: bool = False
+) -> Any:
     """The sorted different values that are in both arrays.
+
+    Args:
+        x1: an array.
+        x2: an array.
+        assume_unique: without effect.
+        return_indices: give the positions of the first of each in both flattened arrays, too.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -307,11 +348,16 @@ def intersect1d(x1: Any, x2: Any, /) -> ndarray:
         array([2])
     """
     first, second = _pair("intersect1d", x1, x2)
-    values = unique(concat([first, second[:0]]))
-    return values[isin(values, second)]
+    if not return_indices:
+        values = unique(concat([first, second[:0]]))
+        return values[isin(values, second)]
+    values, place = unique(first, return_index=True)
+    others, other_place = unique(second, return_index=True)
+    common = values[isin(values, others)]
+    return common, place[isin(values, common)], other_place[isin(others, common)]
 
 
-def setdiff1d(x1: Any, x2: Any, /) -> ndarray:
+def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
     """The sorted different values of ``x1`` that are not in ``x2``.
 
     Raises:
@@ -327,7 +373,7 @@ def setdiff1d(x1: Any, x2: Any, /) -> ndarray:
     return values[isin(values, second, invert=True)]
 
 
-def setxor1d(x1: Any, x2: Any, /) -> ndarray:
+def setxor1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
     """The sorted different values that are in exactly one of the arrays.
 
     Raises:

@@ -25,25 +25,25 @@ __all__ = ["apply_along_axis", "convolve", "correlate", "einsum", "einsum_path",
 _MODES = ("full", "same", "valid")
 
 
-def _slide(function: str, x: Any, kernel: Any, mode: str) -> ndarray:
-    x, kernel = check_arrays(function, ("x", x), ("kernel", kernel))
-    named = (("x", x), ("kernel", kernel))
+def _slide(function: str, x: Any, v: Any, mode: str) -> ndarray:
+    x, v = check_arrays(function, ("x", x), ("v", v))
+    named = (("x", x), ("v", v))
     common_placement(function, named)
     if mode not in _MODES:
         raise ValueError(f"{function}: mode {mode!r} is none of {', '.join(_MODES)}")
-    if x.ndim != 1 or kernel.ndim != 1 or not x.size or not kernel.size:
+    if x.ndim != 1 or v.ndim != 1 or not x.size or not v.size:
         raise ShapeError(
-            f"{function}: shapes {x.shape} and {kernel.shape}; give two vectors that are not empty"
+            f"{function}: shapes {x.shape} and {v.shape}; give two vectors that are not empty"
         )
     return call_either(function, lambda xp, a, b: getattr(xp, function)(a, b, mode), named)
 
 
-def convolve(x: Any, kernel: Any, mode: str = "full") -> ndarray:
+def convolve(x: Any, v: Any, mode: str = "full") -> ndarray:
     """The convolution of two vectors.
 
     Args:
         x: a vector.
-        kernel: a vector.
+        v: a vector.
         mode: ``"full"``: wherever they overlap; ``"same"``: as long as the longer one; ``"valid"``:
             where they overlap wholly.
 
@@ -56,10 +56,10 @@ def convolve(x: Any, kernel: Any, mode: str = "full") -> ndarray:
         >>> dp.convolve(dp.asarray([1, 2, 3]), dp.asarray([1, 1])).asnumpy()
         array([1, 3, 5, 3])
     """
-    return _slide("convolve", x, kernel, mode)
+    return _slide("convolve", x, v, mode)
 
 
-def correlate(x: Any, kernel: Any, mode: str = "valid") -> ndarray:
+def correlate(x: Any, v: Any, mode: str = "valid") -> ndarray:
     """The cross-correlation of two vectors; arguments and errors as of :func:`convolve`.
 
     Example:
@@ -67,7 +67,7 @@ def correlate(x: Any, kernel: Any, mode: str = "valid") -> ndarray:
         >>> dp.correlate(dp.asarray([1, 2, 3]), dp.asarray([0, 1])).asnumpy()
         array([2, 3])
     """
-    return _slide("correlate", x, kernel, mode)
+    return _slide("correlate", x, v, mode)
 
 
 def einsum(subscripts: str, *arrays: Any, optimize: Any = True) -> ndarray:
