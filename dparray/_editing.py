@@ -57,19 +57,19 @@ __all__ = [
 def _positions(function: str, x: ndarray, indices: Any, extent: int) -> np.ndarray:
     """Positions along an axis on the host, where they decide the result's shape."""
     if isinstance(indices, ndarray):
-        common_placement(function, (("x", x), ("indices", indices)))
+        common_placement(function, (("x", x), ("obj", indices)))
         indices = indices.asnumpy()
     elif isinstance(indices, slice):
         indices = np.arange(extent)[indices]
     elif isinstance(indices, np.ndarray):
-        raise foreign_operand(function, "indices", indices)
+        raise foreign_operand(function, "obj", indices)
     found = np.asarray(indices)
     if found.size == 0:
         return found.astype(np.int64).reshape(-1)
     if found.dtype.kind == "b":
         return np.flatnonzero(found)
     if found.dtype.kind not in "iu":
-        raise IndexError(f"{function}: indices of dtype {found.dtype} must be integers")
+        raise IndexError(f"{function}: obj of dtype {found.dtype} must be integers")
     return found
 
 

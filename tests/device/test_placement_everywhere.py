@@ -65,6 +65,8 @@ ARRAYS = {
 SEQUENCES = {"arrays", "keys"}
 #: Parameters that take no array.
 OTHERS = {
+    "M",
+    "N",
     "UPLO",
     "a",
     "a_max",  # max by its older name
@@ -107,6 +109,7 @@ OTHERS = {
     "destination",
     "device",
     "dimensions",
+    "discont",
     "doc",
     "dtype",
     "dx",
@@ -160,6 +163,7 @@ OTHERS = {
     "ndim",
     "ndmin",
     "neginf",
+    "new_shape",
     "newline",
     "norm",
     "num",
@@ -182,9 +186,12 @@ OTHERS = {
     "rcond",
     "repetitions",
     "replace",
+    "reps",
     "requirements",
+    "retstep",
     "return_counts",
     "return_index",
+    "return_indices",
     "return_inverse",
     "returned",
     "right",
@@ -222,6 +229,7 @@ OTHERS = {
     "upper",
     "usecols",
     "usm_type",
+    "wrap",
 }
 
 #: Functions that need other values than their parameters' usual ones.
@@ -251,6 +259,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "dp.linalg.matrix_rank": {"x": MATRIX, "rtol": np.asarray(1e-3)},
     "dp.linalg.pinv": {"x": MATRIX, "rtol": np.asarray(1e-3)},
     "dp.linalg.solve": {"x1": MATRIX, "x2": VECTOR},
+    "dp.linalg.tensorinv": {"x": MATRIX},
     "dp.linalg.tensordot": {"x1": MATRIX, "x2": MATRIX},
     "dp.linalg.tensorsolve": {"x1": MATRIX, "x2": VECTOR},
     "dp.matvec": {"x1": MATRIX, "x2": VECTOR},
