@@ -393,7 +393,7 @@ def explanation_html(plan: Explanation) -> str:
         (
             (
                 _Html(f"{_swatch(_graph.colour(step.number))}\N{NO-BREAK SPACE}{step.number}"),
-                f"{step.tier}, kernel {step.state}" if step.state else step.tier,
+                f"{step.tier}, kernel {step.state}" if step.tier == "fused" else step.tier,
                 len(step.operations),
                 _unbroken(f"{step.dtype} {step.shape}"),
                 _unbroken(format_bytes(step.bytes_read)),
