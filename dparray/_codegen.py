@@ -26,12 +26,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray._expr import Node, Scalar
+from dparray._half import half, half_bits, half_value
 from dparray._layout import broadcast_strides, is_contiguous
 from dparray._ops import Op
 
-# Dtypes a kernel may compute in; numba-dpex has no half precision, and complex numbers stay with
-# the library's kernels.
-_KERNEL_CHARS = frozenset(np.typecodes["AllInteger"] + "?fd")
+# Dtypes a kernel may compute in; complex numbers stay with the library's kernels.
+_KERNEL_CHARS = frozenset(np.typecodes["AllInteger"] + "?efd")
 
 # The range is rounded up to multiples of these.
 RANGE_MULTIPLE = 4096
@@ -106,9 +106,9 @@ def can_generate(node: Node) -> bool:
         return False
     kinds = op.kinds
     for operand, dtype in zip(node.operands, node.loop, strict=False):
-        if dtype.kind not in kinds or dtype.char == "e":
+        if dtype.kind not in kinds:
             return False
-        if type(operand) is Node and operand.dtype.char in "eFD":
+        if type(operand) is Node and operand.dtype.kind == "c":
             return False
     return True
 
@@ -124,9 +124,7 @@ def _range_of(has_rows: bool, extents: Sequence[int], size: int) -> tuple[int, .
 
 def can_store(value: Node | Scalar, dtype: np.dtype[Any]) -> bool:
     """Whether a kernel can write this value to memory of ``dtype``."""
-    if dtype.char in "eFD":
-        return False
-    return type(value) is Scalar or value.dtype.char not in "eFD"  # type: ignore[union-attr]
+    return dtype.kind != "c" and (type(value) is Scalar or value.dtype.kind != "c")  # type: ignore[union-attr]
 
 
 # Plans by the form they follow from: a call that has been made before with arrays of the same
@@ -398,6 +396,9 @@ TYPE_NAMES = {
     )
 }
 BOOL = np.dtype(np.bool_).str
+HALF = np.dtype(np.float16).str
+# How a value is converted: to half precision by rounding, which leaves a float32.
+_CONVERSIONS = TYPE_NAMES | {HALF: "half"}
 INT64 = np.dtype(np.int64).str
 # dpctl takes no 8- and 16-bit integers as kernel arguments: they travel as 32-bit ones.
 _NARROW = frozenset({BOOL, *(np.dtype(code).str for code in ("i1", "i2", "u1", "u2"))})
@@ -406,9 +407,12 @@ CTYPES: dict[np.dtype[Any], Any] = {
     if dtype in _NARROW
     else np.ctypeslib.as_ctypes_type(np.dtype(dtype))
     for dtype in (BOOL, *TYPE_NAMES)
-}
+} | {np.dtype(HALF): lambda value: ctypes.c_float(float(np.float16(value)))}
 _NAMESPACE: dict[str, Any] = {
     "math": math,
+    "half": half,
+    "half_bits": half_bits,
+    "half_value": half_value,
     **{name: getattr(np, name) for name in TYPE_NAMES.values()},
 }
 
@@ -418,7 +422,14 @@ def converted_text(text: str, dtype: str, wanted: str) -> str:
         return text
     if wanted == BOOL:
         return f"({text} != 0)"
-    return f"{TYPE_NAMES[wanted]}({text})"
+    return f"{_CONVERSIONS[wanted]}({text})"
+
+
+def stored_text(text: str, dtype: str, wanted: str) -> str:
+    """The text of what is written to memory of a dtype."""
+    if wanted == HALF:
+        return f"half_bits({text})"
+    return converted_text(text, dtype, wanted)
 
 
 def _index(cls: str, name: str) -> str:
@@ -438,7 +449,7 @@ def _index(cls: str, name: str) -> str:
 def array_parameters(arrays: Iterable[tuple[str, ...]]) -> list[tuple[str, str]]:
     """Name and type key of the parameters that are the arrays in memory."""
     return [
-        (f"a{number}", f"{type_key(dtype)}:1C")
+        (f"a{number}", array_key(dtype))
         for number, (dtype, *_) in enumerate(arrays)
         if dtype != POSITIONS
     ]
@@ -446,7 +457,9 @@ def array_parameters(arrays: Iterable[tuple[str, ...]]) -> list[tuple[str, str]]
 
 def load(number: int, dtype: str, index: str) -> str:
     """The text of an element of an array."""
-    return f"int64({index})" if dtype == POSITIONS else f"a{number}[{index}]"
+    if dtype == POSITIONS:
+        return f"int64({index})"
+    return f"half_value(a{number}[{index}])" if dtype == HALF else f"a{number}[{index}]"
 
 
 def scalar_parameters(scalars: Sequence[str]) -> list[tuple[str, str]]:
@@ -467,8 +480,14 @@ def scalar_lines(scalars: Sequence[str]) -> list[str]:
     ]
 
 
+def array_key(dtype: str) -> str:
+    """The type key of an array of a dtype, seen as contiguous; of half precision one of bits."""
+    return f"{'u2' if dtype == HALF else type_key(dtype)}:1C"
+
+
 def type_key(dtype: str) -> str:
-    """A dtype as the kernel launcher's type key spells it."""
+    """The type key of a value of a dtype as a kernel computes with it."""
+    dtype = np.dtype(np.float32).str if dtype == HALF else dtype
     return f"{np.dtype(dtype).kind}{np.dtype(dtype).itemsize}"
 
 
@@ -480,7 +499,7 @@ def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
     """
     parameters = array_parameters(structure.arrays)
     parameters += [
-        (f"out{number}", f"{type_key(dtype)}:1C")
+        (f"out{number}", array_key(dtype))
         for number, (_, dtype, _) in enumerate(structure.outputs)
     ]
     parameters += scalar_parameters(structure.scalars)
@@ -532,7 +551,7 @@ def source_of(structure: Structure) -> str:
     values = Values()
     values.emit(enumerate(structure.steps), lines, "    ")
     for number, (name, dtype, cls) in enumerate(structure.outputs):
-        text = converted_text(values.name(name), dtype_of(structure, name), dtype)
+        text = stored_text(values.name(name), dtype_of(structure, name), dtype)
         lines.append(f"    out{number}[{_index(cls, f'out{number}')}] = {text}")
     return "\n".join(lines) + "\n"
 
@@ -547,6 +566,8 @@ def kernel_name(steps: Sequence[Any], last: str = "") -> str:
 @lru_cache(maxsize=32)
 def _words(dtype: str) -> dict[str, str]:
     """What the templates of :class:`dparray._ops.Op` may say of the operands' dtype."""
+    if dtype == HALF:  # computed in single precision, and rounded afterwards
+        return _words(np.dtype(np.float32).str)
     kind = np.dtype(dtype)
     words = {"T": TYPE_NAMES.get(dtype, ""), "bits": str(8 * kind.itemsize)}
     if kind.kind == "f":
@@ -583,7 +604,7 @@ class Values:
             *parts, text = (line.format(*converted, **words) for line in template.split("\n"))
             lines += [indent + part for part in parts]
             if result != BOOL:
-                text = f"{TYPE_NAMES[result]}({text})"
+                text = f"{_CONVERSIONS[result]}({text})"
             self._names[f"t{number}"] = self._named(text, f"t{number}", lines, indent)
 
     def _named(self, text: str, name: str, lines: list[str], indent: str) -> str:

@@ -37,6 +37,7 @@ from dparray._codegen import (
     TYPE_NAMES,
     Numbering,
     Values,
+    array_key,
     array_parameters,
     can_generate,
     converted_text,
@@ -50,6 +51,7 @@ from dparray._codegen import (
     remember,
     scalar_lines,
     scalar_parameters,
+    stored_text,
     stride_arguments,
     type_key,
 )
@@ -179,7 +181,7 @@ def can_reduce(node: Node) -> bool:
     return all(dtype.str in known for dtype in node.loop) and all(
         type(operand) is not Node
         or (
-            operand.dtype.char not in "eFD"
+            operand.dtype.kind != "c"
             and (operand.layout is not None or is_generated(operand))
         )
         for operand in node.operands
@@ -460,7 +462,7 @@ def parameters_of(structure: ReductionStructure) -> tuple[tuple[str, str], ...]:
     """
     parameters = array_parameters(structure.arrays)
     parameters += [
-        (f"out{number}", f"{type_key(dtype)}:1C")
+        (f"out{number}", array_key(dtype))
         for number, (_, dtype, _, _, _) in enumerate(structure.outputs)
     ]
     accumulators = [(name, type_key(dtype.str)) for name, dtype in shared_accumulators(structure)]
@@ -679,7 +681,7 @@ class _Text:
             return
         indent = self._only_first_lane()
         for number, (name, dtype, kept, _, _) in stored:
-            text = converted_text(self.rows.name(name), dtype_of(self.structure, name), dtype)
+            text = stored_text(self.rows.name(name), dtype_of(self.structure, name), dtype)
             index = self._row_index(kept, f"out{number}")
             self._add(f"out{number}[{index}] = {text}", indent=indent)
 
@@ -777,7 +779,7 @@ class _Text:
         for number in walk.stored:
             name, dtype, _, letters, _ = structure.outputs[number]
             index = self._element_index(f"d{number}", letters, f"out{number}")
-            text = converted_text(values.name(name), dtype_of(structure, name), dtype)
+            text = stored_text(values.name(name), dtype_of(structure, name), dtype)
             self._add(f"out{number}[{index}] = {text}", indent=indent)
 
     def _take_apart(self, indent: str) -> None:

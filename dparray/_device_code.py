@@ -29,6 +29,7 @@ from numba_dpex.kernel_api_impl.spirv.overloads._spv_atomic_inst_helper import (
 from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 
 from dparray._bounds import MAX_CHECKED_DIMENSIONS, check_index
+from dparray._half import half, half_bits, half_value
 from dparray.kernel_api import (
     GROUP_OPERATIONS,
     group_barrier,
@@ -562,3 +563,59 @@ def _group_inclusive_scan(group: Any, value: Any, operation: Any = "add") -> Any
         return number(result)
 
     return scan_row_major
+
+
+# --- half precision -------------------------------------------------------------------------------
+
+
+@intrinsic(target=SPIRV_TARGET_NAME)
+def _extended(typing_context: Any, bits: Any) -> Any:
+    """The float32 of a half's bits."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.fpext(builder.bitcast(arguments[0], ir.HalfType()), ir.FloatType())
+
+    return types.float32(types.uint16), generate
+
+
+@intrinsic(target=SPIRV_TARGET_NAME)
+def _truncated(typing_context: Any, value: Any) -> Any:
+    """The bits of the half nearest to a float32 or float64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.bitcast(builder.fptrunc(arguments[0], ir.HalfType()), ir.IntType(16))
+
+    return types.uint16(value), generate
+
+
+def _float_of(value: Any) -> Any:
+    """The float that a number is rounded from."""
+    return value if isinstance(value, types.Float) else types.float32
+
+
+@overload(half_value, target=SPIRV_TARGET_NAME)
+def _half_value(bits: Any) -> Any:
+    def extend(bits: Any) -> Any:
+        return _extended(bits)
+
+    return extend
+
+
+@overload(half_bits, target=SPIRV_TARGET_NAME)
+def _half_bits(value: Any) -> Any:
+    number = _float_of(value)
+
+    def truncate(value: Any) -> Any:
+        return _truncated(number(value))
+
+    return truncate
+
+
+@overload(half, target=SPIRV_TARGET_NAME)
+def _half(value: Any) -> Any:
+    number = _float_of(value)
+
+    def round_to_half(value: Any) -> Any:
+        return _extended(_truncated(number(value)))
+
+    return round_to_half

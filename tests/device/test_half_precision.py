@@ -1,0 +1,105 @@
+"""Half precision in generated kernels: NumPy's values, for every half there is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import _evaluate, _hooks, _tier_fused
+
+EVERY = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
+OTHERS = np.random.default_rng(0).permutation(EVERY)
+
+EXACT: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "add": lambda xp, x, y: x + y,
+    "subtract": lambda xp, x, y: x - y,
+    "multiply": lambda xp, x, y: x * y,
+    "divide": lambda xp, x, y: x / y,
+    "remainder": lambda xp, x, y: x % y,
+    "with scalars": lambda xp, x, y: x * 0.1 + 3,
+    "several, each rounded": lambda xp, x, y: (x * y + x) * y - x,
+    "maximum": lambda xp, x, y: xp.maximum(x, y),
+    "compared": lambda xp, x, y: x < y,
+    "chosen": lambda xp, x, y: xp.where(x > 0, x, y),
+    "negative": lambda xp, x, y: -x,
+    "sqrt": lambda xp, x, y: xp.sqrt(x),
+    "floor": lambda xp, x, y: xp.floor(x),
+    "round": lambda xp, x, y: xp.round(x),
+    "sign": lambda xp, x, y: xp.sign(x),
+    "to single": lambda xp, x, y: x.astype("float32"),
+    "to double": lambda xp, x, y: x.astype("float64"),
+    "with single": lambda xp, x, y: x + y.astype("float32") * 0.3,
+    "a view": lambda xp, x, y: (x + y)[::-3],
+    "in place": lambda xp, x, y: (x + 0).__iadd__(y),
+}
+
+
+@pytest.fixture(autouse=True)
+def fused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Everything that can be is computed by generated kernels."""
+    monkeypatch.setattr(_evaluate, "HOST_ELEMENTS", 0)
+    monkeypatch.setattr(_tier_fused, "is_worth_compiling", lambda size, total: True)
+
+
+def launched(function: Callable[[], dp.ndarray]) -> np.ndarray:
+    """The values, which a generated kernel must have made."""
+    names: list[str] = []
+
+    def note(event: str, **values: Any) -> None:
+        if event == "launch":
+            names.append(values["kernel"].name)
+
+    unsubscribe = _hooks.subscribe(note)
+    try:
+        found = function().asnumpy()
+    finally:
+        unsubscribe()
+    assert any(name.startswith("fused_") for name in names)
+    return found
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_operations_have_the_bits_of_numpy(name: str) -> None:
+    operation = EXACT[name]
+    with np.errstate(all="ignore"):
+        wanted = operation(np, EVERY.copy(), OTHERS.copy())
+    x, y = dp.asarray(EVERY), dp.asarray(OTHERS)
+    found = launched(lambda: operation(dp, x, y))
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sin", "tanh", "cbrt", "log1p"])
+def test_functions_are_within_one_unit_of_numpy(name: str) -> None:
+    with np.errstate(all="ignore"):
+        wanted = getattr(np, name)(EVERY)
+    found = launched(lambda: getattr(dp, name)(dp.asarray(EVERY)))
+    np.testing.assert_allclose(found, wanted, rtol=2**-10, atol=2**-23)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "uint8", "bool", "int16"])
+def test_numbers_are_rounded_once(dtype: str) -> None:
+    random = np.random.default_rng(1)
+    host = random.standard_normal(1 << 16) * 10.0 ** random.integers(-9, 6, 1 << 16)
+    # Just above and below the middle of two halves, where rounding twice goes wrong.
+    middle = 1 + 2.0**-11
+    host[:3] = middle, np.nextafter(middle, 2), np.nextafter(middle, 0)
+    with np.errstate(all="ignore"):
+        host = host.astype(dtype)
+        wanted = host.astype("float16")
+    found = launched(lambda: dp.asarray(host).astype("float16"))
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_sums_and_means_of_expressions() -> None:
+    host = np.random.default_rng(2).uniform(-1, 1, (300, 200)).astype("float16")
+    x = dp.asarray(host)
+    wanted = np.mean(host * host, axis=1)
+    np.testing.assert_allclose(dp.mean(x * x, axis=1).asnumpy(), wanted, rtol=2e-3)
+    single = np.sum((host + host).astype("float32"), axis=0)
+    found = launched(lambda: dp.sum((x + x).astype("float32"), axis=0))
+    np.testing.assert_allclose(found, single, rtol=1e-5, atol=1e-4)
