@@ -298,6 +298,12 @@ def _plan_of(
     elements = [name for name, is_row in zip(names, are_rows, strict=True) if not is_row]
     is_whole = _loop_count(steps, elements, elements_last) > 1
     form, chunks = _form(kept_extents, count, columns[:count_arrays], compute_units, is_whole)
+    trips = count // chunks
+    if form == "lanes":
+        trips //= LANES
+    elif form == "columns":
+        trips = -(-count // chunks)
+        chunks = -(-count // trips)
     if form == "lanes":
         total, local = kept * chunks * LANES, LANES
     elif form == "columns":
@@ -332,7 +338,7 @@ def _plan_of(
         kept,
         count,
         chunks,
-        count // (chunks * (LANES if form == "lanes" else 1)),
+        trips,
         kept_extents[-1],
         *kept_extents[1:],
         *extents[1:],
@@ -509,8 +515,9 @@ def source_of(structure: ReductionStructure) -> str:
     return _Text(structure).source()
 
 
-# Where a work-item is: output `o`, its first reduced element, the step to the next, and which of
-# the chunks and lanes of the output it is.
+# Where a work-item is: output `o`, the first of its reduced elements and the step to the next. With
+# lanes, each may have one more, the last; columns have fewer in the last chunk. (With a condition
+# around a last element, a CPU device walks columns at a quarter of the speed.)
 _PLACES = {
     "items": [
         "o = uint64(item.get_global_id(0))",
@@ -518,8 +525,6 @@ _PLACES = {
         "    return",
         "first = uint64(0)",
         "step = uint64(1)",
-        "shares = uint64(1)",
-        "share = uint64(0)",
     ],
     "lanes": [
         "group = item.get_group()",
@@ -529,8 +534,7 @@ _PLACES = {
         "chunk = number - o * chunks",
         f"step = uint64({LANES})",
         "first = chunk * uint64(trips) * step + lane",
-        "shares = chunks * step",
-        "share = chunk * step + lane",
+        "last = chunks * uint64(trips) * step + chunk * step + lane",
     ],
     "columns": [
         "group = uint64(item.get_group().get_group_id(0))",
@@ -544,9 +548,8 @@ _PLACES = {
         "outer = outer - chunk * rows",
         "o = outer * row + column",
         "first = chunk * uint64(trips)",
+        "trips = trips if count - first >= uint64(trips) else int64(count - first)",
         "step = uint64(1)",
-        "shares = chunks",
-        "share = chunk",
     ],
 }
 _PARTIAL_INDEX = {"items": "o", "lanes": "o * chunks + chunk", "columns": "chunk * kept + o"}
@@ -757,8 +760,8 @@ class _Text:
             self._add(f"for trip in range(trips - trips % {copies}, trips):")
             self._add(f"{self.j} = first + uint64(trip) * step", indent=inner)
             self._element(walk, inner, 0, "")
-        if self.structure.form != "items":
-            self._add(f"{self.j} = shares * uint64(trips) + share", f"if {self.j} < count:")
+        if self.structure.form == "lanes":
+            self._add(f"{self.j} = last", f"if {self.j} < count:")
             self._element(walk, inner, 0, "")
 
     def _element(
@@ -800,12 +803,17 @@ class _Text:
         own = accumulator_dtypes(row, operand)[0]
         words = {"A": TYPE_NAMES[own.str], "t": f"t{number}_"}
         if own.kind == "f":
-            words |= {"lowest": f"{words['A']}(-math.inf)", "highest": f"{words['A']}(math.inf)"}
+            words |= {
+                "lowest": f"{words['A']}(-math.inf)",
+                "highest": f"{words['A']}(math.inf)",
+                "nan": f"{words['A']}(math.nan)",
+            }
         else:
             limits = np.iinfo(own)
             words |= {
                 "lowest": f"{words['A']}({limits.min})",
                 "highest": f"{words['A']}({limits.max})",
+                "nan": f"{words['A']}(0)",
             }
         words |= {name: f"t{number}_{name}" for name in row.functions}
         scalars = references[len(references) - row.scalars :]

@@ -6,9 +6,10 @@ make of one reduction passes from one to the next as accumulators in memory.
 
 The texts are lines of a kernel's Python. In them ``{A}`` is the dtype of the accumulators, which is
 the operand's (``int32`` for booleans), ``{v}`` an element in it, ``{j}`` the element's place among
-the reduced ones, ``{lowest}`` and ``{highest}`` the ends of the dtype, ``{t}`` a prefix for further
-names, ``{name}`` an accumulator for each of the row's names, ``{name_}`` that of the other set in a
-merge, ``{s0}`` a scalar operand, and a function's name what it is called there.
+the reduced ones, ``{lowest}`` and ``{highest}`` the ends of the dtype, ``{nan}`` its NaN if it has
+one, ``{t}`` a prefix for further names, ``{name}`` an accumulator for each of the row's names,
+``{name_}`` that of the other set in a merge, ``{s0}`` a scalar operand, and a function's name what
+it is called there.
 """
 
 from __future__ import annotations
@@ -111,9 +112,23 @@ def combination(name: str, combine: Any) -> Reduction:
 
 
 def _extreme(name: str, sign: str) -> Reduction:
-    """The largest or smallest element; NaN if there is one."""
-    value = "{acc_} if ({acc_} " + sign + " {acc}) | ({acc_} != {acc_}) else {acc}"
-    return _plain(name, "{lowest}" if sign == ">" else "{highest}", value)
+    """The largest or smallest element; NaN if there is one.
+
+    Elements are compared once each, which a NaN passes unseen, and NaN is looked for beside that:
+    processors are quicker at both than at a comparison that heeds NaN.
+    """
+    end = "{lowest}" if sign == ">" else "{highest}"
+    return _plain(
+        name,
+        end,
+        "{acc_} if ({acc_} " + sign + " {acc}) | ({acc_} != {acc_}) else {acc}",
+        fold=(
+            "{acc} = {v} if {v} " + sign + " {acc} else {acc}",
+            "{acc}_odd = {acc}_odd | ({v} != {v})",
+        ),
+        begin=("{acc} = " + end, "{acc}_odd = False"),
+        end=("{acc} = {nan} if {acc}_odd else {acc}",),
+    )
 
 
 def _arg_extreme(name: str, sign: str) -> Reduction:
