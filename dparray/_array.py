@@ -1371,6 +1371,11 @@ def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndar
     return operate(WHERE, operands, loop, shape, placement)
 
 
+def array_of_node(node: Node) -> ndarray:
+    """A new array for an expression that nobody else has."""
+    return ndarray._pending(_noted(node))
+
+
 def _noted(node: Node) -> Node:
     """The node, known to its operands as a reader; computed at once where it may not wait."""
     may_wait = config.lazy
@@ -1402,14 +1407,7 @@ def _node_of(
 ) -> Node:
     """The node of an operation; operands that have grown too large are computed first."""
     parts = tuple(
-        [
-            operand._node
-            if isinstance(operand, ndarray)
-            else operand
-            if type(operand) is Node
-            else Scalar(operand)
-            for operand in operands
-        ]
+        [operand._node if isinstance(operand, ndarray) else Scalar(operand) for operand in operands]
     )
     node = Node(op, parts, loop, shape, prod(shape), *placement)
     if node.weight > MOST_WEIGHT or node.leaves > MOST_LEAVES:

@@ -12,6 +12,7 @@ import numpy as np
 from dparray import _dtypes, _evaluate, _layout, _tier_host, _usm, config
 from dparray._array import (
     apply,
+    array_of_node,
     arrays_inside,
     as_method,
     assign,
@@ -426,7 +427,8 @@ def positions(
     block = _usm.Positions(*placement, max(highest, 0) + 1)
     layout = _usm.Layout(block, 0, shape, tuple(8 * each for each in chosen), _dtypes.int64)
     counted = (_dtypes.int64, _dtypes.int64)
-    return operate(CONVERT, (Node.leaf(layout, *placement),), counted, shape, placement)
+    leaf = Node.leaf(layout, *placement)
+    return array_of_node(Node(CONVERT, (leaf,), counted, shape, prod(shape), *placement))
 
 
 def _ramp(

@@ -148,6 +148,8 @@ def _small(name: str, x: Any, axis: Axis, keepdims: bool) -> ndarray | None:
         return None
     if x.dtype.kind == "c" and name in ("argmax", "argmin"):
         return None
+    if axis is not None and not x.shape:  # NumPy takes 0 and -1
+        return None
     return call_at_once(_SMALL[name], x, axis, keepdims)
 
 
