@@ -109,6 +109,7 @@ class ndarray(Methods):
     __slots__ = (
         "__weakref__",
         "_alias",
+        "_argument",
         "_data_memory",
         "_kernel_type",
         "_node",
@@ -128,6 +129,7 @@ class ndarray(Methods):
     __array_ufunc__ = None
 
     _alias: _Alias | None
+    _argument: Any
     _data_memory: Any
     _kernel_type: Any
     _node: Node
@@ -237,6 +239,9 @@ class ndarray(Methods):
         if name in ("strides", "offset"):
             _find_place(self)
             return self.strides if name == "strides" else self.offset
+        if name == "_argument":
+            self._argument = argument = _evaluate.argument_of(self)
+            return argument
         if name == "_data_memory":
             self._data_memory = usm_memory = _usm.memory_at(self.block, self.offset)
             return usm_memory
@@ -977,7 +982,8 @@ def take_layout_of(x: ndarray, view: ndarray) -> None:
     """Let an array be what a view of the same memory is; other views of it stay as they are."""
     x.block, x.offset, x.dtype, x.size = view.block, view.offset, view.dtype, view.size
     x._shape, x.strides = view.shape, view.strides
-    for name in ("_alias", "_data_memory", "_kernel_type", "_node", "_on_host", "_tensor"):
+    kept = ("_alias", "_argument", "_data_memory", "_kernel_type", "_node", "_on_host", "_tensor")
+    for name in kept:
         if name in ("_alias", "_on_host"):
             setattr(x, name, None)
         else:
@@ -1323,6 +1329,21 @@ def operate(
         result = _formed_at_once(op, operands, loop[-1], shape, placement)
         if result is not None:
             return result
+    return _array_of(op, operands, loop, shape, placement)
+
+
+def _array_of(
+    op: Op | Reduce,
+    operands: Sequence[Any],
+    loop: tuple[np.dtype[Any], ...],
+    shape: tuple[int, ...],
+    placement: Placement,
+) -> ndarray:
+    """A new array for an operation or a reduction: pending, or computed where it may not wait."""
+    if not config.lazy:
+        layout = _evaluate.compute_known(op, operands, loop, shape, *placement)
+        if layout is not None:
+            return ndarray._from_layout(*layout)
     return ndarray._pending(_noted(_node_of(op, operands, loop, shape, placement)))
 
 
@@ -1354,7 +1375,7 @@ def reduce_array(
     shape = _layout.reduced_shape(x.shape, axes, keepdims)
     loops = (*[loop] * (1 + len(scalars)), dtype)
     placement = Placement(x.sycl_queue, x.usm_type)
-    return ndarray._pending(_noted(_node_of(op, (x, *scalars), loops, shape, placement)))
+    return _array_of(op, (x, *scalars), loops, shape, placement)
 
 
 def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndarray:

@@ -38,6 +38,7 @@ from dparray._schedule import (
     cut,
     is_worth_storing,
 )
+from dparray._tier_fused import argument_of as argument_of
 from dparray._tier_library import library_call as library_call
 
 if TYPE_CHECKING:
@@ -66,6 +67,32 @@ def evaluate(*nodes: Node) -> None:
             left = [node for node in group if node.layout is None]  # others may have needed some
             if left:
                 _run(left, held_elsewhere(left))
+
+
+def compute_known(
+    op: Op | Reduce,
+    operands: Sequence[Any],
+    loop: tuple[Any, ...],
+    shape: tuple[int, ...],
+    queue: SyclQueue,
+    usm_type: str,
+) -> Any:
+    """The layout of one operation's result, computed by a kernel that is there; else ``None``.
+
+    What an eager call needs: no expression is made of it, since nothing can join it.
+    """
+    size = prod(shape)
+    if not size or (
+        size <= HOST_ELEMENTS and config.host_tier and _tier_host.can_compute(queue, usm_type)
+    ):
+        return None
+    return _tier_fused.compute_known(op, operands, loop, shape, queue, usm_type, _only_kernel)
+
+
+def _only_kernel(node: Node) -> Kernel | None:
+    """The kernel that computes a node of computed operands, if there is but one."""
+    part = cut([node], [], None, _tier_fused.compute_units(node.queue))
+    return None if part.first or part.apart else part.kernel
 
 
 def compute_inner(root: Node) -> None:

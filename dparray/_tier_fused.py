@@ -18,6 +18,7 @@ from dparray._codegen import can_store
 from dparray._codegen_reduction import Domain, ReductionProgram, linearize_reduction
 from dparray._expr import Node, Scalar, pending_order
 from dparray._launcher import launch, local_memory
+from dparray._ops import Op
 from dparray._reduction_ops import Reduce
 from dparray._schedule import LOAD_ELEMENTS, Kernel, counted_elements, is_worth_compiling
 
@@ -44,9 +45,31 @@ class Fused:
 kernels: dict[Any, Fused] = {}
 
 
+class Known(NamedTuple):
+    """What one operation on computed arrays launches.
+
+    Attributes:
+        kernel: the compiled kernel.
+        local_memory, numbers: the arguments before and after the scalars.
+        global_range, local_range: the range.
+    """
+
+    kernel: Any
+    local_memory: tuple[Any, ...]
+    numbers: tuple[Any, ...]
+    global_range: tuple[int, ...]
+    local_range: tuple[int, ...] | None
+
+
+# By operation, dtypes and layouts.
+_known: dict[Any, Known] = {}
+_SCALARS = frozenset((bool, int, float, complex))
+
+
 def forget() -> None:
     """Drop all kernels held in memory, as a new process would; those on disk stay."""
     kernels.clear()
+    _known.clear()
     _compiler.forget()
 
 
@@ -111,6 +134,133 @@ def run(outputs: Sequence[tuple[Node | Scalar, Any]], order: Sequence[Node], siz
         _owners((*program.arrays, *targets)),
     )
     return True
+
+
+class Argument(NamedTuple):
+    """A computed array as :func:`compute_known` takes it; remembered on the array.
+
+    Attributes:
+        form: dtype, shape and strides.
+        flat: the flattened kernel arguments.
+        block, offset: where it lies.
+        owners: its block, where that is outside the pool.
+    """
+
+    form: tuple[Any, ...]
+    flat: tuple[Any, ...]
+    block: Any
+    offset: int
+    owners: tuple[Any, ...]
+
+
+def argument_of(layout: Any) -> Argument:
+    """A computed array, or a layout, as an argument."""
+    block = layout.block
+    return Argument(
+        (layout.dtype, layout.shape, layout.strides),
+        tuple(_flat_arrays([layout])),
+        block,
+        layout.offset,
+        _owners([layout]),
+    )
+
+
+def compute_known(
+    op: Op | Reduce,
+    operands: Sequence[Any],
+    loop: tuple[Any, ...],
+    shape: tuple[int, ...],
+    queue: Any,
+    usm_type: str,
+    kernel_of: Callable[[Node], Kernel | None],
+) -> Any:
+    """Compute one operation that has a kernel, without an expression: the way of eager calls.
+
+    Args:
+        op: the operation or the reduction.
+        operands: arrays, which are computed if they are pending, and Python scalars.
+        loop: the dtype each operand is converted to, then the result's.
+        shape: the result's shape, of at least one element.
+        queue, usm_type: the operands' common placement.
+        kernel_of: the kernel that alone computes a node, or ``None`` if it takes more than one.
+
+    Returns:
+        The result's layout; ``None`` where no kernel is there yet, or none can be.
+    """
+    key: list[Any] = [op, loop, shape]
+    arrays: list[Argument] = []
+    scalars: list[Any] = []
+    flat: list[Any] = []
+    owners: tuple[Any, ...] = ()
+    for operand, dtype in zip(operands, loop, strict=False):
+        if type(operand) in _SCALARS:
+            make = _codegen.CTYPES.get(dtype)
+            if make is None:
+                return None
+            scalars.append(make(operand))
+            key.append(None)
+            continue
+        if type(operand) is Node:  # positions, which are in no memory
+            return None
+        argument = operand._argument
+        form, parts, block, offset, owned = argument
+        for number, other in enumerate(arrays):
+            if other.block is block and other.offset == offset and other.form == form:
+                key.append(number)  # a kernel takes it once
+                break
+        else:
+            key.append(form)
+            arrays.append(argument)
+            flat += parts
+            owners += owned
+    form_of_all = tuple(key)
+    known = _known.get(form_of_all)
+    if known is None:
+        parts = tuple(
+            Scalar(operand) if type(operand) in _SCALARS else operand._node for operand in operands
+        )
+        node = Node(op, parts, loop, shape, prod(shape), queue, usm_type)
+        known = _found(node, kernel_of(node))
+        if known is None:
+            return None
+        _codegen.remember(_known, form_of_all, known)
+    target = _usm.allocate(queue, usm_type, shape, loop[-1])
+    size = loop[-1].itemsize
+    itemsize, count = c_int64(size), c_int64(target.block.nbytes // size)
+    flat += (count, itemsize, target.block.memory, count, itemsize)
+    flat += known.local_memory
+    flat += scalars
+    flat += known.numbers
+    launch(known.kernel, known.global_range, known.local_range, flat, queue, (), owners)
+    return target
+
+
+def _found(node: Node, kernel: Kernel | None) -> Known | None:
+    """What :func:`compute_known` launches, if :func:`run` or :func:`reduce` has had the kernel."""
+    if kernel is None or not can_store(node, node.dtype):
+        return None
+    target = _usm.allocate(node.queue, node.usm_type, node.shape, node.dtype)
+    outputs = [(node, target)]
+    if kernel.domain is None:
+        if not _codegen.can_generate(node):
+            return None
+        plan = _codegen.linearize([node], outputs, node.shape)
+        fused = kernels.get(plan.structure)
+        if fused is None or fused.kernel is None:
+            return None
+        return Known(fused.kernel, (), plan.numbers, plan.global_range, None)
+    now = first_pass(outputs, kernel)
+    program, structure = now.program, now.program.structure
+    fused = kernels.get(structure)
+    if fused is None or fused.kernel is None or structure.leaves_accumulators:
+        return None
+    return Known(
+        fused.kernel,
+        tuple(_local_memory(program)),
+        tuple(program.numbers),
+        program.global_range,
+        program.local_range,
+    )
 
 
 @lru_cache(maxsize=64)
@@ -228,9 +378,7 @@ def reduce(outputs: Sequence[tuple[Node, Any]], kernel: Kernel, must_compile: bo
             accumulators.append(layout._replace(strides=strides))
     arrays = [*program.arrays, *(target for _, target in now.stored)]
     arguments = _flat_arrays([*arrays, *accumulators])
-    if structure.form == "lanes":
-        for dtype in dtypes:
-            arguments += local_memory(dtype, program.local_range[0])
+    arguments += _local_memory(program)
     launch(
         compiled,
         program.global_range,
@@ -243,6 +391,14 @@ def reduce(outputs: Sequence[tuple[Node, Any]], kernel: Kernel, must_compile: bo
     if now.left:
         reduce(now.left, next_kernel(now, accumulators, kernel), must_compile=True)
     return True
+
+
+def _local_memory(program: ReductionProgram) -> list[Any]:
+    """The arguments that give a kernel of lanes its local memory."""
+    if program.structure.form != "lanes":
+        return []
+    dtypes = [dtype for _, dtype in _codegen_reduction.shared_accumulators(program.structure)]
+    return [each for dtype in dtypes for each in local_memory(dtype, program.local_range[0])]
 
 
 def _merge_instead(node: Node, accumulators: list[Any]) -> None:

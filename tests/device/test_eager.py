@@ -1,0 +1,129 @@
+"""Eager calls: with laziness off, a call whose kernel is known launches it and does no more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dpnp
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import _hooks, _tier_fused
+
+
+@pytest.fixture(autouse=True)
+def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Each structure is compiled when it is met; the host computes nothing."""
+    monkeypatch.setattr(_tier_fused, "is_worth_compiling", lambda size, total: True)
+    with dp.config.override(lazy=False, host_tier=False):
+        yield
+
+
+RNG = np.random.default_rng(0)
+A = RNG.standard_normal((6, 8)).astype(np.float32)
+B = RNG.standard_normal((6, 8)).astype(np.float32)
+N = RNG.integers(-9, 9, (6, 8))
+
+CALLS: dict[str, Callable[..., Any]] = {
+    "two arrays": lambda xp, a, b, n: a + b,
+    "one array twice": lambda xp, a, b, n: a * a,
+    "equal views": lambda xp, a, b, n: a[1:] * a[1:],
+    "overlapping views": lambda xp, a, b, n: a[1:] - a[:-1],
+    "transposed": lambda xp, a, b, n: a[:, :6] + a[:, :6].T,
+    "negative strides": lambda xp, a, b, n: xp.exp(a[::-1, ::-2]),
+    "broadcast": lambda xp, a, b, n: a[:, :1] - b[0],
+    "scalar": lambda xp, a, b, n: 1.5 - a,
+    "integer and scalar": lambda xp, a, b, n: n // 3,
+    "mixed dtypes": lambda xp, a, b, n: a * n,
+    "comparison": lambda xp, a, b, n: a < b,
+    "choice": lambda xp, a, b, n: xp.where(a > 0, a, b),
+    "choice of scalars": lambda xp, a, b, n: xp.where(n > 0, a, 0.5),
+    "conversion": lambda xp, a, b, n: n.astype("float32"),
+    "floats divided and floored": lambda xp, a, b, n: a // b,
+    "power": lambda xp, a, b, n: abs(a) ** b,
+    "sum": lambda xp, a, b, n: xp.sum(a),
+    "sum of an axis": lambda xp, a, b, n: xp.sum(n, axis=0),
+    "sum of a view": lambda xp, a, b, n: a[::2, ::-1].sum(axis=1, keepdims=True),
+    "maximum": lambda xp, a, b, n: xp.max(a, axis=1),
+    "mean": lambda xp, a, b, n: xp.mean(a, axis=0),
+    "variance": lambda xp, a, b, n: xp.var(a, axis=1),
+    "position": lambda xp, a, b, n: xp.argmax(a, axis=1),
+    "truth": lambda xp, a, b, n: xp.any(n > 5, axis=0),
+    "zero dimensions": lambda xp, a, b, n: a[0, 0] + b[0, 0],
+    "no elements": lambda xp, a, b, n: a[:0] + b[:0],
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("usm_type", ["device", "shared"])
+def test_each_call_gives_the_same_again_and_again(name: str, usm_type: str, queue: Any) -> None:
+    call = CALLS[name]
+    arrays = [dp.asarray(x, sycl_queue=queue, usm_type=usm_type) for x in (A, B, N)]
+    others = [dp.asarray(x[::-1].copy(), sycl_queue=queue, usm_type=usm_type) for x in (A, B, N)]
+    expected, turned = call(np, A, B, N), call(np, A[::-1].copy(), B[::-1].copy(), N[::-1].copy())
+    for _ in range(3):
+        for given, values in ((arrays, expected), (others, turned)):
+            result = call(dp, *given)
+            assert result.sycl_queue == queue
+            assert result.usm_type == usm_type
+            assert (result.dtype, result.shape) == (values.dtype, values.shape)
+            np.testing.assert_allclose(result.asnumpy(), values, rtol=2e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["two arrays", "scalar", "choice", "sum", "sum of an axis"])
+def test_a_known_call_makes_no_expression(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays = [dp.asarray(x) for x in (A, B, N)]
+    for _ in range(2):
+        CALLS[name](dp, *arrays)
+    monkeypatch.setattr(dp._array, "_node_of", None)
+    launched = []
+    unsubscribe = _hooks.subscribe(lambda event, **values: launched.append(event))
+    try:
+        CALLS[name](dp, *arrays)
+    finally:
+        unsubscribe()
+    assert set(launched) == {"allocate", "launch"}
+
+
+def test_scalars_are_arguments() -> None:
+    x = dp.asarray(A)
+    for scalar in (1.0, 2.5, -3.0):
+        np.testing.assert_array_equal((x * scalar).asnumpy(), A * np.float32(scalar))
+
+
+def test_memory_of_others_stays_while_it_is_read() -> None:
+    for _ in range(20):
+        theirs = dpnp.asarray(A)
+        ours = dp.asarray(theirs)
+        result = ours + ours
+        del theirs, ours
+        np.testing.assert_array_equal(result.asnumpy(), A + A)
+
+
+def test_an_array_that_changes_its_shape() -> None:
+    x = dp.asarray(A)
+    for _ in range(2):
+        x = x + 0
+        x.shape = (8, 6)
+        np.testing.assert_array_equal((x * x).asnumpy(), (A * A).reshape(8, 6))
+        x.shape = (6, 8)
+        np.testing.assert_array_equal((x * x).asnumpy(), A * A)
+
+
+def test_what_was_written_is_read() -> None:
+    x = dp.asarray(A)
+    for step in range(5):
+        x[1:3] = step
+        y = x + x
+        x[1:3] = -1
+        assert (y[1:3].asnumpy() == 2 * step).all()
+
+
+def test_forgotten_kernels_are_not_launched() -> None:
+    x = dp.asarray(A)
+    dp.exp(x)
+    dp.exp(x)
+    _tier_fused.forget()
+    np.testing.assert_allclose(dp.exp(x).asnumpy(), np.exp(A), rtol=1e-6)
