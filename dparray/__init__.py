@@ -4,7 +4,9 @@ An array carries the queue it was allocated on; every operation and every kernel
 of its inputs. Nothing is defined here: this module only gathers the public names.
 """
 
-from dparray import _runtime as _runtime, _startup as _startup
+import sys as _sys
+
+from dparray import _boundary as _boundary, _runtime as _runtime, _startup as _startup
 
 __version__ = "0.1.0"
 
@@ -149,3 +151,10 @@ with _startup.explained():
         unload_ipython_extension as unload_ipython_extension,
     )
     from dparray.simulate import simulate as simulate
+
+    # What users call lets only our errors out; inside, functions call each other directly.
+    for _module in (linalg, fft):
+        _boundary.guard(_module, _module.__all__)
+    for _generator in (random.Generator, random.RandomState):
+        _boundary.guard(_generator)
+    _boundary.guard(_sys.modules[__name__])

@@ -51,6 +51,7 @@ else:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+_NUMBERS = frozenset(np.dtype(name).char for name in _dtypes.NAMES) | {"q", "Q"}
 _SEQUENCES = (list, tuple, range)
 _WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, complex: complex}
 
@@ -716,8 +717,12 @@ def full_scalar(value: Any, queue: dpctl.SyclQueue, dtype: Any = None) -> ndarra
             if isinstance(value, np.generic)
             else _dtypes.default_for_scalar(type(value), queue.sycl_device)
         )
+    try:
+        values = np.asarray(value, dtype)
+    except OverflowError:
+        raise OverflowError(f"{value} does not fit into {np.dtype(dtype)}") from None
     result = empty_on(Placement(queue, "device"), (), dtype)
-    _usm.copy_from_host(np.asarray(value, dtype), result)
+    _usm.copy_from_host(values, result)
     return result
 
 
@@ -1091,6 +1096,8 @@ def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | 
         return None
     if type(values) is not np.ndarray:
         values = np.asarray(values)
+    if values.dtype.char not in _NUMBERS:  # of a text or an object among the arguments
+        return None
     return ndarray._computed(values, x.sycl_queue, x.usm_type)
 
 

@@ -204,8 +204,9 @@ def angle(x: Any, /, deg: bool = False) -> ndarray:
         array([1.57079633, 3.14159265])
     """
     x = check_array("angle", "x", x)
+    in_degrees = _layout.check_flag("angle", "deg", deg)
     turned = apply(OPS["atan2"], imag(x), real(x))
-    return apply(OPS["multiply"], turned, 180 / np.pi) if deg else turned
+    return apply(OPS["multiply"], turned, 180 / np.pi) if in_degrees else turned
 
 
 def _attach_parts() -> None:
@@ -320,6 +321,7 @@ def clip(
         if isinstance(value, ndarray)
     ]
     common_placement("clip", placed)
+    check_out("clip", placed, out)
     result = x
     if min is not None:
         result = apply(OPS["maximum"], result, min)

@@ -163,9 +163,10 @@ def normalize_axes(function: str, axes: Any, ndim: int) -> tuple[int, ...]:
     try:
         listed: Sequence[Any] = (operator.index(axes),)
     except TypeError:
-        if not hasattr(axes, "__iter__"):
+        try:
+            listed = tuple(axes)
+        except TypeError:
             raise ArgumentError(f"{function}: axis {axes!r} is no integer") from None
-        listed = tuple(axes)
     found = tuple(normalize_axis(function, axis, ndim) for axis in listed)
     if len(set(found)) != len(found):
         raise ShapeError(f"{function}: axes {tuple(axes)} name one axis twice")

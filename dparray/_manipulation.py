@@ -15,6 +15,7 @@ from dparray._array import (
     assign,
     check_array,
     check_arrays,
+    check_out,
     copy_of,
     empty_on,
     foreign_operand,
@@ -319,7 +320,8 @@ def expand_dims(x: Any, /, axis: int | Sequence[int] = 0) -> ndarray:
         (1, 3)
     """
     x = check_array("expand_dims", "x", x)
-    count = len(axis) if isinstance(axis, Sequence) else 1
+    axis = tuple(axis) if hasattr(axis, "__iter__") else axis
+    count = len(axis) if isinstance(axis, tuple) else 1
     added = set(_layout.normalize_axes("expand_dims", axis, x.ndim + count))
     old = iter(zip(x.shape, x.strides, strict=True))
     pairs = [(1, 0) if at in added else next(old) for at in range(x.ndim + count)]
@@ -429,8 +431,8 @@ def _joined(
     named = _named(function, arrays)
     if not named:
         raise ShapeError(f"{function}: needs at least one array")
-    placed = named if out is None else [*named, ("out", check_array(function, "out", out))]
-    placement = common_placement(function, placed)
+    check_out(function, named, out)
+    placement = common_placement(function, named if out is None else [*named, ("out", out)])
     parts = [x for _, x in named]
     if axis is None:
         parts, axis = [reshape(x, (x.size,)) for x in parts], 0

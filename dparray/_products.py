@@ -85,7 +85,8 @@ def _product(x1: ndarray, x2: ndarray, function: str, out: ndarray | None = None
     )
     named = [("x1", x1), ("x2", x2)]
     if out is not None:
-        named.append(("out", check_array(function, "out", out)))
+        check_out(function, named, out)
+        named.append(("out", out))
     placement = common_placement(function, named)
     loop = _dtypes.fit_device(
         _dtypes.resolve(np.matmul, (x1.dtype, x2.dtype))[-1], placement.queue.sycl_device

@@ -6,6 +6,8 @@ have raises ``TypeError``; nothing is copied to the host unasked.
 
 from __future__ import annotations
 
+import functools
+import inspect
 import sys
 import warnings
 from collections.abc import Callable
@@ -19,6 +21,10 @@ from dparray.exceptions import DeviceError, HostConversionError
 
 #: NumPy's defaults, which NumPy passes on as if the user had given them.
 _DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "where": True}
+#: These come here for ``like=`` only.
+_CREATION: frozenset[Any] = frozenset(
+    (np.arange, np.array, np.asarray, np.empty, np.eye, np.full, np.identity, np.ones, np.zeros)
+)
 _NO_VALUE = np._NoValue  # type: ignore[attr-defined]
 
 
@@ -74,6 +80,9 @@ def _array_function(
 ) -> Any:
     """NumPy's functions on our arrays are our functions of the same name.
 
+    With ``like=`` among NumPy's arguments, creation functions come here too; they make arrays where
+    that one is.
+
     Raises:
         TypeError: we do not have the function.
     """
@@ -84,7 +93,31 @@ def _array_function(
     ours = getattr(namespace, function.__name__, None)
     if ours is None or module.startswith(("random", "testing", "ma", "lib.recfunctions")):
         raise _missing(f"{function.__module__}.{function.__name__}")
-    return ours(*args, **kwargs)
+    options = {key: value for key, value in kwargs.items() if value is not _NO_VALUE}
+    if function in _CREATION:
+        options |= {"sycl_queue": self.sycl_queue, "usm_type": self.usm_type}
+    leading = _named_by_numpy(function, ours)[len(args) :] if options else ()
+    for name in leading:
+        if name not in options:
+            break
+        args = (*args, options.pop(name))
+    return ours(*args, **options)
+
+
+@functools.lru_cache(maxsize=256)
+def _named_by_numpy(function: Callable[..., Any], ours: Callable[..., Any]) -> tuple[str, ...]:
+    """NumPy's names of leading parameters that ours have no name for, or another."""
+    own = inspect.signature(ours).parameters
+    try:
+        theirs = inspect.signature(function).parameters.values()
+    except ValueError:  # NumPy's functions in C tell none
+        return ()
+    return tuple(
+        parameter.name
+        for parameter in theirs
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+        and (parameter.name not in own or own[parameter.name].kind is parameter.POSITIONAL_ONLY)
+    )
 
 
 def _unpickled(values: np.ndarray, filter_string: str, usm_type: str) -> ndarray:

@@ -26,7 +26,6 @@ from dparray._array import (
     checked_scalar,
     choose_elements,
     empty_on,
-    foreign_operand,
     from_host,
     ndarray,
     reduce_array,
@@ -188,11 +187,7 @@ def _check_numeric(name: str, x: ndarray, allowed: str) -> None:
 
 def _mask(name: str, x: ndarray, where: Any, out: ndarray | None) -> ndarray:
     """``where`` as a boolean array of the shape of ``x``, on its queue."""
-    if not isinstance(where, ndarray):
-        values = where if isinstance(where, list | tuple) else scalar_value(where)
-        if not isinstance(values, bool | list | tuple):
-            raise foreign_operand(name, "where", where)
-        where = from_host(np.asarray(values), x.sycl_queue, x.usm_type)
+    where = check_array(name, "where", where, Placement(x.sycl_queue, x.usm_type))
     if where.dtype.kind != "b":
         raise DTypeError(
             f"{name}: where of dtype {where.dtype} is no mask; compare it with something"

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -45,3 +49,39 @@ def test_a_program_gives_the_same_in_generated_kernels(
     monkeypatch.setattr(_evaluate, "HOST_ELEMENTS", 0)
     monkeypatch.setattr(_tier_fused, "is_worth_compiling", always)
     same(name)
+
+
+# -- programs with their import line changed ------------------------------------------------------
+
+SCRIPTS = sorted((Path(__file__).parents[1] / "programs").glob("*.py"))
+IMPORT = "import numpy as np\n"
+#: These print lists of scalars, whose representation tells where they are.
+SHOW_PLACES = {"odds_and_ends", "ranking"}
+
+
+def run(script: Path, import_line: str) -> tuple[dict[str, Any], str]:
+    """What a program leaves in ``result``, and what it prints."""
+    text = script.read_text()
+    assert text.count(IMPORT) == 1
+    scope: dict[str, Any] = {"__name__": "program"}
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed), np.printoptions(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        exec(compile(text.replace(IMPORT, import_line), str(script), "exec"), scope)
+    return scope["result"], printed.getvalue()
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+@pytest.mark.parametrize("script", SCRIPTS, ids=[script.stem for script in SCRIPTS])
+def test_a_program_runs_with_its_import_line_changed(script: Path, lazy: bool) -> None:
+    expected, printed = run(script, IMPORT)
+    with dp.config.override(lazy=lazy):
+        results, ours_printed = run(script, "import dparray as np\n")
+    assert results.keys() == expected.keys()
+    for name, theirs in expected.items():
+        found = results[name]
+        ours = np.asarray(found.asnumpy() if isinstance(found, dp.ndarray) else found)
+        assert (ours.dtype, ours.shape) == (np.asarray(theirs).dtype, np.shape(theirs)), name
+        np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-9, err_msg=name)
+    if script.stem not in SHOW_PLACES:
+        assert ours_printed == printed

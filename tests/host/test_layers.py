@@ -24,7 +24,7 @@ ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
     for layer, names in (
         ("L0", "_absent exceptions _half _hooks _startup"),
         ("L0", "config _dtypes _graph _interrupt _layout _ops _pictures _progress _reduction_ops"),
-        ("L1", "_expr"),
+        ("L1", "_boundary _expr"),
         ("L1", "_cache _compile_errors _kernel_key _runtime device _simulated_numbers"),
         ("L1", "_device_binary _placement kernel_api _simulated_memory"),
         ("L2", "memory kernels"),
