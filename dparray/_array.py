@@ -935,15 +935,29 @@ def _view_of_pending(
         with _evaluate.lock:
             node = x._node
             if node.layout is None and _living_alias(x) is None:
-                _evaluate.compute_inner(node)
-                view = None
-                if node.weight <= _MOST_VIEWED_WEIGHT and node.layout is None:
-                    view = view_of(node, shape, strides, offset)
+                view = _with_reduced_axes(node, shape)
+                if view is None:
+                    _evaluate.compute_inner(node)
+                    if node.weight <= _MOST_VIEWED_WEIGHT and node.layout is None:
+                        view = view_of(node, shape, strides, offset)
                 if view is not None:
                     result = ndarray._pending(_noted_inside(view))
                     x._alias = result._alias = _Alias(x, result, strides, offset)
                     return result
     return ndarray._from_layout(x.block, offset, shape, strides, dtype or x.dtype)
+
+
+def _with_reduced_axes(node: Node, shape: tuple[int, ...]) -> Node | None:
+    """A pending reduction, if a view of it shows the reduced axes, as in ``x.sum(1)[:, None]``."""
+    op, size = node.op, node.size
+    if not isinstance(op, Reduce) or op.merges or op.keepdims or size < 2:
+        return None
+    walked = node.operands[0]
+    assert isinstance(walked, Node)
+    if shape != _layout.reduced_shape(walked.shape, op.axes, True):
+        return None
+    op = op._replace(keepdims=True)
+    return Node(op, node.operands, node.loop, shape, size, node.queue, node.usm_type)
 
 
 def _noted_inside(node: Node) -> Node:

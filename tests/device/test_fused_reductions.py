@@ -1,0 +1,334 @@
+"""Reductions as part of expressions: against NumPy, and in how many kernels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dparray as dp
+from dparray import _evaluate, _hooks, _tier_fused
+
+EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "12"))
+
+
+@contextmanager
+def launched() -> Iterator[list[str]]:
+    """The names of the kernels launched."""
+    names: list[str] = []
+
+    def note(event: str, **values: Any) -> None:
+        if event == "launch":
+            names.append(values["kernel"].name)
+
+    unsubscribe = _hooks.subscribe(note)
+    try:
+        yield names
+    finally:
+        unsubscribe()
+
+
+@contextmanager
+def forced(tier: str) -> Iterator[None]:
+    """Everything is computed by one tier, as far as that has it."""
+    with pytest.MonkeyPatch.context() as patch:
+        if tier != "host":
+            patch.setattr(_evaluate, "HOST_ELEMENTS", 0)
+        if tier == "fused":
+            patch.setattr(_tier_fused, "is_worth_compiling", lambda size, total: True)
+        if tier == "library":
+            patch.setattr(_tier_fused, "is_worth_compiling", lambda size, total: False)
+            patch.setattr(_tier_fused, "LOAD_ELEMENTS", 1 << 60)
+        yield
+
+
+def values(shape: Any, dtype: str = "float32", seed: int = 0) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    if np.dtype(dtype).kind == "f":
+        return generator.uniform(-1, 1, shape).astype(dtype)
+    return generator.integers(0, 7, shape).astype(dtype)
+
+
+def same(actual: dp.ndarray, expected: Any, tolerance: float = 2e-5) -> None:
+    expected = np.asarray(expected)
+    assert actual.shape == expected.shape
+    np.testing.assert_allclose(actual.asnumpy(), expected, rtol=tolerance, atol=tolerance)
+
+
+# -- against NumPy --------------------------------------------------------------------------------
+
+#: What is done with the rows of a matrix, or with columns or all of it, by the axis.
+PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "share": lambda xp, x, axis: x / (abs(x).sum(axis=axis, keepdims=True) + 1),
+    "softmax": lambda xp, x, axis: softmax(xp, x, axis),
+    "standardised": lambda xp, x, axis: standardised(xp, x, axis),
+    "norm": lambda xp, x, axis: xp.sqrt((x * x).sum(axis=axis)) + 1,
+    "range": lambda xp, x, axis: x.max(axis=axis) - x.min(axis=axis),
+    "reduced twice": lambda xp, x, axis: (x - x.mean(axis=axis, keepdims=True)).max(),
+    "scaled sum": lambda xp, x, axis: (x * x.shape[0]).sum(axis=axis) / 3,
+    "mean of squares": lambda xp, x, axis: (x * x).mean(axis=axis) - x.mean(axis=axis) ** 2,
+    "places": lambda xp, x, axis: x.argmax(axis=axis) + x.argmin(axis=axis),
+    "truth": lambda xp, x, axis: (x > 0).any(axis=axis) & (x < 2).all(axis=axis),
+    "rows and columns": lambda xp, x, axis: x - x.mean(axis=0) - x.mean(axis=1)[:, None],
+}
+SHAPES = [(5, 7), (300, 3), (3, 300), (70, 64), (33, 20), (40, 700), (1, 9), (9, 1), (260, 300)]
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "plain": lambda x: x,
+    "reversed": lambda x: x[::-1],
+    "every second": lambda x: x[:, ::2],
+    "transposed": lambda x: x.T,
+    "pending": lambda x: x * 2 - 1,
+}
+
+
+def softmax(xp: Any, x: Any, axis: Any) -> Any:
+    e = xp.exp(x - x.max(axis=axis, keepdims=True))
+    return e / e.sum(axis=axis, keepdims=True)
+
+
+def standardised(xp: Any, x: Any, axis: Any) -> Any:
+    return (x - x.mean(axis=axis, keepdims=True)) / (x.std(axis=axis, keepdims=True) + 1)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(
+    name=st.sampled_from(sorted(PROGRAMS)),
+    shape=st.sampled_from(SHAPES),
+    axis=st.sampled_from([None, 0, 1]),
+    view=st.sampled_from(sorted(VIEWS)),
+    dtype=st.sampled_from(["float32", "float64", "int32", "uint8"]),
+    tier=st.sampled_from(["fused", "fused", "library", "host"]),
+    lazy=st.booleans(),
+)
+def test_programs_give_what_numpy_gives(
+    name: str, shape: tuple[int, int], axis: Any, view: str, dtype: str, tier: str, lazy: bool
+) -> None:
+    host = values(shape, dtype)
+    if dtype == "uint8" and name in ("reduced twice", "share"):
+        host = host.astype("int16")
+
+    def program(xp: Any, x: Any) -> Any:
+        return PROGRAMS[name](xp, VIEWS[view](x), axis)
+
+    with forced(tier), dp.config.override(lazy=lazy):
+        result = program(dp, dp.asarray(host))
+        dp.eval(result)
+    same(result, program(np, host), 2e-4)
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(
+    names=st.lists(
+        st.sampled_from(["sum", "mean", "var", "std", "max", "min", "argmax", "any"]),
+        min_size=2,
+        max_size=4,
+    ),
+    shape=st.sampled_from([(4000,), (90, 300), (300, 90), (2000, 3), (6, 50, 40)]),
+    axis=st.sampled_from([None, 0, -1]),
+    view=st.sampled_from(["plain", "reversed", "pending"]),
+    together=st.booleans(),
+)
+def test_several_reductions_of_the_same_memory(
+    names: list[str], shape: tuple[int, ...], axis: Any, view: str, together: bool
+) -> None:
+    host = values(shape)
+    with forced("fused"):
+        x = VIEWS[view](dp.asarray(host))
+        found = [getattr(x, name)(axis=axis) for name in names]
+        dp.eval(*(found if together else found[:1]))
+        for name, one in zip(names, found, strict=True):
+            same(one, getattr(VIEWS[view](host), name)(axis=axis), 2e-4)
+
+
+STEPS: dict[str, Callable[[Any, Any], Any]] = {
+    "scale": lambda xp, x: x.__imul__(2),
+    "overwrite a row": lambda xp, x: x.__setitem__(1, 3),
+    "subtract the means": lambda xp, x: x.__isub__(x.mean(axis=0)),
+    "divide by sums of rows": lambda xp, x: x.__itruediv__(abs(x).sum(axis=1, keepdims=True) + 1),
+    "sums into a column": lambda xp, x: x.__setitem__((slice(None), 0), x.sum(axis=1)),
+    "maxima into the first row": lambda xp, x: x.__setitem__(0, x.max(axis=0)),
+    "shift": lambda xp, x: x.__setitem__(slice(1, None), x[:-1] - x[:-1].mean()),
+}
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(
+    steps=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=4),
+    shape=st.sampled_from([(5, 4), (40, 300), (300, 40), (64, 64)]),
+    axis=st.sampled_from([None, 0, 1]),
+    tier=st.sampled_from(["fused", "host"]),
+)
+def test_a_reduction_sees_what_was_there_when_it_was_asked_for(
+    steps: list[str], shape: tuple[int, int], axis: Any, tier: str
+) -> None:
+    host = values(shape)
+    wanted, before = [], []
+    with forced(tier):
+        x = dp.asarray(host.copy())
+        for step in steps:
+            before += [x.sum(axis=axis), x.std(axis=axis), x - x.max(axis=0)]
+            wanted += [host.sum(axis=axis), host.std(axis=axis), host - host.max(axis=0)]
+            STEPS[step](dp, x)
+            STEPS[step](np, host)
+        same(x, host, 2e-4)
+        for one, expected in zip(before, wanted, strict=True):
+            same(one, expected, 2e-3)
+
+
+def test_a_product_with_its_own_rows_is_written_in_place() -> None:
+    """The written vector is read along the reduced axis too, by groups other than its writer's."""
+    host, vector = values((600, 600)), values(600, seed=1)
+    with forced("fused"):
+        matrix, r = dp.asarray(host), dp.asarray(vector)
+        r += (matrix * r).sum(axis=1)
+        same(r, vector + (host * vector).sum(axis=1), 2e-4)
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e8, -3e5])
+@pytest.mark.parametrize(("shape", "axis"), [((100_000,), None), ((500, 300), 0), ((500, 300), 1)])
+def test_the_variance_does_not_suffer_from_the_mean(
+    offset: float, shape: tuple[int, ...], axis: Any
+) -> None:
+    host = np.random.default_rng(3).standard_normal(shape) + offset
+    host.flat[0] = offset + 50  # an outlier where elements are counted from
+    with forced("fused"):
+        x = dp.asarray(host)
+        mean, variance = x.mean(axis=axis), x.var(axis=axis)
+        dp.eval(mean, variance)
+    np.testing.assert_allclose(mean.asnumpy(), host.mean(axis=axis), rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(variance.asnumpy(), host.var(axis=axis), rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["argmax", "argmin"])
+@pytest.mark.parametrize(("shape", "axis"), [((70_000,), None), ((900, 300), 0), ((30, 900), 1)])
+def test_places_are_those_of_the_first(name: str, shape: tuple[int, ...], axis: Any) -> None:
+    host = np.random.default_rng(2).integers(0, 3, shape).astype("float32")
+    flat = host.reshape(-1)
+    for odd in (None, np.nan, np.inf, -np.inf):
+        if odd is not None:
+            flat[[5, 900, 20_000]] = odd
+        with forced("fused"):
+            found = getattr(dp.asarray(host), name)(axis=axis)
+            np.testing.assert_array_equal(found.asnumpy(), getattr(host, name)(axis=axis))
+    host[...] = -np.inf if name == "argmax" else np.inf
+    with forced("fused"):
+        assert not getattr(dp.asarray(host), name)(axis=axis).asnumpy().any()
+
+
+# -- how many kernels -----------------------------------------------------------------------------
+
+ROWS = (4000, 300)
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda xp, x: softmax(xp, x, 1),
+        lambda xp, x: standardised(xp, x, 1),
+        lambda xp, x: x / abs(x).sum(axis=1, keepdims=True),
+        lambda xp, x: x / abs(x).sum(axis=1)[:, None],
+        lambda xp, x: xp.sqrt((x * x).sum(axis=1)),
+        lambda xp, x: x.max(axis=1) - x.min(axis=1),
+    ],
+    ids=["softmax", "standardised", "shares", "shares by view", "norms", "ranges"],
+)
+def test_rows_that_a_cache_holds_are_one_kernel(program: Callable[..., Any]) -> None:
+    host = values(ROWS)
+    x = dp.asarray(host)
+    with launched() as names:
+        result = program(dp, x)
+        assert result.is_pending
+        assert not names
+        dp.eval(result)
+    assert len(names) == 1
+    same(result, program(np, host), 2e-4)
+
+
+def test_mean_and_variance_are_one_pass() -> None:
+    host = values(ROWS)
+    x = dp.asarray(host)
+    with launched() as names:
+        mean, variance = x.mean(axis=1), x.var(axis=1)
+        dp.eval(mean, variance)
+    assert len(names) == 1
+    same(mean, host.mean(axis=1))
+    same(variance, host.var(axis=1))
+
+
+def test_a_reduction_of_the_same_memory_is_computed_with_the_one_that_is_needed() -> None:
+    host = values(ROWS)
+    x = dp.asarray(host)
+    mean, deviation, unused = x.mean(axis=1), x.std(axis=1), x.max(axis=0)
+    with launched() as names:
+        dp.eval(mean)
+        assert len(names) == 1
+        assert unused.is_pending
+        same(deviation, host.std(axis=1))
+    assert not any("var" in name for name in names[1:])
+
+
+def test_a_held_operand_is_stored_by_the_kernel_that_reduces_it() -> None:
+    host = values(ROWS)
+    x = dp.asarray(host)
+    costly = dp.exp(dp.sin(x) * 3)
+    total = costly.sum(axis=1)
+    with launched() as names:
+        dp.eval(total)
+        assert not costly.is_pending
+    assert len(names) == 1
+    same(costly, np.exp(np.sin(host) * 3), 1e-4)
+    same(total, np.exp(np.sin(host) * 3).sum(axis=1), 1e-3)
+
+
+def test_a_row_too_long_for_a_cache_is_reduced_first() -> None:
+    host = values((9, 200_000))
+    x = dp.asarray(host)
+    with launched() as names:
+        result = x - x.max(axis=1, keepdims=True)
+        dp.eval(result)
+    assert names[-1] == "fused_subtract"
+    same(result, host - host.max(axis=1, keepdims=True))
+
+
+def test_a_total_and_what_follows_it_read_memory_once() -> None:
+    host = values(1 << 18)
+    x = dp.asarray(host)
+    with launched() as names:
+        result = dp.sqrt((x * x).sum() / x.size)
+        dp.eval(result)
+    assert len(names) == 2
+    same(result, np.sqrt((host * host).mean()))
+
+
+def test_a_loop_over_totals_holds_few_arrays() -> None:
+    before = dp.memory.stats().in_use
+    total: Any = 0.0
+    for step in range(100):
+        total = total + (dp.asarray(values(1 << 14, seed=step)) * 2).sum()
+        assert dp.memory.stats().in_use - before < 20 * (1 << 16)
+    wanted = sum(float(values(1 << 14, seed=step).sum()) * 2 for step in range(100))
+    np.testing.assert_allclose(float(total), wanted, rtol=1e-3, atol=1e-2)
+
+
+def test_explain_shows_reductions() -> None:
+    x = dp.asarray(values(ROWS))
+    plan = dp.explain(softmax(dp, x, 1))
+    assert [each.operation for each in plan.operations] == [
+        "array",
+        "max",
+        "subtract",
+        "exp",
+        "sum",
+        "divide",
+    ]
+    assert len(plan.kernels) == 1
+    assert plan.source.count("group_barrier(") == 2
+    plan = dp.explain(x.sum())
+    assert [kernel.operations for kernel in plan.kernels] == [("t0",), ("t0",)]
+    assert "merges" in plan.kernels[1].reason
