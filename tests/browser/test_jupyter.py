@@ -57,7 +57,7 @@ a = dp.ones(1000, dtype="float32")
 add[dp.Range(1000)](a, a, dp.empty_like(a))
 add""",
     "explain": """\
-u = dp.linspace(0, 1, 20_000, dtype="float32")
+u = dp.asarray(np.linspace(0, 1, 20_000, dtype="float32"))
 many = dp.ones((40, 20_000), dtype="float32") * u
 row = dp.sqrt(u * u + 1)
 dp.explain(dp.exp(-row) * many - row / (many + 2.5))""",

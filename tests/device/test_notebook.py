@@ -466,7 +466,7 @@ def test_numpy_gets_copies_of_the_arrays() -> None:
 
 
 def test_only_arrays_of_the_statement_are_copied_for_numpy(events: list[Any]) -> None:
-    other = dp.broadcast_to(dp.asarray(np.arange(50_000)), (50_000, 50_000))  # 20 GB as a NumPy array
+    other = dp.broadcast_to(dp.asarray(np.arange(50_000)), (50_000, 50_000))  # 20 GB, if copied
     events.clear()
     time_statement("x * 2", {"x": dp.ones(4), "other": other}, repeats=1, beside_numpy=True)
     assert sum(values["nbytes"] for event, values in events if event == "copy") < 1000
