@@ -23,7 +23,7 @@ from dparray._array import (
     scalar_value,
 )
 from dparray._ops import OPS, WHERE, Op
-from dparray._placement import common_placement
+from dparray._placement import common_placement, computes_in_double
 from dparray._ufunc_options import apply_with_options
 from dparray.exceptions import ArgumentError
 
@@ -266,13 +266,15 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
         else (_dtypes.bool if isinstance(value, bool) else type(value)(0))
         for value in values
     ]
-    device = placement.queue.sycl_device
-    dtype = (
-        _dtypes.promote(keys)
-        if any(isinstance(value, ndarray) for value in values)
-        else _dtypes.promote([_dtypes.default_for_scalar(type(value), device) for value in values])
-    )
-    dtype = _dtypes.fit_device(dtype, device)
+    if any(isinstance(value, ndarray) for value in values):
+        dtype = _dtypes.promote(keys)
+    else:
+        device = placement.queue.sycl_device
+        dtype = _dtypes.promote(
+            [_dtypes.default_for_scalar(type(value), device) for value in values]
+        )
+    if not computes_in_double(placement.queue):
+        dtype = _dtypes.fit_device(dtype, placement.queue.sycl_device)
     shape = _layout.broadcast_shapes("where", [array.shape for _, array in placed])
     operands = [
         value if isinstance(value, ndarray) else checked_scalar("where", value, dtype)
