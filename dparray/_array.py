@@ -1315,7 +1315,11 @@ def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
             _node_of(op, values, loop, shape, Placement(*placement[:1], out.usm_type))
         )
     elif out.size:
-        _evaluate.store(_node_of(op, values, loop, out.shape, placement), layout_of(out), True)
+        target = layout_of(out)
+        if config.lazy or not _evaluate.compute_known(
+            op, values, loop, out.shape, *placement, target
+        ):
+            _evaluate.store(_node_of(op, values, loop, out.shape, placement), target, True)
     return out
 
 

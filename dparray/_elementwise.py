@@ -249,6 +249,12 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
         small = call_at_once(np.where, condition, x1, x2)
         if small is not None:
             return small
+        if type(condition) is type(x1) is type(x2) is ndarray and x1.dtype == x2.dtype:
+            placement = common_placement(
+                "where", (("condition", condition), ("x1", x1), ("x2", x2))
+            )
+            loop = (_dtypes.bool, x1.dtype, x1.dtype, x1.dtype)
+            return operate(WHERE, (condition, x1, x2), loop, x1.shape, placement)
     condition, x1, x2 = beside("where", ("condition", "x1", "x2"), (condition, x1, x2))
     named = (("condition", condition), ("x1", x1), ("x2", x2))
     placed = [(name, value) for name, value in named if isinstance(value, ndarray)]

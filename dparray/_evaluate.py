@@ -76,17 +76,25 @@ def compute_known(
     shape: tuple[int, ...],
     queue: SyclQueue,
     usm_type: str,
+    target: Any = None,
 ) -> Any:
     """The layout of one operation's result, computed by a kernel that is there; else ``None``.
 
-    What an eager call needs: no expression is made of it, since nothing can join it.
+    What an eager call needs: no expression is made of it, since nothing can join it. The result is
+    written to ``target``, a layout of its shape, or to fresh memory.
     """
     size = prod(shape)
     if not size or (
         size <= HOST_ELEMENTS and config.host_tier and _tier_host.can_compute(queue, usm_type)
     ):
         return None
-    return _tier_fused.compute_known(op, operands, loop, shape, queue, usm_type, _only_kernel)
+    if target is None:
+        return _tier_fused.compute_known(op, operands, loop, shape, queue, usm_type, _only_kernel)
+    with lock:
+        settle_readers(target.block)
+        return _tier_fused.compute_known(
+            op, operands, loop, shape, queue, usm_type, _only_kernel, target
+        )
 
 
 def _only_kernel(node: Node) -> Kernel | None:

@@ -173,6 +173,7 @@ def compute_known(
     queue: Any,
     usm_type: str,
     kernel_of: Callable[[Node], Kernel | None],
+    target: Any = None,
 ) -> Any:
     """Compute one operation that has a kernel, without an expression: the way of eager calls.
 
@@ -183,11 +184,14 @@ def compute_known(
         shape: the result's shape, of at least one element.
         queue, usm_type: the operands' common placement.
         kernel_of: the kernel that alone computes a node, or ``None`` if it takes more than one.
+        target: a layout to write to, of the result's shape; fresh memory if not given.
 
     Returns:
         The result's layout; ``None`` where no kernel is there yet, or none can be.
     """
     key: list[Any] = [op, loop, shape]
+    if target is not None:
+        key.append((target.dtype, target.strides))
     arrays: list[Argument] = []
     scalars: list[Any] = []
     flat: list[Any] = []
@@ -204,6 +208,12 @@ def compute_known(
             return None
         argument = operand._argument
         form, parts, block, offset, owned = argument
+        if (
+            target is not None
+            and block.memory is target.block.memory
+            and (offset != target.offset or form != (target.dtype, shape, target.strides))
+        ):
+            return None  # what is written may be read afterwards
         for number, other in enumerate(arrays):
             if other.block is block and other.offset == offset and other.form == form:
                 key.append(number)  # a kernel takes it once
@@ -220,14 +230,18 @@ def compute_known(
             Scalar(operand) if type(operand) in _SCALARS else operand._node for operand in operands
         )
         node = Node(op, parts, loop, shape, prod(shape), queue, usm_type)
-        known = _found(node, kernel_of(node))
+        known = _found(node, kernel_of(node), target)
         if known is None:
             return None
         _codegen.remember(_known, form_of_all, known)
-    target = _usm.allocate(queue, usm_type, shape, loop[-1])
-    size = loop[-1].itemsize
-    itemsize, count = c_int64(size), c_int64(target.block.nbytes // size)
-    flat += (count, itemsize, target.block.memory, count, itemsize)
+    if target is None:
+        target = _usm.allocate(queue, usm_type, shape, loop[-1])
+        itemsize = c_int64(loop[-1].itemsize)
+        count = c_int64(target.block.nbytes // loop[-1].itemsize)
+        flat += (count, itemsize, target.block.memory, count, itemsize)
+    else:
+        flat += _flat_arrays([target])
+        owners += _owners([target])
     flat += known.local_memory
     flat += scalars
     flat += known.numbers
@@ -235,11 +249,12 @@ def compute_known(
     return target
 
 
-def _found(node: Node, kernel: Kernel | None) -> Known | None:
+def _found(node: Node, kernel: Kernel | None, target: Any) -> Known | None:
     """What :func:`compute_known` launches, if :func:`run` or :func:`reduce` has had the kernel."""
-    if kernel is None or not can_store(node, node.dtype):
+    if target is None:
+        target = _usm.allocate(node.queue, node.usm_type, node.shape, node.dtype)
+    if kernel is None or not can_store(node, target.dtype):
         return None
-    target = _usm.allocate(node.queue, node.usm_type, node.shape, node.dtype)
     outputs = [(node, target)]
     if kernel.domain is None:
         if not _codegen.can_generate(node):

@@ -121,6 +121,41 @@ def test_what_was_written_is_read() -> None:
         assert (y[1:3].asnumpy() == 2 * step).all()
 
 
+OUTS: dict[str, Callable[..., Any]] = {
+    "new memory": lambda xp, a, b, out: xp.add(a, b, out=out),
+    "in place": lambda xp, a, b, out: xp.multiply(out, a, out=out),
+    "twice": lambda xp, a, b, out: xp.add(out, out, out=out),
+    "overlapping": lambda xp, a, b, out: xp.add(out[1:], out[:-1], out=out[:-1]),
+    "overlapping backwards": lambda xp, a, b, out: xp.add(out[1:], out[:-1], out=out[1:]),
+    "transposed": lambda xp, a, b, out: xp.add(out[:, :6].T, a[:, :6], out=out[:, :6]),
+    "a view": lambda xp, a, b, out: xp.subtract(a[:, ::2], b[:, ::2], out=out[:, ::-2]),
+    "broadcast": lambda xp, a, b, out: xp.add(a[0], 1.5, out=out),
+    "operator": lambda xp, a, b, out: out.__iadd__(2),
+}
+
+
+@pytest.mark.parametrize("name", OUTS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_results_in_memory_that_is_there(name: str, dtype: str, queue: Any) -> None:
+    x, y, out = (dp.asarray(v, sycl_queue=queue) for v in (A, B, np.ones((6, 8), dtype)))
+    expected = np.ones((6, 8), dtype)
+    for _ in range(4):
+        OUTS[name](dp, x, y, out)
+        OUTS[name](np, A, B, expected)
+        np.testing.assert_allclose(out.asnumpy(), expected, rtol=2e-5, atol=1e-5)
+
+
+def test_pending_readers_see_what_was_there_before() -> None:
+    x = dp.asarray(A)
+    y = dp.asarray(B)
+    for _ in range(3):
+        with dp.config.override(lazy=True):
+            waiting = x * 3
+        before = x.asnumpy()
+        dp.add(x, y, out=x)
+        np.testing.assert_allclose(waiting.asnumpy(), before * 3, rtol=1e-6)
+
+
 def test_forgotten_kernels_are_not_launched() -> None:
     x = dp.asarray(A)
     dp.exp(x)
