@@ -1,9 +1,9 @@
-"""Prefix sums (scans) of an array in two launches: reduce chunks, then scan them.
+"""Prefix sums (scans) of an array whose chunks have been reduced.
 
-Each work-item owns one chunk of consecutive elements. The first kernel combines every chunk; in
-the second one an item combines the results of the chunks before its own, which is the value its
-chunk starts from, and runs through the chunk. The array is read twice and written once: the
-"reduce-then-scan" of D. Merrill and A. Grimshaw, "Parallel Scan for Stream Architectures" (2009).
+Each work-item owns one chunk of consecutive elements. The host reduces every chunk first; here an
+item combines the results of the chunks before its own, which is the value its chunk starts from,
+and runs through the chunk. The array is read twice and written once: the "reduce-then-scan" of D.
+Merrill and A. Grimshaw, "Parallel Scan for Stream Architectures" (2009).
 
 Within a chunk, blocks of elements are combined as trees, so that the chain of dependent
 operations has one operation for each block and the processor keeps up with its memory. (A scan in
@@ -21,61 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from dparray.kernels.combine import Operation, identity, loses_nan
+from dparray.kernels.combine import Operation, loses_nan
 
-__all__ = ["make_chunk_reduce_kernel", "make_chunk_scan_kernel"]
-
-
-@functools.cache
-def make_chunk_reduce_kernel(op: Operation, dtype: type) -> Callable[..., None]:
-    """Combine each chunk of an array.
-
-    Args:
-        op: the operation, its functions made into device functions.
-        dtype: the NumPy scalar type to combine in.
-
-    Kernel parameters:
-        x (n,): input of any real dtype.
-        total (chunks,): output of ``dtype``, one element for each chunk.
-        chunk: elements in a chunk.
-    """
-    combine = op.combine
-    combine_nan = op.combine_nan
-    nothing = identity(op.name, dtype)
-    look_for_nan = loses_nan(op.name, dtype)
-
-    def chunk_reduce(nd_item: Any, x: Any, total: Any, chunk: int) -> None:
-        c = nd_item.get_global_id(0)
-        count = min(chunk, x.size - c * chunk)
-        if count <= 0:
-            return
-        i = np.uint64(c * chunk)
-        # Four partial results hide the latency of one operation.
-        r0 = r1 = r2 = r3 = nothing
-        for _ in range(count >> 2):
-            a0 = dtype(x[i])
-            a1 = dtype(x[i + np.uint64(1)])
-            a2 = dtype(x[i + np.uint64(2)])
-            a3 = dtype(x[i + np.uint64(3)])
-            i += np.uint64(4)
-            if look_for_nan:
-                probe = (a0 + a1) + (a2 + a3)
-                if probe != probe:  # a NaN, or infinities of both signs
-                    r0 = combine_nan(combine_nan(r0, a0), a1)
-                    r2 = combine_nan(combine_nan(r2, a2), a3)
-                    continue
-            r0 = dtype(combine(r0, a0))
-            r1 = dtype(combine(r1, a1))
-            r2 = dtype(combine(r2, a2))
-            r3 = dtype(combine(r3, a3))
-        for _ in range(count & 3):
-            r0 = dtype(combine_nan(r0, dtype(x[i])))
-            i += np.uint64(1)
-        r0 = dtype(combine_nan(r0, r1))
-        r2 = dtype(combine_nan(r2, r3))
-        total[c] = combine_nan(r0, r2)
-
-    return chunk_reduce
+__all__ = ["make_chunk_scan_kernel"]
 
 
 @functools.cache
@@ -89,7 +37,7 @@ def make_chunk_scan_kernel(op: Operation, dtype: type, inclusive: bool) -> Calla
 
     Kernel parameters:
         x (n,): input of any real dtype.
-        total (chunks,): input of ``dtype``, as the chunk-reduce kernel leaves it.
+        total (chunks,): input of ``dtype``: what each chunk combines to, NaN if there is one in it.
         out (n,): output of ``dtype``; it may be ``x``.
         chunk: elements in a chunk.
         initial: a scalar of ``dtype`` that comes before ``x[0]``.

@@ -11,13 +11,12 @@ from dparray.algorithms._ranges import (
     chunks,
     kernel_of,
     new,
-    operation,
     place,
 )
+from dparray.algorithms._reduce import chunk_totals
 from dparray.exceptions import ShapeError
 from dparray.kernel import call_kernel
 from dparray.kernels.compact import make_compact_kernel
-from dparray.kernels.scan import make_chunk_reduce_kernel
 
 __all__ = ["compact"]
 
@@ -55,9 +54,7 @@ def compact(x: ndarray, mask: ndarray) -> ndarray:
     if not x.size:
         return new(0, x.dtype, where)
     index_space, count, chunk = chunks(where.queue, x.size)
-    counts = new(count, np.int64, where)
-    counting = kernel_of(make_chunk_reduce_kernel, operation("compact", "add"), np.int64)
-    call_kernel(counting, index_space, mask, counts, chunk)
+    counts = chunk_totals(mask, "add", count, chunk, np.dtype(np.int64))
     out = new(int(counts.asnumpy().sum()), x.dtype, where)
     if out.size:
         call_kernel(kernel_of(make_compact_kernel), index_space, x, mask, counts, out, chunk)

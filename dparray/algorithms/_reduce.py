@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from dparray import _layout
 from dparray._array import astype_array, check_array, empty_on, ndarray, reduce_array
 from dparray._placement import Placement
@@ -70,8 +72,26 @@ def reduce(
         return _nothing(op, x, axes, keepdims, dtype)
     if not axes and x.ndim:
         return astype_array(x, dtype)
+    return _combined(x, op, axes, dtype, keepdims)
+
+
+def _combined(
+    x: ndarray, op: str, axes: tuple[int, ...], dtype: np.dtype[Any], keepdims: bool = False
+) -> ndarray:
     names = _NAMES | (_NAMES_OF_BOOLEANS if dtype.kind == "b" else {})
     return reduce_array(_ROWS[names[op]], x, axes, keepdims, dtype, dtype)
+
+
+def chunk_totals(x: ndarray, op: str, count: int, chunk: int, dtype: np.dtype[Any]) -> ndarray:
+    """What each of ``count`` chunks of a 1-D array combines to; the last one may be shorter."""
+    total = empty_on(Placement(x.sycl_queue, x.usm_type), (count,), dtype)
+    whole = x.size // chunk
+    if whole:
+        rows = x[: whole * chunk].reshape((whole, chunk))
+        total[:whole] = _combined(rows, op, (1,), dtype)
+    if whole < count:
+        total[whole:] = _combined(x[whole * chunk :], op, (0,), dtype)
+    return total
 
 
 def _nothing(op: str, x: ndarray, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> ndarray:

@@ -17,9 +17,10 @@ from dparray.algorithms._ranges import (
     operation,
     place,
 )
+from dparray.algorithms._reduce import chunk_totals
 from dparray.kernel import call_kernel
 from dparray.kernels.combine import identity, loses_nan
-from dparray.kernels.scan import make_chunk_reduce_kernel, make_chunk_scan_kernel
+from dparray.kernels.scan import make_chunk_scan_kernel
 
 __all__ = ["exclusive_scan", "inclusive_scan"]
 
@@ -103,10 +104,7 @@ def _scan(
     index_space, count, chunk = chunks(where.queue, x.size)
     total = out
     if count > 1 or loses_nan(op, scalar):
-        total = new(count, out_dtype, where)
-        call_kernel(
-            kernel_of(make_chunk_reduce_kernel, combine, scalar), index_space, x, total, chunk
-        )
+        total = chunk_totals(x, op, count, chunk, out_dtype)
     scan = kernel_of(make_chunk_scan_kernel, combine, scalar, inclusive)
     call_kernel(scan, index_space, x, total, out, chunk, start)
     return out
