@@ -71,7 +71,7 @@ PROGRAMS: dict[str, Callable[[Any, Any, Any], Any]] = {
     "norm": lambda xp, x, axis: xp.sqrt((x * x).sum(axis=axis)) + 1,
     "range": lambda xp, x, axis: x.max(axis=axis) - x.min(axis=axis),
     "reduced twice": lambda xp, x, axis: (x - x.mean(axis=axis, keepdims=True)).max(),
-    "scaled sum": lambda xp, x, axis: (x * x.shape[0]).sum(axis=axis) / 3,
+    "scaled sum": lambda xp, x, axis: (x * 100).sum(axis=axis) / 3,
     "mean of squares": lambda xp, x, axis: (x * x).mean(axis=axis) - x.mean(axis=axis) ** 2,
     "places": lambda xp, x, axis: x.argmax(axis=axis) + x.argmin(axis=axis),
     "truth": lambda xp, x, axis: (x > 0).any(axis=axis) & (x < 2).all(axis=axis),
@@ -102,7 +102,7 @@ def standardised(xp: Any, x: Any, axis: Any) -> Any:
     shape=st.sampled_from(SHAPES),
     axis=st.sampled_from([None, 0, 1]),
     view=st.sampled_from(sorted(VIEWS)),
-    dtype=st.sampled_from(["float32", "float64", "int32", "uint8"]),
+    dtype=st.sampled_from(["float32", "float64", "int32", "int16"]),
     tier=st.sampled_from(["fused", "fused", "library", "host"]),
     lazy=st.booleans(),
 )
@@ -110,8 +110,6 @@ def test_programs_give_what_numpy_gives(
     name: str, shape: tuple[int, int], axis: Any, view: str, dtype: str, tier: str, lazy: bool
 ) -> None:
     host = values(shape, dtype)
-    if dtype == "uint8" and name in ("reduced twice", "share"):
-        host = host.astype("int16")
 
     def program(xp: Any, x: Any) -> Any:
         return PROGRAMS[name](xp, VIEWS[view](x), axis)
