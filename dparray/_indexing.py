@@ -5,7 +5,7 @@ A basic index (integers, slices, ``None``, ``...``) is a view and belongs to the
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -67,18 +67,23 @@ def _index_arrays(x: ndarray, index: Any) -> list[Any]:
             array = from_host(values, x.sycl_queue, x.usm_type)
             entries.extend(_mask_positions(array) if values.dtype.kind == "b" else (array,))
         elif isinstance(entry, bool | np.bool_):
-            array = from_host(np.arange(int(entry)), x.sycl_queue, x.usm_type)
-            entries.extend((None, array))
+            entries.append(_OfNewAxis(from_host(np.arange(int(entry)), x.sycl_queue, x.usm_type)))
         else:
             entries.append(scalar_value(entry))
     return entries
+
+
+class _OfNewAxis(NamedTuple):
+    """The positions that a mask of 0 dimensions selects of a new axis of extent 1."""
+
+    positions: ndarray
 
 
 def _mask_positions(mask: ndarray) -> list[Any]:
     """A mask as one array of positions for each of its axes."""
     if mask.ndim == 0:
         length = int(bool(mask))
-        return [None, from_host(np.arange(length), mask.sycl_queue, mask.usm_type)]
+        return [_OfNewAxis(from_host(np.arange(length), mask.sycl_queue, mask.usm_type))]
     return list(nonzero(mask))
 
 
@@ -95,7 +100,11 @@ def _check_masks(x: ndarray, index: Any) -> None:
             if isinstance(entry, list)
             else getattr(getattr(entry, "dtype", None), "kind", "") == "b"
         )
-        if is_mask and x.shape[axis : axis + len(shape)] != tuple(shape):
+        fits = len(shape) <= x.ndim - axis and all(
+            extent in (0, found)
+            for extent, found in zip(shape, x.shape[axis : axis + len(shape)], strict=True)
+        )
+        if is_mask and not fits:
             raise IndexError(
                 f"x[index]: a mask of shape {tuple(shape)} does not fit axes {axis} ... "
                 f"{axis + len(shape) - 1} of an array of shape {x.shape}"
@@ -112,22 +121,31 @@ def _split(x: ndarray, index: Any) -> tuple[ndarray, list[ndarray], int, int]:
     """
     _check_masks(x, index)
     entries = _index_arrays(x, index)
-    consumed = sum(entry is not None and entry is not Ellipsis for entry in entries)
+    consumed = sum(
+        entry is not None and entry is not Ellipsis and not isinstance(entry, _OfNewAxis)
+        for entry in entries
+    )
     expanded = _layout.expand_ellipsis(tuple(entries), x.ndim, consumed)
     has_integers = [isinstance(entry, int) and not isinstance(entry, bool) for entry in expanded]
     basic = tuple(
-        slice(None) if isinstance(entry, ndarray) or is_integer else entry
+        None
+        if isinstance(entry, _OfNewAxis)
+        else slice(None)
+        if isinstance(entry, ndarray) or is_integer
+        else entry
         for entry, is_integer in zip(expanded, has_integers, strict=True)
     )
     view = x[basic]
     places = [
         place
         for place, (entry, is_integer) in enumerate(zip(expanded, has_integers, strict=True))
-        if isinstance(entry, ndarray) or is_integer
+        if isinstance(entry, ndarray | _OfNewAxis) or is_integer
     ]
     arrays = []
     for place in places:
         entry = expanded[place]
+        if isinstance(entry, _OfNewAxis):
+            entry = entry.positions
         if not isinstance(entry, ndarray):
             extent = view.shape[place]
             if not -extent <= entry < extent:

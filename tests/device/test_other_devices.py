@@ -144,6 +144,29 @@ def test_what_the_host_reads_is_copied_through_the_queue(queue: Any) -> None:
         x.__dlpack__(dl_device=(1, 0), copy=False)
 
 
+@pytest.mark.usefixtures("far")
+@pytest.mark.parametrize("shape", [(), (0,), (3,), (2, 3), (0, 1)])
+@pytest.mark.parametrize("chosen", [True, False])
+def test_masks_without_dimensions_in_memory_out_of_reach(
+    shape: tuple[int, ...], chosen: bool
+) -> None:
+    values = np.arange(float(np.prod(shape))).reshape(shape)
+    x = dp.asarray(values)
+    for mask in (chosen, dp.asarray(chosen)):
+        close(x[mask], values[chosen])
+        close(x[..., mask], values[..., chosen])
+    x[dp.asarray(chosen)] = 7.0
+    values[chosen] = 7.0
+    close(x, values)
+
+
+@pytest.mark.usefixtures("far")
+def test_a_mask_of_extent_zero_selects_nothing() -> None:
+    assert dp.zeros((0, 1))[dp.zeros((0, 0), dtype="bool")].shape == (0,)
+    with pytest.raises(IndexError, match="does not fit"):
+        dp.zeros((2, 3))[dp.zeros((2, 2), dtype="bool")]
+
+
 # -- no double precision --------------------------------------------------------------------------
 
 
