@@ -52,6 +52,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 _NUMBERS = frozenset(np.dtype(name).char for name in _dtypes.NAMES) | {"q", "Q"}
+#: More arrays than these are joined the long way, which looks at each once.
+_MOST_JOINED = 64
 _SEQUENCES = (list, tuple, range)
 _WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, complex: complex}
 
@@ -1112,7 +1114,23 @@ def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | 
         values = np.asarray(values)
     if values.dtype.char not in _NUMBERS:  # of a text or an object among the arguments
         return None
+    if values.base is not None:  # NumPy has reshaped its result
+        values = values.copy()
     return ndarray._computed(values, x.sycl_queue, x.usm_type)
+
+
+def join_at_once(function: Callable[..., Any], arrays: Any, *args: Any) -> ndarray | None:
+    """A function of NumPy's of a sequence of small arrays, as :func:`call_at_once`."""
+    if type(arrays) not in _SEQUENCES or not 0 < len(arrays) <= _MOST_JOINED:
+        return None
+    size = 0
+    for x in arrays:
+        if type(x) is not ndarray or x._on_host is None:
+            return None
+        size += x.size
+    if size > _evaluate.HOST_ELEMENTS:
+        return None
+    return call_at_once(lambda *parts: function(parts, *args), *arrays)
 
 
 def _is_small_pair(first: np.ndarray, second: np.ndarray) -> bool:

@@ -504,6 +504,10 @@ def linspace(
     real = _dtypes.default_for_scalar(float, placement.queue.sycl_device)
     loop = _dtypes.default_for_scalar(complex, placement.queue.sycl_device) if is_complex else real
     chosen = _checked_dtype(dtype, placement, loop)
+    if not arrays and is_made_by_host(placement, length) and chosen.kind in "fc":
+        made, step = np.linspace(start, stop, length, endpoint, True, chosen)  # type: ignore[call-overload]
+        values = ndarray._computed(made if made.base is None else made.copy(), *placement)
+        return (values, step.item()) if retstep else values
     ramp = arange(length, dtype=real, sycl_queue=placement.queue, usm_type=placement.usm_type)
     ramp = astype_array(ramp, loop, copy=False)
     # As NumPy computes them, so that the last bits are the same.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from itertools import pairwise
@@ -13,6 +14,7 @@ from dparray import _dtypes, _layout
 from dparray._array import (
     as_method,
     assign,
+    call_at_once,
     check_array,
     check_arrays,
     check_out,
@@ -20,6 +22,7 @@ from dparray._array import (
     empty_on,
     foreign_operand,
     from_host,
+    join_at_once,
     ndarray,
     take_layout_of,
     with_axes,
@@ -27,6 +30,7 @@ from dparray._array import (
 from dparray._creation import arange, zeros_like
 from dparray._elementwise import where
 from dparray._placement import Placement, common_placement
+from dparray._schedule import HOST_ELEMENTS
 from dparray.exceptions import AxisError, DTypeError, ShapeError
 
 __all__ = [
@@ -419,6 +423,10 @@ def concat(
         >>> dp.concat([dp.asarray([1, 2]), dp.asarray([3])]).asnumpy()
         array([1, 2, 3])
     """
+    if out is None and dtype is None:
+        small = join_at_once(np.concatenate, arrays, axis)
+        if small is not None:
+            return small
     return _joined("concat", arrays, axis, out, dtype)
 
 
@@ -494,6 +502,10 @@ def stack(
         array([[0., 1.],
                [0., 1.]])
     """
+    if out is None and dtype is None:
+        small = join_at_once(np.stack, arrays, axis)
+        if small is not None:
+            return small
     named = _named("stack", arrays)
     if not named:
         raise ShapeError("stack: needs at least one array")
@@ -563,6 +575,10 @@ def vstack(arrays: Sequence[Any], /, *, dtype: Any = None) -> ndarray:
         >>> dp.vstack([dp.zeros(2), dp.ones(2)]).shape
         (2, 2)
     """
+    if dtype is None:
+        small = join_at_once(np.vstack, arrays)
+        if small is not None:
+            return small
     return _joined(
         "vstack", [_two_dimensions(x) for _, x in _named("vstack", arrays)], 0, None, dtype
     )
@@ -578,6 +594,10 @@ def hstack(arrays: Sequence[Any], /, *, dtype: Any = None) -> ndarray:
         >>> dp.hstack([dp.zeros(2), dp.ones(1)]).asnumpy()
         array([0., 0., 1.])
     """
+    if dtype is None:
+        small = join_at_once(np.hstack, arrays)
+        if small is not None:
+            return small
     parts = [reshape(x, (1,)) if x.ndim == 0 else x for _, x in _named("hstack", arrays)]
     return _joined("hstack", parts, 0 if parts and parts[0].ndim == 1 else 1, None, dtype)
 
@@ -590,6 +610,9 @@ def dstack(arrays: Sequence[Any], /) -> ndarray:
         >>> dp.dstack([dp.zeros((2, 3)), dp.ones((2, 3))]).shape
         (2, 3, 2)
     """
+    small = join_at_once(np.dstack, arrays)
+    if small is not None:
+        return small
     return _joined("dstack", [_three_dimensions(x) for _, x in _named("dstack", arrays)], 2)
 
 
@@ -601,6 +624,9 @@ def column_stack(arrays: Sequence[Any], /) -> ndarray:
         >>> dp.column_stack([dp.zeros(3), dp.ones(3)]).shape
         (3, 2)
     """
+    small = join_at_once(np.column_stack, arrays)
+    if small is not None:
+        return small
     parts = [
         reshape(x, (x.size, 1)) if x.ndim < 2 else x for _, x in _named("column_stack", arrays)
     ]
@@ -805,6 +831,10 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
         >>> dp.roll(dp.arange(5), 2).asnumpy()
         array([3, 4, 0, 1, 2])
     """
+    is_plain = type(shift) is int and (axis is None or type(axis) is int)
+    small = call_at_once(np.roll, x, shift, axis) if is_plain else None
+    if small is not None:
+        return small
     x = check_array("roll", "x", x)
     if axis is None:
         flat = reshape(x, (x.size,))
@@ -860,6 +890,10 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
         array([1, 1, 2, 2])
     """
     x = check_array("repeat", "x", x)
+    if type(repeats) is int and x.size * repeats <= HOST_ELEMENTS:
+        small = call_at_once(np.repeat, x, repeats, axis)
+        if small is not None:
+            return small
     if isinstance(repeats, np.ndarray):
         raise foreign_operand("repeat", "repeats", repeats)
     placement = _placement(x)
@@ -914,6 +948,10 @@ def tile(x: Any, /, reps: Any) -> ndarray:
     """
     x = check_array("tile", "x", x)
     counts = _layout.check_shape(reps)
+    if x.size * math.prod(counts) <= HOST_ELEMENTS:
+        small = call_at_once(np.tile, x, counts)
+        if small is not None:
+            return small
     ndim = max(x.ndim, len(counts))
     counts = (1,) * (ndim - len(counts)) + counts
     shape = (1,) * (ndim - x.ndim) + x.shape

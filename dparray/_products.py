@@ -311,6 +311,10 @@ def outer(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
         array([[3, 4],
                [6, 8]])
     """
+    if out is None and type(x1) is type(x2) is ndarray and x1.size * x2.size <= HOST_ELEMENTS:
+        small = call_at_once(np.outer, x1, x2)
+        if small is not None:
+            return small
     x1, x2 = _pair("outer", x1, x2)
     check_out("outer", (("x1", x1), ("x2", x2)), out)
     return apply(OPS["multiply"], expand_dims(ravel(x1), 1), expand_dims(ravel(x2), 0), out=out)

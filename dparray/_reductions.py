@@ -998,6 +998,10 @@ def cumsum(
         >>> dp.cumsum(dp.asarray([[1, 2], [3, 4]])).asnumpy()
         array([ 1,  3,  6, 10])
     """
+    if dtype is None and out is None:
+        small = call_at_once(np.cumsum, x, axis)
+        if small is not None:
+            return small
     x, axis = _flat_or(check_array("cumsum", "x", x), axis)
     loop = _accumulator(x, dtype)
     return _cumulate("cumsum", library.cumulative_sum, x, axis, loop, out, False)
@@ -1014,6 +1018,10 @@ def cumprod(
         >>> dp.cumprod(dp.asarray([1, 2, 3])).asnumpy()
         array([1, 2, 6])
     """
+    if dtype is None and out is None:
+        small = call_at_once(np.cumprod, x, axis)
+        if small is not None:
+            return small
     x, axis = _flat_or(check_array("cumprod", "x", x), axis)
     loop = _accumulator(x, dtype)
     return _cumulate("cumprod", library.cumulative_prod, x, axis, loop, out, False)

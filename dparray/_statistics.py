@@ -12,6 +12,7 @@ from dparray import _dtypes, _layout
 from dparray._array import (
     apply,
     astype_array,
+    call_at_once,
     call_either,
     check_array,
     check_out,
@@ -111,6 +112,14 @@ def _quantiles(
     if x.dtype.kind == "c":
         raise DTypeError(f"{function}: complex numbers have no order")
     fractions = _fractions(function, q, whole)
+    if out is None and not leave_nan_out and x.size and not isinstance(q, ndarray):
+        small = (
+            call_at_once(np.median, x, axis, None, False, keepdims)
+            if function == "median"
+            else call_at_once(np.quantile, x, fractions, axis, None, False, method, keepdims)
+        )
+        if small is not None:
+            return small
     axes = tuple(range(x.ndim)) if axis is None else _layout.normalize_axes(function, axis, x.ndim)
     kept = tuple(extent for at, extent in enumerate(x.shape) if at not in axes)
     lines = moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim)))

@@ -113,3 +113,26 @@ def test_shapes_that_do_not_fit_are_value_errors(act: Any) -> None:
 def test_an_axis_outside_is_an_axis_error(act: Any) -> None:
     with pytest.raises(dp.AxisError, match="3 dimensions"):
         act(numbered(dp))
+
+
+def test_small_results_have_memory_of_their_own() -> None:
+    """NumPy reshapes some of its results, and what is not an array's own memory is a view here."""
+    x = dp.asarray([[1.0, 2.0], [3.0, 4.0]])
+    for make in (
+        lambda: dp.tile(x, (2, 1)),
+        lambda: dp.roll(x, 1),
+        lambda: dp.stack([x, x]),
+        lambda: dp.column_stack([x, x]),
+        lambda: dp.outer(x, x),
+        lambda: dp.repeat(x, 2),
+        lambda: dp.cumsum(x),
+        lambda: dp.linspace(0, 1, 5),
+        lambda: x[dp.asarray([1, 0])],
+    ):
+        made = make()
+        expected = made.asnumpy()
+        wide = dp.broadcast_to(made, (3, *made.shape))
+        np.testing.assert_array_equal(wide.asnumpy(), np.broadcast_to(expected, wide.shape))
+        made[...] = 0
+        assert not bool(made.any())
+        np.testing.assert_array_equal(x.asnumpy(), [[1, 2], [3, 4]])
