@@ -24,7 +24,7 @@ from dparray._array import (
 )
 from dparray._creation import asarray
 from dparray._indexing import take_along_axis
-from dparray._manipulation import expand_dims, moveaxis, reshape
+from dparray._manipulation import broadcast_to, expand_dims, moveaxis, reshape
 from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._products import matmul
@@ -218,7 +218,7 @@ def quantile(
     q: Any,
     axis: Axis = None,
     out: ndarray | None = None,
-    *,
+    overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
 ) -> ndarray:
@@ -230,6 +230,7 @@ def quantile(
             whose values the host waits).
         axis: an axis or a tuple of axes; all of them if ``None``.
         out: an array for the result.
+        overwrite_input: without effect.
         method: between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"nearest"`` or
             ``"midpoint"``.
         keepdims: keep the reduced axes, with extent 1.
@@ -256,7 +257,7 @@ def percentile(
     q: Any,
     axis: Axis = None,
     out: ndarray | None = None,
-    *,
+    overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
 ) -> ndarray:
@@ -271,7 +272,11 @@ def percentile(
 
 
 def median(
-    x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False
+    x: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
 ) -> ndarray:
     """The middle of the sorted elements, or the mean of the two middle ones.
 
@@ -290,7 +295,7 @@ def nanquantile(
     q: Any,
     axis: Axis = None,
     out: ndarray | None = None,
-    *,
+    overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
 ) -> ndarray:
@@ -309,7 +314,7 @@ def nanpercentile(
     q: Any,
     axis: Axis = None,
     out: ndarray | None = None,
-    *,
+    overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
 ) -> ndarray:
@@ -324,7 +329,11 @@ def nanpercentile(
 
 
 def nanmedian(
-    x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False
+    x: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
 ) -> ndarray:
     """:func:`median` of the elements that are not NaN.
 
@@ -339,10 +348,14 @@ def nanmedian(
 # -- reductions that leave NaN out ----------------------------------------------------------------
 
 
-def _filled(function: str, x: Any, value: Any, out: ndarray | None = None) -> tuple[ndarray, Any]:
+def _filled(
+    function: str, x: Any, value: Any, out: ndarray | None = None, where: Any = True
+) -> tuple[ndarray, Any]:
     """``x`` with NaN replaced, and where it was; integers have none."""
     x = check_array(function, "x", x)
-    check_out(function, (("x", x),), out)
+    placed = [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])]
+    check_out(function, placed, out)
+    common_placement(function, placed)
     if x.dtype.kind not in "fc":
         return x, None
     is_nan = apply(OPS["isnan"], x)
@@ -350,7 +363,13 @@ def _filled(function: str, x: Any, value: Any, out: ndarray | None = None) -> tu
 
 
 def nansum(
-    x: Any, axis: Axis = None, dtype: Any = None, out: ndarray | None = None, keepdims: bool = False
+    x: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
 ) -> ndarray:
     """:func:`sum` with NaN counted as 0.
 
@@ -359,11 +378,18 @@ def nansum(
         >>> float(dp.nansum(dp.asarray([1.0, dp.nan])))
         1.0
     """
-    return sum_of(_filled("nansum", x, 0, out)[0], axis, dtype, out, keepdims)
+    filled = _filled("nansum", x, 0, out, where)[0]
+    return sum_of(filled, axis, dtype, out, keepdims, initial, where)
 
 
 def nanprod(
-    x: Any, axis: Axis = None, dtype: Any = None, out: ndarray | None = None, keepdims: bool = False
+    x: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
 ) -> ndarray:
     """:func:`prod` with NaN counted as 1.
 
@@ -372,7 +398,8 @@ def nanprod(
         >>> float(dp.nanprod(dp.asarray([2.0, dp.nan])))
         2.0
     """
-    return prod_of(_filled("nanprod", x, 1, out)[0], axis, dtype, out, keepdims)
+    filled = _filled("nanprod", x, 1, out, where)[0]
+    return prod_of(filled, axis, dtype, out, keepdims, initial, where)
 
 
 def nancumsum(
@@ -409,10 +436,12 @@ def _extreme(
     out: ndarray | None,
     keepdims: bool,
     worst: float,
+    initial: Any,
+    where: Any,
 ) -> ndarray:
-    filled, is_nan = _filled(function, x, worst, out)
-    result = reduce(filled, axis, None, keepdims)
-    if is_nan is not None:
+    filled, is_nan = _filled(function, x, worst, out, where)
+    result = reduce(filled, axis, None, keepdims, initial, where)
+    if is_nan is not None and initial is None:
         result = choose_elements("where", all_of(is_nan, axis, None, keepdims), math.nan, result)
     if out is None:
         return result
@@ -421,7 +450,12 @@ def _extreme(
 
 
 def nanmax(
-    x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False
+    x: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
 ) -> ndarray:
     """:func:`max` of the elements that are not NaN; NaN where there is nothing else.
 
@@ -430,11 +464,16 @@ def nanmax(
         >>> float(dp.nanmax(dp.asarray([1.0, dp.nan])))
         1.0
     """
-    return _extreme("nanmax", max_of, x, axis, out, keepdims, -math.inf)
+    return _extreme("nanmax", max_of, x, axis, out, keepdims, -math.inf, initial, where)
 
 
 def nanmin(
-    x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False
+    x: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
 ) -> ndarray:
     """:func:`min` of the elements that are not NaN; NaN where there is nothing else.
 
@@ -443,7 +482,7 @@ def nanmin(
         >>> float(dp.nanmin(dp.asarray([1.0, dp.nan])))
         1.0
     """
-    return _extreme("nanmin", min_of, x, axis, out, keepdims, math.inf)
+    return _extreme("nanmin", min_of, x, axis, out, keepdims, math.inf, initial, where)
 
 
 def _extreme_position(
@@ -453,14 +492,17 @@ def _extreme_position(
     axis: int | None,
     keepdims: bool,
     worst: float,
+    out: ndarray | None,
 ) -> ndarray:
-    filled, is_nan = _filled(function, x, worst)
+    filled, is_nan = _filled(function, x, worst, out)
     if is_nan is not None and bool(any_of(all_of(is_nan, axis))):
         raise ValueError(f"{function}: there is nothing but NaN along axis {axis}")
-    return find(filled, axis, keepdims=keepdims)
+    return find(filled, axis, out, keepdims=keepdims)
 
 
-def nanargmax(x: Any, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
+def nanargmax(
+    x: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
+) -> ndarray:
     """:func:`argmax` of the elements that are not NaN; the host waits to know that there are some.
 
     Raises:
@@ -471,10 +513,12 @@ def nanargmax(x: Any, axis: int | None = None, *, keepdims: bool = False) -> nda
         >>> int(dp.nanargmax(dp.asarray([dp.nan, 1.0])))
         1
     """
-    return _extreme_position("nanargmax", argmax, x, axis, keepdims, -math.inf)
+    return _extreme_position("nanargmax", argmax, x, axis, keepdims, -math.inf, out)
 
 
-def nanargmin(x: Any, axis: int | None = None, *, keepdims: bool = False) -> ndarray:
+def nanargmin(
+    x: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
+) -> ndarray:
     """:func:`argmin` of the elements that are not NaN; the host waits to know that there are some.
 
     Raises:
@@ -485,25 +529,35 @@ def nanargmin(x: Any, axis: int | None = None, *, keepdims: bool = False) -> nda
         >>> int(dp.nanargmin(dp.asarray([dp.nan, 1.0])))
         1
     """
-    return _extreme_position("nanargmin", argmin, x, axis, keepdims, math.inf)
+    return _extreme_position("nanargmin", argmin, x, axis, keepdims, math.inf, out)
 
 
 def _moments(
-    function: str, x: Any, axis: Axis, dtype: Any, keepdims: bool
+    function: str, x: Any, axis: Axis, dtype: Any, keepdims: bool, where: Any = True
 ) -> tuple[ndarray, ndarray, ndarray]:
-    """The values with 0 for NaN, where they are, and how many along the axes."""
+    """The values with 0 for NaN and what is masked out, where they are, how many along the axes."""
     x = check_array(function, "x", x)
     if x.dtype.kind not in "fc" and dtype is None:
         dtype = _dtypes.default_float(x.sycl_queue.sycl_device)
     if dtype is not None:
         x = astype_array(x, _dtypes.as_dtype(dtype), copy=False)
     is_there = apply(OPS["logical_not"], apply(OPS["isnan"], x))
+    if where is not True:
+        mask = check_array(function, "where", where, Placement(x.sycl_queue, x.usm_type))
+        common_placement(function, (("x", x), ("where", mask)))
+        is_there = apply(OPS["logical_and"], is_there, broadcast_to(mask, x.shape))
     count = count_nonzero(is_there, axis, keepdims=keepdims)
     return choose_elements("where", is_there, x, 0), is_there, count
 
 
 def nanmean(
-    x: Any, axis: Axis = None, dtype: Any = None, out: ndarray | None = None, keepdims: bool = False
+    x: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
 ) -> ndarray:
     """:func:`mean` of the elements that are not NaN.
 
@@ -514,7 +568,7 @@ def nanmean(
     """
     x = check_array("nanmean", "x", x)
     check_out("nanmean", (("x", x),), out)
-    values, _, count = _moments("nanmean", x, axis, dtype, keepdims)
+    values, _, count = _moments("nanmean", x, axis, dtype, keepdims, where)
     total = sum_of(values, axis, None, None, keepdims)
     return apply(OPS["divide"], total, astype_array(count, total.dtype), out=out)
 
@@ -526,6 +580,9 @@ def nanvar(
     out: ndarray | None = None,
     ddof: float = 0,
     keepdims: bool = False,
+    *,
+    where: Any = True,
+    correction: float | None = None,
 ) -> ndarray:
     """:func:`var` of the elements that are not NaN.
 
@@ -536,14 +593,18 @@ def nanvar(
     """
     x = check_array("nanvar", "x", x)
     check_out("nanvar", (("x", x),), out)
-    values, is_there, count = _moments("nanvar", x, axis, dtype, True)
+    values, is_there, count = _moments("nanvar", x, axis, dtype, True, where)
     total = sum_of(values, axis, None, None, True)
     middle = apply(OPS["divide"], total, astype_array(count, total.dtype))
     distance = apply(OPS["abs"], apply(OPS["subtract"], values, middle))
     squares = choose_elements("where", is_there, apply(OPS["square"], distance), 0)
     spread = sum_of(squares, axis, None, None, keepdims)
     number = count_nonzero(is_there, axis, keepdims=keepdims)
-    freedom = apply(OPS["maximum"], apply(OPS["subtract"], number, ddof), 0)
+    freedom = apply(
+        OPS["maximum"],
+        apply(OPS["subtract"], number, ddof if correction is None else correction),
+        0,
+    )
     return apply(OPS["divide"], spread, astype_array(freedom, spread.dtype), out=out)
 
 
@@ -554,6 +615,9 @@ def nanstd(
     out: ndarray | None = None,
     ddof: float = 0,
     keepdims: bool = False,
+    *,
+    where: Any = True,
+    correction: float | None = None,
 ) -> ndarray:
     """:func:`std` of the elements that are not NaN.
 
@@ -564,7 +628,11 @@ def nanstd(
     """
     x = check_array("nanstd", "x", x)
     check_out("nanstd", (("x", x),), out)
-    return apply(OPS["sqrt"], nanvar(x, axis, dtype, None, ddof, keepdims), out=out)
+    return apply(
+        OPS["sqrt"],
+        nanvar(x, axis, dtype, None, ddof, keepdims, where=where, correction=correction),
+        out=out,
+    )
 
 
 # -- histograms -----------------------------------------------------------------------------------
@@ -844,7 +912,12 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
 
 
 def interp(
-    x: Any, xp: Any, fp: Any, left: float | None = None, right: float | None = None
+    x: Any,
+    xp: Any,
+    fp: Any,
+    left: float | None = None,
+    right: float | None = None,
+    period: float | None = None,
 ) -> ndarray:
     """The values at ``x`` of the function that joins the points (``xp``, ``fp``) by lines.
 
@@ -854,6 +927,7 @@ def interp(
         fp: the values there.
         left: the value left of ``xp[0]``; ``fp[0]`` if not given.
         right: the value right of ``xp[-1]``; ``fp[-1]`` if not given.
+        period: of the places, which then need not increase.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -872,7 +946,7 @@ def interp(
     )
     return call_either(
         "interp",
-        lambda module, *arrays: module.interp(*arrays, left=left, right=right),
+        lambda module, *arrays: module.interp(*arrays, left=left, right=right, period=period),
         named,
     )
 

@@ -68,6 +68,16 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("percentile", (N, [10, 50]), {"axis": 1, "keepdims": True}),
     ("nanpercentile", (N, [10, 50]), {"axis": 0}),
     ("nanquantile", (N, 0.7), {"method": "higher"}),
+    *((name, (N, axis), {"where": A > -5}) for axis in (None, 0, 1) for name in (
+        "nansum", "nanprod", "nanmean", "nanvar", "nanstd",
+    )),
+    *((name, (N, 1), {"where": A > 0, "initial": 2.5}) for name in (
+        "nansum", "nanprod", "nanmax", "nanmin",
+    )),
+    ("nanvar", (N, 1), {"correction": 1}),
+    ("percentile", (A, 30, 1, None, False, "nearest", True), {}),
+    ("median", (A, 0, None, False, True), {}),
+    ("interp", (V, [0.0, 1.0, 0.5], [1.0, 2.0, 3.0]), {"period": 2.0}),
     ("histogram", (V,), {"bins": 7, "range": (-2, 2)}),
     ("histogram", (V, S[::5].copy()), {}),
     ("bincount", (J,), {"minlength": 12}),
@@ -198,7 +208,7 @@ def test_function(name: str, arguments: tuple[Any, ...], options: dict[str, Any]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         expected = getattr(np, name)(*arguments, **options)
-    given = [on_device(one) if name != "quantile" or at == 0 else one
+    given = [on_device(one) if name not in ("quantile", "percentile") or at == 0 else one
              for at, one in enumerate(arguments)]  # fmt: skip
     actual = getattr(dp, name)(*given, **{key: on_device(one) for key, one in options.items()})
     if name == "partition":

@@ -174,6 +174,7 @@ OTHERS = {
     "ord",
     "order",
     "otypes",
+    "overwrite_input",
     "p",
     "pad_width",
     "period",
