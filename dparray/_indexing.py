@@ -5,6 +5,7 @@ A basic index (integers, slices, ``None``, ``...``) is a view and belongs to the
 
 from __future__ import annotations
 
+import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from dparray._array import (
     as_method,
     assign,
     astype_array,
+    call_at_once,
     call_library,
     call_numpy,
     check_array,
@@ -29,6 +31,7 @@ from dparray._array import (
 )
 from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
+from dparray._schedule import HOST_ELEMENTS
 from dparray._usm import library
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
@@ -247,6 +250,10 @@ def _take(source: np.ndarray, positions: np.ndarray, axis: int, out: np.ndarray)
 @as_method
 def _take_advanced(x: ndarray, index: Any) -> ndarray:
     """The elements that an advanced index selects, in a new array."""
+    if type(index) is ndarray and index.size * x.size <= HOST_ELEMENTS * (x.shape or (1,))[0]:
+        small = call_at_once(operator.getitem, x, index)
+        if small is not None:
+            return small
     index = _with_lists_stacked(index)
     named = _operands(x, index)
     placement = common_placement("x[index]", named)
