@@ -113,7 +113,7 @@ def _expressions(settings: Settings, size: int) -> Iterator[Row]:
         black_scholes,
         market,
         4 * nbytes,
-        lambda: _peers.black_scholes(*market),
+        lambda: _peers.black_scholes(*market) | {"hand-written kernel": _by_hand(settings, market)},
     )
     points = random.random((max(1, size // 3), 3), dtype=np.float32)
     yield _case(
@@ -205,6 +205,17 @@ def jacobi(xp: Any, u: Any) -> Any:
     return 0.2 * (u[1:-1, 1:-1] + u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:])
 
 
+def _by_hand(settings: Settings, market: Arrays) -> Callable[[], None]:
+    """The kernel of the library for the same prices; it gives those of puts as well."""
+    ours = [dp.asarray(x, device=settings.device) for x in market]
+
+    def call() -> None:
+        dp.algorithms.black_scholes(*ours, rate=0.1, volatility=0.2)
+        finish(settings)
+
+    return call
+
+
 # -- overheads ------------------------------------------------------------------------------------
 
 
@@ -232,6 +243,7 @@ def _overheads(settings: Settings) -> Iterator[Row]:
     yield row(
         settings, "building one operation", 1, {"dparray": Candidate(lambda: x + x)}, limit=4e-6
     )
+    yield _chain_in_memory(settings)
     large = dp.ones(1 << 18, dtype="float32", device=settings.device)
     dp.eval(large)
     counter = iter(range(1, 1_000_000))
@@ -274,6 +286,32 @@ def _overheads(settings: Settings) -> Iterator[Row]:
         large.size,
         {"dparray": Candidate(seen), "the kernel's launch": Candidate(kernel_only)},
     )
+
+
+def _chain_in_memory(settings: Settings) -> Row:
+    """Chains of 20 operations; the case says the most memory they had at once, in arrays."""
+    size = 1 << 20
+    random = np.random.default_rng(3)
+    host = [random.uniform(0.5, 1.5, size).astype(np.float32) for _ in range(2)]
+    a, b = (dp.asarray(x, device=settings.device) for x in host)
+
+    def chain(a: Any, b: Any) -> Any:
+        value = a
+        for _ in range(10):
+            value = value * b + a
+        return value
+
+    def call() -> None:
+        dp.eval(chain(a, b))
+        finish(settings)
+
+    call()
+    dp.memory.reset_peak(settings.device)
+    before = dp.memory.stats(settings.device).in_use
+    call()
+    arrays = (dp.memory.stats(settings.device).peak - before) / a.nbytes
+    candidates = {"dparray": Candidate(call), "numpy": Candidate(lambda: chain(*host))}
+    return row(settings, f"20 operations, {arrays:.0f} array beside the inputs", size, candidates)
 
 
 def _launch_only(settings: Settings, x: Any) -> Callable[[], None]:
