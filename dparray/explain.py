@@ -38,7 +38,8 @@ class PlannedOperation:
     Attributes:
         name: by which other operations refer to it; ``"t3"`` an operation, ``"a0"`` an array that
             has been computed.
-        operation: the public name of the operation, or ``"array"``.
+        operation: the public name of the operation, ``"array"``, or ``"positions"``: 0, 1, 2, ...,
+            which are in no memory.
         operands: names, and scalars as they are.
         shape, dtype: of the result.
         kernel: the number of the kernel that computes it, or ``None`` for an array.
@@ -160,7 +161,10 @@ class Explanation:
         by_name = {operation.name: operation for operation in self.operations}
         for operation in self.operations:
             if operation.kernel is None:
-                lines.append(f"  {operation.name}: {operation.dtype} array of {operation.shape}")
+                lines.append(
+                    f"  {operation.name}: {operation.dtype} {operation.operation} of "
+                    f"{operation.shape}"
+                )
         for kernel in self.kernels:
             state = f", kernel {kernel.state}" if kernel.state else ""
             lines += [
@@ -301,6 +305,8 @@ class _Plan:
             copy = Node.leaf(node.layout, node.queue, node.usm_type)
             count = sum(name[0] == "a" for name in self.operations)
             name, operation = f"a{count}", "array"
+            if node.layout.block.memory is None:
+                operation = "positions"
             operands: tuple[str, ...] = ()
         else:
             assert node.op is not None

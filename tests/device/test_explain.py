@@ -138,6 +138,12 @@ def test_text_and_picture_name_every_operation(queue: Any) -> None:
     assert str(x.device.filter_string) in plan.queue
 
 
+def test_what_is_counted_is_not_read() -> None:
+    plan = dp.explain(dp.arange(LARGE) * 2 + dp.zeros(LARGE))
+    assert (plan.bytes_read, len(plan.kernels)) == (0, 1)
+    assert "int64 positions" in str(plan)
+
+
 def test_only_arrays_are_explained() -> None:
     with pytest.raises(dp.exceptions.HostConversionError):
         dp.explain(np.ones(3))
