@@ -567,7 +567,9 @@ def nanmean(
         2.0
     """
     x = check_array("nanmean", "x", x)
-    check_out("nanmean", (("x", x),), out)
+    check_out(
+        "nanmean", [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])], out
+    )
     values, _, count = _moments("nanmean", x, axis, dtype, keepdims, where)
     total = sum_of(values, axis, None, None, keepdims)
     return apply(OPS["divide"], total, astype_array(count, total.dtype), out=out)
@@ -592,7 +594,9 @@ def nanvar(
         1.0
     """
     x = check_array("nanvar", "x", x)
-    check_out("nanvar", (("x", x),), out)
+    check_out(
+        "nanvar", [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])], out
+    )
     values, is_there, count = _moments("nanvar", x, axis, dtype, True, where)
     total = sum_of(values, axis, None, None, True)
     middle = apply(OPS["divide"], total, astype_array(count, total.dtype))
@@ -627,7 +631,9 @@ def nanstd(
         1.0
     """
     x = check_array("nanstd", "x", x)
-    check_out("nanstd", (("x", x),), out)
+    placed = [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])]
+    common_placement("nanstd", placed)
+    check_out("nanstd", placed, out)
     return apply(
         OPS["sqrt"],
         nanvar(x, axis, dtype, None, ddof, keepdims, where=where, correction=correction),

@@ -288,6 +288,8 @@ OTHER_ARGUMENTS: dict[str, dict[str, Any]] = {
     "dp.compress": {"axis": 0},
     "dp.max": {"initial": 0.0},
     "dp.min": {"initial": 0.0},
+    "dp.nanmax": {"initial": 0.0},
+    "dp.nanmin": {"initial": 0.0},
     "dp.polyfit": {"deg": 1},
     "dp.put_along_axis": {"axis": 0},
     "dp.einsum": {"subscripts": "i,i->i"},

@@ -20,8 +20,6 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-import numpy as np
-
 from dparray._array import ndarray
 from dparray._reductions import Axis
 
