@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks, _progress, _sample, _usm, notebook
+from dparray import _hooks, _progress, _sample, _usm
 from dparray._magics import device_names, time_statement
 
 
@@ -669,8 +669,3 @@ def test_bars_show_for_long_work_only_and_go_away(
         progress.stop()
     _hooks.emit("progress", task="copy to the host", done=1, total=2)
     assert capsys.readouterr().out == ""
-
-
-def test_the_module_exports_what_ipython_calls() -> None:
-    assert dp.load_ipython_extension is notebook.load_ipython_extension
-    assert dp.unload_ipython_extension is notebook.unload_ipython_extension
