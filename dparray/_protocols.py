@@ -31,7 +31,7 @@ _NO_VALUE = np._NoValue  # type: ignore[attr-defined]
 def _missing(name: str) -> TypeError:
     return TypeError(
         f"{name} is not available for dparray arrays, and nothing is copied to the host unasked; "
-        f"copy it yourself: {name}(dp.asnumpy(x))"
+        f"copy it yourself: {name.rpartition(' ')[2]}(dp.asnumpy(x))"
     )
 
 
@@ -42,7 +42,9 @@ def _array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **op
         TypeError: we do not have the ufunc, its method or one of the options.
         HostConversionError: NumPy arrays are among the inputs.
     """
-    name = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
+    is_numpys = getattr(np, ufunc.__name__, None) is ufunc
+    name = f"numpy.{ufunc.__name__}" if is_numpys else f"the ufunc {ufunc.__name__}"
+    name += "" if method == "__call__" else f".{method}"
     for position, value in enumerate(inputs):
         if isinstance(value, np.ndarray):
             check_array(name, f"x{position + 1}", value)
@@ -62,7 +64,7 @@ def _array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **op
         for key, value in options.items()
         if value is not None and value is not _NO_VALUE and _DEFAULTS.get(key) is not value
     }
-    function = getattr(sys.modules["dparray"], ufunc.__name__, None)
+    function = getattr(sys.modules["dparray"], ufunc.__name__, None) if is_numpys else None
     if function is not None and method != "__call__":
         function = getattr(function, method, None)
     if function is None:

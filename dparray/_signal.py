@@ -18,7 +18,7 @@ from dparray._array import (
 )
 from dparray._manipulation import moveaxis, reshape, stack
 from dparray._placement import Placement, common_placement
-from dparray.exceptions import ShapeError
+from dparray.exceptions import ArgumentError, ShapeError
 
 __all__ = ["apply_along_axis", "convolve", "correlate", "einsum", "einsum_path", "pad"]
 
@@ -87,6 +87,7 @@ def einsum(subscripts: str, *arrays: Any, optimize: Any = True) -> ndarray:
         >>> dp.einsum("ij,j->i", dp.ones((2, 3)), dp.ones(3)).asnumpy()
         array([3., 3.])
     """
+    _check_subscripts("einsum", subscripts)
     given = [(f"arrays[{at}]", x) for at, x in enumerate(arrays)]
     named = [(name, x) for (name, _), x in zip(given, check_arrays("einsum", *given), strict=True)]
     if not named:
@@ -94,6 +95,14 @@ def einsum(subscripts: str, *arrays: Any, optimize: Any = True) -> ndarray:
     return call_either(
         "einsum", lambda xp, *parts: xp.einsum(subscripts, *parts, optimize=optimize), named
     )
+
+
+def _check_subscripts(function: str, subscripts: Any) -> None:
+    if not isinstance(subscripts, str):
+        raise ArgumentError(
+            f"{function}: subscripts must be a text such as 'ij,jk->ik'; got "
+            f"{type(subscripts).__name__}"
+        )
 
 
 def einsum_path(subscripts: str, *arrays: Any, optimize: Any = "greedy") -> tuple[Any, str]:
@@ -107,6 +116,7 @@ def einsum_path(subscripts: str, *arrays: Any, optimize: Any = "greedy") -> tupl
         >>> dp.einsum_path("ij,jk,k->i", dp.ones((2, 3)), dp.ones((3, 4)), dp.ones(4))[0]
         ['einsum_path', (1, 2), (0, 1)]
     """
+    _check_subscripts("einsum_path", subscripts)
     named = [check_array("einsum_path", f"arrays[{at}]", x) for at, x in enumerate(arrays)]
     shapes = [np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in named]
     try:
