@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 import dparray as dp
 from dparray import _creation, _evaluate, _tier_fused, _tier_host
 
-# Of each of three ways of computing, and a tenth of it compiled: 2000 in all in CI, where hypothesis
-# takes the same ones every time.
+# Of each of three ways of computing, and a tenth of it compiled: 2000 in all in CI, where
+# hypothesis takes the same ones every time.
 EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "650" if "CI" in os.environ else "100"))
 DTYPES = ["float32", "float64", "int32", "int64", "uint8", "bool", "float16", "complex64"]
 SHAPES: list[tuple[int, ...]] = [(6,), (4, 6), (3, 4, 6), (1, 6), (4, 1), ()]
