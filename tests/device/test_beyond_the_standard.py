@@ -416,8 +416,8 @@ def test_what_we_do_not_have_is_an_error_that_names_it() -> None:
         np.isnat(x)
     with pytest.raises(TypeError, match=r"numpy\.busday_count is not available"):
         np.busday_count(x, x)
-    with pytest.raises(TypeError, match=r"the ufunc erf is not .*: erf\(dp\.asnumpy\(x\)\)"):
-        special.erf(x)
+    with pytest.raises(TypeError, match=r"the ufunc dawsn is not .*: dawsn\(dp\.asnumpy\(x\)\)"):
+        special.dawsn(x)
     with pytest.raises(dp.HostConversionError, match=r"dp\.asnumpy\(x\)"):
         ndimage.gaussian_filter(x, 1)
     for mixed in (lambda: A + x, lambda: x + A, lambda: np.hypot(A, x)):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,14 @@ import pytest
 
 import dparray as dp
 from dparray import _hooks, _interrupt, _io
+
+
+@pytest.fixture(autouse=True)
+def heeded() -> Iterator[None]:
+    """A shell that starts tests in the background has them ignore Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_an_interrupt_comes_at_the_end_of_work_that_must_not_be_torn() -> None:
@@ -70,6 +79,8 @@ import os, random, signal, threading, time
 from contextlib import contextmanager
 import numpy as np
 import dparray as dp
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @contextmanager
 def interrupt_after(seconds):

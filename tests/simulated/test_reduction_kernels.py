@@ -18,6 +18,12 @@ from dparray.kernel_api import LocalAccessor, MemoryScope, NdRange, group_barrie
 from dparray.simulate import simulate
 
 
+class FakeBlock(NamedTuple):
+    """Memory of the host."""
+
+    memory: np.ndarray
+
+
 class FakeLayout(NamedTuple):
     """Where host values are."""
 
@@ -29,7 +35,7 @@ class FakeLayout(NamedTuple):
 
 
 def leaf(values: np.ndarray) -> Node:
-    layout = FakeLayout(values, 0, values.shape, values.strides, values.dtype)
+    layout = FakeLayout(FakeBlock(values), 0, values.shape, values.strides, values.dtype)
     return Node.leaf(layout, None, "device")
 
 
@@ -73,7 +79,7 @@ def computed(*values: Node) -> list[np.ndarray]:
         _codegen_reduction.source_of(structure),
         {"group_barrier": group_barrier, "MemoryScope": MemoryScope},
     )
-    arguments: list[Any] = [layout.block.reshape(-1) for layout in program.arrays]
+    arguments: list[Any] = [layout.block.memory.reshape(-1) for layout in program.arrays]
     arguments += [out.reshape(-1) for out in targets]
     if structure.form == "lanes":
         arguments += [
