@@ -105,7 +105,7 @@ def _reduce(
         *scalars: the reduction's scalar operands.
         dtype: the result's dtype; ``loop`` if not given.
     """
-    check_out(name, (("x", x),), out)
+    check_out(name, (("a", x),), out)
     axes = tuple(sorted(_axes(name, x, axis)))
     if type(keepdims) is not bool:
         keepdims = _layout.check_flag(name, "keepdims", keepdims)
@@ -192,8 +192,8 @@ def _mask(name: str, x: ndarray, where: Any, out: ndarray | None) -> ndarray:
         raise DTypeError(
             f"{name}: where of dtype {where.dtype} is no mask; compare it with something"
         )
-    check_out(name, (("x", x), ("where", where)), out)
-    common_placement(name, (("x", x), ("where", where)))
+    check_out(name, (("a", x), ("where", where)), out)
+    common_placement(name, (("a", x), ("where", where)))
     strides = _layout.broadcast_strides(f"{name}: where", where.shape, where.strides, x.shape)
     return where._view(x.shape, strides, where.offset)
 
@@ -225,7 +225,7 @@ def _from_initial(
         )
     if not isinstance(start, bool | int | float | complex):
         raise ArgumentError(f"{name}: initial must be a scalar; got {type(initial).__name__}")
-    check_out(name, (("x", x),), out)
+    check_out(name, (("a", x),), out)
     axes = _axes(name, x, axis)
     loop = _accumulator(x, dtype) if name in _IDENTITY else x.dtype
     start = checked_scalar(name, start, loop)
@@ -248,7 +248,7 @@ def _from_initial(
 
 @as_method
 def sum(
-    x: Any,
+    a: Any,
     axis: Axis = None,
     dtype: Any = None,
     out: ndarray | None = None,
@@ -259,22 +259,22 @@ def sum(
     """The sum of elements over one, several or all axes.
 
     Args:
-        x: an array.
+        a: an array.
         axis: an axis or a tuple of axes; all of them if ``None``.
         dtype: the dtype to add in. If not given that of ``x``, integers and booleans widened to
             64 bits.
         out: an array for the result.
         keepdims: keep the reduced axes, with extent 1.
         initial: a scalar to start with.
-        where: a mask that broadcasts to ``x``: other elements do not count.
+        where: a mask that broadcasts to ``a``: other elements do not count.
 
     Returns:
-        An array on the queue of ``x`` with its USM type.
+        An array on the queue of ``a`` with its USM type.
 
     Raises:
         AxisError: there is no such axis.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: ``where`` does not broadcast to ``x``, or the result does not fit ``out``.
+        ShapeError: ``where`` does not broadcast to ``a``, or the result does not fit ``out``.
 
     Example:
         >>> import dparray as dp
@@ -282,10 +282,10 @@ def sum(
         array([4, 6])
     """
     is_plain = dtype is out is initial is None and where is True
-    small = _small("sum", x, axis, keepdims) if is_plain else None
+    small = _small("sum", a, axis, keepdims) if is_plain else None
     if small is not None:
         return small
-    x = check_array("sum", "x", x)
+    x = check_array("sum", "a", a)
     if where is not True or initial is not None:
         return _from_initial("sum", sum, x, axis, dtype, out, keepdims, initial, where)
     return _reduce("sum", x, axis, _accumulator(x, dtype), out, keepdims)
@@ -293,7 +293,7 @@ def sum(
 
 @as_method
 def prod(
-    x: Any,
+    a: Any,
     axis: Axis = None,
     dtype: Any = None,
     out: ndarray | None = None,
@@ -309,10 +309,10 @@ def prod(
         24
     """
     is_plain = dtype is out is initial is None and where is True
-    small = _small("prod", x, axis, keepdims) if is_plain else None
+    small = _small("prod", a, axis, keepdims) if is_plain else None
     if small is not None:
         return small
-    x = check_array("prod", "x", x)
+    x = check_array("prod", "a", a)
     if where is not True or initial is not None:
         return _from_initial("prod", prod, x, axis, dtype, out, keepdims, initial, where)
     return _reduce("prod", x, axis, _accumulator(x, dtype), out, keepdims)
@@ -320,7 +320,7 @@ def prod(
 
 @as_method
 def min(
-    x: Any,
+    a: Any,
     axis: Axis = None,
     out: ndarray | None = None,
     keepdims: bool = False,
@@ -330,31 +330,31 @@ def min(
     """The smallest element over axes; NaN if there is one.
 
     Args:
-        x: an array.
+        a: an array.
         axis: an axis or a tuple of axes; all of them if ``None``.
         out: an array for the result.
         keepdims: keep the reduced axes, with extent 1.
         initial: a scalar that takes part, and is the result where there is no element.
-        where: a mask that broadcasts to ``x``: other elements do not count. Needs ``initial``.
+        where: a mask that broadcasts to ``a``: other elements do not count. Needs ``initial``.
 
     Returns:
-        An array of the dtype of ``x`` on its queue.
+        An array of the dtype of ``a`` on its queue.
 
     Raises:
         ArgumentError: ``where`` is given without ``initial``.
         AxisError: there is no such axis.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: a reduced axis is empty, or ``where`` does not broadcast to ``x``.
+        ShapeError: a reduced axis is empty, or ``where`` does not broadcast to ``a``.
 
     Example:
         >>> import dparray as dp
         >>> int(dp.min(dp.asarray([3, 1, 2])))
         1
     """
-    small = _small("min", x, axis, keepdims) if out is initial is None and where is True else None
+    small = _small("min", a, axis, keepdims) if out is initial is None and where is True else None
     if small is not None:
         return small
-    x = check_array("min", "x", x)
+    x = check_array("min", "a", a)
     if where is not True or initial is not None:
         return _from_initial("min", min, x, axis, None, out, keepdims, initial, where)
     return _reduce("min", x, axis, x.dtype, out, keepdims)
@@ -362,7 +362,7 @@ def min(
 
 @as_method
 def max(
-    x: Any,
+    a: Any,
     axis: Axis = None,
     out: ndarray | None = None,
     keepdims: bool = False,
@@ -376,10 +376,10 @@ def max(
         >>> dp.max(dp.asarray([[3, 1], [2, 5]]), axis=1).asnumpy()
         array([3, 5])
     """
-    small = _small("max", x, axis, keepdims) if out is initial is None and where is True else None
+    small = _small("max", a, axis, keepdims) if out is initial is None and where is True else None
     if small is not None:
         return small
-    x = check_array("max", "x", x)
+    x = check_array("max", "a", a)
     if where is not True or initial is not None:
         return _from_initial("max", max, x, axis, None, out, keepdims, initial, where)
     return _reduce("max", x, axis, x.dtype, out, keepdims)
@@ -389,7 +389,7 @@ amax, amin = max, min
 
 
 @as_method
-def ptp(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
+def ptp(a: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = False) -> ndarray:
     """The range of values, `max - min`, over axes. Arguments and errors as of :func:`min`.
 
     Example:
@@ -397,8 +397,8 @@ def ptp(x: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = 
         >>> int(dp.ptp(dp.asarray([3, 1, 7])))
         6
     """
-    x = check_array("ptp", "x", x)
-    check_out("ptp", (("x", x),), out)
+    x = check_array("ptp", "a", a)
+    check_out("ptp", (("a", x),), out)
     highest = max(x, axis, None, keepdims)
     return apply(OPS["subtract"], highest, min(x, axis, None, keepdims), out=out)
 
@@ -444,7 +444,7 @@ def _real_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 @as_method
 def mean(
-    x: Any,
+    a: Any,
     axis: Axis = None,
     dtype: Any = None,
     out: ndarray | None = None,
@@ -455,12 +455,12 @@ def mean(
     """The arithmetic mean over axes; NaN where there is no element.
 
     Args:
-        x: an array.
+        a: an array.
         axis: an axis or a tuple of axes; all of them if ``None``.
         dtype: the dtype to compute in; the device's default float for integers if not given.
         out: an array for the result.
         keepdims: keep the reduced axes, with extent 1.
-        where: a mask that broadcasts to ``x``: other elements do not count.
+        where: a mask that broadcasts to ``a``: other elements do not count.
 
     Raises:
         AxisError: there is no such axis.
@@ -471,11 +471,11 @@ def mean(
         >>> float(dp.mean(dp.asarray([1, 2, 6])))
         3.0
     """
-    small = _small("mean", x, axis, keepdims) if dtype is out is None and where is True else None
+    small = _small("mean", a, axis, keepdims) if dtype is out is None and where is True else None
     if small is not None:
         return small
-    x = check_array("mean", "x", x)
-    check_out("mean", (("x", x),), out)
+    x = check_array("mean", "a", a)
+    check_out("mean", (("a", x),), out)
     mask = None if where is True else _mask("mean", x, where, out)
     result = _mean_in(x, _float_of(x, dtype), _axes("mean", x, axis), keepdims, mask)
     return _delivered("mean", result, out)
@@ -483,7 +483,7 @@ def mean(
 
 @as_method
 def var(
-    x: Any,
+    a: Any,
     axis: Axis = None,
     dtype: Any = None,
     out: ndarray | None = None,
@@ -497,18 +497,18 @@ def var(
     """The variance over axes: the mean of the squared distances from the mean.
 
     Args:
-        x: an array.
+        a: an array.
         axis: an axis or a tuple of axes; all of them if ``None``.
         dtype: the dtype to compute in; the device's default float for integers if not given.
         out: an array for the result.
         ddof: what is taken from the number of elements in the divisor.
         keepdims: keep the reduced axes, with extent 1.
-        where: a mask that broadcasts to ``x``: other elements do not count.
+        where: a mask that broadcasts to ``a``: other elements do not count.
         mean: the mean, if it is known, with the reduced axes kept.
         correction: the Array API's name for ``ddof``.
 
     Returns:
-        A real array on the queue of ``x``; NaN where there are not more elements than ``ddof``.
+        A real array on the queue of ``a``; NaN where there are not more elements than ``ddof``.
 
     Raises:
         ArgumentError: ``ddof`` is no number.
@@ -520,8 +520,8 @@ def var(
         >>> float(dp.var(dp.asarray([1.0, 2.0, 3.0]), correction=1))
         1.0
     """
-    x = check_array("var", "x", x)
-    check_out("var", (("x", x),), out)
+    x = check_array("var", "a", a)
+    check_out("var", (("a", x),), out)
     less = ddof if correction is None else correction
     variance = _variance("var", x, axis, dtype, less, keepdims, where, mean)
     return _delivered("var", variance, out)
@@ -550,7 +550,7 @@ def _variance(
     if known_mean is None:
         known_mean = _mean_in(x, wide, axes, True, mask)
     else:
-        common_placement(name, (("x", x), ("mean", check_array(name, "mean", known_mean))))
+        common_placement(name, (("a", x), ("mean", check_array(name, "mean", known_mean))))
     distance = apply(OPS["subtract"], x, known_mean)
     if wide.kind == "c":
         distance = apply(OPS["abs"], distance)
@@ -577,7 +577,7 @@ def _degrees_of_freedom(name: str, ddof: Any) -> Any:
 
 @as_method
 def std(
-    x: Any,
+    a: Any,
     axis: Axis = None,
     dtype: Any = None,
     out: ndarray | None = None,
@@ -595,8 +595,8 @@ def std(
         >>> float(dp.std(dp.asarray([1.0, 3.0])))
         1.0
     """
-    x = check_array("std", "x", x)
-    check_out("std", (("x", x),), out)
+    x = check_array("std", "a", a)
+    check_out("std", (("a", x),), out)
     less = ddof if correction is None else correction
     variance = _variance("std", x, axis, dtype, less, keepdims, where, mean)
     return _delivered("std", apply(OPS["sqrt"], variance), out)
@@ -663,12 +663,12 @@ def average(
 
 @as_method
 def argmin(
-    x: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
+    a: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
 ) -> ndarray:
     """The position of the first smallest element along an axis, or of the flattened array.
 
     Args:
-        x: a real array.
+        a: a real array.
         axis: the axis; ``None`` means the flattened array.
         out: an ``int64`` array for the result.
         keepdims: keep the reduced axes, with extent 1.
@@ -682,17 +682,17 @@ def argmin(
         >>> int(dp.argmin(dp.asarray([3, 1, 2])))
         1
     """
-    small = _small("argmin", x, axis, keepdims) if out is None else None
+    small = _small("argmin", a, axis, keepdims) if out is None else None
     if small is not None:
         return small
-    x = check_array("argmin", "x", x)
+    x = check_array("argmin", "a", a)
     _check_numeric("argmin", x, "biuf")
     return _reduce("argmin", x, axis, x.dtype, out, keepdims, dtype=_dtypes.int64)
 
 
 @as_method
 def argmax(
-    x: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
+    a: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
 ) -> ndarray:
     """The position of the first largest element; arguments and errors as of :func:`argmin`.
 
@@ -701,24 +701,24 @@ def argmax(
         >>> dp.argmax(dp.asarray([[3, 1], [2, 5]]), axis=1).asnumpy()
         array([0, 1])
     """
-    small = _small("argmax", x, axis, keepdims) if out is None else None
+    small = _small("argmax", a, axis, keepdims) if out is None else None
     if small is not None:
         return small
-    x = check_array("argmax", "x", x)
+    x = check_array("argmax", "a", a)
     _check_numeric("argmax", x, "biuf")
     return _reduce("argmax", x, axis, x.dtype, out, keepdims, dtype=_dtypes.int64)
 
 
 def _truth(name: str, x: ndarray, axis: Axis, out: ndarray | None, keepdims: bool) -> ndarray:
     if not _axes(name, x, axis) and x.ndim:
-        check_out(name, (("x", x),), out)
+        check_out(name, (("a", x),), out)
         return _delivered(name, apply(OPS["not_equal"], x, 0), out)
     return _reduce(name, x, axis, _dtypes.bool, out, keepdims)
 
 
 @as_method
 def any(
-    x: Any,
+    a: Any,
     axis: Axis = None,
     out: ndarray | None = None,
     keepdims: bool = False,
@@ -728,11 +728,11 @@ def any(
     """Whether at least one element over axes is true (not zero); false where there is none.
 
     Args:
-        x: an array.
+        a: an array.
         axis: an axis or a tuple of axes; all of them if ``None``.
         out: a boolean array for the result.
         keepdims: keep the reduced axes, with extent 1.
-        where: a mask that broadcasts to ``x``: other elements do not count.
+        where: a mask that broadcasts to ``a``: other elements do not count.
 
     Raises:
         AxisError: there is no such axis.
@@ -743,10 +743,10 @@ def any(
         >>> bool(dp.any(dp.asarray([0, 3, 0])))
         True
     """
-    small = _small("any", x, axis, keepdims) if out is None and where is True else None
+    small = _small("any", a, axis, keepdims) if out is None and where is True else None
     if small is not None:
         return small
-    x = check_array("any", "x", x)
+    x = check_array("any", "a", a)
     if where is not True:
         truth = apply(OPS["not_equal"], x, 0)
         x = choose_elements("any", _mask("any", x, where, out), truth, False)
@@ -755,7 +755,7 @@ def any(
 
 @as_method
 def all(
-    x: Any,
+    a: Any,
     axis: Axis = None,
     out: ndarray | None = None,
     keepdims: bool = False,
@@ -769,10 +769,10 @@ def all(
         >>> bool(dp.all(dp.asarray([2, 3, 0])))
         False
     """
-    small = _small("all", x, axis, keepdims) if out is None and where is True else None
+    small = _small("all", a, axis, keepdims) if out is None and where is True else None
     if small is not None:
         return small
-    x = check_array("all", "x", x)
+    x = check_array("all", "a", a)
     if where is not True:
         truth = apply(OPS["not_equal"], x, 0)
         x = choose_elements("all", _mask("all", x, where, out), truth, True)

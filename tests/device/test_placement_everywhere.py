@@ -26,6 +26,7 @@ MASK = np.asarray([True, False])
 
 #: Parameters that take an array, with a value that most functions can use.
 ARRAYS = {
+    "a": VECTOR,
     "a1": VECTOR,
     "a2": VECTOR,
     "append": VECTOR,
@@ -272,7 +273,6 @@ VALUES: dict[str, dict[str, Any]] = {
     "dp.polyval": {"x": VECTOR, "p": VECTOR},
     "dp.real_if_close": {"x": VECTOR},
     "dp.vecmat": {"x1": VECTOR, "x2": MATRIX},
-    "dp.ptp": {"x": VECTOR, "out": np.asarray(0.0)},
     "dp.put": {"x": VECTOR, "ind": INTEGERS, "v": VECTOR},
     "dp.put_along_axis": {"x": VECTOR, "indices": INTEGERS, "values": VECTOR},
     "dp.putmask": {"x": VECTOR, "mask": MASK, "values": VECTOR},
@@ -321,7 +321,8 @@ SCALAR_OUT = [
 ]
 for _name in SCALAR_OUT:
     kind = bool if _name in ("all", "any") else int if _name.startswith("arg") else float
-    VALUES[f"dp.{_name}"] = {"x": VECTOR, "out": np.zeros((), kind)}
+    operand = "x" if _name == "logsumexp" else "a"
+    VALUES[f"dp.{_name}"] = {operand: VECTOR, "out": np.zeros((), kind)}
     if _name not in ("argmax", "argmin", "logsumexp", "ptp"):
         VALUES[f"dp.{_name}"]["where"] = MASK
 
