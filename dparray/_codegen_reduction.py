@@ -11,8 +11,8 @@ Which of three forms a kernel has depends on where memory is contiguous:
 - *lanes*: many reduced elements, on the inner axes; a work-group walks one output's elements (or a
   chunk of them), neighbouring work-items taking neighbouring elements. After each loop the group's
   accumulators meet in local memory, behind a barrier;
-- *columns*: neighbouring work-items fold neighbouring outputs along the last kept dimension, a
-  chunk of the reduced elements each;
+- *columns*: neighbouring work-items fold neighbouring outputs along the last kept dimension,
+  several vectors of them each, a chunk of the reduced elements: a group walks row after row;
 - *items*: few reduced elements, and no kept dimension is long; a work-item folds all of one output.
 
 Where the outputs are too few for the device, or memory would be walked in too long strides, the
@@ -26,7 +26,9 @@ trip counts are the same for all items, so that devices load vectors.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from ctypes import c_uint64
 from typing import Any, NamedTuple
 
@@ -69,16 +71,23 @@ ITEMS = 64
 SHORTEST_ROW = 32
 # Groups for each compute unit: enough to balance them.
 GROUPS_A_UNIT = 64
-# Neighbouring outputs of a group: enough to use what a cache line and a page bring.
-COLUMNS = 256
+# Vectors of neighbouring outputs that a work-item folds in columns, so that a group reads as much
+# of each row at once as it can: so many at the most, and as many accumulators as registers hold,
+# but fewer where there would be too few groups for the device (measured: 16 vectors reach the
+# memory's speed, one vector a third of it).
+VECTORS = 16
+REGISTERS = 32
+FEWEST_GROUPS_A_UNIT = 4
+# Up to so many elements a second launch, for chunks, costs more than walking fewer vectors.
+FEWEST_CHUNKED = 1 << 21
+# Kernels of several loops gain nothing from more than these.
+FEWEST_VECTORS = 4
 # Reduced extents up to the first are unrolled; up to the second one work-item folds them all, also
 # where they are on the inner axes.
 UNROLLED = 16
 SERIAL = 256
-# Rows that columns walk at once where memory is larger than caches: as many streams as a processor
-# foresees (measured: 32 take twice as long).
-STREAMS = 16
-CACHED_ELEMENTS = 1 << 21
+# Up to so many elements, several loops walk them in a cache.
+CACHED_ELEMENTS = 1 << 19
 # So few elements in all are folded without a second launch, although items then work in sequence.
 ALONE = 2048
 # Independent accumulators of a work-item, which hide the latency of additions; fewer where a loop
@@ -98,6 +107,7 @@ class ReductionStructure(NamedTuple):
             each output of the reductions or one for each of the domain.
         kept, reduced: the numbers of collapsed dimensions.
         form: ``"items"``, ``"lanes"`` or ``"columns"``.
+        vectors: of neighbouring outputs that a work-item folds; 1 but for columns.
         unrolled: the reduced extent, if the loops over it are unrolled, else 0. A stride of the
             kept dimensions that equals it has the letter ``"u"`` and is a constant, so that the
             device can load neighbouring outputs' elements as vectors.
@@ -113,6 +123,7 @@ class ReductionStructure(NamedTuple):
     kept: int
     reduced: int
     form: str
+    vectors: int
     unrolled: int
     leaves_accumulators: bool
     elements_last: bool
@@ -297,7 +308,9 @@ def _plan_of(
     names = [name for name, _ in stored]
     elements = [name for name, is_row in zip(names, are_rows, strict=True) if not is_row]
     is_whole = _loop_count(steps, elements, elements_last) > 1
-    form, chunks = _form(kept_extents, count, columns[:count_arrays], compute_units, is_whole)
+    form, vectors, chunks = _form(
+        kept_extents, count, columns[:count_arrays], compute_units, is_whole, _most_vectors(steps)
+    )
     trips = count // chunks
     if form == "lanes":
         trips //= LANES
@@ -307,8 +320,7 @@ def _plan_of(
     if form == "lanes":
         total, local = kept * chunks * LANES, LANES
     elif form == "columns":
-        row = kept_extents[-1]
-        total, local = kept // row * -(-row // COLUMNS) * chunks * COLUMNS, COLUMNS
+        total, local = _column_groups(kept_extents, vectors) * chunks * LANES, LANES
     else:
         total, local = -(-kept // ITEMS) * ITEMS, ITEMS
     unrolled = count if count <= UNROLLED else 0
@@ -330,6 +342,7 @@ def _plan_of(
         len(kept_extents),
         len(extents),
         form,
+        vectors,
         unrolled,
         leaves_accumulators,
         elements_last,
@@ -362,28 +375,53 @@ def _form(
     columns: Sequence[Sequence[int]],
     compute_units: int,
     is_whole: bool,
-) -> tuple[str, int]:
-    """The form of the kernel, and into how many chunks the reduced elements are cut.
+    most_vectors: int,
+) -> tuple[str, int, int]:
+    """The form of the kernel, its vectors, and into how many chunks the reduced elements are cut.
 
     ``is_whole``: they cannot be, because one loop needs the result of another.
     """
     wanted_groups = GROUPS_A_UNIT * compute_units
     kept, row = math.prod(kept_extents), kept_extents[-1]
     if kept * count <= ALONE:
-        return "items", 1
+        return "items", 1, 1
     inner_is_reduced = any(column[-1] == 1 for column in columns) or kept == 1
     has_rows = row >= SHORTEST_ROW
     if count > SERIAL and (inner_is_reduced or not has_rows):
         most = max(1, count // (LANES * ACCUMULATORS * 4))
-        return "lanes", 1 if is_whole else min(most, -(-wanted_groups // kept))
+        return "lanes", 1, 1 if is_whole else min(most, -(-wanted_groups // kept))
     if not has_rows or (len(kept_extents) == 1 and count <= UNROLLED):
-        return "items", 1
-    if is_whole:
-        return "columns", 1
-    groups = kept // row * -(-row // COLUMNS)
-    if kept * count > CACHED_ELEMENTS and not inner_is_reduced and count > SERIAL:
-        return "columns", count // STREAMS
-    return "columns", min(max(1, count // SERIAL), -(-wanted_groups // groups))
+        return "items", 1, 1
+    vectors = min(FEWEST_VECTORS if is_whole else most_vectors, _power_of_two(row // LANES))
+    balanced = vectors
+    while (
+        balanced > 1
+        and _column_groups(kept_extents, balanced) < FEWEST_GROUPS_A_UNIT * compute_units
+    ):
+        balanced //= 2
+    is_enough = balanced >= min(vectors, FEWEST_VECTORS) and kept * count <= FEWEST_CHUNKED
+    if is_whole or is_enough or count < 2 * SERIAL:
+        return "columns", balanced, 1
+    groups = _column_groups(kept_extents, vectors)
+    return "columns", vectors, min(count // SERIAL, -(-wanted_groups // groups))
+
+
+def _power_of_two(number: int) -> int:
+    """The largest power of two that is no larger."""
+    return 1 << (number.bit_length() - 1)
+
+
+def _column_groups(kept_extents: Sequence[int], vectors: int) -> int:
+    """The groups that fold all outputs in columns."""
+    return math.prod(kept_extents[:-1]) * -(-kept_extents[-1] // (LANES * vectors))
+
+
+def _most_vectors(steps: Sequence[Any]) -> int:
+    """As many vectors of outputs as a work-item has registers and the text has lines for."""
+    sets = sum(len(step[1][0].accumulators) for step in steps if is_reduction(step))
+    return _power_of_two(
+        max(1, min(VECTORS, REGISTERS // sets, MOST_STEPS_WRITTEN // len(steps)))
+    )
 
 
 def is_row_cached(
@@ -403,14 +441,14 @@ def is_row_cached(
     kept_extents, _ = merge_axes(kept_axes, shape, walked)
     extents, columns = merge_axes(domain.axes, shape, walked)
     kept, count = math.prod(kept_extents), math.prod(extents)
-    form, _ = _form(kept_extents, count, columns, compute_units, True)
-    outputs = {"lanes": 1, "items": ITEMS, "columns": COLUMNS}[form]
+    form, vectors, _ = _form(kept_extents, count, columns, compute_units, True, VECTORS)
+    outputs = {"lanes": 1, "items": ITEMS, "columns": LANES * vectors}[form]
     nbytes = sum(
         layout.dtype.itemsize
         for layout, column in zip(layouts, columns, strict=True)
         if any(column)
     )
-    is_small = kept * count <= CACHED_ELEMENTS // 4 and form != "lanes"
+    is_small = kept * count <= CACHED_ELEMENTS and form != "lanes"
     return is_small or (
         count * outputs * nbytes <= most_bytes and kept >= 4 * compute_units * outputs
     )
@@ -517,7 +555,8 @@ def source_of(structure: ReductionStructure) -> str:
 
 # Where a work-item is: output `o`, the first of its reduced elements and the step to the next. With
 # lanes, each may have one more, the last; columns have fewer in the last chunk. (With a condition
-# around a last element, a CPU device walks columns at a quarter of the speed.)
+# around a last element, a CPU device walks columns at a quarter of the speed.) The last group of a
+# row of columns begins where it is full, with outputs that the group before it stores.
 _PLACES = {
     "items": [
         "o = uint64(item.get_global_id(0))",
@@ -538,15 +577,14 @@ _PLACES = {
     ],
     "columns": [
         "group = uint64(item.get_group().get_group_id(0))",
-        f"blocks = (row + uint64({COLUMNS - 1})) // uint64({COLUMNS})",
+        "blocks = (row + width - uint64(1)) // width",
         "outer = group // blocks",
-        f"column = (group - outer * blocks) * uint64({COLUMNS}) + uint64(item.get_local_id(0))",
-        "if column >= row:",
-        "    return",
+        "own = (group - outer * blocks) * width",
+        "column = own if own + width <= row else row - width",
+        "column = column + uint64(item.get_local_id(0))",
         "rows = kept // row",
         "chunk = outer // rows",
         "outer = outer - chunk * rows",
-        "o = outer * row + column",
         "first = chunk * uint64(trips)",
         "trips = trips if count - first >= uint64(trips) else int64(count - first)",
         "step = uint64(1)",
@@ -555,12 +593,22 @@ _PLACES = {
 _PARTIAL_INDEX = {"items": "o", "lanes": "o * chunks + chunk", "columns": "chunk * kept + o"}
 
 
+_ASSIGNMENT = re.compile(r"\s*(\w+) = ")
+_NAME = re.compile(r"\b[a-z_]\w*")
+
+
+def _of_vector(name: str, number: int) -> str:
+    """What a name is called for a further vector of outputs."""
+    return f"{name}__{number}"
+
+
 class _Text:
     """Writes the text of one kernel.
 
     Attributes:
         lines: what is written so far.
         rows: the values there are for each output, outside of loops.
+        own: the names that each output of a work-item has for itself.
     """
 
     def __init__(self, structure: ReductionStructure) -> None:
@@ -570,6 +618,7 @@ class _Text:
         # One dimension needs no taking apart.
         self.j = "j0" if structure.reduced == 1 else "j"
         self.rows = Values()
+        self.own: set[str] = set()
         self.loops = _loops(self.steps)
         self.reductions = {number: row for number, row, _ in reductions_of(structure)}
         self.same = self._which_are_same()
@@ -587,19 +636,26 @@ class _Text:
         names = ", ".join(name for name, _ in parameters_of(structure))
         self.lines = [f"def {kernel_name(structure.steps)}(item, {names}):"]
         self.lines += scalar_lines(structure.scalars)
-        self.lines += ["    " + line for line in _PLACES[structure.form]]
         if structure.form == "columns":
-            self._add(f"o{structure.kept - 1} = column")
+            self._add(f"width = uint64({LANES * structure.vectors})")
+        self._add(*_PLACES[structure.form])
+        if structure.form == "columns":
             self.lines += _decomposed("outer", "n", structure.kept - 1, name="o")
+            for number in range(1, structure.vectors):
+                self._add(f"{_of_vector('column', number)} = column + uint64({LANES * number})")
+            self.own.add("column")
         else:
             self.lines += _decomposed("o", "n", structure.kept)
-        for number, (dtype, kept, reduced) in enumerate(structure.arrays):
-            self._add(f"b{number} = {self._row_index(kept, f'a{number}')}")
-            if not self._is_walked(reduced):
-                self._add(f"x{number} = {load(number, dtype, f'b{number}')}")
-        for number, (_, _, kept, _, is_row) in enumerate(structure.outputs):
-            if not is_row:
-                self._add(f"d{number} = {self._row_index(kept, f'out{number}')}")
+        with self._for_each_vector():
+            if structure.form == "columns":
+                self._add("o = outer * row + column", f"o{structure.kept - 1} = column")
+            for number, (dtype, kept, reduced) in enumerate(structure.arrays):
+                self._add(f"b{number} = {self._row_index(kept, f'a{number}')}")
+                if not self._is_walked(reduced):
+                    self._add(f"x{number} = {load(number, dtype, f'b{number}')}")
+            for number, (_, _, kept, _, is_row) in enumerate(structure.outputs):
+                if not is_row:
+                    self._add(f"d{number} = {self._row_index(kept, f'out{number}')}")
         self._row_steps(0)
         for loop in range(self.count):
             self._loop(loop)
@@ -607,6 +663,21 @@ class _Text:
                 self._row_steps(loop + 1)
         self._store_rows()
         return "\n".join(self.lines) + "\n"
+
+    @contextmanager
+    def _for_each_vector(self) -> Iterator[None]:
+        """The lines written within are repeated for each further vector of outputs."""
+        start = len(self.lines)
+        yield
+        lines = self.lines[start:]
+        if self.structure.vectors > 1:
+            self.own |= {found[1] for line in lines if (found := _ASSIGNMENT.match(line))}
+        for number in range(1, self.structure.vectors):
+            for line in lines:
+                names = {name for name in _NAME.findall(line) if name in self.own}
+                for name in names:
+                    line = re.sub(rf"\b{name}\b", _of_vector(name, number), line)
+                self.lines.append(line)
 
     # -- what is needed where ---------------------------------------------------------------------
 
@@ -666,15 +737,17 @@ class _Text:
 
     def _row_steps(self, loop: int) -> None:
         """The steps on results of reductions that are possible after ``loop`` loops."""
-        self.rows.emit(
-            (
-                (number, step)
-                for number, step in enumerate(self.steps)
-                if not (self.varies[number] or is_reduction(step)) and self.loops[number] == loop
-            ),
-            self.lines,
-            "    ",
-        )
+        with self._for_each_vector():
+            self.rows.emit(
+                (
+                    (number, step)
+                    for number, step in enumerate(self.steps)
+                    if not (self.varies[number] or is_reduction(step))
+                    and self.loops[number] == loop
+                ),
+                self.lines,
+                "    ",
+            )
 
     def _store_rows(self) -> None:
         stored = [
@@ -682,18 +755,20 @@ class _Text:
         ]
         if not stored:
             return
-        indent = self._only_first_lane()
-        for number, (name, dtype, kept, _, _) in stored:
-            text = stored_text(self.rows.name(name), dtype_of(self.structure, name), dtype)
-            index = self._row_index(kept, f"out{number}")
-            self._add(f"out{number}[{index}] = {text}", indent=indent)
+        with self._for_each_vector():
+            indent = self._only_once("    ")
+            for number, (name, dtype, kept, _, _) in stored:
+                text = stored_text(self.rows.name(name), dtype_of(self.structure, name), dtype)
+                index = self._row_index(kept, f"out{number}")
+                self._add(f"out{number}[{index}] = {text}", indent=indent)
 
-    def _only_first_lane(self) -> str:
-        """Begin a block that one work-item of those of an output runs; its indentation."""
-        if self.structure.form != "lanes":
-            return "    "
-        self._add("if lane == 0:")
-        return "        "
+    def _only_once(self, indent: str) -> str:
+        """Begin a block that one work-item of those that have an output runs; its indentation."""
+        if self.structure.form == "items":
+            return indent
+        is_one = "lane == 0" if self.structure.form == "lanes" else "column >= own"
+        self._add(f"if {is_one}:", indent=indent)
+        return indent + "    "
 
     # -- loops ------------------------------------------------------------------------------------
 
@@ -720,25 +795,29 @@ class _Text:
                 self._merge(number, self._names(number, 0), self._names(number, other), "    ")
         if folded and self.structure.form == "lanes":
             self._merge_lanes(folded)
-        if self.structure.leaves_accumulators:
-            self._leave_accumulators(inside)
-        else:
-            for number in inside:
-                self._finish(number)
+        with self._for_each_vector():
+            if self.structure.leaves_accumulators:
+                self._leave_accumulators(inside)
+            else:
+                for number in inside:
+                    self._finish(number)
 
     def _unrolled(self, walk: _Walk) -> None:
-        for number in walk.folded:
-            self._begin(number, 0, must=not self._takes_first(number))
+        with self._for_each_vector():
+            for number in walk.folded:
+                self._begin(number, 0, must=not self._takes_first(number))
         for position in range(self.structure.unrolled):
             self._add(f"{self.j} = uint64({position})")
             self._element(walk, "    ", 0, str(position), is_first=position == 0)
-        for number in walk.folded:
-            self._end(number, 0, 1, str(self.structure.unrolled))
+        with self._for_each_vector():
+            for number in walk.folded:
+                self._end(number, 0, 1, str(self.structure.unrolled))
 
     def _rolled(self, walk: _Walk, copies: int) -> None:
-        for number in walk.folded:
-            for copy in range(copies):
-                self._begin(number, copy)
+        with self._for_each_vector():
+            for number in walk.folded:
+                for copy in range(copies):
+                    self._begin(number, copy)
         inner = "        "
         if copies > 1:
             self._add(f"for trip in range(trips // {copies}):")
@@ -753,9 +832,10 @@ class _Text:
             place = f"trip * {copies} + {copy}" if copies > 1 else "trip"
             self._add(f"{self.j} = first + uint64({place}) * step", indent=inner)
             self._element(walk, inner, copy, "trip")
-        for number in walk.folded:
-            for copy in range(copies):
-                self._end(number, copy, copies, f"trips // {copies}" if copies > 1 else "trips")
+        with self._for_each_vector():
+            for number in walk.folded:
+                for copy in range(copies):
+                    self._end(number, copy, copies, f"trips // {copies}" if copies > 1 else "trips")
         if copies > 1:
             self._add(f"for trip in range(trips - trips % {copies}, trips):")
             self._add(f"{self.j} = first + uint64(trip) * step", indent=inner)
@@ -771,19 +851,22 @@ class _Text:
         structure = self.structure
         if walk.arrays or walk.stored:
             self._take_apart(indent)
-        for number in walk.arrays:
-            index = self._element_index(f"b{number}", structure.arrays[number][2], f"a{number}")
-            text = load(number, structure.arrays[number][0], index)
-            self._add(f"x{number} = {text}", indent=indent)
-        values = Values(self.rows)
-        values.emit(((number, self.steps[number]) for number in walk.steps), self.lines, indent)
-        for number in walk.folded:
-            self._fold(number, values, indent, copy, n, is_first)
-        for number in walk.stored:
-            name, dtype, _, letters, _ = structure.outputs[number]
-            index = self._element_index(f"d{number}", letters, f"out{number}")
-            text = stored_text(values.name(name), dtype_of(structure, name), dtype)
-            self._add(f"out{number}[{index}] = {text}", indent=indent)
+        with self._for_each_vector():
+            for number in walk.arrays:
+                index = self._element_index(f"b{number}", structure.arrays[number][2], f"a{number}")
+                text = load(number, structure.arrays[number][0], index)
+                self._add(f"x{number} = {text}", indent=indent)
+            values = Values(self.rows)
+            values.emit(((number, self.steps[number]) for number in walk.steps), self.lines, indent)
+            for number in walk.folded:
+                self._fold(number, values, indent, copy, n, is_first)
+            if walk.stored:
+                indent = self._only_once(indent) if structure.form == "columns" else indent
+            for number in walk.stored:
+                name, dtype, _, letters, _ = structure.outputs[number]
+                index = self._element_index(f"d{number}", letters, f"out{number}")
+                text = stored_text(values.name(name), dtype_of(structure, name), dtype)
+                self._add(f"out{number}[{index}] = {text}", indent=indent)
 
     def _take_apart(self, indent: str) -> None:
         """The indices of element ``j``, one for each dimension."""
@@ -865,14 +948,15 @@ class _Text:
         self._add(f"{self.j} = uint64(0)")
         values = Values(self.rows)
         self._take_apart("    ")
-        for array in walk.arrays:
-            dtype, _, letters = self.structure.arrays[array]
-            index = self._element_index(f"b{array}", letters, f"a{array}")
-            self._add(f"x{array} = {load(array, dtype, index)}")
-        values.emit(((at, self.steps[at]) for at in walk.steps), self.lines, "    ")
-        name, dtype = self.steps[number][2][0]
-        text = converted_text(values.name(name), dtype, self.steps[number][3][0])
-        self._add(f"t{number}_shift = {text}")
+        with self._for_each_vector():
+            for array in walk.arrays:
+                dtype, _, letters = self.structure.arrays[array]
+                index = self._element_index(f"b{array}", letters, f"a{array}")
+                self._add(f"x{array} = {load(array, dtype, index)}")
+            values.emit(((at, self.steps[at]) for at in walk.steps), self.lines, "    ")
+            name, dtype = self.steps[number][2][0]
+            text = converted_text(values.name(name), dtype, self.steps[number][3][0])
+            self._add(f"t{number}_shift = {text}")
 
     def _fold(
         self, number: int, values: Values, indent: str, copy: int, n: str, is_first: bool
@@ -944,7 +1028,7 @@ class _Text:
             self._merge(number, self._names(number, 0), others, "        ")
 
     def _leave_accumulators(self, folded: Sequence[int]) -> None:
-        indent = self._only_first_lane()
+        indent = self._only_once("    ")
         index = _PARTIAL_INDEX[self.structure.form]
         for number in folded:
             for place, (name, text) in enumerate(self._names(number, 0).items()):

@@ -100,8 +100,17 @@ def values(*shape: int) -> np.ndarray:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-# Each form of the kernel: lanes, columns, items in a loop, items unrolled.
-CASES = [((4, 300), (1,)), ((3, 40, 64), (1,)), ((20, 30), (1,)), ((90, 3), (1,)), ((7, 40), (0,))]
+# Each form of the kernel: lanes, columns, several vectors of columns the last of which begin within
+# those before, items in a loop, items unrolled.
+CASES = [
+    ((4, 300), (1,)),
+    ((3, 40, 64), (1,)),
+    ((12, 330), (0,)),
+    ((2, 9, 150), (1,)),
+    ((20, 30), (1,)),
+    ((90, 3), (1,)),
+    ((7, 40), (0,)),
+]
 
 
 @pytest.mark.parametrize(("shape", "axes"), CASES)
