@@ -701,6 +701,22 @@ def _checked_out(function: str, out: Any) -> ndarray:
     )
 
 
+def delivered(name: str, result: ndarray, out: ndarray | None) -> ndarray:
+    """The result itself, or ``out`` with it; ``out`` is checked before it is written."""
+    if out is None:
+        return result
+    if out.shape != result.shape:
+        raise ShapeError(
+            f"{name}: the result of shape {result.shape} does not fit out of {out.shape}"
+        )
+    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+        raise DTypeError(
+            f"{name}: the result of dtype {result.dtype} does not fit out of dtype {out.dtype}"
+        )
+    assign(out, result, name)
+    return out
+
+
 def scalar_value(value: Any) -> Any:
     """A NumPy scalar as the Python scalar it stands for; anything else unchanged."""
     return value.item() if isinstance(value, np.generic) else value

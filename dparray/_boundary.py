@@ -3,7 +3,8 @@
 What a function expects of its arguments it checks itself, where that needs a sentence of its own.
 The rest, a text for an axis or a float for a count, fails somewhere inside with an error of Python
 or NumPy; it leaves the namespace as an :class:`~dparray.exceptions.ArgumentError` that names the
-function and what was given, with the first error as its cause.
+function and what was given, with the first error as its cause. Arguments may have NumPy's names
+there, see :mod:`dparray._keywords`.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Callable, Iterable
 from types import FunctionType, TracebackType
 from typing import Any
 
+from dparray import _keywords
 from dparray.exceptions import ArgumentError, DparrayError
 
 _STRAY = (
@@ -61,6 +63,10 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
         except _MEANT:
             raise
         except _STRAY as error:
+            if kwargs and isinstance(error, TypeError):
+                other = _keywords.reread(function, args, kwargs)
+                if other is not None:
+                    return call(*other[0], **other[1])
             if not _came_from_inside(error):
                 raise
             raise ArgumentError(_message(function, error, args, kwargs)) from error

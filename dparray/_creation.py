@@ -607,6 +607,7 @@ def asarray(
         DeviceError: there is no such device, or ``device`` and ``sycl_queue`` disagree.
         DTypeError: the values are of a dtype that arrays cannot have.
         ExecutionPlacementError: arrays inside a sequence are on different queues.
+        OverflowError: a Python integer does not fit the dtype.
         ValueError: ``copy=False``, but a copy is needed.
 
     Example:
@@ -635,6 +636,10 @@ def asarray(
         )
     placement = placement_of(device, usm_type, sycl_queue)
     values = host_values("asarray", obj, placement.queue)
+    is_python = not isinstance(obj, np.ndarray | np.generic)
+    if wanted is not None and wanted.kind in "iu" and is_python and values.dtype != wanted:
+        # NumPy makes floats of integers on both sides of 2**63, and tells which do not fit.
+        values = np.asarray(obj, wanted)
     array = from_host(values, placement.queue, placement.usm_type, wanted)
     if order == "F":
         return _rearranged(array, None, "F", None, None, None, None)

@@ -25,6 +25,7 @@ from dparray._array import (
     check_out,
     checked_scalar,
     choose_elements,
+    delivered,
     empty_on,
     from_host,
     ndarray,
@@ -111,12 +112,12 @@ def _reduce(
         keepdims = _layout.check_flag(name, "keepdims", keepdims)
     dtype = dtype or loop
     if not axes and x.ndim:  # NumPy's axis=(): every element is its own result
-        return _delivered(name, astype_array(x, dtype), out)
+        return delivered(name, astype_array(x, dtype), out)
     if x.size == 0:
-        return _delivered(name, _of_nothing(name, x, axes, dtype, keepdims), out)
+        return delivered(name, _of_nothing(name, x, axes, dtype, keepdims), out)
     kind = {"max": "any", "min": "all"}.get(name, name) if loop.kind == "b" else name
     row = REDUCTIONS[kind]
-    return _delivered(name, reduce_array(row, x, axes, keepdims, loop, dtype, *scalars), out)
+    return delivered(name, reduce_array(row, x, axes, keepdims, loop, dtype, *scalars), out)
 
 
 # NumPy's functions for small arrays, of array, axis, `keepdims`.
@@ -162,22 +163,6 @@ def _of_nothing(
     result = empty_on(Placement(x.sycl_queue, x.usm_type), shape, dtype)
     assign(result, _OF_NOTHING.get(name, 0))
     return result
-
-
-def _delivered(name: str, result: ndarray, out: ndarray | None) -> ndarray:
-    """The result itself, or ``out`` with it; ``out`` is checked before it is written."""
-    if out is None:
-        return result
-    if out.shape != result.shape:
-        raise ShapeError(
-            f"{name}: the result of shape {result.shape} does not fit out of {out.shape}"
-        )
-    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
-        raise DTypeError(
-            f"{name}: the result of dtype {result.dtype} does not fit out of dtype {out.dtype}"
-        )
-    assign(out, result, name)
-    return out
 
 
 def _check_numeric(name: str, x: ndarray, allowed: str) -> None:
@@ -238,12 +223,12 @@ def _from_initial(
         shape = _layout.reduced_shape(x.shape, axes, keepdims)
         result = empty_on(Placement(x.sycl_queue, x.usm_type), shape, loop)
         assign(result, start)
-        return _delivered(name, result, out)
+        return delivered(name, result, out)
     options = {"dtype": loop} if name in _IDENTITY else {}
     result = function(x, axes, keepdims=keepdims, **options)
     if initial is not None:
         result = apply(OPS[_COMBINE[name]], result, start)
-    return _delivered(name, result, out)
+    return delivered(name, result, out)
 
 
 @as_method
@@ -478,7 +463,7 @@ def mean(
     check_out("mean", (("a", x),), out)
     mask = None if where is True else _mask("mean", x, where, out)
     result = _mean_in(x, _float_of(x, dtype), _axes("mean", x, axis), keepdims, mask)
-    return _delivered("mean", result, out)
+    return delivered("mean", result, out)
 
 
 @as_method
@@ -524,7 +509,7 @@ def var(
     check_out("var", (("a", x),), out)
     less = ddof if correction is None else correction
     variance = _variance("var", x, axis, dtype, less, keepdims, where, mean)
-    return _delivered("var", variance, out)
+    return delivered("var", variance, out)
 
 
 def _variance(
@@ -599,7 +584,7 @@ def std(
     check_out("std", (("a", x),), out)
     less = ddof if correction is None else correction
     variance = _variance("std", x, axis, dtype, less, keepdims, where, mean)
-    return _delivered("std", apply(OPS["sqrt"], variance), out)
+    return delivered("std", apply(OPS["sqrt"], variance), out)
 
 
 def average(
@@ -712,7 +697,7 @@ def argmax(
 def _truth(name: str, x: ndarray, axis: Axis, out: ndarray | None, keepdims: bool) -> ndarray:
     if not _axes(name, x, axis) and x.ndim:
         check_out(name, (("a", x),), out)
-        return _delivered(name, apply(OPS["not_equal"], x, 0), out)
+        return delivered(name, apply(OPS["not_equal"], x, 0), out)
     return _reduce(name, x, axis, _dtypes.bool, out, keepdims)
 
 
@@ -833,7 +818,7 @@ def logsumexp(
     axes = _axes("logsumexp", x, axis)
     if x.size == 0:
         nothing = _of_nothing("logsumexp", x, tuple(sorted(axes)), loop, keepdims)
-        return _delivered("logsumexp", nothing, out)
+        return delivered("logsumexp", nothing, out)
     x = astype_array(x, wide, copy=False)
     highest = max(x, axes, None, True)
     # From infinities on, there is nothing to scale.
@@ -843,7 +828,7 @@ def logsumexp(
     result = astype_array(apply(OPS["add"], total, highest), loop, copy=False)
     if not keepdims:
         result = result.reshape(_layout.reduced_shape(x.shape, axes, False))
-    return _delivered("logsumexp", result, out)
+    return delivered("logsumexp", result, out)
 
 
 _CUMULATIVE = {
@@ -886,7 +871,7 @@ def _cumulate(
         ufunc.accumulate(source, axis, loop, out=target)
 
     if call_numpy(into, [x], result):
-        return _delivered(name, result, out)
+        return delivered(name, result, out)
     _evaluate.library_call(
         name,
         function,
@@ -900,7 +885,7 @@ def _cumulate(
         },
         lambda tensor: tensor,
     )
-    return _delivered(name, result, out)
+    return delivered(name, result, out)
 
 
 def cumulative_sum(

@@ -21,6 +21,7 @@ from dparray._array import (
     check_out,
     checked_scalar,
     copy_of,
+    delivered,
     empty_on,
     from_host,
     ndarray,
@@ -119,7 +120,7 @@ def _reduce(
         result = reshape(
             result, tuple(1 if at in axes else extent for at, extent in enumerate(x.shape))
         )
-    return _delivered(function, result, out)
+    return delivered(function, result, out)
 
 
 def _combined(
@@ -173,7 +174,7 @@ def _accumulate(
         while step < lines.shape[-1]:
             lines[..., step:] = call(lines[..., :-step], lines[..., step:])
             step *= 2
-    return _delivered(function, result, out)
+    return delivered(function, result, out)
 
 
 def _outer(
@@ -309,19 +310,7 @@ def _reduceat(
         lines = copy_of(astype_array(lines, loop, copy=False))
         _combine_runs(call, runs, lines)
         assign(moveaxis(result, axis, 0), lines[from_host(ends - 1, *placement)], function)
-    return _delivered(function, result, out)
-
-
-def _delivered(function: str, result: ndarray, out: ndarray | None) -> ndarray:
-    if out is None:
-        return result
-    if out.shape != result.shape or not np.can_cast(result.dtype, out.dtype, "same_kind"):
-        raise ShapeError(
-            f"{function}: a result of shape {result.shape} and dtype {result.dtype} does not fit "
-            f"out of shape {out.shape} and dtype {out.dtype}"
-        )
-    assign(out, result, function)
-    return out
+    return delivered(function, result, out)
 
 
 _METHODS: dict[str, Callable[..., Any]] = {

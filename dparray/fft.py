@@ -17,6 +17,8 @@ from dparray._array import (
     astype_array,
     call_neighbour,
     check_array,
+    check_out,
+    delivered,
     from_host,
     ndarray,
     numpy_views,
@@ -52,9 +54,10 @@ __all__ = [
 _NORMS = (None, "backward", "ortho", "forward")
 
 
-def _transform(name: str, x: Any, norm: str | None, **options: Any) -> ndarray:
+def _transform(name: str, x: Any, norm: str | None, out: ndarray | None, **options: Any) -> ndarray:
     """Let NumPy or dpnp do the transform of that name."""
     x = check_array(name, "x", x)
+    check_out(name, (("x", x),), out)
     if norm not in _NORMS:
         raise ValueError(f"{name}: norm {norm!r} is none of 'backward', 'ortho', 'forward'")
     if name in ("rfft", "rfftn", "rfft2", "ihfft") and x.dtype.kind == "c":
@@ -73,15 +76,23 @@ def _transform(name: str, x: Any, norm: str | None, **options: Any) -> ndarray:
                 found = getattr(np.fft, name)(views[0], norm=norm, **options)
         except ValueError as error:
             raise ShapeError(f"{name}: {error}") from None
-        return from_host(found, x.sycl_queue, x.usm_type)
+        return delivered(name, from_host(found, x.sycl_queue, x.usm_type), out)
     if x.dtype.kind not in "fc" or x.dtype == _dtypes.float16:
         single = x.dtype == _dtypes.float16 or not computes_in_double(x.sycl_queue)
         x = astype_array(x, _dtypes.float32 if single else _dtypes.float64)
     function = getattr(neighbour.fft, name)
-    return call_neighbour(name, function, (("x", x),), norm=norm, **options)
+    found = call_neighbour(name, function, (("x", x),), norm=norm, **options)
+    return delivered(name, found, out)
 
 
-def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> ndarray:
+def fft(
+    x: Any,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = "backward",
+    out: ndarray | None = None,
+) -> ndarray:
     """The discrete Fourier transform along an axis.
 
     Args:
@@ -90,13 +101,15 @@ def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "bac
         axis: the axis.
         norm: where to divide by the number of points: ``"backward"`` (in the inverse transform),
             ``"ortho"`` (by its root in both) or ``"forward"``.
+        out: an array for the result.
 
     Returns:
         A complex array on the queue of ``x``, in its precision.
 
     Raises:
         AxisError: there is no such axis.
-        ShapeError: the number of points is not positive.
+        ExecutionPlacementError: ``x`` and ``out`` are on different queues.
+        ShapeError: the number of points is not positive, or the result does not fit ``out``.
         ValueError: there is no such norm.
 
     Example:
@@ -104,10 +117,17 @@ def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "bac
         >>> dp.fft.fft(dp.asarray([1.0, 0.0])).asnumpy()
         array([1.+0.j, 1.+0.j])
     """
-    return _transform("fft", x, norm, n=n, axis=axis)
+    return _transform("fft", x, norm, out, n=n, axis=axis)
 
 
-def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> ndarray:
+def ifft(
+    x: Any,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = "backward",
+    out: ndarray | None = None,
+) -> ndarray:
     """The inverse of :func:`fft`.
 
     Args:
@@ -115,16 +135,24 @@ def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "ba
         n: the number of points; the axis is cut or padded with zeros to it.
         axis: the axis.
         norm: as of :func:`fft`, with its errors.
+        out: an array for the result.
 
     Example:
         >>> import dparray as dp
         >>> dp.fft.ifft(dp.asarray([2.0, 0.0])).asnumpy()
         array([1.+0.j, 1.+0.j])
     """
-    return _transform("ifft", x, norm, n=n, axis=axis)
+    return _transform("ifft", x, norm, out, n=n, axis=axis)
 
 
-def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> ndarray:
+def rfft(
+    x: Any,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = "backward",
+    out: ndarray | None = None,
+) -> ndarray:
     """The transform of real numbers: the `n // 2 + 1` frequencies that are not negative.
 
     Args:
@@ -132,17 +160,23 @@ def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "ba
         n: the number of points; the axis is cut or padded with zeros to it.
         axis: the axis.
         norm: as of :func:`fft`, with its errors.
+        out: an array for the result.
 
     Example:
         >>> import dparray as dp
         >>> dp.fft.rfft(dp.asarray([1.0, 0.0, 0.0])).asnumpy()
         array([1.+0.j, 1.+0.j])
     """
-    return _transform("rfft", x, norm, n=n, axis=axis)
+    return _transform("rfft", x, norm, out, n=n, axis=axis)
 
 
 def irfft(
-    x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward"
+    x: Any,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = "backward",
+    out: ndarray | None = None,
 ) -> ndarray:
     """The inverse of :func:`rfft`, a real array.
 
@@ -151,16 +185,24 @@ def irfft(
         n: the number of points of the result; `2 * (m - 1)` for `m` frequencies if not given.
         axis: the axis.
         norm: as of :func:`fft`, with its errors.
+        out: an array for the result.
 
     Example:
         >>> import dparray as dp
         >>> dp.fft.irfft(dp.asarray([2.0, 0.0])).asnumpy()
         array([1., 1.])
     """
-    return _transform("irfft", x, norm, n=n, axis=axis)
+    return _transform("irfft", x, norm, out, n=n, axis=axis)
 
 
-def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> ndarray:
+def hfft(
+    x: Any,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = "backward",
+    out: ndarray | None = None,
+) -> ndarray:
     """The real transform of a signal with Hermitian symmetry, given its first half.
 
     Args:
@@ -168,17 +210,23 @@ def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "ba
         n: the number of points of the result; `2 * (m - 1)` for `m` values if not given.
         axis: the axis.
         norm: as of :func:`fft`, with its errors.
+        out: an array for the result.
 
     Example:
         >>> import dparray as dp
         >>> dp.fft.hfft(dp.asarray([1.0, 0.0])).asnumpy()
         array([1., 1.])
     """
-    return _transform("hfft", x, norm, n=n, axis=axis)
+    return _transform("hfft", x, norm, out, n=n, axis=axis)
 
 
 def ihfft(
-    x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward"
+    x: Any,
+    /,
+    n: int | None = None,
+    axis: int = -1,
+    norm: str | None = "backward",
+    out: ndarray | None = None,
 ) -> ndarray:
     """The inverse of :func:`hfft`.
 
@@ -187,13 +235,14 @@ def ihfft(
         n: the number of points; the axis is cut or padded with zeros to it.
         axis: the axis.
         norm: as of :func:`fft`, with its errors.
+        out: an array for the result.
 
     Example:
         >>> import dparray as dp
         >>> dp.fft.ihfft(dp.asarray([2.0, 0.0])).asnumpy()
         array([1.-0.j, 1.-0.j])
     """
-    return _transform("ihfft", x, norm, n=n, axis=axis)
+    return _transform("ihfft", x, norm, out, n=n, axis=axis)
 
 
 def fftn(
@@ -202,6 +251,7 @@ def fftn(
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = "backward",
+    out: ndarray | None = None,
 ) -> ndarray:
     """The transform over several axes.
 
@@ -210,13 +260,14 @@ def fftn(
         s: the numbers of points along the axes.
         axes: the axes; all of them, or the last ``len(s)`` if not given.
         norm: as of :func:`fft`, with its errors.
+        out: an array for the result.
 
     Example:
         >>> import dparray as dp
         >>> dp.fft.fftn(dp.ones((2, 2)))[0, 0].item()
         (4+0j)
     """
-    return _transform("fftn", x, norm, s=s, axes=_axes(x, s, axes))
+    return _transform("fftn", x, norm, out, s=s, axes=_axes(x, s, axes))
 
 
 def ifftn(
@@ -225,6 +276,7 @@ def ifftn(
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = "backward",
+    out: ndarray | None = None,
 ) -> ndarray:
     """The inverse of :func:`fftn`.
 
@@ -233,13 +285,14 @@ def ifftn(
         s: the numbers of points along the axes.
         axes: the axes; all of them, or the last ``len(s)`` if not given.
         norm: as of :func:`fft`, with its errors.
+        out: an array for the result.
 
     Example:
         >>> import dparray as dp
         >>> dp.fft.ifftn(dp.ones((2, 2)))[0, 0].item()
         (1+0j)
     """
-    return _transform("ifftn", x, norm, s=s, axes=_axes(x, s, axes))
+    return _transform("ifftn", x, norm, out, s=s, axes=_axes(x, s, axes))
 
 
 def rfftn(
@@ -248,6 +301,7 @@ def rfftn(
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = "backward",
+    out: ndarray | None = None,
 ) -> ndarray:
     """The transform of real numbers over several axes; the last one as :func:`rfft`.
 
@@ -256,13 +310,14 @@ def rfftn(
         s: the numbers of points along the axes.
         axes: the axes; all of them, or the last ``len(s)`` if not given.
         norm: as of :func:`fft`, with its errors.
+        out: an array for the result.
 
     Example:
         >>> import dparray as dp
         >>> dp.fft.rfftn(dp.ones((2, 4))).shape
         (2, 3)
     """
-    return _transform("rfftn", x, norm, s=s, axes=_axes(x, s, axes))
+    return _transform("rfftn", x, norm, out, s=s, axes=_axes(x, s, axes))
 
 
 def irfftn(
@@ -271,6 +326,7 @@ def irfftn(
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = None,
     norm: str | None = "backward",
+    out: ndarray | None = None,
 ) -> ndarray:
     """The inverse of :func:`rfftn`, a real array.
 
@@ -279,13 +335,14 @@ def irfftn(
         s: the numbers of points along the axes.
         axes: the axes; all of them, or the last ``len(s)`` if not given.
         norm: as of :func:`fft`, with its errors.
+        out: an array for the result.
 
     Example:
         >>> import dparray as dp
         >>> dp.fft.irfftn(dp.ones((2, 3))).shape
         (2, 4)
     """
-    return _transform("irfftn", x, norm, s=s, axes=_axes(x, s, axes))
+    return _transform("irfftn", x, norm, out, s=s, axes=_axes(x, s, axes))
 
 
 def fft2(
@@ -294,6 +351,7 @@ def fft2(
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = (-2, -1),
     norm: str | None = "backward",
+    out: ndarray | None = None,
 ) -> ndarray:
     """The transform over two axes.
 
@@ -302,13 +360,14 @@ def fft2(
         s: the numbers of points along the axes.
         axes: the axes; the last two if not given.
         norm: as of :func:`fft`, with its errors.
+        out: an array for the result.
 
     Example:
         >>> import dparray as dp
         >>> dp.fft.fft2(dp.ones((2, 2)))[0, 0].item()
         (4+0j)
     """
-    return _transform("fft2", x, norm, s=s, axes=axes)
+    return _transform("fft2", x, norm, out, s=s, axes=axes)
 
 
 def ifft2(
@@ -317,6 +376,7 @@ def ifft2(
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = (-2, -1),
     norm: str | None = "backward",
+    out: ndarray | None = None,
 ) -> ndarray:
     """The inverse of :func:`fft2`.
 
@@ -325,13 +385,14 @@ def ifft2(
         s: the numbers of points along the axes.
         axes: the axes; the last two if not given.
         norm: as of :func:`fft`, with its errors.
+        out: an array for the result.
 
     Example:
         >>> import dparray as dp
         >>> dp.fft.ifft2(dp.ones((2, 2)))[0, 0].item()
         (1+0j)
     """
-    return _transform("ifft2", x, norm, s=s, axes=axes)
+    return _transform("ifft2", x, norm, out, s=s, axes=axes)
 
 
 def rfft2(
@@ -340,6 +401,7 @@ def rfft2(
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = (-2, -1),
     norm: str | None = "backward",
+    out: ndarray | None = None,
 ) -> ndarray:
     """The transform of real numbers over two axes.
 
@@ -348,13 +410,14 @@ def rfft2(
         s: the numbers of points along the axes.
         axes: the axes; the last two if not given.
         norm: as of :func:`fft`, with its errors.
+        out: an array for the result.
 
     Example:
         >>> import dparray as dp
         >>> dp.fft.rfft2(dp.ones((2, 4))).shape
         (2, 3)
     """
-    return _transform("rfft2", x, norm, s=s, axes=axes)
+    return _transform("rfft2", x, norm, out, s=s, axes=axes)
 
 
 def irfft2(
@@ -363,6 +426,7 @@ def irfft2(
     s: Sequence[int] | None = None,
     axes: Sequence[int] | None = (-2, -1),
     norm: str | None = "backward",
+    out: ndarray | None = None,
 ) -> ndarray:
     """The inverse of :func:`rfft2`, a real array.
 
@@ -371,13 +435,14 @@ def irfft2(
         s: the numbers of points along the axes.
         axes: the axes; the last two if not given.
         norm: as of :func:`fft`, with its errors.
+        out: an array for the result.
 
     Example:
         >>> import dparray as dp
         >>> dp.fft.irfft2(dp.ones((2, 3))).shape
         (2, 4)
     """
-    return _transform("irfft2", x, norm, s=s, axes=axes)
+    return _transform("irfft2", x, norm, out, s=s, axes=axes)
 
 
 def _axes(x: Any, s: Sequence[int] | None, axes: Sequence[int] | None) -> Sequence[int] | None:

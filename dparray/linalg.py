@@ -17,6 +17,8 @@ from dparray._array import (
     astype_array,
     call_neighbour,
     check_array,
+    check_out,
+    delivered,
     from_host,
     ndarray,
     numpy_views,
@@ -35,7 +37,7 @@ from dparray._ops import OPS
 from dparray._placement import common_placement
 from dparray._products import cross, matmul, outer, tensordot, vecdot
 from dparray._usm import neighbour
-from dparray.exceptions import DTypeError, HostConversionError, ShapeError
+from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
 
 __all__ = [
     "EigResult",
@@ -337,13 +339,13 @@ def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:
     return tuple(found)
 
 
-def qr(x: Any, /, *, mode: str = "reduced") -> Any:
+def qr(x: Any, /, mode: str = "reduced") -> Any:
     """The factors of `x = Q @ R`, Q with orthonormal columns, R upper triangular.
 
     Args:
         x: matrices of shape (..., M, N).
-        mode: ``"reduced"`` (Q has min(M, N) columns), ``"complete"`` (M columns) or ``"r"``
-            (R alone).
+        mode: ``"reduced"`` (Q has min(M, N) columns), ``"complete"`` (M columns), ``"r"``
+            (R alone) or ``"raw"`` (a tuple of LAPACK's reflectors, transposed, and their factors).
 
     Raises:
         ShapeError: ``x`` has fewer than two dimensions.
@@ -355,24 +357,27 @@ def qr(x: Any, /, *, mode: str = "reduced") -> Any:
         ((3, 2), (2, 2))
     """
     x = _matrices("qr", "x", x, square=False)
-    if mode not in ("reduced", "complete", "r"):
-        raise ValueError(f"qr: mode {mode!r} is none of 'reduced', 'complete', 'r'")
+    if mode not in ("reduced", "complete", "r", "raw"):
+        raise ArgumentError(f"qr: mode {mode!r} is none of 'reduced', 'complete', 'r', 'raw'")
     found = _compute(
         "qr",
         lambda a: np.linalg.qr(a, mode=mode),  # type: ignore[call-overload]
         lambda a: neighbour.linalg.qr(a, mode=mode),
         (("x", x),),
     )
-    return QRResult(*found) if isinstance(found, tuple) else found
+    return QRResult(*found) if isinstance(found, tuple) and mode != "raw" else found
 
 
-def svd(x: Any, /, *, full_matrices: bool = True, compute_uv: bool = True) -> Any:
+def svd(
+    x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
     """The singular value decomposition `x = U @ diag(S) @ Vh`.
 
     Args:
         x: matrices of shape (..., M, N).
         full_matrices: U and Vh are square; otherwise they have min(M, N) columns and rows.
         compute_uv: false gives the singular values alone.
+        hermitian: the matrices are Hermitian.
 
     Raises:
         LinAlgError: the iteration does not converge.
@@ -383,11 +388,11 @@ def svd(x: Any, /, *, full_matrices: bool = True, compute_uv: bool = True) -> An
         >>> dp.linalg.svd(dp.asarray([[3.0, 0.0], [0.0, 4.0]])).S.asnumpy()
         array([4., 3.])
     """
-    x = _matrices("svd", "x", x, square=False)
+    x = _matrices("svd", "x", x, square=hermitian)
     found = _compute(
         "svd",
-        lambda a: np.linalg.svd(a, full_matrices, compute_uv),  # type: ignore[call-overload]
-        lambda a: neighbour.linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv),
+        lambda a: np.linalg.svd(a, full_matrices, compute_uv, hermitian),  # type: ignore[call-overload]
+        lambda a: neighbour.linalg.svd(a, full_matrices, compute_uv, hermitian),
         (("x", x),),
     )
     return SVDResult(*found) if isinstance(found, tuple) else found
@@ -605,11 +610,12 @@ def matrix_power(x: Any, n: int, /) -> ndarray:
     return result.copy() if result is x else result
 
 
-def multi_dot(arrays: Sequence[Any], /) -> ndarray:
+def multi_dot(arrays: Sequence[Any], /, *, out: ndarray | None = None) -> ndarray:
     """The product of several matrices, in the order that takes the fewest multiplications.
 
     Args:
         arrays: two matrices or more; the first and the last may be vectors.
+        out: an array for the result.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -629,6 +635,7 @@ def multi_dot(arrays: Sequence[Any], /) -> ndarray:
     if len(named) < 2:
         raise ShapeError(f"multi_dot: {len(named)} arrays; give two or more")
     common_placement("multi_dot", named)
+    check_out("multi_dot", named, out)
     factors = [x for _, x in named]
     starts_with_vector, ends_with_vector = factors[0].ndim == 1, factors[-1].ndim == 1
     if starts_with_vector:
@@ -641,7 +648,7 @@ def multi_dot(arrays: Sequence[Any], /) -> ndarray:
     product = _chain(factors, _cheapest_order(extents), 0, len(factors) - 1)
     if starts_with_vector:
         product = product[0]
-    return product[..., 0] if ends_with_vector else product
+    return delivered("multi_dot", product[..., 0] if ends_with_vector else product, out)
 
 
 def _cheapest_order(extents: Sequence[int]) -> dict[tuple[int, int], int]:

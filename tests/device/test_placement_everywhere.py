@@ -295,6 +295,8 @@ OTHER_ARGUMENTS: dict[str, dict[str, Any]] = {
     "dp.einsum": {"subscripts": "i,i->i"},
     "dp.ravel_multi_index": {"shape": (2, 2)},
 }
+for _name in ("fft2", "ifft2", "rfft2", "irfft2"):
+    VALUES[f"dp.fft.{_name}"] = {"x": MATRIX, "out": None}
 SEQUENCE_VALUES = {"dp.ravel_multi_index": INTEGERS}
 for _name in ("and", "or", "xor", "left_shift", "right_shift"):
     VALUES[f"dp.bitwise_{_name}"] = {"x1": INTEGERS, "x2": INTEGERS}

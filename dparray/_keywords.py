@@ -1,0 +1,138 @@
+"""NumPy's names of arguments, beside those of the standard.
+
+The standard takes most arguments by position only; NumPy's documentation gives each a name, and
+programs use it: ``dp.allclose(a=x, b=y)``. A call that does not fit a function's own parameters is
+tried once more with its keywords read as NumPy reads them (:mod:`dparray._boundary`), so that
+calls that fit cost nothing. What NumPy has and we leave out on purpose is said here, too.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from dparray.exceptions import ArgumentError
+
+_FIELDS = "arrays have no fields to order by"
+_SUBCLASSES = "arrays have no subclasses"
+_PICKLES = "files hold numbers only, and nothing is unpickled"
+
+#: Arguments of NumPy's functions that ours do not have, and why. Given as NumPy has them by
+#: default, they are left out.
+REASONS = {
+    "like": "say where the array is made by device= or sycl_queue=",
+    "subok": _SUBCLASSES,
+    "order": _FIELDS,
+    "casting": "convert the result: x.astype(dtype)",
+    "interpolation": "it is called method= now",
+    "newshape": "it is called shape= now",
+    "encoding": _PICKLES,
+    "fix_imports": _PICKLES,
+    "max_header_size": _PICKLES,
+    "einsum_call": "it is for NumPy's own use",
+    "style": "NumPy does not use it any more",
+    "legacy": "the numbers of the other generators of NumPy are not reproduced",
+}
+
+#: Positional parameters of NumPy's functions that tell no signature.
+_UNTOLD = {
+    "arange": ("start", "stop", "step", "dtype"),
+    "bincount": ("x", "weights", "minlength"),
+    "can_cast": ("from_", "to", "casting"),
+    "copyto": ("dst", "src", "casting", "where"),
+    "dot": ("a", "b", "out"),
+    "lexsort": ("keys", "axis"),
+    "may_share_memory": ("a", "b", "max_work"),
+    "packbits": ("a", "axis", "bitorder"),
+    "putmask": ("a", "mask", "values"),
+    "ravel_multi_index": ("multi_index", "dims", "mode", "order"),
+    "shares_memory": ("a", "b", "max_work"),
+    "unpackbits": ("a", "axis", "count", "bitorder"),
+    "unravel_index": ("indices", "shape", "order"),
+}
+_BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def numpy_function(function: Callable[..., Any]) -> Callable[..., Any] | None:
+    """NumPy's function of the name of one of ours; ``None`` if there is none."""
+    if "." in function.__qualname__:
+        return None
+    place = {"dparray.fft": np.fft, "dparray.linalg": np.linalg}.get(function.__module__, np)
+    theirs = getattr(place, function.__name__, None)
+    return theirs if callable(theirs) else None
+
+
+@functools.cache
+def _numpy_parameters(function: Callable[..., Any]) -> tuple[tuple[str, ...], Mapping[str, Any]]:
+    """The names of the parameters by position of NumPy's function, and the defaults of all."""
+    theirs = numpy_function(function)
+    if theirs is None:
+        return (), {}
+    try:
+        parameters = inspect.signature(theirs).parameters.values()
+    except ValueError:
+        told = _UNTOLD.get(function.__name__, ())
+        return told, dict.fromkeys(told, inspect.Parameter.empty) | {"like": None, "subok": False}
+    return (
+        tuple(p.name for p in parameters if p.kind in _BY_POSITION),
+        {p.name: p.default for p in parameters},
+    )
+
+
+@functools.cache
+def names(function: Callable[..., Any]) -> Mapping[str, str]:
+    """Our names of the parameters that NumPy calls otherwise, by NumPy's names."""
+    by_position, theirs = _numpy_parameters(function)
+    parameters = inspect.signature(function).parameters
+    ours = [p.name for p in parameters.values() if p.kind in _BY_POSITION]
+    return {
+        numpy_name: own
+        for numpy_name, own in zip(by_position, ours, strict=False)
+        if numpy_name not in parameters and own not in theirs
+    }
+
+
+def reread(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[list[Any], dict[str, Any]] | None:
+    """The arguments of a call that does not fit, read as NumPy reads them.
+
+    Returns:
+        The arguments by position and by name; ``None`` if this reading is no other.
+
+    Raises:
+        ArgumentError: an argument is one of those that are left out on purpose.
+    """
+    parameters = inspect.signature(function).parameters
+    theirs, renamed = _numpy_parameters(function)[1], names(function)
+    own: dict[str, Any] = {}
+    is_other = False
+    for name, value in kwargs.items():
+        if name in parameters:
+            own[name] = value
+        elif name in renamed:
+            own[renamed[name]] = value
+            is_other = True
+        elif name in theirs and _is_default(value, theirs[name]):
+            is_other = True
+        elif name in theirs and name in REASONS:
+            raise ArgumentError(f"{function.__name__}: there is no {name}=: {REASONS[name]}")
+        else:
+            own[name] = value
+    positional = list(args)
+    for parameter in list(parameters.values())[len(args) :]:
+        if parameter.kind is not parameter.POSITIONAL_ONLY or parameter.name not in own:
+            break
+        positional.append(own.pop(parameter.name))
+        is_other = True
+    return (positional, own) if is_other else None
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    return value is default or (
+        isinstance(value, str | int | float) and type(value) is type(default) and value == default
+    )
