@@ -63,32 +63,135 @@ _WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, comp
 Binary = Callable[["ndarray", Any], "ndarray"]
 Unary = Callable[["ndarray"], "ndarray"]
 
+# What the short way of small arrays looks at in every call; see "small arrays, at once" below.
+_new = object.__new__
+_array_type = np.ndarray
+_working = _usm.working
+_options = vars(config)
+_run_silently = _tier_host.run_silently
+_REFUSALS = _tier_host.REFUSALS
+_SCALARS = frozenset({bool, int, float, complex})
 
-def _binary(op: Op) -> Binary:
-    def operate(self: ndarray, other: Any) -> ndarray:
-        result = _pair_at_once(op, self, other)
-        return _defer(op, (self, other), None) if result is None else result
+
+def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
+    """An operation on two operands: of small arrays at once by the host, else :func:`_defer`."""
+    compute = _tier_host.at_once(op)
+
+    def operate(x1: Any, x2: Any) -> ndarray:
+        if type(x1) is ndarray:
+            place, first = x1, x1._on_host
+            if type(x2) is ndarray:
+                second = x2._on_host
+                is_small = (
+                    first is not None
+                    and second is not None
+                    and x2.sycl_queue is x1.sycl_queue
+                    and x2.usm_type == x1.usm_type
+                    and (first.shape == second.shape or _is_small_pair(first, second))
+                )
+            else:
+                second = x2
+                is_small = first is not None and type(x2) in _SCALARS
+        elif type(x2) is ndarray:
+            place, first, second = x2, x1, x2._on_host
+            is_small = second is not None and type(x1) in _SCALARS
+        else:
+            is_small = False
+        if is_small and (
+            (not _working and _options["host_tier"]) or _tier_host.is_ready(place.sycl_queue)
+        ):
+            try:
+                values = _run_silently(compute, first, second)
+            except _REFUSALS:
+                values = _tier_host.call(compute, first, second)
+                if values is None:
+                    return _defer(op, (x1, x2), None)
+            result = _new(ndarray)
+            result._on_host = values if type(values) is _array_type else np.asarray(values)
+            result._block = result._kernel_type = None
+            result.sycl_queue = place.sycl_queue
+            result.usm_type = place.usm_type
+            return result
+        return _defer(op, (x1, x2), None)
 
     return operate
 
 
+def _single_operation(op: Op) -> Unary:
+    """An operation on one operand: of a small array at once by the host, else :func:`_defer`."""
+    compute = _tier_host.at_once(op)
+
+    def operate(x: Any) -> ndarray:
+        if (
+            type(x) is ndarray
+            and (seen := x._on_host) is not None
+            and ((not _working and _options["host_tier"]) or _tier_host.is_ready(x.sycl_queue))
+        ):
+            try:
+                values = _run_silently(compute, seen)
+            except _REFUSALS:
+                values = _tier_host.call(compute, seen)
+                if values is None:
+                    return _defer(op, (x,), None)
+            result = _new(ndarray)
+            result._on_host = values if type(values) is _array_type else np.asarray(values)
+            result._block = result._kernel_type = None
+            result.sycl_queue = x.sycl_queue
+            result.usm_type = x.usm_type
+            return result
+        return _defer(op, (x,), None)
+
+    return operate
+
+
+#: Every operation as a function of its operands.
+OPERATIONS: dict[Op, Callable[..., ndarray]] = {
+    op: _single_operation(op) if op.arity == 1 else _pair_operation(op) for op in OPS.values()
+}
+
+
 def _binary_family(op: Op) -> tuple[Binary, Binary, Binary]:
     """The operator, its reflected form and its in-place form."""
+    operate = OPERATIONS[op]
+    compute = _tier_host.in_place(op)
 
     def reflected(self: ndarray, other: Any) -> ndarray:
-        result = _pair_at_once(op, other, self)
-        return _defer(op, (other, self), None) if result is None else result
+        return operate(other, self)
 
     def in_place(self: ndarray, other: Any) -> ndarray:
-        if _in_place_at_once(op, self, other):
+        target = self._on_host
+        if target is None or compute is None:
+            return _defer(op, (self, other), self)
+        if type(other) is ndarray:
+            operand = other._on_host
+            is_small = operand is not None and other.sycl_queue is self.sycl_queue
+        else:
+            operand = other
+            is_small = type(other) in _SCALARS
+        if is_small and _is_free_to_write(self):
+            try:
+                _run_silently(compute, target, operand, target)
+            except _REFUSALS:
+                if _tier_host.call(compute, target, operand, target) is None:
+                    return _defer(op, (self, other), self)
             return self
         return _defer(op, (self, other), self)
 
-    return _binary(op), reflected, in_place
+    return operate, reflected, in_place
 
 
-def _unary(op: Op) -> Unary:
-    return lambda self: apply(op, self)
+def _kept(slot: str, make: Callable[[ndarray], Any]) -> Any:
+    """A property that is made on first use and kept in a slot."""
+
+    def read(self: ndarray) -> Any:
+        try:
+            return getattr(self, slot)
+        except AttributeError:
+            value = make(self)
+            setattr(self, slot, value)
+            return value
+
+    return property(read)
 
 
 class ndarray(Methods):
@@ -109,21 +212,23 @@ class ndarray(Methods):
         'device'
     """
 
+    # What is made on first use has a property beside its slot. There is no `__getattr__`: with one,
+    # the interpreter reads every slot ten times slower.
     __slots__ = (
         "__weakref__",
         "_alias",
-        "_argument",
-        "_data_memory",
+        "_argument_kept",
+        "_block",
+        "_data_memory_kept",
+        "_dtype",
         "_kernel_type",
-        "_node",
+        "_node_kept",
+        "_offset",
         "_on_host",
         "_shape",
-        "_tensor",
-        "block",
-        "dtype",
-        "offset",
-        "size",
-        "strides",
+        "_size",
+        "_strides",
+        "_tensor_kept",
         "sycl_queue",
         "usm_type",
     )
@@ -132,25 +237,26 @@ class ndarray(Methods):
     __array_ufunc__ = None
 
     _alias: _Alias | None
-    _argument: Any
-    _data_memory: Any
+    _block: Any
+    _dtype: np.dtype[Any]
     _kernel_type: Any
-    _node: Node
+    _node_kept: Node
+    _offset: int
+    #: What the host sees of a small array when the queue is idle: a view of its memory, or the
+    #: values themselves (they own their data) if they are in no USM memory yet. ``None`` of a large
+    #: array, of a pending one, and where the host may not touch the memory.
     _on_host: np.ndarray | None
     _shape: tuple[int, ...]
-    _tensor: Any
-    block: Any
-    dtype: np.dtype[Any]
-    offset: int
-    shape: tuple[int, ...]
-    size: int
-    strides: tuple[int, ...]
+    _size: int
+    _strides: tuple[int, ...]
     sycl_queue: dpctl.SyclQueue
     usm_type: str
 
-    if not TYPE_CHECKING:
-        # `x.shape = ...` is checked (in _manipulation); reading stays in C.
-        shape = property(operator.attrgetter("_shape"))
+    # From other modules, and no methods.
+    flags: Any
+    flat: Any
+    _take_advanced: Callable[[Any], ndarray]
+    _put_advanced: Callable[[Any, Any], None]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise TypeError(
@@ -168,29 +274,28 @@ class ndarray(Methods):
         dtype: np.dtype[Any],
     ) -> ndarray:
         """The one gate through which every array is made."""
-        self = object.__new__(cls)
-        self.block = block
-        self.offset = offset
+        self = _new(cls)
+        self._block = block
+        self._offset = offset
         self._shape = shape
-        self.strides = strides
-        self.dtype = dtype
-        self.size = prod(shape)
+        self._strides = strides
+        self._dtype = dtype
+        self._size = prod(shape)
+        self._kernel_type = None
         self.sycl_queue = block.queue
         self.usm_type = block.usm_type
-        if self.size > _evaluate.HOST_ELEMENTS:
-            self._on_host = None
+        self._on_host = _seen_by_host(self)
         return self
 
     @classmethod
     def _pending(cls, node: Node) -> ndarray:
         """An array whose values are still an expression."""
-        self = object.__new__(cls)
-        self._node = node
-        self._on_host = None
-        self._alias = None
+        self = _new(cls)
+        self._node_kept = node
+        self._block = self._on_host = self._alias = self._kernel_type = None
         self._shape = node.shape
-        self.dtype = node.dtype
-        self.size = node.size
+        self._dtype = node.dtype
+        self._size = node.size
         self.sycl_queue = node.queue
         self.usm_type = node.usm_type
         return self
@@ -201,57 +306,77 @@ class ndarray(Methods):
 
         They go to USM memory when something needs them there.
         """
-        self = object.__new__(cls)
+        self = _new(cls)
         self._on_host = values
+        self._block = self._kernel_type = None
         self.sycl_queue = queue
         self.usm_type = usm_type
         return self
 
-    def __getattr__(self, name: str) -> Any:
-        """Fill in the slots that are made on first use; the memory is one of them.
-
-        ``_on_host`` is what the host sees of a small array when the queue is idle: a view of its
-        memory, or the values themselves (they own their data) if they are in no USM memory yet. It
-        is ``None`` of a large array, of a pending one, and where the host may not touch the memory.
-        """
-        if name == "_on_host":
-            self._on_host = view = _seen_by_host(self)
-            return view
-        if name == "_shape":
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents. Another shape of as many elements can be assigned where none is copied."""
+        try:
+            return self._shape
+        except AttributeError:
             self._shape = shape = self._on_host.shape  # type: ignore[union-attr]
             return shape
-        if name == "dtype":
-            self.dtype = dtype = self._on_host.dtype  # type: ignore[union-attr]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements."""
+        try:
+            return self._dtype
+        except AttributeError:
+            self._dtype = dtype = self._on_host.dtype  # type: ignore[union-attr]
             return dtype
-        if name == "size":
-            self.size = size = self._on_host.size  # type: ignore[union-attr]
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        try:
+            return self._size
+        except AttributeError:
+            self._size = size = self._on_host.size  # type: ignore[union-attr]
             return size
-        if name == "block":
-            _give_memory(self)
-            return self.block
-        if name == "_tensor":
-            self._tensor = tensor = _usm.tensor_of(self)
-            return tensor
-        if name == "_node":
-            self._node = node = Node.leaf(
-                Layout(self.block, self.offset, self.shape, self.strides, self.dtype),
-                self.sycl_queue,
-                self.usm_type,
-            )
-            return node
-        if name in ("strides", "offset"):
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one element to the next along each axis."""
+        try:
+            return self._strides
+        except AttributeError:
             _find_place(self)
-            return self.strides if name == "strides" else self.offset
-        if name == "_argument":
-            self._argument = argument = _evaluate.argument_of(self)
-            return argument
-        if name == "_data_memory":
-            self._data_memory = usm_memory = _usm.memory_at(self.block, self.offset)
-            return usm_memory
-        if name == "_kernel_type":
-            self._kernel_type = None
-            return None
-        raise AttributeError(f"dparray.ndarray has no attribute {name!r}")
+            return self._strides
+
+    @property
+    def offset(self) -> int:
+        """Bytes from the beginning of the block to the first element."""
+        try:
+            return self._offset
+        except AttributeError:
+            _find_place(self)
+            return self._offset
+
+    @property
+    def block(self) -> Any:
+        """The memory; to ask for it computes what is pending."""
+        if self._block is None:
+            _give_memory(self)
+        return self._block
+
+    @property
+    def _node(self) -> Node:
+        """The values as an operand of expressions."""
+        try:
+            return self._node_kept
+        except AttributeError:
+            self._node_kept = node = Node.leaf(layout_of(self), self.sycl_queue, self.usm_type)
+            return node
+
+    _argument = _kept("_argument_kept", lambda self: _evaluate.argument_of(self))
+    _data_memory = _kept("_data_memory_kept", lambda self: _usm.memory_at(self.block, self.offset))
+    _tensor = _kept("_tensor_kept", lambda self: _usm.tensor_of(self))
 
     @property
     def is_pending(self) -> bool:
@@ -430,25 +555,25 @@ class ndarray(Methods):
     # -- elements -----------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> ndarray:
-        if self._on_host is not None and (
-            type(index) in _BASIC or (type(index) is tuple and _BASIC.issuperset(map(type, index)))
-        ):
-            view = _view_at_once(self, index)
-            if view is not None:
-                return view
+        seen = self._on_host
+        if seen is not None and _is_plain(index):
+            base = seen.base
+            if base is None:
+                seen, base = _shareable(self)
+            try:
+                view = seen[index]
+                if type(view) is not _array_type:  # integers select a scalar
+                    view = seen[(*index, ...) if type(index) is tuple else (index, ...)]
+            except _REFUSALS:
+                view = _NOTHING
+            if view.base is base and view.size:
+                return _sharing(self, view)
         if _layout.is_basic_index(index):
             return self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index))
         return self._take_advanced(index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        if (
-            self._on_host is not None
-            and (
-                type(index) in _BASIC
-                or (type(index) is tuple and _BASIC.issuperset(map(type, index)))
-            )
-            and _write_at_once(self, index, value)
-        ):
+        if self._on_host is not None and _write_at_once(self, index, value):
             return
         if _layout.is_basic_index(index):
             self.block  # noqa: B018 - a view of what is pending is not written
@@ -491,17 +616,17 @@ class ndarray(Methods):
     __lshift__, __rlshift__, __ilshift__ = _binary_family(OPS["bitwise_left_shift"])
     __rshift__, __rrshift__, __irshift__ = _binary_family(OPS["bitwise_right_shift"])
 
-    __lt__ = _binary(OPS["less"])
-    __le__ = _binary(OPS["less_equal"])
-    __gt__ = _binary(OPS["greater"])
-    __ge__ = _binary(OPS["greater_equal"])
-    __eq__ = _binary(OPS["equal"])  # type: ignore[assignment]
-    __ne__ = _binary(OPS["not_equal"])  # type: ignore[assignment]
+    __lt__ = OPERATIONS[OPS["less"]]
+    __le__ = OPERATIONS[OPS["less_equal"]]
+    __gt__ = OPERATIONS[OPS["greater"]]
+    __ge__ = OPERATIONS[OPS["greater_equal"]]
+    __eq__ = OPERATIONS[OPS["equal"]]  # type: ignore[assignment]
+    __ne__ = OPERATIONS[OPS["not_equal"]]  # type: ignore[assignment]
 
-    __neg__ = _unary(OPS["negative"])
-    __pos__ = _unary(OPS["positive"])
-    __abs__ = _unary(OPS["abs"])
-    __invert__ = _unary(OPS["bitwise_invert"])
+    __neg__ = OPERATIONS[OPS["negative"]]
+    __pos__ = OPERATIONS[OPS["positive"]]
+    __abs__ = OPERATIONS[OPS["abs"]]
+    __invert__ = OPERATIONS[OPS["bitwise_invert"]]
 
     # -- shown --------------------------------------------------------------------------------
 
@@ -851,13 +976,24 @@ def from_host(
 # where everything is checked.
 
 _BASIC = frozenset({int, slice, type(None), type(Ellipsis)})
-_SCALARS = frozenset({bool, int, float, complex})
+_NOTHING = np.empty(0)
+
+
+def _is_plain(index: Any) -> bool:
+    """Whether an index is made of Python's integers and slices, of ``None`` and ``...``."""
+    if type(index) is tuple:
+        for entry in index:  # noqa: SIM110 - a generator would cost more than all the rest
+            if type(entry) not in _BASIC:
+                return False
+        return True
+    return type(index) in _BASIC
 
 
 def _seen_by_host(x: ndarray) -> np.ndarray | None:
     """What the host sees of an array that has memory."""
     if (
-        x.size <= _evaluate.HOST_ELEMENTS
+        x._size <= _evaluate.HOST_ELEMENTS
+        and _options["host_tier"]
         and _tier_host.COMPUTES_AT_ONCE
         and _tier_host.can_compute(x.sycl_queue, x.usm_type)
     ):
@@ -869,15 +1005,15 @@ def _find_place(x: ndarray) -> None:
     """Fill in where in its block an array lies, or will lie."""
     seen = x._on_host
     if seen is not None and seen.base is not None:
-        x.strides = seen.strides
-        x.offset = seen.__array_interface__["data"][0] - x.block.pointer
+        x._strides = seen.strides
+        x._offset = seen.__array_interface__["data"][0] - x.block.pointer
         return
     alias = _living_alias(x) if seen is None else None
     if alias is not None and alias.view() is x:
         x.block  # noqa: B018 - it lies in another array's memory, where that is
         return
-    x.offset = 0
-    x.strides = _layout.contiguous_strides(x.shape, x.dtype.itemsize)
+    x._offset = 0
+    x._strides = _layout.contiguous_strides(x.shape, x.dtype.itemsize)
 
 
 def _give_memory(x: ndarray) -> None:
@@ -893,8 +1029,8 @@ def _give_memory(x: ndarray) -> None:
     view[...] = values
     with _evaluate.lock:
         if x._on_host is values:  # no other thread has been here meanwhile
-            x.offset, x.strides = 0, view.strides
-            x._on_host, x.block = view, block
+            x._offset, x._strides = 0, view.strides
+            x._on_host, x._block = view, block
 
 
 # -- views of pending arrays ----------------------------------------------------------------------
@@ -921,16 +1057,10 @@ class _Alias:
 #: Of heavier expressions views are not made expressions of their own.
 _MOST_VIEWED_WEIGHT = 64
 
-_memory_slot: Any = ndarray.__dict__["block"]
-
 
 def _has_memory(x: ndarray) -> bool:
     """Whether an array has been given memory; asks without giving it any."""
-    try:
-        _memory_slot.__get__(x)
-    except AttributeError:
-        return x._on_host is not None
-    return True
+    return x._block is not None or x._on_host is not None
 
 
 def _living_alias(x: ndarray) -> _Alias | None:
@@ -1003,31 +1133,26 @@ def _give_pending_memory(x: ndarray) -> None:
         view = alias.view()
         assert view is not None
         _bind(view, whole.block, whole.offset + alias.offset, alias.strides)
-        del view._node  # the expression of its own is of no use any more
+        del view._node_kept  # the expression of its own is of no use any more
 
 
 def _bind(x: ndarray, block: Any, offset: int, strides: tuple[int, ...]) -> None:
     """Give a pending array its place in memory."""
     x._alias = None
-    x.offset, x.strides = offset, strides
-    x.block = block
-    if x.size <= _evaluate.HOST_ELEMENTS:
-        del x._on_host
+    x._offset, x._strides = offset, strides
+    x._block = block
+    x._on_host = _seen_by_host(x)
 
 
 def take_layout_of(x: ndarray, view: ndarray) -> None:
     """Let an array be what a view of the same memory is; other views of it stay as they are."""
-    x.block, x.offset, x.dtype, x.size = view.block, view.offset, view.dtype, view.size
-    x._shape, x.strides = view.shape, view.strides
-    kept = ("_alias", "_argument", "_data_memory", "_kernel_type", "_node", "_on_host", "_tensor")
-    for name in kept:
-        if name in ("_alias", "_on_host"):
-            setattr(x, name, None)
-        else:
-            with contextlib.suppress(AttributeError):
-                delattr(x, name)
-    if x.size <= _evaluate.HOST_ELEMENTS:
-        del x._on_host  # looked at again when it is asked for
+    x._block, x._offset, x._dtype, x._size = view.block, view.offset, view.dtype, view.size
+    x._shape, x._strides = view.shape, view.strides
+    x._alias = x._kernel_type = None
+    for name in ("_argument_kept", "_data_memory_kept", "_node_kept", "_tensor_kept"):
+        with contextlib.suppress(AttributeError):
+            delattr(x, name)
+    x._on_host = _seen_by_host(x)
 
 
 def _readable(x: ndarray) -> Any:
@@ -1036,45 +1161,6 @@ def _readable(x: ndarray) -> Any:
         return x
     _evaluate.evaluate(x._node)
     return x._node.layout
-
-
-def _pair_at_once(op: Op, x1: Any, x2: Any) -> ndarray | None:
-    """An operation on two operands, or ``None`` if it is not for the host at once."""
-    first: Any
-    second: Any
-    if type(x1) is ndarray:
-        first, place = x1._on_host, x1
-        if first is None:
-            return None
-        if type(x2) is ndarray:
-            second = x2._on_host
-            if (
-                second is None
-                or x2.sycl_queue is not x1.sycl_queue
-                or x2.usm_type != x1.usm_type
-                or not _is_small_pair(first, second)
-            ):
-                return None
-        elif type(x2) in _SCALARS:
-            second = x2
-        else:
-            return None
-    elif type(x2) is ndarray and type(x1) in _SCALARS:
-        first, second, place = x1, x2._on_host, x2
-        if second is None:
-            return None
-    else:
-        return None
-    queue = place.sycl_queue
-    if not _tier_host.is_ready(queue):
-        return None
-    if op is _POW and type(x2) in (int, float) and x2 in _SIMPLER_POWERS:
-        if x1.dtype.kind != "f":
-            return None
-        values = _tier_host.compute(_SIMPLER_POWERS[x2], first)
-    else:
-        values = _tier_host.compute(op, first, second)
-    return None if values is None else ndarray._computed(values, queue, place.usm_type)
 
 
 def _formed_at_once(
@@ -1094,8 +1180,7 @@ def _formed_at_once(
         seen.append(operand)
     if prod(shape) > _evaluate.HOST_ELEMENTS or not _tier_host.is_ready(placement.queue):
         return None
-    values = _tier_host.silence.run(_tier_host.form, op, seen, dtype)
-    return ndarray._computed(values, *placement)
+    return ndarray._computed(_tier_host.call(_tier_host.form, op, seen, dtype), *placement)
 
 
 def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | None:
@@ -1109,7 +1194,7 @@ def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | 
         x: whatever the user gave as the first array.
         *args: ``None`` comes back where NumPy does not take them.
     """
-    if type(x) is not ndarray or x._on_host is None or not _tier_host.is_ready(x.sycl_queue):
+    if type(x) is not ndarray or x._on_host is None or not _is_ready(x):
         return None
     seen = []
     for arg in args:
@@ -1122,15 +1207,42 @@ def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | 
         elif isinstance(arg, np.ndarray | np.generic):
             return None
         seen.append(arg)
-    try:
-        values = _tier_host.silence.run(function, x._on_host, *seen)
-    except (TypeError, ValueError, IndexError, OverflowError, RuntimeError, MemoryError):
+    values = _tier_host.call(function, x._on_host, *seen)
+    if values is None:
         return None
-    if type(values) is not np.ndarray:
+    if type(values) is not _array_type:
         values = np.asarray(values)
     if values.dtype.char not in _NUMBERS:  # of a text or an object among the arguments
         return None
     if values.base is not None:  # NumPy has reshaped its result
+        values = values.copy()
+    return ndarray._computed(values, x.sycl_queue, x.usm_type)
+
+
+def fold_at_once(fold: Callable[..., Any], x: Any, axis: Any, keepdims: Any) -> ndarray | None:
+    """A reduction of a small array, or ``None`` if it is not for the host at once.
+
+    Args:
+        fold: a reduction of ``_tier_host``.
+        x: whatever the user gave as the array.
+        axis: as given by the user.
+        keepdims: as given by the user.
+    """
+    if type(x) is not ndarray or (keepdims is not False and keepdims is not True):
+        return None
+    seen = x._on_host
+    # NumPy takes the axes 0 and -1 of an array that has none.
+    if seen is None or not _is_ready(x) or (axis is not None and not seen.ndim):
+        return None
+    try:
+        values = _run_silently(fold, seen, axis, None, None, keepdims)
+    except _REFUSALS:
+        values = _tier_host.call(fold, seen, axis, None, None, keepdims)
+        if values is None:
+            return None
+    if type(values) is not _array_type:
+        values = np.asarray(values)
+    elif values.base is not None:  # NumPy has reshaped its result
         values = values.copy()
     return ndarray._computed(values, x.sycl_queue, x.usm_type)
 
@@ -1159,59 +1271,49 @@ def _is_small_pair(first: np.ndarray, second: np.ndarray) -> bool:
         return False
 
 
-def _one_at_once(op: Op, x: Any) -> ndarray | None:
-    """An operation on one operand, or ``None`` if it is not for the host at once."""
-    if type(x) is not ndarray or x._on_host is None or not _tier_host.is_ready(x.sycl_queue):
-        return None
-    values = _tier_host.compute(op, x._on_host)
-    return None if values is None else ndarray._computed(values, x.sycl_queue, x.usm_type)
+def _is_ready(x: ndarray) -> bool:
+    """Whether the host may touch the memory of a small array at once."""
+    return (not _working and _options["host_tier"]) or _tier_host.is_ready(x.sycl_queue)
 
 
-def _in_place_at_once(op: Op, x: ndarray, other: Any) -> bool:
-    """Replace small ``x`` by an operation on it and another operand; false if that is not done."""
-    target = x._on_host
-    if target is None:
-        return False
-    if type(other) is ndarray:
-        operand = other._on_host
-        if operand is None or other.sycl_queue is not x.sycl_queue:
-            return False
-    elif type(other) in _SCALARS:
-        operand = other
-    else:
-        return False
-    if op is _POW or not _is_free_to_write(x, target):
-        return False
-    return _tier_host.compute(op, target, operand, target) is not None
-
-
-def _is_free_to_write(x: ndarray, view: np.ndarray) -> bool:
+def _is_free_to_write(x: ndarray) -> bool:
     """Whether the host may write an array at once: it is idle, and nothing pending reads it."""
-    return _tier_host.is_ready(x.sycl_queue) and (view.base is None or not x.block.readers)
+    if (_working or not _options["host_tier"]) and not _tier_host.is_ready(x.sycl_queue):
+        return False
+    return x._block is None or not x._block.readers
 
 
-def _view_at_once(x: ndarray, index: Any) -> ndarray | None:
-    """The view that a basic index selects of a small array; ``None`` where NumPy refuses it."""
-    seen = x._on_host
-    if seen.base is None:  # type: ignore[union-attr]
-        x.block  # noqa: B018 - views share memory, so there must be some
-        seen = x._on_host
+def view_at_once(x: ndarray, function: Callable[..., np.ndarray], *args: Any) -> ndarray | None:
+    """A view of a small array; ``None`` if it is large, or what NumPy makes is no view of it.
+
+    Args:
+        x: the array.
+        function: called with what the host sees of ``x``, and ``args``; may copy.
+        *args: what NumPy does not take goes another way, as ever.
+    """
+    if x._on_host is None:
+        return None
+    seen, base = _shareable(x)
     try:
-        view = seen[index]  # type: ignore[index]
-        if type(view) is not np.ndarray:  # integers select a scalar
-            view = seen[(*index, ...) if type(index) is tuple else (index, ...)]  # type: ignore[index]
-    except IndexError:
+        view = function(seen, *args)
+    except _REFUSALS:
         return None
-    if not view.size:
-        return None
-    return _sharing(x, view)
+    return _sharing(x, view) if view.base is base and view.size else None
+
+
+def _shareable(x: ndarray) -> tuple[np.ndarray, Any]:
+    """What the host sees of a small array and the base of it, which views share."""
+    x.block  # noqa: B018 - views share memory, so there must be some
+    seen = x._on_host
+    return seen, seen.base  # type: ignore[union-attr,return-value]
 
 
 def _sharing(x: ndarray, view: np.ndarray) -> ndarray:
     """An array over the memory of ``x``, of which the host sees ``view``."""
-    result = object.__new__(ndarray)
+    result = _new(ndarray)
     result._on_host = view
-    result.block = x.block
+    result._block = x._block
+    result._kernel_type = None
     result.sycl_queue = x.sycl_queue
     result.usm_type = x.usm_type
     return result
@@ -1219,12 +1321,10 @@ def _sharing(x: ndarray, view: np.ndarray) -> ndarray:
 
 def with_axes(x: ndarray, order: Sequence[int]) -> ndarray:
     """The view whose axis ``i`` is axis ``order[i]`` of ``x``; the others have extent 1."""
-    seen = x._on_host
-    if seen is not None and len(order) == seen.ndim and seen.size:
-        if seen.base is None:
-            x.block  # noqa: B018 - views share memory, so there must be some
-            seen = x._on_host
-        return _sharing(x, seen.transpose(order))  # type: ignore[union-attr]
+    if x._on_host is not None and len(order) == x._on_host.ndim:
+        view = view_at_once(x, _array_type.transpose, order)
+        if view is not None:
+            return view
     shape, strides = x.shape, x.strides
     return x._view(
         tuple([shape[axis] for axis in order]), tuple([strides[axis] for axis in order]), x.offset
@@ -1234,29 +1334,32 @@ def with_axes(x: ndarray, order: Sequence[int]) -> ndarray:
 def _write_at_once(x: ndarray, index: Any, value: Any) -> bool:
     """Write to a part of a small array; false if that is not done."""
     target = x._on_host
-    if target is None:
+    if target is None or not _is_plain(index):
         return False
-    kind = target.dtype.kind
+    dtype = target.dtype
     source: Any
     if type(value) is ndarray:
         source = value._on_host
-        if (
-            source is None
-            or value.sycl_queue is not x.sycl_queue
-            or (source.dtype.kind == "c" and kind != "c")
-        ):
+        if source is None or value.sycl_queue is not x.sycl_queue:
             return False
-    elif type(value) is float or type(value) is int:
-        if kind not in "fc" and not (kind in "iu" and type(value) is int):
+        is_exact = source.dtype is dtype
+        if not is_exact and source.dtype.kind == "c" and dtype.kind != "c":
             return False
-        source = value
     else:
+        source = value
+        kind = type(value)
+        if kind is not float and kind is not int:
+            return False
+        is_exact = dtype.char == "d"
+        if not is_exact and dtype.kind not in ("fc" if kind is float else "fciu"):
+            return False
+    if not _is_free_to_write(x):
         return False
-    if not _is_free_to_write(x, target):
-        return False
+    if not is_exact:  # the conversion may overflow
+        return _tier_host.call(_tier_host.write, target, index, source) is not None
     try:
-        _tier_host.silence.run(operator.setitem, target, index, source)
-    except (IndexError, ValueError, OverflowError, TypeError, RuntimeError):
+        target[index] = source
+    except _REFUSALS:
         return False
     return True
 
@@ -1275,11 +1378,7 @@ def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
         DTypeError: the operation is not defined for the dtypes, or the result does not fit ``out``.
         ShapeError: the shapes do not broadcast, or not to ``out``.
     """
-    if out is None:
-        result = _pair_at_once(op, *operands) if op.arity == 2 else _one_at_once(op, *operands)
-        if result is not None:
-            return result
-    return _defer(op, operands, out)
+    return OPERATIONS[op](*operands) if out is None else _defer(op, operands, out)
 
 
 def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
@@ -1345,7 +1444,7 @@ def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
         and _living_alias(out) is None
     ):
         # Nobody else sees the memory that the pending value would get, so it need not exist.
-        out._node = _noted(
+        out._node_kept = _noted(
             _node_of(op, values, loop, shape, Placement(*placement[:1], out.usm_type))
         )
     elif out.size:
@@ -1502,14 +1601,10 @@ def _simpler_power(
     op: Op, values: list[Any], loop: tuple[np.dtype[Any], ...]
 ) -> tuple[Op, list[Any], tuple[np.dtype[Any], ...]]:
     """A power with a constant exponent as the operation NumPy makes of it, where there is one."""
-    simpler = _SIMPLER_POWERS.get(values[1])
+    simpler = _tier_host.SIMPLER_POWERS.get(values[1])
     if simpler is None or not isinstance(values[0], ndarray):
         return op, values, loop
     return simpler, values[:1], loop[::2]
-
-
-_POW = OPS["pow"]
-_SIMPLER_POWERS = {2: OPS["square"], 0.5: OPS["sqrt"], 1: OPS["positive"]}
 
 
 def _floored_quotient(

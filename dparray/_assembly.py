@@ -504,10 +504,10 @@ def _set_flat(self: ndarray, value: Any) -> None:
 
 
 def _attach() -> None:
-    ndarray.flat = property(  # type: ignore[attr-defined]
+    ndarray.flat = property(
         flatiter, _set_flat, doc="The elements in C order, to read, to write and to go through."
     )
-    ndarray.flags = property(flags, doc="How the array lies in memory.")  # type: ignore[attr-defined]
+    ndarray.flags = property(flags, doc="How the array lies in memory.")
     ndarray.__class_getitem__ = classmethod(types.GenericAlias)  # type: ignore[attr-defined]
 
 

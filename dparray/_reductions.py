@@ -27,6 +27,7 @@ from dparray._array import (
     choose_elements,
     delivered,
     empty_on,
+    fold_at_once,
     from_host,
     ndarray,
     reduce_array,
@@ -35,6 +36,7 @@ from dparray._array import (
 from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._reduction_ops import REDUCTIONS
+from dparray._tier_host import FOLDS, deviation_by, variance_by
 from dparray._usm import library
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
@@ -118,39 +120,6 @@ def _reduce(
     kind = {"max": "any", "min": "all"}.get(name, name) if loop.kind == "b" else name
     row = REDUCTIONS[kind]
     return delivered(name, reduce_array(row, x, axes, keepdims, loop, dtype, *scalars), out)
-
-
-# NumPy's functions for small arrays, of array, axis, `keepdims`.
-_SMALL: dict[str, Callable[..., Any]] = {
-    **{
-        name: lambda x, axis, keepdims, fold=ufunc.reduce: fold(x, axis, None, None, keepdims)
-        for name, ufunc in (
-            ("sum", np.add),
-            ("prod", np.multiply),
-            ("max", np.maximum),
-            ("min", np.minimum),
-            ("any", np.logical_or),
-            ("all", np.logical_and),
-        )
-    },
-    "argmax": lambda x, axis, keepdims: x.argmax(axis, keepdims=keepdims),
-    "argmin": lambda x, axis, keepdims: x.argmin(axis, keepdims=keepdims),
-    "mean": lambda x, axis, keepdims: np.mean(x, axis, None, None, keepdims),
-}
-
-
-def _small(name: str, x: Any, axis: Axis, keepdims: bool) -> ndarray | None:
-    """The reduction of a small array by the host at once, or ``None`` if that is not the way.
-
-    It is the short way to what :func:`_reduce` does, for calls with no other arguments.
-    """
-    if type(keepdims) is not bool or type(x) is not ndarray or not x.size:
-        return None
-    if x.dtype.kind == "c" and name in ("argmax", "argmin"):
-        return None
-    if axis is not None and not x.shape:  # NumPy takes 0 and -1
-        return None
-    return call_at_once(_SMALL[name], x, axis, keepdims)
 
 
 def _of_nothing(
@@ -267,7 +236,7 @@ def sum(
         array([4, 6])
     """
     is_plain = dtype is out is initial is None and where is True
-    small = _small("sum", a, axis, keepdims) if is_plain else None
+    small = fold_at_once(FOLDS["sum"], a, axis, keepdims) if is_plain else None
     if small is not None:
         return small
     x = check_array("sum", "a", a)
@@ -294,7 +263,7 @@ def prod(
         24
     """
     is_plain = dtype is out is initial is None and where is True
-    small = _small("prod", a, axis, keepdims) if is_plain else None
+    small = fold_at_once(FOLDS["prod"], a, axis, keepdims) if is_plain else None
     if small is not None:
         return small
     x = check_array("prod", "a", a)
@@ -336,7 +305,11 @@ def min(
         >>> int(dp.min(dp.asarray([3, 1, 2])))
         1
     """
-    small = _small("min", a, axis, keepdims) if out is initial is None and where is True else None
+    small = (
+        fold_at_once(FOLDS["min"], a, axis, keepdims)
+        if out is initial is None and where is True
+        else None
+    )
     if small is not None:
         return small
     x = check_array("min", "a", a)
@@ -361,7 +334,11 @@ def max(
         >>> dp.max(dp.asarray([[3, 1], [2, 5]]), axis=1).asnumpy()
         array([3, 5])
     """
-    small = _small("max", a, axis, keepdims) if out is initial is None and where is True else None
+    small = (
+        fold_at_once(FOLDS["max"], a, axis, keepdims)
+        if out is initial is None and where is True
+        else None
+    )
     if small is not None:
         return small
     x = check_array("max", "a", a)
@@ -456,7 +433,11 @@ def mean(
         >>> float(dp.mean(dp.asarray([1, 2, 6])))
         3.0
     """
-    small = _small("mean", a, axis, keepdims) if dtype is out is None and where is True else None
+    small = (
+        fold_at_once(FOLDS["mean"], a, axis, keepdims)
+        if dtype is out is None and where is True
+        else None
+    )
     if small is not None:
         return small
     x = check_array("mean", "a", a)
@@ -505,9 +486,13 @@ def var(
         >>> float(dp.var(dp.asarray([1.0, 2.0, 3.0]), correction=1))
         1.0
     """
+    less = ddof if correction is None else correction
+    if dtype is out is mean is None and where is True:
+        small = fold_at_once(variance_by(less), a, axis, keepdims)
+        if small is not None:
+            return small
     x = check_array("var", "a", a)
     check_out("var", (("a", x),), out)
-    less = ddof if correction is None else correction
     variance = _variance("var", x, axis, dtype, less, keepdims, where, mean)
     return delivered("var", variance, out)
 
@@ -580,9 +565,13 @@ def std(
         >>> float(dp.std(dp.asarray([1.0, 3.0])))
         1.0
     """
+    less = ddof if correction is None else correction
+    if dtype is out is mean is None and where is True:
+        small = fold_at_once(deviation_by(less), a, axis, keepdims)
+        if small is not None:
+            return small
     x = check_array("std", "a", a)
     check_out("std", (("a", x),), out)
-    less = ddof if correction is None else correction
     variance = _variance("std", x, axis, dtype, less, keepdims, where, mean)
     return delivered("std", apply(OPS["sqrt"], variance), out)
 
@@ -667,7 +656,7 @@ def argmin(
         >>> int(dp.argmin(dp.asarray([3, 1, 2])))
         1
     """
-    small = _small("argmin", a, axis, keepdims) if out is None else None
+    small = fold_at_once(FOLDS["argmin"], a, axis, keepdims) if out is None else None
     if small is not None:
         return small
     x = check_array("argmin", "a", a)
@@ -686,7 +675,7 @@ def argmax(
         >>> dp.argmax(dp.asarray([[3, 1], [2, 5]]), axis=1).asnumpy()
         array([0, 1])
     """
-    small = _small("argmax", a, axis, keepdims) if out is None else None
+    small = fold_at_once(FOLDS["argmax"], a, axis, keepdims) if out is None else None
     if small is not None:
         return small
     x = check_array("argmax", "a", a)
@@ -728,7 +717,7 @@ def any(
         >>> bool(dp.any(dp.asarray([0, 3, 0])))
         True
     """
-    small = _small("any", a, axis, keepdims) if out is None and where is True else None
+    small = fold_at_once(FOLDS["any"], a, axis, keepdims) if out is None and where is True else None
     if small is not None:
         return small
     x = check_array("any", "a", a)
@@ -754,7 +743,7 @@ def all(
         >>> bool(dp.all(dp.asarray([2, 3, 0])))
         False
     """
-    small = _small("all", a, axis, keepdims) if out is None and where is True else None
+    small = fold_at_once(FOLDS["all"], a, axis, keepdims) if out is None and where is True else None
     if small is not None:
         return small
     x = check_array("all", "a", a)

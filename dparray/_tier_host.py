@@ -49,7 +49,23 @@ class _Silence(threading.local):
         self.run = context.run
 
 
-silence = _Silence()
+_silence = _Silence()
+
+#: Calls a function where NumPy warns of no floating-point error. It raises ``RuntimeError`` while
+#: another thread is in such a call: whatever it raises, :func:`call` is the second try.
+run_silently = _Silence().run
+
+#: What NumPy raises for operands that it does not take. They go another way, which finds the right
+#: words; so does what is refused below, where NumPy's function is not the operation.
+REFUSALS = (TypeError, ValueError, IndexError, OverflowError, RuntimeError, MemoryError)
+
+
+def call(function: Callable[..., Any], *args: Any) -> Any:
+    """What a function of NumPy's gives, without warnings; ``None`` if it does not take that."""
+    try:
+        return _silence.run(function, *args)
+    except REFUSALS:
+        return None
 
 
 def is_ready(queue: Any) -> bool:
@@ -57,21 +73,48 @@ def is_ready(queue: Any) -> bool:
     return config.host_tier and (queue not in _usm.working or _usm.is_idle(queue))
 
 
-def compute(op: Op, *operands: Any) -> np.ndarray | None:
-    """The operation on host arrays and Python scalars, or ``None`` where another way is taken.
+def at_once(op: Op) -> Callable[..., Any]:
+    """A function that computes the operation on host arrays and Python scalars, as its ufunc does.
 
-    What is not allowed is not computed either: the other way finds the right words for it. So it
-    does where the ufunc is not the operation, or not for these operands. An array beyond those that
-    the operation takes is where the result goes.
+    It raises one of ``REFUSALS`` where another way is to be taken.
     """
-    is_right = _UFUNC_IF.get(op)
-    if is_right is not None and not is_right(*map(_kind, operands[: op.arity])):
-        return None
-    try:
-        values = silence.run(op.ufunc, *operands)
-    except (TypeError, ValueError, OverflowError, RuntimeError, MemoryError):
-        return None
-    return values if type(values) is np.ndarray else np.asarray(values)
+    ufunc, is_right = op.ufunc, _UFUNC_IF.get(op)
+    if op.name == "pow":
+        return _power
+    if is_right is None:
+        return ufunc
+
+    def checked(*operands: Any) -> Any:
+        if not is_right(*map(_kind, operands[: op.arity])):
+            raise TypeError(f"{op.name}: not for the host at once")
+        return ufunc(*operands)
+
+    return checked
+
+
+def in_place(op: Op) -> Callable[..., Any] | None:
+    """The same with an output, or ``None`` where the operation has no function for that."""
+    return None if op.name == "pow" else at_once(op)
+
+
+def write(x: np.ndarray, index: Any, values: Any) -> bool:
+    """Write to a part of an array."""
+    x[index] = values
+    return True
+
+
+#: A power with a constant exponent as the operation that NumPy makes of it.
+SIMPLER_POWERS = {2: OPS["square"], 0.5: OPS["sqrt"], 1: OPS["positive"]}
+
+
+def _power(x1: Any, x2: Any) -> Any:
+    """``x1 ** x2`` for a new array."""
+    kinds = _kind(x1) + _kind(x2)
+    if "c" in kinds or ("b" in kinds and "f" not in kinds):
+        raise TypeError("pow: not for the host at once")
+    if type(x2) in (int, float) and x2 in SIMPLER_POWERS and "f" in kinds:
+        return SIMPLER_POWERS[x2].ufunc(x1 if kinds[0] == "f" else x1.astype(np.float64))
+    return np.power(x1, x2)
 
 
 def form(op: Op, operands: Sequence[Any], dtype: np.dtype[Any]) -> np.ndarray:
@@ -129,6 +172,65 @@ def reduced(op: Reduce, values: np.ndarray, scalars: Sequence[Any], loop: np.dty
     return getattr(np, name)(values, **options)
 
 
+_WIDER: dict[str, Any] = dict.fromkeys("?bhilqBHILQ", np.dtype(np.float64))
+_WIDER["e"] = np.dtype(np.float32)
+
+
+def _position_by(method: Callable[..., Any]) -> Callable[..., Any]:
+    """A reduction to a position by a method of NumPy's arrays; of real numbers."""
+
+    def fold(x: np.ndarray, axis: Any, dtype: None, out: None, keepdims: bool) -> Any:
+        if x.dtype.kind == "c":
+            raise TypeError("argmax, argmin: not for the host at once")
+        return method(x, axis, keepdims=keepdims)
+
+    return fold
+
+
+def _mean(x: np.ndarray, axis: Any, dtype: None, out: None, keepdims: bool) -> Any:
+    """The mean: integers are added up in double precision, halves in single."""
+    total = np.add.reduce(x, axis, _WIDER.get(x.dtype.char), out, keepdims)
+    mean = np.true_divide(total, x.size // (total.size or 1))
+    return mean.astype(np.float16) if x.dtype.char == "e" else mean
+
+
+def variance_by(ddof: float) -> Callable[..., Any]:
+    """The variance of real numbers: the mean of the squared distances from the mean."""
+
+    def fold(x: np.ndarray, axis: Any, dtype: None, out: None, keepdims: bool) -> Any:
+        total = np.add.reduce(x, axis, _WIDER.get(x.dtype.char), out, True)
+        if total.dtype.kind == "c":
+            raise TypeError("var: not for the host at once")
+        count = x.size // (total.size or 1)
+        distance = x - np.true_divide(total, count)
+        squares = np.add.reduce(np.multiply(distance, distance), axis, dtype, out, keepdims)
+        result = np.true_divide(squares, max(count - ddof, 0))
+        return result.astype(np.float16) if x.dtype.char == "e" else result
+
+    return fold
+
+
+def deviation_by(ddof: float) -> Callable[..., Any]:
+    """The standard deviation of real numbers."""
+    fold = variance_by(ddof)
+    return lambda *args: np.sqrt(fold(*args))
+
+
+#: Reductions of host arrays, all called as the method ``reduce`` of a ufunc is: with the array, the
+#: axis, dtype and output, which are ``None``, and `keepdims`.
+FOLDS: dict[str, Callable[..., Any]] = {
+    "sum": np.add.reduce,
+    "prod": np.multiply.reduce,
+    "max": np.maximum.reduce,
+    "min": np.minimum.reduce,
+    "any": np.logical_or.reduce,
+    "all": np.logical_and.reduce,
+    "argmax": _position_by(np.ndarray.argmax),
+    "argmin": _position_by(np.ndarray.argmin),
+    "mean": _mean,
+}
+
+
 # What NumPy has no ufunc for, or one of another meaning.
 _NO_UFUNC = frozenset(
     op for op in OPS.values() if op.keeps_integers or op.imaginary is not None
@@ -138,7 +240,6 @@ _NO_UFUNC = frozenset(
 _UFUNC_IF: dict[Op, Callable[..., bool]] = {
     **{op: lambda x: x == "f" for op in OPS.values() if op.keeps_integers},
     OPS["floor_divide"]: lambda x1, x2: x1 in "iu" and x2 in "iu",
-    OPS["pow"]: lambda x1, x2: "f" in (x1, x2) and "c" not in (x1, x2),
     **{op: lambda x: x != "c" for op in OPS.values() if op.imaginary or op.name == "expm1"},
 }
 

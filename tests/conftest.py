@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import tempfile
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -53,3 +55,18 @@ def queue(request: pytest.FixtureRequest) -> Any:
     if request.param not in queues:
         pytest.skip("a CPU with one compute unit has no sub-devices")
     return queues[request.param]
+
+
+@pytest.fixture(scope="session")
+def seeming_busy() -> Callable[[], contextlib.AbstractContextManager[None]]:
+    """A context where all queues seem to work, so that nothing is computed at once."""
+    from dparray import _tier_host, _usm
+
+    @contextlib.contextmanager
+    def context() -> Iterator[None]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(_tier_host, "is_ready", lambda queue: False)
+            patch.setitem(_usm.working, None, object())
+            yield
+
+    return context

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _evaluate, _hooks, _schedule, _tier_host
+from dparray import _evaluate, _hooks, _schedule
 
 LARGE = _schedule.COMPILE_ELEMENTS
 
@@ -70,10 +70,10 @@ def test_small_arrays_are_computed_by_the_host() -> None:
         assert dp.explain(dp.tan(array(100)) - 1).tier == "library"
 
 
-def test_small_arrays_of_a_working_queue_wait_for_the_host(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_arrays_of_a_working_queue_wait_for_the_host(seeming_busy: Any) -> None:
     x = array(100)
-    monkeypatch.setattr(_tier_host, "is_ready", lambda queue: False)
-    y = dp.tan(x) - 1
+    with seeming_busy():
+        y = dp.tan(x) - 1
     plan = dp.explain(y)
     assert (plan.tier, plan.is_pending, len(plan.operations)) == ("host", True, 3)
     assert str(_evaluate.HOST_ELEMENTS) in plan.reason

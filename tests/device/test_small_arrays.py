@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _tier_host, _usm
+from dparray import _usm
 from dparray._ops import OPS
 
 SLOW = 1 << 22
@@ -189,9 +189,7 @@ def test_nothing_warns() -> None:
 
 @pytest.mark.parametrize("name", sorted(OPS))
 @pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int64", "float16", "float32", "c8"])
-def test_at_once_and_later_give_the_same(
-    name: str, dtype: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_at_once_and_later_give_the_same(name: str, dtype: str, seeming_busy: Any) -> None:
     op = OPS[name]
     values = np.array([0, 1, 2, 3, 5, 1, 7, 2]).astype(dtype)
     seconds: list[Any] = [[]]
@@ -209,8 +207,7 @@ def test_at_once_and_later_give_the_same(
     for second in seconds:
         x = dp.asarray(values)
         at_once = result(x, *second)
-        with monkeypatch.context() as patch:
-            patch.setattr(_tier_host, "is_ready", lambda queue: False)
+        with seeming_busy():
             assert result(x, *second) == at_once
 
 
@@ -218,7 +215,7 @@ def test_at_once_and_later_give_the_same(
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float32", "complex64"])
 @pytest.mark.parametrize("other", [2, 0.5, True, -1, "array", "column"])
 def test_in_place_at_once_and_later_give_the_same(
-    name: str, dtype: str, other: Any, monkeypatch: pytest.MonkeyPatch
+    name: str, dtype: str, other: Any, seeming_busy: Any
 ) -> None:
     values = np.array([[0, 1, 2], [3, 5, 1]]).astype(dtype)
 
@@ -233,12 +230,11 @@ def test_in_place_at_once_and_later_give_the_same(
         return x.asnumpy().tobytes()
 
     at_once = result()
-    with monkeypatch.context() as patch:
-        patch.setattr(_tier_host, "is_ready", lambda queue: False)
+    with seeming_busy():
         assert result() == at_once
 
 
-def test_errors_are_those_of_large_arrays() -> None:
+def test_errors_are_those_of_large_arrays(seeming_busy: Any) -> None:
     x = dp.asarray(np.arange(6).reshape(2, 3))
     small = x.astype("uint8")
     elsewhere = dp.ones(3, device=dp.Device("cpu").create_sub_devices(partition=1)[0])
@@ -263,10 +259,8 @@ def test_errors_are_those_of_large_arrays() -> None:
         if kind is None:
             wrong()
             continue
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_tier_host, "is_ready", lambda queue: False)
-            with pytest.raises(kind) as large:
-                wrong()
+        with seeming_busy(), pytest.raises(kind) as large:
+            wrong()
         with pytest.raises(kind) as at_once:
             wrong()
         assert str(at_once.value) == str(large.value)
