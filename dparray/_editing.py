@@ -181,13 +181,13 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> ndarray:
     return result
 
 
-def trim_zeros(x: Any, trim: str = "fb") -> ndarray:
-    """A view of a vector without the zeros at its front (``f``) or back (``b``).
+def trim_zeros(x: Any, trim: str = "fb", axis: int | Sequence[int] | None = None) -> ndarray:
+    """A view without the zeros at the front (``f``) or back (``b``) of axes; of all, if not given.
 
     The host waits for the values, as they decide the result's shape.
 
     Raises:
-        ShapeError: ``x`` is no vector.
+        AxisError: there is no such axis.
 
     Example:
         >>> import dparray as dp
@@ -195,14 +195,21 @@ def trim_zeros(x: Any, trim: str = "fb") -> ndarray:
         array([1, 0, 2])
     """
     x = check_array("trim_zeros", "x", x)
-    if x.ndim != 1:
-        raise ShapeError(f"trim_zeros: x has {x.ndim} dimensions; give a vector")
-    places = np.flatnonzero(apply(OPS["not_equal"], x, 0).asnumpy())
-    if places.size == 0:
-        return x[:0]
-    start = places[0] if "f" in trim.lower() else 0
-    stop = places[-1] + 1 if "b" in trim.lower() else x.size
-    return x[int(start) : int(stop)]
+    if trim.lower() not in ("f", "b", "fb", "bf"):
+        raise ArgumentError(f"trim_zeros: trim {trim!r} is none of 'f', 'b', 'fb'")
+    axes = range(x.ndim) if axis is None else _layout.normalize_axes("trim_zeros", axis, x.ndim)
+    is_there = apply(OPS["not_equal"], x, 0).asnumpy()
+    index = [slice(None)] * x.ndim
+    for at in axes:
+        others = tuple(other for other in range(x.ndim) if other != at)
+        places = np.flatnonzero(is_there.any(axis=others))
+        start, last = (int(places[0]), int(places[-1])) if places.size else (0, -1)
+        index[at] = slice(
+            start if "f" in trim.lower() else None, last + 1 if "b" in trim.lower() else None
+        )
+    if not is_there.any():
+        index = [slice(0, 0) if at in axes else slice(None) for at in range(x.ndim)]
+    return x[tuple(index)]
 
 
 def fill_diagonal(x: ndarray, val: Any, wrap: bool = False) -> None:
@@ -558,19 +565,25 @@ def _view(self: ndarray, dtype: Any = None) -> ndarray:
     return self._view(shape, (*self.strides[:-1], wanted.itemsize), self.offset, wanted)
 
 
-def _partition_in_place(self: ndarray, kth: int | Sequence[int], axis: int = -1) -> None:
+def _partition_in_place(
+    self: ndarray, kth: int | Sequence[int], axis: int = -1, kind: str = "introselect"
+) -> None:
     """Partition the array itself, as NumPy's method does; see :func:`dparray.partition`."""
-    assign(self, partition(self, kth, axis), "partition")
+    assign(self, partition(self, kth, axis, kind), "partition")
 
 
-def _argpartition(self: ndarray, kth: int | Sequence[int], axis: int = -1) -> ndarray:
+def _argpartition(
+    self: ndarray, kth: int | Sequence[int], axis: int = -1, kind: str = "introselect"
+) -> ndarray:
     """The positions that partition the array; see :func:`dparray.argpartition`."""
-    return argpartition(self, kth, axis)
+    return argpartition(self, kth, axis, kind)
 
 
-def _compress(self: ndarray, condition: ndarray, axis: int | None = None) -> ndarray:
+def _compress(
+    self: ndarray, condition: ndarray, axis: int | None = None, out: ndarray | None = None
+) -> ndarray:
     """The slices where ``condition`` is true; see :func:`dparray.compress`."""
-    return compress(condition, self, axis)
+    return compress(condition, self, axis, out)
 
 
 def _put(self: ndarray, indices: Any, values: Any, mode: str = "raise") -> None:

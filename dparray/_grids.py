@@ -15,12 +15,14 @@ from dparray._array import (
     astype_array,
     call_either,
     check_array,
+    check_arrays,
     empty_on,
     ndarray,
+    scalar_value,
 )
 from dparray._creation import arange, asarray, eye, linspace, ones
 from dparray._indexing import nonzero
-from dparray._manipulation import broadcast_to, diag, ravel, reshape, stack, tril, triu
+from dparray._manipulation import broadcast_to, diag, expand_dims, ravel, reshape, stack, tril, triu
 from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray.exceptions import DTypeError, ShapeError
@@ -188,32 +190,34 @@ def identity(n: int, dtype: Any = None, **place: Any) -> ndarray:
 
 
 def logspace(
-    start: float,
-    stop: float,
+    start: Any,
+    stop: Any,
     num: int = 50,
     endpoint: bool = True,
-    base: float = 10.0,
+    base: Any = 10.0,
     dtype: Any = None,
+    axis: int = 0,
     **place: Any,
 ) -> ndarray:
-    """Powers of ``base`` whose exponents are evenly spaced.
+    """Powers of ``base`` whose exponents are evenly spaced; otherwise as :func:`linspace`.
 
     Example:
         >>> import dparray as dp
         >>> dp.logspace(0, 2, 3).asnumpy()
         array([  1.,  10., 100.])
     """
-    exponents = linspace(start, stop, num, endpoint=endpoint, **place)
+    exponents = linspace(start, stop, num, endpoint=endpoint, axis=axis, **place)
     result = apply(OPS["pow"], base, exponents)
     return result if dtype is None else astype_array(result, _dtypes.as_dtype(dtype), copy=False)
 
 
 def geomspace(
-    start: float,
-    stop: float,
+    start: Any,
+    stop: Any,
     num: int = 50,
     endpoint: bool = True,
     dtype: Any = None,
+    axis: int = 0,
     **place: Any,
 ) -> ndarray:
     """Numbers from ``start`` to ``stop`` each of which is the last one times a constant.
@@ -226,13 +230,27 @@ def geomspace(
         >>> dp.geomspace(1, 8, 4).asnumpy()
         array([1., 2., 4., 8.])
     """
+    ends = [("start", scalar_value(start)), ("stop", scalar_value(stop))]
+    if any(isinstance(end, ndarray | list | tuple) for _, end in ends):
+        first, last = check_arrays("geomspace", *ends)
+        common_placement("geomspace", (("start", first), ("stop", last)))
+        low, high = (apply(OPS["log10"], apply(OPS["abs"], end)) for end in (first, last))
+        exponents = linspace(low, high, num, endpoint=endpoint, axis=axis)
+        signs = apply(OPS["add"], apply(OPS["sign"], first), apply(OPS["multiply"], last, 0))
+        at = _layout.normalize_axis("geomspace", axis, exponents.ndim)
+        values = apply(OPS["multiply"], apply(OPS["pow"], 10.0, exponents), expand_dims(signs, at))
+        if num > 0:
+            values[_layout.at_axis(at, 0)] = first
+            if endpoint and num > 1:
+                values[_layout.at_axis(at, -1)] = last
+        return values if dtype is None else astype_array(values, _dtypes.as_dtype(dtype), False)
     if start == 0 or stop == 0 or (start < 0) != (stop < 0):
         raise ValueError(f"geomspace: {start} ... {stop}; both ends must be on one side of 0")
     sign = -1.0 if start < 0 else 1.0
     exponents = linspace(
-        math.log2(abs(start)), math.log2(abs(stop)), num, endpoint=endpoint, **place
+        math.log10(abs(start)), math.log10(abs(stop)), num, endpoint=endpoint, **place
     )
-    result = apply(OPS["multiply"], apply(OPS["exp2"], exponents), sign)
+    result = apply(OPS["multiply"], apply(OPS["pow"], 10.0, exponents), sign)
     if num > 0:
         result[0] = start
         if endpoint and num > 1:

@@ -174,7 +174,12 @@ def save(file: str | os.PathLike[str] | IO[bytes], x: Any, allow_pickle: bool = 
         _write(opened, x, f"save {_name_of(path)}")
 
 
-def savez(file: str | os.PathLike[str] | IO[bytes], *arrays: Any, **named: Any) -> None:
+def savez(
+    file: str | os.PathLike[str] | IO[bytes],
+    *arrays: Any,
+    allow_pickle: bool = True,
+    **named: Any,
+) -> None:
     """Write several arrays to a ``.npz`` file that NumPy reads too; waits for their values.
 
     The file replaces another once it is complete, as with :func:`save`.
@@ -182,6 +187,7 @@ def savez(file: str | os.PathLike[str] | IO[bytes], *arrays: Any, **named: Any) 
     Args:
         file: a path, to which ``.npz`` is added if it ends otherwise, or an open binary file.
         *arrays: arrays, named ``arr_0``, ``arr_1`` ...
+        allow_pickle: without effect, as arrays hold no objects.
         **named: arrays with names. They need not be on one queue.
 
     Raises:
@@ -199,7 +205,12 @@ def savez(file: str | os.PathLike[str] | IO[bytes], *arrays: Any, **named: Any) 
     _save_archive("savez", file, arrays, named, zipfile.ZIP_STORED)
 
 
-def savez_compressed(file: str | os.PathLike[str] | IO[bytes], *arrays: Any, **named: Any) -> None:
+def savez_compressed(
+    file: str | os.PathLike[str] | IO[bytes],
+    *arrays: Any,
+    allow_pickle: bool = True,
+    **named: Any,
+) -> None:
     """:func:`savez`, compressed.
 
     Example:

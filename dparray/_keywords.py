@@ -54,6 +54,12 @@ _UNTOLD = {
     "unpackbits": ("a", "axis", "count", "bitorder"),
     "unravel_index": ("indices", "shape", "order"),
 }
+_NAMESPACES = {
+    "dparray.fft": np.fft,
+    "dparray.linalg": np.linalg,
+    "dparray.random": np.random,
+    "dparray.testing": np.testing,
+}
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
 
@@ -61,7 +67,7 @@ def numpy_function(function: Callable[..., Any]) -> Callable[..., Any] | None:
     """NumPy's function of the name of one of ours; ``None`` if there is none."""
     if "." in function.__qualname__:
         return None
-    place = {"dparray.fft": np.fft, "dparray.linalg": np.linalg}.get(function.__module__, np)
+    place = _NAMESPACES.get(function.__module__, np)
     theirs = getattr(place, function.__name__, None)
     return theirs if callable(theirs) else None
 

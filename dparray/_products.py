@@ -399,8 +399,22 @@ def trace(
     return sum_of(diagonal(x, offset, axis1, axis2), -1, dtype, out)
 
 
-def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
+def cross(
+    x1: Any,
+    x2: Any,
+    /,
+    axisa: int = -1,
+    axisb: int = -1,
+    axisc: int = -1,
+    axis: int | None = None,
+) -> ndarray:
     """The cross product of vectors of three elements along an axis.
+
+    Args:
+        x1: an array.
+        x2: an array whose shape broadcasts with that of ``x1``.
+        axisa, axisb, axisc: the axes of the vectors in ``x1``, in ``x2`` and in the result.
+        axis: the axis in all three.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -413,11 +427,14 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
         array([0, 0, 1])
     """
     x1, x2 = _pair("cross", x1, x2)
-    first = moveaxis(x1, _layout.normalize_axis("cross", axis, x1.ndim), -1)
-    second = moveaxis(x2, _layout.normalize_axis("cross", axis, x2.ndim), -1)
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    first = moveaxis(x1, _layout.normalize_axis("cross", axisa, x1.ndim), -1)
+    second = moveaxis(x2, _layout.normalize_axis("cross", axisb, x2.ndim), -1)
     if first.shape[-1] != 3 or second.shape[-1] != 3:
         raise ShapeError(
-            f"cross: shapes {x1.shape} and {x2.shape} along axis {axis}; the extents must be 3"
+            f"cross: shapes {x1.shape} and {x2.shape} along axes {axisa} and {axisb}; the extents "
+            f"must be 3"
         )
     shape = _layout.broadcast_shapes("cross", [first.shape, second.shape])
     a = [broadcast_to(first, shape)[..., at] for at in range(3)]
@@ -430,4 +447,4 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
         )
         for at in range(3)
     ]
-    return stack(parts, axis=axis)
+    return stack(parts, axis=axisc)

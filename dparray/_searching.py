@@ -14,6 +14,8 @@ from dparray._array import (
     call_numpy,
     check_array,
     check_arrays,
+    check_out,
+    delivered,
     empty_on,
     ndarray,
     scalar_value,
@@ -133,12 +135,14 @@ def extract(condition: ndarray, x: ndarray) -> ndarray:
     return ravel(x)[astype_array(ravel(condition), _dtypes.bool, copy=False)]
 
 
-def compress(condition: ndarray, x: ndarray, axis: int | None = None) -> ndarray:
+def compress(
+    condition: ndarray, x: ndarray, axis: int | None = None, out: ndarray | None = None
+) -> ndarray:
     """The slices of ``x`` along ``axis`` where the vector ``condition`` is true.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: ``condition`` is no vector or longer than the axis.
+        ShapeError: ``condition`` is no vector or longer than the axis, or ``out`` does not fit.
 
     Example:
         >>> import dparray as dp
@@ -147,7 +151,9 @@ def compress(condition: ndarray, x: ndarray, axis: int | None = None) -> ndarray
         array([[3, 4]])
     """
     condition, x = check_arrays("compress", ("condition", condition), ("x", x))
-    common_placement("compress", (("condition", condition), ("x", x)))
+    named = (("condition", condition), ("x", x))
+    common_placement("compress", named)
+    check_out("compress", named, out)
     if axis is None:
         x, axis = ravel(x), 0
     if condition.ndim != 1 or condition.size > x.shape[axis]:
@@ -157,4 +163,5 @@ def compress(condition: ndarray, x: ndarray, axis: int | None = None) -> ndarray
         )
     if condition.dtype.kind == "c":
         raise DTypeError("compress: the condition is complex; compare it with something")
-    return x[_layout.at_axis(axis % x.ndim, nonzero(condition)[0])]
+    found = x[_layout.at_axis(axis % x.ndim, nonzero(condition)[0])]
+    return delivered("compress", found, out)

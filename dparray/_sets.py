@@ -299,7 +299,14 @@ def isin(
     return result
 
 
-def in1d(x1: Any, x2: Any, assume_unique: bool = False, invert: bool = False) -> ndarray:
+def in1d(
+    x1: Any,
+    x2: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: str | None = None,
+) -> ndarray:
     """NumPy's older name for :func:`isin`, of flattened arrays.
 
     Raises:
@@ -311,7 +318,7 @@ def in1d(x1: Any, x2: Any, assume_unique: bool = False, invert: bool = False) ->
         array([False,  True])
     """
     x1, x2 = _pair("in1d", x1, x2)
-    return isin(x1, x2, invert=invert).reshape(-1)
+    return isin(x1, x2, assume_unique, invert, kind=kind).reshape(-1)
 
 
 def union1d(x1: Any, x2: Any, /) -> ndarray:

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dparray import _layout
+from dparray import _dtypes, _layout
 from dparray._array import (
     assign,
+    astype_array,
     call_either,
     check_array,
     check_arrays,
+    check_out,
+    delivered,
     empty_on,
     ndarray,
 )
+from dparray._creation import asarray
 from dparray._manipulation import moveaxis, reshape, stack
 from dparray._placement import Placement, common_placement
-from dparray.exceptions import ArgumentError, ShapeError
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 __all__ = ["apply_along_axis", "convolve", "correlate", "einsum", "einsum_path", "pad"]
 
@@ -70,42 +75,95 @@ def correlate(x: Any, v: Any, mode: str = "valid") -> ndarray:
     return _slide("correlate", x, v, mode)
 
 
-def einsum(subscripts: str, *arrays: Any, optimize: Any = True) -> ndarray:
+def einsum(
+    subscripts: Any,
+    *arrays: Any,
+    out: ndarray | None = None,
+    dtype: Any = None,
+    order: str = "K",
+    casting: Any = "safe",
+    optimize: Any = True,
+) -> ndarray:
     """Products of arrays, summed over indices: Einstein's notation.
 
     Args:
-        subscripts: the indices of each array, and after ``->`` those of the result.
+        subscripts: the indices of each array, and after ``->`` those of the result. NumPy's other
+            form works too: an array, the list of its indices, the next array and so on.
         *arrays: as many arrays.
+        out: an array for the result.
+        dtype: the dtype to compute in; the promoted dtype if not given.
+        order: ``"F"`` for a result in Fortran's order.
+        casting: which conversions to ``dtype`` are allowed, as of NumPy.
         optimize: multiply in a good order; as of NumPy.
 
     Raises:
+        DTypeError: an array does not convert to ``dtype``.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the subscripts do not fit the arrays.
+        ShapeError: the subscripts do not fit the arrays, or the result not ``out``.
 
     Example:
         >>> import dparray as dp
         >>> dp.einsum("ij,j->i", dp.ones((2, 3)), dp.ones(3)).asnumpy()
         array([3., 3.])
     """
-    _check_subscripts("einsum", subscripts)
+    subscripts, arrays = _read_subscripts("einsum", subscripts, arrays)
     given = [(f"arrays[{at}]", x) for at, x in enumerate(arrays)]
     named = [(name, x) for (name, _), x in zip(given, check_arrays("einsum", *given), strict=True)]
     if not named:
         raise ShapeError("einsum: needs at least one array")
-    return call_either(
+    common_placement("einsum", named)
+    check_out("einsum", named, out)
+    if order not in ("K", "A", "C", "F"):
+        raise ArgumentError(f"einsum: order {order!r} is none of 'C', 'F', 'A', 'K'")
+    if dtype is not None:
+        wanted = _dtypes.check_device(_dtypes.as_dtype(dtype), named[0][1].sycl_device)
+        for name, x in named:
+            if not np.can_cast(x.dtype, wanted, casting):
+                raise DTypeError(
+                    f"einsum: {name} of dtype {x.dtype} does not convert to {wanted} by the rule "
+                    f"{casting!r}; give casting='unsafe', or write x.astype(...)"
+                )
+        named = [(name, astype_array(x, wanted, copy=False)) for name, x in named]
+    result = call_either(
         "einsum", lambda xp, *parts: xp.einsum(subscripts, *parts, optimize=optimize), named
     )
+    return delivered("einsum", asarray(result, order="F") if order == "F" else result, out)
 
 
-def _check_subscripts(function: str, subscripts: Any) -> None:
-    if not isinstance(subscripts, str):
+def _read_subscripts(
+    function: str, subscripts: Any, arrays: tuple[Any, ...]
+) -> tuple[str, tuple[Any, ...]]:
+    """The subscripts as text and the arrays, from either of NumPy's forms."""
+    if isinstance(subscripts, str):
+        return subscripts, arrays
+    parts = (subscripts, *arrays)
+    lists = parts[1::2]
+    if not isinstance(subscripts, ndarray | list | tuple) or not all(
+        isinstance(indices, list | tuple) for indices in lists
+    ):
         raise ArgumentError(
             f"{function}: subscripts must be a text such as 'ij,jk->ik'; got "
             f"{type(subscripts).__name__}"
         )
+    is_explicit = len(parts) % 2 == 1
+    texts = [_subscript(function, indices) for indices in lists]
+    text = ",".join(texts)
+    if is_explicit:
+        text += "->" + _subscript(function, parts[-1])
+    return text, parts[: len(lists) * 2 : 2]
 
 
-def einsum_path(subscripts: str, *arrays: Any, optimize: Any = "greedy") -> tuple[Any, str]:
+def _subscript(function: str, indices: Any) -> str:
+    """A list of numbers and ``...`` as letters."""
+    letters = []
+    for index in indices:
+        if index is not Ellipsis and not (isinstance(index, int) and 0 <= index < 52):
+            raise ArgumentError(f"{function}: index {index!r} is neither 0 ... 51 nor an ellipsis")
+        letters.append("..." if index is Ellipsis else string.ascii_letters[index])
+    return "".join(letters)
+
+
+def einsum_path(subscripts: Any, *arrays: Any, optimize: Any = "greedy") -> tuple[Any, str]:
     """In which order :func:`einsum` multiplies best, found from the shapes alone.
 
     Returns:
@@ -116,7 +174,7 @@ def einsum_path(subscripts: str, *arrays: Any, optimize: Any = "greedy") -> tupl
         >>> dp.einsum_path("ij,jk,k->i", dp.ones((2, 3)), dp.ones((3, 4)), dp.ones(4))[0]
         ['einsum_path', (1, 2), (0, 1)]
     """
-    _check_subscripts("einsum_path", subscripts)
+    subscripts, arrays = _read_subscripts("einsum_path", subscripts, arrays)
     named = [check_array("einsum_path", f"arrays[{at}]", x) for at, x in enumerate(arrays)]
     shapes = [np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in named]
     try:

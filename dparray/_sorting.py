@@ -25,7 +25,7 @@ from dparray._manipulation import flip, moveaxis, ravel
 from dparray._placement import Placement, common_placement
 from dparray._usm import library
 from dparray.algorithms._sort import sort_by_key, stable_argsort
-from dparray.exceptions import ShapeError
+from dparray.exceptions import ArgumentError, ShapeError
 
 __all__ = ["argpartition", "argsort", "lexsort", "partition", "sort"]
 
@@ -197,7 +197,9 @@ def _attach() -> None:
 _attach()
 
 
-def partition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> ndarray:
+def partition(
+    x: Any, kth: int | Sequence[int], axis: int | None = -1, kind: str = "introselect"
+) -> ndarray:
     """A copy whose element ``kth`` is where sorting puts it, smaller ones before, larger after.
 
     Raises:
@@ -210,6 +212,8 @@ def partition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> ndarra
         2
     """
     x = check_array("partition", "x", x)
+    if kind != "introselect":
+        raise ArgumentError(f"partition: kind {kind!r} is not 'introselect', the only one")
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("partition", axis, x.ndim)
@@ -223,7 +227,9 @@ def partition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> ndarra
     return result if call_numpy(by_numpy, [x], result) else sort(x, axis)
 
 
-def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> ndarray:
+def argpartition(
+    x: Any, kth: int | Sequence[int], axis: int | None = -1, kind: str = "introselect"
+) -> ndarray:
     """The positions that :func:`partition` an array, as ``int64``; errors as there.
 
     Example:
@@ -232,6 +238,8 @@ def argpartition(x: Any, kth: int | Sequence[int], axis: int | None = -1) -> nda
         3
     """
     x = check_array("argpartition", "x", x)
+    if kind != "introselect":
+        raise ArgumentError(f"argpartition: kind {kind!r} is not 'introselect', the only one")
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("argpartition", axis, x.ndim)

@@ -17,6 +17,7 @@ from dparray._array import (
     check_array,
     check_out,
     choose_elements,
+    delivered,
     empty_on,
     foreign_operand,
     ndarray,
@@ -24,7 +25,7 @@ from dparray._array import (
 )
 from dparray._creation import asarray
 from dparray._indexing import take_along_axis
-from dparray._manipulation import broadcast_to, expand_dims, moveaxis, reshape
+from dparray._manipulation import broadcast_to, expand_dims, moveaxis, permute_dims, reshape
 from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._products import matmul
@@ -42,8 +43,8 @@ from dparray._reductions import max as max_of
 from dparray._reductions import min as min_of
 from dparray._reductions import prod as prod_of
 from dparray._reductions import sum as sum_of
-from dparray._sorting import sort
-from dparray.exceptions import DTypeError, ShapeError
+from dparray._sorting import argsort, sort
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 __all__ = [
     "bincount",
@@ -75,7 +76,18 @@ __all__ = [
 ]
 
 Axis = int | Sequence[int] | None
-_METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+#: The offsets alpha and beta of the methods that interpolate (Hyndman and Fan, 1996, types 4 to 9).
+_OFFSETS = {
+    "interpolated_inverted_cdf": (0.0, 1.0),
+    "hazen": (0.5, 0.5),
+    "weibull": (0.0, 0.0),
+    "linear": (1.0, 1.0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
+#: The methods that give one of the elements, and keep the dtype of integers.
+_CHOOSING = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
+_METHODS = (*_OFFSETS, *_CHOOSING, "averaged_inverted_cdf", "midpoint")
 
 
 # -- order statistics -----------------------------------------------------------------------------
@@ -102,96 +114,212 @@ def _quantiles(
     keepdims: bool,
     whole: float,
     leave_nan_out: bool,
+    weights: Any = None,
 ) -> ndarray:
     x = check_array(function, "x", x)
     named = [("x", x), *([("q", q)] if isinstance(q, ndarray) else [])]
+    if weights is not None:
+        weights = _vector(function, x, "weights", weights)
+        named.append(("weights", weights))
     placement = common_placement(function, named)
     check_out(function, named, out)
     if method not in _METHODS:
-        raise ValueError(f"{function}: method {method!r} is none of {', '.join(_METHODS)}")
+        raise ArgumentError(f"{function}: method {method!r} is none of {', '.join(_METHODS)}")
+    if weights is not None and method != "inverted_cdf":
+        raise ArgumentError(
+            f"{function}: weights are for method='inverted_cdf' only; got {method!r}"
+        )
     if x.dtype.kind == "c":
         raise DTypeError(f"{function}: complex numbers have no order")
     fractions = _fractions(function, q, whole)
-    if out is None and not leave_nan_out and x.size and not isinstance(q, ndarray):
-        small = (
-            call_at_once(np.median, x, axis, None, False, keepdims)
+    if out is weights is None and not leave_nan_out and x.size and not isinstance(q, ndarray):
+        wanted: Any = float(fractions) if isinstance(q, int | float) else fractions
+        known_method: Any = method
+        small = call_at_once(
+            (lambda values: np.median(values, axis, keepdims=keepdims))
             if function == "median"
-            else call_at_once(np.quantile, x, fractions, axis, None, False, method, keepdims)
+            else lambda values: np.quantile(
+                values, wanted, axis, method=known_method, keepdims=keepdims
+            ),
+            x,
         )
         if small is not None:
             return small
     axes = tuple(range(x.ndim)) if axis is None else _layout.normalize_axes(function, axis, x.ndim)
     kept = tuple(extent for at, extent in enumerate(x.shape) if at not in axes)
-    lines = moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim)))
-    lines = reshape(lines, (*kept, math.prod(x.shape[at] for at in axes)))
+    if weights is not None:
+        weights = _lines(_spread(function, weights, x, axis, axes), axes, kept)
+    lines = _lines(x, axes, kept)
     if lines.shape[-1] == 0:
         raise ShapeError(f"{function}: an array of shape {x.shape} has no element along {axis}")
-    if x.dtype.kind != "f":
-        lines = astype_array(lines, _dtypes.default_float(x.sycl_queue.sycl_device))
-    ordered = sort(lines)
-    pick = _picker_without_nan(ordered) if leave_nan_out else _picker(ordered)
-    result = empty_on(placement, (*fractions.shape, *kept), ordered.dtype)
+    dtype = _quantile_dtype(x, q, method)
+    if weights is not None:
+        pick = _weighted_picker(function, lines, weights, leave_nan_out)
+    elif leave_nan_out and lines.dtype.kind == "f":
+        pick = _picker_without_nan(sort(lines), method, dtype)
+    else:
+        pick = _picker(sort(lines), method, dtype)
+    result = empty_on(placement, (*fractions.shape, *kept), dtype)
     for position in np.ndindex(fractions.shape):
-        result[position] = pick(float(fractions[position]), method)
+        result[position] = pick(float(fractions[position]))
     if keepdims:
         shape = tuple(1 if at in axes else extent for at, extent in enumerate(x.shape))
         result = reshape(result, (*fractions.shape, *shape))
-    if out is None:
-        return result
-    out[...] = result
-    return out
+    return delivered(function, result, out)
 
 
-Pick = Callable[[float, str], ndarray]
+def _quantile_dtype(x: ndarray, q: Any, method: str) -> np.dtype[Any]:
+    """NumPy's: elements that are given as they are keep theirs; fractions in arrays take part."""
+    device = x.sycl_queue.sycl_device
+    if x.dtype.kind != "f":
+        is_kept = method in _CHOOSING and x.dtype.kind != "b"
+        return x.dtype if is_kept else _dtypes.default_float(device)
+    if method in _CHOOSING or isinstance(q, int | float):
+        return x.dtype
+    single = isinstance(q, ndarray) and q.dtype.kind == "f"
+    return _dtypes.fit_device(_dtypes.promote([x.dtype, q.dtype if single else np.float64]), device)
 
 
-def _picker(ordered: ndarray) -> Pick:
+def _lines(x: ndarray, axes: tuple[int, ...], kept: tuple[int, ...]) -> ndarray:
+    """The elements along the given axes as the last axis of an array."""
+    moved = moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim)))
+    return reshape(moved, (*kept, math.prod(x.shape[at] for at in axes)))
+
+
+def _spread(
+    function: str, weights: ndarray, x: ndarray, axis: Axis, axes: tuple[int, ...]
+) -> ndarray:
+    """Weights of the shape of ``x``, if they were given for its axes alone."""
+    if bool(any_of(apply(OPS["less"], weights, 0))):
+        raise ArgumentError(f"{function}: weights must not be negative")
+    if weights.shape == x.shape:
+        return weights
+    if axis is None or weights.shape != tuple(x.shape[at] for at in axes):
+        raise ShapeError(
+            f"{function}: weights of shape {weights.shape} fit neither x of shape {x.shape} nor "
+            f"its axis {axis}"
+        )
+    ordered = permute_dims(weights, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
+    shape = tuple(extent if at in axes else 1 for at, extent in enumerate(x.shape))
+    return broadcast_to(reshape(ordered, shape), x.shape)
+
+
+Pick = Callable[[float], ndarray]
+
+
+def _picker(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:
     """Quantiles of sorted lines; NaN where a line has one, which is last then."""
     count = ordered.shape[-1]
     last = ordered[..., count - 1]
 
-    def pick(fraction: float, method: str) -> ndarray:
-        place = fraction * (count - 1)
-        low, high = math.floor(place), math.ceil(place)
-        weight = _weight(place - low, low, method)
-        value = _between(ordered[..., low], ordered[..., high], weight)
+    def pick(fraction: float) -> ndarray:
+        low, weight = _neighbours(method, np.float64(count), fraction, np.floor, np.where)
+        below, above = (ordered[..., min(max(at, 0), count - 1)] for at in (int(low), int(low) + 1))
+        if method in _CHOOSING:
+            value = above if weight else below
+        else:
+            below, above = (astype_array(one, dtype, copy=False) for one in (below, above))
+            value = _between(below, above, float(weight))
+        if ordered.dtype.kind != "f":
+            return value
         return choose_elements("where", apply(OPS["isnan"], last), last, value)
 
     return pick
 
 
-def _picker_without_nan(ordered: ndarray) -> Pick:
+def _picker_without_nan(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:
     """Quantiles of sorted lines up to the first NaN; NaN where there is nothing else."""
     count = count_nonzero(apply(OPS["logical_not"], apply(OPS["isnan"], ordered)), -1)
+    number = astype_array(count, _dtypes.default_float(ordered.sycl_queue.sycl_device))
 
-    def pick(fraction: float, method: str) -> ndarray:
-        place = apply(OPS["multiply"], apply(OPS["maximum"], count - 1, 0), fraction)
-        low = apply(OPS["floor"], place)
-        rest = apply(OPS["subtract"], place, low)
-        if method == "linear":
-            weight: Any = rest
-        elif method == "midpoint":
-            weight = apply(OPS["multiply"], apply(OPS["greater"], rest, 0), 0.5)
-        elif method == "nearest":
-            weight = apply(OPS["subtract"], apply(OPS["round"], place), low)
-        else:
-            weight = apply(OPS["multiply"], apply(OPS["greater"], rest, 0), method == "higher")
+    def floor(place: ndarray) -> ndarray:
+        return apply(OPS["floor"], place)
+
+    def choose(condition: ndarray, x1: float, x2: float) -> ndarray:
+        first = apply(OPS["multiply"], condition, x1)
+        return first + apply(OPS["multiply"], apply(OPS["logical_not"], condition), x2)
+
+    def pick(fraction: float) -> ndarray:
+        low, weight = _neighbours(method, number, fraction, floor, choose)
         below, above = (
-            take_along_axis(ordered, expand_dims(astype_array(at, _dtypes.int64), -1), -1)[..., 0]
-            for at in (low, apply(OPS["ceil"], place))
+            take_along_axis(
+                ordered,
+                expand_dims(
+                    apply(
+                        OPS["maximum"],
+                        apply(OPS["minimum"], astype_array(low, _dtypes.int64) + step, count - 1),
+                        0,
+                    ),
+                    -1,
+                ),
+                -1,
+            )[..., 0]
+            for step in (0, 1)
         )
-        return _between(below, above, astype_array(weight, ordered.dtype, copy=False))
+        below, above, weight = (
+            astype_array(one, dtype, copy=False) for one in (below, above, weight)
+        )
+        return _between(below, above, weight)
 
     return pick
 
 
-def _weight(rest: float, low: int, method: str) -> float:
-    """How much of the upper neighbour goes into the quantile."""
-    if method == "linear" or rest == 0:
-        return rest
+def _weighted_picker(function: str, lines: ndarray, weights: ndarray, leave_nan_out: bool) -> Pick:
+    """Quantiles of lines whose elements count by their weights."""
+    order = argsort(lines)
+    ordered = take_along_axis(lines, order, -1)
+    weights = astype_array(weights, _dtypes.default_float(lines.sycl_queue.sycl_device))
+    sums: Any = take_along_axis(weights, order, -1)
+    is_nan = apply(OPS["isnan"], ordered)
+    if leave_nan_out:
+        sums = choose_elements(function, is_nan, 0, sums)
+    sums = cumsum(sums, -1)
+    shares = sums / sums[..., -1:]
+    last = lines.shape[-1] - 1
+
+    def pick(fraction: float) -> ndarray:
+        # Elements of no weight in front are none, not even for the fraction 0.
+        is_before = apply(OPS["logical_or"], shares < fraction, apply(OPS["equal"], shares, 0))
+        place = apply(OPS["minimum"], count_nonzero(is_before, -1), last)
+        value = take_along_axis(ordered, expand_dims(place, -1), -1)[..., 0]
+        if leave_nan_out or ordered.dtype.kind != "f":
+            return value
+        return choose_elements(function, is_nan[..., -1], ordered[..., -1], value)
+
+    return pick
+
+
+def _neighbours(method: str, count: Any, fraction: float, floor: Any, choose: Any) -> Any:
+    """The lower of the two sorted elements around a quantile, and how much of the upper goes in.
+
+    The lower one may lie outside 0 ... count - 1, and so may the upper one, which is the next.
+    ``count`` is a number, or an array of numbers with ``floor`` and ``choose`` for it.
+    """
+    if method in _OFFSETS and method != "linear":
+        alpha, beta = _OFFSETS[method]
+        place = count * fraction + (alpha + fraction * (1 - alpha - beta)) - 1
+    elif method in ("inverted_cdf", "averaged_inverted_cdf"):
+        place = count * fraction - 1
+    elif method == "closest_observation":
+        place = count * fraction - 1.5
+    else:
+        place = (count - 1) * fraction
+    low = floor(place)
+    rest = place - low
+    if method in _OFFSETS:
+        return low, rest
     if method == "nearest":
-        return float(rest > 0.5 or (rest == 0.5 and low % 2 == 1))
-    return {"lower": 0.0, "higher": 1.0, "midpoint": 0.5}[method]
+        return low, choose((rest > 0.5) | ((rest == 0.5) & (low % 2 == 1)), 1.0, 0.0)
+    if method == "closest_observation":
+        return low, choose((rest == 0) & (low % 2 == 1), 0.0, 1.0)
+    at_element, beyond = {
+        "averaged_inverted_cdf": (0.5, 1.0),
+        "inverted_cdf": (0.0, 1.0),
+        "lower": (0.0, 0.0),
+        "higher": (0.0, 1.0),
+        "midpoint": (0.0, 0.5),
+    }[method]
+    return low, choose(rest == 0, at_element, beyond)
 
 
 def _between(low: ndarray, high: ndarray, weight: Any) -> ndarray:
@@ -221,6 +349,8 @@ def quantile(
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
+    *,
+    weights: Any = None,
 ) -> ndarray:
     """The values below which fractions ``q`` of the elements lie.
 
@@ -231,25 +361,32 @@ def quantile(
         axis: an axis or a tuple of axes; all of them if ``None``.
         out: an array for the result.
         overwrite_input: without effect.
-        method: between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"nearest"`` or
-            ``"midpoint"``.
+        method: between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"nearest"``,
+            ``"midpoint"``, or any other of NumPy's: ``"inverted_cdf"``,
+            ``"averaged_inverted_cdf"``, ``"closest_observation"``,
+            ``"interpolated_inverted_cdf"``, ``"hazen"``, ``"weibull"``, ``"median_unbiased"``,
+            ``"normal_unbiased"`` (Hyndman and Fan, "Sample Quantiles in Statistical Packages",
+            1996).
         keepdims: keep the reduced axes, with extent 1.
+        weights: how much each element counts, for ``method="inverted_cdf"``: of the shape of
+            ``x``, or of the extents of ``axis``.
 
     Returns:
         An array of the shape of ``q`` followed by that of the reduced ``x``; NaN where one is.
 
     Raises:
+        ArgumentError: there is no such method, or it takes no weights, or one is negative.
         AxisError: there is no such axis.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: there is no element.
-        ValueError: a fraction is outside 0 ... 1, or there is no such method.
+        ShapeError: there is no element, or the weights do not fit.
+        ValueError: a fraction is outside 0 ... 1.
 
     Example:
         >>> import dparray as dp
         >>> dp.quantile(dp.asarray([1.0, 2.0, 3.0]), [0.25, 0.5]).asnumpy()
         array([1.5, 2. ])
     """
-    return _quantiles("quantile", x, q, axis, out, method, keepdims, 1, False)
+    return _quantiles("quantile", x, q, axis, out, method, keepdims, 1, False, weights)
 
 
 def percentile(
@@ -260,6 +397,8 @@ def percentile(
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
+    *,
+    weights: Any = None,
 ) -> ndarray:
     """The values below which ``q`` percent of the elements lie; otherwise as :func:`quantile`.
 
@@ -268,7 +407,7 @@ def percentile(
         >>> float(dp.percentile(dp.asarray([1.0, 2.0, 3.0]), 50))
         2.0
     """
-    return _quantiles("percentile", x, q, axis, out, method, keepdims, 100, False)
+    return _quantiles("percentile", x, q, axis, out, method, keepdims, 100, False, weights)
 
 
 def median(
@@ -298,6 +437,8 @@ def nanquantile(
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
+    *,
+    weights: Any = None,
 ) -> ndarray:
     """:func:`quantile` of the elements that are not NaN.
 
@@ -306,7 +447,7 @@ def nanquantile(
         >>> float(dp.nanquantile(dp.asarray([1.0, dp.nan, 3.0]), 0.5))
         2.0
     """
-    return _quantiles("nanquantile", x, q, axis, out, method, keepdims, 1, True)
+    return _quantiles("nanquantile", x, q, axis, out, method, keepdims, 1, True, weights)
 
 
 def nanpercentile(
@@ -317,6 +458,8 @@ def nanpercentile(
     overwrite_input: bool = False,
     method: str = "linear",
     keepdims: bool = False,
+    *,
+    weights: Any = None,
 ) -> ndarray:
     """:func:`percentile` of the elements that are not NaN.
 
@@ -325,7 +468,7 @@ def nanpercentile(
         >>> float(dp.nanpercentile(dp.asarray([1.0, dp.nan, 3.0]), 50))
         2.0
     """
-    return _quantiles("nanpercentile", x, q, axis, out, method, keepdims, 100, True)
+    return _quantiles("nanpercentile", x, q, axis, out, method, keepdims, 100, True, weights)
 
 
 def nanmedian(
@@ -584,6 +727,7 @@ def nanvar(
     keepdims: bool = False,
     *,
     where: Any = True,
+    mean: ndarray | None = None,
     correction: float | None = None,
 ) -> ndarray:
     """:func:`var` of the elements that are not NaN.
@@ -598,9 +742,12 @@ def nanvar(
         "nanvar", [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])], out
     )
     values, is_there, count = _moments("nanvar", x, axis, dtype, True, where)
-    total = sum_of(values, axis, None, None, True)
-    middle = apply(OPS["divide"], total, astype_array(count, total.dtype))
-    distance = apply(OPS["abs"], apply(OPS["subtract"], values, middle))
+    if mean is None:
+        total = sum_of(values, axis, None, None, True)
+        mean = apply(OPS["divide"], total, astype_array(count, total.dtype))
+    else:
+        common_placement("nanvar", (("x", x), ("mean", check_array("nanvar", "mean", mean))))
+    distance = apply(OPS["abs"], apply(OPS["subtract"], values, mean))
     squares = choose_elements("where", is_there, apply(OPS["square"], distance), 0)
     spread = sum_of(squares, axis, None, None, keepdims)
     number = count_nonzero(is_there, axis, keepdims=keepdims)
@@ -621,6 +768,7 @@ def nanstd(
     keepdims: bool = False,
     *,
     where: Any = True,
+    mean: ndarray | None = None,
     correction: float | None = None,
 ) -> ndarray:
     """:func:`std` of the elements that are not NaN.
@@ -636,7 +784,7 @@ def nanstd(
     check_out("nanstd", placed, out)
     return apply(
         OPS["sqrt"],
-        nanvar(x, axis, dtype, None, ddof, keepdims, where=where, correction=correction),
+        nanvar(x, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction),
         out=out,
     )
 
@@ -961,7 +1109,15 @@ def interp(
 
 
 def cov(
-    x: Any, y: Any = None, rowvar: bool = True, bias: bool = False, ddof: int | None = None
+    x: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
 ) -> ndarray:
     """The covariance matrix of variables.
 
@@ -971,10 +1127,15 @@ def cov(
         rowvar: false if each column is a variable.
         bias: divide by the number of observations instead of one less.
         ddof: what is taken from the number of observations in the divisor; overrides ``bias``.
+        fweights: how often each observation was made: a vector of integers.
+        aweights: how much each observation counts: a vector.
+        dtype: the dtype to compute in; double precision, where the device has it, if not given.
 
     Raises:
+        ArgumentError: a weight is negative.
+        DTypeError: ``fweights`` are no integers.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: ``x`` has more than two dimensions.
+        ShapeError: ``x`` has more than two dimensions, or the weights do not fit.
 
     Example:
         >>> import dparray as dp
@@ -982,21 +1143,53 @@ def cov(
         array([[2., 4.],
                [4., 8.]])
     """
-    variables = _variables("cov", x, y, rowvar)
-    count = variables.shape[1] - ((0 if bias else 1) if ddof is None else ddof)
-    centred = apply(OPS["subtract"], variables, average(variables, 1, keepdims=True))
-    turned = centred.T
+    given = (("fweights", fweights), ("aweights", aweights))
+    variables, weights = _variables("cov", x, y, rowvar, dtype, given)
+    return _covariance(variables, weights, (0 if bias else 1) if ddof is None else ddof)
+
+
+def _covariance(variables: ndarray, weights: dict[str, ndarray], ddof: float) -> ndarray:
+    """The covariance matrix of rows, whose columns may have weights."""
+    together: Any = None
+    for each in weights.values():
+        together = each if together is None else together * each
+    count: Any = float(variables.shape[1])
+    if together is not None:
+        count = float(sum_of(together))
+        if ddof and "aweights" in weights:
+            ddof = ddof * float(sum_of(together * weights["aweights"])) / count
+        together = astype_array(together, _real(variables.dtype))
+    centred = variables - average(variables, 1, together, keepdims=True)
+    turned = (centred if together is None else centred * together).T
     if turned.dtype.kind == "c":
         turned = apply(OPS["conj"], turned)
-    products = apply(OPS["divide"], matmul(centred, turned), float(max(count, 0)))
+    products = apply(OPS["divide"], matmul(centred, turned), max(count - ddof, 0.0))
     return products[0, 0] if products.shape == (1, 1) else products
 
 
-def _variables(function: str, x: Any, y: Any, rowvar: bool) -> ndarray:
+def _real(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of the parts of complex numbers; that of real ones itself."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
+def _variables(
+    function: str,
+    x: Any,
+    y: Any,
+    rowvar: bool,
+    dtype: Any,
+    weights: Sequence[tuple[str, Any]] = (),
+) -> tuple[ndarray, dict[str, ndarray]]:
+    """The variables as rows of one matrix, and those weights of their columns that are given."""
     named = [("x", check_array(function, "x", x))]
     if y is not None:
         named.append(("y", check_array(function, "y", y)))
-    placement = common_placement(function, named)
+    weighing = {
+        name: _vector(function, named[0][1], name, value)
+        for name, value in weights
+        if value is not None
+    }
+    placement = common_placement(function, [*named, *weighing.items()])
     rows = []
     for name, values in named:
         if values.ndim > 2:
@@ -1005,20 +1198,41 @@ def _variables(function: str, x: Any, y: Any, rowvar: bool) -> ndarray:
         rows.append(matrix if rowvar or values.ndim < 2 else matrix.T)
     if len({matrix.shape[1] for matrix in rows}) != 1:
         raise ShapeError(f"{function}: x and y have different numbers of observations")
-    dtype = _dtypes.promote([matrix.dtype for matrix in rows])
-    if dtype.kind not in "fc":
-        dtype = _dtypes.default_float(placement.queue.sycl_device)
+    for name, values in weighing.items():
+        if values.shape != rows[0].shape[1:]:
+            raise ShapeError(
+                f"{function}: {name} of shape {values.shape} for {rows[0].shape[1]} observations"
+            )
+        if name == "fweights" and values.dtype.kind not in "iu":
+            raise DTypeError(f"{function}: fweights must be integers, not {values.dtype}")
+        if bool(any_of(apply(OPS["less"], values, 0))):
+            raise ArgumentError(f"{function}: {name} must not be negative")
+    if dtype is None:
+        loop = _dtypes.promote([*(matrix.dtype for matrix in rows), np.dtype("float64")])
+        loop = _dtypes.fit_device(loop, placement.queue.sycl_device)
+    else:
+        loop = _dtypes.check_device(_dtypes.as_dtype(dtype), placement.queue.sycl_device)
     shape = (sum(matrix.shape[0] for matrix in rows), rows[0].shape[1])
-    result = empty_on(placement, shape, dtype)
+    result = empty_on(placement, shape, loop)
     start = 0
     for matrix in rows:
         result[start : start + matrix.shape[0]] = matrix
         start += matrix.shape[0]
-    return result
+    return result, weighing
 
 
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> ndarray:
+def corrcoef(
+    x: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: Any = None,
+    ddof: Any = None,
+    *,
+    dtype: Any = None,
+) -> ndarray:
     """The correlation coefficients of variables; arguments and errors as of :func:`cov`.
+
+    ``bias`` and ``ddof`` have no effect on them.
 
     Example:
         >>> import dparray as dp
@@ -1026,8 +1240,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True) -> ndarray:
         array([[1., 1.],
                [1., 1.]])
     """
-    variables = _variables("corrcoef", x, y, rowvar)
-    products = cov(variables)
+    products = _covariance(*_variables("corrcoef", x, y, rowvar, dtype), 1)
     if products.ndim == 0:
         return apply(OPS["divide"], products, products)
     spread = apply(OPS["sqrt"], products.diagonal().real)

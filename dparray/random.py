@@ -26,6 +26,7 @@ from dparray._array import (
     astype_array,
     check_array,
     check_out,
+    delivered,
     empty_on,
     from_host,
     ndarray,
@@ -492,12 +493,20 @@ class Generator:
             make_gamma_kernel, shape, [shapes], is_integer=False, first=first, step=step
         )
 
-    def standard_gamma(self, shape: Any, size: Size = None, dtype: Any = None) -> ndarray:
+    def standard_gamma(
+        self, shape: Any, size: Size = None, dtype: Any = None, out: ndarray | None = None
+    ) -> ndarray:
         """Numbers of the gamma distribution of a shape and of scale 1."""
+        if out is not None:
+            size = out.shape if size is None else size
+            placed = check_array("standard_gamma", "out", out)
+            common_placement("standard_gamma", (("the generator", _Placed(self)), ("out", placed)))
         (shapes,), extents = self._arguments("standard_gamma", size, shape=shape)
         _check("standard_gamma", shape=(shapes, 0, math.inf))
         result = apply(OPS["exp"], self._log_gamma(extents, shapes))
-        return result if dtype is None else astype_array(result, self._float(dtype), copy=False)
+        if dtype is not None:
+            result = astype_array(result, self._float(dtype), copy=False)
+        return delivered("standard_gamma", result, out)
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None) -> ndarray:
         """Numbers of the gamma distribution of a shape and a scale."""

@@ -1,14 +1,41 @@
-"""Assertions about arrays, in the manner of ``numpy.testing``; the values go to the host."""
+"""Assertions about arrays, by the names of ``numpy.testing``; the values go to the host.
+
+The arrays need not be on one queue. Those about warnings and errors are NumPy's own.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.testing import (
+    assert_,
+    assert_no_warnings,
+    assert_raises,
+    assert_raises_regex,
+    assert_string_equal,
+    assert_warns,
+)
 
 from dparray._array import ndarray
 
-__all__ = ["assert_allclose", "assert_array_equal", "assert_equal"]
+__all__ = [
+    "assert_",
+    "assert_allclose",
+    "assert_almost_equal",
+    "assert_approx_equal",
+    "assert_array_almost_equal",
+    "assert_array_almost_equal_nulp",
+    "assert_array_equal",
+    "assert_array_less",
+    "assert_array_max_ulp",
+    "assert_equal",
+    "assert_no_warnings",
+    "assert_raises",
+    "assert_raises_regex",
+    "assert_string_equal",
+    "assert_warns",
+]
 
 
 def _host(value: Any) -> Any:
@@ -26,6 +53,9 @@ def assert_allclose(
     atol: float = 0,
     equal_nan: bool = True,
     err_msg: str = "",
+    verbose: bool = True,
+    *,
+    strict: bool = False,
 ) -> None:
     """Assert that values differ by at most `atol + rtol * abs(desired)`.
 
@@ -36,6 +66,8 @@ def assert_allclose(
         atol: absolute tolerance.
         equal_nan: NaN equals NaN.
         err_msg: what the error begins with.
+        verbose: the error shows the values.
+        strict: shapes and dtypes must be equal too.
 
     Raises:
         AssertionError: they differ by more, or in shape.
@@ -44,24 +76,99 @@ def assert_allclose(
         >>> import dparray as dp
         >>> dp.testing.assert_allclose(dp.asarray([1.0]), [1.0 + 1e-9])
     """
-    np.testing.assert_allclose(_host(actual), _host(desired), rtol, atol, equal_nan, err_msg)
+    np.testing.assert_allclose(
+        _host(actual), _host(desired), rtol, atol, equal_nan, err_msg, verbose, strict=strict
+    )
 
 
-def assert_array_equal(actual: Any, desired: Any, err_msg: str = "") -> None:
+def assert_array_equal(
+    actual: Any, desired: Any, err_msg: str = "", verbose: bool = True, *, strict: bool = False
+) -> None:
     """Assert that all elements are equal, NaN to NaN; arguments as of :func:`assert_allclose`.
 
     Example:
         >>> import dparray as dp
         >>> dp.testing.assert_array_equal(dp.asarray([1, 2]), [1, 2])
     """
-    np.testing.assert_array_equal(_host(actual), _host(desired), err_msg)
+    np.testing.assert_array_equal(_host(actual), _host(desired), err_msg, verbose, strict=strict)
 
 
-def assert_equal(actual: Any, desired: Any, err_msg: str = "") -> None:
+def assert_equal(
+    actual: Any, desired: Any, err_msg: str = "", verbose: bool = True, *, strict: bool = False
+) -> None:
     """Assert that arrays, scalars or nested lists of them are equal.
 
     Example:
         >>> import dparray as dp
         >>> dp.testing.assert_equal([dp.asarray([1, 2]), 3], [[1, 2], 3])
     """
-    np.testing.assert_equal(_host(actual), _host(desired), err_msg)
+    np.testing.assert_equal(_host(actual), _host(desired), err_msg, verbose, strict=strict)
+
+
+def assert_array_less(
+    x: Any, y: Any, err_msg: str = "", verbose: bool = True, *, strict: bool = False
+) -> None:
+    """Assert that each element of ``x`` is below that of ``y``; otherwise as the others here.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.testing.assert_array_less(dp.asarray([1, 2]), 3)
+    """
+    np.testing.assert_array_less(_host(x), _host(y), err_msg, verbose, strict=strict)
+
+
+def assert_almost_equal(
+    actual: Any, desired: Any, decimal: int = 7, err_msg: str = "", verbose: bool = True
+) -> None:
+    """Assert that values are equal up to a number of decimals.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.testing.assert_almost_equal(dp.asarray(1.0), 1.001, decimal=2)
+    """
+    np.testing.assert_almost_equal(_host(actual), _host(desired), decimal, err_msg, verbose)
+
+
+def assert_array_almost_equal(
+    actual: Any, desired: Any, decimal: int = 6, err_msg: str = "", verbose: bool = True
+) -> None:
+    """Assert that arrays are equal up to a number of decimals.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.testing.assert_array_almost_equal(dp.asarray([1.0]), [1.001], decimal=2)
+    """
+    np.testing.assert_array_almost_equal(_host(actual), _host(desired), decimal, err_msg, verbose)
+
+
+def assert_approx_equal(
+    actual: Any, desired: Any, significant: int = 7, err_msg: str = "", verbose: bool = True
+) -> None:
+    """Assert that two numbers are equal up to a number of significant digits.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.testing.assert_approx_equal(dp.asarray(1234.0), 1234.4, significant=4)
+    """
+    np.testing.assert_approx_equal(_host(actual), _host(desired), significant, err_msg, verbose)
+
+
+def assert_array_almost_equal_nulp(x: Any, y: Any, nulp: float = 1) -> None:
+    """Assert that arrays differ by at most ``nulp`` times the spacing of the numbers.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.testing.assert_array_almost_equal_nulp(dp.asarray(1.0), 1.0 + 2.0**-52)
+    """
+    np.testing.assert_array_almost_equal_nulp(_host(x), _host(y), nulp)
+
+
+def assert_array_max_ulp(a: Any, b: Any, maxulp: int = 1, dtype: Any = None) -> Any:
+    """Assert that at most ``maxulp`` numbers lie between elements; returns how many, on the host.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.testing.assert_array_max_ulp(dp.asarray(1.0), 1.0 + 2.0**-52)[0])
+        1.0
+    """
+    return np.testing.assert_array_max_ulp(_host(a), _host(b), maxulp, dtype)

@@ -101,6 +101,13 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("correlate", (V, S[:4].copy()), {"mode": "full"}),
     ("einsum", ("ij,kj->ik", A, B), {}),
     ("einsum", ("ij->j", A), {}),
+    ("einsum", ("ij,kj->ik", A, B), {"dtype": "complex128", "order": "F", "optimize": False}),
+    ("einsum", ("ij->i", A), {"dtype": "float32", "casting": "same_kind"}),
+    ("trim_zeros", (np.pad(A, ((1, 2), (0, 3))),), {}),
+    ("trim_zeros", (np.pad(A, ((1, 2), (0, 3))),), {"trim": "b", "axis": 1}),
+    ("trim_zeros", (np.zeros((2, 3)),), {"axis": 1}),
+    ("cross", (A[:3], B[:3]), {"axis": 0}),
+    ("nanvar", (A,), {"axis": 0, "mean": A.mean(axis=0, keepdims=True)}),
     *(("pad", (A, widths, mode), {}) for widths in (2, (1, 3), ((1, 2), (7, 0)))
       for mode in ("constant", "edge", "reflect", "symmetric", "wrap")),
     ("round", (A, 1), {}),
@@ -250,6 +257,14 @@ CREATION: list[tuple[str, Callable[[Any], Any]]] = [
     ("linspace", lambda xp: xp.linspace(-1, 1, 7, endpoint=False)),
     ("logspace", lambda xp: xp.logspace(0, 3, 4)),
     ("geomspace", lambda xp: xp.geomspace(1, 1000, 4)),
+    ("geomspace-integers", lambda xp: xp.geomspace(1, 1000, 4, dtype=int)),
+    ("geomspace-arrays", lambda xp: xp.geomspace(xp.asarray([1.0, -2.0]), [8, -9.0], 4, axis=1)),
+    ("logspace-arrays", lambda xp: xp.logspace(xp.asarray([0.0, 1.0]), 2, 4, axis=-1, base=2)),
+    ("large-uint64", lambda xp: xp.asarray([2**63 + 1, 1], dtype="uint64")),
+    ("einsum-lists", lambda xp: xp.einsum(xp.ones((2, 3)), [0, 1], xp.ones(3), [1], [0])),
+    ("einsum-implicit", lambda xp: xp.einsum(xp.ones((2, 3)), [..., 1], xp.ones(3), [1])),
+    ("einsum-out", lambda xp: xp.einsum("ij,j", xp.ones((2, 3)), xp.ones(3), out=xp.zeros(2))),
+    ("cross-axes", lambda xp: xp.cross(xp.eye(3), xp.ones((3, 1)), axisa=0, axisb=0, axisc=0)),
     ("eye", lambda xp: xp.eye(3, 4, 1)),
     ("tri", lambda xp: xp.tri(3, 4, -1)),
     ("identity", lambda xp: xp.identity(3)),
@@ -279,6 +294,12 @@ CREATION: list[tuple[str, Callable[[Any], Any]]] = [
 @pytest.mark.parametrize(("name", "make"), CREATION, ids=[name for name, _ in CREATION])
 def test_creation(name: str, make: Callable[[Any], Any]) -> None:
     assert_same(make(dp), make(np))
+
+
+def test_integers_that_do_not_fit_are_refused() -> None:
+    for values, dtype in (([300], "uint8"), (-1, "uint64"), ([0, 2**31], "int32")):
+        with pytest.raises(OverflowError, match="out of bounds"):
+            dp.asarray(values, dtype=dtype)
 
 
 def test_elements_one_after_another() -> None:

@@ -1,0 +1,119 @@
+"""Every function takes its arguments by the names and in the order of NumPy's documentation."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import _keywords
+
+NAMESPACES = {
+    "dp": (dp, np),
+    "dp.linalg": (dp.linalg, np.linalg),
+    "dp.fft": (dp.fft, np.fft),
+    "dp.random": (dp.random, np.random),
+    "dp.random.Generator": (dp.random.Generator, np.random.Generator),
+    "dp.testing": (dp.testing, np.testing),
+}
+P = inspect.Parameter
+#: Arguments that a function does not take, and why.
+EXCEPTIONS = {
+    "dp.array2string": "the rest is handed on to NumPy's function",
+    "dp.genfromtxt": "the rest is handed on to NumPy's function",
+    "dp.clip": "its bounds are min and max by position, and a_min and a_max by name",
+}
+
+
+def shared() -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
+    """The functions that both have, but those which NumPy tells no signature of."""
+    for place, (ours, theirs) in NAMESPACES.items():
+        for name in sorted(vars(ours)):
+            own, numpy_function = getattr(ours, name), getattr(theirs, name, None)
+            if name.startswith("_") or not inspect.isfunction(own) or isinstance(own, type):
+                continue
+            if not callable(numpy_function) or isinstance(numpy_function, np.ufunc):
+                continue
+            try:
+                inspect.signature(numpy_function)
+            except ValueError:
+                continue
+            yield f"{place}.{name}", own, numpy_function
+
+
+def by_position(function: Callable[..., Any]) -> list[str]:
+    kinds = (P.POSITIONAL_ONLY, P.POSITIONAL_OR_KEYWORD)
+    return [p.name for p in inspect.signature(function).parameters.values() if p.kind in kinds]
+
+
+CASES = [pytest.param(*each, id=each[0]) for each in shared()]
+
+
+@pytest.mark.parametrize(("name", "own", "theirs"), CASES)
+def test_a_function_takes_the_arguments_of_numpys(
+    name: str, own: Callable[..., Any], theirs: Callable[..., Any]
+) -> None:
+    parameters = inspect.signature(own).parameters
+    renamed = _keywords.names(own)
+    for parameter in inspect.signature(theirs).parameters.values():
+        if parameter.kind in (P.VAR_POSITIONAL, P.VAR_KEYWORD):
+            continue
+        taken = parameter.name in parameters or parameter.name in renamed
+        explained = parameter.name in _keywords.REASONS or name in EXCEPTIONS
+        assert taken or explained, f"{name} has no {parameter.name}="
+
+
+@pytest.mark.parametrize(("name", "own", "theirs"), CASES)
+def test_arguments_have_numpys_order(
+    name: str, own: Callable[..., Any], theirs: Callable[..., Any]
+) -> None:
+    renamed = _keywords.names(own)
+    ours = by_position(own)
+    expected = [renamed.get(each, each) for each in by_position(theirs)]
+    expected = [each for each in expected if each in ours]
+    assert ours[: len(expected)] == expected or name in EXCEPTIONS
+
+
+def test_calls_take_numpys_names() -> None:
+    x = dp.asarray([3.0, 1.0, 2.0])
+    assert bool(dp.allclose(a=x, b=x))
+    assert dp.concatenate(arrays=[x, x]).shape == (6,)
+    assert float(dp.quantile(a=x, q=0.5)) == 2.0
+    assert dp.sort(a=x).tolist() == [1.0, 2.0, 3.0]
+    assert dp.max(a=x) == 3.0
+    assert dp.fft.fft(a=x).shape == (3,)
+    assert float(dp.linalg.det(a=dp.eye(2))) == 1.0
+    assert dp.take_along_axis(arr=x, indices=dp.asarray([0]), axis=0).tolist() == [3.0]
+    dp.fill_diagonal(a := dp.zeros((2, 2)), val=1)
+    assert a.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+
+
+def test_what_is_left_out_may_be_given_as_numpy_has_it_by_default() -> None:
+    assert dp.zeros(2, like=None).shape == (2,)
+    assert dp.identity(2, like=None).shape == (2, 2)
+    assert dp.array([1], subok=False).shape == (1,)
+    assert dp.sort(dp.asarray([2, 1]), order=None).tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x: dp.sort(x, order="f"), "sort: there is no order=: arrays have no fields"),
+        (lambda x: dp.zeros(3, like=x), "zeros: there is no like=: .*device="),
+        (lambda x: dp.identity(3, like=x), "identity: there is no like=: .*device="),
+        (lambda x: dp.broadcast_to(x, (2, 3), subok=True), "broadcast_to: there is no subok="),
+        (lambda x: dp.percentile(x, 5, interpolation="lower"), "percentile: .*method= now"),
+    ],
+)
+def test_what_is_left_out_is_named(call: Callable[..., Any], words: str) -> None:
+    with pytest.raises(dp.ArgumentError, match=words):
+        call(dp.ones(3))
+
+
+def test_an_argument_that_neither_has_is_pythons_error() -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument 'bogus'"):
+        dp.allclose(dp.ones(2), dp.ones(2), bogus=1)  # type: ignore[call-arg]
