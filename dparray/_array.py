@@ -1430,6 +1430,22 @@ def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
         return quotient if out is None else apply(OPS["positive"], quotient, out=out)
     if out is None:
         return operate(op, values, loop, shape, placement)
+    return operate_into(out, op, values, loop, shape, placement)
+
+
+def operate_into(
+    out: ndarray,
+    op: Op,
+    values: Sequence[Any],
+    loop: tuple[np.dtype[Any], ...],
+    shape: tuple[int, ...],
+    placement: Placement,
+) -> ndarray:
+    """Write the result of an operation that has been checked into an array, as :func:`operate`.
+
+    Raises:
+        ShapeError, DTypeError: the result does not fit ``out``.
+    """
     if _layout.broadcast_shapes(op.name, [shape, out.shape]) != out.shape:
         raise ShapeError(f"{op.name}: the result of shape {shape} does not fit out of {out.shape}")
     if not np.can_cast(loop[-1], out.dtype, "same_kind"):

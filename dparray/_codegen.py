@@ -27,11 +27,12 @@ import numpy as np
 
 from dparray._expr import Node, Scalar
 from dparray._half import half, half_bits, half_value
+from dparray._integer_power import integer_power
 from dparray._layout import broadcast_strides, is_contiguous
-from dparray._ops import Op
+from dparray._ops import PARTED, Op
 
-# Dtypes a kernel may compute in; complex numbers stay with the library's kernels.
-_KERNEL_CHARS = frozenset(np.typecodes["AllInteger"] + "?efd")
+# Dtypes a kernel may compute in.
+_KERNEL_CHARS = frozenset(np.typecodes["AllInteger"] + "?efdFD")
 
 # The range is rounded up to multiples of these.
 RANGE_MULTIPLE = 4096
@@ -106,11 +107,16 @@ def can_generate(node: Node) -> bool:
         return False
     kinds = op.kinds
     for operand, dtype in zip(node.operands, node.loop, strict=False):
-        if dtype.kind not in kinds:
+        if dtype.kind not in kinds or (dtype.char == "e" and not op.takes_half):
             return False
-        if type(operand) is Node and operand.dtype.kind == "c":
+        if type(operand) is Node and not is_convertible(operand.dtype, dtype):
             return False
     return True
+
+
+def is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether a kernel can make values of one dtype such of another."""
+    return dtype.kind != "c" or wanted.kind in "cb"
 
 
 def _range_of(has_rows: bool, extents: Sequence[int], size: int) -> tuple[int, ...]:
@@ -124,7 +130,7 @@ def _range_of(has_rows: bool, extents: Sequence[int], size: int) -> tuple[int, .
 
 def can_store(value: Node | Scalar, dtype: np.dtype[Any]) -> bool:
     """Whether a kernel can write this value to memory of ``dtype``."""
-    return dtype.kind != "c" and (type(value) is Scalar or value.dtype.kind != "c")  # type: ignore[union-attr]
+    return type(value) is Scalar or is_convertible(value.dtype, dtype)  # type: ignore[union-attr]
 
 
 # Plans by the form they follow from: a call that has been made before with arrays of the same
@@ -233,7 +239,7 @@ class Numbering:
             form.append(loop)
             for position, operand in enumerate(operands):
                 if type(operand) is Scalar:
-                    scalars.append(CTYPES[loop[position]](operand.value))
+                    scalars += scalar_arguments(operand.value, loop[position])
                     form.append(None)
                     continue
                 is_viewed = is_spread and operand.layout is not None  # type: ignore[union-attr]
@@ -291,7 +297,7 @@ class Numbering:
                 reference(operand, loop, node)
                 for operand, loop in zip(node.operands, node.loop, strict=False)
             )
-            text = op.expression_on(node.loop[0].kind)
+            text = op.expression_on("".join(dtype.kind for dtype in node.loop[:-1]))
             loop = tuple(dtype.str for dtype in node.loop[:-1])
             steps.append((op.name, text, references, loop, node.dtype.str))
         stored = [reference(value, dtype) for value, dtype in self._outputs]
@@ -393,6 +399,8 @@ TYPE_NAMES = {
         "uint64",
         "float32",
         "float64",
+        "complex64",
+        "complex128",
     )
 }
 BOOL = np.dtype(np.bool_).str
@@ -402,34 +410,91 @@ _CONVERSIONS = TYPE_NAMES | {HALF: "half"}
 INT64 = np.dtype(np.int64).str
 # dpctl takes no 8- and 16-bit integers as kernel arguments: they travel as 32-bit ones.
 _NARROW = frozenset({BOOL, *(np.dtype(code).str for code in ("i1", "i2", "u1", "u2"))})
-CTYPES: dict[np.dtype[Any], Any] = {
+_CTYPES: dict[np.dtype[Any], Any] = {
     np.dtype(dtype): ctypes.c_int32
     if dtype in _NARROW
     else np.ctypeslib.as_ctypes_type(np.dtype(dtype))
     for dtype in (BOOL, *TYPE_NAMES)
+    if np.dtype(dtype).kind != "c"
 } | {np.dtype(HALF): lambda value: ctypes.c_float(float(np.float16(value)))}
+_PARTS = {np.dtype(np.complex64): ctypes.c_float, np.dtype(np.complex128): ctypes.c_double}
+_PART_NAMES = {
+    np.dtype(np.complex64).str: "float32",
+    np.dtype(np.complex128).str: "float64",
+}
 _NAMESPACE: dict[str, Any] = {
     "math": math,
     "half": half,
     "half_bits": half_bits,
     "half_value": half_value,
+    "integer_power": integer_power,
     **{name: getattr(np, name) for name in TYPE_NAMES.values()},
 }
+
+
+def scalar_arguments(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
+    """The kernel arguments that carry a scalar of a dtype: one, or two of a complex number."""
+    make = _CTYPES.get(dtype)
+    if make is not None:
+        return (make(value),)
+    part = _PARTS[dtype]
+    number = complex(value)
+    return part(number.real), part(number.imag)
 
 
 def converted_text(text: str, dtype: str, wanted: str) -> str:
     if dtype == wanted:
         return text
     if wanted == BOOL:
+        if dtype in _PART_NAMES:
+            return f"(({text}_real != 0) | ({text}_imag != 0))"
         return f"({text} != 0)"
     return f"{_CONVERSIONS[wanted]}({text})"
 
 
-def stored_text(text: str, dtype: str, wanted: str) -> str:
-    """The text of what is written to memory of a dtype."""
+class Parts(NamedTuple):
+    """A complex value as the texts of its parts; in a template, ``{0}`` is the whole of it.
+
+    In kernels, complex values are pairs of floats named ``x_real`` and ``x_imag``, and their memory
+    is that of floats: the vectorizer of Intel's CPU driver crashes on loops over complex numbers.
+    """
+
+    real: str
+    imag: str
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{self.dtype}(complex({self.real}, {self.imag}))"
+
+    def __format__(self, specification: str) -> str:
+        return str(self)
+
+
+def parts_of(name: str, dtype: str, wanted: str) -> Parts:
+    """A named value as a complex one of a dtype."""
+    part = _PART_NAMES[wanted]
+    if dtype not in _PART_NAMES:
+        real = converted_text(name, dtype, np.dtype(part).str)
+        return Parts(real, f"{part}(0)", TYPE_NAMES[wanted])
+    real, imag = f"{name}_real", f"{name}_imag"
+    if dtype != wanted:
+        real, imag = f"{part}({real})", f"{part}({imag})"
+    return Parts(real, imag, TYPE_NAMES[wanted])
+
+
+def store(array: str, index: str, name: str, dtype: str, wanted: str) -> list[str]:
+    """The lines that write a named value to an element of an array of the dtype ``wanted``."""
     if wanted == HALF:
-        return f"half_bits({text})"
-    return converted_text(text, dtype, wanted)
+        return [f"{array}[{index}] = half_bits({name})"]
+    if wanted not in _PART_NAMES:
+        return [f"{array}[{index}] = {converted_text(name, dtype, wanted)}"]
+    value = parts_of(name, dtype, wanted)
+    first, second = _part_indices(index)
+    return [f"{array}[{first}] = {value.real}", f"{array}[{second}] = {value.imag}"]
+
+
+def _part_indices(index: str) -> tuple[str, str]:
+    return f"uint64(2) * ({index})", f"uint64(2) * ({index}) + uint64(1)"
 
 
 def _index(cls: str, name: str) -> str:
@@ -455,19 +520,30 @@ def array_parameters(arrays: Iterable[tuple[str, ...]]) -> list[tuple[str, str]]
     ]
 
 
-def load(number: int, dtype: str, index: str) -> str:
-    """The text of an element of an array."""
+def load(number: int, dtype: str, index: str) -> list[str]:
+    """The lines that load an element of an array."""
     if dtype == POSITIONS:
-        return f"int64({index})"
-    return f"half_value(a{number}[{index}])" if dtype == HALF else f"a{number}[{index}]"
+        return [f"x{number} = int64({index})"]
+    if dtype == HALF:
+        return [f"x{number} = half_value(a{number}[{index}])"]
+    if dtype in _PART_NAMES:
+        first, second = _part_indices(index)
+        return [f"x{number}_real = a{number}[{first}]", f"x{number}_imag = a{number}[{second}]"]
+    return [f"x{number} = a{number}[{index}]"]
 
 
 def scalar_parameters(scalars: Sequence[str]) -> list[tuple[str, str]]:
     """Name and type key of the parameters that carry the scalars."""
-    return [
-        (f"p{number}", "i4") if dtype in _NARROW else (f"s{number}", type_key(dtype))
-        for number, dtype in enumerate(scalars)
-    ]
+    parameters: list[tuple[str, str]] = []
+    for number, dtype in enumerate(scalars):
+        if dtype in _NARROW:
+            parameters.append((f"p{number}", "i4"))
+        elif dtype in _PART_NAMES:
+            part = type_key(_PART_NAMES[dtype])
+            parameters += [(f"s{number}_real", part), (f"s{number}_imag", part)]
+        else:
+            parameters.append((f"s{number}", type_key(dtype)))
+    return parameters
 
 
 def scalar_lines(scalars: Sequence[str]) -> list[str]:
@@ -481,7 +557,11 @@ def scalar_lines(scalars: Sequence[str]) -> list[str]:
 
 
 def array_key(dtype: str) -> str:
-    """The type key of an array of a dtype, seen as contiguous; of half precision one of bits."""
+    """The type key of an array of a dtype as kernels see it, contiguous.
+
+    Half precision is seen as its bits, complex numbers as their parts.
+    """
+    dtype = _PART_NAMES.get(dtype, dtype)
     return f"{'u2' if dtype == HALF else type_key(dtype)}:1C"
 
 
@@ -547,12 +627,13 @@ def source_of(structure: Structure) -> str:
         lines.append(f"    i = i * n{last} + i{last}")
     lines += scalar_lines(structure.scalars)
     for number, (dtype, cls) in enumerate(structure.arrays):
-        lines.append(f"    x{number} = {load(number, dtype, _index(cls, f'a{number}'))}")
+        lines += [f"    {line}" for line in load(number, dtype, _index(cls, f"a{number}"))]
     values = Values()
     values.emit(enumerate(structure.steps), lines, "    ")
     for number, (name, dtype, cls) in enumerate(structure.outputs):
-        text = stored_text(values.name(name), dtype_of(structure, name), dtype)
-        lines.append(f"    out{number}[{_index(cls, f'out{number}')}] = {text}")
+        index, text = _index(cls, f"out{number}"), values.name(name)
+        stored = store(f"out{number}", index, text, dtype_of(structure, name), dtype)
+        lines += [f"    {line}" for line in stored]
     return "\n".join(lines) + "\n"
 
 
@@ -570,7 +651,12 @@ def _words(dtype: str) -> dict[str, str]:
         return _words(np.dtype(np.float32).str)
     kind = np.dtype(dtype)
     words = {"T": TYPE_NAMES.get(dtype, ""), "bits": str(8 * kind.itemsize)}
-    if kind.kind == "f":
+    if kind.kind == "c":
+        words["T"], words["C"] = _PART_NAMES[dtype], words["T"]
+    if kind.kind in "iu":
+        words["U"] = f"uint{words['bits']}"
+    if kind.kind in "fc":
+        words["most"] = str(math.floor(math.log(np.finfo(kind).max)))
         words["whole"] = f"{words['T']}({float(2 ** np.finfo(kind).nmant)!r})"
     return words
 
@@ -594,23 +680,44 @@ class Values:
     def emit(self, steps: Iterable[tuple[int, Any]], lines: list[str], indent: str) -> None:
         """Append the lines that compute numbered steps, each expression once."""
         for number, (_, template, references, loop, result) in steps:
-            converted = []
+            own = f"t{number}"
+            converted: list[Any] = []
             for place, ((name, dtype), wanted) in enumerate(zip(references, loop, strict=True)):
+                if wanted in _PART_NAMES:
+                    converted.append(parts_of(self.name(name), dtype, wanted))
+                    continue
                 text = converted_text(self.name(name), dtype, wanted)
                 if dtype != wanted:
                     text = self._named(text, f"c{number}_{place}", lines, indent)
                 converted.append(text)
-            words = {"t": f"t{number}_", **_words(loop[0])}
+            words = {"t": f"{own}_", **_words(loop[0])}
             *parts, text = (line.format(*converted, **words) for line in template.split("\n"))
             lines += [indent + part for part in parts]
+            if result in _PART_NAMES:
+                self._names[own] = self._named_parts(text, own, _PART_NAMES[result], lines, indent)
+                continue
             if result != BOOL:
                 text = f"{_CONVERSIONS[result]}({text})"
-            self._names[f"t{number}"] = self._named(text, f"t{number}", lines, indent)
+            self._names[own] = self._named(text, own, lines, indent)
 
     def _named(self, text: str, name: str, lines: list[str], indent: str) -> str:
         if text not in self._known:
             self._known[text] = name
             lines.append(f"{indent}{name} = {text}")
+        return self._known[text]
+
+    def _named_parts(
+        self, text: str, name: str, part: str, lines: list[str], indent: str
+    ) -> str:
+        """The same of a complex value: the texts of its parts, or that of a call."""
+        if text not in self._known:
+            self._known[text] = name
+            real, _, imag = text.partition(PARTED)
+            if not imag:
+                lines.append(f"{indent}{name}_value = {text}")
+                real, imag = f"{name}_value.real", f"{name}_value.imag"
+            lines.append(f"{indent}{name}_real = {part}({real})")
+            lines.append(f"{indent}{name}_imag = {part}({imag})")
         return self._known[text]
 
 
@@ -622,6 +729,16 @@ def function_of(source: str, names: Mapping[str, Any] = MappingProxyType({})) ->
     scope = {**_NAMESPACE, **names}
     exec(compile(source, "<dparray fused kernel>", "exec"), scope)
     return scope[source[len("def ") : source.index("(")]]
+
+
+def functions_of(order: Iterable[Node]) -> dict[str, Any]:
+    """The device functions that elementwise operations call, by name."""
+    return {
+        name: function
+        for node in order
+        if isinstance(node.op, Op)
+        for name, function in node.op.functions.items()
+    }
 
 
 def dtype_of(structure: Any, name: str) -> str:

@@ -46,6 +46,7 @@ from dparray._codegen import (
     dtype_of,
     dtype_read,
     element_strides,
+    is_convertible,
     kernel_name,
     letters_of,
     load,
@@ -53,7 +54,7 @@ from dparray._codegen import (
     remember,
     scalar_lines,
     scalar_parameters,
-    stored_text,
+    store,
     stride_arguments,
     type_key,
 )
@@ -184,18 +185,19 @@ class Domain(NamedTuple):
 
 
 _plans: dict[Any, ReductionPlan] = {}
+# Kinds of dtypes that are reduced. Intel's CPU driver crashes on accumulators of complex numbers.
+_KINDS = frozenset("biuf")
 
 
 def can_reduce(node: Node) -> bool:
     """Whether a kernel can compute this reduction from its operands."""
-    known = (*TYPE_NAMES, BOOL)
-    return all(dtype.str in known for dtype in node.loop) and all(
+    return all(dtype.kind in _KINDS and dtype.char != "e" for dtype in node.loop) and all(
         type(operand) is not Node
         or (
-            operand.dtype.kind != "c"
+            is_convertible(operand.dtype, wanted)
             and (operand.layout is not None or is_generated(operand))
         )
-        for operand in node.operands
+        for operand, wanted in zip(node.operands, node.loop, strict=False)
     )
 
 
@@ -652,10 +654,13 @@ class _Text:
             for number, (dtype, kept, reduced) in enumerate(structure.arrays):
                 self._add(f"b{number} = {self._row_index(kept, f'a{number}')}")
                 if not self._is_walked(reduced):
-                    self._add(f"x{number} = {load(number, dtype, f'b{number}')}")
+                    self._add(*load(number, dtype, f"b{number}"))
             for number, (_, _, kept, _, is_row) in enumerate(structure.outputs):
                 if not is_row:
-                    self._add(f"d{number} = {self._row_index(kept, f'out{number}')}")
+                    # All elements are of the one output number 0. A constant would be right, too,
+                    # but Intel's CPU driver crashes on some stores to the same place by all items.
+                    start = self._row_index(kept, f"out{number}") if kept.strip("0") else "o"
+                    self._add(f"d{number} = {start}")
         self._row_steps(0)
         for loop in range(self.count):
             self._loop(loop)
@@ -758,9 +763,9 @@ class _Text:
         with self._for_each_vector():
             indent = self._only_once("    ")
             for number, (name, dtype, kept, _, _) in stored:
-                text = stored_text(self.rows.name(name), dtype_of(self.structure, name), dtype)
+                text, known = self.rows.name(name), dtype_of(self.structure, name)
                 index = self._row_index(kept, f"out{number}")
-                self._add(f"out{number}[{index}] = {text}", indent=indent)
+                self._add(*store(f"out{number}", index, text, known, dtype), indent=indent)
 
     def _only_once(self, indent: str) -> str:
         """Begin a block that one work-item of those that have an output runs; its indentation."""
@@ -854,8 +859,7 @@ class _Text:
         with self._for_each_vector():
             for number in walk.arrays:
                 index = self._element_index(f"b{number}", structure.arrays[number][2], f"a{number}")
-                text = load(number, structure.arrays[number][0], index)
-                self._add(f"x{number} = {text}", indent=indent)
+                self._add(*load(number, structure.arrays[number][0], index), indent=indent)
             values = Values(self.rows)
             values.emit(((number, self.steps[number]) for number in walk.steps), self.lines, indent)
             for number in walk.folded:
@@ -865,8 +869,8 @@ class _Text:
             for number in walk.stored:
                 name, dtype, _, letters, _ = structure.outputs[number]
                 index = self._element_index(f"d{number}", letters, f"out{number}")
-                text = stored_text(values.name(name), dtype_of(structure, name), dtype)
-                self._add(f"out{number}[{index}] = {text}", indent=indent)
+                text, known = values.name(name), dtype_of(structure, name)
+                self._add(*store(f"out{number}", index, text, known, dtype), indent=indent)
 
     def _take_apart(self, indent: str) -> None:
         """The indices of element ``j``, one for each dimension."""
@@ -952,7 +956,7 @@ class _Text:
             for array in walk.arrays:
                 dtype, _, letters = self.structure.arrays[array]
                 index = self._element_index(f"b{array}", letters, f"a{array}")
-                self._add(f"x{array} = {load(array, dtype, index)}")
+                self._add(*load(array, dtype, index))
             values.emit(((at, self.steps[at]) for at in walk.steps), self.lines, "    ")
             name, dtype = self.steps[number][2][0]
             text = converted_text(values.name(name), dtype, self.steps[number][3][0])

@@ -110,13 +110,14 @@ def describe_failure(
     """The few lines that say why ``function`` does not compile.
 
     Args:
-        function: the kernel.
+        function: the kernel, or a device function.
         parameters: its parameters with their types, for the first line.
         text: the compiler's full text.
         is_kernel: a device function may return a value.
     """
     name = function.__name__
-    head = f"kernel {name} does not compile for ({', '.join(parameters)})\n"
+    kind = "kernel" if is_kernel else "function"
+    head = f"{kind} {name} does not compile for ({', '.join(parameters)})\n"
     source = source_of(function)
     findings = list(_findings(function, source, is_kernel)) if source else []
     blamed = _blamed_line(text, source)

@@ -19,7 +19,9 @@ import time
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import dpctl
@@ -29,9 +31,9 @@ from dpctl.program import SyclProgramCompilationError
 from dparray import _cache, _hooks, _interrupt
 from dparray._compile_errors import called_device_functions, describe_failure
 from dparray._device_binary import obtain_program
-from dparray._kernel_key import UnkeyedError, describe, kernel_key
+from dparray._kernel_key import Reference, UnkeyedError, describe, kernel_key, with_references
 from dparray._launcher import place_of
-from dparray._runtime import load_numba_dpex
+from dparray._runtime import contraction_allowed, load_numba_dpex
 from dparray.exceptions import (
     KernelArgumentError,
     KernelCompileError,
@@ -117,13 +119,17 @@ class Kernel:
             self._by_queue[queue] = built
         return built
 
-    def _build(self, queue: dpctl.SyclQueue) -> Any:
-        if needs_float64(self.spirv) and not has_float64(queue.sycl_device):
+    def check_device(self, device: dpctl.SyclDevice) -> None:
+        """Raise ``UnsupportedDeviceError`` if it computes in float64 and a device does not."""
+        if needs_float64(self.spirv) and not has_float64(device):
             raise UnsupportedDeviceError(
-                f"kernel {self.name}: it computes in float64, which {queue.sycl_device.name} does "
-                "not have. Use float32 arrays, and write constants as np.float32(0.5): a plain "
-                "Python float is float64"
+                f"kernel {self.name}: it computes in float64, which {device.name} does not have. "
+                "Use float32 arrays, and write constants as np.float32(0.5): a plain Python float "
+                "is float64"
             )
+
+    def _build(self, queue: dpctl.SyclQueue) -> Any:
+        self.check_device(queue.sycl_device)
         try:
             program = obtain_program(queue, self.spirv, self.entry, self.build_options)
             return program.get_sycl_kernel(self.entry)
@@ -262,9 +268,11 @@ class _Backend:
     ) -> Any:
         """numba-dpex's compile result."""
         signature = self.types.void(*map(self.numba_type, types))
-        with warnings.catch_warnings():
+        theirs = {name: value for name, value in options.items() if name != "fp_contract"}
+        allowed = contraction_allowed() if options.get("fp_contract") else nullcontext()
+        with allowed, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # numba-dpex's, about its own internals
-            dispatcher = self.package.kernel(**options, **_ALWAYS)(function)
+            dispatcher = self.package.kernel(**theirs, **_ALWAYS)(function)
             return dispatcher.get_compile_result(signature)
 
 
@@ -347,7 +355,7 @@ def obtain_kernel(
     Args:
         function: a Python function in the kernel language.
         types: type keys, the item first.
-        options: ``debug``, ``inline_threshold``.
+        options: ``debug``, ``inline_threshold``, ``fp_contract``.
         labels: the parameters with their types, for error messages.
 
     Raises:
@@ -507,6 +515,30 @@ class DeviceFunction:
         if key not in self._dispatchers:
             self._dispatchers[key] = make(self.py_func)
         return self._dispatchers[key]
+
+    def frozen(self) -> tuple[DeviceFunction, tuple[Reference, ...]]:
+        """The function with the values that it and those it calls refer to now, and these values.
+
+        What is assigned to a global or captured name later does not reach the copy.
+        """
+        found: list[Reference] = []
+        copy = self._frozen(found, {})
+        return copy, tuple(found)
+
+    def _frozen(
+        self, found: list[Reference], made: dict[DeviceFunction, DeviceFunction]
+    ) -> DeviceFunction:
+        if self not in made:
+            copy = made[self] = DeviceFunction(self.py_func, self.options)
+            assert isinstance(self.py_func, FunctionType)
+            copy.py_func = with_references(
+                self.py_func,
+                found,
+                lambda value: (
+                    value._frozen(found, made) if isinstance(value, DeviceFunction) else value
+                ),
+            )
+        return made[self]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.py_func(*args, **kwargs)

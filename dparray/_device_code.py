@@ -30,6 +30,7 @@ from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 
 from dparray._bounds import MAX_CHECKED_DIMENSIONS, check_index
 from dparray._half import half, half_bits, half_value
+from dparray._integer_power import integer_power
 from dparray.kernel_api import (
     GROUP_OPERATIONS,
     group_barrier,
@@ -137,13 +138,11 @@ def _add_math_of_integers() -> None:
 _add_math_of_integers()
 
 
-def _add_function(name: str) -> None:
-    """``math.<name>``, which numba-dpex has code for and no type."""
+def _add_function(name: str, count: int) -> None:
+    """``math.<name>``, a function of so many numbers that OpenCL has and numba-dpex no type for."""
     function = getattr(math, name, None)  # math.exp2 is of Python 3.11
     if function is None:
         return
-    count = len(mathimpl.function_descriptors[name][0].args)
-
     @intrinsic(target=SPIRV_TARGET_NAME)
     def apply(typing_context: Any, arguments: Any) -> Any:
         single = all(part in (types.float32, types.float16) for part in arguments)
@@ -156,7 +155,7 @@ def _add_function(name: str) -> None:
                 context.cast(builder, value, given, kind)
                 for value, given in zip(parts, arguments, strict=True)
             ]
-            implementation = mathimpl.lower_ocl_impl[name, signature]
+            implementation = mathimpl._mk_fn_decl(name, signature)
             return implementation(context, builder, signature, converted)
 
         return kind(arguments), generate
@@ -176,8 +175,8 @@ def _add_function(name: str) -> None:
     overload(function, target=SPIRV_TARGET_NAME)(of_one if count == 1 else of_two)
 
 
-for _name in ("exp2", "log2", "hypot"):
-    _add_function(_name)
+for _name, _count in (("exp2", 1), ("log2", 1), ("hypot", 2), ("nextafter", 2)):
+    _add_function(_name, _count)
 
 
 # --- views ----------------------------------------------------------------------------------------
@@ -619,3 +618,11 @@ def _half(value: Any) -> Any:
         return _extended(_truncated(number(value)))
 
     return round_to_half
+
+
+# --- integers -------------------------------------------------------------------------------------
+
+
+@overload(integer_power, target=SPIRV_TARGET_NAME)
+def _integer_power(base: Any, exponent: Any) -> Any:
+    return integer_power

@@ -36,6 +36,7 @@ from dparray._schedule import (
     Cut,
     Kernel,
     cut,
+    is_call,
     is_worth_storing,
 )
 from dparray._tier_fused import argument_of as argument_of
@@ -101,6 +102,30 @@ def _only_kernel(node: Node) -> Kernel | None:
     """The kernel that computes a node of computed operands, if there is but one."""
     part = cut([node], [], None, _tier_fused.compute_units(node.queue))
     return None if part.first or part.apart else part.kernel
+
+
+def compile_alone(node: Node) -> None:
+    """Obtain the kernel of one operation, its operands seen as computed; nothing is computed.
+
+    So that what the compiler finds wrong in a user's function is said at the user's line.
+    """
+    operands = tuple(
+        Node.leaf(
+            _usm.planned_layout(part.queue, part.usm_type, part.shape, part.dtype),
+            part.queue,
+            part.usm_type,
+        )
+        if type(part) is Node and part.layout is None
+        else part
+        for part in node.operands
+    )
+    assert node.op is not None
+    place = (node.shape, node.size, node.queue, node.usm_type)
+    alone = Node(node.op, operands, node.loop, *place)
+    kernel = _only_kernel(alone)
+    assert kernel is not None
+    with lock:
+        _tier_fused.prepare(alone, kernel)
 
 
 def compute_inner(root: Node) -> None:
@@ -342,10 +367,37 @@ def _run_elements(
     size = prod(outputs[0][1].shape)
     if all(map(_codegen.can_generate, order)) and _tier_fused.run(outputs, order, size):
         return
+    computed_apart(order, [value for value, _ in outputs], evaluate)
     for position, (value, layout) in enumerate(outputs):
-        _tier_library.run(value, layout)
+        if type(value) is not Node or not is_call(value):
+            _run_ready(value, layout)
+        elif not _tier_fused.run([(value, layout)], [value], size):
+            raise AssertionError(f"{value.op} has no kernel")
         if position < fresh:
             value.complete(layout)
+
+
+def _run_ready(value: Node | Scalar, layout: Any) -> None:
+    """Compute a value without a generated kernel."""
+    queue, usm_type = layout.block.queue, layout.block.usm_type
+    if type(value) is Node and is_for_host(value.size, queue, usm_type, [value]):
+        _tier_host.run([(value, layout)])
+    else:
+        _tier_library.run(value, layout)
+
+
+def computed_apart(
+    order: Sequence[Node], roots: Sequence[Any], evaluate: Callable[..., None]
+) -> None:
+    """Compute what only generated kernels can, each by itself, since all together is not worth one.
+
+    Calls of users' functions among ``roots`` are left with operands that are computed.
+    """
+    for node in order:
+        if is_call(node):
+            evaluate(*(part for part in node.operands if type(part) is Node))
+            if not any(node is root for root in roots):
+                evaluate(node)
 
 
 def stored_by(kernel: Kernel, nodes: Sequence[Node]) -> list[Node]:
@@ -413,7 +465,7 @@ def _fresh(node: Node) -> Any:
 def is_for_host(size: int, queue: Any, usm_type: str, roots: Sequence[Node]) -> bool:
     """Whether the calling thread computes pending nodes, of ``size`` elements each.
 
-    It does not where a reduction among them is too large for it, or unknown to it.
+    It does not where a reduction among them is too large for it, or something is unknown to it.
     """
     if size == 0:
         return True
@@ -425,8 +477,9 @@ def is_for_host(size: int, queue: Any, usm_type: str, roots: Sequence[Node]) -> 
         node.operands[0].size <= HOST_ELEMENTS  # type: ignore[union-attr]
         and not node.op.merges
         and node.op.reduction.has_library
-        for node in pending_order(roots)
         if type(node.op) is Reduce
+        else not is_call(node)
+        for node in pending_order(roots)
     )
 
 

@@ -22,7 +22,7 @@ import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ _NAME_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDE
 _ATTRIBUTE_LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _COMPILING_PACKAGES = ("numba", "numba-dpex", "llvmlite", "dpcpp-llvm-spirv", "numpy", "dpnp")
 # Files of ours whose text decides what a kernel compiles to.
-_COMPILING_FILES = ("_compiler.py", "_device_code.py", "_runtime.py")
+_COMPILING_FILES = ("_compiler.py", "_device_code.py", "_integer_power.py", "_runtime.py")
 
 
 class UnkeyedError(Exception):
@@ -105,6 +105,73 @@ def describe(function: Callable[..., Any], *, lines: bool = False) -> tuple[Any,
         UnkeyedError: it refers to a value that cannot be described exactly.
     """
     return _Describer(lines).function(function)
+
+
+class Reference(NamedTuple):
+    """A value that a function refers to, and where it is found.
+
+    Attributes:
+        scope: the function's globals, or the cell of a captured name.
+        name: of the global; the captured name.
+        value: what it was; :data:`UNASSIGNED` if nothing.
+    """
+
+    scope: Any
+    name: str
+    value: Any
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the name still has this value."""
+        return _assigned(self.scope, self.name) is self.value
+
+
+#: The value of a name that nothing is assigned to, which may be a builtin's.
+UNASSIGNED = object()
+
+
+def with_references(
+    function: types.FunctionType, found: list[Reference], replace: Callable[[Any], Any]
+) -> types.FunctionType:
+    """A copy of a function that keeps the values it refers to now.
+
+    Args:
+        function: which.
+        found: gets the values, and where they are found.
+        replace: what the copy refers to in place of a value.
+    """
+    code = function.__code__
+    used = {name for name, _ in _references(code)} - set(code.co_freevars)
+    scope = {"__name__": function.__globals__.get("__name__"), "__builtins__": builtins}
+    for name in sorted(used):
+        reference = Reference(
+            function.__globals__, name, _assigned(function.__globals__, name)
+        )
+        found.append(reference)
+        if reference.value is not UNASSIGNED:
+            scope[name] = replace(reference.value)
+    cells = []
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        reference = Reference(cell, name, _assigned(cell, name))
+        found.append(reference)
+        is_empty = reference.value is UNASSIGNED
+        cells.append(types.CellType() if is_empty else types.CellType(replace(reference.value)))
+    copy = types.FunctionType(
+        code, scope, function.__name__, function.__defaults__, tuple(cells) or None
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
+    copy.__doc__ = function.__doc__
+    return copy
+
+
+def _assigned(scope: Any, name: str) -> Any:
+    if isinstance(scope, dict):
+        return scope.get(name, UNASSIGNED)
+    try:
+        return scope.cell_contents
+    except ValueError:
+        return UNASSIGNED
 
 
 class _Describer:

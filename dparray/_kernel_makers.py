@@ -1,15 +1,16 @@
 """``@dp.elementwise`` and ``@dp.reduction``: array functions made of scalar functions.
 
-Both follow data like every other function. The scalar function is compiled as a device function
-into a kernel that is written once for each number of dimensions.
+Both follow data and are lazy like every other function: the scalar function is a device function
+that the kernels of expressions call.
 """
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import itertools
 from collections.abc import Callable, Sequence
 from math import prod
-from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -20,34 +21,69 @@ from dparray._array import (
     check_array,
     check_out,
     checked_scalar,
-    empty_on,
     foreign_operand,
+    full_scalar,
     ndarray,
+    operate,
+    operate_into,
     reduce_array,
     scalar_value,
 )
-from dparray._compiler import DeviceFunction
+from dparray._compile_errors import describe_failure
+from dparray._compiler import DeviceFunction, has_float64
 from dparray._creation import full
-from dparray._evaluate import evaluate
+from dparray._evaluate import compile_alone
+from dparray._expr import Node, Scalar
+from dparray._kernel_key import Reference, UnkeyedError, describe
 from dparray._layout import broadcast_shapes, reduced_shape
-from dparray._manipulation import broadcast_to, reshape
-from dparray._placement import common_placement
-from dparray._reduction_ops import combination
+from dparray._ops import Op
+from dparray._placement import Placement, common_placement
+from dparray._reduction_ops import WEIGHT, Reduce, Reduction, combination
 from dparray.device import default_device
 from dparray.exceptions import (
     AxisError,
     DTypeError,
     KernelArgumentError,
+    KernelCompileError,
     ShapeError,
     UnsupportedFeatureError,
 )
-from dparray.kernel import KernelFunction, kernel
-from dparray.kernel_api import Range
 
 __all__ = ["ElementwiseFunction", "ReductionFunction", "elementwise", "reduction", "vectorize"]
 
-_RANGE_DIMENSIONS = 3
 _WEAK = {bool: bool, int: int, float: float, complex: complex}
+
+
+class _Scalar:
+    """A scalar function, and the operations that call it.
+
+    The operation is of the values that the function refers to when it is asked for: another one is
+    made where one of these is assigned anew.
+    """
+
+    def __init__(self, function: DeviceFunction) -> None:
+        self.function = function
+        self.name = function.__name__
+        if not (self.name.isidentifier() and self.name.isascii()):
+            self.name = "function"
+        self._references: tuple[Reference, ...] | None = None
+        self._current: tuple[str, DeviceFunction] = ("", function)
+
+    def current(self) -> tuple[str, DeviceFunction]:
+        """The function with the values it refers to now, and a name that no other one has."""
+        if self._references is None or not all(each.is_current for each in self._references):
+            copy, self._references = self.function.frozen()
+            try:
+                text = repr((describe(copy.py_func), sorted(copy.options.items())))
+                digest = hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
+            except UnkeyedError:
+                digest = f"u{next(_unkeyed)}"
+            self._current = f"{self.name}_{digest}", copy
+        return self._current
+
+
+_DIGITS = 16
+_unkeyed = itertools.count()
 
 
 class ElementwiseFunction:
@@ -68,8 +104,17 @@ class ElementwiseFunction:
         self.__module__ = self.py_func.__module__
         self.__doc__ = self.py_func.__doc__
         self._parameters = tuple(inspect.signature(self.py_func).parameters)
-        self._dtype = None if dtype is None else np.dtype(dtype)
-        self._kernels: dict[tuple[int, int], KernelFunction] = {}
+        if not self._parameters:
+            raise KernelArgumentError(
+                f"elementwise: {self.__name__} takes no operand; an elementwise function is called "
+                "with one element of each array"
+            )
+        self._dtype = None if dtype is None else _dtypes.as_dtype(dtype)
+        self._scalar = _Scalar(self.device_function)
+        # By the name of the function as it is now, and whether the result is a truth value.
+        self._ops: dict[tuple[str, bool], Op] = {}
+        self._tried: dict[tuple[str, tuple[np.dtype[Any], ...]], np.dtype[Any]] = {}
+        self._compiled: set[tuple[Any, ...]] = set()
 
     def __repr__(self) -> str:
         return f"<dparray elementwise function {self.__qualname__}>"
@@ -77,10 +122,14 @@ class ElementwiseFunction:
     def __call__(self, *operands: Any, out: ndarray | None = None) -> ndarray:
         """Apply the function to arrays and scalars, broadcast against each other.
 
+        The result is pending like that of any operation, and computed in one kernel with what it
+        is made of and what is made of it.
+
         Raises:
             ExecutionPlacementError: the arrays are on different queues.
             HostConversionError: an operand is a NumPy array.
             KernelArgumentError: too many operands or too few.
+            KernelCompileError: the function does not compile for these dtypes.
             ShapeError: the shapes do not broadcast, or not to ``out``.
             DTypeError: the result does not fit ``out``.
         """
@@ -89,7 +138,7 @@ class ElementwiseFunction:
                 f"{self.__name__}: takes {len(self._parameters)} operands "
                 f"({', '.join(self._parameters)}); got {len(operands)}"
             )
-        values = [scalar_value(value) for value in operands]
+        values = list(operands)
         arrays = [
             (name, value)
             for name, value in zip(self._parameters, values, strict=True)
@@ -102,46 +151,58 @@ class ElementwiseFunction:
             check_out(self.__name__, arrays, out)
         if not arrays:
             queue = default_device().sycl_queue if out is None else out.sycl_queue
-            values[0] = full((), values[0], sycl_queue=queue)
+            values[0] = full_scalar(values[0], queue)
             arrays = [(self._parameters[0], values[0])]
         placement = common_placement(self.__name__, arrays)
         shape = broadcast_shapes(self.__name__, [array.shape for _, array in arrays])
-        values = [
-            self._operand(name, value, arrays)
-            for name, value in zip(self._parameters, values, strict=True)
-        ]
-        dtype = self._dtype or self._result_dtype(values)
-        dtype = _dtypes.fit_device(dtype, placement.queue.sycl_device)
+        dtypes = self._dtypes_of(values, arrays)
+        for place, (value, dtype) in enumerate(zip(values, dtypes, strict=True)):
+            if not isinstance(value, ndarray):
+                values[place] = checked_scalar(self.__name__, scalar_value(value), dtype)
+        op, dtype = self._operation(dtypes)
+        loop = (*dtypes, _dtypes.fit_device(dtype, placement.queue.sycl_device))
+        self._compile(op, values, loop, shape, placement)
         if out is None:
-            out = empty_on(placement, shape, dtype)
-        elif broadcast_shapes(self.__name__, [shape, out.shape]) != out.shape:
-            raise ShapeError(
-                f"{self.__name__}: the result of shape {shape} does not fit out of {out.shape}"
-            )
-        elif not np.can_cast(dtype, out.dtype, "same_kind"):
-            raise DTypeError(
-                f"{self.__name__}: the result of dtype {dtype} does not fit out of dtype "
-                f"{out.dtype}"
-            )
-        if out.size:
-            self._launch(values, out)
-        return out
+            return operate(op, values, loop, shape, placement)
+        return operate_into(out, op, values, loop, shape, placement)
 
-    def _operand(self, name: str, value: Any, arrays: Sequence[tuple[str, ndarray]]) -> Any:
-        """An array, or a scalar in the dtype it takes beside the arrays."""
-        if isinstance(value, ndarray):
-            return value
-        if isinstance(value, np.generic):
-            return value
-        beside = np.result_type(*(array.dtype for _, array in arrays), value)
-        return beside.type(checked_scalar(self.__name__, value, beside))
+    def _dtypes_of(
+        self, values: Sequence[Any], arrays: Sequence[tuple[str, ndarray]]
+    ) -> tuple[np.dtype[Any], ...]:
+        """The dtypes the function gets: arrays' and NumPy scalars' own; the others are weak."""
+        own = [array.dtype for _, array in arrays]
+        return tuple(
+            value.dtype if isinstance(value, ndarray | np.generic) else np.result_type(*own, value)
+            for value in values
+        )
 
-    def _result_dtype(self, values: Sequence[Any]) -> np.dtype[Any]:
+    def _operation(self, dtypes: tuple[np.dtype[Any], ...]) -> tuple[Op, np.dtype[Any]]:
+        """The operation on operands of these dtypes, and the dtype of its result."""
+        name, function = self._scalar.current()
+        dtype = self._dtype or self._tried.get((name, dtypes))
+        if dtype is None:
+            dtype = self._tried[name, dtypes] = self._result_dtype(dtypes)
+        is_truth = dtype.kind == "b"
+        op = self._ops.get((name, is_truth))
+        if op is None:
+            count = len(self._parameters)
+            call = f"{name}({', '.join(f'{{{place}}}' for place in range(count))})"
+            op = self._ops[name, is_truth] = Op(
+                self._scalar.name,
+                np.frompyfunc(function.py_func, count, 1),
+                f"the function {self.__qualname__}",
+                expression=f"bool({call})" if is_truth else call,
+                kinds="biufc",
+                weight=WEIGHT,
+                functions={name: function},
+            )
+        return op, dtype
+
+    def _result_dtype(self, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
         """What NumPy's rules give for the function: it is tried on ones of the operands' dtypes.
 
         A Python scalar as the result is as weak as one in an expression.
         """
-        dtypes = [value.dtype for value in values]
         with np.errstate(all="ignore"):
             try:
                 result = self.py_func(*(dtype.type(1) for dtype in dtypes))
@@ -162,67 +223,40 @@ class ElementwiseFunction:
             return np.dtype(bool)
         return np.result_type(*dtypes, result)
 
-    def _launch(self, values: Sequence[Any], out: ndarray) -> None:
-        shown = [
-            broadcast_to(value, out.shape) if isinstance(value, ndarray) else value
-            for value in values
-        ]
-        target = out
-        contiguous = all(
-            _is_contiguous(array) for array in (out, *shown) if isinstance(array, ndarray)
-        )
-        if contiguous and out.ndim != 1:
-            target = reshape(out, (-1,))
-            shown = [reshape(v, (-1,)) if isinstance(v, ndarray) else v for v in shown]
-        arrays = tuple(isinstance(value, ndarray) for value in shown)
-        made = self._kernel(target.ndim, arrays)
-        made[_range_of(target.shape)](target, *shown)
-
-    def _kernel(self, ndim: int, arrays: tuple[bool, ...]) -> KernelFunction:
-        key = (ndim, sum(is_array << place for place, is_array in enumerate(arrays)))
-        made = self._kernels.get(key)
-        if made is None:
-            made = self._kernels[key] = kernel(_elementwise_kernel(self, ndim, arrays))
-        return made
+    def _compile(
+        self,
+        op: Op,
+        values: Sequence[Any],
+        loop: tuple[np.dtype[Any], ...],
+        shape: tuple[int, ...],
+        placement: Placement,
+    ) -> None:
+        """Compile the operation when it is met, so that errors come at the line that calls it."""
+        key = (op, loop, has_float64(placement.queue.sycl_device))
+        if prod(shape) and key not in self._compiled:
+            labels = [
+                f"{name}: {each}" for name, each in zip(self._parameters, loop, strict=False)
+            ]
+            _compile_alone(self.py_func, labels, op, values, loop, shape, *placement)
+            self._compiled.add(key)
 
 
-def _is_contiguous(x: ndarray) -> bool:
-    stride = x.itemsize
-    for extent, actual in zip(reversed(x.shape), reversed(x.strides), strict=True):
-        if extent != 1 and actual != stride:
-            return False
-        stride *= extent
-    return True
-
-
-def _range_of(shape: tuple[int, ...]) -> Range:
-    return Range(*shape) if 1 <= len(shape) <= _RANGE_DIMENSIONS else Range(prod(shape))
-
-
-def _elementwise_kernel(
-    function: ElementwiseFunction, ndim: int, arrays: tuple[bool, ...]
-) -> FunctionType:
-    """The kernel that applies the function, as generated source."""
-    names = [f"a{i}" for i in range(len(arrays))]
-    body = []
-    if ndim <= _RANGE_DIMENSIONS:
-        indices = [f"i{axis}" for axis in range(ndim)]
-        body = [f"{index} = item.get_id({axis})" for axis, index in enumerate(indices)]
-    else:
-        # More dimensions than a range has: one number, taken apart from the last axis on.
-        indices = [f"i{axis}" for axis in range(ndim)]
-        body = ["rest = item.get_id(0)"]
-        for axis in reversed(range(ndim)):
-            body.append(f"i{axis} = rest % out.shape[{axis}]")
-            body.append(f"rest = rest // out.shape[{axis}]")
-    place = f"[{', '.join(indices)}]" if indices else "[()]"
-    operands = [name + place if array else name for name, array in zip(names, arrays, strict=True)]
-    body.append(f"out{place} = function({', '.join(operands)})")
-    name = f"elementwise_{function.__name__}" if function.__name__.isidentifier() else "elementwise"
-    text = "\n    ".join([f"def {name}(item, out, {', '.join(names)}):", *body])
-    scope: dict[str, Any] = {"function": function.device_function}
-    exec(compile(text, f"<{name}>", "exec"), scope)
-    return scope[name]
+def _compile_alone(
+    function: Callable[..., Any],
+    labels: Sequence[str],
+    op: Op | Reduce,
+    values: Sequence[Any],
+    loop: tuple[np.dtype[Any], ...],
+    shape: tuple[int, ...],
+    queue: Any,
+    usm_type: str,
+) -> None:
+    parts = tuple(v._node if isinstance(v, ndarray) else Scalar(v) for v in values)
+    try:
+        compile_alone(Node(op, parts, loop, shape, prod(shape), queue, usm_type))
+    except KernelCompileError as error:
+        text = describe_failure(function, labels, error.details, is_kernel=False)
+        raise type(error)(text, details=error.details) from error.__cause__
 
 
 def elementwise(function: Any = None, *, dtype: Any = None) -> Any:
@@ -230,6 +264,9 @@ def elementwise(function: Any = None, *, dtype: Any = None) -> Any:
 
     The result broadcasts its operands and follows them: same queue, coerced USM type. Its dtype
     is what NumPy's rules give for the expression, with Python numbers weak; ``dtype`` overrules.
+    It is pending like that of any operation: one kernel computes it together with what its operands
+    are made of and what is made of it. Global and captured values are those at the time of the
+    call, constants for the compiler; what changes often is better an operand.
 
     Args:
         function: a Python function of numbers in the kernel language, or a device function.
@@ -309,10 +346,11 @@ class ReductionFunction:
         self.__qualname__ = self.py_func.__qualname__
         self.__module__ = self.py_func.__module__
         self.__doc__ = self.py_func.__doc__
-        name = self.__name__ if self.__name__.isidentifier() else "combine"
-        self._row = combination(name, self.combine)
+        self._scalar = _Scalar(self.combine)
+        self._rows: dict[str, Reduction] = {}
+        self._compiled: set[tuple[Any, ...]] = set()
         self._map = None if map_ is None else ElementwiseFunction(map_, dtype)
-        self._dtype = None if dtype is None else np.dtype(dtype)
+        self._dtype = None if dtype is None else _dtypes.as_dtype(dtype)
 
     def __repr__(self) -> str:
         return f"<dparray reduction {self.__qualname__}>"
@@ -376,9 +414,23 @@ class ReductionFunction:
                 f"dtype is {x.dtype}. Give dtype= for another one"
             )
         identity = checked_scalar(self.__name__, scalar_value(self.identity), x.dtype)
-        result = reduce_array(self._row, x, axes, keepdims, x.dtype, x.dtype, identity)
-        evaluate(result._node)  # so that the compiler's errors come here
-        return result
+        row = self._row()
+        key = (row, x.dtype, has_float64(x.sycl_device))
+        if key not in self._compiled:
+            place = (reduced_shape(x.shape, axes, keepdims), x.sycl_queue, x.usm_type)
+            op, loop = Reduce(row, axes, keepdims), (x.dtype,) * 3
+            labels = [f"{name}: {x.dtype}" for name in inspect.signature(self.py_func).parameters]
+            _compile_alone(self.py_func, labels, op, (x, identity), loop, *place)
+            self._compiled.add(key)
+        return reduce_array(row, x, axes, keepdims, x.dtype, x.dtype, identity)
+
+    def _row(self) -> Reduction:
+        """The reduction by the function with the values it refers to now."""
+        name, function = self._scalar.current()
+        row = self._rows.get(name)
+        if row is None:
+            row = self._rows[name] = combination(self._scalar.name, function)
+        return row
 
 
 def _checked_axes(function: str, axis: Any, ndim: int) -> tuple[int, ...]:

@@ -154,10 +154,17 @@ def _local(accessor: Any) -> tuple[str, tuple[Any, ...]]:
     return f"local {kind}:{len(shape)}", (
         _INT64(prod(shape)),
         _INT64(dtype.itemsize),
-        dpctl.LocalAccessor(kind, shape),
+        _accessor(dtype, shape),
         *map(_INT64, shape),
         *(_INT64(dtype.itemsize * prod(shape[i + 1 :])) for i in range(len(shape))),
     )
+
+
+def _accessor(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
+    """Local memory; dpctl knows no complex numbers, and only the number of bytes matters."""
+    if dtype.kind == "c":
+        return dpctl.LocalAccessor(f"f{dtype.itemsize // 2}", (*shape[:-1], 2 * shape[-1]))
+    return dpctl.LocalAccessor(f"{dtype.kind}{dtype.itemsize}", shape)
 
 
 @lru_cache(maxsize=64)
@@ -166,7 +173,7 @@ def local_memory(dtype: np.dtype[Any], count: int) -> tuple[Any, ...]:
     return (
         _INT64(count),
         _INT64(dtype.itemsize),
-        dpctl.LocalAccessor(f"{dtype.kind}{dtype.itemsize}", (count,)),
+        _accessor(dtype, (count,)),
         _INT64(count),
         _INT64(dtype.itemsize),
     )

@@ -8,7 +8,7 @@ called on device data.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,13 +26,20 @@ class Op:
         keeps_integers: integer and boolean inputs pass unchanged (rounding functions).
         aliases: NumPy's further public names.
         expression: the operation in a kernel's Python on operands ``{0}``, ``{1}``, ...; empty
-            where only a library computes it. ``{T}`` is the operands' dtype, ``{bits}`` its width,
-            ``{whole}`` the float from which on all floats are integers. Lines before the last
-            give names (``{t}`` and letters) to parts of it.
-        integer, boolean: the expression on integers and on booleans, where it is another.
-        kinds: the kinds of operand dtypes (``"i"``, ``"u"``, ``"f"``, ``"b"``) for which the
-            expressions are right.
+            where only a library computes it. ``{T}`` is the operands' dtype, of complex numbers
+            that of their parts, ``{0.real}`` and ``{0.imag}``; ``{bits}`` the width of integers;
+            ``{whole}`` the float from which on all floats are integers, ``{most}`` the integer
+            below the largest logarithm. Lines before the last give names (``{t}`` and letters) to
+            parts of it.
+        integer, boolean, complex: the expression on these kinds, where it is another.
+        mixed: the expressions on an unsigned and a signed integer, and the other way round, for an
+            operation that NumPy has no common dtype for.
+        kinds: the kinds of operand dtypes (``"i"``, ``"u"``, ``"f"``, ``"c"``, ``"b"``) for which
+            the expressions are right.
+        takes_half: single precision, rounded to half afterwards, is right for half precision.
         weight: the cost of one element, in additions.
+        functions: device functions that the expression calls, by name. Such an operation has no
+            ready kernel and no meaning on the host: it is always computed by a generated kernel.
         imaginary: where NumPy's and dpnp's complex function has other special values than the
             standard: the right imaginary part, from the module to compute with, the operand's real
             and imaginary part, and the imaginary part that was found.
@@ -50,6 +57,10 @@ class Op:
     weight: int = 1
     integer: str = ""
     boolean: str = ""
+    complex: str = ""
+    mixed: tuple[str, ...] = ()
+    takes_half: bool = True
+    functions: Mapping[str, Any] = field(default_factory=dict)
     imaginary: Callable[[Any, Any, Any, Any], Any] | None = None
     parameters: tuple[str, ...] = field(init=False)
     arity: int = field(init=False)
@@ -60,10 +71,13 @@ class Op:
         object.__setattr__(self, "arity", count)
         object.__setattr__(self, "parameters", names)
 
-    def expression_on(self, kind: str) -> str:
-        """The expression on operands whose dtype is of a kind."""
-        special = self.boolean if kind == "b" else self.integer if kind in "iu" else ""
-        return special or self.expression
+    def expression_on(self, kinds: str) -> str:
+        """The expression on operands whose dtypes are of these kinds."""
+        if self.mixed and kinds in ("ui", "iu"):
+            return self.mixed[kinds == "iu"]
+        kind = kinds[-1]
+        special = {"b": self.boolean, "i": self.integer, "u": self.integer, "c": self.complex}
+        return special.get(kind) or self.expression
 
 
 # Exact for floats below `whole`, above which every float is an integer: adding and subtracting it
@@ -78,6 +92,102 @@ def _rounding(text: str) -> str:
 # Divisors for which the processor's division would trap are replaced before it.
 _DIVISOR = "{t}n = ({1} < 0) & ({1} == {T}(-1))\n{t}d = {T}(1) if {t}n | ({1} == 0) else {1}\n"
 _SHIFT_FITS = "({1} >= 0) & ({1} < {bits})"
+
+
+#: Between the texts of the real and the imaginary part of a complex result.
+PARTED = " + 1j * "
+_COMPLEX = "{}" + PARTED + "{}"
+
+
+_EACH = _COMPLEX.format  # of two texts
+_PRODUCT = _EACH(
+    "{0.real} * {1.real} - {0.imag} * {1.imag}", "{0.real} * {1.imag} + {0.imag} * {1.real}"
+)
+_IS_TRUE = "(({{{0}.real}} != 0) | ({{{0}.imag}} != 0))"
+
+
+# The quotient by R. Smith, "Algorithm 116: Complex division" (1962), as NumPy has it; the divisor
+# zero gives what dividing both parts by it gives.
+_QUOTIENT = (
+    "{t}w = abs({1.real}) >= abs({1.imag})\n"
+    "{t}z = ({1.real} == 0) & ({1.imag} == 0)\n"
+    "{t}p = {1.real} if {t}w else {1.imag}\n"
+    "{t}q = {1.imag} if {t}w else {1.real}\n"
+    "{t}r = {t}q / {t}p\n"
+    "{t}s = {T}(1) / ({t}p + {t}q * {t}r)\n"
+    "{t}x = {0.real} + {0.imag} * {t}r if {t}w else {0.real} * {t}r + {0.imag}\n"
+    "{t}y = {0.imag} - {0.real} * {t}r if {t}w else {0.imag} * {t}r - {0.real}\n"
+    "{t}x = {0.real} / abs({1.real}) if {t}z else {t}x * {t}s\n"
+    "{t}y = {0.imag} / abs({1.real}) if {t}z else {t}y * {t}s\n"
+    + _EACH("{t}x", "{t}y")
+)
+_RECIPROCAL = (
+    "{t}w = abs({0.imag}) <= abs({0.real})\n"
+    "{t}p = {0.real} if {t}w else {0.imag}\n"
+    "{t}q = {0.imag} if {t}w else {0.real}\n"
+    "{t}r = {t}q / {t}p\n"
+    "{t}d = {t}p + {t}q * {t}r\n"
+    "{t}x = {T}(1) / {t}d\n"
+    "{t}y = {t}r / {t}d\n" + _EACH("{t}x if {t}w else {t}y", "-{t}y if {t}w else -{t}x")
+)
+# Of numbers whose exponential is too large, it is the square of the half's.
+_EXPONENTIAL = (
+    "{t}w = {0.real} > {most}\n"
+    "{t}e = math.exp({T}(0.5) * {0.real} if {t}w else {0.real})\n"
+    "{t}f = {t}e if {t}w else {T}(1)\n"
+    "{t}n = (abs({0.real}) == math.inf) & ((abs({0.imag}) == math.inf) | ({0.imag} != {0.imag}))\n"
+    "{t}x = {t}e if {t}n else {t}e * math.cos({0.imag}) * {t}f\n"
+    "{t}y = {T}(0) if {t}n & ({0.real} < 0) else {t}e * math.sin({0.imag}) * {t}f\n"
+    + _EACH("{t}x", "{0.imag} if {0.imag} == 0 else {t}y")
+)
+# Large parts are taken as quarters, so that their sum does not overflow.
+_SQUARE_ROOT = (
+    "{t}l = (abs({0.real}) > {most}) | (abs({0.imag}) > {most})\n"
+    "{t}k = {T}(0.25) if {t}l else {T}(1)\n"
+    "{t}a = {0.real} * {t}k\n"
+    "{t}r = math.sqrt((abs({t}a) + math.hypot({t}a, {0.imag} * {t}k)) * {T}(0.5))\n"
+    "{t}r = {t}r + {t}r if {t}l else {t}r\n"
+    "{t}h = {0.imag} / ({t}r + {t}r)\n"
+    "{t}w = {0.real} >= 0\n"
+    "{t}x = {t}r if {t}w else abs({t}h)\n"
+    "{t}y = {t}h if {t}w else math.copysign({t}r, {0.imag})\n"
+    "{t}i = abs({0.imag}) == math.inf\n"
+    "{t}z = {t}i | (({0.real} == 0) & ({0.imag} == 0))\n"
+    + _EACH("abs({0.imag}) if {t}z else {t}x", "{0.imag} if {t}z else {t}y")
+)
+_IS_NAN = "(({0.real} != {0.real}) | ({0.imag} != {0.imag}))"
+
+
+def _order(symbol: str) -> str:
+    """NumPy's order of complex numbers: by the real part, then by the imaginary one."""
+    return (
+        f"(({{0.real}} {symbol[0]} {{1.real}})"
+        " & ({0.imag} == {0.imag}) & ({1.imag} == {1.imag}))"
+        f" | (({{0.real}} == {{1.real}}) & ({{0.imag}} {symbol} {{1.imag}}))"
+    )
+
+
+def _extreme(symbol: str) -> str:
+    """The first of two complex numbers in that order; NaN if one of them is."""
+    parts = _EACH("{0.real} if {t}w else {1.real}", "{0.imag} if {t}w else {1.imag}")
+    return "{t}w = " + _IS_NAN + " | (" + _order(symbol) + ")\n" + parts
+
+
+def _mixed(symbol: str) -> tuple[str, str]:
+    """A comparison of an unsigned and a signed integer, and the other way round."""
+    if symbol in ("==", "!="):
+        is_negative, join = ("({} >= 0)", "&") if symbol == "==" else ("({} < 0)", "|")
+        return (
+            f"{is_negative.format('{1}')} {join} ({{0}} {symbol} {{U}}({{1}}))",
+            f"{is_negative.format('{0}')} {join} ({{U}}({{0}}) {symbol} {{1}})",
+        )
+    # A negative number is below all others.
+    first, second = ("&", "|") if symbol[0] == "<" else ("|", "&")
+    tests = {"&": "({} >= 0)", "|": "({} < 0)"}
+    return (
+        f"{tests[first].format('{1}')} {first} ({{0}} {symbol} {{U}}({{1}}))",
+        f"{tests[second].format('{0}')} {second} ({{U}}({{0}}) {symbol} {{1}})",
+    )
 
 
 def _imaginary_of_tanh(xp: Any, real: Any, imaginary: Any, found: Any) -> Any:
@@ -98,16 +208,25 @@ _ROWS = (
         "the sum `x1 + x2`",
         expression="{0} + {1}",
         boolean="{0} | {1}",
-        kinds="iufb",
+        kinds="iufcb",
+        complex=_EACH("{0.real} + {1.real}", "{0.imag} + {1.imag}"),
     ),
-    Op("subtract", np.subtract, "the difference `x1 - x2`", expression="{0} - {1}", kinds="iuf"),
+    Op(
+        "subtract",
+        np.subtract,
+        "the difference `x1 - x2`",
+        expression="{0} - {1}",
+        kinds="iufc",
+        complex=_EACH("{0.real} - {1.real}", "{0.imag} - {1.imag}"),
+    ),
     Op(
         "multiply",
         np.multiply,
         "the product `x1 * x2`",
         expression="{0} * {1}",
         boolean="{0} & {1}",
-        kinds="iufb",
+        kinds="iufcb",
+        complex=_PRODUCT,
     ),
     Op(
         "divide",
@@ -116,6 +235,8 @@ _ROWS = (
         aliases=("true_divide",),
         expression="{0} / {1}",
         weight=4,
+        kinds="fc",
+        complex=_QUOTIENT,
     ),
     Op(
         "floor_divide",
@@ -144,6 +265,8 @@ _ROWS = (
         aliases=("power",),
         expression="math.pow({0}, {1})",
         weight=16,
+        kinds="iuf",
+        integer="{T}(integer_power({0}, {1}))",
     ),
     Op(
         "atan2",
@@ -166,7 +289,13 @@ _ROWS = (
         "the magnitude of `x1` with the sign of `x2`",
         expression="math.copysign({0}, {1})",
     ),
-    Op("nextafter", np.nextafter, "the next value after `x1` towards `x2`"),
+    Op(
+        "nextafter",
+        np.nextafter,
+        "the next value after `x1` towards `x2`",
+        expression="math.nextafter({0}, {1})",
+        takes_half=False,
+    ),
     Op(
         "logaddexp",
         np.logaddexp,
@@ -181,26 +310,74 @@ _ROWS = (
         np.maximum,
         "the larger of the two; NaN if one of them is",
         expression="{0} if {0} > {1} or {0} != {0} else {1}",
-        kinds="iufb",
+        kinds="iufcb",
+        complex=_extreme(">="),
     ),
     Op(
         "minimum",
         np.minimum,
         "the smaller of the two; NaN if one of them is",
         expression="{0} if {0} < {1} or {0} != {0} else {1}",
-        kinds="iufb",
+        kinds="iufcb",
+        complex=_extreme("<="),
     ),
-    Op("equal", np.equal, "whether `x1 == x2`", expression="{0} == {1}", kinds="iufb"),
-    Op("not_equal", np.not_equal, "whether `x1 != x2`", expression="{0} != {1}", kinds="iufb"),
-    Op("less", np.less, "whether `x1 < x2`", expression="{0} < {1}", kinds="iuf"),
-    Op("less_equal", np.less_equal, "whether `x1 <= x2`", expression="{0} <= {1}", kinds="iuf"),
-    Op("greater", np.greater, "whether `x1 > x2`", expression="{0} > {1}", kinds="iuf"),
+    Op(
+        "equal",
+        np.equal,
+        "whether `x1 == x2`",
+        expression="{0} == {1}",
+        kinds="iufcb",
+        mixed=_mixed("=="),
+        complex="({0.real} == {1.real}) & ({0.imag} == {1.imag})",
+    ),
+    Op(
+        "not_equal",
+        np.not_equal,
+        "whether `x1 != x2`",
+        expression="{0} != {1}",
+        kinds="iufcb",
+        mixed=_mixed("!="),
+        complex="({0.real} != {1.real}) | ({0.imag} != {1.imag})",
+    ),
+    Op(
+        "less",
+        np.less,
+        "whether `x1 < x2`",
+        expression="{0} < {1}",
+        kinds="iufcb",
+        boolean="{1} & (not {0})",
+        mixed=_mixed("<"),
+        complex=_order("<"),
+    ),
+    Op(
+        "less_equal",
+        np.less_equal,
+        "whether `x1 <= x2`",
+        expression="{0} <= {1}",
+        kinds="iufcb",
+        boolean="{1} | (not {0})",
+        mixed=_mixed("<="),
+        complex=_order("<="),
+    ),
+    Op(
+        "greater",
+        np.greater,
+        "whether `x1 > x2`",
+        expression="{0} > {1}",
+        kinds="iufcb",
+        boolean="{0} & (not {1})",
+        mixed=_mixed(">"),
+        complex=_order(">"),
+    ),
     Op(
         "greater_equal",
         np.greater_equal,
         "whether `x1 >= x2`",
         expression="{0} >= {1}",
-        kinds="iuf",
+        kinds="iufcb",
+        boolean="{0} | (not {1})",
+        mixed=_mixed(">="),
+        complex=_order(">="),
     ),
     Op(
         "logical_and",
@@ -208,7 +385,8 @@ _ROWS = (
         "whether both are true (not zero)",
         expression="({0} != 0) & ({1} != 0)",
         boolean="{0} & {1}",
-        kinds="iufb",
+        kinds="iufcb",
+        complex=_IS_TRUE.format(0) + " & " + _IS_TRUE.format(1),
     ),
     Op(
         "logical_or",
@@ -216,7 +394,8 @@ _ROWS = (
         "whether one of the two is true (not zero)",
         expression="({0} != 0) | ({1} != 0)",
         boolean="{0} | {1}",
-        kinds="iufb",
+        kinds="iufcb",
+        complex=_IS_TRUE.format(0) + " | " + _IS_TRUE.format(1),
     ),
     Op(
         "logical_xor",
@@ -224,7 +403,8 @@ _ROWS = (
         "whether exactly one of the two is true (not zero)",
         expression="({0} != 0) ^ ({1} != 0)",
         boolean="{0} ^ {1}",
-        kinds="iufb",
+        kinds="iufcb",
+        complex=_IS_TRUE.format(0) + " ^ " + _IS_TRUE.format(1),
     ),
     Op(
         "bitwise_and",
@@ -272,15 +452,25 @@ _ROWS = (
         aliases=("absolute",),
         expression="abs({0})",
         boolean="{0}",
-        kinds="ifb",
+        kinds="iufcb",
+        integer="{0} if {0} >= 0 else {T}(-{0})",
+        complex="math.hypot({0.real}, {0.imag})",
     ),
-    Op("negative", np.negative, "the negated value, `-x`", expression="-{0}", kinds="iuf"),
+    Op(
+        "negative",
+        np.negative,
+        "the negated value, `-x`",
+        expression="-{0}",
+        kinds="iufc",
+        complex=_EACH("-{0.real}", "-{0.imag}"),
+    ),
     Op(
         "positive",
         np.positive,
         "the value itself, `+x`, in a new array",
         expression="{0}",
-        kinds="iuf",
+        kinds="iufc",
+        complex=_EACH("{0.real}", "{0.imag}"),
     ),
     Op(
         "sign",
@@ -292,15 +482,30 @@ _ROWS = (
         kinds="iuf",
         weight=2,
     ),
-    Op("square", np.square, "the square `x * x`", expression="{0} * {0}", kinds="iuf"),
-    Op("sqrt", np.sqrt, "the square root", expression="math.sqrt({0})", weight=4),
+    Op(
+        "square",
+        np.square,
+        "the square `x * x`",
+        expression="{0} * {0}",
+        kinds="iufc",
+        complex=_PRODUCT.replace("{1.", "{0."),
+    ),
+    Op(
+        "sqrt",
+        np.sqrt,
+        "the square root",
+        expression="math.sqrt({0})",
+        weight=4,
+        kinds="fc",
+        complex=_SQUARE_ROOT,
+    ),
     Op(
         "cbrt",
         np.cbrt,
         "the cube root",
         # A step of Newton's makes the power's last digits right.
         expression="{t}r = math.copysign(math.pow(abs({0}), {T}(1 / 3)), {0})\n"
-        "{t}n = {t}r - ({t}r * {t}r * {t}r - {0}) / ({T}(3) * {t}r * {t}r)\n"
+        "{t}n = {t}r - ({t}r - {0} / ({t}r * {t}r)) / {T}(3)\n"
         "{t}n if ({t}r != 0) & (abs({t}r) < math.inf) else {t}r",
         weight=20,
     ),
@@ -310,8 +515,19 @@ _ROWS = (
         "the reciprocal `1 / x`",
         expression="{T}(1) / {0}",
         weight=4,
+        kinds="iufc",
+        complex=_RECIPROCAL,
+        integer="{0} if ({0} == 1) | (({0} < 0) & ({0} == {T}(-1))) else {T}(0)",
     ),
-    Op("exp", np.exp, "the exponential", expression="math.exp({0})", weight=8),
+    Op(
+        "exp",
+        np.exp,
+        "the exponential",
+        expression="math.exp({0})",
+        weight=8,
+        kinds="fc",
+        complex=_EXPONENTIAL,
+    ),
     Op(
         "exp2",
         np.exp2,
@@ -436,9 +652,31 @@ _ROWS = (
         np.isfinite,
         "whether the value is neither infinite nor NaN",
         expression="abs({0}) < math.inf",
+        kinds="iufcb",
+        complex="(abs({0.real}) < math.inf) & (abs({0.imag}) < math.inf)",
+        integer="{0} == {0}",
+        boolean="{0} == {0}",
     ),
-    Op("isinf", np.isinf, "whether the value is infinite", expression="abs({0}) == math.inf"),
-    Op("isnan", np.isnan, "whether the value is NaN", expression="{0} != {0}"),
+    Op(
+        "isinf",
+        np.isinf,
+        "whether the value is infinite",
+        expression="abs({0}) == math.inf",
+        kinds="iufcb",
+        complex="(abs({0.real}) == math.inf) | (abs({0.imag}) == math.inf)",
+        integer="{0} != {0}",
+        boolean="{0} != {0}",
+    ),
+    Op(
+        "isnan",
+        np.isnan,
+        "whether the value is NaN",
+        expression="{0} != {0}",
+        kinds="iufcb",
+        complex=_IS_NAN,
+        integer="{0} != {0}",
+        boolean="{0} != {0}",
+    ),
     Op(
         "signbit",
         np.signbit,
@@ -451,7 +689,8 @@ _ROWS = (
         "whether the value is zero",
         expression="{0} == 0",
         boolean="not {0}",
-        kinds="iufb",
+        kinds="iufcb",
+        complex="({0.real} == 0) & ({0.imag} == 0)",
     ),
     Op(
         "bitwise_invert",
@@ -462,18 +701,34 @@ _ROWS = (
         boolean="not {0}",
         kinds="iub",
     ),
-    Op("conj", np.conjugate, "the complex conjugate", aliases=("conjugate",)),
+    Op(
+        "conj",
+        np.conjugate,
+        "the complex conjugate",
+        aliases=("conjugate",),
+        expression="{0}",
+        complex=_EACH("{0.real}", "-{0.imag}"),
+        kinds="iufc",
+    ),
 )
 
 OPS: dict[str, Op] = {op.name: op for op in _ROWS}
 
 # Operations with no public function of their own: they stand for a conversion (whose dtype is the
 # node's), and for `where`, whose dtype rule is that of promotion.
-CONVERT = Op("convert", np.positive, "the value in another dtype", expression="{0}", kinds="iufb")
+CONVERT = Op(
+    "convert",
+    np.positive,
+    "the value in another dtype",
+    expression="{0}",
+    kinds="iufcb",
+    complex=_EACH("{0.real}", "{0.imag}"),
+)
 WHERE = Op(
     "where",
     np.add,
     "`x1` where the condition is true, else `x2`",
     expression="{1} if {0} else {2}",
-    kinds="iufb",
+    kinds="iufcb",
+    complex=_EACH("{1.real} if {0} else {2.real}", "{1.imag} if {0} else {2.imag}"),
 )

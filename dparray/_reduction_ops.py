@@ -87,7 +87,7 @@ class Reduce(NamedTuple):
         """The reduction's name."""
         return self.reduction.name
 
-    def expression_on(self, kind: str) -> tuple[Reduction, bool]:
+    def expression_on(self, kinds: str) -> tuple[Reduction, bool]:
         """What of it is in the text of a kernel."""
         return self.reduction, self.merges
 

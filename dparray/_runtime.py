@@ -14,6 +14,7 @@ import importlib.abc
 import importlib.machinery
 import importlib.util
 import os
+import re
 import site
 import sys
 import threading
@@ -304,6 +305,43 @@ def _adapt_code_generation() -> None:
     for bits, layout in layouts.items():
         if "-n8" not in layout:
             layouts[bits] = f"{layout}-n8:16:32:64"
+
+
+#: Operations that a multiplication and an addition are contracted from, in LLVM's text.
+_CONTRACTABLE = re.compile(r"= (fmul|fadd|fsub) (?=half|float|double|<)")
+#: What numba-dpex tells the translator, and that operations say themselves what is allowed of them.
+_TRANSLATOR_OPTIONS = [
+    "--spirv-ext=+SPV_EXT_shader_atomic_float_add",
+    "--spirv-ext=+SPV_EXT_shader_atomic_float_min_max",
+    "--spirv-ext=+SPV_INTEL_arbitrary_precision_integers",
+    "--spirv-ext=+SPV_INTEL_variable_length_array",
+    "--spirv-ext=+SPV_INTEL_fp_fast_math_mode",
+]
+
+
+@contextlib.contextmanager
+def contraction_allowed() -> Iterator[None]:
+    """The device may make one rounding of a multiplication and an addition compiled within.
+
+    Without it, the translator gives each kernel SPIR-V's execution mode ``ContractionOff``. Intel's
+    CPU driver contracts where the operations allow it, not where that mode is only missing.
+    """
+    generator: Any = importlib.import_module(
+        "numba_dpex.kernel_api_impl.spirv.spirv_generator"
+    )
+    parse = importlib.import_module("llvmlite.binding").parse_assembly
+    translate = generator.llvm_to_spirv
+
+    def translate_flagged(context: Any, module: Any, bitcode: bytes) -> Any:
+        flagged = parse(_CONTRACTABLE.sub(r"= \1 contract ", str(module)))
+        context.extra_compile_options[generator.LLVM_SPIRV_ARGS] = _TRANSLATOR_OPTIONS
+        return translate(context, flagged, flagged.as_bitcode())
+
+    generator.llvm_to_spirv = translate_flagged
+    try:
+        yield
+    finally:
+        generator.llvm_to_spirv = translate
 
 
 def _adapt_enumerations() -> None:

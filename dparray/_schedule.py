@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from dparray._codegen import MOST_ARRAYS, can_generate
 from dparray._codegen_reduction import Domain, is_generated, is_row_cached, last_run
 from dparray._expr import Node, pending_order
+from dparray._ops import Op
 from dparray._reduction_ops import WEIGHT, Reduce
 
 #: Up to this many elements the calling thread is faster than a launch (`dparray bench tiers`).
@@ -228,7 +229,13 @@ def _cut_loops(
         # A group would write what another still reads.
         return Cut(reductions, kernel, [])
     if loops + overwrites > 1:
-        weight = sum(node.op.weight for node in elements if node.op is not None)
+        stored = [node for node in (*roots, *kept) if id(node) in before]
+        loops_of = _loops_that_need(elements, [*reductions, *stored], before)
+        weight = sum(
+            node.op.weight
+            for node in elements
+            if node.op is not None and len(loops_of[id(node)]) > 1
+        )
         if (
             weight > MOST_WEIGHT_AGAIN
             or last_run(domain) is not domain
@@ -237,6 +244,31 @@ def _cut_loops(
             return Cut([node for node in reductions if before[id(node)] == 1], kernel, [])
     sets = sum(len(node.op.reduction.accumulators) for node in reductions)  # type: ignore
     return Cut(_over_the_limit(order, roots, 2 * sets), kernel, [])
+
+
+def _loops_that_need(
+    elements: Sequence[Node], needed: Sequence[Node], before: Mapping[int, int]
+) -> dict[int, set[int]]:
+    """The loops in which each of ``elements``, operands before users, is computed.
+
+    Args:
+        elements: nodes with a value for each element of a domain.
+        needed: the reductions, and what is stored, which may be elements.
+        before: how many loops come before a node's value is there.
+    """
+    found: dict[int, set[int]] = {id(node): set() for node in elements}
+    for node in needed:
+        if type(node.op) is Reduce:
+            for operand in node.operands:
+                if id(operand) in found:
+                    found[id(operand)].add(before[id(node)])
+        elif id(node) in found:
+            found[id(node)].add(1 + before[id(node)])
+    for node in reversed(elements):
+        for operand in node.operands:
+            if id(operand) in found:
+                found[id(operand)] |= found[id(node)]
+    return found
 
 
 def _stored_before_elements(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
@@ -269,7 +301,18 @@ def _over_the_limit(order: Sequence[Node], roots: Sequence[Node], others: int) -
 
 def _pending_reductions(node: Node) -> list[Node]:
     """The pending operands that reductions are needed for."""
-    return [each for each in _pending_operands(node) if each.weight >= WEIGHT]
+    return [
+        each
+        for each in _pending_operands(node)
+        if each.weight >= WEIGHT
+        and any(type(inner.op) is Reduce for inner in pending_order([each]))
+    ]
+
+
+def is_call(node: Node) -> bool:
+    """Whether a pending node calls a user's function, which only a generated kernel can."""
+    op = node.op
+    return type(op) is Op and bool(op.functions)
 
 
 def _leaves(node: Node) -> list[Node]:

@@ -10,17 +10,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ctypes import c_int64
 from functools import lru_cache
 from math import prod
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from dparray import _codegen, _codegen_reduction, _compiler, _usm, kernel_api
+from dparray import _codegen, _codegen_reduction, _compiler, _usm, config, kernel_api
 from dparray._codegen import can_store
 from dparray._codegen_reduction import Domain, ReductionProgram, linearize_reduction
 from dparray._expr import Node, Scalar, pending_order
 from dparray._launcher import launch, local_memory
 from dparray._ops import Op
 from dparray._reduction_ops import Reduce
-from dparray._schedule import LOAD_ELEMENTS, Kernel, counted_elements, is_worth_compiling
+from dparray._schedule import LOAD_ELEMENTS, Kernel, counted_elements, is_call, is_worth_compiling
 
 
 class Fused:
@@ -73,18 +72,28 @@ def forget() -> None:
     _compiler.forget()
 
 
+def kept(structure: Any) -> Fused | None:
+    """What is kept of a structure, compiled as the configuration is now."""
+    return kernels.get((structure, config.fp_contract))
+
+
+def options() -> dict[str, bool]:
+    """The compiler's options for generated kernels."""
+    return {"fp_contract": True} if config.fp_contract else {}
+
+
 def _obtained(
     structure: Any,
     size: int,
     source_of: Callable[[Any], str],
     types: Callable[[], tuple[str, ...]],
+    names: Callable[[], Mapping[str, Any]],
     must_compile: bool = False,
-    names: Mapping[str, Any] = MappingProxyType({}),
 ) -> Any:
     """The kernel of a structure, or ``None`` while it is not worth compiling."""
-    fused = kernels.get(structure)
+    fused = kept(structure)
     if fused is None:
-        fused = kernels[structure] = Fused()
+        fused = kernels[structure, config.fp_contract] = Fused()
     if fused.kernel is not None:
         return fused.kernel
     is_first = fused.elements == 0
@@ -93,12 +102,12 @@ def _obtained(
     if not compiles and not (is_first and size >= LOAD_ELEMENTS):
         return None
     fused.source = source_of(structure)
-    function = _codegen.function_of(fused.source, names)
-    fused.kernel = _compiler.recall_kernel(function, types(), {})
+    function = _codegen.function_of(fused.source, names())
+    fused.kernel = _compiler.recall_kernel(function, types(), options())
     if fused.kernel is not None:
         fused.origin = "disk"
     elif compiles:
-        fused.kernel = _compiler.obtain_kernel(function, types(), {})
+        fused.kernel = _compiler.obtain_kernel(function, types(), options())
         fused.origin = "compiled"
     return fused.kernel
 
@@ -112,13 +121,7 @@ def run(outputs: Sequence[tuple[Node | Scalar, Any]], order: Sequence[Node], siz
         return False
     targets = [target for _, target in outputs]
     program = _codegen.linearize(order, outputs, targets[0].shape)
-    structure = program.structure
-    kernel = _obtained(
-        structure,
-        size,
-        _codegen.source_of,
-        lambda: (f"item:{1 + structure.has_rows}", *_codegen.types_of(structure)),
-    )
+    kernel = _obtained_elements(program.structure, size, order)
     if kernel is None:
         return False
     flat = _flat_arrays((*program.arrays, *targets))
@@ -134,6 +137,35 @@ def run(outputs: Sequence[tuple[Node | Scalar, Any]], order: Sequence[Node], siz
         _owners((*program.arrays, *targets)),
     )
     return True
+
+
+def _obtained_elements(structure: Any, size: int, order: Sequence[Node]) -> Any:
+    """The kernel of elementwise operations; ``None`` while it is not worth compiling."""
+    return _obtained(
+        structure,
+        size,
+        _codegen.source_of,
+        lambda: (f"item:{1 + structure.has_rows}", *_codegen.types_of(structure)),
+        lambda: _codegen.functions_of(order),
+        len(order) == 1 and is_call(order[0]),
+    )
+
+
+def prepare(node: Node, kernel: Kernel) -> None:
+    """Compile the kernel, or the first one, that computes a node by itself; nothing is launched.
+
+    Raises:
+        KernelCompileError: a function in it does not compile.
+        UnsupportedDeviceError: it computes in float64, which the device does not.
+    """
+    outputs = [(node, _usm.planned_layout(node.queue, node.usm_type, node.shape, node.dtype))]
+    if kernel.domain is None:
+        plan = _codegen.linearize(kernel.order, outputs, node.shape)
+        compiled = _obtained_elements(plan.structure, node.size, kernel.order)
+    else:
+        now = first_pass(outputs, kernel)
+        compiled = _obtained_pass(now, prod(kernel.domain.shape), must_compile=True)
+    compiled.check_device(node.queue.sycl_device)
 
 
 class Argument(NamedTuple):
@@ -189,7 +221,7 @@ def compute_known(
     Returns:
         The result's layout; ``None`` where no kernel is there yet, or none can be.
     """
-    key: list[Any] = [op, loop, shape]
+    key: list[Any] = [op, loop, shape, config.fp_contract]
     if target is not None:
         key.append((target.dtype, target.strides))
     arrays: list[Argument] = []
@@ -198,10 +230,7 @@ def compute_known(
     owners: tuple[Any, ...] = ()
     for operand, dtype in zip(operands, loop, strict=False):
         if type(operand) in _SCALARS:
-            make = _codegen.CTYPES.get(dtype)
-            if make is None:
-                return None
-            scalars.append(make(operand))
+            scalars += _codegen.scalar_arguments(operand, dtype)
             key.append(None)
             continue
         if type(operand) is Node:  # positions, which are in no memory
@@ -252,7 +281,7 @@ def compute_known(
 def _found(node: Node, kernel: Kernel | None, target: Any) -> Known | None:
     """What :func:`compute_known` launches, if :func:`run` or :func:`reduce` has had the kernel."""
     if target is None:
-        target = _usm.allocate(node.queue, node.usm_type, node.shape, node.dtype)
+        target = _usm.planned_layout(node.queue, node.usm_type, node.shape, node.dtype)
     if kernel is None or not can_store(node, target.dtype):
         return None
     outputs = [(node, target)]
@@ -260,13 +289,13 @@ def _found(node: Node, kernel: Kernel | None, target: Any) -> Known | None:
         if not _codegen.can_generate(node):
             return None
         plan = _codegen.linearize([node], outputs, node.shape)
-        fused = kernels.get(plan.structure)
+        fused = kept(plan.structure)
         if fused is None or fused.kernel is None:
             return None
         return Known(fused.kernel, (), plan.numbers, plan.global_range, None)
     now = first_pass(outputs, kernel)
     program, structure = now.program, now.program.structure
-    fused = kernels.get(structure)
+    fused = kept(structure)
     if fused is None or fused.kernel is None or structure.leaves_accumulators:
         return None
     return Known(
@@ -284,9 +313,10 @@ def compute_units(queue: Any) -> int:
     return int(queue.sycl_device.max_compute_units)
 
 
-def names_for(structure: Any) -> dict[str, Any]:
+def names_for(structure: Any, order: Sequence[Node]) -> dict[str, Any]:
     """What the text of a kernel with reductions refers to."""
     return {
+        **_codegen.functions_of(order),
         "group_barrier": kernel_api.group_barrier,
         "MemoryScope": kernel_api.MemoryScope,
         **_codegen_reduction.functions_of(structure),
@@ -371,15 +401,7 @@ def reduce(outputs: Sequence[tuple[Node, Any]], kernel: Kernel, must_compile: bo
         return False
     now = first_pass(outputs, kernel)
     program, structure = now.program, now.program.structure
-    rows = [row for _, row, _ in _codegen_reduction.reductions_of(structure)]
-    compiled = _obtained(
-        structure,
-        prod(kernel.domain.shape),
-        _codegen_reduction.source_of,
-        lambda: now.types,
-        must_compile or not all(row.has_library for row in rows),
-        names_for(structure),
-    )
+    compiled = _obtained_pass(now, prod(kernel.domain.shape), must_compile)
     if compiled is None:
         return False
     first, target = outputs[0]
@@ -406,6 +428,25 @@ def reduce(outputs: Sequence[tuple[Node, Any]], kernel: Kernel, must_compile: bo
     if now.left:
         reduce(now.left, next_kernel(now, accumulators, kernel), must_compile=True)
     return True
+
+
+def _obtained_pass(now: Pass, size: int, must_compile: bool) -> Any:
+    """The kernel of a pass; ``None`` while it is not worth compiling."""
+    structure = now.program.structure
+    return _obtained(
+        structure,
+        size,
+        _codegen_reduction.source_of,
+        lambda: now.types,
+        lambda: names_for(structure, now.order),
+        must_compile or must_generate(structure),
+    )
+
+
+def must_generate(structure: Any) -> bool:
+    """Whether one of the reductions in a structure is only in generated kernels."""
+    rows = [row for _, row, _ in _codegen_reduction.reductions_of(structure)]
+    return not all(row.has_library for row in rows)
 
 
 def _local_memory(program: ReductionProgram) -> list[Any]:

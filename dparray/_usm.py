@@ -98,6 +98,25 @@ class Layout(NamedTuple):
     dtype: np.dtype[Any]
 
 
+class _NoMemory:
+    """Stands for a block of memory that would be allocated."""
+
+    def __init__(self, queue: dpctl.SyclQueue, usm_type: str, nbytes: int) -> None:
+        self.queue = queue
+        self.usm_type = usm_type
+        self.nbytes = nbytes
+        self.memory = self
+        self.readers: Any = None
+
+
+def planned_layout(
+    queue: dpctl.SyclQueue, usm_type: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Layout:
+    """Where values would lie that :func:`allocate` makes room for; nothing is allocated."""
+    block = _NoMemory(queue, usm_type, prod(shape) * dtype.itemsize)
+    return Layout(block, 0, shape, contiguous_strides(shape, dtype.itemsize), dtype)
+
+
 class _Interface:
     """A pointer into a block as ``__sycl_usm_array_interface__``; keeps the block alive."""
 

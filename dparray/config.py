@@ -6,6 +6,11 @@ Options:
         off, every operation is computed at once. Results are the same.
     host_tier (``DPARRAY_HOST_TIER``): operations on small arrays on a CPU device are computed on
         the calling thread: at once while the queue is idle, else when a value is needed.
+    fp_contract (``DPARRAY_FP_CONTRACT``): in the kernels of expressions, the device may round a
+        multiplication and an addition that follow each other once instead of twice. Off by default:
+        then an expression gives the same bits as its operations one by one, where these give the
+        same on every way (transcendental functions may differ in the last digit between a kernel
+        and the host). Kernels that users write are never contracted.
     log (``DPARRAY_LOG``): every kernel that is compiled, loaded or launched is named on the error
         stream.
 
@@ -31,6 +36,7 @@ _DEFAULTS: dict[str, Any] = {
     "debug": False,
     "lazy": True,
     "host_tier": True,
+    "fp_contract": False,
     "log": False,
 }
 OPTIONS = tuple(_DEFAULTS)
@@ -40,6 +46,7 @@ _FALSE = {"0", "false", "no", "off", ""}
 debug: bool
 lazy: bool
 host_tier: bool
+fp_contract: bool
 log: bool
 
 

@@ -23,9 +23,9 @@ from dparray import (
 )
 from dparray._array import check_array, ndarray
 from dparray._expr import Node, pending_order
-from dparray._layout import contiguous_strides
 from dparray._reduction_ops import Reduce
-from dparray._usm import Layout
+from dparray._schedule import is_call
+from dparray._usm import Layout, planned_layout
 from dparray.device import describe_queue
 
 __all__ = ["Explanation", "PlannedKernel", "PlannedOperation", "explain"]
@@ -247,23 +247,9 @@ def explain(x: ndarray) -> Explanation:
     )
 
 
-class _NoMemory:
-    """Stands for a block of memory that would be allocated."""
-
-    def __init__(self, queue: Any, usm_type: str, nbytes: int) -> None:
-        self.queue = queue
-        self.usm_type = usm_type
-        self.nbytes = nbytes
-        self.memory = self
-        self.readers: Any = None
-
-
-def _no_layout(node: Node, shape: Any = None, dtype: Any = None) -> Layout:
-    """Where a node's values would lie, or others in its place."""
-    shape = node.shape if shape is None else shape
-    dtype = dtype or node.dtype
-    block = _NoMemory(node.queue, node.usm_type, prod(shape) * dtype.itemsize)
-    return Layout(block, 0, shape, contiguous_strides(shape, dtype.itemsize), dtype)
+def _planned(node: Node) -> Layout:
+    """Where a node's values would lie."""
+    return planned_layout(node.queue, node.usm_type, node.shape, node.dtype)
 
 
 class _Plan:
@@ -341,7 +327,7 @@ class _Plan:
                 )
             else:
                 reason = "there are no elements"
-            outputs = [(node, _no_layout(node)) for node in (*held, *roots)]
+            outputs = [(node, _planned(node)) for node in (*held, *roots)]
             self._note(pending_order(nodes), outputs, stored_because, "host", reason, "", "")
             return
         while roots:
@@ -350,11 +336,14 @@ class _Plan:
             )
             kernel = part.kernel
             outputs = [
-                (node, _no_layout(node)) for node in _evaluate.stored_by(kernel, [*held, *roots])
+                (node, _planned(node)) for node in _evaluate.stored_by(kernel, [*held, *roots])
             ]
             if kernel.domain is None:
                 tier, reason, state, source = self._elements(kernel.order, outputs)
-                self._note(kernel.order, outputs, stored_because, tier, reason, state, source)
+                if tier == "library":
+                    self._without_kernel(kernel.order, outputs, stored_because, reason, source)
+                else:
+                    self._note(kernel.order, outputs, stored_because, tier, reason, state, source)
             else:
                 self._reduce(kernel, outputs, stored_because)
             roots = part.apart
@@ -369,15 +358,17 @@ class _Plan:
             now = _tier_fused.first_pass(outputs, kernel)
             structure = now.program.structure
             source = _codegen_reduction.source_of(structure)
-            names = _tier_fused.names_for(structure)
+            names = _tier_fused.names_for(structure, now.order)
             size = prod(kernel.domain.shape)
-            tier, reason, state = self._state(structure, source, now.types, names, size)
-            if tier == "library" and not merges:
-                self._note(kernel.order, outputs, stored_because, tier, reason, state, "")
+            must = bool(merges) or _tier_fused.must_generate(structure)
+            tier, reason, state = self._state(structure, source, now.types, names, size, must)
+            if tier == "library":
+                self._without_kernel(kernel.order, outputs, stored_because, reason, source)
                 return
             reason = merges or reason
+            of = outputs[0][0]
             accumulators = [
-                _no_layout(now.stored[0][0] if now.stored else outputs[0][0], now.shape, dtype)
+                planned_layout(of.queue, of.usm_type, now.shape, dtype)
                 for _, dtype in _codegen_reduction.shared_accumulators(structure)
             ]
             if not now.left:
@@ -387,6 +378,34 @@ class _Plan:
             self._note(now.order, now.stored, stored_because, "fused", reason, state, source, left)
             merges = "it merges what the groups of the kernel before have left"
             outputs, kernel = now.left, _tier_fused.next_kernel(now, accumulators, kernel)
+
+    def _without_kernel(
+        self,
+        order: Sequence[Node],
+        outputs: list[tuple[Node, Any]],
+        stored_because: str,
+        reason: str,
+        source: str,
+    ) -> None:
+        """Note values that no kernel, whose text it would be, computes as a whole."""
+        roots = [value for value, _ in outputs]
+        apart = "a user's function is called by a kernel of its own until there is one for all"
+
+        def compute(*nodes: Node) -> None:
+            for node in nodes:
+                if node.layout is None:
+                    self._compute([node], [], apart)
+
+        _evaluate.computed_apart(order, roots, compute)
+        left = []
+        for value, layout in outputs:
+            if is_call(value):
+                self._compute([value], [], apart)
+            else:
+                left.append((value, layout))
+        if left:
+            rest = pending_order([value for value, _ in left])
+            self._note(rest, left, stored_because, "library", reason, "", source)
 
     def _note(
         self,
@@ -465,7 +484,9 @@ class _Plan:
         structure = program.structure
         source = _codegen.source_of(structure)
         types = (f"item:{1 + structure.has_rows}", *_codegen.types_of(structure))
-        return *self._state(structure, source, types, {}, prod(shape)), source
+        names = _codegen.functions_of(order)
+        is_alone = len(order) == 1 and is_call(order[0])
+        return *self._state(structure, source, types, names, prod(shape), is_alone), source
 
     def _state(
         self,
@@ -474,14 +495,18 @@ class _Plan:
         types: tuple[str, ...],
         names: Mapping[str, Any],
         size: int,
+        must_compile: bool,
     ) -> tuple[str, str, str]:
         """Tier, reason and the state of a structure's kernel."""
-        fused = _tier_fused.kernels.get(structure)
+        fused = _tier_fused.kept(structure)
         if fused is not None and fused.kernel is not None:
             return "fused", "its kernel is there", "compiled"
         done = fused.elements if fused is not None else 0
-        key = _kernel_key.kernel_key(_codegen.function_of(source, names), types, {})
+        function = _codegen.function_of(source, names)
+        key = _kernel_key.kernel_key(function, types, _tier_fused.options())
         state = "on disk" if key is not None and _cache.load(key) is not None else "new"
+        if must_compile:
+            return "fused", "only a kernel can compute it", state
         if _schedule.is_worth_compiling(size, done + size):
             return "fused", f"{size} elements are worth {_work(state)}", state
         if state == "on disk" and not done and size >= _schedule.LOAD_ELEMENTS:

@@ -82,9 +82,9 @@ def test_small_arrays_of_a_working_queue_wait_for_the_host(seeming_busy: Any) ->
 
 def test_an_operation_without_a_kernel_is_named() -> None:
     x = array(dtype="complex64")
-    plan = dp.explain(dp.exp(x))
+    plan = dp.explain(dp.log(x))
     assert plan.tier == "library"
-    assert "exp of complex64" in plan.reason
+    assert "log of complex64" in plan.reason
 
 
 def test_little_data_is_not_worth_compiling() -> None:

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (layer, frozenset(names.split()))
     for layer, names in (
-        ("L0", "_absent exceptions _half _hooks _startup"),
+        ("L0", "_absent exceptions _half _hooks _integer_power _startup"),
         ("L0", "_keywords"),
         ("L0", "config _dtypes _graph _interrupt _layout _ops _pictures _progress _reduction_ops"),
         ("L1", "_boundary _expr"),

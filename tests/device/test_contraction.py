@@ -1,0 +1,126 @@
+"""``dp.config.fp_contract``: one rounding of a multiply-add where it is on, else NumPy's two."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dparray as dp
+from dparray import _compiler, _evaluate, _hooks, _schedule, _tier_fused
+
+EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "40"))
+SIZE = 3000
+
+
+@pytest.fixture(autouse=True)
+def fused(monkeypatch: pytest.MonkeyPatch) -> None:
+    force_fused(monkeypatch)
+
+
+def force_fused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_evaluate, "HOST_ELEMENTS", 0)
+    monkeypatch.setattr(_tier_fused, "is_worth_compiling", lambda size, total: True)
+
+
+def operands(dtype: str) -> list[np.ndarray]:
+    """Factors, and the negated product rounded: a multiply-add of one rounding is not 0."""
+    a, b = np.random.default_rng(0).normal(size=(2, SIZE)).astype(dtype)
+    return [a, b, -(a * b)]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_without_it_a_multiply_add_rounds_twice_as_numpy_does(dtype: str) -> None:
+    a, b, c = operands(dtype)
+    x, y, z = map(dp.asarray, (a, b, c))
+    assert not dp.config.fp_contract
+    np.testing.assert_array_equal((x * y + z).asnumpy(), a * b + c)
+    with dp.config.override(lazy=False):
+        np.testing.assert_array_equal((x * y + z).asnumpy(), a * b + c)
+    with dp.config.override(fp_contract=True):
+        once = (x * y + z).asnumpy()
+    exact = a.astype("longdouble") * b + c
+    cpu = Path("/proc/cpuinfo")
+    if cpu.exists() and " fma " in cpu.read_text():
+        assert np.count_nonzero(once) > SIZE // 2
+    np.testing.assert_allclose(once, exact.astype(dtype), atol=np.finfo(dtype).eps * 20)
+    np.testing.assert_array_equal((x * y + z).asnumpy(), a * b + c)
+
+
+def test_the_setting_is_part_of_the_key_on_disk_and_in_memory() -> None:
+    x, y, z = (
+        dp.asarray(np.resize(value, _schedule.COMPILE_ELEMENTS)) for value in operands("float32")
+    )
+    launched: list[Any] = []
+    unsubscribe = _hooks.subscribe(
+        lambda event, **values: launched.append(values["kernel"]) if event == "launch" else None
+    )
+    try:
+        for allowed in (False, True, False, True):
+            with dp.config.override(fp_contract=allowed):
+                dp.eval(x * y - z)
+                assert dp.explain(x * y - z).kernels[0].state == "compiled"
+    finally:
+        unsubscribe()
+    off, on, off_again, on_again = launched
+    assert (off, on) == (off_again, on_again)
+    assert off.spirv != on.spirv
+    contraction_off = r"ExecutionMode \d+ 31\b"
+    assert re.search(contraction_off, _compiler.spirv_text(off.spirv))
+    assert not re.search(contraction_off, _compiler.spirv_text(on.spirv))
+    _tier_fused.forget()
+    with dp.config.override(fp_contract=True):
+        assert dp.explain(x * y - z).kernels[0].state == "on disk"
+
+
+def test_the_option_takes_truth_values_only() -> None:
+    with pytest.raises(TypeError, match="fp_contract takes a bool"):
+        dp.config.fp_contract = "off"
+
+
+STEPS = ("add", "subtract", "multiply", "divide", "square", "negative", "sqrt", "abs", "where")
+
+
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(
+    dtype=st.sampled_from(["float32", "float64"]),
+    steps=st.lists(
+        st.tuples(st.sampled_from(STEPS), st.integers(0, 9), st.integers(0, 9)),
+        min_size=2,
+        max_size=6,
+    ),
+)
+def test_lazy_eager_and_numpy_agree_in_every_bit(
+    dtype: str, steps: list[tuple[str, int, int]]
+) -> None:
+    """Of operations that IEEE 754 rounds in one way."""
+    start = operands(dtype)
+
+    def results(xp: Any, values: list[Any]) -> list[Any]:
+        values = list(values)
+        for name, first, second in steps:
+            one, other = values[first % len(values)], values[second % len(values)]
+            if name == "where":
+                values.append(xp.where(one > other, one, other * 0.5))
+            elif name in ("square", "negative", "sqrt", "abs"):
+                values.append(getattr(xp, name)(one))
+            else:
+                values.append(getattr(xp, name)(one, other))
+        return values[3:]
+
+    with pytest.MonkeyPatch.context() as monkeypatch, np.errstate(all="ignore"):
+        force_fused(monkeypatch)
+        expected = results(np, start)
+        lazy = results(dp, [dp.asarray(value) for value in start])
+        dp.eval(lazy[-1])
+        with dp.config.override(lazy=False):
+            eager = results(dp, [dp.asarray(value) for value in start])
+    for one, other, wanted in zip(lazy, eager, expected, strict=True):
+        np.testing.assert_array_equal(one.asnumpy(), wanted)
+        np.testing.assert_array_equal(other.asnumpy(), wanted)
