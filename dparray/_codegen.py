@@ -30,6 +30,7 @@ from dparray._half import half, half_bits, half_value
 from dparray._integer_power import integer_power
 from dparray._layout import broadcast_strides, is_contiguous
 from dparray._ops import PARTED, Op
+from dparray.config import Tuning
 
 # Dtypes a kernel may compute in.
 _KERNEL_CHARS = frozenset(np.typecodes["AllInteger"] + "?efdFD")
@@ -66,6 +67,7 @@ class Structure(NamedTuple):
         outputs: the step, dtype and index class of each output.
         dimensions: the number of collapsed dimensions.
         has_rows: the range has two dimensions.
+        elements: how many elements a work-item computes, a range apart; along the first dimension.
     """
 
     steps: tuple[Any, ...]
@@ -74,6 +76,7 @@ class Structure(NamedTuple):
     outputs: tuple[tuple[str, str, str], ...]
     dimensions: int
     has_rows: bool
+    elements: int = 1
 
 
 class Plan(NamedTuple):
@@ -82,12 +85,13 @@ class Plan(NamedTuple):
     Attributes:
         structure: what decides the text of the kernel.
         numbers: the arguments after the scalars, in the order of :func:`parameters_of`.
-        global_range: the range.
+        global_range, local_range: the range.
     """
 
     structure: Structure
     numbers: tuple[Any, ...]
     global_range: tuple[int, ...]
+    local_range: tuple[int, ...] | None
 
 
 class Program(NamedTuple):
@@ -96,6 +100,7 @@ class Program(NamedTuple):
     structure: Structure
     numbers: tuple[Any, ...]
     global_range: tuple[int, ...]
+    local_range: tuple[int, ...] | None
     arrays: list[Any]
     scalars: list[Any]
 
@@ -119,13 +124,19 @@ def is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
     return dtype.kind != "c" or wanted.kind in "cb"
 
 
-def _range_of(has_rows: bool, extents: Sequence[int], size: int) -> tuple[int, ...]:
-    """The global range of the kernel for ``size`` elements."""
+def _range_of(
+    has_rows: bool, extents: Sequence[int], size: int, tuning: Tuning
+) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """The global and the local range of the kernel for ``size`` elements."""
+    local = tuning.local_size
     if has_rows:
         row = extents[-1]
-        return size // row, -(-row // ROW_MULTIPLE) * ROW_MULTIPLE
-    multiple = min(RANGE_MULTIPLE, 1 << (size - 1).bit_length())
-    return (-(-size // multiple) * multiple,)
+        items, multiple = -(-size // row // tuning.elements), local or ROW_MULTIPLE
+        local_range = None if local is None else (1, local)
+        return (items, -(-row // multiple) * multiple), local_range
+    items = -(-size // tuning.elements)
+    multiple = local or min(RANGE_MULTIPLE, 1 << (items - 1).bit_length())
+    return (-(-items // multiple) * multiple,), None if local is None else (local,)
 
 
 def can_store(value: Node | Scalar, dtype: np.dtype[Any]) -> bool:
@@ -147,7 +158,10 @@ def remember(plans: dict[Any, Any], form: Any, plan: Any) -> None:
 
 
 def linearize(
-    order: Sequence[Node], outputs: Sequence[tuple[Node | Scalar, Any]], shape: tuple[int, ...]
+    order: Sequence[Node],
+    outputs: Sequence[tuple[Node | Scalar, Any]],
+    shape: tuple[int, ...],
+    tuning: Tuning,
 ) -> Program:
     """Number the parts of an expression by first use.
 
@@ -155,21 +169,25 @@ def linearize(
         order: the pending nodes, operands before users.
         outputs: the node to be stored and the layout it goes to, for each output.
         shape: the shape of the iteration; all leaves broadcast to it.
+        tuning: of the device.
     """
     numbering = Numbering(order, [(value, layout.dtype) for value, layout in outputs])
     form = (
         numbering.form,
         shape,
+        tuning,
         *[(layout.shape, layout.strides) for _, layout in outputs],
     )
     plan = _plans.get(form)
     if plan is None:
-        plan = _plan_of(numbering, [layout for _, layout in outputs], shape)
+        plan = _plan_of(numbering, [layout for _, layout in outputs], shape, tuning)
         remember(_plans, form, plan)
     return Program(*plan, numbering.in_memory, numbering.scalars)
 
 
-def _plan_of(numbering: Numbering, targets: Sequence[Any], shape: tuple[int, ...]) -> Plan:
+def _plan_of(
+    numbering: Numbering, targets: Sequence[Any], shape: tuple[int, ...], tuning: Tuning
+) -> Plan:
     layouts = [*numbering.arrays, *targets]
     extents, strides, classes = collapse(layouts, shape)
     count = len(numbering.arrays)
@@ -186,13 +204,14 @@ def _plan_of(numbering: Numbering, targets: Sequence[Any], shape: tuple[int, ...
         ),
         len(extents),
         len(extents) > 1 and extents[-1] >= SHORTEST_ROW,
+        tuning.elements,
     )
     size = math.prod(shape)
     numbers = [size, *extents[1:], *(stride for each in strides for stride in each)]
     return Plan(
         structure,
         tuple(map(ctypes.c_uint64, numbers)),
-        _range_of(structure.has_rows, extents, size),
+        *_range_of(structure.has_rows, extents, size, tuning),
     )
 
 
@@ -607,33 +626,42 @@ def source_of(structure: Structure) -> str:
     lines = [f"def {kernel_name(structure.steps)}(item, {names}):"]
     classes = [cls for _, cls in structure.arrays] + [cls for _, _, cls in structure.outputs]
     last = structure.dimensions - 1
-    lines.append("    i = uint64(item.get_id(0))")
+    inner = "    "
+    start = "i" if structure.elements == 1 else "start"
+    lines.append(f"    {start} = uint64(item.get_id(0))")
     if structure.has_rows:
         lines.append(f"    i{last} = uint64(item.get_id(1))")
-        lines.append(f"    if i{last} >= n{last}:")
-    else:
-        lines.append("    if i >= size:")
-    lines.append("        return")
+        lines += [f"    if i{last} >= n{last}:", "        return"]
+    if structure.elements > 1:
+        lines.append("    items = uint64(item.get_range(0))")
+        lines.append(f"    for turn in range({structure.elements}):")
+        inner = "        "
+        lines.append(f"{inner}i = start + uint64(turn) * items")
+    if not structure.has_rows or structure.elements > 1:
+        extent = f"size // n{last}" if structure.has_rows else "size"
+        lines += [f"{inner}if i >= {extent}:", f"{inner}    return"]
+    body: list[str] = []
     if any(cls != "c" for cls in classes):
         rest = "i"
         for dimension in range(last - structure.has_rows, 0, -1):
-            lines.append(f"    q{dimension} = {rest} // n{dimension}")
-            lines.append(f"    i{dimension} = {rest} - q{dimension} * n{dimension}")
+            body.append(f"q{dimension} = {rest} // n{dimension}")
+            body.append(f"i{dimension} = {rest} - q{dimension} * n{dimension}")
             rest = f"q{dimension}"
-        lines.append(f"    i0 = {rest}")
+        body.append(f"i0 = {rest}")
         if any(set(cls) == {"0"} for cls in classes):
-            lines.append("    zero = uint64(0)")
+            body.append("zero = uint64(0)")
     if structure.has_rows and "c" in classes:
-        lines.append(f"    i = i * n{last} + i{last}")
-    lines += scalar_lines(structure.scalars)
+        body.append(f"i = i * n{last} + i{last}")
+    lines += [inner + line for line in body]
+    lines += [inner + line.strip() for line in scalar_lines(structure.scalars)]
     for number, (dtype, cls) in enumerate(structure.arrays):
-        lines += [f"    {line}" for line in load(number, dtype, _index(cls, f"a{number}"))]
+        lines += [inner + line for line in load(number, dtype, _index(cls, f"a{number}"))]
     values = Values()
-    values.emit(enumerate(structure.steps), lines, "    ")
+    values.emit(enumerate(structure.steps), lines, inner)
     for number, (name, dtype, cls) in enumerate(structure.outputs):
         index, text = _index(cls, f"out{number}"), values.name(name)
         stored = store(f"out{number}", index, text, dtype_of(structure, name), dtype)
-        lines += [f"    {line}" for line in stored]
+        lines += [inner + line for line in stored]
     return "\n".join(lines) + "\n"
 
 

@@ -62,10 +62,6 @@ from dparray._expr import Node
 from dparray._layout import reduced_shape
 from dparray._reduction_ops import Reduce, Reduction
 
-# Work-items of a group that walks one output: one vector. With more, a CPU device walks the memory
-# once for each vector of them (measured: 16 reach 1.4 times the speed of 64, and a barrier among 16
-# costs nothing).
-LANES = 16
 # Work-items of a group where each folds an output of its own.
 ITEMS = 64
 # A kept dimension of at least this extent is worth columns.
@@ -108,6 +104,7 @@ class ReductionStructure(NamedTuple):
             each output of the reductions or one for each of the domain.
         kept, reduced: the numbers of collapsed dimensions.
         form: ``"items"``, ``"lanes"`` or ``"columns"``.
+        lanes: the work-items of a group.
         vectors: of neighbouring outputs that a work-item folds; 1 but for columns.
         unrolled: the reduced extent, if the loops over it are unrolled, else 0. A stride of the
             kept dimensions that equals it has the letter ``"u"`` and is a constant, so that the
@@ -124,6 +121,7 @@ class ReductionStructure(NamedTuple):
     kept: int
     reduced: int
     form: str
+    lanes: int
     vectors: int
     unrolled: int
     leaves_accumulators: bool
@@ -160,6 +158,20 @@ class ReductionProgram(NamedTuple):
     local_range: tuple[int, ...]
     arrays: list[Any]
     scalars: list[Any]
+
+
+class Machine(NamedTuple):
+    """What of a device decides how a kernel is cut.
+
+    Attributes:
+        compute_units: how many it has.
+        lanes: the work-items of a group that walks one output, or neighbouring outputs in columns:
+            a vector. With more, a CPU device walks the memory once for each vector of them
+            (measured: 16 reach 1.4 times the speed of 64, and a barrier among 16 costs nothing).
+    """
+
+    compute_units: int
+    lanes: int = 16
 
 
 class Domain(NamedTuple):
@@ -242,7 +254,7 @@ def linearize_reduction(
     domain: Domain,
     dropped: Collection[int],
     rows: Collection[int],
-    compute_units: int,
+    machine: Machine,
     elements_last: bool = False,
     leaves_accumulators: bool = False,
 ) -> ReductionProgram:
@@ -257,7 +269,7 @@ def linearize_reduction(
         domain: what is walked; it has at least one element.
         dropped: ids of the nodes shaped without the reduced axes.
         rows: ids of the nodes with one element for each output of the reductions, those too.
-        compute_units: of the device.
+        machine: the device.
         elements_last, leaves_accumulators: see :class:`ReductionStructure`; with the latter,
             all outputs are of the domain's shape.
     """
@@ -275,7 +287,7 @@ def linearize_reduction(
         numbering.form,
         domain,
         *[(layout.dtype, layout.shape, layout.strides) for layout in targets],
-        compute_units,
+        machine,
         elements_last,
         leaves_accumulators,
     )
@@ -283,7 +295,7 @@ def linearize_reduction(
     if plan is None:
         are_rows = [id(value) in rows for value, _ in outputs]
         plan = _plan_of(
-            numbering, targets, are_rows, domain, compute_units, elements_last, leaves_accumulators
+            numbering, targets, are_rows, domain, machine, elements_last, leaves_accumulators
         )
         remember(_plans, form, plan)
     return ReductionProgram(*plan, numbering.in_memory, numbering.scalars)
@@ -294,7 +306,7 @@ def _plan_of(
     targets: Sequence[Any],
     are_rows: Sequence[bool],
     domain: Domain,
-    compute_units: int,
+    machine: Machine,
     elements_last: bool,
     leaves_accumulators: bool,
 ) -> ReductionPlan:
@@ -311,18 +323,19 @@ def _plan_of(
     elements = [name for name, is_row in zip(names, are_rows, strict=True) if not is_row]
     is_whole = _loop_count(steps, elements, elements_last) > 1
     form, vectors, chunks = _form(
-        kept_extents, count, columns[:count_arrays], compute_units, is_whole, _most_vectors(steps)
+        kept_extents, count, columns[:count_arrays], machine, is_whole, _most_vectors(steps)
     )
-    trips = count // chunks
+    trips, lanes = count // chunks, machine.lanes
     if form == "lanes":
-        trips //= LANES
+        trips //= lanes
     elif form == "columns":
         trips = -(-count // chunks)
         chunks = -(-count // trips)
     if form == "lanes":
-        total, local = kept * chunks * LANES, LANES
+        total, local = kept * chunks * lanes, lanes
     elif form == "columns":
-        total, local = _column_groups(kept_extents, vectors) * chunks * LANES, LANES
+        groups = _column_groups(kept_extents, lanes * vectors)
+        total, local = groups * chunks * lanes, lanes
     else:
         total, local = -(-kept // ITEMS) * ITEMS, ITEMS
     unrolled = count if count <= UNROLLED else 0
@@ -344,6 +357,7 @@ def _plan_of(
         len(kept_extents),
         len(extents),
         form,
+        lanes,
         vectors,
         unrolled,
         leaves_accumulators,
@@ -375,7 +389,7 @@ def _form(
     kept_extents: Sequence[int],
     count: int,
     columns: Sequence[Sequence[int]],
-    compute_units: int,
+    machine: Machine,
     is_whole: bool,
     most_vectors: int,
 ) -> tuple[str, int, int]:
@@ -383,28 +397,29 @@ def _form(
 
     ``is_whole``: they cannot be, because one loop needs the result of another.
     """
-    wanted_groups = GROUPS_A_UNIT * compute_units
+    wanted_groups = GROUPS_A_UNIT * machine.compute_units
     kept, row = math.prod(kept_extents), kept_extents[-1]
     if kept * count <= ALONE:
         return "items", 1, 1
     inner_is_reduced = any(column[-1] == 1 for column in columns) or kept == 1
-    has_rows = row >= SHORTEST_ROW
+    has_rows = row >= max(SHORTEST_ROW, machine.lanes)
     if count > SERIAL and (inner_is_reduced or not has_rows):
-        most = max(1, count // (LANES * ACCUMULATORS * 4))
+        most = max(1, count // (machine.lanes * ACCUMULATORS * 4))
         return "lanes", 1, 1 if is_whole else min(most, -(-wanted_groups // kept))
     if not has_rows or (len(kept_extents) == 1 and count <= UNROLLED):
         return "items", 1, 1
-    vectors = min(FEWEST_VECTORS if is_whole else most_vectors, _power_of_two(row // LANES))
+    vectors = min(FEWEST_VECTORS if is_whole else most_vectors, _power_of_two(row // machine.lanes))
     balanced = vectors
+    fewest_groups = FEWEST_GROUPS_A_UNIT * machine.compute_units
     while (
         balanced > 1
-        and _column_groups(kept_extents, balanced) < FEWEST_GROUPS_A_UNIT * compute_units
+        and _column_groups(kept_extents, machine.lanes * balanced) < fewest_groups
     ):
         balanced //= 2
     is_enough = balanced >= min(vectors, FEWEST_VECTORS) and kept * count <= FEWEST_CHUNKED
     if is_whole or is_enough or count < 2 * SERIAL:
         return "columns", balanced, 1
-    groups = _column_groups(kept_extents, vectors)
+    groups = _column_groups(kept_extents, machine.lanes * vectors)
     return "columns", vectors, min(count // SERIAL, -(-wanted_groups // groups))
 
 
@@ -413,9 +428,9 @@ def _power_of_two(number: int) -> int:
     return 1 << (number.bit_length() - 1)
 
 
-def _column_groups(kept_extents: Sequence[int], vectors: int) -> int:
-    """The groups that fold all outputs in columns."""
-    return math.prod(kept_extents[:-1]) * -(-kept_extents[-1] // (LANES * vectors))
+def _column_groups(kept_extents: Sequence[int], width: int) -> int:
+    """The groups that fold all outputs in columns, each so many neighbouring ones."""
+    return math.prod(kept_extents[:-1]) * -(-kept_extents[-1] // width)
 
 
 def _most_vectors(steps: Sequence[Any]) -> int:
@@ -427,14 +442,14 @@ def _most_vectors(steps: Sequence[Any]) -> int:
 
 
 def is_row_cached(
-    domain: Domain, layouts: Sequence[Any], compute_units: int, most_bytes: int
+    domain: Domain, layouts: Sequence[Any], machine: Machine, most_bytes: int
 ) -> bool:
     """Whether what a group reads again in a second loop is still in its cache.
 
     Args:
         domain: what is walked.
         layouts: of the arrays that are read.
-        compute_units: of the device; there must be groups for all of them.
+        machine: the device; there must be groups for all of its compute units.
         most_bytes: what a cache holds.
     """
     shape = domain.shape
@@ -443,8 +458,8 @@ def is_row_cached(
     kept_extents, _ = merge_axes(kept_axes, shape, walked)
     extents, columns = merge_axes(domain.axes, shape, walked)
     kept, count = math.prod(kept_extents), math.prod(extents)
-    form, vectors, _ = _form(kept_extents, count, columns, compute_units, True, VECTORS)
-    outputs = {"lanes": 1, "items": ITEMS, "columns": LANES * vectors}[form]
+    form, vectors, _ = _form(kept_extents, count, columns, machine, True, VECTORS)
+    outputs = {"lanes": 1, "items": ITEMS, "columns": machine.lanes * vectors}[form]
     nbytes = sum(
         layout.dtype.itemsize
         for layout, column in zip(layouts, columns, strict=True)
@@ -452,7 +467,7 @@ def is_row_cached(
     )
     is_small = kept * count <= CACHED_ELEMENTS and form != "lanes"
     return is_small or (
-        count * outputs * nbytes <= most_bytes and kept >= 4 * compute_units * outputs
+        count * outputs * nbytes <= most_bytes and kept >= 4 * machine.compute_units * outputs
     )
 
 
@@ -573,7 +588,7 @@ _PLACES = {
         "number = uint64(group.get_group_id(0))",
         "o = number // chunks",
         "chunk = number - o * chunks",
-        f"step = uint64({LANES})",
+        "step = uint64({lanes})",
         "first = chunk * uint64(trips) * step + lane",
         "last = chunks * uint64(trips) * step + chunk * step + lane",
     ],
@@ -639,12 +654,14 @@ class _Text:
         self.lines = [f"def {kernel_name(structure.steps)}(item, {names}):"]
         self.lines += scalar_lines(structure.scalars)
         if structure.form == "columns":
-            self._add(f"width = uint64({LANES * structure.vectors})")
-        self._add(*_PLACES[structure.form])
+            self._add(f"width = uint64({structure.lanes * structure.vectors})")
+        lanes = structure.lanes
+        self._add(*(line.format(lanes=lanes) for line in _PLACES[structure.form]))
         if structure.form == "columns":
             self.lines += _decomposed("outer", "n", structure.kept - 1, name="o")
             for number in range(1, structure.vectors):
-                self._add(f"{_of_vector('column', number)} = column + uint64({LANES * number})")
+                further = structure.lanes * number
+                self._add(f"{_of_vector('column', number)} = column + uint64({further})")
             self.own.add("column")
         else:
             self.lines += _decomposed("o", "n", structure.kept)
@@ -1024,7 +1041,7 @@ class _Text:
         for number in folded:
             for name, accumulator in self._names(number, 0).items():
                 self._add(f"{accumulator} = t{number}_{name}_local[uint64(0)]")
-        self._add(f"for other in range(1, {LANES}):")
+        self._add(f"for other in range(1, {self.structure.lanes}):")
         for number in folded:
             others = {name: f"t{number}_{name}_" for name in self.reductions[number].accumulators}
             for name, text in others.items():

@@ -100,7 +100,7 @@ def compute_known(
 
 def _only_kernel(node: Node) -> Kernel | None:
     """The kernel that computes a node of computed operands, if there is but one."""
-    part = cut([node], [], None, _tier_fused.compute_units(node.queue))
+    part = cut([node], [], None, _tier_fused.machine_of(node.queue))
     return None if part.first or part.apart else part.kernel
 
 
@@ -325,9 +325,9 @@ def plan(
 
     ``evaluate`` computes nodes; :mod:`dparray.explain` gives one that only takes notes.
     """
-    units = _tier_fused.compute_units(roots[0].queue)
+    machine = _tier_fused.machine_of(roots[0].queue)
     while True:
-        part = cut(roots, held, target if roots[-1] is value else None, units)
+        part = cut(roots, held, target if roots[-1] is value else None, machine)
         if not part.first:
             return part
         evaluate(*part.first)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from dparray._codegen import MOST_ARRAYS, can_generate
-from dparray._codegen_reduction import Domain, is_generated, is_row_cached, last_run
+from dparray._codegen_reduction import Domain, Machine, is_generated, is_row_cached, last_run
 from dparray._expr import Node, pending_order
 from dparray._ops import Op
 from dparray._reduction_ops import WEIGHT, Reduce
@@ -108,7 +108,7 @@ class Cut(NamedTuple):
 
 
 def cut(
-    roots: Sequence[Node], kept: Sequence[Node], target: Any, compute_units: int
+    roots: Sequence[Node], kept: Sequence[Node], target: Any, machine: Machine
 ) -> Cut:
     """Find out what of an expression one kernel computes.
 
@@ -116,7 +116,7 @@ def cut(
         roots: what is asked for.
         kept: inner nodes that are stored, too, if they are in the kernel.
         target: an existing layout that the last root is written to, or ``None``.
-        compute_units: of the device.
+        machine: the device.
     """
     order = pending_order(roots)
     if not any(type(node.op) is Reduce for node in order):
@@ -147,7 +147,7 @@ def cut(
         inside,
         kept,
         target,
-        compute_units,
+        machine,
         domain,
         places,
     )
@@ -199,7 +199,7 @@ def _cut_loops(
     roots: Sequence[Node],
     kept: Sequence[Node],
     target: Any,
-    compute_units: int,
+    machine: Machine,
     domain: Domain,
     places: Mapping[int, str],
 ) -> Cut:
@@ -239,7 +239,7 @@ def _cut_loops(
         if (
             weight > MOST_WEIGHT_AGAIN
             or last_run(domain) is not domain
-            or not is_row_cached(domain, list(walked.values()), compute_units, CACHE_BYTES)
+            or not is_row_cached(domain, list(walked.values()), machine, CACHE_BYTES)
         ):
             return Cut([node for node in reductions if before[id(node)] == 1], kernel, [])
     sets = sum(len(node.op.reduction.accumulators) for node in reductions)  # type: ignore

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from dparray import _codegen, _codegen_reduction, _compiler, _usm, config, kernel_api
 from dparray._codegen import can_store
-from dparray._codegen_reduction import Domain, ReductionProgram, linearize_reduction
+from dparray._codegen_reduction import Domain, Machine, ReductionProgram, linearize_reduction
 from dparray._expr import Node, Scalar, pending_order
 from dparray._launcher import launch, local_memory
 from dparray._ops import Op
@@ -120,7 +120,8 @@ def run(outputs: Sequence[tuple[Node | Scalar, Any]], order: Sequence[Node], siz
     if not all(can_store(value, target.dtype) for value, target in outputs):
         return False
     targets = [target for _, target in outputs]
-    program = _codegen.linearize(order, outputs, targets[0].shape)
+    queue = targets[0].block.queue
+    program = _codegen.linearize(order, outputs, targets[0].shape, tuning_of(queue))
     kernel = _obtained_elements(program.structure, size, order)
     if kernel is None:
         return False
@@ -130,9 +131,9 @@ def run(outputs: Sequence[tuple[Node | Scalar, Any]], order: Sequence[Node], siz
     launch(
         kernel,
         program.global_range,
-        None,
+        program.local_range,
         flat,
-        targets[0].block.queue,
+        queue,
         (),
         _owners((*program.arrays, *targets)),
     )
@@ -160,7 +161,7 @@ def prepare(node: Node, kernel: Kernel) -> None:
     """
     outputs = [(node, _usm.planned_layout(node.queue, node.usm_type, node.shape, node.dtype))]
     if kernel.domain is None:
-        plan = _codegen.linearize(kernel.order, outputs, node.shape)
+        plan = _codegen.linearize(kernel.order, outputs, node.shape, tuning_of(node.queue))
         compiled = _obtained_elements(plan.structure, node.size, kernel.order)
     else:
         now = first_pass(outputs, kernel)
@@ -221,7 +222,7 @@ def compute_known(
     Returns:
         The result's layout; ``None`` where no kernel is there yet, or none can be.
     """
-    key: list[Any] = [op, loop, shape, config.fp_contract]
+    key: list[Any] = [op, loop, shape, config.fp_contract, tuning_of(queue)]
     if target is not None:
         key.append((target.dtype, target.strides))
     arrays: list[Argument] = []
@@ -288,11 +289,11 @@ def _found(node: Node, kernel: Kernel | None, target: Any) -> Known | None:
     if kernel.domain is None:
         if not _codegen.can_generate(node):
             return None
-        plan = _codegen.linearize([node], outputs, node.shape)
+        plan = _codegen.linearize([node], outputs, node.shape, tuning_of(node.queue))
         fused = kept(plan.structure)
         if fused is None or fused.kernel is None:
             return None
-        return Known(fused.kernel, (), plan.numbers, plan.global_range, None)
+        return Known(fused.kernel, (), plan.numbers, plan.global_range, plan.local_range)
     now = first_pass(outputs, kernel)
     program, structure = now.program, now.program.structure
     fused = kept(structure)
@@ -308,9 +309,24 @@ def _found(node: Node, kernel: Kernel | None, target: Any) -> Known | None:
 
 
 @lru_cache(maxsize=64)
-def compute_units(queue: Any) -> int:
-    """The compute units of a queue's device."""
-    return int(queue.sycl_device.max_compute_units)
+def _device_type(queue: Any) -> str:
+    kind = str(queue.sycl_device.device_type).rpartition(".")[2]
+    return kind if kind in config.tuning else "accelerator"
+
+
+def tuning_of(queue: Any) -> config.Tuning:
+    """How kernels of expressions are cut on a queue's device."""
+    return config.tuning[_device_type(queue)]
+
+
+@lru_cache(maxsize=64)
+def _machine(queue: Any, lanes: int) -> Machine:
+    return Machine(int(queue.sycl_device.max_compute_units), lanes)
+
+
+def machine_of(queue: Any) -> Machine:
+    """What of a queue's device decides how kernels with reductions are cut."""
+    return _machine(queue, tuning_of(queue).lanes)
 
 
 def names_for(structure: Any, order: Sequence[Node]) -> dict[str, Any]:
@@ -351,7 +367,7 @@ def first_pass(outputs: Sequence[tuple[Node, Any]], kernel: Kernel) -> Pass:
     """The first kernel that values with reductions need; mostly it is the only one."""
     domain = kernel.domain
     assert domain is not None
-    units = compute_units(outputs[0][1].block.queue)
+    machine = machine_of(outputs[0][1].block.queue)
     walked = _codegen_reduction.last_run(domain)
     if walked is domain:
         program = linearize_reduction(
@@ -360,7 +376,7 @@ def first_pass(outputs: Sequence[tuple[Node, Any]], kernel: Kernel) -> Pass:
             domain,
             kernel.dropped,
             kernel.rows,
-            units,
+            machine,
             kernel.elements_last,
         )
         if program.partials == 1:
@@ -370,7 +386,9 @@ def first_pass(outputs: Sequence[tuple[Node, Any]], kernel: Kernel) -> Pass:
     left = [each for each in outputs if id(each[0]) in kernel.rows]
     order = pending_order([*reductions, *(value for value, _ in stored)])
     rows = frozenset(map(id, reductions))
-    program = linearize_reduction(order, stored, walked, (), rows, units, leaves_accumulators=True)
+    program = linearize_reduction(
+        order, stored, walked, (), rows, machine, leaves_accumulators=True
+    )
     shape, strides = _partial_layout(walked, program.partials, program.partials_are_inner)
     return Pass(program, order, stored, left, shape, strides)
 

@@ -11,6 +11,10 @@ Options:
         then an expression gives the same bits as its operations one by one, where these give the
         same on every way (transcendental functions may differ in the last digit between a kernel
         and the host). Kernels that users write are never contracted.
+    tuning (``DPARRAY_TUNING``, as JSON): for each type of device (``"cpu"``, ``"gpu"``,
+        ``"accelerator"``) how the kernels of expressions are cut, a :class:`Tuning`. Results are
+        the same but for the order in which floats are summed. Given as a dict of dicts, which
+        changes what it names: ``dp.config.tuning = {"gpu": {"elements": 4, "local_size": 256}}``.
     log (``DPARRAY_LOG``): every kernel that is compiled, loaded or launched is named on the error
         stream.
 
@@ -23,20 +27,45 @@ Example:
 
 from __future__ import annotations
 
+import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from types import ModuleType
-from typing import Any
+from types import MappingProxyType, ModuleType
+from typing import Any, NamedTuple
 
 from dparray import _hooks
 
+
+class Tuning(NamedTuple):
+    """How the kernels of expressions are cut on devices of one type.
+
+    Attributes:
+        elements: how many elements a work-item of an elementwise kernel computes, 1 to 64.
+        local_size: the work-items of a group of an elementwise kernel; ``None`` leaves it to the
+            driver. A device has a largest size, beyond which a launch is refused.
+        lanes: the work-items of a group that reduces together, or folds neighbouring outputs; 1 to
+            1024.
+    """
+
+    elements: int = 1
+    local_size: int | None = None
+    lanes: int = 16
+
+
+_LIMITS = {"elements": 64, "local_size": 1 << 16, "lanes": 1024}
+# A CPU device walks memory once for each vector of a group's work-items, so a group is one vector
+# there (measured); on a GPU few groups of one vector fit a compute unit.
+_TUNING = MappingProxyType(
+    {"cpu": Tuning(), "gpu": Tuning(lanes=128), "accelerator": Tuning()}
+)
 _DEFAULTS: dict[str, Any] = {
     "debug": False,
     "lazy": True,
     "host_tier": True,
     "fp_contract": False,
+    "tuning": _TUNING,
     "log": False,
 }
 OPTIONS = tuple(_DEFAULTS)
@@ -47,6 +76,7 @@ debug: bool
 lazy: bool
 host_tier: bool
 fp_contract: bool
+tuning: Mapping[str, Tuning]
 log: bool
 
 
@@ -56,6 +86,14 @@ def _from_environment(name: str, default: Any) -> Any:
     text = os.environ.get(variable)
     if text is None:
         return default
+    if name == "tuning":
+        try:
+            return _checked(name, json.loads(text))
+        except (ValueError, TypeError) as error:
+            raise ValueError(
+                f"{variable}={text!r} does not fit ({error}); write JSON such as "
+                '{"cpu": {"elements": 2}}'
+            ) from error
     word = text.strip().lower()
     if word not in _TRUE | _FALSE:
         raise ValueError(
@@ -68,6 +106,8 @@ def _from_environment(name: str, default: Any) -> Any:
 def _checked(name: str, value: Any) -> Any:
     if name not in _DEFAULTS:
         raise AttributeError(f"dparray.config has no option {name!r}; options: {sorted(_DEFAULTS)}")
+    if name == "tuning":
+        return _checked_tuning(value)
     expected = type(_DEFAULTS[name])
     if not isinstance(value, expected):
         raise TypeError(
@@ -77,6 +117,42 @@ def _checked(name: str, value: Any) -> Any:
     return value
 
 
+def _checked_tuning(value: Any) -> Mapping[str, Tuning]:
+    """The tuning of all types of devices, of which ``value`` changes some."""
+    if not isinstance(value, Mapping):
+        raise TypeError(
+            f"dparray.config.tuning takes a dict such as {{'cpu': {{'elements': 2}}}}, not "
+            f"{value!r}"
+        )
+    result = dict(_TUNING)
+    for kind, given in value.items():
+        if kind not in result:
+            raise ValueError(
+                f"dparray.config.tuning: there is no type of device {kind!r}; types: "
+                f"{', '.join(result)}"
+            )
+        options = given._asdict() if isinstance(given, Tuning) else given
+        if not isinstance(options, Mapping):
+            raise TypeError(
+                f"dparray.config.tuning[{kind!r}] takes a dict or a Tuning, not {given!r}"
+            )
+        for option, number in options.items():
+            _check_number(f"dparray.config.tuning[{kind!r}]", option, number)
+        result[kind] = result[kind]._replace(**options)
+    return MappingProxyType(result)
+
+
+def _check_number(where: str, option: Any, number: Any) -> None:
+    if option not in _LIMITS:
+        raise ValueError(f"{where} has no option {option!r}; options: {', '.join(_LIMITS)}")
+    if option == "local_size" and number is None:
+        return
+    if isinstance(number, bool) or not isinstance(number, int):
+        raise TypeError(f"{where}: {option} takes an integer, not {number!r}")
+    if not 1 <= number <= _LIMITS[option]:
+        raise ValueError(f"{where}: {option} is from 1 to {_LIMITS[option]}; got {number}")
+
+
 @contextmanager
 def override(**options: Any) -> Iterator[None]:
     """Set options inside a ``with`` block and put the old values back after it.
@@ -84,6 +160,8 @@ def override(**options: Any) -> Iterator[None]:
     Raises:
         AttributeError: there is no such option.
         TypeError: the value is of another type than the option.
+        ValueError: there is no such type of device or option of :class:`Tuning`, or a number is out
+            of range.
 
     Example:
         >>> import dparray as dp

@@ -480,7 +480,8 @@ class _Plan:
             if not _codegen.can_generate(node):
                 return "library", _ungenerated(node), "", ""
         shape = outputs[0][0].shape
-        program = _codegen.linearize(order, outputs, shape)
+        tuning = _tier_fused.tuning_of(outputs[0][1].block.queue)
+        program = _codegen.linearize(order, outputs, shape, tuning)
         structure = program.structure
         source = _codegen.source_of(structure)
         types = (f"item:{1 + structure.has_rows}", *_codegen.types_of(structure))

@@ -13,13 +13,15 @@ import numpy as np
 import pytest
 
 from dparray import _codegen
-from dparray._codegen_reduction import Domain, linearize_reduction, source_of
+from dparray._codegen_reduction import Domain, Machine, linearize_reduction, source_of
 from dparray._expr import Node, Scalar, pending_order
 from dparray._layout import broadcast_shapes, contiguous_strides
 from dparray._ops import CONVERT, OPS, WHERE
 from dparray._reduction_ops import REDUCTIONS, Reduce
 from dparray._schedule import cut
+from dparray.config import Tuning
 
+MACHINE = Machine(2)
 FOLDER = Path(__file__).parent / "generated"
 
 
@@ -63,7 +65,7 @@ def elementwise(*values: Node, out: Any = None) -> str:
         (value, out or layout(f"out{place}", value.shape, value.dtype.str))
         for place, value in enumerate(values)
     ]
-    program = _codegen.linearize(pending_order(values), outputs, outputs[0][1].shape)
+    program = _codegen.linearize(pending_order(values), outputs, outputs[0][1].shape, Tuning())
     return _codegen.source_of(program.structure)
 
 
@@ -85,7 +87,7 @@ def reduced(
 
 
 def reduction(*values: Node) -> str:
-    part = cut(values, [], None, 2)
+    part = cut(values, [], None, MACHINE)
     assert not part.first
     assert not part.apart
     kernel = part.kernel
@@ -95,13 +97,13 @@ def reduction(*values: Node) -> str:
         for place, value in enumerate(values)
     ]
     program = linearize_reduction(
-        kernel.order, outputs, kernel.domain, kernel.dropped, kernel.rows, 2
+        kernel.order, outputs, kernel.domain, kernel.dropped, kernel.rows, MACHINE
     )
     if program.partials > 1:
         order = [node for node in kernel.order if id(node) not in kernel.rows]
         order += [node for node in kernel.order if isinstance(node.op, Reduce)]
         program = linearize_reduction(
-            order, [], kernel.domain, (), kernel.rows, 2, leaves_accumulators=True
+            order, [], kernel.domain, (), kernel.rows, MACHINE, leaves_accumulators=True
         )
     return source_of(program.structure)
 
