@@ -31,6 +31,7 @@ from dparray._expr import Node, Scalar, pending_order, view_of
 from dparray._ops import CONVERT, OPS, WHERE, Op
 from dparray._placement import (
     Placement,
+    check_dtype,
     check_usm_type,
     common_placement,
     computes_in_double,
@@ -55,6 +56,7 @@ _NUMBERS = frozenset(np.dtype(name).char for name in _dtypes.NAMES) | {"q", "Q"}
 #: More arrays than these are joined the long way, which looks at each once.
 _MOST_JOINED = 64
 _SEQUENCES = (list, tuple, range)
+_HOST_TYPES = (np.ndarray, np.generic)
 _WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, complex: complex}
 
 
@@ -87,7 +89,7 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
                     and second is not None
                     and x2.sycl_queue is x1.sycl_queue
                     and x2.usm_type == x1.usm_type
-                    and (first.shape == second.shape or _is_small_pair(first, second))
+                    and (first.shape == second.shape or _are_small_together(first, second))
                 )
             else:
                 second = x2
@@ -455,7 +457,11 @@ class ndarray(Methods):
             ShapeError: no index was given and the array has not exactly one element.
         """
         element = self
-        if index:
+        if not index:
+            seen = self._on_host
+            if seen is not None and seen.size == 1 and _is_ready(self):
+                return seen.item()
+        else:
             element = self.reshape(-1)[index[0]] if len(index) == 1 else self[tuple(index)]
         if element.size != 1:
             raise ShapeError(
@@ -852,6 +858,16 @@ def empty_on(placement: Placement, shape: tuple[int, ...], dtype: np.dtype[Any])
     return ndarray._from_layout(*_usm.allocate(placement.queue, placement.usm_type, shape, dtype))
 
 
+def is_made_by_host(size: int, queue: dpctl.SyclQueue, usm_type: str) -> bool:
+    """Whether few elements of a new array are made by the host at once."""
+    return (
+        size <= _evaluate.HOST_ELEMENTS
+        and _options["host_tier"]
+        and _tier_host.COMPUTES_AT_ONCE
+        and _tier_host.can_compute(queue, usm_type)
+    )
+
+
 def full_scalar(value: Any, queue: dpctl.SyclQueue, dtype: Any = None) -> ndarray:
     """A 0-dimensional array with the value of a Python or NumPy scalar."""
     if dtype is None:
@@ -864,13 +880,14 @@ def full_scalar(value: Any, queue: dpctl.SyclQueue, dtype: Any = None) -> ndarra
         values = np.asarray(value, dtype)
     except OverflowError:
         raise OverflowError(f"{value} does not fit into {np.dtype(dtype)}") from None
-    result = empty_on(Placement(queue, "device"), (), dtype)
-    _usm.copy_from_host(values, result)
-    return result
+    return from_host(values, queue, "device")
 
 
 def copy_of(x: ndarray) -> ndarray:
     """A C-contiguous copy on the same queue; pending like any other operation."""
+    small = call_at_once(_array_type.copy, x)
+    if small is not None:
+        return small
     placement = Placement(x.sycl_queue, x.usm_type)
     return operate(CONVERT, (x,), (x.dtype, x.dtype), x.shape, placement)
 
@@ -879,7 +896,10 @@ def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True) -> ndarray
     """``x`` in another dtype; ``x`` itself if nothing changes and no copy is asked for."""
     if x.dtype == dtype and not copy:
         return x
-    _dtypes.check_device(dtype, x.sycl_queue.sycl_device)
+    check_dtype(dtype, x.sycl_queue)
+    small = call_at_once(_array_type.astype, x, dtype, "C")
+    if small is not None:
+        return small
     return operate(CONVERT, (x,), (dtype, dtype), x.shape, Placement(x.sycl_queue, x.usm_type))
 
 
@@ -959,10 +979,13 @@ def from_host(
         DTypeError: the host array's dtype is none that arrays have.
         UnsupportedDeviceError: the device cannot compute in the dtype.
     """
-    target = _dtypes.as_dtype(values.dtype if dtype is None else dtype)
-    _dtypes.check_device(target, queue.sycl_device)
+    target = check_dtype(_dtypes.as_dtype(values.dtype if dtype is None else dtype), queue)
     if values.dtype.kind not in "biufc":
         _dtypes.as_dtype(values.dtype)
+    if is_made_by_host(values.size, queue, check_usm_type(usm_type)):
+        if _hooks.subscribers:
+            _hooks.emit("copy", source="host", target=queue, nbytes=values.size * target.itemsize)
+        return ndarray._computed(np.array(values, target, order="C"), queue, usm_type)
     result = empty_on(Placement(queue, check_usm_type(usm_type)), values.shape, target)
     _usm.copy_from_host(np.ascontiguousarray(values, target).reshape(values.shape), result)
     return result
@@ -1204,7 +1227,7 @@ def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | 
             arg = arg._on_host
             if arg is None:
                 return None
-        elif isinstance(arg, np.ndarray | np.generic):
+        elif isinstance(arg, _HOST_TYPES):
             return None
         seen.append(arg)
     values = _tier_host.call(function, x._on_host, *seen)
@@ -1261,12 +1284,25 @@ def join_at_once(function: Callable[..., Any], arrays: Any, *args: Any) -> ndarr
     return call_at_once(lambda *parts: function(parts, *args), *arrays)
 
 
-def _is_small_pair(first: np.ndarray, second: np.ndarray) -> bool:
-    """Whether the result of two small arrays is small too."""
-    if first.shape == second.shape or first.size * second.size <= _evaluate.HOST_ELEMENTS:
+def broadcast_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | None:
+    """A function of NumPy's that broadcasts small arrays, as :func:`call_at_once`."""
+    seen: list[np.ndarray] = []
+    for operand in (x, *args):
+        if type(operand) is ndarray:
+            if operand._on_host is None:
+                return None
+            seen.append(operand._on_host)
+    return call_at_once(function, x, *args) if _are_small_together(*seen) else None
+
+
+def _are_small_together(*arrays: np.ndarray) -> bool:
+    """Whether a result of the shape to which small arrays broadcast is small too."""
+    if prod([array.size for array in arrays]) <= _evaluate.HOST_ELEMENTS:
+        return True
+    if all(array.shape == arrays[0].shape for array in arrays):
         return True
     try:
-        return np.broadcast(first, second).size <= _evaluate.HOST_ELEMENTS
+        return np.broadcast(*arrays).size <= _evaluate.HOST_ELEMENTS
     except ValueError:
         return False
 
@@ -1397,9 +1433,7 @@ def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
             keys.append(key)
     if not arrays:
         queue = out.sycl_queue if out is not None else default_device().sycl_queue
-        values[0] = full_scalar(values[0], queue)
-        arrays.append((op.parameters[0], values[0]))
-        keys[0] = values[0].dtype
+        return apply(op, full_scalar(values[0], queue), *values[1:], out=out)
     placed = arrays if out is None else [*arrays, ("out", _checked_out(op.name, out))]
     placement = common_placement(op.name, placed)
     if op.keeps_integers and keys[0].kind in "biu":

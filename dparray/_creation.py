@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _layout, _tier_host, _usm, config
+from dparray import _dtypes, _evaluate, _layout, _usm, config
 from dparray._array import (
     apply,
     array_of_node,
@@ -26,6 +26,7 @@ from dparray._array import (
     foreign_operand,
     from_host,
     host_values,
+    is_made_by_host,
     ndarray,
     operate,
     scalar_value,
@@ -34,7 +35,7 @@ from dparray._array import (
 )
 from dparray._expr import Node
 from dparray._ops import CONVERT, OPS
-from dparray._placement import Placement, check_usm_type, common_placement
+from dparray._placement import Placement, check_dtype, check_usm_type, common_placement
 from dparray._schedule import HOST_ELEMENTS
 from dparray.device import Device, queue_of, supports_usm
 from dparray.exceptions import DTypeError, HostConversionError, ShapeError
@@ -81,10 +82,9 @@ def _placed_like(
 
 def _checked_dtype(dtype: Any, placement: Placement, default: Any = None) -> np.dtype[Any]:
     """The dtype asked for, or the default float, that the device can compute in."""
-    device = placement.queue.sycl_device
-    if dtype is None:
-        return default if default is not None else _dtypes.default_float(device)
-    return _dtypes.check_device(_dtypes.as_dtype(dtype), device)
+    if dtype is not None:
+        return check_dtype(_dtypes.as_dtype(dtype), placement.queue)
+    return default or _dtypes.default_float(placement.queue.sycl_device)
 
 
 def empty(
@@ -167,6 +167,10 @@ def _filled(
     if is_plain and may_wait(placement, prod(shape), dtype):
         value = checked_scalar(function, value, dtype)
         return operate(CONVERT, (value,), (dtype, dtype), shape, placement)
+    if is_plain and is_made_by_host(prod(shape), *placement):
+        values = np.empty(shape, dtype)
+        values.fill(checked_scalar(function, value, dtype))
+        return ndarray._computed(values, *placement)
     array = _empty(placement, shape, dtype, order)
     assign(array, value, function)
     return array
@@ -398,21 +402,11 @@ def arange(
     length = max(0, int(np.ceil((stop - start) / step)))
     if kinds <= {int, bool}:
         length = len(range(int(start), int(stop), int(step)))
-    if is_made_by_host(placement, length):
+    if is_made_by_host(length, *placement):
         values = np.arange(start, stop, step, chosen)
         if values.shape == (length,):
             return ndarray._computed(values, *placement)
     return _ramp(placement, length, start, step, chosen)
-
-
-def is_made_by_host(placement: Placement, size: int) -> bool:
-    """Whether few elements of a new array are made by the host at once."""
-    return (
-        size <= HOST_ELEMENTS
-        and config.host_tier
-        and _tier_host.COMPUTES_AT_ONCE
-        and _tier_host.can_compute(*placement)
-    )
 
 
 def positions(
@@ -504,7 +498,7 @@ def linspace(
     real = _dtypes.default_for_scalar(float, placement.queue.sycl_device)
     loop = _dtypes.default_for_scalar(complex, placement.queue.sycl_device) if is_complex else real
     chosen = _checked_dtype(dtype, placement, loop)
-    if not arrays and is_made_by_host(placement, length) and chosen.kind in "fc":
+    if not arrays and is_made_by_host(length, *placement) and chosen.kind in "fc":
         made, step = np.linspace(start, stop, length, endpoint, True, chosen)  # type: ignore[call-overload]
         values = ndarray._computed(made if made.base is None else made.copy(), *placement)
         return (values, step.item()) if retstep else values
@@ -620,7 +614,7 @@ def asarray(
     wanted = None if dtype is None else _dtypes.as_dtype(dtype)
     if isinstance(obj, ndarray):
         return _rearranged(obj, wanted, order, copy, device, usm_type, sycl_queue)
-    if hasattr(obj, "__sycl_usm_array_interface__"):
+    if type(obj) is not np.ndarray and hasattr(obj, "__sycl_usm_array_interface__"):
         shared = ndarray._from_layout(*_usm.layout_of_interface(obj))
         return _rearranged(shared, wanted, order, copy, device, usm_type, sycl_queue)
     if isinstance(obj, list | tuple):

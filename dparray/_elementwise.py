@@ -10,10 +10,11 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array import (
+    OPERATIONS,
     apply,
     as_method,
     beside,
-    call_at_once,
+    broadcast_at_once,
     check_array,
     check_out,
     checked_scalar,
@@ -90,13 +91,14 @@ def _documentation(op: Op) -> str:
 def _make(op: Op) -> Callable[..., ndarray]:
     """The public function of a row."""
     function: Callable[..., ndarray]
+    operate = OPERATIONS[op]
     if op.arity == 1:
 
         def unary(
             x: Any, /, out: ndarray | None = None, *, where: Any = True, dtype: Any = None
         ) -> ndarray:
             if where is True and dtype is None:
-                return apply(op, x, out=out)
+                return operate(x) if out is None else apply(op, x, out=out)
             return apply_with_options(op.name, ("x",), partial(apply, op), (x,), out, where, dtype)
 
         function = unary
@@ -106,7 +108,7 @@ def _make(op: Op) -> Callable[..., ndarray]:
             x1: Any, x2: Any, /, out: ndarray | None = None, *, where: Any = True, dtype: Any = None
         ) -> ndarray:
             if where is True and dtype is None:
-                return apply(op, x1, x2, out=out)
+                return operate(x1, x2) if out is None else apply(op, x1, x2, out=out)
             names = op.parameters
             return apply_with_options(
                 op.name, names, partial(apply, op), (x1, x2), out, where, dtype
@@ -244,12 +246,15 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
         return check_array("where", "condition", condition).nonzero()  # type: ignore[attr-defined]
     if x1 is None or x2 is None:
         raise ArgumentError("where: give both x1 and x2, or neither")
-    shapes = {x.shape for x in (condition, x1, x2) if type(x) is ndarray}
-    if len(shapes) == 1 and type(x1) is not int and type(x2) is not int:  # NumPy wraps integers
-        small = call_at_once(np.where, condition, x1, x2)
+    if type(x1) is not int and type(x2) is not int:  # NumPy wraps integers
+        small = broadcast_at_once(np.where, condition, x1, x2)
         if small is not None:
             return small
-        if type(condition) is type(x1) is type(x2) is ndarray and x1.dtype == x2.dtype:
+        if (
+            type(condition) is type(x1) is type(x2) is ndarray
+            and condition.shape == x1.shape == x2.shape
+            and x1.dtype == x2.dtype
+        ):
             placement = common_placement(
                 "where", (("condition", condition), ("x1", x1), ("x2", x2))
             )

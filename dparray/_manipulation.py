@@ -25,6 +25,7 @@ from dparray._array import (
     join_at_once,
     ndarray,
     take_layout_of,
+    view_at_once,
     with_axes,
 )
 from dparray._creation import arange, zeros_like
@@ -102,6 +103,10 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     x = check_array("reshape", "x", x)
     if order not in ("C", "F", "A"):
         raise ValueError(f"reshape: order {order!r} is none of 'C', 'F', 'A'")
+    if order == "C" and not copy:
+        small = view_at_once(x, np.ndarray.reshape, shape)
+        if small is not None:
+            return small
     target = _layout.resolve_reshape(x.shape, shape)
     if order == "F":
         turned = reshape(_reversed(x), target[::-1], copy=copy)
@@ -120,7 +125,8 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
 
 
 def _reversed(x: ndarray) -> ndarray:
-    return with_axes(x, range(x.ndim)[::-1])
+    view = view_at_once(x, np.ndarray.transpose)
+    return with_axes(x, range(x.ndim)[::-1]) if view is None else view
 
 
 def _reshape_method(

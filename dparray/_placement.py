@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import dpctl
+import numpy as np
 
 from dparray import _dtypes
 from dparray.device import describe_queue
@@ -31,6 +32,16 @@ class Placement(NamedTuple):
 def computes_in_double(queue: dpctl.SyclQueue) -> bool:
     """Whether the queue's device has double precision; asked once."""
     return _dtypes.has_aspect(queue.sycl_device, "fp64")
+
+
+@lru_cache(maxsize=256)
+def check_dtype(dtype: np.dtype[Any], queue: dpctl.SyclQueue) -> np.dtype[Any]:
+    """``dtype`` itself if the queue's device can compute in it; asked once.
+
+    Raises:
+        UnsupportedDeviceError: the device lacks the aspect.
+    """
+    return _dtypes.check_device(dtype, queue.sycl_device)
 
 
 def check_usm_type(usm_type: str) -> str:

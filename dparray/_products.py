@@ -165,10 +165,11 @@ def _small_product(x1: Any, x2: Any) -> ndarray | None:
     """The product of small matrices, computed by the host at once; ``None`` of others."""
     if type(x1) is not ndarray or type(x2) is not ndarray:
         return None
-    if len(x1.shape) != 2 or len(x2.shape) != 2:
+    first, second = x1._on_host, x2._on_host
+    if first is None or second is None or first.ndim != 2 or second.ndim != 2:
         return None
-    rows, columns = x1.shape[0], x2.shape[1]
-    if rows * columns > HOST_ELEMENTS or rows * columns * x1.shape[1] > _ONE_CORE_PRODUCTS:
+    size = len(first) * second.shape[1]
+    if size > HOST_ELEMENTS or size * len(second) > _ONE_CORE_PRODUCTS:
         return None
     return call_at_once(np.matmul, x1, x2)
 

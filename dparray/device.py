@@ -509,7 +509,7 @@ def queue_of(device: Any = None, sycl_queue: dpctl.SyclQueue | None = None) -> d
         return Device(sycl_queue).sycl_queue
     if device is None:
         return default_device().sycl_queue
-    return Device(device).sycl_queue
+    return device.sycl_queue if type(device) is Device else Device(device).sycl_queue
 
 
 def _check_agreement(device: Any, queue: dpctl.SyclQueue) -> None:

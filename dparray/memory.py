@@ -435,7 +435,7 @@ class PoolStats:
 
     Example:
         >>> import dparray as dp
-        >>> x = dp.zeros(1000)
+        >>> x = dp.empty(1000)
         >>> any(pool.in_use >= x.nbytes for pool in dp.memory.stats().pools)
         True
     """
@@ -610,7 +610,7 @@ class Pools:
 
         Example:
             >>> import dparray as dp
-            >>> x = dp.ones(1000)
+            >>> x = dp.empty(1000)
             >>> dp.memory.stats(x.device).in_use >= x.nbytes
             True
         """

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _dtypes, _hooks, device
+from dparray import _dtypes, _hooks, _placement, device
 
 CPU = dp.Device("cpu")
 Case = tuple[Callable[[SimpleNamespace], Any], type[BaseException], str]
@@ -563,6 +563,7 @@ def test_a_device_without_double_precision(monkeypatch: pytest.MonkeyPatch, give
     # This CPU plays a device that lacks the aspect: it is no GPU either.
     lacking = {_dtypes.float64: "gpu", _dtypes.complex128: "gpu"}
     monkeypatch.setattr(_dtypes, "_ASPECTS", lacking)
+    _placement.check_dtype.cache_clear()
     message = r"dtype {} needs the aspect gpu, which .* does not have; use dtype='{}' or another"
     makers: tuple[Callable[[str], Any], ...] = (
         lambda dtype: dp.ones(3, dtype=dtype),

@@ -19,6 +19,7 @@ RNG = np.random.default_rng(0)
 
 
 def forget_answers() -> None:
+    _placement.check_dtype.cache_clear()
     _placement.computes_in_double.cache_clear()
     _tier_host.can_compute.cache_clear()
 

@@ -340,3 +340,79 @@ def test_threads_compute_at_once_while_others_launch() -> None:
         thread.join()
     assert not failures
     assert host.size == large.size
+
+
+def test_what_few_elements_are_made_of_is_made_by_the_host(queue: Any) -> None:
+    place = {"sycl_queue": queue}
+    host = np.arange(6.0).reshape(2, 3)
+    made = {
+        "asarray": (dp.asarray(host.T, **place), host.T),
+        "asarray, list": (dp.asarray([[1, 2]], "int16", **place), np.array([[1, 2]], "int16")),
+        "zeros": (dp.zeros((2, 3), **place), np.zeros((2, 3))),
+        "full": (dp.full(3, 7, "uint8", **place), np.full(3, 7, "uint8")),
+        "ones, shared": (dp.ones(4, usm_type="shared", **place), np.ones(4)),
+    }
+    for name, (x, wanted) in made.items():
+        assert x.is_only_on_host, name
+        assert x.sycl_queue == queue
+        assert x.usm_type == ("shared" if "shared" in name else "device")
+        assert x.strides == np.ascontiguousarray(wanted).strides
+        x += 1
+        x[0] = x[-1]
+        x[:1].block  # noqa: B018 - now it is in memory
+        y = wanted.copy()
+        y += 1
+        y[0] = y[-1]
+        np.testing.assert_array_equal(x.asnumpy(), y)
+        assert x.dtype == y.dtype
+    host[:] = -1
+    assert (made["asarray"][0].asnumpy() >= 0).all()
+
+
+def test_views_share_what_is_written() -> None:
+    host, x = array(4, 6)
+    for view in (lambda a: a.T, lambda a: a.reshape(6, 4), lambda a: a.reshape((-1,)),
+                 lambda a: a[:, None, 1], lambda a: a[-1], lambda a: a[1, 2:]):  # fmt: skip
+        ours, theirs = x + 0, host + 0
+        view(ours)[...] = 3
+        view(theirs)[...] = 3
+        np.testing.assert_array_equal(ours.asnumpy(), theirs)
+    copied = x.T.reshape(-1)
+    copied[...] = 0
+    np.testing.assert_array_equal(x.asnumpy(), host)
+
+
+@pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "any", "all", "argmax", "argmin",
+                                  "mean", "var", "std"])  # fmt: skip
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "int64", "float16", "float32", "complex64"])
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1), ()])
+def test_reductions_at_once_and_later_give_the_same(
+    name: str, dtype: str, axis: Any, seeming_busy: Any
+) -> None:
+    x = dp.asarray(np.array([[3, 0, 2], [5, 1, 4]]).astype(dtype))
+
+    def result(keepdims: bool) -> Any:
+        try:
+            found = getattr(dp, name)(x, axis=axis, keepdims=keepdims).asnumpy()
+        except (dp.exceptions.DparrayError, TypeError) as error:
+            return type(error), str(error)
+        return found.dtype, found.shape, np.round(found.astype("complex64"), 3).tolist()
+
+    for keepdims in (True, False):
+        at_once = result(keepdims)
+        with seeming_busy():
+            assert result(keepdims) == at_once
+
+
+def test_where_of_small_arrays_that_are_large_together_waits() -> None:
+    condition, rows, columns = dp.ones(1) > 0, dp.ones((5000, 1)), dp.ones((1, 5000))
+    assert dp.where(condition, rows, columns).is_pending
+    assert (rows + columns).is_pending
+    assert dp.where(rows > 0, rows, 0.5).is_only_on_host
+
+
+def test_functions_of_python_numbers_are_computed_at_once() -> None:
+    assert dp.sqrt(2.0).is_only_on_host
+    assert (dp.sqrt(2.0) * dp.ones(3)).is_only_on_host
+    assert float(dp.add(1, 2)) == 3
+    assert dp.maximum(1, 2.5).dtype == np.float64
