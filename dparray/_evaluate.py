@@ -60,14 +60,19 @@ def evaluate(*nodes: Node) -> None:
     ask for, where storing them costs less than computing them again.
     """
     with lock:
-        groups: dict[Any, list[Node]] = {}
-        for node in dict.fromkeys(nodes):
-            if node.layout is None:
-                groups.setdefault((node.queue, node.usm_type, node.shape), []).append(node)
-        for group in groups.values():
+        for group in grouped(nodes):
             left = [node for node in group if node.layout is None]  # others may have needed some
             if left:
                 _run(left, held_elsewhere(left))
+
+
+def grouped(nodes: Sequence[Node]) -> list[list[Node]]:
+    """Those of some nodes that are pending, once each, in groups that share kernels."""
+    groups: dict[Any, list[Node]] = {}
+    for node in dict.fromkeys(nodes):
+        if node.layout is None:
+            groups.setdefault((node.queue, node.usm_type, node.shape), []).append(node)
+    return list(groups.values())
 
 
 def compute_known(
@@ -434,17 +439,21 @@ def with_siblings(kernel: Kernel) -> tuple[Kernel, list[Node]]:
             ):
                 known.add(id(other))
                 found.append(other)
-    if not found:
-        return kernel, []
-    rows = {id(node) for node in found}
-    dropped = {id(node) for node in found if domain.row != node.shape and not domain.is_leading}
-    return (
-        kernel._replace(
-            order=[*kernel.order, *found],
-            rows=kernel.rows | rows,
-            dropped=kernel.dropped | dropped,
-        ),
-        found,
+    return joined(kernel, found), found
+
+
+def joined(kernel: Kernel, reductions: Sequence[Node]) -> Kernel:
+    """The kernel with further reductions over its domain."""
+    domain = kernel.domain
+    if not reductions or domain is None:
+        return kernel
+    dropped = {
+        id(node) for node in reductions if domain.row != node.shape and not domain.is_leading
+    }
+    return kernel._replace(
+        order=[*kernel.order, *reductions],
+        rows=kernel.rows | {id(node) for node in reductions},
+        dropped=kernel.dropped | dropped,
     )
 
 

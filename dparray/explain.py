@@ -71,6 +71,9 @@ class PlannedKernel:
         state: of a generated kernel: ``"compiled"`` (in this process), ``"on disk"`` or ``"new"``.
         source: a generated kernel's text.
         bytes_read, bytes_written: at least that, of arrays.
+        results: names of the operations whose values it stores.
+        siblings: those of them that nothing explained needs: reductions of the same memory, which
+            are computed in the same pass.
     """
 
     number: int
@@ -84,6 +87,8 @@ class PlannedKernel:
     source: str
     bytes_read: int
     bytes_written: int
+    results: tuple[str, ...]
+    siblings: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -174,6 +179,13 @@ class Explanation:
             ]
             if kernel.stored_because:
                 lines.append(f"   stored because {kernel.stored_because}")
+            if len(kernel.results) > 1:
+                lines.append(f"   stores {', '.join(kernel.results)}")
+            if kernel.siblings:
+                lines.append(
+                    f"   with {', '.join(kernel.siblings)}: pending too, and a pass over the same "
+                    "memory"
+                )
             lines += [f"     {by_name[name]}" for name in kernel.operations]
         return "\n".join(lines)
 
@@ -209,13 +221,15 @@ def _size(nbytes: int) -> str:
     return f"{nbytes / 1e6:.1f} MB" if nbytes >= 1_000_000 else f"{nbytes / 1e3:.0f} kB"
 
 
-def explain(x: ndarray) -> Explanation:
+def explain(x: ndarray, *others: ndarray) -> Explanation:
     """How a pending array will be computed: which operations in which kernel, and why.
 
     Nothing is computed, compiled or loaded.
 
     Args:
         x: an array; of one that is computed, the explanation says so.
+        *others: further ones that are asked for together with it, as in ``dp.eval(x, y)``; those of
+            one shape on one queue share kernels.
 
     Raises:
         HostConversionError: ``x`` is no array.
@@ -230,19 +244,17 @@ def explain(x: ndarray) -> Explanation:
         'host'
     """
     x = check_array("explain", "x", x)
-    if x.is_only_on_host:
+    arrays = [x, *(check_array("explain", f"others[{i}]", y) for i, y in enumerate(others))]
+    if x.is_only_on_host and not others:
         place = describe_queue(x.sycl_queue)
         return Explanation(x.shape, x.dtype.name, x.usm_type, place, False, (), (), True)
-    node = x._node
-    held = [] if node.layout is not None else _evaluate.held_elsewhere([node])
-    plan = _Plan(node, held)
-    del held
+    plan = _Plan([array._node for array in arrays])
     return Explanation(
         x.shape,
         x.dtype.name,
         x.usm_type,
         describe_queue(x.sycl_queue),
-        node.layout is None,
+        any(array._node.layout is None for array in arrays),
         *plan.result(),
     )
 
@@ -255,19 +267,24 @@ def _planned(node: Node) -> Layout:
 class _Plan:
     """The rules of evaluation, applied to copies of nodes."""
 
-    def __init__(self, root: Node, held: Sequence[Node]) -> None:
-        order = pending_order([root])
+    def __init__(self, roots: Sequence[Node]) -> None:
+        groups = _evaluate.grouped(roots)
+        held = [_evaluate.held_elsewhere(group) for group in groups]
+        order = pending_order(roots)
         self.copies: dict[int, Node] = {}
+        self.originals: dict[int, Node] = {}
         self.names: dict[int, str] = {}
         self.operations: dict[str, PlannedOperation] = {}
         self.kernel_of: dict[str, int] = {}
         self.kernels: list[PlannedKernel] = []
-        for node in order or [root]:
+        self.siblings: set[int] = set()
+        for node in (*order, *roots):
             self._copy(node)
-        copy = self.copies[id(root)]
-        del order
-        if copy.layout is None:
-            self._compute([copy], [self.copies[id(node)] for node in held], "")
+        for group, stored in zip(groups, held, strict=True):
+            wanted = [self.copies[id(node)] for node in group]
+            wanted = [copy for copy in wanted if copy.layout is None]
+            if wanted:
+                self._compute(wanted, [self.copies[id(node)] for node in stored], "")
 
     def result(self) -> tuple[tuple[PlannedOperation, ...], tuple[PlannedKernel, ...]]:
         operations = tuple(
@@ -307,6 +324,7 @@ class _Plan:
                 for part in parts
             )
         self.copies[id(node)] = copy
+        self.originals[id(copy)] = node
         self.names[id(copy)] = name
         self.operations[name] = PlannedOperation(
             name, operation, operands, node.shape, node.dtype.name, None
@@ -334,9 +352,10 @@ class _Plan:
             part = _evaluate.plan(
                 roots, held, None, None, lambda *inner: self._store(inner, nodes[-1])
             )
-            kernel = part.kernel
+            kernel, siblings = self._with_siblings(part.kernel)
             outputs = [
-                (node, _planned(node)) for node in _evaluate.stored_by(kernel, [*held, *roots])
+                (node, _planned(node))
+                for node in (*_evaluate.stored_by(part.kernel, [*held, *roots]), *siblings)
             ]
             if kernel.domain is None:
                 tier, reason, state, source = self._elements(kernel.order, outputs)
@@ -347,6 +366,16 @@ class _Plan:
             else:
                 self._reduce(kernel, outputs, stored_because)
             roots = part.apart
+
+    def _with_siblings(self, kernel: _schedule.Kernel) -> tuple[_schedule.Kernel, list[Node]]:
+        """The kernel with copies of the reductions that evaluation adds to it, and these."""
+        if kernel.domain is None:
+            return kernel, []
+        order = [self.originals[id(copy)] for copy in kernel.order]
+        _, found = _evaluate.with_siblings(kernel._replace(order=order))
+        copies = [self._copy(node) for node in found]
+        self.siblings |= {id(copy) for copy in copies}
+        return _evaluate.joined(kernel, copies), copies
 
     def _reduce(
         self, kernel: _schedule.Kernel, outputs: list[tuple[Node, Any]], stored_because: str
@@ -446,6 +475,8 @@ class _Plan:
                     if leaf.layout.block.memory is not None
                 ),
                 left + sum(node.size * node.dtype.itemsize for node, _ in outputs),
+                tuple(self.names[id(node)] for node, _ in outputs),
+                tuple(self.names[id(node)] for node, _ in outputs if id(node) in self.siblings),
             )
         )
         for node, layout in outputs:

@@ -158,3 +158,32 @@ def test_the_log_names_kernels_and_ends_with_its_block(capsys: pytest.CaptureFix
     assert "launch fused_asinh_subtract" in logged
     dp.eval(dp.asinh(x) - x)
     assert capsys.readouterr().err == ""
+
+
+def test_reductions_that_share_a_pass_are_listed() -> None:
+    x = dp.asarray(np.random.default_rng(0).normal(size=(600, 400)))
+    mean, variance, largest = x.mean(axis=1), x.var(axis=1), x.max(axis=0)
+    plan = dp.explain(mean)
+    (kernel,) = plan.kernels
+    assert (len(kernel.results), len(kernel.siblings)) == (2, 1)
+    assert kernel.siblings[0] in kernel.results
+    assert "= var(a0" in str(plan)
+    assert f"with {kernel.siblings[0]}: pending too" in str(plan)
+    ElementTree.fromstring(plan.svg())
+    dp.eval(mean)
+    assert (variance.is_pending, largest.is_pending) == (False, True)
+
+
+def test_results_asked_for_together_are_explained_together() -> None:
+    x = array()
+    total, rest = dp.exp(x) + 1, dp.exp(x) - 1
+    plan = dp.explain(total, rest)
+    (kernel,) = plan.kernels
+    assert len(kernel.results) == 2
+    assert f"stores {', '.join(kernel.results)}" in str(plan)
+    assert plan.bytes_written == total.nbytes + rest.nbytes
+    assert total.is_pending
+    other = dp.explain(total, x[:9000] * 2.0, dp.sum(rest))
+    assert {kernel.shape for kernel in other.kernels} == {total.shape, (9000,), ()}
+    with pytest.raises(dp.exceptions.HostConversionError, match=r"others\[0\]"):
+        dp.explain(total, np.ones(3))
