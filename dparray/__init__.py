@@ -95,6 +95,7 @@ with _startup.explained():
         device as device,
         exceptions as exceptions,
         fft as fft,
+        lib as lib,
         linalg as linalg,
         memory as memory,
         random as random,
@@ -153,7 +154,7 @@ with _startup.explained():
     from dparray.simulate import simulate as simulate
 
     # What users call lets only our errors out; inside, functions call each other directly.
-    for _module in (linalg, fft):
+    for _module in (linalg, fft, lib.stride_tricks):
         _boundary.guard(_module, _module.__all__)
     for _generator in (random.Generator, random.RandomState):
         _boundary.guard(_generator)

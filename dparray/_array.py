@@ -568,14 +568,18 @@ class ndarray(Methods):
                 seen, base = _shareable(self)
             try:
                 view = seen[index]
-                if type(view) is not _array_type:  # integers select a scalar
-                    view = seen[(*index, ...) if type(index) is tuple else (index, ...)]
+                if type(view) is not _array_type:  # integers select a scalar, which is a copy
+                    if _tier_host.is_ready(self.sycl_queue):
+                        values = np.asarray(seen[index])  # read once more: the queue is idle now
+                        return ndarray._computed(values, self.sycl_queue, self.usm_type)
+                    view = _NOTHING
             except _REFUSALS:
                 view = _NOTHING
             if view.base is base and view.size:
                 return _sharing(self, view)
         if _layout.is_basic_index(index):
-            return self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index))
+            view = self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index))
+            return view if view.shape or _has_ellipsis(index) else _element(view)
         return self._take_advanced(index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -798,7 +802,7 @@ def stack_nested(function: str, sequence: Any, placement: Placement) -> ndarray:
     shape = (len(parts), *parts[0].shape)
     result = empty_on(placement, shape, _dtypes.promote([part.dtype for part in parts]))
     for position, part in enumerate(parts):
-        assign(result[position], part, function)
+        result[position] = part
     return result
 
 
@@ -1010,6 +1014,19 @@ def _is_plain(index: Any) -> bool:
                 return False
         return True
     return type(index) in _BASIC
+
+
+def _has_ellipsis(index: Any) -> bool:
+    entries = index if type(index) is tuple else (index,)
+    return any(entry is Ellipsis for entry in entries)
+
+
+def _element(view: ndarray) -> ndarray:
+    """A copy of what integers select: later writes to the array do not change it, as in NumPy."""
+    seen = view._on_host
+    if seen is not None and _tier_host.is_ready(view.sycl_queue):
+        return ndarray._computed(seen.copy(), view.sycl_queue, view.usm_type)
+    return copy_of(view)
 
 
 def _seen_by_host(x: ndarray) -> np.ndarray | None:
@@ -1433,7 +1450,11 @@ def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
             keys.append(key)
     if not arrays:
         queue = out.sycl_queue if out is not None else default_device().sycl_queue
-        return apply(op, full_scalar(values[0], queue), *values[1:], out=out)
+        # Among themselves, NumPy's scalars keep their dtypes.
+        for at in _typed_scalars(operands, queue.sycl_device) or [0]:
+            value = operands[at]
+            values[at] = full_scalar(value if isinstance(value, np.generic) else values[at], queue)
+        return apply(op, *values, out=out)
     placed = arrays if out is None else [*arrays, ("out", _checked_out(op.name, out))]
     placement = common_placement(op.name, placed)
     if op.keeps_integers and keys[0].kind in "biu":
@@ -1504,6 +1525,15 @@ def operate_into(
         ):
             _evaluate.store(_node_of(op, values, loop, out.shape, placement), target, True)
     return out
+
+
+def _typed_scalars(operands: Sequence[Any], device: Any) -> list[int]:
+    """Where among the operands there are NumPy's scalars of dtypes that the device has."""
+    return [
+        at
+        for at, value in enumerate(operands)
+        if isinstance(value, np.generic) and _dtypes.fit_device(value.dtype, device) == value.dtype
+    ]
 
 
 def beside(function: str, names: Sequence[str], operands: Sequence[Any]) -> list[Any]:

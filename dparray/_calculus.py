@@ -191,8 +191,8 @@ def _slope(x: ndarray, axis: int, spacing: Any, edge_order: int, placement: Plac
     else:
         start = _one_sided(at[0], at[1], x[_layout.at_axis(axis, 2)], first, second)
         end = -_one_sided(at[3], at[2], x[_layout.at_axis(axis, -3)], last, last_but_one)
-    assign(result[_layout.at_axis(axis, 0)], start, "gradient")
-    assign(result[_layout.at_axis(axis, -1)], end, "gradient")
+    result[_layout.at_axis(axis, 0)] = start
+    result[_layout.at_axis(axis, -1)] = end
     return result
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -32,7 +33,7 @@ from dparray._reductions import all as all_of
 from dparray._reductions import cumsum
 from dparray._reductions import sum as sum_of
 from dparray._ufunc_options import with_options
-from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
 
 __all__ = [
     "allclose",
@@ -129,6 +130,23 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
 
 
 around = round
+
+
+def _round_element(self: ndarray, ndigits: int | None = None) -> Any:
+    """Python's ``round``: an integer, or with ``ndigits`` an array without dimensions.
+
+    Raises:
+        HostConversionError: the array has dimensions.
+    """
+    if self.shape:
+        raise HostConversionError(
+            f"round(x): x has shape {self.shape}; write dp.round(x, decimals)"
+        )
+    return builtins.round(self.item()) if ndigits is None else round(self, ndigits)
+
+
+_round_element.__name__, _round_element.__qualname__ = "__round__", "ndarray.__round__"
+as_method(_round_element)
 
 
 @with_options

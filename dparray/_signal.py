@@ -240,7 +240,7 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any 
             sources = _sources(line, extent, mode) + before
             for place in (*range(before), *range(before + extent, len(line))):
                 source = result[_layout.at_axis(axis, int(sources[place]), *rest)]
-                assign(result[_layout.at_axis(axis, place, *rest)], source, "pad")
+                result[_layout.at_axis(axis, place, *rest)] = source
     return result
 
 

@@ -16,7 +16,12 @@ import pytest
 
 import dparray as dp
 
-NAMESPACES = {"dp": dp, "dp.linalg": dp.linalg, "dp.fft": dp.fft}
+NAMESPACES = {
+    "dp": dp,
+    "dp.linalg": dp.linalg,
+    "dp.fft": dp.fft,
+    "dp.lib.stride_tricks": dp.lib.stride_tricks,
+}
 #: Functions that take files, device functions or settings.
 OTHERS = {
     *("call_kernel", "call_kernel_async", "device_func", "elementwise", "eval", "explain"),

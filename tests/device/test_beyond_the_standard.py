@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import math
 import pickle
 import types
 import warnings
@@ -294,6 +295,54 @@ CREATION: list[tuple[str, Callable[[Any], Any]]] = [
 @pytest.mark.parametrize(("name", "make"), CREATION, ids=[name for name, _ in CREATION])
 def test_creation(name: str, make: Callable[[Any], Any]) -> None:
     assert_same(make(dp), make(np))
+
+
+@pytest.mark.parametrize("scalar", [np.float32(4), np.int8(3), np.complex64(1), np.float64(2)])
+@pytest.mark.parametrize("name", ["sqrt", "square", "negative", "abs", "mean", "real"])
+def test_scalars_of_numpy_keep_their_dtype_among_themselves(name: str, scalar: Any) -> None:
+    assert getattr(dp, name)(scalar).dtype == getattr(np, name)(scalar).dtype
+    for other in (2, 2.5, np.float32(1), np.int16(1)):
+        assert dp.add(scalar, other).dtype == np.add(scalar, other).dtype
+        assert dp.add(other, scalar).dtype == np.add(other, scalar).dtype
+    assert (dp.ones(2, dtype="float32") * np.float64(2)).dtype == "float32"
+
+
+def test_python_rounds_elements() -> None:
+    x = dp.asarray([1.26, 2.5])
+    assert round(x[0]) == 1
+    assert type(round(x[0])) is int
+    assert float(round(x[0], 1)) == 1.3
+    assert math.floor(x[1]) == 2
+    assert math.ceil(x[1]) == 3
+    assert f"{x[0]:.1f}" == "1.3"
+    with pytest.raises(dp.HostConversionError, match=r"dp\.round"):
+        round(x)
+
+
+@pytest.mark.parametrize(
+    ("window", "axis"), [((2, 2), None), (2, 0), (3, -1), ((2, 2), (0, 1)), ((1, 2), (1, 1))]
+)
+@pytest.mark.parametrize("pending", [True, False])
+def test_windows(window: Any, axis: Any, pending: bool) -> None:
+    x = dp.asarray(A)[::-1] + 0 if pending else dp.asarray(A)[::-1]
+    windows = np.lib.stride_tricks.sliding_window_view(A[::-1], window, axis)
+    assert_same(dp.lib.stride_tricks.sliding_window_view(x, window, axis), windows)
+
+
+def test_strided_views_stay_inside_the_elements() -> None:
+    from dparray.lib.stride_tricks import as_strided, sliding_window_view
+
+    x = dp.arange(6.0)
+    assert_same(as_strided(x, (2, 3), (8, 16)), np.asarray([[0.0, 2, 4], [1, 3, 5]]))
+    assert_same(as_strided(x[::-1], (3,), (-16,)), np.asarray([5.0, 3, 1]))
+    for shape, strides in (((7,), (8,)), ((2,), (-8,)), ((2, 2), (8,))):
+        with pytest.raises(dp.ShapeError):
+            as_strided(x, shape, strides)
+    with pytest.raises(dp.ArgumentError, match="multiples of 8"):
+        as_strided(x, (2,), (3,))
+    for window, axis in ((7, None), ((2, 2), None), (0, None), (2, (0, 1))):
+        with pytest.raises((dp.ShapeError, dp.AxisError)):
+            sliding_window_view(x, window, axis)
 
 
 def test_integers_that_do_not_fit_are_refused() -> None:

@@ -12,6 +12,7 @@ import pytest
 import dparray as dp
 
 NAMESPACES = {"dparray": dp}
+NAMESPACES["dparray.lib.stride_tricks"] = dp.lib.stride_tricks
 NAMESPACES |= {
     f"dparray.{name}": getattr(dp, name)
     for name in (

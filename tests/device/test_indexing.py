@@ -86,7 +86,33 @@ def test_basic_indices_are_views(data: st.DataObject) -> None:
     host[index] = -1
     x[index] = -1
     np.testing.assert_array_equal(x.asnumpy(), host)
-    np.testing.assert_array_equal(view.asnumpy(), np.full(view.shape, -1))
+    entries = index if isinstance(index, tuple) else (index,)
+    is_element = view.shape == () and Ellipsis not in entries
+    before = numbered(shape)[index]
+    np.testing.assert_array_equal(view.asnumpy(), before if is_element else host[index])
+
+
+@pytest.mark.parametrize("lazy", [True, False])
+@pytest.mark.parametrize("size", [5, 100_000])
+def test_integers_select_copies(size: int, lazy: bool) -> None:
+    """As NumPy's scalars: elements are exchanged, kept and iterated over by programs."""
+    with dp.config.override(lazy=lazy):
+        x = dp.arange(size) * 2
+        x[0], x[1] = x[1], x[0]
+        assert x[:2].tolist() == [2, 0]
+        kept, seen = x[3], x[3, ...]
+        x[3] = 50
+        assert (int(kept), int(seen)) == (6, 50)
+        pending = x + 1
+        kept = pending[2]
+        pending[2] = 0
+        assert int(kept) == 5
+        x[4] += 1
+        assert int(x[4]) == 9
+        scalar = dp.asarray(1)
+        kept = scalar[()]
+        scalar[...] = 2
+        assert int(kept) == 1
 
 
 @settings(max_examples=300, deadline=None)

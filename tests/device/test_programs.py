@@ -82,6 +82,7 @@ def test_a_program_runs_with_its_import_line_changed(script: Path, lazy: bool) -
         found = results[name]
         ours = np.asarray(found.asnumpy() if isinstance(found, dp.ndarray) else found)
         assert (ours.dtype, ours.shape) == (np.asarray(theirs).dtype, np.shape(theirs)), name
-        np.testing.assert_allclose(ours, theirs, rtol=1e-7, atol=1e-9, err_msg=name)
+        rtol, atol = (1e-5, 1e-6) if ours.dtype == np.float32 else (1e-7, 1e-9)
+        np.testing.assert_allclose(ours, theirs, rtol, atol, err_msg=name)
     if script.stem not in SHOW_PLACES:
         assert ours_printed == printed

@@ -46,7 +46,7 @@ ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("L5", "_manipulation"),
         ("L5", "algorithms"),
         ("L5", "_products _searching _sets _sorting"),
-        ("L5", "_calculus _grids _info _io _protocols _signal _statistics fft linalg"),
+        ("L5", "_calculus _grids _info _io _protocols _signal _statistics fft lib linalg"),
         ("L5", "_editing _numeric"),
         ("L5", "_assembly _polynomials _ufunc_methods"),
         ("L6", "explain simulate"),
