@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import ast
 import builtins
+import dis
 import inspect
 import math
 import re
 import textwrap
 import types
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 _DEVICE_BUILTINS = frozenset(
     {"abs", "bool", "complex", "divmod", "enumerate", "float", "int", "len", "max", "min", "pow",
-     "print", "range", "round", "tuple", "zip"}
+     "print", "range", "round", "sum", "tuple", "zip"}
 )  # fmt: skip
+_HOST_CONTAINERS = (bytearray, bytes, dict, frozenset, list, set, str)
 _HOST_PACKAGES = frozenset({"numba_dpex", "dparray", "numba", "math", "cmath", "operator"})
 _STATEMENTS = {
     ast.Try: "an exception handler",
@@ -36,7 +38,10 @@ _STATEMENTS = {
     ast.ClassDef: "a class",
     ast.Yield: "a generator",
     ast.YieldFrom: "a generator",
+    ast.GeneratorExp: "a generator",
     ast.Await: "await",
+    ast.Delete: "del",
+    ast.NamedExpr: "an assignment inside an expression",
 }
 _CONTAINERS = {
     ast.List: "a list",
@@ -46,6 +51,10 @@ _CONTAINERS = {
     ast.Set: "a set",
     ast.SetComp: "a set",
 }
+_ON_ARRAYS = (
+    "works on whole arrays and is not available in a kernel, which works on elements: write a "
+    "loop, use the math module, or call dparray's function on the host"
+)
 _NO_CONTAINERS = (
     "device code has no memory to grow in; use dp.PrivateArray(size, dtype) for one work-item, "
     "dp.LocalAccessor for a work-group, or an array argument"
@@ -87,13 +96,9 @@ def source_of(function: Callable[..., Any]) -> Source | None:
     return Source(file, first, [line.rstrip("\n") for line in lines], node, indent)
 
 
-def quote(source: Source | None, line: int, column: int | None, end_column: int | None) -> str:
+def quote(source: Source, line: int, column: int | None, end_column: int | None) -> str:
     """``file:line`` with the line of source and a caret under the columns."""
-    if source is None:
-        return ""
     number = line - source.first
-    if not 0 <= number < len(source.lines):
-        return f"  {source.file}:{line}\n"
     text = source.lines[number]
     if column is None or end_column is None:
         column = len(text) - len(text.lstrip())
@@ -119,22 +124,27 @@ def describe_failure(
     kind = "kernel" if is_kernel else "function"
     head = f"{kind} {name} does not compile for ({', '.join(parameters)})\n"
     source = source_of(function)
-    findings = list(_findings(function, source, is_kernel)) if source else []
-    blamed = _blamed_line(text, source)
+    arrays = {label.partition(":")[0] for label in parameters if "-D" in label}
+    findings = list(_findings(function, source, is_kernel, arrays)) if source else []
+    blamed = _blamed_line(text, function)
     for finding in findings:
         if blamed is None or finding.line == blamed:
             break
     else:
         finding = findings[0] if findings else None  # type: ignore[assignment]
-    if finding is not None:
+    if finding is not None and source is not None:
         place = quote(source, finding.line, finding.column, finding.end_column)
         return head + place + finding.problem
     for called in called_device_functions(function):
         inner = source_of(called)
-        for found in _findings(called, inner, False) if inner else ():
+        for found in _findings(called, inner, False):
+            assert inner is not None
             place = quote(inner, found.line, found.column, found.end_column)
             return f"{head}in the device function {called.__name__}:\n{place}{found.problem}"
-    place = quote(source, blamed, None, None) if blamed is not None else ""
+    place = ""
+    if blamed is not None:
+        shown = f"  {function.__code__.co_filename}:{blamed}\n"
+        place = quote(source, blamed, None, None) if source else shown
     undefined = re.search(r"NameError: name '(\w+)' is not defined", text)
     if undefined and source:
         for node in ast.walk(source.tree):
@@ -146,17 +156,15 @@ def describe_failure(
     return head + place + _shortened(text) + "\nThe compiler's full text is in .details"
 
 
-def _blamed_line(text: str, source: Source | None) -> int | None:
-    """The last line of the kernel's own file that the compiler names."""
-    if source is None:
-        return None
+def _blamed_line(text: str, function: Callable[..., Any]) -> int | None:
+    """The last line of the function that the compiler names."""
+    code = function.__code__
+    lines = {line for _, _, line in code.co_lines() if line is not None}
     found = None
-    last = source.first + len(source.lines)
-    name = re.escape(source.file.rpartition("/")[2])
+    name = re.escape(code.co_filename.rpartition("/")[2])
     for match in re.finditer(rf'{name}"?(?:, line | \()(\d+)', text):
-        line = int(match[1])
-        if source.first <= line < last:
-            found = line
+        if min(lines) <= int(match[1]) <= max(lines):
+            found = int(match[1])
     return found
 
 
@@ -171,12 +179,35 @@ _TELLING = (
         r"Unknown attribute '(?:get_id|get_range|get_linear_id)' of type NdItem",
         "an NdItem has get_global_id and get_local_id; get_id belongs to the Item of a Range",
     ),
+    (r"AtomicRef(?:\.\w+)?(?:: | works ).+", "{all}"),
     (
-        r"ol_(\w+)\(AtomicRef< (\w+)",
-        "AtomicRef.{0} is not available for {1} elements, or its value is of another type: "
-        "convert it",
+        r"Function\(<class '[\w.]+\.PrivateArray'>\)",
+        "a PrivateArray takes a constant shape (a number in the kernel's text, a global or a "
+        "captured value) and a NumPy dtype",
     ),
-    (r"(fetch_\w+) operation only supported on", "AtomicRef.{0} works on int32 and int64 elements"),
+    (
+        r"group_barrier\((?:Nd)?Item<",
+        "group_barrier takes item.get_group() of an NdItem: launch over an NdRange",
+    ),
+    (
+        r"(?:set|get)item\([^\n]*\b(?:Nd)?Item<",
+        "an index is an integer: item.get_id(0), not the item itself",
+    ),
+    (
+        r"(?:set|get)item\((\S+\[\d-D.*?\]), (float\d+)",
+        "an index is an integer, and this one is {1}: convert it with int(...)",
+    ),
+    (
+        r"(?:getitem\(|getiter with parameters \()Tuple\(",
+        "a tuple of several types takes constant indices only, and no loop: make all of its "
+        "elements one type",
+    ),
+    (r"have a field named 'meminfo'|arg mismatch: i64 addrspace", f"something here {_ON_ARRAYS}"),
+    (
+        r"No definition for lowering <built-in function (\w+)>\((.+?),?\) ->",
+        "{0}({1}) is not available in a kernel",
+    ),
+    (r"Cannot cast IntEnum<\w+>\((\w+)\) to", "{0} is an enumeration: use the member's .value"),
     (r"the operation is one of .+", "{all}"),
     (r"takes an? .+; got .+", "{all}"),
     (r"(?:setitem|getitem)\((\w+\[.+?\]), UniTuple\(\w+ x (\d)\)", "{0} takes no {1} indices"),
@@ -188,7 +219,8 @@ _TELLING = (
     (r"NameError: name '(\w+)' is not defined", "the name '{0}' is not defined"),
     (
         r"Untyped global name '(\w+)':? ?(.*)",
-        "the value of '{0}' cannot be used in a kernel: {1}",
+        "the value of '{0}' cannot be used in a kernel, which may refer to numbers, tuples of "
+        "numbers, device functions and modules: assign what it needs to a name of its own",
     ),
     (
         r"Cannot unify (.+) and (.+) for '(\w+)[\w.$]*'",
@@ -258,13 +290,47 @@ def called_device_functions(function: Callable[..., Any]) -> Iterator[types.Func
     scope = inspect.getclosurevars(function)
     for value in (*scope.nonlocals.values(), *scope.globals.values()):
         called = getattr(value, "py_func", None)
-        if isinstance(called, types.FunctionType) and called is not function:
+        if isinstance(called, types.FunctionType):
             yield called
 
 
+def refusal(function: Callable[..., Any]) -> str | None:
+    """Why a function must not be compiled although numba-dpex would; ``None`` if it may.
+
+    It compiles an exception to the silent end of the work-item, and devices have no stack for
+    functions that call themselves.
+    """
+    reached = _reached(function)
+    if _raises(function) or any(map(_raises, reached)):
+        return "raising an exception is not available in device code"
+    if any(one in _reached(one) for one in reached):
+        return "recursion is not available in device code: write a loop"
+    return None
+
+
+def _reached(function: Callable[..., Any]) -> dict[types.FunctionType, None]:
+    """The functions of all device functions that a call of ``function`` may come to."""
+    reached: dict[types.FunctionType, None] = {}
+    coming = list(called_device_functions(function))
+    while coming:
+        called = coming.pop()
+        if called not in reached:
+            reached[called] = None
+            coming.extend(called_device_functions(called))
+    return reached
+
+
+def _raises(function: Callable[..., Any]) -> bool:
+    return any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(function))
+
+
 def _findings(
-    function: Callable[..., Any], source: Source | None, is_kernel: bool
+    function: Callable[..., Any],
+    source: Source | None,
+    is_kernel: bool,
+    arrays: Collection[str] = (),
 ) -> Iterator[Finding]:
+    """What device code cannot do, in the order of the source; ``arrays`` are parameters."""
     if source is None:
         return
     # print and the group algorithms take words, and a string alone is a docstring.
@@ -275,20 +341,39 @@ def _findings(
         for part in ast.iter_child_nodes(node)
         if isinstance(part, ast.Constant)
     }
-    for statement in source.tree.body:
-        for node in ast.walk(statement):
-            problem = _problem(function, node, is_kernel)
-            if problem is None or id(node) in allowed:
-                continue
-            if isinstance(node, ast.expr | ast.stmt):
-                one_line = node.end_lineno == node.lineno
-                end = node.end_col_offset if one_line else None
-                yield Finding(
-                    node.lineno + source.first - 1,
-                    node.col_offset + source.indent,
-                    (end if end is not None else node.col_offset + 1) + source.indent,
-                    problem,
-                )
+    coming: list[tuple[ast.AST, bool]] = [
+        (statement, is_kernel) for statement in reversed(source.tree.body)
+    ]
+    while coming:
+        node, in_kernel = coming.pop()
+        # A function inside a kernel may return a value.
+        inside = in_kernel and not isinstance(node, ast.FunctionDef | ast.Lambda)
+        coming += [(part, inside) for part in reversed(list(ast.iter_child_nodes(node)))]
+        problem = _problem(function, node, in_kernel) or _array_problem(node, arrays)
+        if problem is None or id(node) in allowed:
+            continue
+        if isinstance(node, ast.expr | ast.stmt):
+            one_line = node.end_lineno == node.lineno
+            end = node.end_col_offset if one_line else None
+            yield Finding(
+                node.lineno + source.first - 1,
+                node.col_offset + source.indent,
+                (end if end is not None else node.col_offset + 1) + source.indent,
+                problem,
+            )
+
+
+def _array_problem(node: ast.AST, arrays: Collection[str]) -> str | None:
+    """What is wrong with a node that uses a parameter as an array."""
+    if isinstance(node, ast.BinOp):
+        for operand in (node.left, node.right):
+            if isinstance(operand, ast.Name) and operand.id in arrays:
+                return f"{ast.unparse(node)} {_ON_ARRAYS}"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        owner = node.func.value
+        if isinstance(owner, ast.Name) and owner.id in arrays:
+            return f"{ast.unparse(node.func)} {_ON_ARRAYS}"
+    return None
 
 
 def _problem(function: Callable[..., Any], node: ast.AST, is_kernel: bool) -> str | None:
@@ -306,10 +391,26 @@ def _problem(function: Callable[..., Any], node: ast.AST, is_kernel: bool) -> st
         return "a string is not available in device code; only print takes one, beside a number"
     if isinstance(node, ast.Call):
         return _call_problem(function, node)
-    if isinstance(node, ast.Name) and isinstance(_resolve(function, node), np.ndarray):
+    if isinstance(node, ast.FunctionDef) and node.decorator_list:
+        return f"{node.name} is decorated inside a function: define it outside"
+    if isinstance(node, ast.Name):
+        return _value_problem(node.id, _resolve(function, node))
+    return None
+
+
+def _value_problem(name: str, value: Any) -> str | None:
+    """What is wrong with a global or captured value."""
+    if isinstance(value, np.ndarray):
         return (
-            f"{node.id} is a NumPy array of the host: pass dp.asarray({node.id}, device=...) as an "
+            f"{name} is a NumPy array of the host: pass dp.asarray({name}, device=...) as an "
             "argument; a few constants can be a tuple"
+        )
+    if hasattr(value, "__sycl_usm_array_interface__"):
+        return f"{name} is an array from outside of the kernel: pass it as an argument"
+    if isinstance(value, _HOST_CONTAINERS):
+        return (
+            f"{name} is a {type(value).__name__} of the host: a few constants can be a tuple, many "
+            "numbers are passed as an array"
         )
     return None
 
@@ -319,10 +420,17 @@ def _call_problem(function: Callable[..., Any], call: ast.Call) -> str | None:
     if called is None:
         return None
     name = ast.unparse(call.func)
+    if called is print and call.keywords:
+        return (
+            f"print takes no {call.keywords[0].arg}= in device code: it puts a space between "
+            "values and ends the line"
+        )
     if isinstance(called, types.BuiltinFunctionType | type) and called in vars(builtins).values():
         if called.__name__ in _DEVICE_BUILTINS:
             return None
-        return f"{name} is not available in device code: {_NO_CONTAINERS}"
+        needs_memory = called is sorted or called in _HOST_CONTAINERS
+        remedy = _NO_CONTAINERS if needs_memory else "write it with loops and operators"
+        return f"{name} is not available in device code: {remedy}"
     if isinstance(called, np.ufunc):
         if hasattr(math, called.__name__):
             return f"{name} is not available in a kernel; use math.{called.__name__}"
@@ -330,12 +438,16 @@ def _call_problem(function: Callable[..., Any], call: ast.Call) -> str | None:
     if isinstance(called, type):
         return None
     package = (getattr(called, "__module__", None) or "").partition(".")[0]
-    if package == "numpy":
+    if type(getattr(called, "__self__", None)).__module__.startswith("numpy.random"):
         return (
-            f"{name} works on whole arrays and is not available in a kernel, which works on "
-            "elements: write a loop, use the math module, or call dparray's function on the host"
+            f"{name} is not available in a kernel: pass an array of random numbers, as of "
+            "dp.random.default_rng()"
         )
+    if package == "numpy":
+        return f"{name} {_ON_ARRAYS}"
     if hasattr(called, "py_func"):
+        if called.py_func is function or function in _reached(called.py_func):
+            return f"{name} calls itself: recursion is not available in device code; write a loop"
         if hasattr(called, "options") and not type(called).__name__.startswith("Device"):
             return (
                 f"{name} is a kernel, and only the host launches kernels: make it a dp.device_func"

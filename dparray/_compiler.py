@@ -9,9 +9,9 @@ The key of a kernel never holds a queue, so all queues share it.
 
 from __future__ import annotations
 
-import dis
 import importlib
 import json
+import re
 import subprocess
 import tempfile
 import threading
@@ -29,7 +29,7 @@ import numpy as np
 from dpctl.program import SyclProgramCompilationError
 
 from dparray import _cache, _hooks, _interrupt
-from dparray._compile_errors import called_device_functions, describe_failure
+from dparray._compile_errors import describe_failure, refusal
 from dparray._device_binary import obtain_program
 from dparray._kernel_key import Reference, UnkeyedError, describe, kernel_key, with_references
 from dparray._launcher import place_of
@@ -423,18 +423,6 @@ def _compile_and_save(
     return kernel
 
 
-def _raises(function: Callable[..., Any], seen: tuple[Any, ...] = ()) -> bool:
-    """Whether the code, or a device function it calls, raises.
-
-    numba-dpex would compile that to the silent end of the work-item.
-    """
-    if any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(function)):
-        return True
-    seen = (*seen, function)
-    called = [inner for inner in called_device_functions(function) if inner not in seen]
-    return any(_raises(inner, seen) for inner in called)
-
-
 def compile_kernel(
     function: Callable[..., Any],
     types: Sequence[str],
@@ -448,17 +436,21 @@ def compile_kernel(
     with _interrupt.deferred(), _lock:
         compiler = backend()
         started = time.perf_counter()
-        if _raises(function):
-            text = "raising an exception is not available in device code"
-            raise compiler.error(describe_failure(function, labels or types, text), details=text)
-        try:
-            result = compiler.compile(function, types, options)
-        except Exception as error:
-            if isinstance(error, KernelError):
+        reason = refusal(function)
+        llvm = ""
+        if reason is None:
+            try:
+                result = compiler.compile(function, types, options)
+                llvm = str(result.library.final_module)
+                reason = _missing_function(llvm)
+            except KernelError:
                 raise
-            raise compiler.error(
-                describe_failure(function, labels or types, str(error)), details=str(error)
-            ) from error
+            except Exception as error:
+                reason = str(error)
+        if reason is not None:
+            # Numba's frames say nothing to the author of the kernel; its text is in .details.
+            message = describe_failure(function, labels or types, reason)
+            raise compiler.error(message, details=reason)
         module = result.kernel_device_ir_module
         seconds = time.perf_counter() - started
         kernel = Kernel(
@@ -466,13 +458,23 @@ def compile_kernel(
             module.kernel_name,
             module.kernel_bitcode,
             tuple(types),
-            llvm=zlib.compress(str(result.library.final_module).encode(), 1),
+            llvm=zlib.compress(llvm.encode(), 1),
             seconds=seconds,
             # What numba-dpex gives the driver for kernels with debug=True.
             build_options="-cl-opt-disable -g" if options.get("debug") else "",
         )
     _hooks.emit("compile", kernel=kernel, seconds=seconds, origin="compiled")
     return kernel
+
+
+# Functions of Numba's own libraries on the host, which its code for the host calls.
+_HOST_FUNCTION = re.compile(r'^declare [^@\n]*@"?((?:numba|NRT|Py)_\w+)', re.MULTILINE)
+
+
+def _missing_function(llvm: str) -> str | None:
+    """Why a driver will not accept the module, if it calls what only hosts have."""
+    found = _HOST_FUNCTION.search(llvm)
+    return f"it calls {found[1]}, which devices do not have" if found else None
 
 
 def spirv_text(spirv: bytes) -> str:

@@ -16,18 +16,17 @@ from numba.core import cgutils, types
 from numba.core.datamodel.models import OpaqueModel
 from numba.core.errors import TypingError
 from numba.core.imputils import Registry
-from numba.extending import intrinsic, overload
+from numba.cpython import cmathimpl
+from numba.extending import intrinsic, overload, overload_attribute
 from numba.np.arrayobj import make_array
 from numba_dpex.core.types import USMNdArray
 from numba_dpex.core.types.kernel_api.index_space_ids import GroupType
 from numba_dpex.core.types.kernel_api.local_accessor import LocalAccessorType
 from numba_dpex.kernel_api_impl.spirv.arrayobj import _getitem_array_generic
 from numba_dpex.kernel_api_impl.spirv.math import mathimpl
-from numba_dpex.kernel_api_impl.spirv.overloads._spv_atomic_inst_helper import (
-    _spv_atomic_instructions_map,
-)
 from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 
+from dparray import _device_atomics  # noqa: F401  it replaces numba-dpex's
 from dparray._bounds import MAX_CHECKED_DIMENSIONS, check_index
 from dparray._half import half, half_bits, half_value
 from dparray._integer_power import integer_power
@@ -51,6 +50,7 @@ def install(target_context: Any) -> None:
     # A string literal is a variable, too, before it becomes a part of a format.
     target_context.data_model_manager.register(types.UnicodeType, OpaqueModel)
     LocalAccessorType.copy = _copy_local_type
+    target_context.install_registry(cmathimpl.registry)  # numba-dpex has the types only
     target_context.install_registry(_registry)
 
 
@@ -143,6 +143,7 @@ def _add_function(name: str, count: int) -> None:
     function = getattr(math, name, None)  # math.exp2 is of Python 3.11
     if function is None:
         return
+
     @intrinsic(target=SPIRV_TARGET_NAME)
     def apply(typing_context: Any, arguments: Any) -> Any:
         single = all(part in (types.float32, types.float16) for part in arguments)
@@ -177,6 +178,102 @@ def _add_function(name: str, count: int) -> None:
 
 for _name, _count in (("exp2", 1), ("log2", 1), ("hypot", 2), ("nextafter", 2)):
     _add_function(_name, _count)
+
+
+# --- powers ---------------------------------------------------------------------------------------
+# Numba's power of integers goes through float64, and that of complex numbers through a C function.
+
+
+def _power_of_integers(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    result = signature.return_type
+
+    def power(base: Any, exponent: Any) -> Any:
+        factor = result(base)
+        product = result(1)
+        if exponent < 0:
+            # Only 1 and -1 have an inverse among integers; the others' is rounded to zero.
+            if factor != result(1) and factor != result(-1):
+                return result(0)
+            exponent = -exponent
+        while exponent:
+            if exponent & 1:
+                product *= factor
+            factor *= factor
+            exponent >>= 1
+        return product
+
+    return context.compile_internal(builder, power, signature, arguments)
+
+
+_LARGEST_LOOP = 100  # up to this exponent, integers multiply, as in NumPy
+
+
+def _power_of_complex(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    real = signature.return_type.underlying_float
+
+    def power(base: Any, exponent: Any) -> Any:
+        times = abs(exponent.real)
+        if exponent.imag == 0 and times <= _LARGEST_LOOP and math.floor(times) == times:
+            if times == 0:
+                return complex(real(1), real(0))
+            product = base
+            for _ in range(1, int(times)):
+                product *= base
+            return real(1) / product if exponent.real < 0 else product
+        size = math.hypot(base.real, base.imag)
+        if size == real(0):
+            return base * real(0)
+        logarithm = math.log(size)
+        turn = math.atan2(base.imag, base.real)
+        size = math.exp(exponent.real * logarithm - exponent.imag * turn)
+        turn = exponent.imag * logarithm + exponent.real * turn
+        return complex(size * math.cos(turn), size * math.sin(turn))
+
+    return context.compile_internal(builder, power, signature, arguments)
+
+
+for _operation_of_power in (operator.pow, operator.ipow, pow):
+    _registry.lower(_operation_of_power, types.Integer, types.Integer)(_power_of_integers)
+    for _kind in (types.int64, types.uint64):
+        for _other in (types.int64, types.uint64):
+            _registry.lower(_operation_of_power, _kind, _other)(_power_of_integers)
+    _registry.lower(_operation_of_power, types.Complex, types.Complex)(_power_of_complex)
+
+
+# --- comparisons ----------------------------------------------------------------------------------
+# Numba compares int64 with uint64 as float64, which holds 53 bits.
+
+
+def _add_comparison(compare: Any, *, first_negative: bool, second_negative: bool) -> None:
+    """``compare`` for uint64 beside a signed integer, which may be negative."""
+
+    @overload(compare, target=SPIRV_TARGET_NAME)
+    def overload_comparison(a: Any, b: Any) -> Any:
+        if not isinstance(a, types.Integer) or not isinstance(b, types.Integer):
+            return None
+        unsigned = b if a.signed else a
+        if a.signed == b.signed or unsigned.bitwidth < 64:
+            return None
+        wide = types.uint64
+
+        def with_signed_first(a: Any, b: Any) -> Any:
+            return first_negative if a < 0 else compare(wide(a), wide(b))
+
+        def with_signed_second(a: Any, b: Any) -> Any:
+            return second_negative if b < 0 else compare(wide(a), wide(b))
+
+        return with_signed_first if a.signed else with_signed_second
+
+
+for _compare, _first_negative, _second_negative in (
+    (operator.lt, True, False),
+    (operator.le, True, False),
+    (operator.gt, False, True),
+    (operator.ge, False, True),
+    (operator.eq, False, False),
+    (operator.ne, True, True),
+):
+    _add_comparison(_compare, first_negative=_first_negative, second_negative=_second_negative)
 
 
 # --- views ----------------------------------------------------------------------------------------
@@ -285,27 +382,6 @@ def _check_tuple_3(array: Any, index: Any, record: Any, site: Any) -> Any:
 
 
 _TUPLE_CHECKS = {1: _check_tuple_1, 2: _check_tuple_2, 3: _check_tuple_3}
-
-
-# --- atomics --------------------------------------------------------------------------------------
-
-
-def _add_unsigned_atomics() -> None:
-    """numba-dpex knows signed integers only; SPIR-V has the rest."""
-    # Its fetch_and, fetch_or and fetch_xor refuse unsigned elements before they come here.
-    instructions = {
-        "fetch_add": "IAdd",
-        "fetch_sub": "ISub",
-        "fetch_min": "UMin",
-        "fetch_max": "UMax",
-    }
-    for name, instruction in instructions.items():
-        for number in (types.uint32, types.uint64):
-            known = _spv_atomic_instructions_map[name]
-            known.setdefault(number, f"__spirv_Atomic{instruction}")
-
-
-_add_unsigned_atomics()
 
 
 # --- group algorithms -----------------------------------------------------------------------------
@@ -532,6 +608,14 @@ def _make_local_id(*, row_major: bool) -> Any:
 
 _row_major_id = _make_local_id(row_major=True)
 _instruction_id = _make_local_id(row_major=False)
+
+
+@overload_attribute(GroupType, "leader", target=SPIRV_TARGET_NAME)
+def _leader(group: Any) -> Any:
+    def is_leader(group: Any) -> Any:
+        return _row_major_id(group) == 0
+
+    return is_leader
 
 
 @overload(group_inclusive_scan, target=SPIRV_TARGET_NAME, prefer_literal=True)

@@ -33,7 +33,13 @@ _NAME_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDE
 _ATTRIBUTE_LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _COMPILING_PACKAGES = ("numba", "numba-dpex", "llvmlite", "dpcpp-llvm-spirv", "numpy", "dpnp")
 # Files of ours whose text decides what a kernel compiles to.
-_COMPILING_FILES = ("_compiler.py", "_device_code.py", "_integer_power.py", "_runtime.py")
+_COMPILING_FILES = (
+    "_compiler.py",
+    "_device_atomics.py",
+    "_device_code.py",
+    "_integer_power.py",
+    "_runtime.py",
+)
 
 
 class UnkeyedError(Exception):
@@ -144,9 +150,7 @@ def with_references(
     used = {name for name, _ in _references(code)} - set(code.co_freevars)
     scope = {"__name__": function.__globals__.get("__name__"), "__builtins__": builtins}
     for name in sorted(used):
-        reference = Reference(
-            function.__globals__, name, _assigned(function.__globals__, name)
-        )
+        reference = Reference(function.__globals__, name, _assigned(function.__globals__, name))
         found.append(reference)
         if reference.value is not UNASSIGNED:
             scope[name] = replace(reference.value)

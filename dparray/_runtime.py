@@ -301,10 +301,25 @@ def _adapt_code_generation() -> None:
 
     # Without native widths, LLVM narrows a switch to integers of, say, 63 bits, and the CPU driver
     # crashes on them (a loop over a tuple does it).
-    layouts = importlib.import_module("numba_dpex.kernel_api_impl.spirv.codegen").SPIR_DATA_LAYOUT
+    codegen = importlib.import_module("numba_dpex.kernel_api_impl.spirv.codegen")
+    layouts = codegen.SPIR_DATA_LAYOUT
     for bits, layout in layouts.items():
         if "-n8" not in layout:
             layouts[bits] = f"{layout}-n8:16:32:64"
+
+    # A complex number that a loop changes stays a structure unless it is split before variables
+    # become values, and the CPU driver crashes on such a structure where it vectorises the loop.
+    llvm = importlib.import_module("llvmlite.binding")
+
+    def split_complex_numbers(self: Any, module: Any) -> None:
+        text = str(module)
+        if "{ double, double }" not in text and "{ float, float }" not in text:
+            return
+        passes = llvm.create_module_pass_manager()
+        passes.add_sroa_pass()
+        passes.run(module)
+
+    codegen.SPIRVCodeLibrary._optimize_functions = split_complex_numbers
 
 
 #: Operations that a multiplication and an addition are contracted from, in LLVM's text.
@@ -326,9 +341,7 @@ def contraction_allowed() -> Iterator[None]:
     Without it, the translator gives each kernel SPIR-V's execution mode ``ContractionOff``. Intel's
     CPU driver contracts where the operations allow it, not where that mode is only missing.
     """
-    generator: Any = importlib.import_module(
-        "numba_dpex.kernel_api_impl.spirv.spirv_generator"
-    )
+    generator: Any = importlib.import_module("numba_dpex.kernel_api_impl.spirv.spirv_generator")
     parse = importlib.import_module("llvmlite.binding").parse_assembly
     translate = generator.llvm_to_spirv
 

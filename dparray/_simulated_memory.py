@@ -496,13 +496,13 @@ class AtomicRef:
     def exchange(self, val: Any) -> Any:
         return self._change(lambda old: val)
 
-    def compare_exchange(self, expected: Any, desired: Any, expected_idx: Any = 0) -> bool:
+    def compare_exchange(self, expected_ref: Any, desired: Any, expected_idx: Any = 0) -> bool:
         old = self._read(changes=True)
-        if old == expected[expected_idx]:
+        if old == expected_ref[expected_idx]:
             self._publish()
             self._array.store_atomic(self._place, desired)
             return True
-        expected[expected_idx] = old
+        expected_ref[expected_idx] = old
         self._count_spin(old)
         return False
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import linecache
 import math
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -92,6 +93,102 @@ def math_without_device(item: Any, x: Any) -> None:
     x[0] = math.comb(3, 2)  # here
 
 
+def array_method(item: Any, x: Any) -> None:
+    x[0] = x.sum()  # here
+
+
+def array_arithmetic(item: Any, x: Any) -> None:
+    y = x + 1  # here
+    x[0] = y[0]
+
+
+def in_several_lines(item: Any, x: Any) -> None:
+    x[0] = (
+        x[1]
+        + np.linalg.norm(x)  # here
+        + 1
+    )
+
+
+def in_a_nested_function(item: Any, x: Any) -> None:
+    def inner(value: Any) -> Any:
+        return [value]  # here
+
+    x[0] = inner(x[1])[0]
+
+
+def indented_by_tabs(item: Any, x: Any) -> None:
+    if item.get_id(0) > 0:  # fmt: skip
+        x[0] = np.sum(x)  # here
+
+
+def decorates(item: Any, x: Any) -> None:
+    @dp.device_func
+    def inner(value: Any) -> Any:  # here
+        return value
+
+    x[0] = inner(x[0])
+
+
+def random_number(item: Any, x: Any) -> None:
+    x[0] = np.random.random()  # here
+
+
+def walrus(item: Any, x: Any) -> None:
+    if (y := x[0]) > 1:  # here
+        x[0] = y
+
+
+def deletes(item: Any, x: Any) -> None:
+    y = x[0]
+    x[1] = y
+    del y  # here
+
+
+def prints_with_separator(item: Any, x: Any) -> None:
+    print(x[0], x[1], sep=", ")  # here
+
+
+def sizes_by_an_argument(item: Any, x: Any) -> None:
+    p = dp.PrivateArray(len(x), np.float32)  # here
+    x[0] = p[0]
+
+
+def mixed_tuple(item: Any, x: Any) -> None:
+    x[0] = (1, 2.0, 3)[item.get_id(0)]  # here
+
+
+def indexed_by_item(item: Any, x: Any) -> None:
+    x[item] = 1  # here
+
+
+def indexed_by_float(item: Any, x: Any) -> None:
+    x[x[0]] = 1  # here
+
+
+def barrier_of_an_item(item: Any, x: Any) -> None:
+    dp.group_barrier(item)  # here
+
+
+def captured_list(item: Any, x: Any) -> None:
+    x[0] = A_LIST[0]  # here
+
+
+def captured_array(item: Any, x: Any) -> None:
+    x[0] = AN_ARRAY[0]  # here
+
+
+def captured_object(item: Any, x: Any) -> None:
+    x[0] = Settings.width  # here
+
+
+class Settings:
+    width = 3
+
+
+A_LIST = [1.0, 2.0]
+AN_ARRAY = dp.ones(2)
+
 CASES: list[tuple[Callable[..., Any], str, str]] = [
     (returns_value, "^^^^^^^^^^^", "a kernel returns nothing: write the result into an array"),
     (sums_with_numpy, "^^^^^^^^^", "np.sum works on whole arrays"),
@@ -107,6 +204,24 @@ CASES: list[tuple[Callable[..., Any], str, str]] = [
     (group_of_item, "^^^^", "launch over an NdRange"),
     (too_many_indices, "^^^^", r"float64\[1-D, C\] takes no 2 indices"),
     (math_without_device, "^^^^", "math.comb is not available in a kernel"),
+    (array_method, "^^^^^^^", "x.sum works on whole arrays"),
+    (array_arithmetic, "^^^^^", r"x \+ 1 works on whole arrays"),
+    (in_several_lines, "^^^^^^^^^^^^^^^^^", "np.linalg.norm works on whole arrays"),
+    (in_a_nested_function, "^^^^^^^", "a list is not available"),
+    (indented_by_tabs, "^^^^^^^^^", "np.sum works on whole arrays"),
+    (decorates, "^", "inner is decorated inside a function: define it outside"),
+    (random_number, "^^^^^^^^^^^^^^^^^^", "pass an array of random numbers"),
+    (walrus, "^^^^^^^^^", "an assignment inside an expression is not available"),
+    (deletes, "^^^^^", "del is not available"),
+    (prints_with_separator, "^^^^", "print takes no sep= in device code"),
+    (sizes_by_an_argument, "^^^^", "a PrivateArray takes a constant shape"),
+    (mixed_tuple, "^^^^", "a tuple of several types takes constant indices only"),
+    (indexed_by_item, "^^^^", r"an index is an integer: item\.get_id\(0\)"),
+    (indexed_by_float, "^^^^", "an index is an integer, and this one is float64"),
+    (barrier_of_an_item, "^^^^", r"takes item\.get_group\(\) of an NdItem"),
+    (captured_list, "^^^^^^", "A_LIST is a list of the host: a few constants can be a tuple"),
+    (captured_array, "^^^^^^^^", "AN_ARRAY is an array from outside.*pass it as an argument"),
+    (captured_object, "^^^^", "the value of 'Settings' cannot be used in a kernel"),
 ]
 
 
@@ -151,9 +266,45 @@ def test_a_fault_in_a_device_function_shows_the_device_function() -> None:
 
 def test_without_source_the_message_is_plain() -> None:
     scope: dict[str, Any] = {}
-    exec("def typed(item, x):\n    x[0] = nowhere\n", scope)
+    exec("def typed(item, x):\n    x[0] = nowhere\ndef asks(item, x):\n    item.colour()\n", scope)
     with pytest.raises(dp.KernelCompileError, match="the name 'nowhere' is not defined"):
         dp.call_kernel(dp.kernel(scope["typed"]), dp.Range(1), dp.zeros(1))
+    with pytest.raises(dp.KernelCompileError, match=r"<string>:4\n.*no attribute 'colour'"):
+        dp.call_kernel(dp.kernel(scope["asks"]), dp.Range(1), dp.zeros(1))
+
+
+def test_frames_of_the_compiler_are_not_shown() -> None:
+    with pytest.raises(dp.KernelCompileError) as caught:
+        dp.call_kernel(dp.kernel(undefined), dp.Range(1), dp.zeros(1))
+    assert "numba" not in "".join(traceback.format_exception(caught.value)).partition("Kernel")[0]
+
+
+@dp.device_func
+def factorial(n: Any) -> Any:
+    return 1 if n < 2 else n * factorial(n - 1)
+
+
+@dp.device_func
+def is_even(n: Any) -> Any:
+    return True if n == 0 else is_odd(n - 1)
+
+
+@dp.device_func
+def is_odd(n: Any) -> Any:
+    return False if n == 0 else is_even(n - 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "line"), [(factorial, "factorial(n - 1)"), (is_even, "is_odd(n - 1)")]
+)
+def test_recursion_is_refused(function: Any, line: str) -> None:
+    @dp.kernel
+    def call(item: dp.Item, x: Any) -> None:
+        x[0] = function(item.get_id(0))
+
+    with pytest.raises(dp.KernelCompileError, match="recursion is not available") as caught:
+        dp.call_kernel(call, dp.Range(1), dp.zeros(1))
+    assert line in str(caught.value)
 
 
 def test_handlers_written_for_numba_dpex_catch_it() -> None:

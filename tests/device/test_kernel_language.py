@@ -80,6 +80,31 @@ def test_complex_arithmetic(dtype: str) -> None:
     np.testing.assert_allclose(out.asnumpy(), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers_in_loops(dtype: str) -> None:
+    """The CPU driver crashed on each of these results: the loop held the number as a structure."""
+
+    @dp.kernel
+    def multiply(item: dp.Item, x: Any, n: Any, out: Any) -> None:
+        i = item.get_id(0)
+        product = x.dtype.type(1)
+        for _ in range(n[i]):
+            product *= x[i]
+        out[i, 0] = 1 / product
+        out[i, 1] = product if product.real > 0 else x[i]
+        total = 1 + 0j
+        for _ in range(n[i]):
+            total += 2 + 1j
+        out[i, 2] = total if total.imag > 1 else -x[i]
+
+    x, n = np.array([1 + 2j, 3 - 1j, 0.5j, 2 + 1j], dtype), np.array([1, 2, 3, 0])
+    out = dp.zeros((4, 3), dtype=dtype)
+    multiply[4](dp.asarray(x), dp.asarray(n), out)
+    power, total = x**n, 1 + n * (2 + 1j)
+    expected = [1 / power, np.where(power.real > 0, power, x), np.where(total.imag > 1, total, -x)]
+    np.testing.assert_allclose(out.asnumpy(), np.stack(expected, axis=1), rtol=1e-6)
+
+
 def test_conditions() -> None:
     @dp.kernel
     def compute(item: dp.Item, x: Any, y: Any, out: Any) -> None:

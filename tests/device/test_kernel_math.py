@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cmath
 import math
 from typing import Any
 
@@ -49,3 +50,82 @@ def test_functions_of_two_numbers(one: str, other: str) -> None:
     pairs = list(zip(x.tolist(), y.tolist(), strict=True))
     expected = [[getattr(math, name)(a, b) for a, b in pairs] for name in BINARY]
     np.testing.assert_allclose(result, expected, rtol=1e-5)
+
+
+COMPLEX = [
+    *("exp", "log", "log10", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan"),
+    *("sinh", "cosh", "tanh", "asinh", "acosh", "atanh"),
+]
+
+
+def test_functions_of_complex_numbers() -> None:
+    lines = [f"    out[{row}, i] = cmath.{name}(x[i])" for row, name in enumerate(COMPLEX)]
+    text = "\n".join(["def apply(item, x, out):", "    i = item.get_id(0)", *lines])
+    scope: dict[str, Any] = {"cmath": cmath}
+    exec(text, scope)
+    x = np.array([1 + 2j, -0.5 + 0.25j, 0.5j, 2.5])
+    out = dp.zeros((len(COMPLEX), x.size), dtype="complex128")
+    dp.kernel(scope["apply"])[x.size](dp.asarray(x), out)
+    expected = [[getattr(cmath, name)(value) for value in x.tolist()] for name in COMPLEX]
+    np.testing.assert_allclose(out.asnumpy(), expected, rtol=1e-12)
+
+
+@dp.kernel
+def raise_to(item: dp.Item, x: Any, y: Any, out: Any) -> None:
+    i = item.get_id(0)
+    out[i] = x[i] ** y[i]
+
+
+@pytest.mark.parametrize(("dtype", "rtol"), [("complex64", 2e-6), ("complex128", 1e-14)])
+def test_powers_of_complex_numbers(dtype: str, rtol: float) -> None:
+    x = np.array([1 + 2j, 3 - 1j, 0.5j, 0, 0, 2 + 1j], dtype)
+    y = np.array([2.5, -3, 0.5 + 1j, 2, 0, 7], dtype)
+    out = dp.zeros(x.size, dtype=dtype)
+    raise_to[x.size](dp.asarray(x), dp.asarray(y), out)
+    np.testing.assert_allclose(out.asnumpy(), x**y, rtol=rtol)
+
+
+@pytest.mark.parametrize("exponent", ["int8", "int64", "uint64"])
+@pytest.mark.parametrize("base", ["int32", "int64", "uint8", "uint64"])
+def test_powers_of_integers_are_exact(base: str, exponent: str) -> None:
+    x = np.array([255, 3, 10, 127, 0, 1], base)
+    y = np.array([7, 39, 18, 9, 0, 63], exponent)
+    out = dp.zeros(x.size, dtype="int64")
+    raise_to[x.size](dp.asarray(x), dp.asarray(y), out)
+    expected = [pow(a, b, 2**64) for a, b in zip(x.tolist(), y.tolist(), strict=True)]
+    assert out.astype("uint64").tolist() == expected
+
+
+def test_negative_powers_of_integers_are_rounded_to_zero() -> None:
+    x, y = np.array([2, 1, -1, -1, 0, 7]), np.array([-1, -5, -2, -3, -1, -63])
+    out = dp.zeros(6, dtype="int64")
+    raise_to[6](dp.asarray(x), dp.asarray(y), out)
+    assert out.tolist() == [0, 1, 1, -1, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("int64", "uint64"), ("uint64", "int64"), ("uint64", "int8")]
+)
+def test_comparisons_of_signed_and_unsigned_integers_are_exact(one: str, other: str) -> None:
+    @dp.kernel
+    def compare(item: dp.Item, x: Any, y: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i, 0] = x[i] < y[i]
+        out[i, 1] = x[i] <= y[i]
+        out[i, 2] = x[i] > y[i]
+        out[i, 3] = x[i] >= y[i]
+        out[i, 4] = x[i] == y[i]
+        out[i, 5] = x[i] != y[i]
+        out[i, 6] = x[i] > 9007199254740992
+        out[i, 7] = 0 <= x[i] < 5
+
+    def numbers(dtype: str) -> np.ndarray:
+        low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+        large = [2**53, 2**53 + 1, 2**63 - 1, 2**63 - 2, 2**63]
+        return np.array([v for v in (0, 4, -1, low, high, *large) if low <= v <= high], dtype)
+
+    x, y = map(np.ravel, np.meshgrid(numbers(one), numbers(other)))
+    out = dp.zeros((x.size, 8), dtype=bool)
+    compare[x.size](dp.asarray(x), dp.asarray(y), out)
+    expected = [x < y, x <= y, x > y, x >= y, x == y, x != y, x > 2**53, (x >= 0) & (x < 5)]
+    np.testing.assert_array_equal(out.asnumpy(), np.stack(expected, axis=1))

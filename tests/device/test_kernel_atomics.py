@@ -1,0 +1,191 @@
+"""AtomicRef: what SYCL allows and numba-dpex's own does not do, or does wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+
+ITEMS = 64
+
+
+@dp.kernel
+def count_bits(item: dp.NdItem, masks: Any, results: Any, local: Any) -> None:
+    i = item.get_global_id(0)
+    if item.get_group().leader:
+        local[0] = 0
+    dp.group_barrier(item.get_group())
+    dp.AtomicRef(results, 0).fetch_and(~masks[i])
+    dp.AtomicRef(results, 1).fetch_or(masks[i])
+    dp.AtomicRef(results, 2).fetch_xor(masks[i])
+    dp.AtomicRef(local, 0).fetch_xor(masks[i])
+    dp.group_barrier(item.get_group())
+    if item.get_group().leader:
+        results[3] = local[0]
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32", "uint64"])
+def test_bitwise_operations_of_every_integer(dtype: str) -> None:
+    rng = np.random.default_rng(0)
+    info = np.iinfo(dtype)
+    masks = rng.integers(info.min, info.max, ITEMS, dtype=dtype) & rng.integers(
+        info.min, info.max, ITEMS, dtype=dtype
+    )
+    start = np.array([~np.zeros((), dtype), 0, 0, 0], dtype)
+    results = dp.asarray(start)
+    range_ = dp.NdRange(ITEMS, ITEMS)
+    count_bits[range_](dp.asarray(masks), results, dp.LocalAccessor(1, dtype))
+    xor = np.bitwise_xor.reduce(masks)
+    expected = [~np.bitwise_or.reduce(masks), np.bitwise_or.reduce(masks), xor, xor]
+    assert results.tolist() == np.array(expected, dtype).tolist()
+    dp.simulate(count_bits, range_, masks, start, dp.LocalAccessor(1, dtype))
+    assert start.tolist() == results.tolist()
+
+
+@dp.kernel
+def take_any_number(item: dp.Item, x: Any, small: Any) -> None:
+    i = item.get_id(0)
+    dp.AtomicRef(x, 0).fetch_add(1)
+    dp.AtomicRef(x, 1).fetch_max(i)
+    dp.AtomicRef(x, 2).fetch_sub(small[i])
+    dp.AtomicRef(x, i + 3).store(True)
+    dp.AtomicRef(x, i + 3).exchange(i + 2)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint64", "float32", "float64"])
+def test_values_are_converted_to_the_elements(dtype: str) -> None:
+    x = dp.zeros(8, dtype=dtype)
+    take_any_number[5](x, dp.ones(5, dtype="int8"))
+    expected = np.array([5, 4, 0, 2, 3, 4, 5, 6], dtype)
+    expected[2] -= dtype != "uint64" and 5
+    if dtype == "uint64":
+        expected[2] = 2**64 - 5
+    assert x.asnumpy().tolist() == expected.tolist()
+
+
+def test_a_float_is_not_cut_to_an_integer() -> None:
+    @dp.kernel
+    def add_half(item: dp.Item, x: Any) -> None:
+        dp.AtomicRef(x, 0).fetch_add(0.5)
+
+    @dp.kernel
+    def float_bits(item: dp.Item, x: Any) -> None:
+        dp.AtomicRef(x, 0).fetch_or(1)
+
+    with pytest.raises(dp.KernelCompileError, match=r"value is float64; convert it: np\.int32"):
+        add_half[1](dp.zeros(1, dtype="int32"))
+    with pytest.raises(dp.KernelCompileError, match=r"fetch_or works on integers.*float32"):
+        float_bits[1](dp.zeros(1, dtype="float32"))
+
+
+@dp.kernel
+def replace_zero(item: dp.Item, target: Any, expected: Any, done: Any) -> None:
+    i = item.get_id(0)
+    done[i] = dp.AtomicRef(target, 0).compare_exchange(expected_ref=expected, desired=i + 1, expected_idx=i)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "uint64", "float32", "float64"])
+@pytest.mark.parametrize("step", [1, -1, 3])
+def test_compare_exchange_heeds_the_strides_of_what_is_expected(dtype: str, step: int) -> None:
+    storage = dp.zeros(3 * ITEMS, dtype=dtype)
+    expected = storage[::step][:ITEMS]
+    target, done = dp.zeros(1, dtype=dtype), dp.zeros(ITEMS, dtype=bool)
+    replace_zero[ITEMS](target, expected, done)
+    assert done.sum().item() == 1  # one item wins
+    winner = int(np.flatnonzero(done.asnumpy())[0])
+    assert target.item() == winner + 1
+    assert expected.tolist() == [0 if i == winner else winner + 1 for i in range(ITEMS)]
+    assert storage.sum().item() == (ITEMS - 1) * (winner + 1)  # and nothing beside it
+
+
+def test_compare_exchange_with_a_private_value_and_from_the_end() -> None:
+    @dp.kernel
+    def multiply(item: dp.Item, x: Any, factors: Any, seen: Any) -> None:
+        i = item.get_id(0)
+        product = dp.AtomicRef(x, 0)
+        expected = dp.PrivateArray(1, np.float64)
+        expected[0] = product.load()
+        while not product.compare_exchange(expected, expected[0] * factors[i]):
+            pass
+        if i == 0:
+            dp.AtomicRef(x, 1).compare_exchange(seen, 1.0, -1)
+
+    factors = np.arange(1.0, 13.0)
+    x, seen = dp.asarray([1.0, 7.0]), dp.zeros(12)
+    multiply[12](x, dp.asarray(factors), seen)
+    assert x.tolist() == [np.prod(factors), 7.0]
+    assert seen.tolist() == [0.0] * 11 + [7.0]
+
+
+ORDERS = ["RELAXED", "ACQUIRE", "RELEASE", "ACQ_REL", "SEQ_CST"]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_loads_and_stores_get_an_order_that_they_may_have(order: str) -> None:
+    memory_order = getattr(dp.MemoryOrder, order)
+
+    @dp.kernel
+    def copy(item: dp.Item, x: Any, y: Any) -> None:
+        i = item.get_id(0)
+        source = dp.AtomicRef(x, i, memory_order, dp.MemoryScope.DEVICE)
+        dp.AtomicRef(y, i, memory_order).store(source.load())
+
+    x = dp.arange(4, dtype="int32")
+    y = dp.zeros(4, dtype="int32")
+    copy[4](x, y)
+    assert y.tolist() == x.tolist()
+    (text,) = copy.inspect_spirv().values()
+    lines = [line.split() for line in text.splitlines() if line.strip()]
+    constants = {line[3]: int(line[4]) for line in lines if line[1] == "Constant"}
+    # The order is the last operand of a load, and comes before the value in a store.
+    (load,) = (constants[line[-1]] for line in lines if line[1] == "AtomicLoad")
+    (store,) = (constants[line[-2]] for line in lines if line[1] == "AtomicStore")
+    acquire, release, strict = 2, 4, 16
+    assert load & 31 in {0, acquire, strict}
+    assert store & 31 in {0, release, strict}
+
+
+@pytest.mark.parametrize("space", ["GLOBAL", "GENERIC", "LOCAL", "PRIVATE"])
+def test_the_address_space_is_the_arrays_or_generic(space: str) -> None:
+    address_space = getattr(dp.AddressSpace, space)
+
+    @dp.kernel
+    def count(item: dp.Item, x: Any) -> None:
+        dp.AtomicRef(x, 0, address_space=address_space).fetch_add(1)
+
+    x, simulated = dp.zeros(1, dtype="int32"), np.zeros(1, "int32")
+    if space in ("GLOBAL", "GENERIC"):
+        count[10](x)
+        dp.simulate(count, 10, simulated)
+        assert x.item() == simulated[0] == 10
+        return
+    with pytest.raises(dp.KernelCompileError, match=r"global memory; use .*AddressSpace\.GLOBAL"):
+        count[10](x)
+    with pytest.raises(dp.SimulationError, match=r"use AddressSpace\.GLOBAL"):
+        dp.simulate(count, 10, simulated)
+
+
+def test_what_has_no_atomics_says_so() -> None:
+    @dp.kernel
+    def of_a_number(item: dp.Item, x: Any) -> None:
+        dp.AtomicRef(x[0], 0).fetch_add(1)
+
+    @dp.kernel
+    def of_private(item: dp.Item, x: Any) -> None:
+        p = dp.PrivateArray(1, np.int32, fill_zeros=True)
+        dp.AtomicRef(p, 0).fetch_add(1)
+
+    @dp.kernel
+    def of_any(item: dp.Item, x: Any) -> None:
+        dp.AtomicRef(x, 0).fetch_add(1)
+
+    for kernel, dtype, words in (
+        (of_a_number, "int32", "refers to an element of an array"),
+        (of_private, "int32", "private memory belongs to one work-item"),
+        (of_any, "int16", "int32, int64, uint32, .*got an array of int16"),
+    ):
+        with pytest.raises(dp.KernelCompileError, match=words):
+            kernel[1](dp.zeros(1, dtype=dtype))
