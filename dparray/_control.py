@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dparray import _evaluate, _usm
-from dparray._array import check_array, ndarray
+from dparray._array import ndarray
 from dparray.device import Device, default_device, queue_of
+from dparray.exceptions import HostConversionError
 
 __all__ = ["eval", "synchronize"]
 
@@ -29,7 +30,11 @@ def eval(*arrays: ndarray) -> None:
         False
     """
     for place, x in enumerate(arrays):
-        check_array("eval", f"arrays[{place}]", x)
+        if not isinstance(x, ndarray):
+            raise HostConversionError(
+                f"eval: arrays[{place}] is of type {type(x).__name__}; only arrays are computed: "
+                "dp.eval(x, y)"
+            )
     _evaluate.evaluate(*(x._node for x in arrays if x.is_pending))
 
 

@@ -144,6 +144,11 @@ def test_what_is_counted_is_not_read() -> None:
     assert "int64 positions" in str(plan)
 
 
+def test_only_arrays_are_computed() -> None:
+    with pytest.raises(dp.HostConversionError, match=r"arrays\[1\] is of type int"):
+        dp.eval(dp.ones(3), 3)
+
+
 def test_only_arrays_are_explained() -> None:
     with pytest.raises(dp.exceptions.HostConversionError):
         dp.explain(np.ones(3))

@@ -25,6 +25,13 @@ EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "650" if "CI" in os.envir
 DTYPES = ["float32", "float64", "int32", "int64", "uint8", "bool", "float16", "complex64"]
 SHAPES: list[tuple[int, ...]] = [(6,), (4, 6), (3, 4, 6), (1, 6), (4, 1), ()]
 
+
+
+@dp.elementwise
+def folded(x: Any) -> Any:
+    return x * x + x
+
+
 BINARY: dict[str, Callable[[Any, Any, Any], Any]] = {
     "add": lambda xp, x, y: x + y,
     "subtract": lambda xp, x, y: x - y,
@@ -49,6 +56,7 @@ UNARY: dict[str, Callable[[Any, Any], Any]] = {
     "plus half": lambda xp, x: x + 0.5,
     "power": lambda xp, x: (x + 0) ** 2,
     "isnan": lambda xp, x: xp.isnan(x * 1.0),
+    "a user's function": lambda xp, x: x * x + x if xp is np else folded(x),
 }
 
 

@@ -83,9 +83,11 @@ def test_elements_and_local_sizes_are_seen_in_text_and_range() -> None:
 
 def test_a_local_size_beyond_the_device_is_refused() -> None:
     x = dp.ones(200_000)
-    with dp.config.override(tuning={"cpu": {"local_size": 65536}}):
-        with pytest.raises(dp.KernelRangeError, match="65536"):
-            dp.eval(x * 3)
+    with (
+        dp.config.override(tuning={"cpu": {"local_size": 65536}}),
+        pytest.raises(dp.KernelRangeError, match="65536"),
+    ):
+        dp.eval(x * 3)
     assert float((x * 3)[0]) == 3
 
 
