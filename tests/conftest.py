@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import gc
 import os
 import tempfile
 from collections.abc import Callable, Iterator
@@ -30,6 +31,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _cache_dir in config.stash:
         config.stash[_cache_dir].cleanup()
+
+
+def pytest_collection_finish() -> None:
+    """A collection of garbage, which some tests ask for often, need not visit every test."""
+    gc.collect()
+    gc.freeze()
 
 
 @functools.cache
