@@ -21,7 +21,7 @@ from math import prod
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
-from dparray import _codegen, _tier_fused, _tier_host, _tier_library, _usm, config
+from dparray import _codegen, _replay, _tier_fused, _tier_host, _tier_library, _usm, config
 from dparray._codegen_reduction import Domain, can_reduce
 from dparray._expr import Node, Scalar, pending_order
 from dparray._launcher import Bound, launch
@@ -63,7 +63,33 @@ def evaluate(*nodes: Node) -> None:
         for group in grouped(nodes):
             left = [node for node in group if node.layout is None]  # others may have needed some
             if left:
-                _run(left, held_elsewhere(left))
+                _evaluate_group(left)
+
+
+def _evaluate_group(nodes: list[Node]) -> None:
+    """Compute pending nodes of one shape and place."""
+    order = pending_order(nodes)
+    held = held_elsewhere(nodes, order)
+    first = nodes[0]
+    if is_for_host(first.size, first.queue, first.usm_type, nodes):
+        _run_on_host([*held, *nodes])
+    elif held or _has_siblings(order):
+        _run(nodes, held)
+    else:
+        expression = _replay.Expression(nodes, order)
+        if not expression.repeat():
+            launches = _run(nodes, [])
+            if launches and sum(node.layout is not None for node in order) == len(nodes):
+                expression.remember(launches)
+
+
+def _has_siblings(order: Sequence[Node]) -> bool:
+    """Whether a kernel for these nodes would compute other pending reductions, too."""
+    last = next((node for node in reversed(order) if type(node.op) is Reduce), None)
+    if last is None:
+        return False
+    domain = Domain(last.operands[0].shape, last.op.axes)  # type: ignore[union-attr]
+    return bool(with_siblings(Kernel([*order], domain))[1])
 
 
 def grouped(nodes: Sequence[Node]) -> list[list[Node]]:
@@ -140,11 +166,15 @@ def compute_inner(root: Node) -> None:
             evaluate(node)
 
 
-def held_elsewhere(roots: Sequence[Node]) -> list[Node]:
-    """The inner nodes that are worth storing and that somebody else can still ask for."""
-    if max(node.weight for node in roots) <= STORING_WEIGHT:
+def held_elsewhere(roots: Sequence[Node], order: Sequence[Node] | None = None) -> list[Node]:
+    """The inner nodes that are worth storing and that somebody else can still ask for.
+
+    ``order``, if given, is the only list of the pending nodes that the caller has.
+    """
+    if max([node.weight for node in roots]) <= STORING_WEIGHT:
         return []
-    order = pending_order(roots)
+    if order is None:
+        order = pending_order(roots)
     # Three references are ours: the list `order`, the name `node`, and getrefcount's argument. One
     # is the user's in `order`; most nodes have no more.
     shared: list[Node] = []
@@ -285,7 +315,7 @@ def _run(
     held: Sequence[Node],
     value: Any = None,
     target: Any = None,
-) -> None:
+) -> list[_tier_fused.Launched]:
     """Compute values.
 
     Args:
@@ -293,6 +323,9 @@ def _run(
         held: inner ones, which get it where that is a part of the same work.
         value: what is written to ``target``, a layout of its shape; if given, ``nodes`` is empty.
         target: see there.
+
+    Returns:
+        The launches, if one fused kernel computed all, with the one that merges what it leaves.
     """
     roots = list(nodes)
     if type(value) is Node and value.layout is None:
@@ -304,19 +337,29 @@ def _run(
         assert first is not None
         size, queue, usm_type = first.size, first.queue, first.usm_type
     if is_for_host(size, queue, usm_type, roots):
-        outputs = [(node, _fresh(node)) for node in (*held, *nodes)]
-        if size:
-            _tier_host.run([*outputs, (value, target)] if target is not None else outputs)
-        for node, layout in outputs:
-            node.complete(layout)
-        return
+        _run_on_host([*held, *nodes], [(value, target)] if target is not None else [])
+        return []
+    launches: list[_tier_fused.Launched] = []
+    kernels = 0
     while roots:
         part = plan(roots, held, value, target, evaluate)
-        _run_kernel(part.kernel, roots, held, value, target)
+        launches = _run_kernel(part.kernel, roots, held, value, target)
+        kernels += 1
         roots = part.apart
     if target is not None and not (first is not None and first.layout is None):
         # A scalar, or a value that had to be computed before.
         _run_elements([(value, target)], [])
+    return launches if kernels == 1 else []
+
+
+def _run_on_host(nodes: Sequence[Node], stores: Sequence[tuple[Any, Any]] = ()) -> None:
+    """Compute nodes, and values that are written to layouts, on the calling thread."""
+    outputs = [(node, _fresh(node)) for node in nodes]
+    wanted = [*outputs, *stores]
+    if prod(wanted[-1][1].shape):
+        _tier_host.run(wanted)
+    for node, layout in outputs:
+        node.complete(layout)
 
 
 def plan(
@@ -347,7 +390,7 @@ def _run_kernel(
     held: Sequence[Node],
     value: Any,
     target: Any,
-) -> None:
+) -> list[_tier_fused.Launched]:
     """Compute what is in a kernel: of ``roots`` and ``held``, and reductions of the same memory."""
     wanted = stored_by(kernel, [*held, *roots])
     stores = [(value, target)] if any(node is value for node in wanted) else []
@@ -356,22 +399,28 @@ def _run_kernel(
         kernel, siblings = with_siblings(kernel)
         wanted += siblings
     outputs = [(node, _fresh(node)) for node in wanted]
-    if kernel.domain is None or not _tier_fused.reduce([*outputs, *stores], kernel):
-        _run_elements([*outputs, *stores], kernel.order, len(outputs))
+    launches: list[_tier_fused.Launched] = []
+    if kernel.domain is not None:
+        launches = _tier_fused.reduce([*outputs, *stores], kernel)
+    if not launches:
+        launches = _run_elements([*outputs, *stores], kernel.order, len(outputs))
     for node, layout in outputs:
         if node.layout is None:
             node.complete(layout)
+    return launches
 
 
 def _run_elements(
     outputs: Sequence[tuple[Any, Any]], order: Sequence[Node], fresh: int = 0
-) -> None:
+) -> list[_tier_fused.Launched]:
     """Compute values of one shape, the first ``fresh`` of them into memory of their own."""
     if not outputs:
-        return
+        return []
     size = prod(outputs[0][1].shape)
-    if all(map(_codegen.can_generate, order)) and _tier_fused.run(outputs, order, size):
-        return
+    if all(map(_codegen.can_generate, order)):
+        launches = _tier_fused.run(outputs, order, size)
+        if launches:
+            return launches
     computed_apart(order, [value for value, _ in outputs], evaluate)
     for position, (value, layout) in enumerate(outputs):
         if type(value) is not Node or not is_call(value):
@@ -380,6 +429,7 @@ def _run_elements(
             raise AssertionError(f"{value.op} has no kernel")
         if position < fresh:
             value.complete(layout)
+    return []
 
 
 def _run_ready(value: Node | Scalar, layout: Any) -> None:

@@ -60,8 +60,40 @@ class Known(NamedTuple):
     local_range: tuple[int, ...] | None
 
 
+class Launched(NamedTuple):
+    """What one launch was made of.
+
+    Attributes:
+        kernel: the compiled kernel.
+        global_range, local_range: the range.
+        arrays: the layouts that it reads, then those it writes.
+        left: those of the accumulators that it leaves.
+        local_memory, scalars, numbers: the arguments after them.
+    """
+
+    kernel: Any
+    global_range: tuple[int, ...]
+    local_range: tuple[int, ...] | None
+    arrays: list[Any]
+    left: list[Any]
+    local_memory: list[Any]
+    scalars: list[Any]
+    numbers: tuple[Any, ...]
+
+    def submit(self, queue: Any) -> None:
+        """Launch the kernel."""
+        flat = _flat_arrays([*self.arrays, *self.left])
+        flat += self.local_memory
+        flat += self.scalars
+        flat += self.numbers
+        owners = owners_of(self.arrays)
+        launch(self.kernel, self.global_range, self.local_range, flat, queue, (), owners)
+
+
 # By operation, dtypes and layouts.
 _known: dict[Any, Known] = {}
+# What `_replay` keeps: the launches of whole expressions, by form.
+known_steps: dict[Any, Any] = {}
 _SCALARS = frozenset((bool, int, float, complex))
 
 
@@ -69,6 +101,7 @@ def forget() -> None:
     """Drop all kernels held in memory, as a new process would; those on disk stay."""
     kernels.clear()
     _known.clear()
+    known_steps.clear()
     _compiler.forget()
 
 
@@ -112,32 +145,36 @@ def _obtained(
     return fused.kernel
 
 
-def run(outputs: Sequence[tuple[Node | Scalar, Any]], order: Sequence[Node], size: int) -> bool:
-    """Compute all values, of one shape, in one kernel; false if compiling does not pay yet.
+def run(
+    outputs: Sequence[tuple[Node | Scalar, Any]], order: Sequence[Node], size: int
+) -> list[Launched]:
+    """Compute all values, of one shape, in one kernel.
 
     ``order`` holds the pending nodes, operands before users.
+
+    Returns:
+        The launch; nothing if compiling does not pay yet.
     """
     if not all(can_store(value, target.dtype) for value, target in outputs):
-        return False
+        return []
     targets = [target for _, target in outputs]
     queue = targets[0].block.queue
     program = _codegen.linearize(order, outputs, targets[0].shape, tuning_of(queue))
     kernel = _obtained_elements(program.structure, size, order)
     if kernel is None:
-        return False
-    flat = _flat_arrays((*program.arrays, *targets))
-    flat += program.scalars
-    flat += program.numbers
-    launch(
+        return []
+    made = Launched(
         kernel,
         program.global_range,
         program.local_range,
-        flat,
-        queue,
-        (),
-        _owners((*program.arrays, *targets)),
+        [*program.arrays, *targets],
+        [],
+        [],
+        program.scalars,
+        program.numbers,
     )
-    return True
+    made.submit(queue)
+    return [made]
 
 
 def _obtained_elements(structure: Any, size: int, order: Sequence[Node]) -> Any:
@@ -191,10 +228,10 @@ def argument_of(layout: Any) -> Argument:
     block = layout.block
     return Argument(
         (layout.dtype, layout.shape, layout.strides),
-        tuple(_flat_arrays([layout])),
+        flat_array(layout),
         block,
         layout.offset,
-        _owners([layout]),
+        owners_of([layout]),
     )
 
 
@@ -270,8 +307,8 @@ def compute_known(
         count = c_int64(target.block.nbytes // loop[-1].itemsize)
         flat += (count, itemsize, target.block.memory, count, itemsize)
     else:
-        flat += _flat_arrays([target])
-        owners += _owners([target])
+        flat += flat_array(target)
+        owners += owners_of([target])
     flat += known.local_memory
     flat += scalars
     flat += known.numbers
@@ -408,20 +445,22 @@ def next_kernel(done: Pass, accumulators: list[Any], kernel: Kernel) -> Kernel:
     )
 
 
-def reduce(outputs: Sequence[tuple[Node, Any]], kernel: Kernel, must_compile: bool = False) -> bool:
+def reduce(
+    outputs: Sequence[tuple[Node, Any]], kernel: Kernel, must_compile: bool = False
+) -> list[Launched]:
     """Compute values with reductions: in one kernel, or one more for the accumulators it leaves.
 
     Returns:
-        Whether it did; false if compiling does not pay yet.
+        The launches; none if compiling does not pay yet.
     """
     assert kernel.domain is not None
     if not all(can_store(value, target.dtype) for value, target in outputs):
-        return False
+        return []
     now = first_pass(outputs, kernel)
     program, structure = now.program, now.program.structure
     compiled = _obtained_pass(now, prod(kernel.domain.shape), must_compile)
     if compiled is None:
-        return False
+        return []
     first, target = outputs[0]
     queue = target.block.queue
     dtypes = [dtype for _, dtype in _codegen_reduction.shared_accumulators(structure)]
@@ -431,21 +470,21 @@ def reduce(outputs: Sequence[tuple[Node, Any]], kernel: Kernel, must_compile: bo
             layout = _usm.allocate(queue, first.usm_type, now.shape, dtype)
             strides = tuple(stride * dtype.itemsize for stride in now.strides)
             accumulators.append(layout._replace(strides=strides))
-    arrays = [*program.arrays, *(target for _, target in now.stored)]
-    arguments = _flat_arrays([*arrays, *accumulators])
-    arguments += _local_memory(program)
-    launch(
+    made = Launched(
         compiled,
         program.global_range,
         program.local_range,
-        [*arguments, *program.scalars, *program.numbers],
-        queue,
-        (),
-        _owners(arrays),
+        [*program.arrays, *(target for _, target in now.stored)],
+        list(accumulators),
+        _local_memory(program),
+        program.scalars,
+        program.numbers,
     )
-    if now.left:
-        reduce(now.left, next_kernel(now, accumulators, kernel), must_compile=True)
-    return True
+    made.submit(queue)
+    if not now.left:
+        return [made]
+    following = next_kernel(now, accumulators, kernel)
+    return [made, *reduce(now.left, following, must_compile=True)]
 
 
 def _obtained_pass(now: Pass, size: int, must_compile: bool) -> Any:
@@ -513,16 +552,18 @@ def _partial_layout(
     return tuple(shape), tuple(strides)
 
 
-def _owners(layouts: Iterable[Any]) -> tuple[Any, ...]:
+def owners_of(layouts: Iterable[Any]) -> tuple[Any, ...]:
     """The blocks outside the pool, which a launch has to keep alive."""
     return tuple(layout.block for layout in layouts if isinstance(layout.block, _usm.BorrowedBlock))
 
 
+def flat_array(layout: Any) -> tuple[Any, ...]:
+    """The flattened arguments of a layout, seen as one contiguous dimension."""
+    itemsize = c_int64(layout.dtype.itemsize)
+    count = c_int64(layout.block.nbytes // layout.dtype.itemsize)
+    return count, itemsize, _usm.memory_at(layout.block, layout.offset), count, itemsize
+
+
 def _flat_arrays(layouts: Iterable[Any]) -> list[Any]:
-    """The flattened arguments of layouts, each seen as one contiguous dimension."""
-    flat: list[Any] = []
-    for layout in layouts:
-        itemsize = c_int64(layout.dtype.itemsize)
-        count = c_int64(layout.block.nbytes // layout.dtype.itemsize)
-        flat += (count, itemsize, _usm.memory_at(layout.block, layout.offset), count, itemsize)
-    return flat
+    """The flattened arguments of layouts."""
+    return [each for layout in layouts for each in flat_array(layout)]

@@ -188,13 +188,13 @@ def test_a_product_with_its_own_rows_is_written_in_place() -> None:
         same(r, vector + (host * vector).sum(axis=1), 2e-4)
 
 
-@pytest.mark.parametrize("shape", [(3000, 33), (900, 255), (40, 1021), (5, 700, 70), (600, 4000)])
+@pytest.mark.parametrize("shape", [(3000, 33), (40, 1021), (5, 700, 70)])
 def test_columns_of_any_width_are_folded_by_vectors(shape: tuple[int, ...]) -> None:
     host = values(shape)
     axis = len(shape) - 2
     x = dp.asarray(host)
     with forced("fused"):
-        for name in ("sum", "max", "argmin", "mean", "var"):
+        for name in ("sum", "argmin", "var"):
             same(getattr(x, name)(axis=axis), getattr(host, name)(axis=axis), 1e-4)
         x[...] = x - x.mean(axis=axis, keepdims=True)  # overwrites what all vectors read
         host -= host.mean(axis=axis, keepdims=True)

@@ -38,6 +38,7 @@ ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("L2", "_codegen_reduction"),
         ("L3", "_schedule"),
         ("L3", "_tier_host _tier_fused _tier_library"),
+        ("L3", "_replay"),
         ("L3", "_evaluate"),
         ("L3", "_sample"),
         ("L4", "kernel"),
