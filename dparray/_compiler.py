@@ -545,5 +545,8 @@ class DeviceFunction:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.py_func(*args, **kwargs)
 
+    def __reduce__(self) -> str:
+        return self.__qualname__  # as functions are pickled: by name
+
     def __repr__(self) -> str:
         return f"<dparray device function {self.__qualname__}>"

@@ -418,10 +418,17 @@ def launch(
             dependencies,
         )
     except dpctl.SyclKernelSubmitError as error:
+        total = prod(global_range)
+        remedy = "Smaller groups need less of what a device has"
+        if total >= INDEX_LIMIT:
+            remedy = (
+                f"These are {total} work-items, and drivers may count no further than "
+                f"{INDEX_LIMIT - 1}: let each work-item do several elements"
+            )
         raise KernelExecutionError(
             f"kernel {kernel.name}: {queue.sycl_device.name} refused a launch over "
             f"{tuple(global_range)} in groups of {local_range and tuple(local_range)}: {error} "
-            "Smaller groups need less of what a device has"
+            f"{remedy}"
         ) from None
     if keep_alive:
         order.add_event_pair(queue._submit_keep_args_alive(keep_alive, [event]), event)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
-from types import FunctionType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import dpctl
@@ -15,6 +15,7 @@ from dparray import _compiler, config
 from dparray._bounds import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
 from dparray._compiler import DeviceFunction, Kernel
 from dparray._evaluate import launch_kernel, settle_arguments
+from dparray._kernel_key import Reference
 from dparray._launcher import Binder, Bound, explain_arguments, is_array, make_binder
 from dparray._placement import common_placement
 from dparray._usm import layout_of_interface, library
@@ -40,6 +41,7 @@ __all__ = [
 _ITEMS = ("", "item:1", "item:2", "item:3")
 _ND_ITEMS = ("", "nditem:1", "nditem:2", "nditem:3")
 OPTIONS = ("debug", "inline_threshold")
+_INLINE_THRESHOLDS = (0, 1, 2, 3)
 # Options of numba-dpex that say nothing here: they are always so.
 _IGNORED_OPTIONS = ("release_gil", "no_compile", "no_cpython_wrapper", "no_cfunc_wrapper")
 
@@ -145,6 +147,9 @@ class _Configured:
     def __call__(self, *arguments: Any, depends_on: Any = ()) -> Event:
         return self.kernel._launch(self.index_space, arguments, _events(depends_on))
 
+    def __repr__(self) -> str:
+        return f"<dparray kernel {self.kernel.__qualname__} over {self.index_space!r}>"
+
 
 class KernelFunction:
     """A kernel: a Python function compiled for the argument types it is launched with.
@@ -152,7 +157,9 @@ class KernelFunction:
     Made by :func:`kernel`. Launch it with ``kernel[range](*arguments)``, with
     :func:`call_kernel`, or, when it has a default range, with ``kernel(*arguments)``.
 
-    State: one compiled kernel for each combination of argument types; queues share them.
+    State: one compiled kernel for each combination of argument types; queues share them. They
+    hold the values of the globals and captured names that the function and its device functions
+    refer to; when one of these is assigned anew, the next launch compiles again.
 
     Attributes:
         py_func: the Python function.
@@ -198,9 +205,13 @@ class KernelFunction:
         self._checked: KernelFunction | None = None
         self._checks: CheckedKernel | None = None
         self._closed = False  # made with explicit signatures: no others are compiled
+        self._references: list[Reference] = []  # what the compiled kernels hold the values of
 
     def __repr__(self) -> str:
         return f"<dparray kernel {self.__qualname__}>"
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # as functions are pickled: by name
 
     # -- launching ------------------------------------------------------------------------------
 
@@ -228,6 +239,10 @@ class KernelFunction:
         return self._launch(index_space, arguments, _events(depends_on))
 
     def _launch(self, index_space: Any, arguments: tuple[Any, ...], depends_on: Any = ()) -> Event:
+        for reference in self._references:
+            if not reference.is_current:
+                self._forget()
+                break
         if config.debug and self._checked is not self:
             return self._launch_checked(index_space, arguments, depends_on)
         bound = self._bind(arguments)
@@ -323,6 +338,16 @@ class KernelFunction:
 
     # -- compiling ------------------------------------------------------------------------------
 
+    def _forget(self) -> None:
+        """Drop the compiled kernels, which hold values that are no longer those of their names."""
+        known = list(self._kernels)
+        self._kernels.clear()
+        self._references = []
+        self._checked = self._checks = None
+        if self._closed:
+            self._closed = False
+            self.specialize([(item, *types) for item, types in known])
+
     def _compile(self, item: str, types: Signature) -> Kernel:
         if item.startswith("item"):
             for name, key in zip(self._parameters, types, strict=True):
@@ -337,6 +362,9 @@ class KernelFunction:
                 f"kernel {self.__name__}: it was made for given signatures only, and "
                 f"({', '.join(_labels((item, *types)))}) is none of them:\n  {known}"
             )
+        if not self._kernels:
+            _, references = DeviceFunction(self.py_func, {}).frozen()
+            self._references = [each for each in references if not _is_fixed(each.value)]
         all_types = (item, *types) if self._has_item else types
         compiled = _compiler.obtain_kernel(
             self.py_func, all_types, self.options, self._parameter_labels(types)
@@ -450,7 +478,12 @@ class KernelFunction:
             >>> 1024 % local
             0
         """
-        size = tuple(_as_index_space(global_size))
+        asked = _as_index_space(global_size)
+        if isinstance(asked, NdRange):
+            raise KernelRangeError(
+                f"kernel {self.__name__}: suggest_local takes the global size alone; got {asked}"
+            )
+        size = tuple(asked)
         if arguments:
             bound = self._bind(arguments)
             item = _ND_ITEMS[len(size)]
@@ -474,6 +507,11 @@ class KernelFunction:
             budget //= local[dimension]
             multiple = 1
         return tuple(local)
+
+
+def _is_fixed(value: Any) -> bool:
+    """Whether a name with this value is not worth watching: a module, or a part of one."""
+    return isinstance(value, ModuleType | BuiltinFunctionType | type)
 
 
 def _best_divisor(extent: int, limit: int, multiple: int) -> int:
@@ -614,6 +652,11 @@ def _checked_options(maker: str, options: dict[str, Any]) -> dict[str, Any]:
             raise KernelArgumentError(
                 f"{maker}: there is no option {name!r}; options: {', '.join(OPTIONS)}"
             )
+    threshold = options.get("inline_threshold", 0)
+    if isinstance(threshold, bool) or threshold not in _INLINE_THRESHOLDS:
+        raise KernelArgumentError(f"{maker}: inline_threshold is 0, 1, 2 or 3; got {threshold!r}")
+    if not isinstance(options.get("debug", False), bool):
+        raise KernelArgumentError(f"{maker}: debug is True or False; got {options['debug']!r}")
     return {name: value for name, value in options.items() if name in OPTIONS}
 
 

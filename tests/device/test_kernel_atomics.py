@@ -84,7 +84,8 @@ def test_a_float_is_not_cut_to_an_integer() -> None:
 @dp.kernel
 def replace_zero(item: dp.Item, target: Any, expected: Any, done: Any) -> None:
     i = item.get_id(0)
-    done[i] = dp.AtomicRef(target, 0).compare_exchange(expected_ref=expected, desired=i + 1, expected_idx=i)
+    reference = dp.AtomicRef(target, 0)
+    done[i] = reference.compare_exchange(expected_ref=expected, desired=i + 1, expected_idx=i)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "uint64", "float32", "float64"])

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -99,6 +101,65 @@ def test_a_changed_device_function_is_another_kernel(compiled: list[Any]) -> Non
         results.append(x.item())
     assert results == [3, 70, 3]
     assert len(compiled) == 2
+
+
+def test_a_launch_follows_what_was_assigned_anew(compiled: list[Any]) -> None:
+    """As in a notebook, where a cell with a constant or a device function is run again."""
+    scope: dict[str, Any] = {"dp": dp, "N": 3}
+    define = "@dp.device_func\ndef grow(v):\n    return v {} N\n"
+    exec(define.format("+"), scope)
+    exec("@dp.kernel\ndef kernel(item, x):\n    x[item.get_id(0)] = grow(5) + N\n", scope)
+    kernel = scope["kernel"]
+
+    def launch() -> Any:
+        x = dp.zeros(1, dtype="int64")
+        kernel[1](x)
+        return x.item()
+
+    assert launch() == launch() == 11
+    scope["N"] = 70
+    assert launch() == launch() == 145
+    exec(define.format("-"), scope)
+    assert launch() == 5
+    scope["N"] = 3
+    assert launch() == 5
+    with dp.config.override(debug=True):
+        scope["N"] = 4
+        assert launch() == 5
+    exec(define.format("*"), scope)
+    scope["N"] = 3
+    assert launch() == 18
+    assert len(compiled) == 6
+
+
+def test_a_launch_follows_a_captured_name(compiled: list[Any]) -> None:
+    factor = 2
+
+    @dp.kernel
+    def scale(item: dp.Item, x: Any) -> None:
+        x[0] *= factor
+
+    x = dp.ones(1)
+    scale[1](x)
+    factor = 5
+    scale[1](x)
+    assert x.item() == 10
+
+
+@dp.device_func
+def halved(value: Any) -> Any:
+    return value / 2
+
+
+@dp.kernel
+def halve(item: dp.Item, x: Any) -> None:
+    x[item.get_id(0)] = halved(x[item.get_id(0)])
+
+
+def test_kernels_are_pickled_and_copied_by_name() -> None:
+    for function in (halve, halved):
+        assert pickle.loads(pickle.dumps(function)) is function
+        assert copy.deepcopy(function) is function
 
 
 def test_options_are_other_kernels(compiled: list[Any]) -> None:

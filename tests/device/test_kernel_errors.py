@@ -377,6 +377,15 @@ def test_what_cannot_be_a_kernel_is_refused_when_it_is_made() -> None:
             dp.kernel(function)
 
 
+@pytest.mark.parametrize(
+    "options", [{"inline_threshold": 4}, {"inline_threshold": "a"}, {"debug": "yes"}, {"fast": 1}]
+)
+def test_options_that_are_none(options: dict[str, Any]) -> None:
+    for maker in (dp.kernel, dp.device_func):
+        with pytest.raises(dp.KernelArgumentError, match=next(iter(options))):
+            maker(**options)
+
+
 @pytest.mark.parametrize("shape", [0, -1, "4", (2, 0), (1, 2, 3, 4), 2.5])
 def test_local_memory_of_a_shape_that_is_none(shape: Any) -> None:
     with pytest.raises(dp.KernelRangeError, match="LocalAccessor"):

@@ -328,6 +328,27 @@ def test_a_suggested_local_size_divides_and_runs(size: tuple[int, ...]) -> None:
 # -- order and events ----------------------------------------------------------------------------
 
 
+def test_a_local_size_is_suggested_for_a_global_size() -> None:
+    with pytest.raises(dp.KernelRangeError, match="takes the global size alone"):
+        add.suggest_local(dp.NdRange(8, 4))
+
+
+def test_a_kernel_with_its_range_shows_both() -> None:
+    assert repr(add[4]) == "<dparray kernel add over Range(4)>"
+
+
+def test_more_work_items_than_the_driver_counts() -> None:
+    @dp.kernel
+    def nothing(item: dp.Item, x: Any) -> None: ...
+
+    outcome = "done"  # what a driver can is up to it
+    try:
+        nothing[2**16, 2**15](dp.zeros(1)).wait()
+    except dp.KernelExecutionError as error:
+        outcome = str(error)
+    assert outcome == "done" or "These are 2147483648 work-items" in outcome
+
+
 def test_launches_on_one_queue_are_ordered() -> None:
     x = dp.zeros(100_000, dtype="int64")
     for _ in range(50):
