@@ -1611,7 +1611,9 @@ def reduce_array(
         if small is not None:
             return small
     shape = _layout.reduced_shape(x.shape, axes, keepdims)
-    loops = (*[loop] * (1 + len(scalars)), dtype)
+    # Half precision is reduced in single precision, and rounded once.
+    wide = np.dtype(np.float32) if loop.char == "e" else loop
+    loops = (*[wide] * (1 + len(scalars)), dtype)
     placement = Placement(x.sycl_queue, x.usm_type)
     return _array_of(op, (x, *scalars), loops, shape, placement)
 

@@ -425,7 +425,7 @@ TYPE_NAMES = {
 BOOL = np.dtype(np.bool_).str
 HALF = np.dtype(np.float16).str
 # How a value is converted: to half precision by rounding, which leaves a float32.
-_CONVERSIONS = TYPE_NAMES | {HALF: "half"}
+CONVERSIONS = TYPE_NAMES | {HALF: "half"}
 INT64 = np.dtype(np.int64).str
 # dpctl takes no 8- and 16-bit integers as kernel arguments: they travel as 32-bit ones.
 _NARROW = frozenset({BOOL, *(np.dtype(code).str for code in ("i1", "i2", "u1", "u2"))})
@@ -468,7 +468,7 @@ def converted_text(text: str, dtype: str, wanted: str) -> str:
         if dtype in _PART_NAMES:
             return f"(({text}_real != 0) | ({text}_imag != 0))"
         return f"({text} != 0)"
-    return f"{_CONVERSIONS[wanted]}({text})"
+    return f"{CONVERSIONS[wanted]}({text})"
 
 
 class Parts(NamedTuple):
@@ -725,7 +725,7 @@ class Values:
                 self._names[own] = self._named_parts(text, own, _PART_NAMES[result], lines, indent)
                 continue
             if result != BOOL:
-                text = f"{_CONVERSIONS[result]}({text})"
+                text = f"{CONVERSIONS[result]}({text})"
             self._names[own] = self._named(text, own, lines, indent)
 
     def _named(self, text: str, name: str, lines: list[str], indent: str) -> str:

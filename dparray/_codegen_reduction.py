@@ -36,6 +36,7 @@ import numpy as np
 
 from dparray._codegen import (
     BOOL,
+    CONVERSIONS,
     TYPE_NAMES,
     Numbering,
     Values,
@@ -203,7 +204,7 @@ _KINDS = frozenset("biuf")
 
 def can_reduce(node: Node) -> bool:
     """Whether a kernel can compute this reduction from its operands."""
-    return all(dtype.kind in _KINDS and dtype.char != "e" for dtype in node.loop) and all(
+    return all(dtype.kind in _KINDS for dtype in node.loop) and all(
         type(operand) is not Node
         or (
             is_convertible(operand.dtype, wanted)
@@ -1061,7 +1062,7 @@ class _Text:
         result = self.steps[number][4]
         text = self.reductions[number].result.format(**self._names(number, 0), **self._word(number))
         if result != BOOL:
-            text = f"{TYPE_NAMES[result]}({text})"
+            text = f"{CONVERSIONS[result]}({text})"
         self._add(f"t{number} = {text}")
 
 

@@ -263,7 +263,8 @@ def _compute(order: Sequence[Node], values: dict[int, Any], targets: dict[int, n
         op, out = node.op, targets.get(key)
         assert op is not None
         if isinstance(op, Reduce):
-            values[key] = reduced(op, operands[0], operands[1:], node.loop[0])
+            found = reduced(op, operands[0], operands[1:], node.loop[0])
+            values[key] = found if found.dtype == node.dtype else found.astype(node.dtype)
             if out is not None:
                 np.copyto(out, values[key], casting="unsafe")
         elif op in _NO_UFUNC:

@@ -95,6 +95,23 @@ def test_numbers_are_rounded_once(dtype: str) -> None:
     np.testing.assert_array_equal(found, wanted)
 
 
+@pytest.mark.parametrize("name", ["sum", "mean", "var", "max", "min", "any", "argmax"])
+@pytest.mark.parametrize("axis", [None, 0])
+def test_reductions_are_computed_in_single_precision(name: str, axis: int | None) -> None:
+    host = np.random.default_rng(2).uniform(-1, 1, (300, 2500)).astype("float16")
+    x = dp.asarray(host)
+    found = launched(lambda: getattr(dp, name)(x * 2, axis=axis))
+    wanted = getattr(np, name)((host * 2).astype("float32"), axis=axis)
+    wanted = wanted if name in ("any", "argmax") else wanted.astype("float16")
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(found, wanted, rtol=2e-3, atol=2e-3)
+    with dp.config.override(host_tier=True):
+        small = getattr(dp, name)(x[:4, :5], axis=axis)
+    numpy = getattr(np, name)(host[:4, :5], axis=axis)
+    assert small.dtype == numpy.dtype
+    np.testing.assert_allclose(small.asnumpy(), numpy, rtol=2e-3, atol=2e-3)
+
+
 def test_sums_and_means_of_expressions() -> None:
     host = np.random.default_rng(2).uniform(-1, 1, (300, 200)).astype("float16")
     x = dp.asarray(host)
