@@ -6,7 +6,10 @@ what there is instead.
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
+
+import numpy as np
 
 _STRINGS = "arrays hold numbers, not strings; keep text in NumPy arrays on the host"
 _DATES = "arrays hold numbers, not dates; convert them to numbers on the host"
@@ -30,11 +33,48 @@ _REASONS = {
     "ma": "write masks as arrays: dp.where, and where= of reductions",
     "memmap": "dp.load reads files through a bounded buffer",
     "polynomial": "there are dp.polyfit, dp.polyval and dp.poly1d",
+    **dict.fromkeys(("getbufsize", "setbufsize"), "nothing is computed through buffers"),
+    **dict.fromkeys(("geterrcall", "seterrcall"), "devices report no floating-point errors"),
+    **dict.fromkeys(("show_config", "show_runtime"), "run the command dparray info"),
+    **dict.fromkeys(("core", "ctypeslib", "f2py"), "it is about NumPy's own memory; use numpy"),
+    "get_include": "kernels are written in Python: dp.kernel",
+    "typing": "annotate with dp.ndarray",
+    "ufunc": "functions are Python functions; those that are ufuncs in NumPy have nin, nout",
+    "info": "write help(dp.name)",
     "emath": "convert to complex first: x.astype('complex128')",
 }
 
 
+#: Attributes of NumPy's arrays that ours do not have, and why.
+ATTRIBUTES = {
+    "base": "dp.shares_memory(x, y) tells whether two arrays share memory",
+    "byteswap": "devices have one order of bytes; write x.asnumpy().byteswap()",
+    "ctypes": "the memory may be the device's own; write x.asnumpy().ctypes",
+    "data": "the memory may be the device's own; write x.asnumpy().data",
+    "dump": "write pickle.dump(x, file), or dp.save(file, x)",
+    "dumps": "write pickle.dumps(x)",
+    "getfield": "arrays have no fields; x.view(dtype) sees the memory as another dtype",
+    "is_integer": "write x.item().is_integer()",
+    "setfield": "arrays have no fields; x.view(dtype) sees the memory as another dtype",
+    "setflags": "arrays can always be written; take a copy to keep the values",
+    "tostring": "write x.tobytes()",
+}
+
+
+def _removed(name: str) -> str | None:
+    """What NumPy says about a name that it had once."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            getattr(np, name)
+    except AttributeError as error:
+        text = str(error).replace("np.", "dp.").replace("numpy.", "dp.").partition("\n")
+        about = text[2] if text[0].startswith("module") else text[0]
+        return about.partition(". The aliases")[0] or None
+    return None
+
+
 def __getattr__(name: str) -> Any:
-    reason = _REASONS.get(name)
+    reason = _REASONS.get(name) or (None if name.startswith("_") else _removed(name))
     because = "" if reason is None else f": {reason}"
     raise AttributeError(f"module 'dparray' has no attribute {name!r}{because}")

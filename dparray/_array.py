@@ -513,7 +513,12 @@ class ndarray(Methods):
             raise TypeError("iteration over an array with 0 dimensions")
         return (self[position] for position in range(self.shape[0]))
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        if self.shape:
+            raise TypeError(
+                f"an array of shape {self.shape} is no key; write x.tobytes(), or tuple(x.tolist())"
+            )
+        return hash(self.item())
 
     # -- to other places ----------------------------------------------------------------------
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
-from dparray import _dtypes, _layout
+from dparray import _absent, _dtypes, _layout
 from dparray._array import (
     apply,
     as_method,
@@ -21,8 +21,9 @@ from dparray._array import (
     from_host,
     ndarray,
     scalar_value,
+    take_layout_of,
 )
-from dparray._creation import asarray, full
+from dparray._creation import asarray, full, zeros
 from dparray._elementwise import where
 from dparray._indexing import put
 from dparray._manipulation import broadcast_to, diagonal, moveaxis, ravel, reshape
@@ -565,6 +566,41 @@ def _view(self: ndarray, dtype: Any = None) -> ndarray:
     return self._view(shape, (*self.strides[:-1], wanted.itemsize), self.offset, wanted)
 
 
+def _set_dtype(self: ndarray, dtype: Any) -> None:
+    """Let the array itself see its memory as another dtype; see :meth:`view`."""
+    self.block  # noqa: B018 - computes what is pending
+    take_layout_of(self, _view(self, dtype))
+
+
+def _set_strides(self: ndarray, strides: Any) -> None:
+    raise AttributeError(
+        f"x.strides cannot be set; write x = dp.lib.stride_tricks.as_strided(x, {self.shape}, "
+        f"{strides!r:.40})"
+    )
+
+
+def _resize_in_place(self: ndarray, *new_shape: Any, refcheck: bool = True) -> None:
+    """Give the array itself another shape, cut or with zeros at its end; views keep the old memory.
+
+    Args:
+        *new_shape: extents, or a tuple of them.
+        refcheck: without effect, as other views never lose their memory.
+    """
+    given = new_shape[0] if len(new_shape) == 1 else new_shape
+    resized = zeros(given, self.dtype, usm_type=self.usm_type, sycl_queue=self.sycl_queue)
+    count = min(self.size, resized.size)
+    ravel(resized)[:count] = ravel(self)[:count]
+    resized.block  # noqa: B018 - computes it
+    take_layout_of(self, resized)
+
+
+def _absent_attribute(name: str, reason: str) -> property:
+    def refuse(self: ndarray) -> NoReturn:
+        raise AttributeError(f"'ndarray' object has no attribute {name!r}: {reason}")
+
+    return property(refuse, doc=f"Not there: {reason}.")
+
+
 def _partition_in_place(
     self: ndarray, kth: int | Sequence[int], axis: int = -1, kind: str = "introselect"
 ) -> None:
@@ -598,10 +634,15 @@ def _attach() -> None:
         "argpartition": _argpartition,
         "compress": _compress,
         "put": _put,
+        "resize": _resize_in_place,
     }.items():
         method.__name__ = name
         method.__qualname__ = f"ndarray.{name}"
         setattr(ndarray, name, method)
+    for name, set_it in (("dtype", _set_dtype), ("strides", _set_strides)):
+        setattr(ndarray, name, vars(ndarray)[name].setter(set_it))
+    for name, reason in _absent.ATTRIBUTES.items():
+        setattr(ndarray, name, _absent_attribute(name, reason))
 
 
 _attach()

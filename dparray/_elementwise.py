@@ -26,7 +26,7 @@ from dparray._array import (
 from dparray._ops import OPS, WHERE, Op
 from dparray._placement import common_placement, computes_in_double
 from dparray._ufunc_options import apply_with_options
-from dparray.exceptions import ArgumentError
+from dparray.exceptions import ArgumentError, DTypeError
 
 _SAMPLES = {
     "acosh": ("[1.5, 2.0]",),
@@ -211,9 +211,19 @@ def angle(x: Any, /, deg: bool = False) -> ndarray:
     return apply(OPS["multiply"], turned, 180 / np.pi) if in_degrees else turned
 
 
+def _set_real(self: ndarray, value: Any) -> None:
+    real(self)[...] = value
+
+
+def _set_imag(self: ndarray, value: Any) -> None:
+    if self.dtype.kind != "c":
+        raise DTypeError(f"x.imag = ...: x of dtype {self.dtype} has no imaginary part to set")
+    imag(self)[...] = value
+
+
 def _attach_parts() -> None:
-    for function, summary in ((real, "The real part."), (imag, "The imaginary part.")):
-        setattr(ndarray, function.__name__, property(function, doc=summary))
+    ndarray.real = property(real, _set_real, doc="The real part.")  # type: ignore[assignment]
+    ndarray.imag = property(imag, _set_imag, doc="The imaginary part.")  # type: ignore[assignment]
 
 
 _attach_parts()

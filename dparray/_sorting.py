@@ -7,7 +7,7 @@ and long axes are sorted by our radix sort on all cores, which is faster still.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,13 +21,14 @@ from dparray._array import (
     empty_on,
     ndarray,
 )
+from dparray._indexing import take_along_axis
 from dparray._manipulation import flip, moveaxis, ravel
 from dparray._placement import Placement, common_placement
 from dparray._usm import library
 from dparray.algorithms._sort import sort_by_key, stable_argsort
-from dparray.exceptions import ArgumentError, ShapeError
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
-__all__ = ["argpartition", "argsort", "lexsort", "partition", "sort"]
+__all__ = ["TopKResult", "argpartition", "argsort", "lexsort", "partition", "sort", "top_k"]
 
 # From so many elements along the axis on, our radix sort is faster than NumPy on two cores or more
 # (`dparray bench algorithms`). NumPy's own radix sort gives the positions of narrow integers.
@@ -256,6 +257,62 @@ def _check_kth(name: str, kth: int | Sequence[int], extent: int) -> None:
     for position in [kth] if isinstance(kth, int) else kth:
         if not -extent <= position < extent:
             raise IndexError(f"{name}: kth {position} is outside an axis of extent {extent}")
+
+
+class TopKResult(NamedTuple):
+    """The largest or smallest elements, and their positions.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.top_k(dp.asarray([5, 1, 4]), 2).indices.asnumpy()
+        array([0, 2])
+    """
+
+    values: ndarray
+    indices: ndarray
+
+
+def top_k(x: Any, k: int, /, *, axis: int | None = None, mode: str = "largest") -> TopKResult:
+    """The `k` largest or smallest elements along an axis, the best first, and their positions.
+
+    Args:
+        x: a real array.
+        k: how many.
+        axis: the axis; ``None`` means the flattened array.
+        mode: ``"largest"`` or ``"smallest"``.
+
+    Returns:
+        A named tuple of ``values`` and ``indices`` (``int64``) on the queue of ``x``. NaN counts as
+        larger than all numbers.
+
+    Raises:
+        ArgumentError: ``k`` is no number from 1 to the extent of the axis, or the mode is another.
+        AxisError: there is no such axis.
+        DTypeError: ``x`` is complex.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.top_k(dp.asarray([5, 1, 4, 2]), 2).values.asnumpy()
+        array([5, 4])
+    """
+    x = check_array("top_k", "x", x)
+    if mode not in ("largest", "smallest"):
+        raise ArgumentError(f"top_k: mode {mode!r} is neither 'largest' nor 'smallest'")
+    if x.dtype.kind == "c":
+        raise DTypeError("top_k: complex numbers have no order")
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = _layout.normalize_axis("top_k", axis, x.ndim)
+    extent = x.shape[axis]
+    if not isinstance(k, int) or isinstance(k, bool) or not 1 <= k <= extent:
+        raise ArgumentError(f"top_k: k is {k!r}; along axis {axis} it may be 1 ... {extent}")
+    is_largest = mode == "largest"
+    best = slice(extent - k, None) if is_largest else slice(0, k)
+    parted = argpartition(x, extent - k if is_largest else k - 1, axis)
+    positions = parted[_layout.at_axis(axis, best)]
+    values = take_along_axis(x, positions, axis)
+    order = argsort(values, axis, descending=is_largest)
+    return TopKResult(take_along_axis(values, order, axis), take_along_axis(positions, order, axis))
 
 
 def lexsort(keys: Any, axis: int = -1) -> ndarray:

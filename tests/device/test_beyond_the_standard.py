@@ -237,6 +237,8 @@ WRITES: dict[str, Callable[[Any, Any], Any]] = {
     "method-sort": lambda xp, x: x.sort(axis=0),
     "view": lambda xp, x: x.view("int64").fill(0),
     "flat": lambda xp, x: setattr(x, "flat", [1.0, 2.0, 3.0]),
+    "real": lambda xp, x: setattr(x, "real", 3.0),
+    "dtype": lambda xp, x: setattr(x[1], "dtype", "int64"),
     "flat-index": lambda xp, x: x.flat.__setitem__([0, 7, 19], [4.0, 5.0]),
     "flat-slice": lambda xp, x: x.flat.__setitem__(slice(3, None, 4), 8.0),
 }
@@ -343,6 +345,87 @@ def test_strided_views_stay_inside_the_elements() -> None:
     for window, axis in ((7, None), ((2, 2), None), (0, None), (2, (0, 1))):
         with pytest.raises((dp.ShapeError, dp.AxisError)):
             sliding_window_view(x, window, axis)
+
+
+def test_attributes_are_set() -> None:
+    def program(xp: Any) -> list[Any]:
+        z = xp.ones((2, 3)) * 1j
+        z.real = xp.arange(3.0)
+        z.imag += 2
+        z.real[0] = 9
+        bits = xp.arange(4.0)
+        bits.dtype = xp.int64
+        halves = xp.ones((2, 2), dtype="float64")
+        halves.dtype = "float32"
+        shaped = xp.arange(6)
+        shaped.shape = (2, -1)
+        resized = xp.arange(4.0)
+        resized.resize((2, 3), refcheck=False)
+        cut = xp.arange(4.0)
+        cut.resize(2, refcheck=False)
+        return [z, bits, halves, shaped, resized, cut]
+
+    for ours, theirs in zip(program(dp), program(np), strict=True):
+        assert_same(ours, theirs)
+    x = dp.ones(3)
+    with pytest.raises(dp.DTypeError, match="no imaginary part"):
+        x.imag = 1
+    with pytest.raises(AttributeError, match="as_strided"):
+        x.strides = (16,)
+    with pytest.raises(dp.ShapeError, match="do not divide"):
+        dp.ones(3, dtype="float32").dtype = "float64"
+
+
+def test_what_is_not_there_is_explained() -> None:
+    x = dp.ones(3)
+    for name, words in (("base", "shares_memory"), ("tostring", "tobytes"), ("data", "asnumpy")):
+        assert not hasattr(x, name)
+        with pytest.raises(AttributeError, match=words):
+            getattr(x, name)
+    for name, words in (("Inf", "Use `dp.inf`"), ("float", "builtin `float`"), ("info", "help")):
+        with pytest.raises(AttributeError, match=words):
+            getattr(dp, name)
+    with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
+        dp.nonsense  # noqa: B018
+
+
+def test_elements_are_keys() -> None:
+    x = dp.asarray([3, 1, 3])
+    assert {3: "a", 1: "b"}[x[1]] == "b"
+    assert len(set(x)) == 2
+    assert hash(dp.asarray(0.5)) == hash(0.5)
+    with pytest.raises(TypeError, match="no key"):
+        hash(x)
+
+
+@pytest.mark.parametrize("mode", ["largest", "smallest"])
+@pytest.mark.parametrize("axis", [None, 0, -1])
+@pytest.mark.parametrize("dtype", ["float64", "int8", "uint64", "bool"])
+def test_the_best_elements(mode: str, axis: int | None, dtype: str) -> None:
+    values = A.astype(dtype)
+    x = dp.asarray(values)
+    ordered = np.sort(values, axis)
+    ordered = np.flip(ordered, 0 if axis is None else axis) if mode == "largest" else ordered
+    for k in (1, 3, 4):
+        found = dp.top_k(x, k, axis=axis, mode=mode)
+        assert_same(found.values, ordered.take(range(k), 0 if axis is None else axis))
+        flat = (dp.ravel(x), 0) if axis is None else (x, axis)
+        taken = dp.take_along_axis(flat[0], found.indices, flat[1])
+        assert_same(taken, found.values.asnumpy())
+        assert found.indices.dtype == "int64"
+
+
+def test_wrong_numbers_of_best_elements() -> None:
+    x = dp.ones(3)
+    for call in (
+        lambda: dp.top_k(x, 0),
+        lambda: dp.top_k(x, 4),
+        lambda: dp.top_k(x, 1.0),
+        lambda: dp.top_k(x, 1, mode="best"),
+        lambda: dp.top_k(x * 1j, 1),
+    ):
+        with pytest.raises((dp.ArgumentError, dp.DTypeError), match="top_k"):
+            call()
 
 
 def test_integers_that_do_not_fit_are_refused() -> None:

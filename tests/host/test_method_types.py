@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from dparray import _absent
 from dparray._array import ndarray
 
 STUB = Path(__file__).resolve().parents[2] / "dparray" / "_methods.pyi"
@@ -27,15 +28,16 @@ class Methods:
 '''
 
 
-#: An attribute of the class too, so that no type of a method is declared for it.
-EXCEPTIONS = {"__array_ufunc__"}
+#: An attribute of the class too, so that no type of a method is declared for it; and what is there
+#: only to say that it is not.
+EXCEPTIONS = {"__array_ufunc__", *_absent.ATTRIBUTES}
 
 
 def added() -> Iterator[tuple[str, Any]]:
     """Name and function or property of what the class statement of ``ndarray`` does not define."""
     for name, member in sorted(vars(ndarray).items()):
         function = member.fget if isinstance(member, property) else member
-        is_public = not name.startswith("_") or (name.endswith("__") and name not in EXCEPTIONS)
+        is_public = name not in EXCEPTIONS and (not name.startswith("_") or name.endswith("__"))
         is_of_the_class = getattr(function, "__module__", None) == ndarray.__module__
         if inspect.isfunction(function) and is_public and not is_of_the_class:
             yield name, member
@@ -52,6 +54,8 @@ def declaration(name: str, member: Any) -> str:
     lines = [f"    def {name}{text}: ..."]
     if isinstance(member, property):
         lines.insert(0, "    @property")
+        if member.fset is not None:
+            lines.append(f"    @{name}.setter\n    def {name}(self, value: Any) -> None: ...")
     return "\n".join(lines) + "\n"
 
 
