@@ -87,6 +87,14 @@ def test_an_operation_without_a_kernel_is_named() -> None:
     assert "log of complex64" in plan.reason
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "int32", "float16"])
+def test_squares_of_every_kind_fuse(dtype: str) -> None:
+    x = dp.asarray(np.arange(LARGE).astype(dtype))
+    plan = dp.explain((x + x) ** 2)
+    assert [each.operation for each in plan.operations] == ["array", "add", "square"]
+    assert (len(plan.kernels), plan.tier) == (1, "fused")
+
+
 def test_little_data_is_not_worth_compiling() -> None:
     plan = dp.explain(dp.atanh(array(_evaluate.HOST_ELEMENTS + 1)) * 0.5)
     assert plan.tier == "library"
