@@ -1483,7 +1483,7 @@ def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
             f"pow: an integer to the negative power {values[1]} is no integer; "
             f"convert first: x1.astype('float64')"
         )
-    if op.name == "pow" and type(values[1]) in (int, float) and loop[-1].kind in "iufc":
+    if op.name == "pow" and type(values[1]) in (int, float, complex) and loop[-1].kind in "iufc":
         op, values, loop = _simpler_power(op, values, loop)
     if op.name == "floor_divide" and loop[-1].kind == "f":
         quotient = _floored_quotient(values[0], values[1], loop, shape, placement)
