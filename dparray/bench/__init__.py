@@ -50,7 +50,6 @@ BENCHMARKS: dict[str, Benchmark] = {
         standard,
     )
 }
-_SIZES = (1_000, 1_000_000, 10_000_000)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -68,8 +67,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_positive,
         nargs="+",
         metavar="N",
-        default=list(_SIZES),
-        help="numbers of elements (default: %(default)s)",
+        default=[],
+        help="numbers of elements (default: 1000, a million and ten or twenty million)",
     )
     parser.add_argument(
         "--seconds",
@@ -111,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.readme:
         machine = _machine.describe(settings.device)
         standard.write_section(
-            arguments.readme, standard.markdown(list(standard.rows(settings)), machine)
+            arguments.readme, standard.markdown(list(standard.BENCHMARK.measure(settings)), machine)
         )
         return 0
     if arguments.json:
@@ -138,7 +137,7 @@ def measure_all(names: Sequence[str], settings: Settings) -> dict[str, Any]:
         "benchmarks": {
             name: {
                 "summary": BENCHMARKS[name].summary,
-                "rows": [_row_as_json(row) for row in BENCHMARKS[name].rows(settings)],
+                "rows": [_row_as_json(row) for row in BENCHMARKS[name].measure(settings)],
             }
             for name in names
         },
@@ -161,6 +160,8 @@ def _row_as_json(row: Row) -> dict[str, Any]:
     }
     if row.bytes_moved:
         found["gigabytes_per_second"] = row.bytes_moved / first.median / 1e9
+    if row.share is not None:
+        found["share_of_elementwise_speed"] = row.share
     if row.where:
         found["where"] = row.where
     if row.limit is not None:
@@ -173,7 +174,7 @@ def _print_table(benchmark: Benchmark, settings: Settings) -> None:
     """One line a row; the table is printed whole, the lines so far go to the error stream."""
     table = Table(title=f"{benchmark.name}: {benchmark.summary}", title_justify="left")
     rows = []
-    for row in benchmark.rows(settings):
+    for row in benchmark.measure(settings):
         rows.append(row)
         if sys.stderr.isatty():
             print(f"\r\033[K{benchmark.name}: {row.case}, {row.size}", end="", file=sys.stderr)
@@ -184,11 +185,14 @@ def _print_table(benchmark: Benchmark, settings: Settings) -> None:
     table.add_column("size", justify="right")
     table.add_column(f"{names[0]} [us]", justify="right")
     table.add_column("GB/s", justify="right")
+    has_shares = any(row.share is not None for row in rows)
+    if has_shares:
+        table.add_column("of elementwise", justify="right")
     for name in names[1:]:
         table.add_column(f"{name} [us]", justify="right")
         table.add_column("ratio", justify="right")
     for row in rows:
-        table.add_row(*_cells(row, names))
+        table.add_row(*_cells(row, names, has_shares))
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 160
@@ -196,7 +200,7 @@ def _print_table(benchmark: Benchmark, settings: Settings) -> None:
     console.print(table)
 
 
-def _cells(row: Row, names: Sequence[str]) -> list[str]:
+def _cells(row: Row, names: Sequence[str], has_shares: bool) -> list[str]:
     first = row.timings[names[0]]
     limit = ""
     if row.limit is not None:
@@ -209,6 +213,8 @@ def _cells(row: Row, names: Sequence[str]) -> list[str]:
         _microseconds(first),
         f"{row.bytes_moved / first.median / 1e9:.1f}" if row.bytes_moved else "",
     ]
+    if has_shares:
+        cells.append("" if row.share is None else f"{row.share:.0%}")
     ratios = _ratios(row)
     for name in names[1:]:
         timing = row.timings.get(name)

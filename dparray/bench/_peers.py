@@ -1,4 +1,4 @@
-"""The work of ``fusion`` in numexpr and Numba, where they are installed.
+"""The work of ``fusion`` in numexpr, where it is installed, and Numba; and the memory's speed.
 
 Each function returns candidates by name: ``numexpr``, ``numba`` (fresh output) and
 ``numba into out`` (output that is there). Numba's functions are compiled when they are made.
@@ -14,6 +14,8 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+
+from dparray.bench import _streaming
 
 Candidates = dict[str, Callable[[], Any]]
 
@@ -56,6 +58,23 @@ def _evaluated(text: str, names: dict[str, Any]) -> Candidates:
     if numexpr is None:
         return {}
     return {"numexpr": lambda: numexpr.evaluate(text, local_dict=names)}
+
+
+@cache
+def _triad(is_temporal: bool) -> Callable[..., None]:
+    return _streaming.make_triad(_numba(), is_temporal)
+
+
+def triads(bytes_moved: int) -> Candidates:
+    """`out = b + 3 * c` that reads and writes so many bytes, by plain and non-temporal stores."""
+    size = max(1, bytes_moved // 3 // _streaming.LINE) * _streaming.LINE // 4
+    b, c = np.ones(size, np.float32), np.ones(size, np.float32)
+    out = _streaming.aligned(size, np.float32)
+    plain, streaming = _triad(True), _triad(False)
+    return {
+        "triad of as many bytes": lambda: plain(b, c, out),
+        "triad, non-temporal": lambda: streaming(b, c, out),
+    }
 
 
 def chain(a: np.ndarray, b: np.ndarray) -> Candidates:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dparray import _usm
@@ -17,7 +17,7 @@ class Settings:
 
     Attributes:
         device: where dparray and dpnp run.
-        sizes: numbers of elements.
+        sizes: numbers of elements; none for each benchmark's own.
         budget: seconds for each row.
     """
 
@@ -37,6 +37,7 @@ class Row:
         bytes_moved: what the work must read and write at least, or 0.
         limit: seconds that the first candidate is meant to stay below, or ``None``.
         where: where dparray computes it, if the benchmark finds out.
+        elementwise_bytes: what the candidate ``elementwise`` moves, or 0.
     """
 
     case: str
@@ -45,15 +46,36 @@ class Row:
     bytes_moved: int = 0
     limit: float | None = None
     where: str = ""
+    elementwise_bytes: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """The speed, in bytes moved, as a share of an elementwise kernel's in the same turns."""
+        if not self.elementwise_bytes:
+            return None
+        first = next(iter(self.timings.values()))
+        speed = self.elementwise_bytes / self.timings["elementwise"].median
+        return self.bytes_moved / first.median / speed
 
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A benchmark that ``dparray bench`` runs by its name."""
+    """A benchmark that ``dparray bench`` runs by its name.
+
+    Attributes:
+        name, summary: what it is called, and what it measures.
+        rows: its rows.
+        sizes: the numbers of elements if none are asked for.
+    """
 
     name: str
     summary: str
     rows: Callable[[Settings], Iterator[Row]]
+    sizes: tuple[int, ...] = (1_000, 1_000_000, 10_000_000)
+
+    def measure(self, settings: Settings) -> Iterator[Row]:
+        """The rows for the sizes of the settings, or for its own if there are none."""
+        return self.rows(settings if settings.sizes else replace(settings, sizes=self.sizes))
 
 
 def row(
@@ -64,9 +86,11 @@ def row(
     *,
     bytes_moved: int = 0,
     limit: float | None = None,
+    elementwise_bytes: int = 0,
 ) -> Row:
     """Time ``candidates`` and make a row of it."""
-    return Row(case, size, measure(candidates, settings.budget), bytes_moved, limit)
+    timings = measure(candidates, settings.budget)
+    return Row(case, size, timings, bytes_moved, limit, elementwise_bytes=elementwise_bytes)
 
 
 def finish(settings: Settings) -> None:

@@ -15,6 +15,12 @@ _SHORTEST_BATCH = 200e-6
 _LONGEST_BATCH = 200
 _FEWEST_ROUNDS = 5
 _MOST_ROUNDS = 201
+# Before a batch that takes less, calls are not timed for so long, but for so many at most.
+_COLD_MATTERS = 20e-3
+_WARM_SECONDS = 2e-3
+_MOST_WARM_CALLS = 8
+_SLOW = 0.25
+_ROUNDS_IF_SLOW = 3
 
 
 def _nothing() -> None:
@@ -30,9 +36,11 @@ class Candidate:
     after: Callable[[], Any] = _nothing
     alone: bool = False  # one call in a batch
 
-    def batch(self, calls: int) -> float:
-        """Seconds of one call, over a batch of ``calls``."""
+    def batch(self, calls: int, warm_calls: int = 0) -> float:
+        """Seconds of one call, over a batch of ``calls``, after some that are not timed."""
         call, many = self.call, range(calls)
+        for _ in range(warm_calls):
+            call()
         self.before()
         started = time.perf_counter()
         for _ in many:
@@ -56,13 +64,22 @@ class Timing:
 
 
 def measure(candidates: Mapping[str, Candidate], budget: float = 0.5) -> dict[str, Timing]:
-    """Warm all candidates, then time them in turns for about ``budget`` seconds altogether."""
+    """Warm all candidates, then time them in turns for about ``budget`` seconds altogether.
+
+    Short calls are timed as in a loop: after some that are not, so that they find caches and
+    threads as they left them, not as the candidate before them did.
+    """
     calls = {}
+    warm_calls, rounds = {}, {}
     for name, candidate in candidates.items():
         candidate.batch(1)  # compiles, fills caches and pools
         once = min(candidate.batch(1), candidate.batch(1))
         fitting = int(_SHORTEST_BATCH / max(once, 1e-9)) + 1
         calls[name] = 1 if candidate.alone else min(fitting, _LONGEST_BATCH)
+        is_short = once < _COLD_MATTERS and not candidate.alone
+        fitting = int(_WARM_SECONDS / max(once, 1e-9)) + 1
+        warm_calls[name] = min(fitting, _MOST_WARM_CALLS) if is_short else 0
+        rounds[name] = _ROUNDS_IF_SLOW if once > _SLOW else _MOST_ROUNDS
     times: dict[str, list[float]] = {name: [] for name in candidates}
     collects = gc.isenabled()
     gc.disable()
@@ -72,7 +89,8 @@ def measure(candidates: Mapping[str, Candidate], budget: float = 0.5) -> dict[st
             if done >= _FEWEST_ROUNDS and time.perf_counter() > deadline:
                 break
             for name, candidate in candidates.items():
-                times[name].append(candidate.batch(calls[name]))
+                if done < rounds[name]:
+                    times[name].append(candidate.batch(calls[name], warm_calls[name]))
     finally:
         if collects:
             gc.enable()

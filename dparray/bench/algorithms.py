@@ -41,7 +41,7 @@ def _rows(settings: Settings, size: int) -> Iterator[Row]:
     x_theirs, k_theirs, m_theirs = (
         dpnp.asarray(each, sycl_queue=queue) for each in (host, small, mask)
     )
-    elementwise = Candidate(_elementwise(settings, x))
+    plain = Candidate(elementwise(settings, x))
 
     def case(
         name: str,
@@ -51,14 +51,21 @@ def _rows(settings: Settings, size: int) -> Iterator[Row]:
         theirs: Callable[[], Any] | None = None,
         scipy: Callable[[], Any] | None = None,
     ) -> Row:
-        candidates = {"dparray": Candidate(complete(settings, ours)), "elementwise": elementwise}
+        candidates = {"dparray": Candidate(complete(settings, ours)), "elementwise": plain}
         if numpy is not None:
             candidates["numpy"] = Candidate(numpy)
         if scipy is not None:
             candidates["scipy"] = Candidate(scipy)
         if theirs is not None:
             candidates["dpnp"] = Candidate(_finished(settings, theirs))
-        return row(settings, name, size, candidates, bytes_moved=bytes_moved)
+        return row(
+            settings,
+            name,
+            size,
+            candidates,
+            bytes_moved=bytes_moved,
+            elementwise_bytes=2 * host.nbytes,
+        )
 
     yield case(
         "inclusive scan",
@@ -157,7 +164,7 @@ def _sparse(
     )
 
 
-def _elementwise(settings: Settings, x: Any) -> Callable[[], None]:
+def elementwise(settings: Settings, x: Any) -> Callable[[], None]:
     """The memory's speed: a kernel that reads and writes every element once."""
     out = dp.empty_like(x)
     index_space = Range.like(x)

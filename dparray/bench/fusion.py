@@ -1,8 +1,9 @@
 """Expressions of several operations, which dparray computes in one pass over memory.
 
 NumPy, numexpr and Numba (fresh and preallocated output) do the same work in the same turns; so do
-triads ``out = b + s * c``, the speed of the memory at that moment. What is not installed is left
-out. Below the expressions: what a single operation, a first use and a dependent chain cost.
+triads ``out = b + s * c`` in Numba, plain and with non-temporal stores, the speed of the memory at
+that moment. numexpr is left out where it is not installed (the extra ``bench`` brings it). Below
+the expressions: what a single operation, a first use and a dependent chain cost.
 """
 
 from __future__ import annotations
@@ -35,18 +36,6 @@ def rows(settings: Settings) -> Iterator[Row]:
     yield from _overheads(settings)
 
 
-def _triad(settings: Settings, dtype: str, size: int) -> Candidate:
-    """Our own kernel for `b + s * c` into memory that is there."""
-    b, c, out = (dp.ones(size, dtype=dtype, device=settings.device) for _ in range(3))
-    dp.eval(b, c, out)  # else nothing would be read
-
-    def call() -> None:
-        dp.add(b, c * 3.0, out=out)
-        finish(settings)
-
-    return Candidate(call)
-
-
 def _case(
     settings: Settings,
     name: str,
@@ -55,7 +44,6 @@ def _case(
     host: Arrays,
     bytes_moved: int,
     peers: Callable[[], dict[str, Callable[[], Any]]],
-    dtype: str = "float32",
 ) -> Row:
     ours = [dp.asarray(x, device=settings.device) for x in host]
     queue = settings.device.sycl_queue
@@ -77,10 +65,8 @@ def _case(
 
     candidates["dpnp"] = Candidate(neighbour)
     if size >= _SMALLEST_WITH_PEERS:
-        candidates |= {peer: Candidate(work) for peer, work in peers().items()}
-    candidates["triad of as many bytes"] = _triad(
-        settings, dtype, max(1, bytes_moved // 3 // np.dtype(dtype).itemsize)
-    )
+        others = peers() | _peers.triads(bytes_moved)
+        candidates |= {peer: Candidate(work) for peer, work in others.items()}
     return row(settings, name, size, candidates, bytes_moved=bytes_moved)
 
 
@@ -97,7 +83,6 @@ def _expressions(settings: Settings, size: int) -> Iterator[Row]:
             host,
             3 * nbytes,
             partial(_peers.chain, *host),
-            dtype=dtype,
         )
     host = [random.uniform(0.1, 0.9, size).astype(np.float32) for _ in range(2)]
     nbytes = host[0].nbytes
@@ -334,4 +319,9 @@ def _launch_only(settings: Settings, x: Any) -> Callable[[], None]:
     return call
 
 
-BENCHMARK = Benchmark("fusion", "expressions computed in one pass; costs of laziness", rows)
+BENCHMARK = Benchmark(
+    "fusion",
+    "expressions computed in one pass; costs of laziness",
+    rows,
+    sizes=(1_000, 1_000_000, 20_000_000),
+)

@@ -1,4 +1,7 @@
-"""Reductions of whole arrays and along an axis against NumPy and dpnp."""
+"""Reductions of whole arrays and along an axis against NumPy and dpnp.
+
+How fast memory can be read is seen in the same turns, from a kernel that adds an array to itself.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,9 @@ import numpy as np
 import dparray as dp
 from dparray.bench._registry import Benchmark, Row, Settings, complete, finish, row
 from dparray.bench._timer import Candidate
+from dparray.bench.algorithms import elementwise
 
-_FUNCTIONS = ("sum", "prod", "max", "argmax", "mean", "any")
+_FUNCTIONS = ("sum", "prod", "max", "argmax", "mean", "var", "any")
 
 
 def rows(settings: Settings) -> Iterator[Row]:
@@ -24,13 +28,20 @@ def rows(settings: Settings) -> Iterator[Row]:
         host = random.uniform(0.9, 1.1, (n, n)).astype(np.float32)
         ours = dp.asarray(host, device=settings.device)
         theirs = dpnp.asarray(host, sycl_queue=settings.device.sycl_queue)
+        plain = Candidate(elementwise(settings, dp.reshape(ours, -1)))
         for name in _FUNCTIONS:
             for axis in (None, 0, 1):
-                yield _row(settings, name, axis, host, ours, theirs)
+                yield _row(settings, name, axis, host, ours, theirs, plain)
 
 
 def _row(
-    settings: Settings, name: str, axis: int | None, host: np.ndarray, ours: Any, theirs: Any
+    settings: Settings,
+    name: str,
+    axis: int | None,
+    host: np.ndarray,
+    ours: Any,
+    theirs: Any,
+    plain: Candidate,
 ) -> Row:
     def with_dpnp() -> None:
         getattr(dpnp, name)(theirs, axis=axis)
@@ -41,9 +52,17 @@ def _row(
         "dparray": Candidate(complete(settings, lambda: reduce(ours, axis=axis))),
         "numpy": Candidate(lambda: getattr(np, name)(host, axis=axis)),
         "dpnp": Candidate(with_dpnp),
+        "elementwise": plain,
     }
     case = name if axis is None else f"{name}, axis {axis}"
-    return row(settings, case, host.size, candidates, bytes_moved=host.nbytes)
+    return row(
+        settings,
+        case,
+        host.size,
+        candidates,
+        bytes_moved=host.nbytes,
+        elementwise_bytes=2 * host.nbytes,
+    )
 
 
 BENCHMARK = Benchmark("reductions", "reductions over all elements and along an axis", rows)

@@ -77,7 +77,7 @@ USERS = {
     "dpnp": "exceptions _runtime _usm _tier_library bench",
     "numba": "_compiler _device_atomics _device_code _numba_dpex _runtime bench doctor",
     "numba_dpex": "_compiler _device_atomics _device_code _numba_dpex _runtime doctor",
-    "llvmlite": "_device_atomics _device_code _runtime doctor",
+    "llvmlite": "_device_atomics _device_code _runtime bench doctor",
 }
 
 # The host half: imports, and can be tested, where no package of the stack is installed.

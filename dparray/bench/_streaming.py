@@ -1,0 +1,62 @@
+"""Triads, plain and with stores that go past the caches: the most that a memory takes.
+
+An ordinary store first reads the line it writes to. LLVM's non-temporal stores do not; Numba has no
+words for them, so the loop's body is made of LLVM's own instructions here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+
+# Bytes of a store: a cache line, which the output is aligned to.
+LINE = 64
+
+
+def aligned(size: int, dtype: Any) -> np.ndarray:
+    """Uninitialised memory that begins with a cache line."""
+    room = np.empty(size * np.dtype(dtype).itemsize + LINE, np.uint8)
+    start = -room.ctypes.data % LINE
+    return room[start : start + size * np.dtype(dtype).itemsize].view(dtype)
+
+
+def make_triad(numba: Any, is_temporal: bool) -> Callable[[Any, Any, Any], None]:
+    """`out = b + 3 * c`: float32 arrays of whole cache lines, ``out`` aligned, on all threads."""
+    from numba.core import types
+    from numba.extending import intrinsic
+
+    lanes = LINE // 4
+    vector = ir.VectorType(ir.FloatType(), lanes)
+
+    @intrinsic
+    def line(typing: Any, out: Any, b: Any, c: Any, start: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            places = [
+                builder.bitcast(
+                    builder.gep(
+                        context.make_array(kind)(context, builder, value).data, [values[3]]
+                    ),
+                    vector.as_pointer(),
+                )
+                for kind, value in zip(signature.args[:3], values[:3], strict=True)
+            ]
+            b, c = (builder.load(place, align=4) for place in places[1:])
+            three = ir.Constant(vector, [3.0] * lanes)
+            stored = builder.store(builder.fadd(b, builder.fmul(three, c)), places[0], align=LINE)
+            if not is_temporal:
+                one = ir.Constant(ir.IntType(32), 1)
+                stored.set_metadata("nontemporal", builder.module.add_metadata([one]))
+            return context.get_dummy_value()
+
+        return types.void(out, b, c, start), generate
+
+    prange = numba.prange
+
+    def triad(b: Any, c: Any, out: Any) -> None:
+        for number in prange(out.size // lanes):
+            line(out, b, c, number * lanes)
+
+    return numba.njit(parallel=True)(triad)
