@@ -14,6 +14,7 @@ from dparray._array import (
     as_method,
     assign,
     astype_array,
+    call_at_once,
     check_array,
     check_out,
     empty_on,
@@ -74,6 +75,11 @@ def _positions(function: str, x: ndarray, indices: Any, extent: int) -> np.ndarr
     return found
 
 
+def _is_plain_position(obj: Any) -> bool:
+    """Whether NumPy reads a position as we do: an integer, or a list of integers."""
+    return type(obj) is int or (type(obj) is list and all(type(one) is int for one in obj))
+
+
 def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
     """A copy without some slices along an axis.
 
@@ -92,6 +98,9 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
         >>> dp.delete(dp.asarray([1, 2, 3]), 1).asnumpy()
         array([1, 3])
     """
+    small = call_at_once(np.delete, x, obj, axis) if _is_plain_position(obj) else None
+    if small is not None:
+        return small
     x = check_array("delete", "x", x)
     if axis is None:
         x, axis = ravel(x), 0
@@ -123,6 +132,10 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
         >>> dp.insert(dp.asarray([1, 3]), 1, 2).asnumpy()
         array([1, 2, 3])
     """
+    if _is_plain_position(obj) and type(values) in (ndarray, int, float):
+        small = call_at_once(np.insert, x, obj, values, axis)
+        if small is not None:
+            return small
     x = check_array("insert", "x", x)
     named = [("x", x)]
     for name, value in (("obj", obj), ("values", values)):

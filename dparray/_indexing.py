@@ -393,6 +393,12 @@ def take(
         >>> dp.take(dp.asarray([5, 6, 7]), [2, 0]).asnumpy()
         array([7, 5])
     """
+    if out is None and mode == "raise" and type(x) is ndarray:
+        count = indices.size if type(indices) is ndarray and indices.dtype.kind in "iu" else None
+        if type(indices) is int or (count is not None and count * x.size <= HOST_ELEMENTS):
+            small = call_at_once(np.take, x, indices, axis)
+            if small is not None:
+                return small
     x = check_array("take", "x", x)
     named = [("x", x)]
     if isinstance(indices, ndarray):

@@ -1019,6 +1019,10 @@ def diag(x: Any, k: int = 0) -> ndarray:
     if x.ndim != 1:
         raise ShapeError(f"diag: x has {x.ndim} dimensions; give a vector or a matrix")
     extent = x.size + abs(k)
+    if type(k) is int and extent * extent <= HOST_ELEMENTS:
+        small = call_at_once(np.diag, x, k)
+        if small is not None:
+            return small
     result = empty_on(_placement(x), (extent, extent), x.dtype)
     assign(result, 0)
     assign(diagonal(result, k), x, "diag")
@@ -1027,6 +1031,10 @@ def diag(x: Any, k: int = 0) -> ndarray:
 
 def _triangle(name: str, x: ndarray, k: int, keep_lower: bool) -> ndarray:
     """``x`` with one triangle of each matrix zeroed, row block by row block."""
+    if x.ndim >= 2 and type(k) is int:
+        small = call_at_once(np.tril if keep_lower else np.triu, x, k)
+        if small is not None:
+            return small
     if x.ndim < 2:
         raise ShapeError(f"{name}: needs 2 dimensions or more, x has {x.ndim}")
     rows, columns = x.shape[-2:]

@@ -211,6 +211,10 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
         >>> int(dp.vecdot(dp.asarray([1, 2]), dp.asarray([3, 4])))
         11
     """
+    if type(x1) is type(x2) is ndarray and x1.shape == x2.shape and len(x1.shape) == 1:
+        small = call_at_once(np.vdot, x1, x2) if axis in (0, -1) else None
+        if small is not None and small.dtype.kind != "b":
+            return small
     x1, x2 = _pair("vecdot", x1, x2)
     first = moveaxis(x1, _layout.normalize_axis("vecdot", axis, x1.ndim), -1)
     second = moveaxis(x2, _layout.normalize_axis("vecdot", axis, x2.ndim), -1)
@@ -275,6 +279,11 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
         >>> dp.tensordot(dp.ones((2, 3)), dp.ones((3, 4)), axes=1).shape
         (2, 4)
     """
+    if type(x1) is type(x2) is ndarray and x1.size * x2.size <= HOST_ELEMENTS:
+        is_count = type(axes) is int and axes >= 0
+        small = call_at_once(np.tensordot, x1, x2, axes) if is_count else None
+        if small is not None:
+            return small
     x1, x2 = _pair("tensordot", x1, x2)
     if isinstance(axes, int):
         if not 0 <= axes <= min(x1.ndim, x2.ndim):
@@ -427,6 +436,11 @@ def cross(
         >>> dp.cross(dp.asarray([1, 0, 0]), dp.asarray([0, 1, 0])).asnumpy()
         array([0, 0, 1])
     """
+    is_plain = axis is None and axisa == axisb == axisc == -1
+    if is_plain and type(x1) is type(x2) is ndarray and x1.shape == x2.shape:
+        small = call_at_once(np.cross, x1, x2) if x1.shape[-1:] == (3,) else None
+        if small is not None:
+            return small
     x1, x2 = _pair("cross", x1, x2)
     if axis is not None:
         axisa = axisb = axisc = axis

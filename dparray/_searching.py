@@ -10,6 +10,7 @@ from dparray import _dtypes, _layout
 from dparray._array import (
     as_method,
     astype_array,
+    call_at_once,
     call_library,
     call_numpy,
     check_array,
@@ -54,6 +55,10 @@ def searchsorted(
         >>> dp.searchsorted(dp.asarray([1, 3, 5]), dp.asarray([3, 6])).asnumpy()
         array([1, 3])
     """
+    if sorter is None and type(x2) in (ndarray, int, float):
+        small = call_at_once(np.searchsorted, x1, x2, side)
+        if small is not None:
+            return small
     x1 = check_array("searchsorted", "x1", x1)
     if x1.ndim != 1:
         raise ShapeError(f"searchsorted: x1 has {x1.ndim} dimensions; give a sorted vector")

@@ -27,6 +27,8 @@ from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 __all__ = ["apply_along_axis", "convolve", "correlate", "einsum", "einsum_path", "pad"]
 
+#: Two arrays of up to so many elements are multiplied and summed without BLAS.
+_PLAIN_EINSUM = 256
 _MODES = ("full", "same", "valid")
 
 
@@ -124,6 +126,8 @@ def einsum(
                     f"{casting!r}; give casting='unsafe', or write x.astype(...)"
                 )
         named = [(name, astype_array(x, wanted, copy=False)) for name, x in named]
+    if len(named) < 3 and all(x.size <= _PLAIN_EINSUM for _, x in named):
+        optimize = False  # there is one order, and looking for it takes longer than the sums
     result = call_either(
         "einsum", lambda xp, *parts: xp.einsum(subscripts, *parts, optimize=optimize), named
     )
