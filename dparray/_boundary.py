@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from types import FunctionType, TracebackType
 from typing import Any
 
-from dparray import _keywords
+from dparray import _keywords, exceptions
 from dparray.exceptions import ArgumentError, DparrayError
 
 _STRAY = (
@@ -70,6 +70,11 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             if not _came_from_inside(error):
                 raise
             raise ArgumentError(_message(function, error, args, kwargs)) from error
+        except MemoryError as error:
+            if isinstance(error, DparrayError):
+                raise
+            text = _message(function, error, args, kwargs)
+            raise exceptions.MemoryError(text.replace("does not fit", "is too large", 1)) from error
 
     return call
 

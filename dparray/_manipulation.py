@@ -674,6 +674,9 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
     return tuple(front[position] for position in range(front.shape[0]))
 
 
+_MOST_EMPTY_SECTIONS = 1 << 20
+
+
 def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
     """Views of consecutive parts along an axis; their extents may differ by one.
 
@@ -701,8 +704,11 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray
     except TypeError:
         bounds = [0, *(operator.index(at) for at in indices_or_sections), extent]
     else:
-        if sections < 1:
-            raise ShapeError(f"array_split: {sections} sections; there must be 1 or more")
+        if not 1 <= sections <= extent + _MOST_EMPTY_SECTIONS:
+            raise ShapeError(
+                f"array_split: {sections} sections of {extent} elements; there must be 1 or more, "
+                f"and at most {_MOST_EMPTY_SECTIONS} empty ones"
+            )
         each, larger = divmod(extent, sections)
         bounds = [part * each + min(part, larger) for part in range(sections + 1)]
     return [x[_layout.at_axis(axis, slice(start, stop))] for start, stop in pairwise(bounds)]

@@ -346,7 +346,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     (x,) = _coefficients("polyder", p=p)
     if operator.index(m) < 0:
         raise ArgumentError(f"polyder: m is {m}; it must be 0 or more")
-    for _ in range(m):
+    for _ in range(min(m, x.size)):
         powers = arange(x.size - 1, 0, -1, **_place(x))
         x = apply(OPS["multiply"], x[:-1], powers)
     return _like("polyder", x, p)

@@ -33,6 +33,7 @@ OTHERS = {
 BAD: list[Any] = [
     *(1.5, -7, 99, True, None, "nonsense", b"x", float("nan"), (0, 0), [], {}, object()),
     *([1, "a"], [[1], [1, 2]], np.ones(3), np.datetime64("2020"), lambda: None),
+    *((2**40, 2**40), 2**70, [None], Ellipsis),
 ]
 
 
@@ -134,6 +135,19 @@ def test_the_message_names_the_function_and_what_was_given() -> None:
         with pytest.raises(dp.ArgumentError, match=words) as caught:
             call()
         assert caught.value.__cause__ is not None
+
+
+def test_what_is_too_large_for_the_host_is_our_memory_error() -> None:
+    for call in (
+        lambda: dp.fft.fft(dp.ones((3, 4)), n=2**45),
+        lambda: dp.hanning(2**45),
+        lambda: dp.bincount(dp.asarray([1]), minlength=2**45),
+    ):
+        with pytest.raises(dp.MemoryError, match="too large"):
+            call()
+    with pytest.raises(dp.ShapeError, match=r"array_split: .* sections"):
+        dp.array_split(dp.ones(3), 2**45)
+    assert dp.polyder([1, 2, 3], 2**45).shape == (0,)
 
 
 def test_errors_of_functions_that_the_user_gave_stay_theirs() -> None:
