@@ -590,7 +590,10 @@ class ndarray(Methods):
     def __setitem__(self, index: Any, value: Any) -> None:
         if self._on_host is not None and _write_at_once(self, index, value):
             return
-        if _layout.is_basic_index(index):
+        if index is Ellipsis:
+            self.block  # noqa: B018 - as below
+            assign(self, value)
+        elif _layout.is_basic_index(index):
             self.block  # noqa: B018 - a view of what is pending is not written
             assign(
                 self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index)),
@@ -943,7 +946,26 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
     if target.size:
         if shape != target.shape:
             value = value._view(target.shape, strides, value.offset)
-        _evaluate.store(value._node, layout_of(target))
+        if config.lazy:
+            _evaluate.store(value._node, layout_of(target))
+        else:
+            placement = Placement(target.sycl_queue, target.usm_type)
+            _write(CONVERT, (value,), (target.dtype, target.dtype), target, placement)
+
+
+def _write(
+    op: Op,
+    operands: Sequence[Any],
+    loop: tuple[np.dtype[Any], ...],
+    out: ndarray,
+    placement: Placement,
+) -> None:
+    """Write an operation that has been checked into an array of its shape or a larger one."""
+    target = layout_of(out)
+    if config.lazy or not _evaluate.compute_known(
+        op, operands, loop, out.shape, *placement, target
+    ):
+        _evaluate.store(_node_of(op, operands, loop, out.shape, placement), target, True)
 
 
 def layout_of(x: ndarray) -> Layout:
@@ -1524,11 +1546,7 @@ def operate_into(
             _node_of(op, values, loop, shape, Placement(*placement[:1], out.usm_type))
         )
     elif out.size:
-        target = layout_of(out)
-        if config.lazy or not _evaluate.compute_known(
-            op, values, loop, out.shape, *placement, target
-        ):
-            _evaluate.store(_node_of(op, values, loop, out.shape, placement), target, True)
+        _write(op, values, loop, out, placement)
     return out
 
 

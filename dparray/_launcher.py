@@ -287,6 +287,8 @@ def explain_arguments(kernel: str, parameters: Sequence[str], arguments: Sequenc
             raise KernelArgumentError(f"{what} is {error}") from None
 
 
+_LocalAccessor = dpctl.LocalAccessor
+
 # --- ranges ---------------------------------------------------------------------------------------
 
 
@@ -352,7 +354,7 @@ def check_local_memory(kernel: str, queue: dpctl.SyclQueue, arguments: Sequence[
     """Raise ``KernelRangeError`` where a group asks for more local memory than the device has."""
     asked = 0
     for position, argument in enumerate(arguments):
-        if type(argument) is dpctl.LocalAccessor:
+        if type(argument) is _LocalAccessor:
             # Before the memory of an array come its number of elements and the size of one.
             asked += arguments[position - 2].value * arguments[position - 1].value
     available = _limits_of(queue).local_memory
@@ -402,7 +404,7 @@ def launch(
             if len(_possible_ranges) >= _MOST_POSSIBLE_RANGES:
                 _possible_ranges.clear()
             _possible_ranges.add(key)
-        if local_range is not None:
+        if _LocalAccessor in map(type, arguments):
             check_local_memory(kernel.name, queue, arguments)
     order = SequentialOrderManager[queue]
     dependencies = order.submitted_events
@@ -413,8 +415,8 @@ def launch(
             kernel.sycl_kernel(queue),
             arguments,
             # SYCL's fastest dimension is the last, the device's is the first.
-            [*reversed(global_range)],
-            None if local_range is None else [*reversed(local_range)],
+            [*global_range[::-1]],
+            None if local_range is None else [*local_range[::-1]],
             dependencies,
         )
     except dpctl.SyclKernelSubmitError as error:

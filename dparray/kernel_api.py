@@ -144,6 +144,8 @@ class NdRange(_language.NdRange):
                 f"{len(self._global_range)} dimensions and the local size "
                 f"{tuple(self._local_range)} has {len(self._local_range)}"
             )
+        if not any(map(operator.mod, self._global_range, self._local_range)):
+            return
         for dimension, (extent, local) in enumerate(
             zip(self._global_range, self._local_range, strict=True)
         ):
@@ -206,6 +208,8 @@ class LocalAccessor(_language.LocalAccessor):
 def _as_range(what: str, size: Any) -> Range:
     if isinstance(size, Range):
         return size
+    if type(size) is int and size > 0:
+        return tuple.__new__(Range, (size,))  # the common case, without the checks
     extents = size if isinstance(size, Iterable) and not isinstance(size, str) else (size,)
     return tuple.__new__(Range, _extents(what, extents))
 
