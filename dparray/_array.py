@@ -569,15 +569,16 @@ class ndarray(Methods):
         seen = self._on_host
         if seen is not None and _is_plain(index):
             base = seen.base
-            if base is None:
-                seen, base = _shareable(self)
             try:
                 view = seen[index]
                 if type(view) is not _array_type:  # integers select a scalar, which is a copy
-                    if _tier_host.is_ready(self.sycl_queue):
+                    if _is_ready(self):
                         values = np.asarray(seen[index])  # read once more: the queue is idle now
                         return ndarray._computed(values, self.sycl_queue, self.usm_type)
                     view = _NOTHING
+                elif base is None:
+                    seen, base = _shareable(self)
+                    view = seen[index]
             except _REFUSALS:
                 view = _NOTHING
             if view.base is base and view.size:
@@ -825,7 +826,7 @@ def host_values(function: str, obj: Any, queue: dpctl.SyclQueue) -> np.ndarray:
             f"{function}: {type(obj).__name__} {obj!r:.60} holds no numbers (NumPy makes dtype "
             f"{values.dtype} of it); dtypes are {', '.join(_dtypes.NAMES)}"
         )
-    if not isinstance(obj, np.ndarray | np.generic):
+    if not isinstance(obj, _HOST_TYPES):
         return values.astype(_dtypes.fit_device(values.dtype, queue.sycl_device), copy=False)
     return values
 

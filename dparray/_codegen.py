@@ -172,17 +172,25 @@ def linearize(
         tuning: of the device.
     """
     numbering = Numbering(order, [(value, layout.dtype) for value, layout in outputs])
-    form = (
-        numbering.form,
-        shape,
-        tuning,
-        *[(layout.shape, layout.strides) for _, layout in outputs],
-    )
+    form = form_of(numbering, shape, tuning, [layout for _, layout in outputs])
     plan = _plans.get(form)
     if plan is None:
         plan = _plan_of(numbering, [layout for _, layout in outputs], shape, tuning)
         remember(_plans, form, plan)
     return Program(*plan, numbering.in_memory, numbering.scalars)
+
+
+def form_of(
+    numbering: Numbering, shape: tuple[int, ...], tuning: Tuning, targets: Sequence[Any]
+) -> tuple[Any, ...]:
+    """What the plan of an expression follows from."""
+    places = [(layout.shape, layout.strides) for layout in targets]
+    return (numbering.form, shape, tuning, *places)
+
+
+def plan_known(form: tuple[Any, ...]) -> Plan | None:
+    """The plan of a form, if there has been one: then one kernel computes all of it."""
+    return _plans.get(form)
 
 
 def _plan_of(
@@ -598,8 +606,7 @@ def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
     """
     parameters = array_parameters(structure.arrays)
     parameters += [
-        (f"out{number}", array_key(dtype))
-        for number, (_, dtype, _) in enumerate(structure.outputs)
+        (f"out{number}", array_key(dtype)) for number, (_, dtype, _) in enumerate(structure.outputs)
     ]
     parameters += scalar_parameters(structure.scalars)
     parameters += [("size", "u8")]
@@ -734,9 +741,7 @@ class Values:
             lines.append(f"{indent}{name} = {text}")
         return self._known[text]
 
-    def _named_parts(
-        self, text: str, name: str, part: str, lines: list[str], indent: str
-    ) -> str:
+    def _named_parts(self, text: str, name: str, part: str, lines: list[str], indent: str) -> str:
         """The same of a complex value: the texts of its parts, or that of a call."""
         if text not in self._known:
             self._known[text] = name

@@ -65,6 +65,10 @@ __all__ = [
 ]
 
 
+_HOST_TYPES = (np.ndarray, np.generic)
+_NESTED = (list, tuple)
+
+
 def placement_of(
     device: Any, usm_type: str | None, sycl_queue: dpctl.SyclQueue | None
 ) -> Placement:
@@ -614,15 +618,16 @@ def asarray(
     wanted = None if dtype is None else _dtypes.as_dtype(dtype)
     if isinstance(obj, ndarray):
         return _rearranged(obj, wanted, order, copy, device, usm_type, sycl_queue)
-    if type(obj) is not np.ndarray and hasattr(obj, "__sycl_usm_array_interface__"):
+    is_of_host = isinstance(obj, _HOST_TYPES)
+    if not is_of_host and hasattr(obj, "__sycl_usm_array_interface__"):
         shared = ndarray._from_layout(*_usm.layout_of_interface(obj))
         return _rearranged(shared, wanted, order, copy, device, usm_type, sycl_queue)
-    if isinstance(obj, list | tuple):
+    if isinstance(obj, _NESTED):
         arrays = arrays_inside("obj", obj)
         if arrays:
             stacked = stack_nested("asarray", obj, common_placement("asarray", arrays))
             return _rearranged(stacked, wanted, order, copy, device, usm_type, sycl_queue)
-    elif not isinstance(obj, np.ndarray | np.generic) and hasattr(obj, "__dlpack__"):
+    elif not is_of_host and hasattr(obj, "__dlpack__"):
         return _rearranged(from_dlpack(obj), wanted, order, copy, device, usm_type, sycl_queue)
     if copy is False:
         raise ValueError(
@@ -630,8 +635,7 @@ def asarray(
         )
     placement = placement_of(device, usm_type, sycl_queue)
     values = host_values("asarray", obj, placement.queue)
-    is_python = not isinstance(obj, np.ndarray | np.generic)
-    if wanted is not None and wanted.kind in "iu" and is_python and values.dtype != wanted:
+    if wanted is not None and wanted.kind in "iu" and not is_of_host and values.dtype != wanted:
         # NumPy makes floats of integers on both sides of 2**63, and tells which do not fit.
         values = np.asarray(obj, wanted)
     array = from_host(values, placement.queue, placement.usm_type, wanted)

@@ -162,13 +162,13 @@ def matmul(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
 
 
 def _small_product(x1: Any, x2: Any) -> ndarray | None:
-    """The product of small matrices, computed by the host at once; ``None`` of others."""
+    """The product of small vectors or matrices, computed by the host at once, or ``None``."""
     if type(x1) is not ndarray or type(x2) is not ndarray:
         return None
     first, second = x1._on_host, x2._on_host
-    if first is None or second is None or first.ndim != 2 or second.ndim != 2:
+    if first is None or second is None or not (0 < first.ndim <= 2 and 0 < second.ndim <= 2):
         return None
-    size = len(first) * second.shape[1]
+    size = (len(first) if first.ndim == 2 else 1) * (second.shape[1] if second.ndim == 2 else 1)
     if size > HOST_ELEMENTS or size * len(second) > _ONE_CORE_PRODUCTS:
         return None
     return call_at_once(np.matmul, x1, x2)
@@ -247,6 +247,10 @@ def dot(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
         >>> int(dp.dot(dp.asarray([1, 2]), dp.asarray([3, 4])))
         11
     """
+    if out is None:
+        small = _small_product(x1, x2)
+        if small is not None:
+            return small
     x1, x2 = _pair("dot", x1, x2)
     check_out("dot", (("x1", x1), ("x2", x2)), out)
     if x1.ndim == 0 or x2.ndim == 0:

@@ -459,3 +459,21 @@ def test_a_loop_over_held_values_computes_and_compiles_each_step_once(fused: Non
         wanted_total += wanted
     assert events["compile"] <= 6
     same(total, wanted_total, 1e-2)
+
+
+def test_an_expression_met_again_is_computed_of_the_values_and_scalars_of_now() -> None:
+    host = np.linspace(1, 2, 1 << 17).astype("float32")
+    x = dp.asarray(host)
+    for step in range(4):
+        inner = x * (step + 2)
+        y = dp.sqrt(inner + 1) - x[::-1]
+        dp.eval(y)
+        wanted = np.sqrt(host * np.float32(step + 2) + 1) - host[::-1]
+        np.testing.assert_allclose(y.asnumpy(), wanted, rtol=1e-5)
+        np.testing.assert_allclose(inner.asnumpy(), host * np.float32(step + 2), rtol=1e-6)
+        x += 1
+        host += 1
+    with dp.config.override(fp_contract=False):
+        z = x * 2 + 1
+        dp.eval(z)
+        np.testing.assert_array_equal(z.asnumpy(), host * 2 + 1)
