@@ -119,6 +119,9 @@ class ElementwiseFunction:
     def __repr__(self) -> str:
         return f"<dparray elementwise function {self.__qualname__}>"
 
+    def __reduce__(self) -> str:
+        return self.__qualname__  # as functions are pickled: by name
+
     def __call__(self, *operands: Any, out: ndarray | None = None) -> ndarray:
         """Apply the function to arrays and scalars, broadcast against each other.
 
@@ -354,6 +357,9 @@ class ReductionFunction:
 
     def __repr__(self) -> str:
         return f"<dparray reduction {self.__qualname__}>"
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # as functions are pickled: by name
 
     def __call__(
         self,

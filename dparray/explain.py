@@ -6,6 +6,9 @@ would launch a kernel, a note is taken.
 
 from __future__ import annotations
 
+import contextlib
+import inspect
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -468,7 +471,7 @@ class _Plan:
                 result.shape,
                 result.dtype.name,
                 state,
-                source,
+                source and source + _called_sources(order),
                 sum(
                     leaf.size * leaf.dtype.itemsize
                     for leaf in leaves.values()
@@ -548,6 +551,16 @@ class _Plan:
             f"{_schedule.COMPILE_ELEMENTS} at once or {_schedule.COMPILE_TOTAL_ELEMENTS} in all"
         )
         return "library", reason, state
+
+
+def _called_sources(order: Sequence[Node]) -> str:
+    """The text of the users' functions that a kernel calls, where there is a file of it."""
+    texts = []
+    for name, function in _codegen.functions_of(order).items():
+        with contextlib.suppress(OSError, TypeError):
+            text = textwrap.dedent(inspect.getsource(function.py_func))
+            texts.append(f"\n# {name} is\n{text}")
+    return "".join(texts)
 
 
 def _work(state: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -59,6 +60,7 @@ def test_a_call_fuses_with_what_it_is_made_of_and_what_is_made_of_it() -> None:
     plan = dp.explain(result)
     assert (result.is_pending, len(plan.kernels), plan.tier) == (True, 1, "fused")
     assert "wave_" in plan.source
+    assert "return x * 2.0 + math.sin(y)" in plan.source
     (name,) = launched(lambda: dp.eval(result))
     assert name.count("_wave") == 2
     wanted = np.sqrt(abs(x * y * 2 + np.sin(y - 1))) + (x * 2 + np.sin(np.float32(2)))
@@ -188,6 +190,10 @@ def test_a_mapped_expression_is_not_stored_before_it_is_reduced() -> None:
     names = launched(lambda: dp.eval(result))
     assert names[0] == "fused_subtract_function_total_square"
     assert "fused_subtract" not in names
+
+
+def test_functions_are_pickled_by_name() -> None:
+    assert pickle.loads(pickle.dumps((wave, total_square))) == (wave, total_square)
 
 
 def test_errors_come_at_the_call_and_name_the_function() -> None:

@@ -61,7 +61,9 @@ def test_what_explain_says_is_what_is_launched() -> None:
 
 
 def test_small_arrays_are_computed_by_the_host() -> None:
-    plan = dp.explain(dp.tan(array(100)) - 1)
+    x = array(100)
+    dp.synchronize()  # on a working queue they wait
+    plan = dp.explain(dp.tan(x) - 1)
     assert plan.tier == "host"
     assert not plan.is_pending
     assert str(_evaluate.HOST_ELEMENTS) in plan.reason
