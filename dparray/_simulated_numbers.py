@@ -29,11 +29,14 @@ _MASK = (1 << 64) - 1
 _SIGN = 1 << 63
 
 
-def _wrap(value: int, signed: bool) -> Any:
+def _wrapped(value: int, signed: bool) -> int:
+    """The low 64 bits of ``value``, as a signed or an unsigned number."""
     value &= _MASK
-    if signed:
-        return np.int64(value - (_MASK + 1) if value & _SIGN else value)
-    return NUMPY_TYPES[np.uint64](value)
+    return value - (_MASK + 1) if signed and value & _SIGN else value
+
+
+def _wrap(value: int, signed: bool) -> Any:
+    return (np.int64 if signed else NUMPY_TYPES[np.uint64])(_wrapped(value, signed))
 
 
 def _is_signed(value: Any) -> bool:
@@ -49,7 +52,9 @@ def _mod(a: int, b: int) -> int:
 
 
 def _pow(a: int, b: int) -> int:
-    return pow(a, b, _MASK + 1) if b >= 0 else 0
+    if b >= 0:
+        return pow(a, b, _MASK + 1)
+    return a ** (b & 1) if a in (1, -1) else 0
 
 
 def _lshift(a: int, b: int) -> int:
@@ -90,17 +95,26 @@ def _binary_methods(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     integers = _INTEGER_OPERATIONS.get(name)
     general = _NUMPY_OPERATIONS[name]
     shift = name in ("lshift", "rshift")
+    power = name == "pow"
+
+    def compute(a: int, b: int, a_signed: bool, b_signed: bool) -> Any:
+        assert integers is not None
+        signed = a_signed or (b_signed and not shift)
+        # Operands are converted to the result's type first.
+        return _wrap(integers(_wrapped(a, signed), _wrapped(b, signed)), signed)
 
     def forward(self: Any, other: Any) -> Any:
         if integers is not None and isinstance(other, _INTEGERS):
-            signed = _is_signed(self) or (not shift and _is_signed(other))
-            return _wrap(integers(int(self), int(other)), signed)
+            b_signed = _is_signed(other)
+            if power:
+                # An unsigned base stays so, except for uint64 with a signed exponent that varies.
+                b_signed &= isinstance(self, np.uint64) and not isinstance(other, _Exponent)
+            return compute(int(self), int(other), _is_signed(self), b_signed)
         return general(_plain(self), _plain(other))
 
     def reflected(self: Any, other: Any) -> Any:
         if integers is not None and isinstance(other, _INTEGERS):
-            signed = _is_signed(other) or (not shift and _is_signed(self))
-            return _wrap(integers(int(other), int(self)), signed)
+            return compute(int(other), int(self), _is_signed(other), _is_signed(self))
         return general(_plain(other), _plain(self))
 
     return forward, reflected
@@ -273,13 +287,22 @@ def _int(value: Any = 0) -> Any:
     return typed(value) if isinstance(value, np.integer) else _low_bits(value, np.int64)
 
 
+def _in_float64(a: Any, b: Any) -> bool:
+    """Whether both are promoted to float64, as uint64 and a signed integer are."""
+    return (isinstance(a, np.uint64) and _is_signed(b)) or (
+        isinstance(b, np.uint64) and _is_signed(a)
+    )
+
+
 def _selecting(choose: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     def function(*values: Any) -> Any:
         result = values[0]
         for value in values[1:]:
             # The result has the type both operands are promoted to, as in compiled code.
             promoted = type(result + value)
-            result = promoted(choose(result, value))
+            if isinstance(result + value, np.integer) and _in_float64(result, value):
+                promoted = np.float64
+            result = promoted(choose(promoted(result), promoted(value)))
         return result
 
     return function

@@ -205,3 +205,29 @@ def test_overlapping_views_of_one_device_array_share_memory():
     with pytest.raises(dp.SimulationError, match=r"source\[1\], which work-item \(0,\) wrote"):
         simulate(shift, 7, x[:-1], x[1:])
     assert x.tolist() == list(range(8))
+
+
+def test_uint64_beside_signed_integers():
+    """The signed type wins in arithmetic; comparisons are exact; min and max go to float64."""
+
+    @dp.kernel
+    def compute(item, x, y, integers, reals):
+        i = item.get_id(0)
+        integers[i, 0] = x[i] // y[i]
+        integers[i, 1] = x[i] % y[i]
+        integers[i, 2] = y[i] // x[i]
+        integers[i, 3] = x[i] ** 2
+        integers[i, 4] = x[i] < y[i]
+        integers[i, 5] = x[i] == y[i]
+        reals[i, 0] = max(x[i], y[i])
+        reals[i, 1] = x[i] ** 2
+        reals[i, 2] = min(x[i], 7)
+
+    x = np.array([2**64 - 1, 2**63 - 1, 2**62 + 1, 3], np.uint64)
+    y = np.array([3, 2**63 - 2, 2**62, -2], np.int64)
+    results = np.zeros((4, 6), np.int64), np.zeros((4, 3))
+    on_device = [dp.asarray(array) for array in results]
+    compute[4](dp.asarray(x), dp.asarray(y), *on_device)
+    dp.simulate(compute, 4, x, y, *results)
+    for device, simulated in zip(on_device, results, strict=True):
+        np.testing.assert_array_equal(device.asnumpy(), simulated)
