@@ -337,7 +337,7 @@ def compute_expression(root: Node) -> Any:
         _codegen.remember(_known, key, known)
     target, parts = _fresh_target(queue, usm_type, shape, dtype)
     flat = [*_flat_arrays(numbering.in_memory), *parts, *numbering.scalars, *known.numbers]
-    owners = _owners(numbering.in_memory)
+    owners = owners_of(numbering.in_memory)
     launch(known.kernel, known.global_range, known.local_range, flat, queue, (), owners)
     return target
 
