@@ -172,25 +172,17 @@ def linearize(
         tuning: of the device.
     """
     numbering = Numbering(order, [(value, layout.dtype) for value, layout in outputs])
-    form = form_of(numbering, shape, tuning, [layout for _, layout in outputs])
+    form = (
+        numbering.form,
+        shape,
+        tuning,
+        *[(layout.shape, layout.strides) for _, layout in outputs],
+    )
     plan = _plans.get(form)
     if plan is None:
         plan = _plan_of(numbering, [layout for _, layout in outputs], shape, tuning)
         remember(_plans, form, plan)
     return Program(*plan, numbering.in_memory, numbering.scalars)
-
-
-def form_of(
-    numbering: Numbering, shape: tuple[int, ...], tuning: Tuning, targets: Sequence[Any]
-) -> tuple[Any, ...]:
-    """What the plan of an expression follows from."""
-    places = [(layout.shape, layout.strides) for layout in targets]
-    return (numbering.form, shape, tuning, *places)
-
-
-def plan_known(form: tuple[Any, ...]) -> Plan | None:
-    """The plan of a form, if there has been one: then one kernel computes all of it."""
-    return _plans.get(form)
 
 
 def _plan_of(

@@ -60,8 +60,6 @@ def evaluate(*nodes: Node) -> None:
     ask for, where storing them costs less than computing them again.
     """
     with lock:
-        if len(nodes) == 1 and _compute_expression(nodes[0]):
-            return
         for group in grouped(nodes):
             left = [node for node in group if node.layout is None]  # others may have needed some
             if left:
@@ -101,23 +99,6 @@ def grouped(nodes: Sequence[Node]) -> list[list[Node]]:
         if node.layout is None:
             groups.setdefault((node.queue, node.usm_type, node.shape), []).append(node)
     return list(groups.values())
-
-
-def _compute_expression(node: Node) -> bool:
-    """Compute an expression that a kernel is known for, and of which nothing else is stored."""
-    if (
-        node.layout is not None
-        or not node.size
-        or node.weight >= WEIGHT  # there are reductions
-        or (node.size <= HOST_ELEMENTS and host_may_compute(node.queue, node.usm_type))
-        or held_elsewhere([node])
-    ):
-        return False
-    layout = _tier_fused.compute_expression(node)
-    if layout is None:
-        return False
-    node.complete(layout)
-    return True
 
 
 def compute_known(

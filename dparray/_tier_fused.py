@@ -12,8 +12,6 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from dparray import _codegen, _codegen_reduction, _compiler, _usm, config, kernel_api
 from dparray._codegen import can_store
 from dparray._codegen_reduction import Domain, Machine, ReductionProgram, linearize_reduction
@@ -304,8 +302,10 @@ def compute_known(
             return None
         _codegen.remember(_known, form_of_all, known)
     if target is None:
-        target, parts = _fresh_target(queue, usm_type, shape, loop[-1])
-        flat += parts
+        target = _usm.allocate(queue, usm_type, shape, loop[-1])
+        itemsize = c_int64(loop[-1].itemsize)
+        count = c_int64(target.block.nbytes // loop[-1].itemsize)
+        flat += (count, itemsize, target.block.memory, count, itemsize)
     else:
         flat += flat_array(target)
         owners += owners_of([target])
@@ -314,42 +314,6 @@ def compute_known(
     flat += known.numbers
     launch(known.kernel, known.global_range, known.local_range, flat, queue, (), owners)
     return target
-
-
-def compute_expression(root: Node) -> Any:
-    """Compute a pending elementwise expression that has a kernel, by looking up what it is.
-
-    Returns:
-        The layout of its values; ``None`` where no kernel is known to compute all of it.
-    """
-    queue, usm_type, shape, dtype = root.queue, root.usm_type, root.shape, root.dtype
-    numbering = _codegen.Numbering(pending_order([root]), [(root, dtype)])
-    planned = _usm.planned_layout(queue, usm_type, shape, dtype)
-    form = _codegen.form_of(numbering, shape, tuning_of(queue), [planned])
-    key = (form, config.fp_contract)
-    known = _known.get(key)
-    if known is None:
-        plan = _codegen.plan_known(form)
-        fused = None if plan is None else kept(plan.structure)
-        if plan is None or fused is None or fused.kernel is None:
-            return None
-        known = Known(fused.kernel, (), plan.numbers, plan.global_range, plan.local_range)
-        _codegen.remember(_known, key, known)
-    target, parts = _fresh_target(queue, usm_type, shape, dtype)
-    flat = [*_flat_arrays(numbering.in_memory), *parts, *numbering.scalars, *known.numbers]
-    owners = owners_of(numbering.in_memory)
-    launch(known.kernel, known.global_range, known.local_range, flat, queue, (), owners)
-    return target
-
-
-def _fresh_target(
-    queue: Any, usm_type: str, shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> tuple[Any, tuple[Any, ...]]:
-    """A layout in fresh memory for a result, and the kernel arguments of it."""
-    target = _usm.allocate(queue, usm_type, shape, dtype)
-    itemsize = c_int64(dtype.itemsize)
-    count = c_int64(target.block.nbytes // dtype.itemsize)
-    return target, (count, itemsize, target.block.memory, count, itemsize)
 
 
 def _found(node: Node, kernel: Kernel | None, target: Any) -> Known | None:
