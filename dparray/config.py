@@ -47,6 +47,12 @@ class Tuning(NamedTuple):
             driver. A device has a largest size, beyond which a launch is refused.
         lanes: the work-items of a group that reduces together, or folds neighbouring outputs; 1 to
             1024.
+
+    Example:
+        >>> import dparray as dp
+        >>> with dp.config.override(tuning={"cpu": {"elements": 4}}):
+        ...     print(dp.config.tuning["cpu"])
+        Tuning(elements=4, local_size=None, lanes=16)
     """
 
     elements: int = 1
