@@ -80,7 +80,7 @@ class Launched(NamedTuple):
     scalars: list[Any]
     numbers: tuple[Any, ...]
 
-    def submit(self, queue: Any) -> None:
+    def launch_on(self, queue: Any) -> None:
         """Launch the kernel."""
         flat = _flat_arrays([*self.arrays, *self.left])
         flat += self.local_memory
@@ -173,7 +173,7 @@ def run(
         program.scalars,
         program.numbers,
     )
-    made.submit(queue)
+    made.launch_on(queue)
     return [made]
 
 
@@ -480,7 +480,7 @@ def reduce(
         program.scalars,
         program.numbers,
     )
-    made.submit(queue)
+    made.launch_on(queue)
     if not now.left:
         return [made]
     following = next_kernel(now, accumulators, kernel)
