@@ -8,6 +8,7 @@ from dparray._array import ndarray
 from dparray.algorithms._ranges import (
     check_1d,
     check_kind,
+    check_width,
     chunks,
     kernel_of,
     new,
@@ -48,6 +49,7 @@ def compact(x: ndarray, mask: ndarray) -> ndarray:
     """
     where = place("compact", [("x", x), ("mask", mask)])
     check_1d("compact", "x", x)
+    check_width("compact", "x", x)
     check_kind("compact", "mask", mask, "b", "a boolean")
     if mask.shape != x.shape:
         raise ShapeError(f"compact: mask has shape {mask.shape} and x has shape {x.shape}")

@@ -14,6 +14,7 @@ from dparray._placement import Placement
 from dparray.algorithms._ranges import (
     check_1d,
     check_kind,
+    check_width,
     chunks,
     filled,
     kernel_of,
@@ -68,6 +69,7 @@ def histogram(
     where = place("histogram", [("x", x)])
     check_1d("histogram", "x", x)
     check_kind("histogram", "x", x, "iuf", "an integer or real")
+    check_width("histogram", "x", x)
     number = operator.index(bins)
     if not 1 <= number <= np.iinfo(np.int32).max:
         raise ValueError(f"histogram: bins must be positive and have 31 bits; got {bins}")

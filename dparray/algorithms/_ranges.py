@@ -97,6 +97,14 @@ def check_kind(function: str, name: str, x: ndarray, kinds: str, what: str) -> N
         raise DTypeError(f"{function}: {name} must have {what} dtype; it has {x.dtype}")
 
 
+def check_width(function: str, name: str, x: ndarray) -> None:
+    if x.dtype == np.float16:
+        raise DTypeError(
+            f"{function}: {name} has dtype float16, which kernels do not take; convert it: "
+            f"{name}.astype('float32')"
+        )
+
+
 def new(shape: int | tuple[int, ...], dtype: Any, where: Placement) -> ndarray:
     """An uninitialised array at a placement."""
     return empty(shape, dtype=np.dtype(dtype), sycl_queue=where.queue, usm_type=where.usm_type)

@@ -11,6 +11,7 @@ from dparray.algorithms._ranges import (
     accumulator,
     check_1d,
     check_kind,
+    check_width,
     chunks,
     kernel_of,
     new,
@@ -89,6 +90,7 @@ def _scan(
     where = place(function, [("x", x)])
     check_1d(function, "x", x)
     check_kind(function, "x", x, "biuf", "a real or boolean")
+    check_width(function, "x", x)
     out_dtype = accumulator(op, x.dtype) if dtype is None else np.dtype(dtype)
     if out_dtype.kind == "b":
         out_dtype = np.dtype(np.uint8)

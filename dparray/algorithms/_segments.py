@@ -11,6 +11,7 @@ from dparray.algorithms._ranges import (
     accumulator,
     check_1d,
     check_kind,
+    check_width,
     chunks,
     filled,
     kernel_of,
@@ -64,6 +65,7 @@ def segmented_reduce(x: ndarray, offsets: ndarray, op: str = "add") -> ndarray:
     where = place("segmented_reduce", [("x", x), ("offsets", offsets)])
     check_1d("segmented_reduce", "x", x)
     check_kind("segmented_reduce", "x", x, "biuf", "a real or boolean")
+    check_width("segmented_reduce", "x", x)
     _check_offsets("segmented_reduce", offsets)
     total = accumulator(op, x.dtype)
     dtype: Any = (np.dtype(np.uint8) if total.kind == "b" else total).type
@@ -115,6 +117,7 @@ def csr_matvec(data: ndarray, indices: ndarray, offsets: ndarray, x: ndarray) ->
         check_1d("csr_matvec", name, operand)
     for name, operand in (("data", data), ("x", x)):
         check_kind("csr_matvec", name, operand, "iuf", "an integer or real")
+        check_width("csr_matvec", name, operand)
     check_kind("csr_matvec", "indices", indices, "iu", "an integer")
     _check_offsets("csr_matvec", offsets)
     if data.shape != indices.shape:

@@ -10,7 +10,15 @@ import numpy as np
 from dparray._array import layout_of, ndarray
 from dparray._creation import arange
 from dparray._placement import Placement
-from dparray.algorithms._ranges import check_1d, check_kind, chunks, kernel_of, new, place
+from dparray.algorithms._ranges import (
+    check_1d,
+    check_kind,
+    check_width,
+    chunks,
+    kernel_of,
+    new,
+    place,
+)
 from dparray.exceptions import ShapeError
 from dparray.kernel import DeviceFunction, call_kernel, device_func
 from dparray.kernel_api import Range
@@ -60,6 +68,8 @@ def sort_by_key(
     where = place("sort_by_key", operands)
     check_1d("sort_by_key", "keys", keys)
     check_kind("sort_by_key", "keys", keys, "biuf", "a boolean, integer or real")
+    if values is not None:
+        check_width("sort_by_key", "values", values)
     if values is not None and values.shape != keys.shape:
         raise ShapeError(
             f"sort_by_key: values have shape {values.shape} and keys have shape {keys.shape}"

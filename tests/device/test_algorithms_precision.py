@@ -82,3 +82,20 @@ def test_a_kernel_of_float32_needs_no_double_precision(name: str) -> None:
 
 def test_a_kernel_of_float64_is_found_to_need_it() -> None:
     assert _FLOAT64 in _needs(CALLS["matmul"], _x().astype("float64"))
+
+
+@pytest.mark.parametrize("size", [0, 5])
+def test_half_precision_is_refused_by_the_name_of_the_argument(size: int) -> None:
+    x, mask = dp.ones(size, dtype="float16"), dp.ones(size, dtype=bool)
+    offsets = dp.asarray([0, size])
+    calls: dict[str, Callable[[], object]] = {
+        "inclusive_scan: x": lambda: algorithms.inclusive_scan(x),
+        "exclusive_scan: x": lambda: algorithms.exclusive_scan(x),
+        "compact: x": lambda: algorithms.compact(x, mask),
+        "histogram: x": lambda: algorithms.histogram(x, 3),
+        "segmented_reduce: x": lambda: algorithms.segmented_reduce(x, offsets),
+        "sort_by_key: values": lambda: algorithms.sort_by_key(mask, x),
+    }
+    for name, call in calls.items():
+        with pytest.raises(dp.DTypeError, match=f"{name} has dtype float16.*astype"):
+            call()
