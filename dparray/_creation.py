@@ -201,6 +201,9 @@ def full(
         array([7, 7, 7])
     """
     value = scalar_value(fill_value)
+    if isinstance(value, list | tuple):
+        place = {"device": device, "usm_type": usm_type, "sycl_queue": sycl_queue}
+        value = asarray(value, **place)
     if isinstance(value, ndarray) and device is None and sycl_queue is None:
         placement = _placed_like(value, None, usm_type, None)
     else:
@@ -884,7 +887,14 @@ to_numpy = asnumpy
 
 @as_method
 def astype(
-    x: ndarray, dtype: Any, order: str = "K", *, copy: bool = True, device: Any = None
+    x: ndarray,
+    dtype: Any,
+    order: str = "K",
+    *,
+    casting: Any = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+    device: Any = None,
 ) -> ndarray:
     """The array in another dtype, on the same queue unless ``device`` names another.
 
@@ -892,11 +902,13 @@ def astype(
         x: the array.
         dtype: the new dtype. Complex to real is an error, as it would lose the imaginary part.
         order: ``"K"``, ``"C"`` or ``"F"``.
+        casting: which conversions are allowed, as of NumPy.
+        subok: without effect, as there are no subclasses.
         copy: ``False`` gives ``x`` itself if nothing changes.
         device: another place for the result.
 
     Raises:
-        DTypeError: there is no such dtype, or complex would become real.
+        DTypeError: there is no such dtype, complex would become real, or ``casting`` forbids it.
         UnsupportedDeviceError: the device cannot compute in it.
 
     Example:
@@ -910,6 +922,11 @@ def astype(
         raise DTypeError(
             f"astype: {x.dtype} to {wanted} would lose the imaginary part; "
             f"write x.real.astype('{wanted}')"
+        )
+    if casting != "unsafe" and not np.can_cast(x.dtype, wanted, casting):
+        raise DTypeError(
+            f"astype: {x.dtype} does not convert to {wanted} by the rule {casting!r}; leave "
+            f"casting= out"
         )
     if device is not None:
         x = x.to_device(Device(device))

@@ -28,7 +28,7 @@ def check_shape(shape: Any) -> Shape:
     """
     try:
         extents: Shape = (operator.index(shape),)
-    except TypeError:
+    except (TypeError, ValueError):  # a sequence, or an array of several extents
         try:
             extents = tuple(operator.index(extent) for extent in shape)
         except TypeError:

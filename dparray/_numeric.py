@@ -19,16 +19,17 @@ from dparray._array import (
     call_either,
     check_array,
     check_out,
+    choose_elements,
     from_host,
     ndarray,
     scalar_value,
 )
 from dparray._calculus import diff
-from dparray._creation import full
+from dparray._creation import asarray, full
 from dparray._elementwise import where
 from dparray._manipulation import expand_dims, moveaxis, reshape
 from dparray._ops import OPS
-from dparray._placement import common_placement
+from dparray._placement import Placement, common_placement
 from dparray._reductions import all as all_of
 from dparray._reductions import cumsum
 from dparray._reductions import sum as sum_of
@@ -578,10 +579,17 @@ def array_equiv(x1: Any, x2: Any, /) -> bool:
     return bool(all_of(apply(OPS["equal"], x1, x2)))
 
 
-def copyto(x1: ndarray, x2: Any, /) -> None:
+def copyto(x1: ndarray, x2: Any, /, casting: Any = "same_kind", where: Any = True) -> None:
     """Write the values of ``x2`` (an array or a scalar) into ``x1``.
 
+    Args:
+        x1: the array that is written.
+        x2: an array or a scalar that broadcasts to it.
+        casting: which conversions of arrays are allowed, as of NumPy.
+        where: a mask that broadcasts to ``x1``: other elements stay.
+
     Raises:
+        DTypeError: ``casting`` forbids the conversion.
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: ``x2`` does not broadcast to ``x1``.
 
@@ -593,8 +601,21 @@ def copyto(x1: ndarray, x2: Any, /) -> None:
         array([3., 3.])
     """
     x1 = check_array("copyto", "x1", x1)
-    if isinstance(x2, ndarray):
-        common_placement("copyto", (("x1", x1), ("x2", x2)))
+    place = Placement(x1.sycl_queue, x1.usm_type)
+    named = [("x1", x1), *([("x2", x2)] if isinstance(x2, ndarray) else [])]
+    if where is not True:
+        named.append(("where", check_array("copyto", "where", where, place)))
+    common_placement("copyto", named)
+    if isinstance(x2, ndarray) and not np.can_cast(x2.dtype, x1.dtype, casting):
+        raise DTypeError(
+            f"copyto: {x2.dtype} does not convert to {x1.dtype} by the rule {casting!r}; give "
+            f"casting='unsafe'"
+        )
+    if where is not True:
+        mask = astype_array(named[-1][1], _dtypes.bool, copy=False)
+        values = x2 if isinstance(x2, ndarray) else asarray(x2, x1.dtype, **_place(x1))
+        x2 = choose_elements("copyto", mask, astype_array(values, x1.dtype, copy=False), x1)
+        _layout.broadcast_shapes("copyto", [x1.shape, x2.shape])
     assign(x1, x2, "copyto")
 
 

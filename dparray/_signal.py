@@ -187,18 +187,30 @@ def einsum_path(subscripts: Any, *arrays: Any, optimize: Any = "greedy") -> tupl
         raise ShapeError(f"einsum_path: {error}") from None
 
 
+_STATISTICS = ("maximum", "minimum", "mean", "median")
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "empty")
 
 
-def pad(x: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any = 0) -> ndarray:
+def pad(
+    x: Any,
+    pad_width: Any,
+    mode: str = "constant",
+    *,
+    constant_values: Any = 0,
+    stat_length: Any = None,
+    end_values: Any = 0,
+) -> ndarray:
     """A copy with elements added before and after along each axis.
 
     Args:
         x: an array.
         pad_width: how many: a number; a pair (before, after) for all axes; or one pair for each.
         mode: ``"constant"``, ``"edge"`` (the outermost element), ``"reflect"`` and
-            ``"symmetric"`` (mirrored at it, without and with it), ``"wrap"`` or ``"empty"``.
+            ``"symmetric"`` (mirrored at it, without and with it), ``"wrap"``, ``"empty"``,
+            ``"maximum"``, ``"minimum"``, ``"mean"``, ``"median"`` or ``"linear_ramp"``.
         constant_values: the added elements for ``"constant"``, in the form of ``pad_width``.
+        stat_length: of how many elements at the edges the maximum and so on are, in that form.
+        end_values: where the ramps end, in that form.
 
     Raises:
         ShapeError: ``pad_width`` does not fit.
@@ -210,8 +222,17 @@ def pad(x: Any, pad_width: Any, mode: str = "constant", *, constant_values: Any 
         array([0, 1, 2, 0, 0])
     """
     x = check_array("pad", "x", x)
+    if mode in _STATISTICS or mode == "linear_ramp":
+        options = (
+            {"end_values": end_values} if mode == "linear_ramp" else {"stat_length": stat_length}
+        )
+        _pairs("pad_width", pad_width, x.ndim)
+        return call_either(
+            "pad", lambda xp, a: xp.pad(a, pad_width, mode=mode, **options), (("x", x),)
+        )
     if mode not in _PAD_MODES:
-        raise ValueError(f"pad: mode {mode!r} is none of {', '.join(_PAD_MODES)}")
+        known = (*_PAD_MODES, *_STATISTICS, "linear_ramp")
+        raise ArgumentError(f"pad: mode {mode!r} is none of {', '.join(known)}")
     widths = _pairs("pad_width", pad_width, x.ndim)
     if any(width < 0 for pair in widths for width in pair):
         raise ShapeError(f"pad: pad_width {pad_width!r} has negative numbers")
