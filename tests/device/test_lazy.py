@@ -26,7 +26,6 @@ DTYPES = ["float32", "float64", "int32", "int64", "uint8", "bool", "float16", "c
 SHAPES: list[tuple[int, ...]] = [(6,), (4, 6), (3, 4, 6), (1, 6), (4, 1), ()]
 
 
-
 @dp.elementwise
 def folded(x: Any) -> Any:
     return x * x + x
@@ -65,6 +64,11 @@ def _diagonal(x: Any) -> Any:
     if isinstance(x, np.ndarray):
         found.flags.writeable = True  # NumPy protects it; elsewhere a diagonal is like any view
     return found
+
+
+def _masked(x: Any, y: Any) -> None:
+    xp = np if isinstance(x, np.ndarray) else dp
+    x[...] = xp.where(y.real > 1, x, 7)
 
 
 MADE: dict[str, Callable[[Any, int], Any]] = {
@@ -110,6 +114,7 @@ WRITES: dict[str, Callable[[Any, Any], None]] = {
     "stencil": lambda x, y: x.__setitem__(slice(1, -1), x[:-2] + x[2:]),
     "from own double": lambda x, y: x.__iadd__(x * 2),
     "through a view": lambda x, y: x[::2].__iadd__(1),
+    "where another is large": _masked,
     "transposed into a part": lambda x, y: x.T[1:].__imul__(2),
 }
 
@@ -224,3 +229,15 @@ def test_random_programs(tier_name: str, program: list[Any], seed: int) -> None:
 @given(program=steps, seed=st.integers(0, 1000))
 def test_random_programs_compiled(program: list[Any], seed: int) -> None:
     check(program, seed, "fused")
+
+
+@pytest.mark.parametrize("tier_name", ["host", "host, waiting", "library", "fused"])
+def test_a_choice_goes_into_a_view_of_negative_strides(tier_name: str) -> None:
+    values = np.arange(20.0).reshape(4, 5)
+    for mask in (np.arange(5) % 2 == 0, values % 3 == 0, values[:, :1] > 7):
+        for index in (np.s_[::-1], np.s_[:, ::-1], np.s_[::-1, ::-1]):
+            wanted, x = values.copy(), dp.asarray(values)
+            wanted[index] = np.where(mask, 7.0, wanted[index])
+            with tier(tier_name):
+                x[index] = dp.where(dp.asarray(mask), 7.0, x[index])
+                np.testing.assert_array_equal(x.asnumpy(), wanted)
