@@ -182,6 +182,18 @@ def _binary_family(op: Op) -> tuple[Binary, Binary, Binary]:
     return operate, reflected, in_place
 
 
+def _power_family() -> tuple[Binary, Binary, Binary]:
+    """The operators of powers: NumPy's ``**`` squares masks in int8, its function in int64."""
+    power, reflected, in_place = _binary_family(OPS["pow"])
+
+    def power_or_square(self: ndarray, other: Any) -> ndarray:
+        if type(other) in (int, float) and other == 2 and self.dtype.kind == "b":
+            return apply(OPS["square"], astype_array(self, _dtypes.int8))
+        return power(self, other)
+
+    return power_or_square, reflected, in_place
+
+
 def _kept(slot: str, make: Callable[[ndarray], Any]) -> Any:
     """A property that is made on first use and kept in a slot."""
 
@@ -628,7 +640,7 @@ class ndarray(Methods):
     __truediv__, __rtruediv__, __itruediv__ = _binary_family(OPS["divide"])
     __floordiv__, __rfloordiv__, __ifloordiv__ = _binary_family(OPS["floor_divide"])
     __mod__, __rmod__, __imod__ = _binary_family(OPS["remainder"])
-    __pow__, __rpow__, __ipow__ = _binary_family(OPS["pow"])
+    __pow__, __rpow__, __ipow__ = _power_family()
     __and__, __rand__, __iand__ = _binary_family(OPS["bitwise_and"])
     __or__, __ror__, __ior__ = _binary_family(OPS["bitwise_or"])
     __xor__, __rxor__, __ixor__ = _binary_family(OPS["bitwise_xor"])
@@ -1473,6 +1485,13 @@ def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
             keys.append(value.dtype)
         elif type(value) in _SEQUENCES:
             return apply(op, *beside(op.name, op.parameters, operands), out=out)
+        elif (
+            value is None
+            and out is None
+            and op.name in ("equal", "not_equal")
+            and any(isinstance(operand, ndarray) for operand in operands)
+        ):
+            return _compare_out_of_range(op, operands, out)
         else:
             values[len(keys)], key = _weak_scalar(op, name, value)
             keys.append(key)
@@ -1747,11 +1766,11 @@ def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
 
 
 def _compare_out_of_range(op: Op, operands: Sequence[Any], out: ndarray | None) -> ndarray:
-    """A comparison with an integer that the array's dtype cannot hold has one answer everywhere."""
+    """A comparison with ``None`` or an integer beyond the dtype has one answer everywhere."""
     first_is_array = isinstance(operands[0], ndarray)
     x = operands[0] if first_is_array else operands[1]
     value = scalar_value(operands[1] if first_is_array else operands[0])
-    sample, bound = (0, 1 if value > 0 else -1)
+    sample, bound = (0, 1 if value is None or value > 0 else -1)
     answer = bool(op.ufunc(sample, bound) if first_is_array else op.ufunc(bound, sample))
     result = out
     if result is None:

@@ -70,16 +70,20 @@ def _transform(name: str, x: Any, norm: str | None, out: ndarray | None, **optio
         if length < 1 and length != -1:
             raise ShapeError(f"{name}: {length} data points; there must be 1 or more")
     views = numpy_views(x)
+    if views is None and (x.dtype.kind not in "fc" or x.dtype == _dtypes.float16):
+        single = x.dtype == _dtypes.float16 or not computes_in_double(x.sycl_queue)
+        x = astype_array(x, _dtypes.float32 if single else _dtypes.float64)
+    if x.size == 0:  # nothing to read on a device, and dpnp has another shape and dtype
+        views = [np.empty(x.shape, x.dtype)]
     if views is not None:
         try:
             with np.errstate(all="ignore"):
                 found = getattr(np.fft, name)(views[0], norm=norm, **options)
         except ValueError as error:
             raise ShapeError(f"{name}: {error}") from None
+        if x.size == 0:  # NumPy's irfft of no points reads beside them
+            found = np.zeros_like(found)
         return delivered(name, from_host(found, x.sycl_queue, x.usm_type), out)
-    if x.dtype.kind not in "fc" or x.dtype == _dtypes.float16:
-        single = x.dtype == _dtypes.float16 or not computes_in_double(x.sycl_queue)
-        x = astype_array(x, _dtypes.float32 if single else _dtypes.float64)
     function = getattr(neighbour.fft, name)
     found = call_neighbour(name, function, (("x", x),), norm=norm, **options)
     return delivered(name, found, out)

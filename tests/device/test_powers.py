@@ -1,0 +1,61 @@
+"""Powers: NumPy's on every tier; negative powers of integers are refused where they are written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+
+
+def test_a_negative_constant_is_refused_at_its_line() -> None:
+    with pytest.raises(dp.DTypeError, match=r"negative power -1.*astype"):
+        dp.arange(3) ** -1
+    assert (dp.arange(1.0, 3.0) ** -1).tolist() == [1.0, 0.5]
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+def test_negative_exponents_in_an_array_give_zero(host_tier: bool) -> None:
+    base, exponent = dp.asarray([2, 3, 0, 5]), dp.asarray([-1, 2, 0, -3])
+    with dp.config.override(host_tier=host_tier):
+        assert (base**exponent).tolist() == [0, 9, 1, 0]
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_powers(host_tier: bool, dtype: str) -> None:
+    """Zero to the power zero is one, as NumPy has it."""
+    base = np.asarray([0, 1, -1, 2 + 1j, -2.5 + 1j], dtype)[:, None]
+    exponent = np.asarray([0, 1, 2, -1, 0.5, 1j, 2 + 1j], dtype)
+    with dp.config.override(host_tier=host_tier), np.errstate(all="ignore"):
+        x, y = dp.asarray(base), dp.asarray(exponent)
+        for actual, expected in (
+            (x**y, base**exponent),
+            (0j**y, 0j**exponent),
+            (x**0j, base**0j),
+            (x[::-1] ** y[::-1], base[::-1] ** exponent[::-1]),
+        ):
+            np.testing.assert_allclose(actual.asnumpy(), expected, rtol=1e-5, atol=1e-5)
+        expected = 0j**exponent
+        y[...] = 0j**y
+        np.testing.assert_allclose(y.asnumpy(), expected)
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+def test_powers_of_masks(host_tier: bool) -> None:
+    """NumPy's operator squares a mask in int8; its function, and other powers, take int64."""
+    mask = np.asarray([True, False])
+    programs: list[Any] = [
+        lambda xp, x: x**2,
+        lambda xp, x: x**2.0,
+        lambda xp, x: x**3,
+        lambda xp, x: 2**x,
+        lambda xp, x: x**x,
+        lambda xp, x: xp.power(x, 2),
+    ]
+    with dp.config.override(host_tier=host_tier):
+        for program in programs:
+            actual, expected = program(dp, dp.asarray(mask)), program(np, mask)
+            assert (actual.dtype, actual.tolist()) == (expected.dtype, expected.tolist())
