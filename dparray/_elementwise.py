@@ -25,7 +25,7 @@ from dparray._array import (
 )
 from dparray._ops import OPS, WHERE, Op
 from dparray._placement import common_placement, computes_in_double
-from dparray._ufunc_options import apply_with_options
+from dparray._ufunc_options import taking_options
 from dparray.exceptions import ArgumentError, DTypeError
 
 _SAMPLES = {
@@ -52,6 +52,9 @@ _TEMPLATE = """Elementwise {summary}.
             must fit it.
         where: a mask: elsewhere ``out`` keeps its values, and a new result has zeros.
         dtype: the dtype to compute in.
+        casting: which conversions, to ``dtype`` and to ``out``, are allowed, as of NumPy.
+        order: ``"F"`` for a new result in Fortran's order; else it is in C's.
+        subok: has no meaning, because arrays have no subclasses.
 
     Returns:
         An array of the broadcast shape on the queue of the arrays, with a USM type coerced from
@@ -62,7 +65,8 @@ _TEMPLATE = """Elementwise {summary}.
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
         HostConversionError: an operand is a NumPy array.
-        DTypeError: not defined for these dtypes, or the result does not fit ``out``.
+        DTypeError: not defined for these dtypes, or ``casting`` forbids a conversion.
+        ArgumentError: there is no such ``casting`` or ``order``.
         ShapeError: the shapes do not broadcast.
 
     Example:
@@ -90,32 +94,8 @@ def _documentation(op: Op) -> str:
 
 def _make(op: Op) -> Callable[..., ndarray]:
     """The public function of a row."""
-    function: Callable[..., ndarray]
-    operate = OPERATIONS[op]
-    if op.arity == 1:
-
-        def unary(
-            x: Any, /, out: ndarray | None = None, *, where: Any = True, dtype: Any = None
-        ) -> ndarray:
-            if where is True and dtype is None:
-                return operate(x) if out is None else apply(op, x, out=out)
-            return apply_with_options(op.name, ("x",), partial(apply, op), (x,), out, where, dtype)
-
-        function = unary
-    else:
-
-        def binary(
-            x1: Any, x2: Any, /, out: ndarray | None = None, *, where: Any = True, dtype: Any = None
-        ) -> ndarray:
-            if where is True and dtype is None:
-                return operate(x1, x2) if out is None else apply(op, x1, x2, out=out)
-            names = op.parameters
-            return apply_with_options(
-                op.name, names, partial(apply, op), (x1, x2), out, where, dtype
-            )
-
-        function = binary
-    function.__name__ = function.__qualname__ = op.name
+    function = taking_options(op.name, op.arity, OPERATIONS[op], partial(apply, op))
+    function.__module__ = __name__
     function.__doc__ = _documentation(op)
     return function
 

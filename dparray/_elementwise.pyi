@@ -31,7 +31,16 @@ class Methods(Protocol):
 
 class Unary(Methods, Protocol):
     def __call__(
-        self, x: Any, /, out: ndarray | None = None, *, where: Any = True, dtype: Any = None
+        self,
+        x: Any,
+        /,
+        out: ndarray | None = None,
+        *,
+        where: Any = True,
+        dtype: Any = None,
+        casting: str = "same_kind",
+        order: str = "K",
+        subok: bool = True,
     ) -> ndarray: ...
 
 class Binary(Methods, Protocol):
@@ -44,6 +53,9 @@ class Binary(Methods, Protocol):
         *,
         where: Any = True,
         dtype: Any = None,
+        casting: str = "same_kind",
+        order: str = "K",
+        subok: bool = True,
     ) -> ndarray: ...
 
 add: Binary

@@ -32,6 +32,7 @@ from dparray._creation import arange, zeros_like
 from dparray._elementwise import where
 from dparray._placement import Placement, common_placement
 from dparray._schedule import HOST_ELEMENTS
+from dparray._ufunc_options import DEFAULT_CASTING, check_casting
 from dparray.exceptions import AxisError, DTypeError, ShapeError
 
 __all__ = [
@@ -407,6 +408,7 @@ def concat(
     out: ndarray | None = None,
     *,
     dtype: Any = None,
+    casting: str = DEFAULT_CASTING,
 ) -> ndarray:
     """Arrays one after another along an existing axis, in a new array.
 
@@ -415,11 +417,14 @@ def concat(
         axis: the axis; ``None`` flattens the arrays first.
         out: an array for the result.
         dtype: the result's dtype; what the arrays promote to if not given.
+        casting: which conversions, to ``dtype`` or to that of ``out``, are allowed, as of NumPy.
 
     Returns:
         An array on the queue of the arrays, with a USM type coerced from theirs.
 
     Raises:
+        ArgumentError: there is no such ``casting``.
+        DTypeError: ``casting`` forbids a conversion.
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the shapes do not fit, or there is no array.
         AxisError: there is no such axis.
@@ -429,19 +434,25 @@ def concat(
         >>> dp.concat([dp.asarray([1, 2]), dp.asarray([3])]).asnumpy()
         array([1, 2, 3])
     """
-    if out is None and dtype is None:
+    if out is None and dtype is None and casting is DEFAULT_CASTING:
         small = join_at_once(np.concatenate, arrays, axis)
         if small is not None:
             return small
-    return _joined("concat", arrays, axis, out, dtype)
+    return _joined("concat", arrays, axis, out, dtype, casting)
 
 
 concatenate = concat
 
 
 def _joined(
-    function: str, arrays: Any, axis: int | None, out: ndarray | None = None, dtype: Any = None
+    function: str,
+    arrays: Any,
+    axis: int | None,
+    out: ndarray | None = None,
+    dtype: Any = None,
+    casting: str = DEFAULT_CASTING,
 ) -> ndarray:
+    check_casting(function, casting)
     named = _named(function, arrays)
     if not named:
         raise ShapeError(f"{function}: needs at least one array")
@@ -467,13 +478,17 @@ def _joined(
     )
     shape = list(parts[0].shape)
     shape[axis] = sum(x.shape[axis] for x in parts)
-    if out is not None and (
-        out.shape != tuple(shape) or not np.can_cast(chosen, out.dtype, "same_kind")
-    ):
+    if out is not None and out.shape != tuple(shape):
         raise ShapeError(
-            f"{function}: a result of shape {tuple(shape)} and dtype {chosen} does not fit out of "
-            f"shape {out.shape} and dtype {out.dtype}"
+            f"{function}: a result of shape {tuple(shape)} does not fit out of shape {out.shape}"
         )
+    target = chosen if out is None else out.dtype
+    for (name, _), x in zip(named, parts, strict=True):
+        if not np.can_cast(x.dtype, target, casting):  # type: ignore[arg-type]
+            raise DTypeError(
+                f"{function}: {name} of dtype {x.dtype} does not convert to {target} by the rule "
+                f"{casting!r}; give casting='unsafe', or write x.astype('{target}')"
+            )
     result = empty_on(placement, tuple(shape), chosen)
     start = 0
     for x in parts:
@@ -487,7 +502,13 @@ def _joined(
 
 
 def stack(
-    arrays: Sequence[Any], /, axis: int = 0, out: ndarray | None = None, *, dtype: Any = None
+    arrays: Sequence[Any],
+    /,
+    axis: int = 0,
+    out: ndarray | None = None,
+    *,
+    dtype: Any = None,
+    casting: str = DEFAULT_CASTING,
 ) -> ndarray:
     """Arrays of one shape along a new axis, in a new array.
 
@@ -496,6 +517,7 @@ def stack(
         axis: where the new axis is in the result.
         out: an array for the result.
         dtype: the result's dtype; what the arrays promote to if not given.
+        casting: which conversions are allowed, as of :func:`concat`, with its errors.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -508,7 +530,7 @@ def stack(
         array([[0., 1.],
                [0., 1.]])
     """
-    if out is None and dtype is None:
+    if out is None and dtype is None and casting is DEFAULT_CASTING:
         small = join_at_once(np.stack, arrays, axis)
         if small is not None:
             return small
@@ -521,7 +543,7 @@ def stack(
             f"stack: the shapes {[x.shape for _, x in named]} differ; they must be equal"
         )
     at = _layout.normalize_axis("stack", axis, named[0][1].ndim + 1)
-    return _joined("stack", [expand_dims(x, at) for _, x in named], at, out, dtype)
+    return _joined("stack", [expand_dims(x, at) for _, x in named], at, out, dtype, casting)
 
 
 def atleast_1d(*arrays: Any) -> Any:
@@ -573,7 +595,9 @@ def _at_least(function: str, arrays: tuple[Any, ...], widen: Any) -> Any:
     return widened[0] if len(widened) == 1 else widened
 
 
-def vstack(arrays: Sequence[Any], /, *, dtype: Any = None) -> ndarray:
+def vstack(
+    arrays: Sequence[Any], /, *, dtype: Any = None, casting: str = DEFAULT_CASTING
+) -> ndarray:
     """Arrays below each other: along the first axis, vectors as rows. Errors as of :func:`concat`.
 
     Example:
@@ -581,16 +605,17 @@ def vstack(arrays: Sequence[Any], /, *, dtype: Any = None) -> ndarray:
         >>> dp.vstack([dp.zeros(2), dp.ones(2)]).shape
         (2, 2)
     """
-    if dtype is None:
+    if dtype is None and casting is DEFAULT_CASTING:
         small = join_at_once(np.vstack, arrays)
         if small is not None:
             return small
-    return _joined(
-        "vstack", [_two_dimensions(x) for _, x in _named("vstack", arrays)], 0, None, dtype
-    )
+    parts = [_two_dimensions(x) for _, x in _named("vstack", arrays)]
+    return _joined("vstack", parts, 0, None, dtype, casting)
 
 
-def hstack(arrays: Sequence[Any], /, *, dtype: Any = None) -> ndarray:
+def hstack(
+    arrays: Sequence[Any], /, *, dtype: Any = None, casting: str = DEFAULT_CASTING
+) -> ndarray:
     """Arrays beside each other: along the second axis, vectors along their only one.
 
     Errors as of :func:`concat`.
@@ -600,12 +625,13 @@ def hstack(arrays: Sequence[Any], /, *, dtype: Any = None) -> ndarray:
         >>> dp.hstack([dp.zeros(2), dp.ones(1)]).asnumpy()
         array([0., 0., 1.])
     """
-    if dtype is None:
+    if dtype is None and casting is DEFAULT_CASTING:
         small = join_at_once(np.hstack, arrays)
         if small is not None:
             return small
     parts = [reshape(x, (1,)) if x.ndim == 0 else x for _, x in _named("hstack", arrays)]
-    return _joined("hstack", parts, 0 if parts and parts[0].ndim == 1 else 1, None, dtype)
+    axis = 0 if parts and parts[0].ndim == 1 else 1
+    return _joined("hstack", parts, axis, None, dtype, casting)
 
 
 def dstack(arrays: Sequence[Any], /) -> ndarray:

@@ -69,7 +69,7 @@ def _array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **op
         function = getattr(function, method, None)
     if function is None:
         raise _missing(name)
-    unknown = options.keys() & {"casting", "order", "subok", "signature", "axes"}
+    unknown = options.keys() & {"signature", "axes"}
     if unknown:
         raise TypeError(
             f"{name}: {', '.join(sorted(unknown))}= is not available for dparray arrays"

@@ -1,4 +1,4 @@
-"""The options that NumPy's ufuncs take: ``out``, ``where`` and ``dtype``."""
+"""The options of NumPy's ufuncs: ``out``, ``where``, ``dtype``, ``casting``, ``order``."""
 
 from __future__ import annotations
 
@@ -11,13 +11,22 @@ from dparray import _dtypes, _layout
 from dparray._array import (
     assign,
     astype_array,
+    beside,
     check_array,
     check_out,
     choose_elements,
+    empty_on,
     ndarray,
+    scalar_value,
+    with_axes,
 )
-from dparray._placement import common_placement
-from dparray.exceptions import DTypeError, ShapeError
+from dparray._placement import Placement, common_placement
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+
+#: NumPy's defaults; what is no such string is looked at more closely.
+DEFAULT_CASTING, _DEFAULT_ORDER = "same_kind", "K"
+_CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
+_ORDERS = ("C", "F", "A", "K")
 
 
 def apply_with_options(
@@ -28,6 +37,8 @@ def apply_with_options(
     out: Any,
     where: Any,
     dtype: Any,
+    casting: str,
+    order: str,
 ) -> ndarray:
     """An elementwise function with the options of NumPy's ufuncs.
 
@@ -39,11 +50,21 @@ def apply_with_options(
         out: an array for the result, or a tuple of it, or ``None``.
         where: a mask, or ``True``.
         dtype: the dtype that arrays are converted to first, or ``None``.
+        casting: which of these conversions, and of the result to ``out``, are allowed.
+        order: ``"F"`` for a new result in Fortran's order.
     """
+    check_casting(function, casting)
+    _check_choice(function, "order", order, _ORDERS)
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
+    operands = tuple(beside(function, parameters, operands))
+    if not any(isinstance(value, ndarray) for value in operands):
+        place = Placement(out.sycl_queue, out.usm_type) if isinstance(out, ndarray) else None
+        operands = (check_array(function, parameters[0], operands[0], place), *operands[1:])
     if dtype is not None:
-        operands = tuple(_in_dtype(function, value, dtype) for value in operands)
+        operands = tuple(_in_dtype(function, value, dtype, casting) for value in operands)
+    elif casting in ("no", "equiv"):
+        _check_unconverted(function, operands, casting)
     placed = [
         (name, value)
         for name, value in zip(parameters, operands, strict=True)
@@ -59,17 +80,18 @@ def apply_with_options(
     check_out(function, placed, out)
     common_placement(function, placed)
     result = compute(*operands)
-    if out is not None and not np.can_cast(result.dtype, out.dtype, "same_kind"):
+    if out is not None and not np.can_cast(result.dtype, out.dtype, casting):  # type: ignore[arg-type]
         raise DTypeError(
-            f"{function}: the result of dtype {result.dtype} does not fit out of dtype {out.dtype}"
+            f"{function}: the result of dtype {result.dtype} does not fit out of dtype {out.dtype} "
+            f"by the rule {casting!r}; write out = out.astype('{result.dtype}') first"
         )
     if where is not True:
         mask = placed[-1][1]
         if out is None:
-            return choose_elements(function, mask, result, 0)
+            return _ordered(choose_elements(function, mask, result, 0), order)
         result = choose_elements(function, mask, astype_array(result, out.dtype, False), out)
     if out is None:
-        return result
+        return _ordered(result, order)
     if _layout.broadcast_shapes(function, [result.shape, out.shape]) != out.shape:
         raise ShapeError(
             f"{function}: the result of shape {result.shape} does not fit out of {out.shape}"
@@ -80,41 +102,140 @@ def apply_with_options(
 
 def with_options(compute: Callable[..., ndarray]) -> Callable[..., ndarray]:
     """Give a function of one or two arrays the options of NumPy's ufuncs."""
-    name = compute.__name__
+    function = taking_options(compute.__name__, compute.__code__.co_argcount, compute)
+    function.__doc__, function.__module__ = compute.__doc__, compute.__module__
+    return function
+
+
+def taking_options(
+    name: str,
+    arity: int,
+    compute: Callable[..., ndarray],
+    compute_into: Callable[..., ndarray] | None = None,
+) -> Callable[..., ndarray]:
+    """A function of one or two arrays that takes the options of NumPy's ufuncs.
+
+    Args:
+        name: the public function.
+        arity: how many operands it has.
+        compute: makes the result of the operands.
+        compute_into: does with ``out=``; made of ``compute`` if not given.
+    """
     function: Callable[..., ndarray]
-    if compute.__code__.co_argcount == 1:
+    if arity == 1:
 
         def unary(
-            x: Any, /, out: ndarray | None = None, *, where: Any = True, dtype: Any = None
+            x: Any,
+            /,
+            out: ndarray | None = None,
+            *,
+            where: Any = True,
+            dtype: Any = None,
+            casting: str = DEFAULT_CASTING,
+            order: str = _DEFAULT_ORDER,
+            subok: bool = True,
         ) -> ndarray:
-            if out is None and where is True and dtype is None:
-                return compute(x)
-            return apply_with_options(name, ("x",), compute, (x,), out, where, dtype)
+            if (
+                where is True
+                and dtype is None
+                and casting is DEFAULT_CASTING
+                and order is _DEFAULT_ORDER
+            ):
+                if out is None:
+                    return compute(x)
+                if compute_into is not None:
+                    return compute_into(x, out=out)
+            return apply_with_options(
+                name, ("x",), compute, (x,), out, where, dtype, casting, order
+            )
 
         function = unary
     else:
 
         def binary(
-            x1: Any, x2: Any, /, out: ndarray | None = None, *, where: Any = True, dtype: Any = None
+            x1: Any,
+            x2: Any,
+            /,
+            out: ndarray | None = None,
+            *,
+            where: Any = True,
+            dtype: Any = None,
+            casting: str = DEFAULT_CASTING,
+            order: str = _DEFAULT_ORDER,
+            subok: bool = True,
         ) -> ndarray:
-            if out is None and where is True and dtype is None:
-                return compute(x1, x2)
-            return apply_with_options(name, ("x1", "x2"), compute, (x1, x2), out, where, dtype)
+            if (
+                where is True
+                and dtype is None
+                and casting is DEFAULT_CASTING
+                and order is _DEFAULT_ORDER
+            ):
+                if out is None:
+                    return compute(x1, x2)
+                if compute_into is not None:
+                    return compute_into(x1, x2, out=out)
+            return apply_with_options(
+                name, ("x1", "x2"), compute, (x1, x2), out, where, dtype, casting, order
+            )
 
         function = binary
     function.__name__ = function.__qualname__ = name
-    function.__doc__, function.__module__ = compute.__doc__, compute.__module__
     return function
 
 
-def _in_dtype(function: str, value: Any, dtype: Any) -> Any:
+def check_casting(function: str, casting: Any) -> None:
+    """Refuse what is none of NumPy's rules for conversions.
+
+    Raises:
+        ArgumentError: there is no such rule.
+    """
+    _check_choice(function, "casting", casting, _CASTINGS)
+
+
+def _check_choice(function: str, name: str, value: Any, allowed: tuple[str, ...]) -> None:
+    if type(value) is not str or value not in allowed:
+        raise ArgumentError(f"{function}: {name} {value!r} is none of {', '.join(allowed)}")
+
+
+def _in_dtype(function: str, value: Any, dtype: Any, casting: str) -> Any:
     """An operand in the dtype that an operation is asked to compute in."""
     wanted = _dtypes.as_dtype(dtype)
     if not isinstance(value, ndarray):
         return value
-    if not np.can_cast(value.dtype, wanted, "same_kind"):
+    if value.dtype.kind == "c" and wanted.kind != "c":
         raise DTypeError(
-            f"{function}: {value.dtype} does not become {wanted} by itself; convert with "
-            f"`x.astype('{wanted}')`"
+            f"{function}: {value.dtype} does not become {wanted}; take dp.real(x) or dp.abs(x)"
+        )
+    if not np.can_cast(value.dtype, wanted, casting):  # type: ignore[arg-type]
+        raise DTypeError(
+            f"{function}: {value.dtype} does not become {wanted} by the rule {casting!r}; convert "
+            f"with `x.astype('{wanted}')`"
         )
     return astype_array(value, wanted, copy=False)
+
+
+def _check_unconverted(function: str, operands: tuple[Any, ...], casting: str) -> None:
+    """Refuse arrays that NumPy's ufunc computes in another dtype than their own."""
+    ufunc = getattr(np, function, None)
+    if not isinstance(ufunc, np.ufunc):
+        return
+    keys = [
+        value.dtype if isinstance(value, ndarray) else type(scalar_value(value))
+        for value in operands
+    ]
+    if any(key not in (bool, int, float, complex) for key in keys if isinstance(key, type)):
+        return  # no operand at all
+    for value, wanted in zip(operands, _dtypes.resolve(ufunc, tuple(keys)), strict=False):
+        if isinstance(value, ndarray):
+            _in_dtype(function, value, wanted, casting)
+
+
+def _ordered(result: ndarray, order: str) -> ndarray:
+    """A new result in the order asked for; ``"K"`` and ``"A"`` are C's."""
+    if order != "F" or result.ndim < 2:
+        return result
+    place = Placement(result.sycl_queue, result.usm_type)
+    turned = range(result.ndim)[::-1]
+    ordered = with_axes(empty_on(place, result.shape[::-1], result.dtype), turned)
+    assign(ordered, result)
+    return ordered

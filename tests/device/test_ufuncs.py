@@ -78,7 +78,18 @@ def test_what_cannot_be_is_an_error_and_nothing_is_written() -> None:
         (lambda: dp.add.at(n, [0], dp.ones(2, int)), dp.ShapeError, "add.at: "),
         (lambda: dp.add.reduceat(x, [0, 9]), IndexError, "outside 0 ... 3"),
         (lambda: dp.fmax.reduce(x, where=x > 0), dp.ArgumentError, "neither where="),
-        (lambda: np.add(x, 1, casting="unsafe"), TypeError, "numpy.add: casting="),
+        (lambda: np.add(x, 1, signature="dd->d"), TypeError, "numpy.add: signature="),
+        (lambda: dp.add(x, 1, out=n, casting="unsafe"), dp.ShapeError, "do not broadcast"),
+        (lambda: dp.add(x * 1j, 1, dtype="f8", casting="unsafe"), dp.DTypeError, r"take dp\.real"),
+        (
+            lambda: dp.concat([x * 1j], dtype="f8", casting="unsafe"),
+            dp.DTypeError,
+            r"take dp\.real",
+        ),
+        (lambda: dp.add(x, "a", casting="no"), dp.HostConversionError, "add: x2"),
+        (lambda: dp.add(x[0, :3], 1, out=n), dp.DTypeError, "add: .* does not fit out"),
+        (lambda: dp.add(x[0, :3], 1, out=n, casting="safe"), dp.DTypeError, "rule 'safe'"),
+        (lambda: dp.concat([x[0, :3]], out=n), dp.DTypeError, "concat: .*rule 'same_kind'"),
     ):
         with pytest.raises(kind, match=message):
             call()
@@ -98,3 +109,64 @@ def test_numpys_own_spelling_arrives() -> None:
         np.testing.assert_allclose(ours.asnumpy(), theirs)
     np.add.at(x, [0, 0], 1.0)
     np.testing.assert_allclose(x[0].asnumpy(), A[0] + 2)
+
+
+OPTIONS: list[tuple[str, Callable[[Any, Any, Any], Any]]] = [
+    ("unsafe", lambda xp, a, i: xp.add(a, i, dtype="int32", casting="unsafe")),
+    ("unsafe out", lambda xp, a, i: xp.add(a, i, out=xp.ones_like(i), casting="unsafe")),
+    ("of one", lambda xp, a, i: xp.negative(a, dtype="int64", casting="unsafe")),
+    ("narrower", lambda xp, a, i: xp.add(a, i, dtype="float32")),
+    ("narrower, safe", lambda xp, a, i: xp.add(a, i, dtype="float32", casting="safe")),
+    ("same kind", lambda xp, a, i: xp.add(a, i, dtype="int32")),
+    ("wider, safe", lambda xp, a, i: xp.sqrt(i, dtype="float64", casting="safe")),
+    ("unequal", lambda xp, a, i: xp.multiply(a, i, casting="no")),
+    ("unequal to the loop", lambda xp, a, i: xp.sqrt(i, casting="no")),
+    ("equal", lambda xp, a, i: xp.multiply(a, a, casting="equiv")),
+    ("beside NumPy's scalar", lambda xp, a, i: xp.multiply(a, np.float64(2), casting="no")),
+    ("beside a list", lambda xp, a, i: xp.multiply(a, [2.0] * 5, casting="no")),
+    ("scalars", lambda xp, a, i: xp.add(1, 2, dtype="float32")),
+    ("lists", lambda xp, a, i: xp.add([1, 2], [3, 4], dtype="float32")),
+    ("beside a scalar", lambda xp, a, i: xp.multiply(a, 2, casting="no")),
+    ("of another row", lambda xp, a, i: xp.fmax(a, i, dtype="int32", casting="unsafe")),
+    ("no rule", lambda xp, a, i: xp.add(a, i, casting="loose")),
+    ("no order", lambda xp, a, i: xp.add(a, i, order="Z")),
+    ("subclasses", lambda xp, a, i: xp.add(a, i, subok=False, order="C")),
+    ("masked", lambda xp, a, i: xp.add(a, i, where=i > 3, out=xp.ones_like(i), casting="unsafe")),
+    ("NumPy's", lambda xp, a, i: np.add(a, i, dtype="int32", casting="unsafe", order="C")),
+    ("concat", lambda xp, a, i: xp.concat([a, i], dtype="int32", casting="unsafe")),
+    ("concat, narrower", lambda xp, a, i: xp.concat([a, i], dtype="int32")),
+    ("concat, unequal", lambda xp, a, i: xp.concat([a, i], casting="no")),
+    ("concat, no rule", lambda xp, a, i: xp.concat([a, i], casting="loose")),
+    (
+        "concat into",
+        lambda xp, a, i: xp.concat([a, a], out=xp.ones((8, 5), "i8"), casting="unsafe"),
+    ),
+    ("stack", lambda xp, a, i: xp.stack([a, i], dtype="int32", casting="unsafe")),
+    ("vstack", lambda xp, a, i: xp.vstack([a, i], dtype="int32", casting="unsafe")),
+    ("hstack", lambda xp, a, i: xp.hstack([a, i], dtype="int32", casting="same_kind")),
+]
+
+
+@pytest.mark.parametrize(
+    "program", [each for _, each in OPTIONS], ids=[name for name, _ in OPTIONS]
+)
+def test_conversions_are_allowed_by_numpys_rules(program: Callable[..., Any]) -> None:
+    try:
+        program(np, A, I)
+    except (TypeError, ValueError) as error:
+        kind = dp.DTypeError if isinstance(error, TypeError) else dp.ArgumentError
+        with pytest.raises(kind):
+            program(dp, dp.asarray(A), dp.asarray(I))
+    else:
+        same(program, A, I)
+
+
+def test_results_in_fortrans_order() -> None:
+    x = dp.asarray(A)
+    for call in (
+        lambda: dp.add(x, 1, order="F"),
+        lambda: dp.exp(x, order="F"),
+        lambda: dp.add(x, x[0], order="F", where=x > 0),
+    ):
+        assert call().flags.f_contiguous
+    np.testing.assert_array_equal(dp.add(x, 1, order="F").asnumpy(), A + 1)
