@@ -188,19 +188,7 @@ def _power_of_integers(context: Any, builder: Any, signature: Any, arguments: An
     result = signature.return_type
 
     def power(base: Any, exponent: Any) -> Any:
-        factor = result(base)
-        product = result(1)
-        if exponent < 0:
-            # Only 1 and -1 have an inverse among integers; the others' is rounded to zero.
-            if factor != result(1) and factor != result(-1):
-                return result(0)
-            exponent = -exponent
-        while exponent:
-            if exponent & 1:
-                product *= factor
-            factor *= factor
-            exponent >>= 1
-        return product
+        return result(integer_power(result(base), exponent))
 
     return context.compile_internal(builder, power, signature, arguments)
 
@@ -238,6 +226,40 @@ for _operation_of_power in (operator.pow, operator.ipow, pow):
         for _other in (types.int64, types.uint64):
             _registry.lower(_operation_of_power, _kind, _other)(_power_of_integers)
     _registry.lower(_operation_of_power, types.Complex, types.Complex)(_power_of_complex)
+
+
+# --- quotients ------------------------------------------------------------------------------------
+# Of the least int64 by -1, Numba's quotient is 0; NumPy's wraps around to the least int64 again.
+
+
+def _floored(builder: Any, dividend: Any, divisor: Any) -> tuple[Any, Any]:
+    """The floored quotient and the remainder of signed integers; 0 and 0 of a division by 0."""
+    none = divisor.type(0)
+    by_zero = builder.icmp_signed("==", divisor, none)
+    by_minus_one = builder.icmp_signed("==", divisor, divisor.type(-1))
+    safe = builder.select(builder.or_(by_zero, by_minus_one), divisor.type(1), divisor)
+    quotient, rest = builder.sdiv(dividend, safe), builder.srem(dividend, safe)
+    is_below = builder.and_(
+        builder.icmp_signed("!=", rest, none),
+        builder.icmp_signed("<", builder.xor(rest, safe), none),
+    )
+    quotient = builder.sub(quotient, builder.zext(is_below, quotient.type))
+    rest = builder.select(is_below, builder.add(rest, safe), rest)
+    quotient = builder.select(by_minus_one, builder.sub(none, dividend), quotient)
+    return builder.select(by_zero, none, quotient), rest
+
+
+def _quotient(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return _floored(builder, *arguments)[0]
+
+
+def _quotient_and_rest(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return context.make_tuple(builder, signature.return_type, _floored(builder, *arguments))
+
+
+for _operation_of_quotient in (operator.floordiv, operator.ifloordiv):
+    _registry.lower(_operation_of_quotient, types.int64, types.int64)(_quotient)
+_registry.lower(divmod, types.int64, types.int64)(_quotient_and_rest)
 
 
 # --- comparisons ----------------------------------------------------------------------------------

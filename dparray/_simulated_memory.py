@@ -289,7 +289,7 @@ class SimulatedArray:
         self._address: int = data.__array_interface__["data"][0]
         self._steps = tuple(zip(data.shape, data.strides, strict=True))
         kind = data.dtype.type
-        self._made = CONSTRUCTORS.get(kind) if kind is not np.int64 else None
+        self._made = CONSTRUCTORS.get(kind)
         self._accepted = (kind, self._made)
         self.name = name
         self.root = self if root is None else root

@@ -95,7 +95,6 @@ def _binary_methods(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     integers = _INTEGER_OPERATIONS.get(name)
     general = _NUMPY_OPERATIONS[name]
     shift = name in ("lshift", "rshift")
-    power = name == "pow"
 
     def compute(a: int, b: int, a_signed: bool, b_signed: bool) -> Any:
         assert integers is not None
@@ -105,11 +104,7 @@ def _binary_methods(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
     def forward(self: Any, other: Any) -> Any:
         if integers is not None and isinstance(other, _INTEGERS):
-            b_signed = _is_signed(other)
-            if power:
-                # An unsigned base stays so, except for uint64 with a signed exponent that varies.
-                b_signed &= isinstance(self, np.uint64) and not isinstance(other, _Exponent)
-            return compute(int(self), int(other), _is_signed(self), b_signed)
+            return compute(int(self), int(other), _is_signed(self), _is_signed(other))
         return general(_plain(self), _plain(other))
 
     def reflected(self: Any, other: Any) -> Any:
@@ -160,22 +155,32 @@ def _low_bits(value: Any, base: type) -> Any:
     return np.asarray(value).astype(base)[()]
 
 
-# int64 needs no arithmetic of its own: NumPy computes it as a kernel does.
 NUMPY_TYPES: dict[type, type] = {
     base: _integer_type(base)
     for base in (np.int8, np.int16, np.int32, np.uint8, np.uint16, np.uint32, np.uint64)
 }
 
 
-class _Int64(np.int64):
-    """``np.int64`` as a kernel calls it: it takes the low bits of what does not fit."""
+def _int64_type() -> Any:
+    """The ``np.int64`` of literals, arguments and elements, and as a kernel calls it.
 
-    def __new__(cls, value: Any = 0) -> Any:
-        return _low_bits(value, np.int64)
+    It takes the low bits of what does not fit. Of its arithmetic, NumPy's differs from a kernel's
+    in powers only, which NumPy refuses to negative exponents.
+    """
+    base: Any = np.int64
+    power, reflected = _binary_methods("pow")
+    # A lower priority than of the types above, to whose arithmetic mixed operations are left.
+    members: dict[str, Any] = {"__slots__": (), "__array_priority__": 50.0}
+    members |= {"__pow__": power, "__rpow__": reflected, "__hash__": base.__hash__}
+    members["__new__"] = lambda cls, value=0: base.__new__(cls, _low_bits(value, base))
+    return type(base.__name__, (base,), members)
 
+
+_Int64 = _int64_type()
+NUMPY_TYPES[np.int64] = _Int64
 
 # What the names of NumPy's integer types stand for inside a kernel.
-CONSTRUCTORS: dict[Any, Any] = {**NUMPY_TYPES, np.int64: _Int64}
+CONSTRUCTORS: dict[Any, Any] = dict(NUMPY_TYPES)
 _BASES = {made: base for base, made in CONSTRUCTORS.items()}
 
 
@@ -189,7 +194,7 @@ class _Exponent(np.int64):
     def __rpow__(self, other: Any, modulus: Any = None, /) -> Any:  # type: ignore[override]
         if isinstance(other, np.float32):
             return np.power(other, np.float32(self))
-        return operator.pow(other, np.int64(self))
+        return operator.pow(other, _Int64(self))
 
 
 def _reflected(name: str) -> Callable[..., Any]:
@@ -198,11 +203,12 @@ def _reflected(name: str) -> Callable[..., Any]:
 
 
 # The priority that brings powers here brings every other operation here as well.
-for _name in _NUMPY_OPERATIONS:
-    if _name != "pow":
-        setattr(_Exponent, f"__r{_name}__", _reflected(_name))
-for _name, _method in _COMPARISONS.items():
-    setattr(_Exponent, _name, _method)
+for _type in (_Exponent, _Int64):
+    for _name in _NUMPY_OPERATIONS:
+        if _name != "pow":
+            setattr(_type, f"__r{_name}__", _reflected(_name))
+    for _name, _method in _COMPARISONS.items():
+        setattr(_type, _name, _method)
 
 
 def literal_exponent(value: int) -> Any:
@@ -214,7 +220,7 @@ def typed(value: Any) -> Any:
     """A literal, scalar argument or array element with the type that a kernel sees."""
     kind = type(value)
     if kind is int:
-        return np.int64(value) if -_SIGN <= value < _SIGN else _wrap(value, signed=False)
+        return _Int64(value) if -_SIGN <= value < _SIGN else _wrap(value, signed=False)
     if kind is float:
         return np.float64(value)
     if kind is complex:

@@ -286,10 +286,12 @@ def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) ->
         result = form(CONVERT, operands, node.dtype)
     elif op.name == "pow" and node.dtype.kind == "i":
         # NumPy refuses negative exponents when it meets one, long after the line that is to blame;
-        # the library's kernels give 0, so all tiers do.
+        # kernels give the inverse of 1 and -1 and 0 of any other base, so all tiers do.
         base, exponent = operands
-        result = np.power(base, np.maximum(exponent, 0), dtype=node.dtype)
-        result = np.where(np.less(exponent, 0), 0, result)
+        is_negative = np.less(exponent, 0)
+        exponent = np.where(is_negative, np.bitwise_and(exponent, 1), exponent)
+        result = np.power(base, exponent, dtype=node.dtype)
+        result = np.where(is_negative & (np.absolute(base) != 1), 0, result)
     elif op.name == "expm1" and node.dtype.kind == "c":
         result = _complex_expm1(operands[0], node.dtype)
     elif op.imaginary is not None and node.dtype.kind == "c":

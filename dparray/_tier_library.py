@@ -93,6 +93,16 @@ def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
         found = library_call(op.name, function, operands, (), {}, lambda tensor: tensor)
         out[...] = library.where(library.equal(exponent, 0), 1, found)
         return
+    if op.name == "pow" and node.dtype.kind == "i":  # dpnp makes 0 of any negative exponent
+        base, exponent = (
+            library.asarray(operand, dtype=node.dtype, sycl_queue=node.queue)
+            for operand in operands
+        )
+        is_negative = library.less(exponent, 0)
+        exponent = library.where(is_negative, library.bitwise_and(exponent, 1), exponent)
+        is_zero = library.logical_and(is_negative, library.not_equal(library.abs(base), 1))
+        out[...] = library.where(is_zero, 0, function(base, exponent))
+        return
     if op.imaginary is not None and node.dtype.kind == "c":
         x = operands[0]
         found = function(x)
