@@ -380,6 +380,7 @@ ELSEWHERE = {
     "dp.call_kernel": "tests/device/test_kernel_launch.py",
     "dp.call_kernel_async": "tests/device/test_kernel_launch.py",
     "dp.eval": "computes each array on its own queue",
+    "dp.explain": "tells of each array on its own queue",
     "dp.kernel": "takes no array",
     "dp.result_type": "looks at dtypes only",
     "dp.simulate": "tests/simulated/test_simulate.py",

@@ -56,7 +56,8 @@ def node(name: str, *operands: Node) -> Node:
 
 def computed(*values: Node) -> list[np.ndarray]:
     """The values, by the one kernel that the rules make of them, in the simulator."""
-    part = cut(values, [], None, 1)
+    machine = _codegen_reduction.Machine(compute_units=1)
+    part = cut(values, [], None, machine)
     assert not part.first
     kernel = part.kernel
     assert kernel.domain is not None
@@ -71,7 +72,7 @@ def computed(*values: Node) -> list[np.ndarray]:
         for value, out in zip(values, targets, strict=True)
     ]
     program = _codegen_reduction.linearize_reduction(
-        kernel.order, outputs, kernel.domain, kernel.dropped, kernel.rows, 1
+        kernel.order, outputs, kernel.domain, kernel.dropped, kernel.rows, machine
     )
     assert program.partials == 1
     structure = program.structure
