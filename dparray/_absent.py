@@ -40,7 +40,6 @@ _REASONS = {
     "get_include": "kernels are written in Python: dp.kernel",
     "typing": "annotate with dp.ndarray",
     "ufunc": "functions are Python functions; those that are ufuncs in NumPy have nin, nout",
-    "info": "write help(dp.name)",
     "emath": "convert to complex first: x.astype('complex128')",
 }
 
@@ -68,7 +67,7 @@ def _removed(name: str) -> str | None:
             warnings.simplefilter("ignore")
             getattr(np, name)
     except AttributeError as error:
-        text = str(error).replace("np.", "dp.").replace("numpy.", "dp.").partition("\n")
+        text = str(error).replace("`np.", "`dp.").replace("`numpy.", "`dp.").partition("\n")
         about = text[2] if text[0].startswith("module") else text[0]
         return about.partition(". The aliases")[0] or None
     return None

@@ -326,7 +326,8 @@ def check_local_memory(name: str | None) -> str:
     device = _device(name)
     group, groups = kernels.GROUP, 64
     x = dp.arange(group * groups, dtype="int32", device=device)
-    reversed_, sums = dp.empty_like(x), dp.zeros(groups, dtype="int32", device=device)
+    # Reused memory could hold what an earlier, right run has written.
+    reversed_, sums = dp.zeros_like(x), dp.zeros(groups, dtype="int32", device=device)
     local = dp.LocalAccessor(group, dtype=np.int32)
     dp.call_kernel(
         kernels.reverse_and_sum, dp.NdRange(group * groups, group), x, reversed_, sums, local

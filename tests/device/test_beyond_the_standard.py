@@ -388,7 +388,7 @@ def test_what_is_not_there_is_explained() -> None:
         assert not hasattr(x, name)
         with pytest.raises(AttributeError, match=words):
             getattr(x, name)
-    for name, words in (("Inf", "Use `dp.inf`"), ("float", "builtin `float`"), ("info", "help")):
+    for name, words in (("Inf", "Use `dp.inf`"), ("float", "builtin `float`"), ("core", "NumPy")):
         with pytest.raises(AttributeError, match=words):
             getattr(dp, name)
     with pytest.raises(AttributeError, match=r"no attribute 'nonsense'$"):
