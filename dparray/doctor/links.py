@@ -311,7 +311,7 @@ def check_kernel(name: str | None) -> str:
     n = 1031
     x = dp.arange(n, dtype="int32", device=device)
     y = x * 3
-    out = dp.empty(n, dtype="int32", device=device)
+    out = dp.zeros(n, dtype="int32", device=device)
     dp.call_kernel(kernels.add, dp.Range(n), x, y, out)
     _agree("a kernel that adds integers", dp.asnumpy(out + 1), np.arange(n) * 4 + 1)
     binaries = importlib.import_module("dparray._device_binary")
