@@ -85,12 +85,12 @@ def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
         ]
         if min(out.strides, default=0) < 0:
             # With an output of negative strides, dpnp 0.20's `where` writes beside it.
-            out[...] = library_call(op.name, library.where, operands, (), {}, lambda tensor: tensor)
+            out[...] = _called(op.name, operands)
             return
     function = getattr(library, op.name)
     if op.name == "pow" and node.dtype.kind == "c":  # dpnp makes NaN of zero to the power zero
         exponent = library.asarray(operands[1], dtype=node.loop[1], sycl_queue=node.queue)
-        found = library_call(op.name, function, operands, (), {}, lambda tensor: tensor)
+        found = _called(op.name, operands)
         out[...] = library.where(library.equal(exponent, 0), 1, found)
         return
     if op.name == "pow" and node.dtype.kind == "i":  # dpnp makes 0 of any negative exponent
@@ -110,6 +110,11 @@ def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
         out[...] = found
         return
     library_call(op.name, function, operands, (), {"out": out}, lambda tensor: tensor)
+
+
+def _called(name: str, operands: Sequence[Any]) -> Any:
+    """What a function of the library makes of tensors, in memory of its own."""
+    return library_call(name, getattr(library, name), operands, (), {}, lambda tensor: tensor)
 
 
 def _reduce(node: Node, op: Reduce, layouts: Mapping[int, Any], out: Any) -> None:
