@@ -26,7 +26,10 @@ from numba_dpex.kernel_api_impl.spirv.arrayobj import _getitem_array_generic
 from numba_dpex.kernel_api_impl.spirv.math import mathimpl
 from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 
-from dparray import _device_atomics  # noqa: F401  it replaces numba-dpex's
+from dparray import (
+    _device_atomics,  # noqa: F401  it replaces numba-dpex's
+    _device_vectors,
+)
 from dparray._bounds import MAX_CHECKED_DIMENSIONS, check_index
 from dparray._half import half, half_bits, half_value
 from dparray._integer_power import integer_power
@@ -52,6 +55,7 @@ def install(target_context: Any) -> None:
     LocalAccessorType.copy = _copy_local_type
     target_context.install_registry(cmathimpl.registry)  # numba-dpex has the types only
     target_context.install_registry(_registry)
+    _device_vectors.install(target_context)
 
 
 # --- print ----------------------------------------------------------------------------------------

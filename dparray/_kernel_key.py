@@ -37,6 +37,7 @@ _COMPILING_FILES = (
     "_compiler.py",
     "_device_atomics.py",
     "_device_code.py",
+    "_device_vectors.py",
     "_integer_power.py",
     "_runtime.py",
 )

@@ -1,7 +1,9 @@
-"""The operations that reductions and scans combine two values with.
+"""The operations that reductions and scans combine values with.
 
-All are associative (up to rounding) and commutative. The functions are plain Python; the host
-makes device functions of them and gives those to the factories of kernels.
+All are associative (up to rounding) and commutative, and a minimum or maximum is NaN when a value
+is. The functions of two values are plain Python; the host makes device functions of them and gives
+those to the factories of kernels. :func:`reduce_run` and :func:`scan_run` are for kernels to call;
+devices run them on vectors, which combine the elements in another order.
 """
 
 from __future__ import annotations
@@ -11,22 +13,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["OPERATIONS", "Operation", "identity", "loses_nan"]
+__all__ = ["OPERATIONS", "Operation", "identity", "reduce_run", "scan_run"]
 
 
 class Operation(NamedTuple):
-    """An operation in two forms.
-
-    Attributes:
-        name: its name.
-        combine: compiles to code without branches. Minimum and maximum keep a NaN on the left but
-            lose one on the right, so a kernel looks for NaN before it uses this form.
-        combine_nan: gives NaN when one operand is NaN.
-    """
+    """An operation: its name, and what it makes of two values."""
 
     name: str
     combine: Callable[[Any, Any], Any]
-    combine_nan: Callable[[Any, Any], Any]
 
 
 def _add(a: Any, b: Any) -> Any:
@@ -38,26 +32,21 @@ def _multiply(a: Any, b: Any) -> Any:
 
 
 def _minimum(a: Any, b: Any) -> Any:
-    return b if b < a else a
-
-
-def _maximum(a: Any, b: Any) -> Any:
-    return b if b > a else a
-
-
-def _minimum_nan(a: Any, b: Any) -> Any:
     return b if b < a or b != b else a
 
 
-def _maximum_nan(a: Any, b: Any) -> Any:
+def _maximum(a: Any, b: Any) -> Any:
     return b if b > a or b != b else a
 
 
 OPERATIONS = {
-    "add": Operation("add", _add, _add),
-    "multiply": Operation("multiply", _multiply, _multiply),
-    "minimum": Operation("minimum", _minimum, _minimum_nan),
-    "maximum": Operation("maximum", _maximum, _maximum_nan),
+    name: Operation(name, combine)
+    for name, combine in (
+        ("add", _add),
+        ("multiply", _multiply),
+        ("minimum", _minimum),
+        ("maximum", _maximum),
+    )
 }
 
 
@@ -71,6 +60,44 @@ def identity(op: str, dtype: type) -> Any:
     return dtype(limits.max if op == "minimum" else limits.min)
 
 
-def loses_nan(op: str, dtype: type) -> bool:
-    """Whether a kernel has to look for NaN before it uses ``Operation.combine``."""
-    return op in ("minimum", "maximum") and issubclass(dtype, np.floating)
+def reduce_run(operation: str, x: Any, start: Any, count: Any, initial: Any) -> Any:
+    """``initial`` combined with ``count`` consecutive elements of a 1-D array.
+
+    Args:
+        operation: the name of one of :data:`OPERATIONS`, a constant.
+        x: the array, of any real dtype but float16.
+        start, count: the elements ``x[start : start + count]``.
+        initial: a value of the dtype to combine in, an integer or real one.
+    """
+    combine, dtype = OPERATIONS[operation].combine, type(initial)
+    for i in range(start, start + count):
+        initial = dtype(combine(initial, dtype(x[i])))
+    return initial
+
+
+def scan_run(
+    operation: str,
+    x: Any,
+    out: Any,
+    start: Any,
+    count: Any,
+    before: Any,
+    total: Any,
+    inclusive: bool,
+) -> None:
+    """Scan ``count`` consecutive elements of a 1-D array.
+
+    Args:
+        operation, x, start, count: as of :func:`reduce_run`.
+        out: a 1-D array of the dtype of ``before``; its elements at the same places are written.
+            It may be ``x``.
+        before: what the elements before ``start`` combine to, of the dtype to combine in.
+        total: what these elements combine to; if it is NaN, a device looks at each of them until
+            one is NaN.
+        inclusive: whether ``out[i]`` includes ``x[i]``.
+    """
+    combine, dtype = OPERATIONS[operation].combine, type(before)
+    for i in range(start, start + count):
+        after = dtype(combine(before, dtype(x[i])))
+        out[i] = after if inclusive else before
+        before = after

@@ -1,8 +1,8 @@
 """Compaction: the selected elements of an array, close together and in their order.
 
-Each work-item owns a chunk. After the selected elements of every chunk are counted (with the
-chunk-reduce kernel of ``scan``), an item adds up the counts before its own, which is where its
-first selected element goes. See G. Blelloch, "Prefix Sums and Their Applications" (1990).
+Each work-item owns a chunk. After the selected elements of every chunk are counted, an item adds
+up the counts before its own, which is where its first selected element goes. See G. Blelloch,
+"Prefix Sums and Their Applications" (1990).
 """
 
 from __future__ import annotations

@@ -40,7 +40,7 @@ def make_segmented_reduce_kernel(op: Operation, dtype: type) -> Callable[..., No
         carry_segment (chunks,): output of int64, the segment of the carry or -1.
         chunk: elements in a chunk.
     """
-    combine_nan = op.combine_nan
+    combine = op.combine
     nothing = identity(op.name, dtype)
 
     def segmented_reduce(
@@ -70,18 +70,18 @@ def make_segmented_reduce_kernel(op: Operation, dtype: type) -> Callable[..., No
             count = min(end, stop) - start
             r0 = r1 = r2 = r3 = nothing
             for _ in range(count >> 2):
-                r0 = dtype(combine_nan(r0, dtype(x[i])))
-                r1 = dtype(combine_nan(r1, dtype(x[i + uint64(1)])))
-                r2 = dtype(combine_nan(r2, dtype(x[i + uint64(2)])))
-                r3 = dtype(combine_nan(r3, dtype(x[i + uint64(3)])))
+                r0 = dtype(combine(r0, dtype(x[i])))
+                r1 = dtype(combine(r1, dtype(x[i + uint64(1)])))
+                r2 = dtype(combine(r2, dtype(x[i + uint64(2)])))
+                r3 = dtype(combine(r3, dtype(x[i + uint64(3)])))
                 i += uint64(4)
             for _ in range(count & 3):
-                r0 = dtype(combine_nan(r0, dtype(x[i])))
+                r0 = dtype(combine(r0, dtype(x[i])))
                 i += uint64(1)
             if count > 3:
-                r0 = dtype(combine_nan(r0, r1))
-                r2 = dtype(combine_nan(r2, r3))
-                r0 = dtype(combine_nan(r0, r2))
+                r0 = dtype(combine(r0, r1))
+                r2 = dtype(combine(r2, r3))
+                r0 = dtype(combine(r0, r2))
             if begin < start:
                 carry[c] = r0
                 carry_segment[c] = segment
@@ -104,14 +104,14 @@ def make_carry_kernel(op: Operation, dtype: type) -> Callable[..., None]:
         carry_segment (chunks,): input of int64.
         out (segments,): input and output of ``dtype``.
     """
-    combine_nan = op.combine_nan
+    combine = op.combine
 
     def add_carries(item: Any, carry: Any, carry_segment: Any, out: Any) -> None:
         for c in range(item.get_id(0), carry.size):
             segment = carry_segment[uint64(c)]
             if segment >= 0:
                 before = out[uint64(segment)]
-                out[uint64(segment)] = dtype(combine_nan(before, carry[uint64(c)]))
+                out[uint64(segment)] = dtype(combine(before, carry[uint64(c)]))
 
     return add_carries
 

@@ -48,7 +48,7 @@ def operation(function: str, op: str) -> Operation:
 @functools.cache
 def _device_operation(op: str) -> Operation:
     plain = OPERATIONS[op]
-    return Operation(op, device_func(plain.combine), device_func(plain.combine_nan))
+    return Operation(op, device_func(plain.combine))
 
 
 def chunks(

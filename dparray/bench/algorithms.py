@@ -70,14 +70,14 @@ def _rows(settings: Settings, size: int) -> Iterator[Row]:
     yield case(
         "inclusive scan",
         lambda: algorithms.inclusive_scan(x),
-        3 * host.nbytes,
+        2 * host.nbytes,
         lambda: np.cumsum(host),
         lambda: dpnp.cumsum(x_theirs),
     )
     yield case(
         "inclusive scan, maximum",
         lambda: algorithms.inclusive_scan(x, "maximum"),
-        3 * host.nbytes,
+        2 * host.nbytes,
         lambda: np.maximum.accumulate(host),
     )
     yield case(

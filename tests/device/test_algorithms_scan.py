@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
+import dpctl
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import dparray as dp
 from dparray.algorithms import exclusive_scan, inclusive_scan
-from dparray.kernels.combine import OPERATIONS
-from dparray.kernels.scan import make_chunk_scan_kernel
+from dparray.kernels.combine import OPERATIONS, Operation
+from dparray.kernels.scan import make_chained_scan_kernel, make_chunk_scan_kernel
 from dparray.simulate import simulate
 
 UFUNCS = {"add": np.add, "multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum}
-SIZES = [1, 2, 3, 5, 16, 2048, 2049, 30_001]
+SIZES = [1, 2, 3, 5, 16, 2048, 2049, 300_001]
 
 
 def values(size, dtype):
@@ -48,14 +53,47 @@ def test_a_scan_runs_where_its_input_is(queue):
     np.testing.assert_array_equal(dp.asnumpy(out), x.cumsum())
 
 
-@pytest.mark.parametrize("op", ["minimum", "maximum"])
-@pytest.mark.parametrize("place", [0, 1, 2, 3, 4998, 4999])
+@pytest.mark.parametrize("op", UFUNCS)
+@pytest.mark.parametrize("place", [0, 1, 2, 3, 17, 65_535, 65_536, 199_998, 199_999])
 def test_nan_and_infinities(op, place):
-    x = np.random.default_rng(0).random(5000).astype("f4")
+    x = 1 + np.random.default_rng(0).random(200_000).astype("f4") / np.float32(2**20)
     x[place], x[place // 2], x[place // 3] = np.nan, np.inf, -np.inf
-    np.testing.assert_array_equal(
-        dp.asnumpy(inclusive_scan(dp.asarray(x), op)), UFUNCS[op].accumulate(x)
-    )
+    with np.errstate(invalid="ignore"):
+        expected = UFUNCS[op].accumulate(x)
+    np.testing.assert_allclose(dp.asnumpy(inclusive_scan(dp.asarray(x), op)), expected, rtol=1e-2)
+
+
+@given(
+    size=st.integers(1, 150_000),
+    step=st.sampled_from([1, 1, 2, -1, -3]),
+    dtype=st.sampled_from(["?", "i1", "u2", "i4", "u8", "f4", "f8"]),
+    working=st.sampled_from([None, "i4", "i8", "u4", "f8"]),
+    op=st.sampled_from(sorted(UFUNCS)),
+    inclusive=st.booleans(),
+)
+@settings(max_examples=20, deadline=None)
+def test_scans_of_all_dtypes_and_layouts_equal_numpy(size, step, dtype, working, op, inclusive):
+    x = values(size, dtype)[::step]
+    if working in ("i4", "u4") and dtype == "u8":
+        working = None
+    array = dp.asarray(values(size, dtype))[::step]
+    if inclusive:
+        out = inclusive_scan(array, op, dtype=working)
+    else:
+        out = exclusive_scan(array, op, initial=2, dtype=working)
+        x = np.concatenate([np.asarray([2], out.dtype), x.astype(out.dtype)])[:-1]
+    with np.errstate(all="ignore"):
+        expected = UFUNCS[op].accumulate(x, dtype=out.dtype)
+    np.testing.assert_array_equal(dp.asnumpy(out), expected)
+
+
+def test_scans_of_several_threads_and_queues_do_not_wait_for_each_other():
+    x = values(400_000, "i4")
+    arrays = [dp.asarray(x, sycl_queue=dpctl.SyclQueue()) for _ in range(4)]
+    with ThreadPoolExecutor(4) as threads:
+        for _ in range(3):
+            for out in threads.map(inclusive_scan, arrays):
+                np.testing.assert_array_equal(dp.asnumpy(out), x.cumsum())
 
 
 def test_booleans_strided_views_and_empty_arrays():
@@ -93,15 +131,36 @@ def test_numpy_arrays_are_refused():
         inclusive_scan(np.zeros(3))
 
 
+def launched(kernel, index_space, *arguments):
+    """The kernel on the device, on copies; the arrays as they are then."""
+    arrays = [dp.asarray(each) if isinstance(each, np.ndarray) else each for each in arguments]
+    dp.call_kernel(dp.kernel(kernel), index_space, *arrays)
+    for array, argument in zip(arrays, arguments, strict=True):
+        if isinstance(argument, np.ndarray):
+            argument[...] = dp.asnumpy(array)
+
+
+@pytest.mark.parametrize("run", [simulate, launched])
 @pytest.mark.parametrize("inclusive", [True, False])
 @pytest.mark.parametrize("op", ["add", "minimum"])
-def test_the_kernels_are_right_in_the_simulator(op, inclusive):
-    x = values(61, "f4") - np.float32(1)
-    x[40] = np.nan
-    out = np.zeros(61, "f4")
-    total = np.array([UFUNCS[op].reduce(x[at : at + 16]) for at in range(0, 61, 16)])
+def test_the_kernels_are_right_in_the_simulator_and_on_the_device(op, inclusive, run):
+    x = values(157, "f4") - np.float32(1)
+    x[140] = np.nan
     start = np.float32(3)
-    scan = make_chunk_scan_kernel(OPERATIONS[op], np.float32, inclusive)
-    simulate(scan, dp.NdRange(4, 1), x, total, out, 16, start)
     expected = UFUNCS[op].accumulate(np.concatenate([[start], x]))
-    np.testing.assert_array_equal(out, expected[1:] if inclusive else expected[:-1])
+    expected = expected[1:] if inclusive else expected[:-1]
+    total = np.array([UFUNCS[op].reduce(x[at : at + 48]) for at in range(0, 157, 48)])
+    operation = OPERATIONS[op]
+    if run is launched:
+        operation = Operation(op, dp.device_func(operation.combine))
+
+    out = np.zeros(157, "f4")
+    scan = make_chunk_scan_kernel(operation, np.float32, inclusive)
+    run(scan, dp.NdRange(4, 1), x, total, out, 48, start)
+    np.testing.assert_array_equal(out, expected)
+
+    out, progress, carry = np.zeros(157, "f4"), np.zeros(5, "i8"), np.zeros(4, "f4")
+    scan = make_chained_scan_kernel(operation, np.float32, inclusive)
+    run(scan, dp.NdRange(4, 1), x, progress, carry, out, 48, start)
+    np.testing.assert_array_equal(out, expected)
+    assert progress.tolist() == [4, 1, 1, 1, 1]

@@ -1,0 +1,396 @@
+"""Runs of consecutive elements in device code: read, combined and written as vectors.
+
+``kernels.combine`` has :func:`reduce_run` and :func:`scan_run` in plain Python, one element after
+another; these are what a device runs. A vector is scanned in registers, in as many steps as its
+length has binary digits, and added to what comes before it: one dependent operation for a vector,
+where a loop over elements has one for each. (The steps are those of W. D. Hillis and G. L. Steele,
+"Data Parallel Algorithms", 1986.)
+
+Loaded together with numba-dpex, by ``_device_code``; importing it registers the implementations.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.core.datamodel.models import PrimitiveModel
+from numba.core.errors import TypingError
+from numba.extending import intrinsic, overload
+from numba.np.arrayobj import make_array
+from numba.np.numpy_support import as_dtype
+from numba_dpex.core.types import USMNdArray
+from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
+
+from dparray.kernels.combine import OPERATIONS, identity, reduce_run, scan_run
+
+_INT32 = ir.IntType(32)
+_INT64 = ir.IntType(64)
+# A vector has as many elements as fit into so many bytes, and at most as many as SPIR-V allows.
+_VECTOR_BYTES = 64
+_MOST_LANES = 16
+# Vectors that are combined independently of each other, which hides the latency of an operation.
+_ACCUMULATORS = 4
+
+
+class _Vector(types.Type):
+    """A vector in registers, of numbers that are combined."""
+
+    def __init__(self, dtype: Any) -> None:
+        self.dtype = dtype
+        self.lanes = lanes_of(dtype)
+        super().__init__(f"vector({dtype}, {self.lanes})")
+
+
+class _VectorModel(PrimitiveModel):
+    def __init__(self, manager: Any, numba_type: _Vector) -> None:
+        element = manager.lookup(numba_type.dtype).get_value_type()
+        super().__init__(manager, numba_type, ir.VectorType(element, numba_type.lanes))
+
+
+def install(target_context: Any) -> None:
+    """Make the vectors known to numba-dpex's target."""
+    target_context.data_model_manager.register(_Vector, _VectorModel)
+
+
+def lanes_of(dtype: Any) -> int:
+    """The elements in a vector of numbers of a type of Numba's."""
+    return min(_MOST_LANES, _VECTOR_BYTES * 8 // int(dtype.bitwidth))
+
+
+# --- operations on vectors ------------------------------------------------------------------------
+
+
+def _combined(builder: Any, operation: str, dtype: Any, a: Any, b: Any) -> Any:
+    """Two values or two vectors combined; minimum and maximum are NaN where ``a`` is."""
+    is_float = isinstance(dtype, types.Float)
+    if operation == "add":
+        return builder.fadd(a, b) if is_float else builder.add(a, b)
+    if operation == "multiply":
+        return builder.fmul(a, b) if is_float else builder.mul(a, b)
+    sign = "<" if operation == "minimum" else ">"
+    if is_float:
+        compare = builder.fcmp_ordered
+    else:
+        compare = builder.icmp_signed if dtype.signed else builder.icmp_unsigned
+    return builder.select(compare(sign, b, a), b, a)
+
+
+def _combined_nan(builder: Any, operation: str, dtype: Any, a: Any, b: Any) -> Any:
+    """As :func:`_combined`; minimum and maximum are NaN where ``b`` is, too."""
+    combined = _combined(builder, operation, dtype, a, b)
+    if not _loses_nan(operation, dtype):
+        return combined
+    return builder.select(builder.fcmp_unordered("uno", b, b), b, combined)
+
+
+def _loses_nan(operation: str, dtype: Any) -> bool:
+    return operation in ("minimum", "maximum") and isinstance(dtype, types.Float)
+
+
+def _identity(operation: str, dtype: Any) -> Any:
+    """The value that changes nothing; of sums of floats it is -0, as 0 would change that."""
+    value = identity(operation, as_dtype(dtype).type)
+    return -value if operation == "add" and isinstance(dtype, types.Float) else value
+
+
+def _constant_vector(llvm_type: Any, value: Any) -> Any:
+    element = llvm_type.element
+    return ir.Constant(llvm_type, [ir.Constant(element, value.item())] * llvm_type.count)
+
+
+def _shuffled(builder: Any, first: Any, second: Any, lanes: Any) -> Any:
+    """The lanes of two vectors that are counted through."""
+    return builder.shuffle_vector(
+        first, second, ir.Constant(ir.VectorType(_INT32, len(lanes)), lanes)
+    )
+
+
+def _converted(builder: Any, value: Any, source: Any, target: Any) -> Any:
+    """A vector of elements of one type as those of another."""
+    to = ir.VectorType(_llvm_number(target), value.type.count)
+    from_float, to_float = isinstance(source, types.Float), isinstance(target, types.Float)
+    signed = not isinstance(source, types.Boolean) and not from_float and source.signed
+    if from_float and to_float:
+        widen, narrow = builder.fpext, builder.fptrunc
+    elif from_float:
+        return (builder.fptosi if target.signed else builder.fptoui)(value, to)
+    elif to_float:
+        return (builder.sitofp if signed else builder.uitofp)(value, to)
+    else:
+        widen, narrow = (builder.sext if signed else builder.zext), builder.trunc
+    width = 8 if isinstance(source, types.Boolean) else source.bitwidth
+    if width == target.bitwidth:
+        return value
+    return (widen if width < target.bitwidth else narrow)(value, to)
+
+
+def _llvm_number(number: Any) -> Any:
+    if isinstance(number, types.Float):
+        return ir.FloatType() if number.bitwidth == 32 else ir.DoubleType()
+    return ir.IntType(number.bitwidth)
+
+
+def _pointer(builder: Any, array: Any, index: Any) -> Any:
+    """The address of an element of a strided array of one dimension."""
+    offset = builder.mul(index, builder.extract_value(array.strides, 0))
+    space = array.data.type.addrspace
+    first = builder.bitcast(array.data, ir.IntType(8).as_pointer(space))
+    return builder.bitcast(builder.gep(first, [offset]), array.data.type)
+
+
+@intrinsic(target=SPIRV_TARGET_NAME)
+def _load(typing_context: Any, array: Any, index: Any, like: Any) -> Any:
+    """The elements of ``array`` from ``index`` on, as numbers of the type of ``like``."""
+    vector = _Vector(like)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = make_array(array)(context, builder, arguments[0])
+        stored = ir.VectorType(view.data.type.pointee, vector.lanes)
+        if array.layout == "C":
+            pointer = builder.gep(view.data, [arguments[1]])
+            pointer = builder.bitcast(pointer, stored.as_pointer(pointer.type.addrspace))
+            loaded = builder.load(pointer, align=as_dtype(array.dtype).itemsize)
+        else:
+            loaded = ir.Constant(stored, ir.Undefined)
+            for lane in range(vector.lanes):
+                index = builder.add(arguments[1], _INT64(lane))
+                element = builder.load(_pointer(builder, view, index))
+                loaded = builder.insert_element(loaded, element, _INT32(lane))
+        return _converted(builder, loaded, array.dtype, like)
+
+    return vector(array, types.uint64, like), generate
+
+
+@intrinsic(target=SPIRV_TARGET_NAME)
+def _store(typing_context: Any, array: Any, index: Any, vector: Any) -> Any:
+    """Put the elements of a vector into ``array`` from ``index`` on."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = make_array(array)(context, builder, arguments[0])
+        if array.layout == "C":
+            pointer = builder.gep(view.data, [arguments[1]])
+            pointer = builder.bitcast(pointer, arguments[2].type.as_pointer(pointer.type.addrspace))
+            builder.store(arguments[2], pointer, align=as_dtype(array.dtype).itemsize)
+        else:
+            for lane in range(vector.lanes):
+                index = builder.add(arguments[1], _INT64(lane))
+                element = builder.extract_element(arguments[2], _INT32(lane))
+                builder.store(element, _pointer(builder, view, index))
+        return context.get_dummy_value()
+
+    return types.void(array, types.uint64, vector), generate
+
+
+@intrinsic(target=SPIRV_TARGET_NAME)
+def _spread(typing_context: Any, value: Any) -> Any:
+    """A vector that has one value everywhere."""
+    vector = _Vector(value)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        llvm_type = context.get_value_type(vector)
+        nothing = ir.Constant(llvm_type, ir.Undefined)
+        one = builder.insert_element(nothing, arguments[0], _INT32(0))
+        return _shuffled(builder, one, nothing, [0] * vector.lanes)
+
+    return vector(value), generate
+
+
+@intrinsic(target=SPIRV_TARGET_NAME)
+def _last(typing_context: Any, vector: Any) -> Any:
+    """The last element of a vector."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.extract_element(arguments[0], _INT32(vector.lanes - 1))
+
+    return vector.dtype(vector), generate
+
+
+@intrinsic(target=SPIRV_TARGET_NAME)
+def _shifted(typing_context: Any, vector: Any, before: Any) -> Any:
+    """A vector moved by one element, the first being that of ``before``."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        lanes = [vector.lanes, *range(vector.lanes - 1)]
+        return _shuffled(builder, arguments[0], arguments[1], lanes)
+
+    return vector(vector, vector), generate
+
+
+def _combining(operation: str, combined: Any) -> Any:
+    """An intrinsic that combines two values or two vectors."""
+
+    @intrinsic(target=SPIRV_TARGET_NAME)
+    def combine(typing_context: Any, left: Any, right: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return combined(builder, operation, getattr(left, "dtype", left), *arguments)
+
+        return left(left, left), generate
+
+    return combine
+
+
+class _Intrinsics:
+    """What depends on the operation: combining, folding a vector, scanning one."""
+
+    def __init__(self, operation: str) -> None:
+        @intrinsic(target=SPIRV_TARGET_NAME)
+        def nothing(typing_context: Any, like: Any) -> Any:
+            vector = _Vector(like)
+
+            def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                return _constant_vector(context.get_value_type(vector), _identity(operation, like))
+
+            return vector(like), generate
+
+        @intrinsic(target=SPIRV_TARGET_NAME)
+        def fold(typing_context: Any, vector: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                lanes = [
+                    builder.extract_element(arguments[0], _INT32(lane))
+                    for lane in range(vector.lanes)
+                ]
+                while len(lanes) > 1:
+                    lanes = [
+                        _combined_nan(builder, operation, vector.dtype, *pair)
+                        for pair in zip(lanes[::2], lanes[1::2], strict=True)
+                    ]
+                return lanes[0]
+
+            return vector.dtype(vector), generate
+
+        @intrinsic(target=SPIRV_TARGET_NAME)
+        def scan(typing_context: Any, vector: Any) -> Any:
+            def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+                value = arguments[0]
+                neutral = _constant_vector(value.type, _identity(operation, vector.dtype))
+                distance = 1
+                while distance < vector.lanes:
+                    lanes = [
+                        vector.lanes if lane < distance else lane - distance
+                        for lane in range(vector.lanes)
+                    ]
+                    before = _shuffled(builder, value, neutral, lanes)
+                    value = _combined(builder, operation, vector.dtype, before, value)
+                    distance *= 2
+                return value
+
+            return vector(vector), generate
+
+        self.nothing = nothing
+        self.combine = _combining(operation, _combined)
+        self.combine_nan = _combining(operation, _combined_nan)
+        self.fold = fold
+        self.scan = scan
+
+
+@functools.cache
+def _intrinsics(operation: str) -> _Intrinsics:
+    return _Intrinsics(operation)
+
+
+# --- the functions of kernels.combine -------------------------------------------------------------
+
+
+def _checked(function: str, operation: Any, number: Any, *arrays: Any) -> _Intrinsics:
+    name = getattr(operation, "literal_value", None)
+    if name not in OPERATIONS:
+        raise TypingError(
+            f"{function}: the operation is one of {', '.join(OPERATIONS)}, as a constant; got "
+            f"{operation}"
+        )
+    for array in arrays:
+        if not isinstance(array, USMNdArray) or array.ndim != 1:
+            raise TypingError(f"{function}: takes arrays of one dimension; got {array}")
+    if isinstance(number, types.Boolean) or not isinstance(number, types.Integer | types.Float):
+        raise TypingError(f"{function}: combines integers or floats; got {number}")
+    return _intrinsics(name)
+
+
+@overload(reduce_run, target=SPIRV_TARGET_NAME, prefer_literal=True)
+def _reduce_run(operation: Any, x: Any, start: Any, count: Any, initial: Any) -> Any:
+    dtype = types.unliteral(initial)
+    apply = _checked("reduce_run", operation, dtype, x)
+    nothing, combine, fold = apply.nothing, apply.combine_nan, apply.fold
+    lanes = np.uint64(lanes_of(dtype))
+    step = np.uint64(_ACCUMULATORS) * lanes
+    one = np.uint64(1)
+
+    def run(operation: Any, x: Any, start: Any, count: Any, initial: Any) -> Any:
+        total = dtype(initial)
+        at = np.uint64(start)
+        left = np.uint64(count)
+        a = b = c = d = nothing(total)
+        while left >= step:
+            a = combine(a, _load(x, at, total))
+            b = combine(b, _load(x, at + lanes, total))
+            c = combine(c, _load(x, at + lanes + lanes, total))
+            d = combine(d, _load(x, at + lanes + lanes + lanes, total))
+            at += step
+            left -= step
+        total = combine(total, fold(combine(combine(a, b), combine(c, d))))
+        while left > np.uint64(0):
+            total = combine(total, dtype(x[at]))
+            at += one
+            left -= one
+        return total
+
+    return run
+
+
+@overload(scan_run, target=SPIRV_TARGET_NAME, prefer_literal=True)
+def _scan_run(
+    operation: Any,
+    x: Any,
+    out: Any,
+    start: Any,
+    count: Any,
+    before: Any,
+    total: Any,
+    inclusive: Any,
+) -> Any:
+    dtype = types.unliteral(before)
+    apply = _checked("scan_run", operation, dtype, x, out)
+    if out.dtype != dtype:
+        raise TypingError(f"scan_run: the results are {dtype} and out has {out.dtype}")
+    combine, combine_nan, scan = apply.combine, apply.combine_nan, apply.scan
+    loses_nan = _loses_nan(operation.literal_value, dtype)
+    lanes = np.uint64(lanes_of(dtype))
+    one = np.uint64(1)
+
+    def run(
+        operation: Any,
+        x: Any,
+        out: Any,
+        start: Any,
+        count: Any,
+        before: Any,
+        total: Any,
+        inclusive: Any,
+    ) -> Any:
+        carry = dtype(before)
+        at = np.uint64(start)
+        left = np.uint64(count)
+        # Minimum and maximum in vectors may lose a NaN, but not that of the carry.
+        has_nan = loses_nan and total != total
+        while left > np.uint64(0):
+            if left >= lanes and not (has_nan and carry == carry):
+                scanned = scan(_load(x, at, carry))
+                carries = _spread(carry)
+                results = combine(carries, scanned)
+                _store(out, at, results if inclusive else _shifted(results, carries))
+                # Not the last of the results: so the next vector waits for one operation only.
+                carry = combine(carry, _last(scanned))
+                at += lanes
+                left -= lanes
+            else:
+                after = combine_nan(carry, dtype(x[at]))
+                out[at] = after if inclusive else carry
+                carry = after
+                at += one
+                left -= one
+
+    return run
