@@ -9,13 +9,13 @@ are copied along. Nothing returns early, so barriers stay where they are.
 from __future__ import annotations
 
 import ast
-import inspect
 import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from dparray._compile_errors import Source, quote, source_of
 from dparray._compiler import DeviceFunction
+from dparray._kernel_key import referred_values
 from dparray._runtime import kernel_language
 
 RECORD = "dparray_fault"
@@ -84,8 +84,7 @@ class _Copier:
         source = source_of(function)
         if source is None:
             return None
-        names = inspect.getclosurevars(function)
-        scope = {**function.__globals__, **names.nonlocals, _CHECK: check_index}
+        scope = {**function.__globals__, **referred_values(function), _CHECK: check_index}
         tree = source.tree
         tree.decorator_list = []
         tree.returns = None

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dparray._kernel_key import referred_values
+
 _DEVICE_BUILTINS = frozenset(
     {"abs", "bool", "complex", "divmod", "enumerate", "float", "int", "len", "max", "min", "pow",
      "print", "range", "round", "sum", "tuple", "zip"}
@@ -50,6 +52,13 @@ _CONTAINERS = {
     ast.DictComp: "a dict",
     ast.Set: "a set",
     ast.SetComp: "a set",
+}
+# The same in the code of a function whose source is not at hand.
+_BUILDING = {
+    "BUILD_LIST": "a list",
+    "BUILD_MAP": "a dict",
+    "BUILD_CONST_KEY_MAP": "a dict",
+    "BUILD_SET": "a set",
 }
 _ON_ARRAYS = (
     "works on whole arrays and is not available in a kernel, which works on elements: write a "
@@ -142,8 +151,14 @@ def describe_failure(
             place = quote(inner, found.line, found.column, found.end_column)
             return f"{head}in the device function {called.__name__}:\n{place}{found.problem}"
     place = ""
+    file = function.__code__.co_filename
+    if source is None:
+        for built, line in _containers(function.__code__):
+            return (
+                f"{head}  {file}:{line}\n{built} is not available in device code: {_NO_CONTAINERS}"
+            )
     if blamed is not None:
-        shown = f"  {function.__code__.co_filename}:{blamed}\n"
+        shown = f"  {file}:{blamed}\n"
         place = quote(source, blamed, None, None) if source else shown
     undefined = re.search(r"NameError: name '(\w+)' is not defined", text)
     if undefined and source:
@@ -154,6 +169,15 @@ def describe_failure(
                 place = quote(source, line, start, start + len(node.id))
                 break
     return head + place + _shortened(text) + "\nThe compiler's full text is in .details"
+
+
+def _containers(code: types.CodeType) -> Iterator[tuple[str, int]]:
+    """What a function builds that device code cannot, and the lines."""
+    line = code.co_firstlineno
+    for step in dis.get_instructions(code):
+        line = step.starts_line or line
+        if step.opname in _BUILDING:
+            yield _BUILDING[step.opname], line
 
 
 def _blamed_line(text: str, function: Callable[..., Any]) -> int | None:
@@ -273,22 +297,15 @@ def _resolve(function: Callable[..., Any], node: ast.expr) -> Any:
         node = node.value
     if not isinstance(node, ast.Name):
         return None
-    scope = inspect.getclosurevars(function)
-    for names in (scope.nonlocals, scope.globals, vars(builtins)):
-        if node.id in names:
-            value = names[node.id]
-            break
-    else:
-        return None
+    value = {**vars(builtins), **referred_values(function)}.get(node.id)
     for name in reversed(path):
         value = getattr(value, name, None)
     return value
 
 
 def called_device_functions(function: Callable[..., Any]) -> Iterator[types.FunctionType]:
-    """The Python functions of the device functions that a function refers to by name."""
-    scope = inspect.getclosurevars(function)
-    for value in (*scope.nonlocals.values(), *scope.globals.values()):
+    """The Python functions of the device functions that a function refers to."""
+    for value in referred_values(function).values():
         called = getattr(value, "py_func", None)
         if isinstance(called, types.FunctionType):
             yield called
@@ -301,7 +318,7 @@ def refusal(function: Callable[..., Any]) -> str | None:
     functions that call themselves.
     """
     reached = _reached(function)
-    if _raises(function) or any(map(_raises, reached)):
+    if _raises(function.__code__) or any(_raises(one.__code__) for one in reached):
         return "raising an exception is not available in device code"
     if any(one in _reached(one) for one in reached):
         return "recursion is not available in device code: write a loop"
@@ -320,8 +337,11 @@ def _reached(function: Callable[..., Any]) -> dict[types.FunctionType, None]:
     return reached
 
 
-def _raises(function: Callable[..., Any]) -> bool:
-    return any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(function))
+def _raises(code: types.CodeType) -> bool:
+    """Whether a function raises an exception, or one inside of it does."""
+    return any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(code)) or any(
+        _raises(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)
+    )
 
 
 def _findings(
@@ -394,6 +414,8 @@ def _problem(function: Callable[..., Any], node: ast.AST, is_kernel: bool) -> st
     if isinstance(node, ast.FunctionDef) and node.decorator_list:
         return f"{node.name} is decorated inside a function: define it outside"
     if isinstance(node, ast.Name):
+        if node.id in function.__code__.co_freevars and node.id not in referred_values(function):
+            return f"nothing is assigned to '{node.id}' yet: launch the kernel after that"
         return _value_problem(node.id, _resolve(function, node))
     return None
 

@@ -20,7 +20,7 @@ import importlib.metadata
 import os
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,9 +31,12 @@ _FORMAT = 1
 _KNOWN_PACKAGES = frozenset({"dpctl", "dpnp", "math", "numba", "numba_dpex", "numpy"})
 _NAME_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
 _ATTRIBUTE_LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
+# Packages whose members are not assigned anew.
+_STABLE_PACKAGES = _KNOWN_PACKAGES | {"dparray"} | sys.stdlib_module_names
 _COMPILING_PACKAGES = ("numba", "numba-dpex", "llvmlite", "dpcpp-llvm-spirv", "numpy", "dpnp")
 # Files of ours whose text decides what a kernel compiles to.
 _COMPILING_FILES = (
+    "_bounds.py",
     "_compiler.py",
     "_device_atomics.py",
     "_device_code.py",
@@ -118,8 +121,8 @@ class Reference(NamedTuple):
     """A value that a function refers to, and where it is found.
 
     Attributes:
-        scope: the function's globals, or the cell of a captured name.
-        name: of the global; the captured name.
+        scope: the function's globals, the cell of a captured name, or a module's names.
+        name: of the global, or of the module's member; the captured name.
         value: what it was; :data:`UNASSIGNED` if nothing.
     """
 
@@ -148,19 +151,34 @@ def with_references(
         replace: what the copy refers to in place of a value.
     """
     code = function.__code__
-    used = {name for name, _ in _references(code)} - set(code.co_freevars)
+    used = _by_name(_references(code))
+
+    def kept(scope: Any, name: str, paths: Sequence[Sequence[str]]) -> Any:
+        value = _assigned(scope, name)
+        found.append(Reference(scope, name, value))
+        if value is UNASSIGNED:
+            return value
+        if _may_change(value) and all(paths):
+            members = _by_name((path[0], path[1:]) for path in paths)
+            copy = types.ModuleType(value.__name__)
+            for member, rest in members.items():
+                inner = kept(vars(value), member, rest)
+                if inner is UNASSIGNED:  # a module may make a member when it is asked for
+                    inner = getattr(value, member, UNASSIGNED)
+                if inner is not UNASSIGNED:
+                    setattr(copy, member, inner)
+            return copy
+        return replace(value)
+
     scope = {"__name__": function.__globals__.get("__name__"), "__builtins__": builtins}
-    for name in sorted(used):
-        reference = Reference(function.__globals__, name, _assigned(function.__globals__, name))
-        found.append(reference)
-        if reference.value is not UNASSIGNED:
-            scope[name] = replace(reference.value)
+    for name in sorted(used.keys() - set(code.co_freevars)):
+        value = kept(function.__globals__, name, used[name])
+        if value is not UNASSIGNED:
+            scope[name] = value
     cells = []
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
-        reference = Reference(cell, name, _assigned(cell, name))
-        found.append(reference)
-        is_empty = reference.value is UNASSIGNED
-        cells.append(types.CellType() if is_empty else types.CellType(replace(reference.value)))
+        value = kept(cell, name, used.get(name, [()]))
+        cells.append(types.CellType() if value is UNASSIGNED else types.CellType(value))
     copy = types.FunctionType(
         code, scope, function.__name__, function.__defaults__, tuple(cells) or None
     )
@@ -168,6 +186,43 @@ def with_references(
     copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
     copy.__doc__ = function.__doc__
     return copy
+
+
+def referred_values(function: Callable[..., Any]) -> dict[str, Any]:
+    """The values of the globals and captured names that a function refers to, where assigned.
+
+    Members of modules are there, too, by their dotted names.
+    """
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    found: dict[str, Any] = {}
+    for path, attributes in _references(function.__code__):
+        value = _assigned(cells.get(path, function.__globals__), path)
+        for attribute in (*attributes, None):
+            if value is not UNASSIGNED:
+                found[path] = value
+            if attribute is None or not isinstance(value, types.ModuleType):
+                break
+            value = getattr(value, attribute, UNASSIGNED)
+            path = f"{path}.{attribute}"
+    return found
+
+
+def _by_name(
+    references: Iterable[tuple[str, Sequence[str]]],
+) -> dict[str, list[Sequence[str]]]:
+    """The attributes that are asked of each name."""
+    found: dict[str, list[Sequence[str]]] = {}
+    for name, attributes in references:
+        found.setdefault(name, []).append(attributes)
+    return found
+
+
+def _may_change(value: Any) -> bool:
+    """Whether it is a module whose members are watched: one of the user's."""
+    return (
+        isinstance(value, types.ModuleType)
+        and value.__name__.partition(".")[0] not in _STABLE_PACKAGES
+    )
 
 
 def _assigned(scope: Any, name: str) -> Any:
@@ -237,25 +292,26 @@ class _Describer:
         if type(value) in (int, float, complex):
             return (type(value).__name__, repr(value))
         if isinstance(value, np.generic):
-            return ("scalar", value.dtype.str, value.tobytes())
+            return ("scalar", _dtype(value.dtype), value.tobytes())
         if isinstance(value, np.dtype):
-            return ("dtype", value.str)
+            return ("dtype", _dtype(value))
         if isinstance(value, np.ndarray):
             if value.dtype.hasobject:
                 raise UnkeyedError("an array of objects")
             order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
             digest = hashlib.sha256(value.tobytes()).hexdigest()
-            return ("array", value.dtype.str, value.shape, order, digest)
+            return ("array", _dtype(value.dtype), value.shape, order, digest)
         if isinstance(value, tuple | list):
-            return ("sequence", _name_of(type(value)), tuple(map(self.value, value)))
+            return ("sequence", self.value(type(value)), tuple(map(self.value, value)))
         if isinstance(value, dict):
             return ("dict", tuple((self.value(k), self.value(v)) for k, v in value.items()))
         if isinstance(value, type):
-            # Numba knows classes by identity; the members of an enumeration are constants.
-            members = []
+            # Numba knows classes by identity; the members of an enumeration are constants, and
+            # the names of a tuple's items have an order.
+            members = getattr(value, "_fields", ())
             if issubclass(value, enum.Enum):
-                members = [(member.name, repr(member.value)) for member in value]
-            return ("class", _name_of(value), tuple(members))
+                members = tuple((member.name, repr(member.value)) for member in value)
+            return ("class", _name_of(value), members)
         if isinstance(value, np.ufunc):
             return ("ufunc", value.__name__)
         if isinstance(value, types.BuiltinFunctionType) and isinstance(value.__module__, str):
@@ -283,6 +339,11 @@ class _Describer:
             if value.__dict__.setdefault("_dparray_key", text) != text:
                 raise UnkeyedError(f"{value.py_func.__name__} refers to values that changed")
         return described
+
+
+def _dtype(dtype: np.dtype[Any]) -> str:
+    """A dtype with the names and places of its fields."""
+    return dtype.str if dtype.fields is None and dtype.subdtype is None else repr(dtype)
 
 
 def _is_opaque(value: Any) -> bool:

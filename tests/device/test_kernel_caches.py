@@ -9,6 +9,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,41 @@ def test_a_launch_follows_what_was_assigned_anew(compiled: list[Any]) -> None:
     scope["N"] = 3
     assert launch() == 18
     assert len(compiled) == 6
+
+
+def test_a_launch_follows_the_members_of_modules(compiled: list[Any]) -> None:
+    settings = types.ModuleType("settings")
+    settings.inner = types.ModuleType("settings.inner")  # type: ignore[attr-defined]
+    settings.inner.step = 1
+    settings.factor = 3  # type: ignore[attr-defined]
+    text = "@dp.device_func\ndef grow(v):\n    return v * factor\n"
+    exec(text, settings.__dict__ | {"dp": dp}, settings.__dict__)
+    settings.grow = dp.device_func(  # type: ignore[attr-defined]
+        types.FunctionType(settings.grow.py_func.__code__, settings.__dict__)
+    )
+
+    @dp.kernel
+    def kernel(item: dp.Item, x: Any) -> None:
+        x[item.get_id(0)] = settings.grow(5) + settings.inner.step
+
+    @dp.elementwise
+    def grown(x: Any) -> Any:
+        return settings.grow(x) + settings.inner.step
+
+    def launch() -> Any:
+        x = dp.zeros(1, dtype="int64")
+        kernel[1](x)
+        return x.item()
+
+    five = dp.asarray(5)
+    assert launch() == launch() == grown(five).item() == 16
+    assert len(compiled) == 2
+    pending = grown(five)
+    settings.inner.step = 100
+    assert launch() == grown(five).item() == 115
+    settings.factor = 10  # type: ignore[attr-defined]
+    assert launch() == grown(five).item() == 150
+    assert pending.item() == 16
 
 
 def test_a_launch_follows_a_captured_name(compiled: list[Any]) -> None:

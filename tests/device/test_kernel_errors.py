@@ -271,6 +271,24 @@ def test_without_source_the_message_is_plain() -> None:
         dp.call_kernel(dp.kernel(scope["typed"]), dp.Range(1), dp.zeros(1))
     with pytest.raises(dp.KernelCompileError, match=r"<string>:4\n.*no attribute 'colour'"):
         dp.call_kernel(dp.kernel(scope["asks"]), dp.Range(1), dp.zeros(1))
+    exec("def lists(item, x):\n    y = []\n    y.append(x[0])\n    x[0] = sum(y)\n", scope)
+    exec("def texts(item, x):\n    y = {}\n    y[x[0]] = 2\n    x[0] = y[3]\n", scope)
+    for name, what in (("lists", "a list"), ("texts", "a dict")):
+        with pytest.raises(dp.KernelCompileError, match=f"{what} is not available in device code"):
+            dp.call_kernel(dp.kernel(scope[name]), dp.Range(1), dp.zeros(1))
+
+
+def test_a_captured_name_that_is_not_assigned_yet() -> None:
+    @dp.kernel
+    def early(item: dp.Item, x: Any) -> None:
+        x[0] = later
+
+    x = dp.zeros(1)
+    with pytest.raises(dp.KernelCompileError, match="nothing is assigned to 'later' yet"):
+        dp.call_kernel(early, dp.Range(1), x)
+    later = 3
+    dp.call_kernel(early, dp.Range(1), x)
+    assert x.item() == later
 
 
 def test_frames_of_the_compiler_are_not_shown() -> None:
@@ -357,9 +375,19 @@ def test_raising_is_refused_instead_of_ending_the_work_item_unnoticed() -> None:
     def calls(item: dp.Item, x: Any) -> None:
         x[0] = checks(x[0])
 
+    @dp.kernel
+    def raises_inside(item: dp.Item, x: Any) -> None:
+        def inner(value: Any) -> Any:
+            if value > 0:
+                raise ValueError("positive")
+            return value
+
+        x[0] = inner(x[0])
+
     x = dp.ones(1)
-    with pytest.raises(dp.KernelCompileError, match="raising an exception is not available"):
-        dp.call_kernel(raises, dp.Range(1), x)
+    for kernel in (raises, raises_inside):
+        with pytest.raises(dp.KernelCompileError, match="raising an exception is not available"):
+            dp.call_kernel(kernel, dp.Range(1), x)
     with pytest.raises(dp.KernelCompileError, match="an assertion is not available"):
         dp.call_kernel(asserts, dp.Range(1), x)
     with pytest.raises(dp.KernelCompileError, match="in the device function checks:"):

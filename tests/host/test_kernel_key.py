@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import enum
 import os
 import subprocess
@@ -19,6 +20,8 @@ from dparray._kernel_key import kernel_key
 
 ROOT = Path(__file__).resolve().parents[2]
 CONSTANT = 3
+FIRST, SWAPPED = (collections.namedtuple("Pair", names) for names in ("x y", "y x"))
+FIELDS, SWAPPED_FIELDS = (np.dtype([(name, "f4") for name in names]) for names in ("xy", "yx"))
 TABLE = np.array([1.0, 2.0])
 SETTINGS = types.ModuleType("settings")
 
@@ -72,6 +75,11 @@ def test_places_count_for_kernels_with_line_information() -> None:
         (np.zeros(2, "f4"), np.zeros(2, "i4")),
         (np.zeros((2, 1)), np.zeros((1, 2))),
         ("add", "min"),
+        (FIRST, SWAPPED),
+        (FIRST(1, 2), SWAPPED(1, 2)),
+        (FIELDS, SWAPPED_FIELDS),
+        (np.ones(1, FIELDS), np.ones(1, SWAPPED_FIELDS)),
+        (np.ones(1, FIELDS)[0], np.ones(1, SWAPPED_FIELDS)[0]),
         (None, 0),
     ],
 )
