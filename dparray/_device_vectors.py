@@ -1,7 +1,7 @@
 """Runs of consecutive elements in device code: read, combined and written as vectors.
 
-``kernels.combine`` has :func:`reduce_run` and :func:`scan_run` in plain Python, one element after
-another; these are what a device runs. A vector is scanned in registers, in as many steps as its
+``kernels.combine`` has the functions of runs in plain Python, one element after another; these are
+what a device runs. A vector is scanned in registers, in as many steps as its
 length has binary digits, and added to what comes before it: one dependent operation for a vector,
 where a loop over elements has one for each. (The steps are those of W. D. Hillis and G. L. Steele,
 "Data Parallel Algorithms", 1986.)
@@ -25,7 +25,7 @@ from numba.np.numpy_support import as_dtype
 from numba_dpex.core.types import USMNdArray
 from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 
-from dparray.kernels.combine import OPERATIONS, identity, reduce_run, scan_run
+from dparray.kernels.combine import OPERATIONS, combine_runs, identity, reduce_run, scan_run
 
 _INT32 = ir.IntType(32)
 _INT64 = ir.IntType(64)
@@ -308,6 +308,49 @@ def _checked(function: str, operation: Any, number: Any, *arrays: Any) -> _Intri
     if isinstance(number, types.Boolean) or not isinstance(number, types.Integer | types.Float):
         raise TypingError(f"{function}: combines integers or floats; got {number}")
     return _intrinsics(name)
+
+
+@overload(combine_runs, target=SPIRV_TARGET_NAME, prefer_literal=True)
+def _combine_runs(
+    operation: Any,
+    a: Any,
+    a_start: Any,
+    b: Any,
+    b_start: Any,
+    out: Any,
+    start: Any,
+    count: Any,
+) -> Any:
+    dtype = getattr(out, "dtype", out)
+    combine = _checked("combine_runs", operation, dtype, a, b, out).combine_nan
+    lanes = np.uint64(lanes_of(dtype))
+
+    def run(
+        operation: Any,
+        a: Any,
+        a_start: Any,
+        b: Any,
+        b_start: Any,
+        out: Any,
+        start: Any,
+        count: Any,
+    ) -> Any:
+        first = np.uint64(a_start)
+        second = np.uint64(b_start)
+        to = np.uint64(start)
+        total = np.uint64(count)
+        done = np.uint64(0)
+        like = dtype(0)
+        while total - done >= lanes:
+            left = _load(a, first + done, like)
+            right = _load(b, second + done, like)
+            _store(out, to + done, combine(left, right))
+            done += lanes
+        while done < total:
+            out[to + done] = combine(dtype(a[first + done]), dtype(b[second + done]))
+            done += np.uint64(1)
+
+    return run
 
 
 @overload(reduce_run, target=SPIRV_TARGET_NAME, prefer_literal=True)

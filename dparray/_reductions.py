@@ -36,6 +36,7 @@ from dparray._array import (
 from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._reduction_ops import REDUCTIONS
+from dparray._scans import has_scan, scan_lines
 from dparray._tier_host import FOLDS, deviation_by, variance_by
 from dparray._usm import library
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
@@ -820,19 +821,18 @@ def logsumexp(
     return delivered("logsumexp", result, out)
 
 
-_CUMULATIVE = {
-    "cumulative_sum": np.add,
-    "cumulative_prod": np.multiply,
-    "cumulative_logsumexp": np.logaddexp,
-}
-
-
 # -- cumulative ---------------------------------------------------------------------------------
+
+_CUMULATIVE: dict[np.ufunc, Callable[..., Any]] = {
+    np.add: library.cumulative_sum,
+    np.multiply: library.cumulative_prod,
+    np.logaddexp: library.cumulative_logsumexp,
+}
 
 
 def _cumulate(
     name: str,
-    function: Callable[..., Any],
+    ufunc: np.ufunc,
     x: ndarray,
     axis: int | None,
     loop: np.dtype[Any],
@@ -851,19 +851,26 @@ def _cumulate(
     shape = list(x.shape)
     shape[axis] += include_initial
     result = empty_on(Placement(x.sycl_queue, x.usm_type), tuple(shape), loop)
-    ufunc = _CUMULATIVE[function.__name__]
+    initial = -np.inf if ufunc.identity is None else ufunc.identity
+    first, following = _layout.at_axis(axis, 0), _layout.at_axis(axis, slice(1, None))
+
+    if has_scan(ufunc.__name__, x, loop):
+        if include_initial:
+            result[first] = initial
+        scan_lines(ufunc.__name__, x, result[following] if include_initial else result, axis)
+        return delivered(name, result, out)
 
     def into(source: np.ndarray, target: np.ndarray) -> None:
         if include_initial:
-            target[_layout.at_axis(axis, 0)] = -np.inf if ufunc.identity is None else ufunc.identity
-            target = target[_layout.at_axis(axis, slice(1, None))]
+            target[first] = initial
+            target = target[following]
         ufunc.accumulate(source, axis, loop, out=target)
 
     if call_numpy(into, [x], result):
         return delivered(name, result, out)
     _evaluate.library_call(
         name,
-        function,
+        _CUMULATIVE[ufunc],
         [x._tensor],
         (),
         {
@@ -895,6 +902,9 @@ def cumulative_sum(
         out: an array for the result.
         include_initial: start with the empty sum, so that the axis is one longer.
 
+    Large arrays of real numbers are scanned by kernels (``dparray.kernels.scan``), which add in
+    another order than NumPy: the last digits of floats may differ from its, and repeat exactly.
+
     Raises:
         AxisError: there is no such axis.
         ShapeError: ``axis`` was left out and ``x`` has not one dimension.
@@ -906,7 +916,7 @@ def cumulative_sum(
     """
     x = check_array("cumulative_sum", "x", x)
     loop = _accumulator(x, dtype)
-    return _cumulate("cumulative_sum", library.cumulative_sum, x, axis, loop, out, include_initial)
+    return _cumulate("cumulative_sum", np.add, x, axis, loop, out, include_initial)
 
 
 def cumulative_prod(
@@ -927,9 +937,7 @@ def cumulative_prod(
     """
     x = check_array("cumulative_prod", "x", x)
     loop = _accumulator(x, dtype)
-    return _cumulate(
-        "cumulative_prod", library.cumulative_prod, x, axis, loop, out, include_initial
-    )
+    return _cumulate("cumulative_prod", np.multiply, x, axis, loop, out, include_initial)
 
 
 def cumulative_logsumexp(
@@ -952,7 +960,7 @@ def cumulative_logsumexp(
     _check_numeric("cumulative_logsumexp", x, "biuf")
     loop = _float_of(x, dtype)
     return _cumulate(
-        "cumulative_logsumexp", library.cumulative_logsumexp, x, axis, loop, out, include_initial
+        "cumulative_logsumexp", np.logaddexp, x, axis, loop, out, include_initial
     )
 
 
@@ -978,7 +986,7 @@ def cumsum(
             return small
     x, axis = _flat_or(check_array("cumsum", "x", x), axis)
     loop = _accumulator(x, dtype)
-    return _cumulate("cumsum", library.cumulative_sum, x, axis, loop, out, False)
+    return _cumulate("cumsum", np.add, x, axis, loop, out, False)
 
 
 @as_method
@@ -998,4 +1006,4 @@ def cumprod(
             return small
     x, axis = _flat_or(check_array("cumprod", "x", x), axis)
     loop = _accumulator(x, dtype)
-    return _cumulate("cumprod", library.cumulative_prod, x, axis, loop, out, False)
+    return _cumulate("cumprod", np.multiply, x, axis, loop, out, False)

@@ -39,6 +39,7 @@ from dparray._reductions import max as max_of
 from dparray._reductions import min as min_of
 from dparray._reductions import prod as prod_of
 from dparray._reductions import sum as sum_of
+from dparray._scans import has_scan, scan_lines
 from dparray._sorting import argsort
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
@@ -167,7 +168,9 @@ def _accumulate(
     axis = _layout.normalize_axis(function, axis, x.ndim)
     loop = _loop(name, ufunc, x, dtype)
     result = empty_on(_placement(x), x.shape, loop)
-    if not call_numpy(lambda a, r: ufunc.accumulate(a, axis, loop, out=r), [x], result):
+    if has_scan(name, x, loop):
+        scan_lines(name, x, result, axis)
+    elif not call_numpy(lambda a, r: ufunc.accumulate(a, axis, loop, out=r), [x], result):
         assign(result, x, function)
         lines = moveaxis(result, axis, -1)
         step = 1

@@ -2,8 +2,9 @@
 
 All are associative (up to rounding) and commutative, and a minimum or maximum is NaN when a value
 is. The functions of two values are plain Python; the host makes device functions of them and gives
-those to the factories of kernels. :func:`reduce_run` and :func:`scan_run` are for kernels to call;
-devices run them on vectors, which combine the elements in another order.
+those to the factories of kernels. The functions of runs, which are consecutive elements of arrays
+of one dimension, are for kernels to call; devices run them on vectors, which combine the elements
+of a run in another order.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["OPERATIONS", "Operation", "identity", "reduce_run", "scan_run"]
+__all__ = ["OPERATIONS", "Operation", "combine_runs", "identity", "reduce_run", "scan_run"]
 
 
 class Operation(NamedTuple):
@@ -58,6 +59,23 @@ def identity(op: str, dtype: type) -> Any:
         return dtype(np.inf if op == "minimum" else -np.inf)
     limits = np.iinfo(dtype)
     return dtype(limits.max if op == "minimum" else limits.min)
+
+
+def combine_runs(
+    operation: str, a: Any, a_start: Any, b: Any, b_start: Any, out: Any, start: Any, count: Any
+) -> None:
+    """Combine the elements of two runs with each other.
+
+    Args:
+        operation: the name of one of :data:`OPERATIONS`, a constant.
+        a, a_start: the first run, ``a[a_start : a_start + count]``.
+        b, b_start: the second.
+        out, start: where the results go, of the dtype to combine in; it may be one of the runs.
+        count: elements in each run.
+    """
+    combine, dtype = OPERATIONS[operation].combine, out.dtype.type
+    for i in range(count):
+        out[start + i] = dtype(combine(dtype(a[a_start + i]), dtype(b[b_start + i])))
 
 
 def reduce_run(operation: str, x: Any, start: Any, count: Any, initial: Any) -> Any:

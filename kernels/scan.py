@@ -1,21 +1,25 @@
-"""Prefix sums (scans) of an array.
+"""Prefix sums (scans) of arrays.
 
-Two kernels for two kinds of devices. In both a work-item owns consecutive elements, and works
-through them in vectors (:func:`~dparray.kernels.combine.scan_run`).
+A work-item owns consecutive elements, and works through them in vectors (the functions of runs in
+:mod:`dparray.kernels.combine`). Which kernel suits, is a question of the axis and of the device.
 
-``chained_scan`` reads memory once. A work-item reduces a tile small enough to stay in its cache,
-waits for what the tiles before it combine to, hands on what they and its own do, and only then
-scans its tile. Tiles are taken in the order in which work-groups start, so the one that is waited
-for is always being worked on; this asks that work-groups which have started make progress
-independently of each other, as the threads of a CPU do. After S. Yan, G. Long and Y. Zhang,
-"StreamScan: Fast Scan Algorithms for GPUs without Global Barrier Synchronization" (2013).
+``chained_scan`` is for long lines, and reads memory once. A work-item reduces a tile small enough
+to stay in its cache, waits for what the tiles before it combine to, hands on what they and its own
+do, and only then scans its tile. Tiles are taken in the order in which work-groups start, so the
+one that is waited for is always being worked on; this asks that work-groups which have started
+make progress independently of each other, as the threads of a CPU do. After S. Yan, G. Long and Y.
+Zhang, "StreamScan: Fast Scan Algorithms for GPUs without Global Barrier Synchronization" (2013).
 
-``chunk_scan`` asks for nothing. The host reduces every chunk first; an item combines the results
-of the chunks before its own, which is the value its chunk starts from. The array is read twice and
-written once: the "reduce-then-scan" of D. Merrill and A. Grimshaw, "Parallel Scan for Stream
-Architectures" (2009).
+``chunk_scan`` asks for nothing of the device. The host reduces every chunk first; an item combines
+the results of the chunks before its own, which is the value its chunk starts from. The array is
+read twice and written once: the "reduce-then-scan" of D. Merrill and A. Grimshaw, "Parallel Scan
+for Stream Architectures" (2009).
 
-Neither needs local memory or a barrier. (A scan in local memory with a barrier in each step runs
+``line_scan`` is for lines that are many or short: a work-item scans whole ones. ``column_scan`` is
+for lines that lie across memory: a work-item adds rows of several neighbouring lines to the rows
+of results before them, which still are in its cache.
+
+None needs local memory or a barrier. (A scan in local memory with a barrier in each step runs
 at a third of this speed on CPUs.)
 """
 
@@ -28,16 +32,22 @@ from typing import Any
 from numpy import int64
 
 from dparray.kernel_api import AtomicRef, MemoryOrder
-from dparray.kernels.combine import Operation, identity, reduce_run, scan_run
+from dparray.kernels.combine import Operation, combine_runs, identity, reduce_run, scan_run
 
-__all__ = ["make_chained_scan_kernel", "make_chunk_scan_kernel"]
+__all__ = [
+    "make_chained_scan_kernel",
+    "make_chunk_scan_kernel",
+    "make_column_scan_kernel",
+    "make_line_scan_kernel",
+]
 
 
 @functools.cache
 def make_chained_scan_kernel(op: Operation, dtype: type, inclusive: bool) -> Callable[..., None]:
-    """Scan an array tile by tile, each starting from what the one before it hands on.
+    """Scan lines of an array tile by tile, each starting from what the one before it hands on.
 
-    Launch over ``NdRange(tiles, 1)``, on devices whose work-groups make progress independently.
+    Launch over ``NdRange(tiles of all lines, 1)``, on devices whose work-groups make progress
+    independently.
 
     Args:
         op: the operation, its function made into a device function.
@@ -45,27 +55,38 @@ def make_chained_scan_kernel(op: Operation, dtype: type, inclusive: bool) -> Cal
         inclusive: whether ``out[i]`` includes ``x[i]``.
 
     Kernel parameters:
-        x (n,): input of any real dtype.
-        progress (tiles + 1,): int64, zeros at first: how many tiles are begun, and for each tile
-            whether its carry is there.
-        carry (tiles,): memory of ``dtype``: what each tile and all before it combine to.
-        out (n,): output of ``dtype``; it may be ``x``.
-        tile: elements in a tile.
-        initial: a scalar of ``dtype`` that comes before ``x[0]``.
+        x (lines * length,): input of any real dtype, one line after another.
+        progress (tiles of all lines + 1,): int64, zeros at first: how many tiles are begun, and
+            for each tile whether its carry is there.
+        carry (tiles of all lines,): memory of ``dtype``: what each tile and those before it in its
+            line combine to.
+        out (lines * length,): output of ``dtype``; it may be ``x``.
+        length: elements in a line.
+        tile: elements in a tile; the last one of a line may have fewer.
+        initial: a scalar of ``dtype`` that comes before the first element of each line.
     """
     combine = op.combine
     name = op.name
     nothing = identity(name, dtype)
 
     def chained_scan(
-        nd_item: Any, x: Any, progress: Any, carry: Any, out: Any, tile: int, initial: Any
+        nd_item: Any,
+        x: Any,
+        progress: Any,
+        carry: Any,
+        out: Any,
+        length: int,
+        tile: int,
+        initial: Any,
     ) -> None:
         t = AtomicRef(progress, 0).fetch_add(int64(1))
-        start = t * tile
-        count = min(tile, x.size - start)
+        tiles = (length + tile - 1) // tile
+        first = t % tiles * tile
+        start = t // tiles * length + first
+        count = min(tile, length - first)
         total = reduce_run(name, x, start, count, nothing)
         before = dtype(initial)
-        if t > 0:
+        if first > 0:
             while AtomicRef(progress, t, memory_order=MemoryOrder.ACQUIRE).load() == 0:
                 pass
             before = carry[t - 1]
@@ -102,3 +123,66 @@ def make_chunk_scan_kernel(op: Operation, dtype: type, inclusive: bool) -> Calla
             scan_run(name, x, out, c * chunk, count, before, total[c], inclusive)
 
     return chunk_scan
+
+
+@functools.cache
+def make_line_scan_kernel(op: Operation, dtype: type) -> Callable[..., None]:
+    """Scan whole lines of consecutive elements; ``out[i]`` includes ``x[i]``.
+
+    Launch over ``NdRange(items, local)`` with at least ``ceil(lines / share)`` items.
+
+    Args:
+        op, dtype: as of :func:`make_chained_scan_kernel`.
+
+    Kernel parameters:
+        x (lines * length,): input of any real dtype, one line after another.
+        out (lines * length,): output of ``dtype``; it may be ``x``.
+        length: elements in a line, at least 1.
+        share: lines that a work-item scans.
+        initial: a scalar of ``dtype`` that comes before the first element of each line.
+    """
+    name = op.name
+    nothing = identity(name, dtype)
+
+    def line_scan(nd_item: Any, x: Any, out: Any, length: int, share: int, initial: Any) -> None:
+        first = nd_item.get_global_id(0) * share
+        last = min(first + share, x.size // length)
+        for line in range(first, last):
+            start = line * length
+            total = reduce_run(name, x, start, length, nothing)
+            scan_run(name, x, out, start, length, dtype(initial), total, True)
+
+    return line_scan
+
+
+@functools.cache
+def make_column_scan_kernel(op: Operation, dtype: type) -> Callable[..., None]:
+    """Scan lines across memory, the elements of one being ``width`` apart.
+
+    ``out[i]`` includes ``x[i]``. Launch over ``NdRange((blocks, shares), (1, local))`` with at
+    least ``ceil(width / share)`` shares.
+
+    Args:
+        op, dtype: as of :func:`make_chained_scan_kernel`.
+
+    Kernel parameters:
+        x (blocks * length * width,): input of any real dtype: of each block row after row.
+        out (blocks * length * width,): output of ``dtype``; it may be ``x``.
+        length: elements in a line, at least 1: rows in a block.
+        width: lines in a block.
+        share: neighbouring lines that a work-item scans.
+    """
+    name = op.name
+
+    def column_scan(nd_item: Any, x: Any, out: Any, length: int, width: int, share: int) -> None:
+        first = nd_item.get_global_id(1) * share
+        count = min(share, width - first)
+        if count > 0:
+            at = nd_item.get_global_id(0) * length * width + first
+            for i in range(at, at + count):
+                out[i] = dtype(x[i])
+            for _ in range(1, length):
+                combine_runs(name, out, at, x, at + width, out, at + width, count)
+                at += width
+
+    return column_scan

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 
 from dparray._array import ndarray
-from dparray._creation import empty, zeros
-from dparray._placement import Placement
+from dparray._scans import runs_scans, scalar_of, scan_lines
 from dparray.algorithms._ranges import (
     accumulator,
     check_1d,
@@ -22,14 +21,10 @@ from dparray.algorithms._ranges import (
 )
 from dparray.algorithms._reduce import chunk_totals
 from dparray.kernel import call_kernel
-from dparray.kernel_api import NdRange
-from dparray.kernels.combine import Operation, identity
-from dparray.kernels.scan import make_chained_scan_kernel, make_chunk_scan_kernel
+from dparray.kernels.combine import Operation
+from dparray.kernels.scan import make_chunk_scan_kernel
 
 __all__ = ["exclusive_scan", "inclusive_scan"]
-
-# A tile and its results stay in the cache of a core.
-_TILE_BYTES = 1 << 18
 
 
 def inclusive_scan(x: ndarray, op: str = "add", *, dtype: Any = None) -> ndarray:
@@ -104,35 +99,17 @@ def _scan(
     check_kind(function, "the result", out, "iuf", "an integer or real")
     if not x.size:
         return out
-    scalar: Any = out_dtype.type
-    start: Any = identity(op, scalar) if initial is None else scalar(initial)
-    if out_dtype.kind in "iu":
-        # dpctl takes no scalars of 8 bits; the kernel takes the bits it needs.
-        start = np.int64(start) if out_dtype.kind == "i" else np.uint64(start)
-    if where.queue.sycl_device.is_cpu:
-        _chained_scan(x, out, combine, inclusive, start, where)
+    if runs_scans(where.queue):
+        scan_lines(op, x, out, initial=initial, inclusive=inclusive)
     else:
-        _chunk_scan(x, out, combine, inclusive, start, where)
+        _chunk_scan(x, out, combine, inclusive, initial)
     return out
 
 
-def _chained_scan(
-    x: ndarray, out: ndarray, op: Operation, inclusive: bool, start: Any, where: Placement
-) -> None:
-    """In one launch, which reads memory once; work-groups wait for those that started before."""
-    tile = _TILE_BYTES // out.itemsize
-    tiles = -(-x.size // tile)
-    progress = zeros(tiles + 1, dtype=np.int64, sycl_queue=where.queue, usm_type="device")
-    carry = empty(tiles, dtype=out.dtype, sycl_queue=where.queue, usm_type="device")
-    scan = kernel_of(make_chained_scan_kernel, op, out.dtype.type, inclusive)
-    call_kernel(scan, NdRange((tiles,), (1,)), x, progress, carry, out, tile, start)
-
-
-def _chunk_scan(
-    x: ndarray, out: ndarray, op: Operation, inclusive: bool, start: Any, where: Placement
-) -> None:
+def _chunk_scan(x: ndarray, out: ndarray, op: Operation, inclusive: bool, initial: Any) -> None:
     """In two launches, of work-items that are independent of each other."""
-    index_space, count, chunk = chunks(where.queue, x.size)
+    index_space, count, chunk = chunks(x.sycl_queue, x.size)
     total = chunk_totals(x, op.name, count, chunk, out.dtype)
     scan = kernel_of(make_chunk_scan_kernel, op, out.dtype.type, inclusive)
+    start = scalar_of(op.name, initial, out.dtype)
     call_kernel(scan, index_space, x, total, out, chunk, start)

@@ -161,6 +161,6 @@ def test_the_kernels_are_right_in_the_simulator_and_on_the_device(op, inclusive,
 
     out, progress, carry = np.zeros(157, "f4"), np.zeros(5, "i8"), np.zeros(4, "f4")
     scan = make_chained_scan_kernel(operation, np.float32, inclusive)
-    run(scan, dp.NdRange(4, 1), x, progress, carry, out, 48, start)
+    run(scan, dp.NdRange(4, 1), x, progress, carry, out, 157, 48, start)
     np.testing.assert_array_equal(out, expected)
     assert progress.tolist() == [4, 1, 1, 1, 1]

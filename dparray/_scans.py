@@ -1,0 +1,149 @@
+"""Scans of the lines of an array along an axis, in kernels.
+
+Needs work-groups that make progress independently of each other, as those of CPUs do; on other
+devices the library scans.
+"""
+
+from __future__ import annotations
+
+import functools
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dparray._array import assign, empty_on, ndarray
+from dparray._placement import Placement
+from dparray.kernel import KernelFunction, call_kernel, device_func, kernel
+from dparray.kernel_api import NdRange
+from dparray.kernels import scan
+from dparray.kernels.combine import OPERATIONS, Operation, identity
+
+if TYPE_CHECKING:
+    import dpctl
+
+# Up to so many elements, NumPy scans an array on the host in the time of a launch.
+_FEWEST_ELEMENTS = 1 << 14
+# A tile and its results stay in the cache of a core.
+_TILE_BYTES = 1 << 18
+# Work-items for each compute unit, at least, so that its threads share the work evenly.
+_ITEMS_A_UNIT = 8
+# A work-item takes so many bytes of neighbouring lines across memory, at least.
+_FEWEST_COLUMN_BYTES = 256
+
+
+def runs_scans(queue: dpctl.SyclQueue) -> bool:
+    """Whether the kernels of this module may run on a queue."""
+    return bool(queue.sycl_device.is_cpu)
+
+
+def has_scan(op: str, x: ndarray, loop: np.dtype[Any]) -> bool:
+    """Whether kernels are there to scan ``x`` with numbers of ``loop``, and worth their launch."""
+    return (
+        x.size >= _FEWEST_ELEMENTS
+        and op in OPERATIONS
+        and x.dtype.kind in "biuf"
+        and loop.kind in "iuf"
+        and "float16" not in (x.dtype.name, loop.name)
+        and runs_scans(x.sycl_queue)
+    )
+
+
+def scan_lines(
+    op: str,
+    x: ndarray,
+    out: ndarray,
+    axis: int = 0,
+    *,
+    initial: Any = None,
+    inclusive: bool = True,
+) -> None:
+    """Scan the lines of an array along an axis.
+
+    Args:
+        op: the name of one of ``kernels.combine.OPERATIONS``.
+        x: an array of at least one dimension, of a real dtype but float16.
+        out: an array of the shape of ``x`` and the dtype to combine in, on the same
+            queue.
+        axis: the axis, not negative.
+        initial: what comes before the first element of each line; the identity if ``None``. Only
+            for arrays of one dimension.
+        inclusive: whether each result includes the element at its place, as it must if there are
+            more dimensions than one.
+    """
+    if not x.size:
+        return
+    queue = out.sycl_queue
+    length = x.shape[axis]
+    width = prod(x.shape[axis + 1 :])
+    results = out
+    if x.ndim > 1:
+        if not out.flags.c_contiguous:
+            results = empty_on(Placement(queue, out.usm_type), out.shape, out.dtype)
+        if not x.flags.c_contiguous:
+            assign(results, x)
+            x = results
+        x, flat = x.reshape(-1), results.reshape(-1)
+    else:
+        flat = results
+    if width > 1:
+        _scan_columns(op, x, flat, length, width)
+    else:
+        tile = _TILE_BYTES // out.itemsize
+        value = scalar_of(op, initial, out.dtype)
+        if length > tile or x.size == length:
+            _scan_tiles(op, x, flat, length, tile, value, inclusive)
+        else:
+            _scan_whole(op, x, flat, length, tile, value)
+    if results is not out:
+        assign(out, results)
+
+
+def _scan_tiles(
+    op: str, x: ndarray, out: ndarray, length: int, tile: int, initial: Any, inclusive: bool
+) -> None:
+    place = Placement(out.sycl_queue, "device")
+    tiles = x.size // length * -(-length // tile)
+    progress = empty_on(place, (tiles + 1,), np.dtype(np.int64))
+    assign(progress, 0)
+    carry = empty_on(place, (tiles,), out.dtype)
+    scanning = _kernel(scan.make_chained_scan_kernel, op, out.dtype, inclusive)
+    index_space = NdRange((tiles,), (1,))
+    call_kernel(scanning, index_space, x, progress, carry, out, length, tile, initial)
+
+
+def _scan_whole(op: str, x: ndarray, out: ndarray, length: int, tile: int, initial: Any) -> None:
+    lines = x.size // length
+    share = max(1, min(tile // length, lines // _most_items(out)))
+    scanning = _kernel(scan.make_line_scan_kernel, op, out.dtype)
+    index_space = NdRange((-(-lines // share),), (1,))
+    call_kernel(scanning, index_space, x, out, length, share, initial)
+
+
+def _scan_columns(op: str, x: ndarray, out: ndarray, length: int, width: int) -> None:
+    blocks = x.size // (length * width)
+    vector = _FEWEST_COLUMN_BYTES // out.itemsize
+    share = max(1, width * blocks // _most_items(out))
+    share = min(-(-share // vector) * vector, width)
+    scanning = _kernel(scan.make_column_scan_kernel, op, out.dtype)
+    index_space = NdRange((blocks, -(-width // share)), (1, 1))
+    call_kernel(scanning, index_space, x, out, length, width, share)
+
+
+def _most_items(out: ndarray) -> int:
+    return int(_ITEMS_A_UNIT * out.sycl_queue.sycl_device.max_compute_units)
+
+
+def scalar_of(op: str, initial: Any, dtype: np.dtype[Any]) -> Any:
+    """What comes before a line, as a scalar for kernels; the identity if ``None``."""
+    value = identity(op, dtype.type) if initial is None else dtype.type(initial)
+    # dpctl takes no scalars of 8 bits; the kernel takes the bits it needs.
+    wide = {"i": np.int64, "u": np.uint64}.get(dtype.kind)
+    return value if wide is None else wide(value)
+
+
+@functools.cache
+def _kernel(factory: Any, op: str, dtype: np.dtype[Any], *form: bool) -> KernelFunction:
+    combine = device_func(OPERATIONS[op].combine)
+    made: KernelFunction = kernel(factory(Operation(op, combine), dtype.type, *form))
+    return made
