@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import dpctl
 
 # Up to so many elements, NumPy scans an array on the host in the time of a launch.
-_FEWEST_ELEMENTS = 1 << 14
+_FEWEST_ELEMENTS = 1 << 15
 # A tile and its results stay in the cache of a core.
 _TILE_BYTES = 1 << 18
 # Work-items for each compute unit, at least, so that its threads share the work evenly.
@@ -91,10 +91,8 @@ def scan_lines(
     else:
         tile = _TILE_BYTES // out.itemsize
         value = scalar_of(op, initial, out.dtype)
-        if length > tile or x.size == length:
-            _scan_tiles(op, x, flat, length, tile, value, inclusive)
-        else:
-            _scan_whole(op, x, flat, length, tile, value)
+        scan_long_or_short = _scan_tiles if length > tile else _scan_whole
+        scan_long_or_short(op, x, flat, length, tile, value, inclusive)
     if results is not out:
         assign(out, results)
 
@@ -112,10 +110,12 @@ def _scan_tiles(
     call_kernel(scanning, index_space, x, progress, carry, out, length, tile, initial)
 
 
-def _scan_whole(op: str, x: ndarray, out: ndarray, length: int, tile: int, initial: Any) -> None:
+def _scan_whole(
+    op: str, x: ndarray, out: ndarray, length: int, tile: int, initial: Any, inclusive: bool
+) -> None:
     lines = x.size // length
     share = max(1, min(tile // length, lines // _most_items(out)))
-    scanning = _kernel(scan.make_line_scan_kernel, op, out.dtype)
+    scanning = _kernel(scan.make_line_scan_kernel, op, out.dtype, inclusive)
     index_space = NdRange((-(-lines // share),), (1,))
     call_kernel(scanning, index_space, x, out, length, share, initial)
 

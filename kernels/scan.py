@@ -126,13 +126,13 @@ def make_chunk_scan_kernel(op: Operation, dtype: type, inclusive: bool) -> Calla
 
 
 @functools.cache
-def make_line_scan_kernel(op: Operation, dtype: type) -> Callable[..., None]:
-    """Scan whole lines of consecutive elements; ``out[i]`` includes ``x[i]``.
+def make_line_scan_kernel(op: Operation, dtype: type, inclusive: bool) -> Callable[..., None]:
+    """Scan whole lines of consecutive elements.
 
     Launch over ``NdRange(items, local)`` with at least ``ceil(lines / share)`` items.
 
     Args:
-        op, dtype: as of :func:`make_chained_scan_kernel`.
+        op, dtype, inclusive: as of :func:`make_chained_scan_kernel`.
 
     Kernel parameters:
         x (lines * length,): input of any real dtype, one line after another.
@@ -150,7 +150,7 @@ def make_line_scan_kernel(op: Operation, dtype: type) -> Callable[..., None]:
         for line in range(first, last):
             start = line * length
             total = reduce_run(name, x, start, length, nothing)
-            scan_run(name, x, out, start, length, dtype(initial), total, True)
+            scan_run(name, x, out, start, length, dtype(initial), total, inclusive)
 
     return line_scan
 

@@ -11,13 +11,13 @@ from dparray.kernels.scan import make_column_scan_kernel, make_line_scan_kernel
 from dparray.simulate import simulate
 
 SHAPES = [
-    (20_000,),
+    (40_000,),
     (2, 150_000),  # lines of several tiles
-    (3, 7, 1000),
-    (20_000, 1),
-    (1, 20_000),
-    (4000, 5),  # many short lines, few long columns
-    (5, 4003),
+    (3, 7, 2000),
+    (40_000, 1),
+    (1, 40_000),
+    (7000, 5),  # many short lines, few long columns
+    (5, 7003),
 ]
 
 
@@ -65,9 +65,9 @@ def test_the_empty_sum_can_come_first():
 
 
 def test_a_scan_takes_dtype_and_out_and_follows_its_input(queue):
-    host = values((3, 20_000), "i4")
+    host = values((3, 40_000), "i4")
     x = dp.asarray(host, sycl_queue=queue, usm_type="shared")
-    out = dp.empty((3, 20_000), dtype="f8", sycl_queue=queue)
+    out = dp.empty((3, 40_000), dtype="f8", sycl_queue=queue)
     assert dp.cumsum(x + 1, axis=1, dtype="f8", out=out) is out
     np.testing.assert_array_equal(out.asnumpy(), (host + 1).cumsum(axis=1))
     result = x.cumsum(axis=1)
@@ -79,7 +79,7 @@ def test_the_kernels_are_right_in_the_simulator(op):
     ufunc = getattr(np, op)
     x = values(60, "i2")
     out = np.zeros(60, "i8")
-    lines = make_line_scan_kernel(OPERATIONS[op], np.int64)
+    lines = make_line_scan_kernel(OPERATIONS[op], np.int64, True)
     simulate(lines, dp.NdRange(2, 1), x, out, 12, 3, np.int64(-9 if op == "maximum" else 0))
     np.testing.assert_array_equal(out.reshape(5, 12), ufunc.accumulate(x.reshape(5, 12), 1))
     columns = make_column_scan_kernel(OPERATIONS[op], np.int64)
