@@ -59,7 +59,7 @@ def make_histogram_kernel(dtype: type) -> Callable[..., None]:
                 distance = dtype((value - low) * scale)
                 # Reals are converted to 32-bit integers five times as fast as to 64-bit ones.
                 whole = int32(distance)
-                place = min(int64(whole), bins - 1)
+                place = min(max(int64(whole), 0), bins - 1)
                 part = distance - dtype(whole)
                 if part < margin or part > one - margin:
                     if value < edges[uint64(place)]:

@@ -6,6 +6,9 @@ finishes all segments that end in its chunk. What belongs to a segment that bega
 chunk goes to a carry, and a last kernel of one item adds the few carries. This is the
 non-zero-split form of segmented sums, as in D. Merrill and M. Garland, "Merge-based Parallel
 Sparse Matrix-Vector Multiplication" (2016).
+
+Offsets that decrease or lie outside of the array give results without a meaning, but nothing
+outside of an array is read or written.
 """
 
 from __future__ import annotations
@@ -14,11 +17,14 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from numpy import uint64
+from numpy import int64, uint64
 
-from dparray.kernels.combine import Operation, identity
+from dparray.kernels.combine import Operation, identity, reduce_run
 
 __all__ = ["make_carry_kernel", "make_csr_matvec_kernel", "make_segmented_reduce_kernel"]
+
+# Fewer elements than a vector has are combined one by one.
+_SHORT = 16
 
 
 @functools.cache
@@ -28,7 +34,7 @@ def make_segmented_reduce_kernel(op: Operation, dtype: type) -> Callable[..., No
     Launch over ``NdRange(items, local)`` with an item for each chunk.
 
     Args:
-        op: the operation, its functions made into device functions.
+        op: the operation, its function made into a device function.
         dtype: the NumPy scalar type to combine in.
 
     Kernel parameters:
@@ -41,7 +47,8 @@ def make_segmented_reduce_kernel(op: Operation, dtype: type) -> Callable[..., No
         chunk: elements in a chunk.
     """
     combine = op.combine
-    nothing = identity(op.name, dtype)
+    name = op.name
+    nothing = identity(name, dtype)
 
     def segmented_reduce(
         nd_item: Any, x: Any, offsets: Any, out: Any, carry: Any, carry_segment: Any, chunk: int
@@ -49,44 +56,33 @@ def make_segmented_reduce_kernel(op: Operation, dtype: type) -> Callable[..., No
         c = nd_item.get_global_id(0)
         if c >= carry.size:
             return
-        first = offsets[0]
-        last = offsets[uint64(offsets.size - 1)]
-        start = first + c * chunk
-        stop = min(start + chunk, last)
+        start = max(int64(offsets[0]), 0) + c * chunk
+        stop = min(start + chunk, int64(offsets[uint64(out.size)]), x.size)
         carry_segment[c] = -1
         # The segment that holds the element at `start`: the last whose offset is not beyond it.
         segment = 0
         beyond = out.size
         while segment < beyond:
             middle = (segment + beyond) >> 1
-            if offsets[uint64(middle + 1)] <= start:
+            if int64(offsets[uint64(middle + 1)]) <= start:
                 segment = middle + 1
             else:
                 beyond = middle
-        while start < stop:
-            begin = offsets[uint64(segment)]
-            end = offsets[uint64(segment + 1)]
-            i = uint64(start)
-            count = min(end, stop) - start
-            r0 = r1 = r2 = r3 = nothing
-            for _ in range(count >> 2):
-                r0 = dtype(combine(r0, dtype(x[i])))
-                r1 = dtype(combine(r1, dtype(x[i + uint64(1)])))
-                r2 = dtype(combine(r2, dtype(x[i + uint64(2)])))
-                r3 = dtype(combine(r3, dtype(x[i + uint64(3)])))
-                i += uint64(4)
-            for _ in range(count & 3):
-                r0 = dtype(combine(r0, dtype(x[i])))
-                i += uint64(1)
-            if count > 3:
-                r0 = dtype(combine(r0, r1))
-                r2 = dtype(combine(r2, r3))
-                r0 = dtype(combine(r0, r2))
+        while start < stop and segment < out.size:
+            begin = int64(offsets[uint64(segment)])
+            end = int64(offsets[uint64(segment + 1)])
+            count = max(min(end, stop) - start, 0)
+            total = nothing
+            if count < _SHORT:
+                for i in range(start, start + count):
+                    total = dtype(combine(total, dtype(x[uint64(i)])))
+            else:
+                total = reduce_run(name, x, start, count, nothing)
             if begin < start:
-                carry[c] = r0
+                carry[c] = total
                 carry_segment[c] = segment
             else:
-                out[uint64(segment)] = r0
+                out[uint64(segment)] = total
             start += count
             segment += 1
 
@@ -127,7 +123,8 @@ def make_csr_matvec_kernel(dtype: type) -> Callable[..., None]:
 
     Kernel parameters:
         data (stored,): input, the stored elements row by row.
-        columns (stored,): input, integers, the column of each.
+        columns (stored,): input, integers, the column of each; one outside of ``x`` is taken for
+            the last.
         offsets (rows + 1,): input, integers: row r has the elements from ``offsets[r]`` on.
         x (matrix columns,): input.
         out (rows,): output of ``dtype``, filled with zeros before.
@@ -150,31 +147,32 @@ def make_csr_matvec_kernel(dtype: type) -> Callable[..., None]:
         c = nd_item.get_global_id(0)
         if c >= carry.size:
             return
-        start = c * chunk
-        stop = min(start + chunk, data.size)
+        start = max(int64(offsets[0]), 0) + c * chunk
+        stop = min(start + chunk, int64(offsets[uint64(out.size)]), data.size)
         carry_segment[c] = -1
+        last = uint64(x.size - 1)
         row = 0
         beyond = out.size
         while row < beyond:
             middle = (row + beyond) >> 1
-            if offsets[uint64(middle + 1)] <= start:
+            if int64(offsets[uint64(middle + 1)]) <= start:
                 row = middle + 1
             else:
                 beyond = middle
-        while start < stop:
-            begin = offsets[uint64(row)]
-            end = offsets[uint64(row + 1)]
+        while start < stop and row < out.size:
+            begin = int64(offsets[uint64(row)])
+            end = int64(offsets[uint64(row + 1)])
             i = uint64(start)
-            count = min(end, stop) - start
+            count = max(min(end, stop) - start, 0)
             r0 = r1 = r2 = r3 = dtype(0)
             for _ in range(count >> 2):
-                r0 += dtype(data[i] * x[uint64(columns[i])])
-                r1 += dtype(data[i + uint64(1)] * x[uint64(columns[i + uint64(1)])])
-                r2 += dtype(data[i + uint64(2)] * x[uint64(columns[i + uint64(2)])])
-                r3 += dtype(data[i + uint64(3)] * x[uint64(columns[i + uint64(3)])])
+                r0 += dtype(data[i] * x[min(uint64(columns[i]), last)])
+                r1 += dtype(data[i + uint64(1)] * x[min(uint64(columns[i + uint64(1)]), last)])
+                r2 += dtype(data[i + uint64(2)] * x[min(uint64(columns[i + uint64(2)]), last)])
+                r3 += dtype(data[i + uint64(3)] * x[min(uint64(columns[i + uint64(3)]), last)])
                 i += uint64(4)
             for _ in range(count & 3):
-                r0 += dtype(data[i] * x[uint64(columns[i])])
+                r0 += dtype(data[i] * x[min(uint64(columns[i]), last)])
                 i += uint64(1)
             r0 = dtype(r0 + r1) + dtype(r2 + r3)
             if begin < start:

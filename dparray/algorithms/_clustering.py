@@ -9,7 +9,7 @@ from dparray import _dtypes
 from dparray._array import check_array, empty_on, ndarray
 from dparray._placement import common_placement
 from dparray.algorithms._groups import GROUP, lanes_that_fit, rounded_up
-from dparray.algorithms._ranges import kernel_of
+from dparray.algorithms._ranges import kernel_of, real_number
 from dparray.exceptions import DTypeError, ShapeError
 from dparray.kernel import call_kernel
 from dparray.kernel_api import LocalAccessor, NdRange, Range
@@ -133,7 +133,7 @@ def kmeans_update(
         raise ShapeError(f"kmeans_update: labels must have shape ({n},); got {labels.shape}")
     if labels.dtype.kind not in "iu":
         raise DTypeError(f"kmeans_update: labels must be integers; got {labels.dtype}")
-    if not 0 <= steps < math.inf:
+    if not 0 <= real_number("kmeans_update", "steps", steps) < math.inf:
         raise ValueError(f"kmeans_update: steps must be finite and not negative; got {steps!r}")
     if labels.dtype.name == "uint64":  # which does not mix with signed numbers in a kernel
         labels = labels.astype(_dtypes.int64)

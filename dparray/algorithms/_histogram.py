@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,11 @@ from dparray.algorithms._ranges import (
     kernel_of,
     new,
     place,
+    real_number,
     rounded,
+    whole_number,
 )
+from dparray.exceptions import ArgumentError
 from dparray.kernel import call_kernel
 from dparray.kernel_api import Range
 from dparray.kernels.histogram import (
@@ -43,7 +45,7 @@ def histogram(
 
     Args:
         x: a 1-D array of shape ``(n,)``, integers or reals.
-        bins: the number of bins.
+        bins: the number of bins. (`dp.histogram` takes edges, too.)
         range: the lowest and the highest edge; by default the smallest and the largest element,
             which the host reads (it waits for them). NaN and elements outside are not counted.
 
@@ -55,7 +57,8 @@ def histogram(
         ShapeError: ``x`` has not one dimension.
         DTypeError: ``x`` is boolean or complex.
         ValueError: ``bins`` is not positive or too large for the range, or the range is not finite
-            and increasing.
+            and increasing, or its width cannot be divided in the dtype of the edges (as that of
+            the largest numbers and of the smallest, subnormal ones).
 
     Placement: runs on the queue of ``x``; the results have its USM type.
 
@@ -70,35 +73,43 @@ def histogram(
     check_1d("histogram", "x", x)
     check_kind("histogram", "x", x, "iuf", "an integer or real")
     check_width("histogram", "x", x)
-    number = operator.index(bins)
-    if not 1 <= number <= np.iinfo(np.int32).max:
-        raise ValueError(f"histogram: bins must be positive and have 31 bits; got {bins}")
+    number = whole_number("histogram", "bins", bins, 1, np.iinfo(np.int32).max)
     low, high = _outer_edges(x, range)
     dtype = np.result_type(low, high, np.empty(0, x.dtype))
     if dtype.kind != "f" or dtype.itemsize < 4:
         dtype = np.result_type(dtype, np.float32 if dtype.kind == "f" else np.float64)
-    host_edges = np.linspace(low, high, number + 1, dtype=dtype)
+    scalar = dtype.type
+    with np.errstate(over="ignore", invalid="ignore"):
+        host_edges = np.linspace(low, high, number + 1, dtype=dtype)
     if not (host_edges[1:] > host_edges[:-1]).all():
         raise ValueError(f"histogram: {number} bins are too many between {low} and {high}")
+    with np.errstate(over="ignore"):
+        width = scalar(high) - scalar(low)
+        scale = scalar(number / (float(high) - float(low)))
+    if not (np.isfinite(width) and 0 < scale < np.inf):
+        raise ValueError(
+            f"histogram: the range from {low} to {high} is too wide or too narrow to divide in "
+            f"{dtype}; scale x, or convert it with x.astype('float64')"
+        )
     edges = asarray(host_edges, sycl_queue=where.queue, usm_type=where.usm_type)
     if not x.size:
         return filled(number, np.int64(0), where), edges
     rows, index_space, chunk = _rows(x, number, where)
-    scalar = dtype.type
-    scale = number / (float(high) - float(low))
     # What rounding in the edges and in the distance can amount to, in bins.
     rounding = 8 * float(np.finfo(scalar).eps)
-    margin = rounding * (number + scale * max(abs(float(low)), abs(float(high))))
+    margin = rounding * (number + float(scale) * max(abs(float(low)), abs(float(high))))
     counting = kernel_of(make_histogram_kernel, scalar)
-    call_kernel(counting, index_space, x, edges, rows, chunk, scalar(scale), scalar(margin))
+    call_kernel(counting, index_space, x, edges, rows, chunk, scale, scalar(margin))
     return _added(rows, where), edges
 
 
 def _outer_edges(x: ndarray, range: tuple[float, float] | None) -> tuple[Any, Any]:
     if range is not None:
+        if not isinstance(range, tuple | list) or len(range) != 2:
+            raise ArgumentError(f"histogram: range must be (low, high); got {range!r}")
         low, high = range
-        if low > high:
-            raise ValueError(f"histogram: the range must be increasing; got {range}")
+        if real_number("histogram", "low", low) > real_number("histogram", "high", high):
+            raise ArgumentError(f"histogram: the range must be increasing; got {range}")
     elif x.size:
         # As scalars of the input's dtype, since NumPy computes the edges in it.
         low, high = (x.dtype.type(f(x).item()) for f in (_reductions.min, _reductions.max))
@@ -136,8 +147,7 @@ def bincount(x: ndarray, minlength: int = 0) -> ndarray:
     where = place("bincount", [("x", x)])
     check_1d("bincount", "x", x)
     check_kind("bincount", "x", x, "iu", "an integer")
-    if minlength < 0:
-        raise ValueError(f"bincount: minlength must not be negative; got {minlength}")
+    minlength = whole_number("bincount", "minlength", minlength, 0, np.iinfo(np.int64).max)
     if not x.size:
         return filled(minlength, np.int64(0), where)
     smallest, largest = _reductions.min(x).item(), _reductions.max(x).item()

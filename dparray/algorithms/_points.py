@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from dparray._array import check_array, empty_on, ndarray
 from dparray._placement import common_placement
 from dparray.algorithms._groups import lanes_that_fit, rounded_up
-from dparray.algorithms._ranges import kernel_of
-from dparray.exceptions import DTypeError, ShapeError
+from dparray.algorithms._ranges import kernel_of, real_number
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 from dparray.kernel import call_kernel
 from dparray.kernel_api import LocalAccessor, NdRange
 from dparray.kernels.distance import make_pairwise_distance_kernel
@@ -120,9 +122,11 @@ def nbody_acceleration(position: ndarray, mass: ndarray, /, softening: float) ->
             f"{mass.shape}"
         )
     _check_floats(function, position=position, mass=mass)
-    square = mass.dtype.type(softening) ** 2
-    if not square > 0:
-        raise ValueError(
+    length = mass.dtype.type(real_number(function, "softening", softening))
+    with np.errstate(over="ignore", under="ignore"):
+        square = length * length
+    if not (length > 0 and square > 0):
+        raise ArgumentError(
             f"{function}: softening must be positive, and its square more than 0 in "
             f"{mass.dtype}; got {softening!r}"
         )

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes
+from dparray import _dtypes, _layout
 from dparray._array import check_array, empty_on, ndarray
 from dparray._placement import Placement, check_usm_type, common_placement
 from dparray.algorithms._groups import rounded_up
-from dparray.algorithms._ranges import kernel_of
+from dparray.algorithms._ranges import check_width, kernel_of, real_number, whole_number
 from dparray.device import queue_of
-from dparray.exceptions import DTypeError, ShapeError
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 from dparray.kernel import DeviceFunction, KernelFunction, call_kernel, device_func, kernel
 from dparray.kernel_api import Range
 from dparray.kernels.elementwise import (
@@ -44,8 +44,8 @@ def map_elements(function: Callable[..., Any], *arrays: ndarray, dtype: Any = No
     Args:
         function: a function of as many scalars in the kernel language, plain Python or made by
             :func:`dparray.device_func`.
-        arrays: one to three arrays of one shape, of real dtypes.
-        dtype: of the result; by default what NumPy promotes the dtypes to.
+        arrays: one to three arrays of one shape, of any dtype but float16.
+        dtype: of the result, any but float16; by default what NumPy promotes the dtypes to.
 
     Returns:
         A new array of the same shape on the queue of the arrays, with a USM type coerced from
@@ -54,6 +54,9 @@ def map_elements(function: Callable[..., Any], *arrays: ndarray, dtype: Any = No
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: there are too many arrays or none, or their shapes differ.
+        DTypeError: an array or ``dtype`` is float16.
+        UnsupportedDeviceError: the device does not compute in ``dtype``.
+        KernelArgumentError: ``function`` is no Python function.
         KernelCompileError: the function cannot be compiled.
 
     Example:
@@ -68,12 +71,16 @@ def map_elements(function: Callable[..., Any], *arrays: ndarray, dtype: Any = No
         raise ShapeError(f"{name}: takes 1 to {_MOST_ARRAYS} arrays; got {len(arrays)}")
     named = [(f"arrays[{i}]", check_array(name, f"arrays[{i}]", x)) for i, x in enumerate(arrays)]
     placement = common_placement(name, named)
+    for label, x in named:
+        check_width(name, label, x)
     shapes = [x.shape for _, x in named]
     if any(shape != shapes[0] for shape in shapes):
         raise ShapeError(f"{name}: the arrays must have one shape; got {shapes}")
     result_dtype = (
         np.result_type(*(x.dtype for _, x in named)) if dtype is None else _dtypes.as_dtype(dtype)
     )
+    if result_dtype == _dtypes.float16:
+        raise DTypeError(f"{name}: dtype must not be float16; give float32, and convert the result")
     _dtypes.check_device(result_dtype, placement.queue.sycl_device)
     result = empty_on(placement, shapes[0], result_dtype)
     if result.size:
@@ -131,8 +138,9 @@ def black_scholes(
             f"{name}: price, strike and years must all be float32 or all float64; got "
             f"{', '.join(x.dtype.name for _, x in named)}; convert with x.astype('float32')"
         )
-    if not volatility > 0:
-        raise ValueError(f"{name}: volatility must be positive; got {volatility!r}")
+    rate = real_number(name, "rate", rate)
+    if not real_number(name, "volatility", volatility) > 0:
+        raise ArgumentError(f"{name}: volatility must be positive; got {volatility!r}")
     call, put = (empty_on(placement, shapes[0], dtype) for _ in range(2))
     if call.size:
         flat = [x.reshape((x.size,)) for x in (*(x for _, x in named), call, put)]
@@ -188,22 +196,26 @@ def mandelbrot(
     """
     name = "mandelbrot"
     queue = queue_of(device, sycl_queue)
-    if len(shape) != 2 or any(not isinstance(e, int | np.integer) or e < 0 for e in shape):
+    extents = _layout.check_shape(shape)
+    if len(extents) != 2:
         raise ShapeError(f"{name}: shape must be (height, width); got {shape!r}")
-    if not 1 <= limit <= np.iinfo(np.int32).max:
-        raise ValueError(f"{name}: limit must be from 1 to {np.iinfo(np.int32).max}; got {limit!r}")
+    limit = whole_number(name, "limit", limit, 1, np.iinfo(np.int32).max)
+    numbers = [
+        real_number(name, label, value)
+        for label, value in (("left", left), ("top", top), ("step", step))
+    ]
     working = _dtypes.as_dtype(dtype)
     if working.name not in ("float32", "float64"):
         raise DTypeError(f"{name}: dtype must be float32 or float64; got {working}")
     _dtypes.check_device(working, queue.sycl_device)
     placement = Placement(queue, check_usm_type(usm_type))
-    result = empty_on(placement, (int(shape[0]), int(shape[1])), _dtypes.int32)
+    result = empty_on(placement, extents, _dtypes.int32)
     if result.size:
         call_kernel(
             kernel_of(make_mandelbrot_kernel, working.type),
             Range(result.shape[0], rounded_up(result.shape[1], 16)),
             result,
-            *(working.type(value) for value in (left, top, step)),
-            int(limit),
+            *map(working.type, numbers),
+            limit,
         )
     return result

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dparray import _dtypes
 from dparray._array import ndarray
 from dparray._creation import empty
+from dparray._layout import check_shape
 from dparray._manipulation import reshape
-from dparray.algorithms._ranges import kernel_of, rounded
-from dparray.exceptions import DTypeError
+from dparray.algorithms._ranges import kernel_of, real_number, rounded, whole_number
+from dparray.exceptions import ArgumentError, DTypeError
 from dparray.kernel import call_kernel, device_func
 from dparray.kernel_api import Range
 from dparray.kernels.philox import (
@@ -28,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["philox_bits", "philox_normal", "philox_uniform"]
 
 _BLOCK = device_func(philox)
-_WORD_MASK = (1 << 64) - 1
+_LARGEST_WORD = (1 << 64) - 1
 _BLOCK_BYTES = 16
 
 
@@ -46,10 +48,12 @@ def philox_bits(
 
     Args:
         shape: extents of the result.
-        seed: the key, 64 bits. Seeds give sequences that have nothing to do with each other.
-        counter: the block of four words to start with, 64 bits: block c gives the elements from
-            ``4 * c`` on, so long sequences can be made piece by piece.
-        stream: the high 64 bits of the counter: further sequences of one seed.
+        seed: the key, from 0 to ``2**64 - 1``. Seeds give sequences that have nothing to do with
+            each other.
+        counter: the block of four words to start with, from 0 to ``2**64 - 1``: block c gives the
+            elements from ``4 * c`` on, so long sequences can be made piece by piece. Block 0
+            follows the last.
+        stream: the high 64 bits of the counter, as large: further sequences of one seed.
         device, usm_type, sycl_queue: where the result is, as for ``dp.empty``.
 
     Returns:
@@ -57,7 +61,7 @@ def philox_bits(
 
     Raises:
         ShapeError, DeviceError, UsmTypeError: as ``dp.empty``.
-        TypeError: ``seed``, ``counter`` or ``stream`` is no integer.
+        ArgumentError: ``seed``, ``counter`` or ``stream`` is no integer of that size.
 
     Placement: a creation function: runs on the named queue, or on the default device's.
 
@@ -68,7 +72,8 @@ def philox_bits(
         ['0x6627e8d5', '0xe169c58d']
     """
     where = {"device": device, "usm_type": usm_type, "sycl_queue": sycl_queue}
-    return _random(shape, np.uint32, where, make_bits_kernel, (), (seed, counter, stream), ())
+    start = _start("philox_bits", seed, counter, stream)
+    return _random(shape, np.uint32, where, make_bits_kernel, (), start, ())
 
 
 def philox_uniform(
@@ -98,6 +103,8 @@ def philox_uniform(
 
     Raises:
         DTypeError: ``dtype`` is neither float32 nor float64.
+        ArgumentError: the bounds are no numbers, decrease, or have no finite difference in
+            ``dtype``.
         UnsupportedDeviceError: ``dtype`` is float64 and the device has none.
         As :func:`philox_bits` otherwise.
 
@@ -111,9 +118,17 @@ def philox_uniform(
     """
     where = {"device": device, "usm_type": usm_type, "sycl_queue": sycl_queue}
     scalar = _real("philox_uniform", dtype)
-    parameters = (scalar(low), scalar(high) - scalar(low))
+    bounds = real_number("philox_uniform", "low", low), real_number("philox_uniform", "high", high)
+    with np.errstate(over="ignore", invalid="ignore"):
+        first, width = scalar(bounds[0]), scalar(bounds[1]) - scalar(bounds[0])
+    if not 0 <= width < np.inf:
+        raise ArgumentError(
+            f"philox_uniform: low must not exceed high, and their difference must be finite in "
+            f"{np.dtype(scalar)}; got {low!r} and {high!r}"
+        )
     key = (scalar, 8 * scalar(0).itemsize)
-    start = (seed, counter, stream)
+    start = _start("philox_uniform", seed, counter, stream)
+    parameters = (first, width)
     return _random(shape, scalar, where, make_uniform_kernel, key, start, parameters)
 
 
@@ -142,7 +157,9 @@ def philox_normal(
         An array of ``shape`` and ``dtype``. Its last bits depend on the device's ``log``, ``sin``
         and ``cos``.
 
-    Raises: as :func:`philox_uniform`.
+    Raises:
+        ArgumentError: ``deviation`` is negative or NaN, or one of the two is no number.
+        As :func:`philox_uniform` otherwise.
 
     Placement: as :func:`philox_bits`.
 
@@ -153,16 +170,26 @@ def philox_normal(
     """
     where = {"device": device, "usm_type": usm_type, "sycl_queue": sycl_queue}
     scalar = _real("philox_normal", dtype)
-    parameters = (scalar(mean), scalar(deviation))
-    start = (seed, counter, stream)
+    if not real_number("philox_normal", "deviation", deviation) >= 0:
+        raise ArgumentError(f"philox_normal: deviation must not be negative; got {deviation!r}")
+    parameters = (scalar(real_number("philox_normal", "mean", mean)), scalar(deviation))
+    start = _start("philox_normal", seed, counter, stream)
     return _random(shape, scalar, where, make_normal_kernel, (scalar,), start, parameters)
 
 
 def _real(function: str, dtype: Any) -> Any:
-    given = np.dtype(dtype)
+    given = _dtypes.as_dtype(dtype)
     if given not in (np.float32, np.float64):
         raise DTypeError(f"{function}: dtype must be float32 or float64; got {given}")
     return given.type
+
+
+def _start(function: str, seed: Any, counter: Any, stream: Any) -> tuple[np.uint64, ...]:
+    """Where a sequence starts, as the kernels take it: counter, stream, key."""
+    named = (("counter", counter), ("stream", stream), ("seed", seed))
+    return tuple(
+        np.uint64(whole_number(function, name, value, 0, _LARGEST_WORD)) for name, value in named
+    )
 
 
 def _random(
@@ -171,17 +198,16 @@ def _random(
     where: dict[str, Any],
     factory: Callable[..., Callable[..., None]],
     key: tuple[Any, ...],
-    start: tuple[int, int, int],
+    start: tuple[np.uint64, ...],
     parameters: tuple[Any, ...],
 ) -> ndarray:
-    extents = tuple(shape) if isinstance(shape, Sequence) else (shape,)
+    extents = check_shape(shape)
     size = math.prod(extents)
     per_block = _BLOCK_BYTES // np.dtype(dtype).itemsize
     blocks = rounded(-(-size // per_block))
     # Kernels write whole blocks; the result is a view of as much as was asked for.
     whole = empty(blocks * per_block, dtype, **where)
     if size > 0:
-        seed, counter, stream = (np.uint64(number & _WORD_MASK) for number in start)
         random = kernel_of(factory, _BLOCK, *key)
-        call_kernel(random, Range(blocks), whole, counter, stream, seed, *parameters)
+        call_kernel(random, Range(blocks), whole, *start, *parameters)
     return reshape(whole[:size], extents)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ import numpy as np
 from dparray._array import ndarray
 from dparray._creation import empty, full
 from dparray._placement import Placement, common_placement
-from dparray.exceptions import DTypeError, HostConversionError, ShapeError
+from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
 from dparray.kernel import KernelFunction, device_func, kernel
 from dparray.kernel_api import NdRange
 from dparray.kernels.combine import OPERATIONS, Operation
@@ -40,7 +41,7 @@ def _kernel_of(factory: Callable[..., Callable[..., None]], key: tuple[Any, ...]
 
 def operation(function: str, op: str) -> Operation:
     """The operation called ``op``, with device functions for kernels to call."""
-    if op not in OPERATIONS:
+    if not isinstance(op, str) or op not in OPERATIONS:
         raise ValueError(f"{function}: op must be one of {', '.join(OPERATIONS)}; got {op!r}")
     return _device_operation(op)
 
@@ -95,6 +96,29 @@ def check_1d(function: str, name: str, x: ndarray) -> None:
 def check_kind(function: str, name: str, x: ndarray, kinds: str, what: str) -> None:
     if x.dtype.kind not in kinds:
         raise DTypeError(f"{function}: {name} must have {what} dtype; it has {x.dtype}")
+
+
+def whole_number(function: str, name: str, value: Any, lowest: int, highest: int) -> int:
+    """An argument that must be an integer between bounds, as an ``int``."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = None
+    if number is None or isinstance(value, ndarray) or not lowest <= number <= highest:
+        raise ArgumentError(
+            f"{function}: {name} must be a whole number from {lowest} to {highest}; got {value!r}"
+        )
+    return number
+
+
+def real_number(function: str, name: str, value: Any) -> float:
+    """An argument that must be a number of Python's or NumPy's, not an array, as a ``float``."""
+    if not isinstance(value, int | float | np.integer | np.floating):
+        read = f"; read it first: {name}.item()" if isinstance(value, ndarray) else ""
+        raise ArgumentError(
+            f"{function}: {name} must be a number; got {type(value).__name__} {value!r}{read}"
+        )
+    return float(value)
 
 
 def check_width(function: str, name: str, x: ndarray) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dparray import _reductions, config
 from dparray._array import ndarray
 from dparray.algorithms._ranges import (
     accumulator,
@@ -19,7 +20,7 @@ from dparray.algorithms._ranges import (
     operation,
     place,
 )
-from dparray.exceptions import ShapeError
+from dparray.exceptions import ArgumentError, ShapeError
 from dparray.kernel import call_kernel
 from dparray.kernel_api import Range
 from dparray.kernels.combine import identity
@@ -38,7 +39,9 @@ def segmented_reduce(x: ndarray, offsets: ndarray, op: str = "add") -> ndarray:
     Args:
         x: a 1-D array of shape ``(n,)``, of real or boolean dtype.
         offsets: integers of shape ``(segments + 1,)`` that do not decrease, from 0 to n: segment s
-            has the elements ``x[offsets[s]:offsets[s + 1]]``. They are not checked.
+            has the elements ``x[offsets[s]:offsets[s + 1]]``. Others are found under
+            ``dp.config.debug`` only; without it they give meaningless results, but touch no memory
+            outside of the arrays.
         op: ``"add"``, ``"multiply"``, ``"minimum"`` or ``"maximum"``.
 
     Returns:
@@ -51,6 +54,8 @@ def segmented_reduce(x: ndarray, offsets: ndarray, op: str = "add") -> ndarray:
         ShapeError: an array has not one dimension, or there are no offsets.
         DTypeError: ``x`` is complex, or ``offsets`` are no integers.
         ValueError: ``op`` is none of the four.
+        ArgumentError: the offsets decrease or lie outside (under ``dp.config.debug``, where the
+            host reads them).
 
     Placement: runs on the common queue; the result has the common USM type.
 
@@ -66,7 +71,7 @@ def segmented_reduce(x: ndarray, offsets: ndarray, op: str = "add") -> ndarray:
     check_1d("segmented_reduce", "x", x)
     check_kind("segmented_reduce", "x", x, "biuf", "a real or boolean")
     check_width("segmented_reduce", "x", x)
-    _check_offsets("segmented_reduce", offsets)
+    _check_offsets("segmented_reduce", offsets, x.size)
     total = accumulator(op, x.dtype)
     dtype: Any = (np.dtype(np.uint8) if total.kind == "b" else total).type
     out = filled(offsets.size - 1, identity(op, dtype), where)
@@ -88,9 +93,11 @@ def csr_matvec(data: ndarray, indices: ndarray, offsets: ndarray, x: ndarray) ->
     Args:
         data: the stored elements row by row, of shape ``(stored,)`` and a real dtype.
         indices: the column of each, integers of shape ``(stored,)``, as SciPy calls them. They
-            must be smaller than ``x.size`` and are not checked.
+            must be from 0 to ``x.size - 1``. Others are found under ``dp.config.debug`` only;
+            without it an element in such a column counts as one of the last.
         offsets: integers of shape ``(rows + 1,)``, SciPy's ``indptr``: row r has the stored
-            elements from ``offsets[r]`` up to ``offsets[r + 1]``. They are not checked.
+            elements from ``offsets[r]`` up to ``offsets[r + 1]``. Wrong ones are treated as by
+            :func:`segmented_reduce`.
         x: the vector, of shape ``(columns,)`` and a real dtype.
 
     Returns:
@@ -98,8 +105,11 @@ def csr_matvec(data: ndarray, indices: ndarray, offsets: ndarray, x: ndarray) ->
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: an array has not one dimension, or ``data`` and ``indices`` differ in size.
+        ShapeError: an array has not one dimension, ``data`` and ``indices`` differ in size, or
+            there are stored elements and ``x`` has none.
         DTypeError: ``data`` or ``x`` is boolean or complex, or the others are no integers.
+        ArgumentError: indices or offsets are wrong (under ``dp.config.debug``, where the host
+            reads them).
 
     Placement: runs on the common queue; the result has the common USM type.
 
@@ -119,11 +129,20 @@ def csr_matvec(data: ndarray, indices: ndarray, offsets: ndarray, x: ndarray) ->
         check_kind("csr_matvec", name, operand, "iuf", "an integer or real")
         check_width("csr_matvec", name, operand)
     check_kind("csr_matvec", "indices", indices, "iu", "an integer")
-    _check_offsets("csr_matvec", offsets)
+    _check_offsets("csr_matvec", offsets, data.size)
     if data.shape != indices.shape:
         raise ShapeError(
             f"csr_matvec: data has shape {data.shape} and indices has shape {indices.shape}"
         )
+    if data.size and not x.size:
+        raise ShapeError(f"csr_matvec: x has no element, and data has {data.size}")
+    if config.debug and data.size:
+        smallest, largest = _reductions.min(indices).item(), _reductions.max(indices).item()
+        if smallest < 0 or largest >= x.size:
+            raise ArgumentError(
+                f"csr_matvec: indices must be from 0 to {x.size - 1}, the places in x; they are "
+                f"from {smallest} to {largest}"
+            )
     dtype: Any = np.result_type(data.dtype, x.dtype).type
     out = filled(offsets.size - 1, dtype(0), where)
     if not data.size or not out.size:
@@ -140,8 +159,15 @@ def csr_matvec(data: ndarray, indices: ndarray, offsets: ndarray, x: ndarray) ->
     return out
 
 
-def _check_offsets(function: str, offsets: ndarray) -> None:
+def _check_offsets(function: str, offsets: ndarray, size: int) -> None:
     check_1d(function, "offsets", offsets)
     check_kind(function, "offsets", offsets, "iu", "an integer")
     if not offsets.size:
         raise ShapeError(f"{function}: offsets must have at least one element")
+    if config.debug:
+        found = offsets.asnumpy()
+        if found[0] < 0 or found[-1] > size or (found[1:] < found[:-1]).any():
+            raise ArgumentError(
+                f"{function}: offsets must not decrease and be from 0 to {size}, the number of "
+                f"elements; they are {found}"
+            )

@@ -75,15 +75,45 @@ def test_empty_arrays():
         (lambda: histogram(dp.zeros(3), 2, (1, 0)), ValueError),
         (lambda: histogram(dp.asarray([1.0, np.nan])), ValueError),
         (lambda: histogram(dp.asarray([1e8, 1e8 + 1], dtype="f4"), 1000), ValueError),
+        (lambda: histogram(dp.zeros(3), 2.5), dp.ArgumentError),
+        (lambda: histogram(dp.zeros(3), [0, 1, 2]), dp.ArgumentError),
+        (lambda: histogram(dp.zeros(3), 2, (0, 1, 2)), dp.ArgumentError),
+        (lambda: histogram(dp.zeros(3), 2, ("a", "b")), dp.ArgumentError),
+        (lambda: histogram(dp.zeros(3), 2, (np.nan, 1)), ValueError),
         (lambda: histogram(dp.zeros((2, 2))), dp.ShapeError),
         (lambda: histogram(dp.zeros(2, dtype="c8")), dp.DTypeError),
         (lambda: bincount(dp.asarray([1, -1])), ValueError),
         (lambda: bincount(dp.zeros(2)), dp.DTypeError),
+        (lambda: bincount(dp.asarray([1]), 2.5), dp.ArgumentError),
+        (lambda: bincount(dp.asarray([1]), -1), dp.ArgumentError),
     ],
 )
 def test_wrong_arguments_are_refused(call, error):
     with pytest.raises(error, match=r"histogram|bincount"):
         call()
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        [0.0, 5e-324],
+        np.array([0, 1e-40, 3e-40], "f4"),
+        [-1.7e308, 1.7e308],
+        np.array([-3e38, 3e38], "f4"),
+    ],
+)
+def test_ranges_that_cannot_be_divided_are_refused(x):
+    """Not a number as the place of an element: it was counted outside of the rows."""
+    for bins in (1, 3):
+        with pytest.raises(ValueError, match=r"too many between|too wide or too narrow"):
+            histogram(dp.asarray(x), bins, (float(x[0]), float(x[-1])))
+
+
+@pytest.mark.parametrize("dtype", ["i1", "u1", "i2", "u4", "i8", "u8"])
+def test_the_limits_of_integers(dtype):
+    limits = np.iinfo(dtype)
+    x = np.array([limits.min, limits.max, limits.max // 2, limits.max // 3, 1], dtype)
+    same(histogram(dp.asarray(x), 7), np.histogram(x, 7))
 
 
 def test_the_kernels_are_right_in_the_simulator():

@@ -154,7 +154,7 @@ def test_points_with_wrong_arguments() -> None:
         algorithms.pairwise_distance(x, x.astype("float64"))
     with pytest.raises(dp.ShapeError, match="mass"):
         algorithms.nbody_acceleration(x, x[0], softening=1.0)
-    for softening in (0.0, -0.0, math.nan, 1e-30):
+    for softening in (0.0, -0.0, -1, math.nan, 1e-30):
         with pytest.raises(ValueError, match="softening must be positive"):
             algorithms.nbody_acceleration(x, x[:, 0], softening=softening)
 
@@ -200,6 +200,12 @@ def test_map_with_wrong_arguments() -> None:
         algorithms.map_elements(lambda a, b: a, x, x[:2])
     with pytest.raises(dp.KernelCompileError):
         algorithms.map_elements(lambda a: str(a), x)
+    with pytest.raises(dp.KernelArgumentError, match="sqrt"):
+        algorithms.map_elements(math.sqrt, x)
+    with pytest.raises(dp.DTypeError, match=r"arrays\[1\] has dtype float16"):
+        algorithms.map_elements(lambda a, b: a, x, x.astype("float16"))
+    with pytest.raises(dp.DTypeError, match="dtype must not be float16"):
+        algorithms.map_elements(lambda a: a, x, dtype="float16")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -223,6 +229,8 @@ def test_black_scholes_with_wrong_arguments() -> None:
     x = dp.ones(3, dtype="float32")
     with pytest.raises(ValueError, match="volatility must be positive"):
         algorithms.black_scholes(x, x, x, rate=0.1, volatility=0)
+    with pytest.raises(dp.ArgumentError, match="rate must be a number"):
+        algorithms.black_scholes(x, x, x, rate=x[0], volatility=0.2)  # type: ignore[arg-type]
     with pytest.raises(dp.ShapeError, match="one shape"):
         algorithms.black_scholes(x, x[:2], x, rate=0.1, volatility=0.2)
     with pytest.raises(dp.DTypeError, match="float64"):
@@ -249,8 +257,13 @@ def test_mandelbrot(queue: Any, shape: tuple[int, int]) -> None:
 def test_mandelbrot_with_wrong_arguments() -> None:
     with pytest.raises(dp.ShapeError, match="height, width"):
         algorithms.mandelbrot((1, 2, 3))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="limit must be"):
-        algorithms.mandelbrot((2, 2), limit=0)
+    with pytest.raises(dp.ShapeError, match="height, width"):
+        algorithms.mandelbrot(5)  # type: ignore[arg-type]
+    for limit in (0, 2.5, "9"):
+        with pytest.raises(dp.ArgumentError, match="limit must be"):
+            algorithms.mandelbrot((2, 2), limit=limit)  # type: ignore[arg-type]
+    with pytest.raises(dp.ArgumentError, match="step must be a number"):
+        algorithms.mandelbrot((2, 2), step="x")  # type: ignore[arg-type]
     with pytest.raises(dp.DTypeError, match="float32 or float64"):
         algorithms.mandelbrot((2, 2), dtype="int32")
     with pytest.raises(dp.UsmTypeError):

@@ -42,6 +42,29 @@ def test_a_sequence_can_be_made_in_pieces_of_any_shape():
     assert philox_bits((0, 3), 1).shape == (0, 3)
 
 
+@pytest.mark.parametrize("wrong", [-1, 2**64, 1.5, "1", None])
+@pytest.mark.parametrize("name", ["seed", "counter", "stream"])
+def test_seeds_and_counters_are_words_of_64_bits(name, wrong):
+    with pytest.raises(dp.ArgumentError, match=f"philox_bits: {name} must be a whole number"):
+        philox_bits(3, **{"seed": 1} | {name: wrong})
+
+
+def test_distributions_that_do_not_exist_are_refused():
+    for low, high in ((5, 2), (np.nan, 1), (0, np.inf), (-3e38, 3e38)):
+        with pytest.raises(dp.ArgumentError, match="philox_uniform: low must not exceed high"):
+            philox_uniform(3, 1, low, high)
+    for deviation in (-1, np.nan):
+        with pytest.raises(dp.ArgumentError, match="philox_normal: deviation"):
+            philox_normal(3, 1, 0, deviation)
+    with pytest.raises(
+        dp.ArgumentError, match=r"mean must be a number; got ndarray .*mean.item\(\)"
+    ):
+        philox_normal(3, 1, dp.ones(()))
+    for shape in (-3, (-2, -3), 2.5, "3"):
+        with pytest.raises(dp.ShapeError):
+            philox_uniform(shape, 1)
+
+
 def test_the_numbers_do_not_depend_on_the_queue(queue):
     out = philox_bits(5000, 3, sycl_queue=queue, usm_type="shared")
     assert (out.sycl_queue, out.usm_type) == (queue, "shared")

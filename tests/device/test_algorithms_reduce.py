@@ -124,6 +124,8 @@ def test_the_result_is_a_new_array() -> None:
 def test_wrong_arguments() -> None:
     with pytest.raises(ValueError, match="op must be one of"):
         algorithms.reduce(dp.ones(3), "mean")
+    with pytest.raises(ValueError, match=r"got \['add'\]"):
+        algorithms.reduce(dp.ones(3), ["add"])  # type: ignore[arg-type]
     with pytest.raises(dp.AxisError):
         algorithms.reduce(dp.ones(3), axis=1)
     with pytest.raises(dp.DTypeError, match="complex64"):

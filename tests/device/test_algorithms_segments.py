@@ -6,11 +6,17 @@ import itertools
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import dparray as dp
 from dparray.algorithms import csr_matvec, segmented_reduce
 from dparray.kernels.combine import OPERATIONS
-from dparray.kernels.segmented import make_carry_kernel, make_segmented_reduce_kernel
+from dparray.kernels.segmented import (
+    make_carry_kernel,
+    make_csr_matvec_kernel,
+    make_segmented_reduce_kernel,
+)
 from dparray.simulate import simulate
 
 UFUNCS = {"add": np.add, "multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum}
@@ -69,6 +75,58 @@ def test_the_result_is_where_the_inputs_are(queue):
     assert dp.asnumpy(out).tolist() == [10_000, 20_000]
 
 
+@pytest.mark.parametrize("dtype", ["i1", "u1", "u2", "i4", "u4", "u8"])
+def test_offsets_of_every_dtype_leave_out_what_is_outside(dtype):
+    generator = np.random.default_rng(7)
+    x, vector = generator.random(50_000), generator.random(100)
+    largest = min(np.iinfo(dtype).max, 40_000)
+    offsets = np.sort(generator.integers(1, largest, 500)).astype(dtype)
+    columns = generator.integers(0, 100, x.size).astype(dtype)
+    found = segmented_reduce(dp.asarray(x), dp.asarray(offsets))
+    np.testing.assert_allclose(dp.asnumpy(found), reference(x, offsets, np.add, "f8", 0))
+    found = csr_matvec(*map(dp.asarray, (x, columns, offsets, vector)))
+    products = x * vector[columns]
+    np.testing.assert_allclose(dp.asnumpy(found), reference(products, offsets, np.add, "f8", 0))
+
+
+ANY = st.integers(-(2**62), 2**62) | st.integers(-20, 80)
+
+
+@given(offsets=st.lists(ANY, min_size=1, max_size=9), column=ANY)
+@settings(max_examples=40, deadline=None)
+def test_wrong_offsets_and_indices_touch_nothing_outside(offsets, column):
+    """The simulator would report it."""
+    x, columns, vector = np.ones(60), np.arange(60) % 5, np.ones(5)
+    columns[::7] = column
+    offsets, carry = np.asarray(offsets), np.zeros(4)
+    segment, out = np.zeros(4, np.int64), np.zeros(offsets.size - 1)
+    reducing = make_segmented_reduce_kernel(OPERATIONS["add"], np.float64)
+    simulate(reducing, dp.NdRange(4, 1), x, offsets, out, carry, segment, 16)
+    multiplying = make_csr_matvec_kernel(np.float64)
+    arguments = (x, columns, offsets, vector, out, carry, segment, 16)
+    simulate(multiplying, dp.NdRange(4, 1), *arguments)
+    assert set(segment) <= set(range(-1, offsets.size - 1))
+
+
+@pytest.mark.parametrize("offsets", [[0, 5, 3], [-1, 4], [0, 10]])
+def test_debug_finds_wrong_offsets_and_indices(offsets):
+    x, right = dp.arange(9), dp.asarray([0, 9])
+    with dp.config.override(debug=True):
+        for call in (segmented_reduce, lambda x, o: csr_matvec(x, x, o, x)):
+            with pytest.raises(dp.ArgumentError, match="offsets must not decrease"):
+                call(x, dp.asarray(offsets))
+        for indices in (x - 1, x + 1):
+            with pytest.raises(dp.ArgumentError, match="indices must be from 0 to 8"):
+                csr_matvec(x, indices, right, x)
+        assert csr_matvec(x, x, right, x).item() == 204
+
+
+def test_a_long_segment_keeps_its_digits():
+    x = np.random.default_rng(2).random(2_000_001, dtype="f4")
+    found = segmented_reduce(dp.asarray(x), dp.asarray([0, 1, x.size])).asnumpy()
+    np.testing.assert_allclose(found, [x[0], x[1:].sum(dtype="f8")], rtol=1e-6)
+
+
 def matrix(rows, columns, per_row, dtype):
     generator = np.random.default_rng(rows)
     lengths = generator.integers(0, 2 * per_row + 1, rows)
@@ -107,6 +165,7 @@ def test_csr_matvec_equals_scipy():
         (lambda x, o: segmented_reduce(x, x), dp.DTypeError),
         (lambda x, o: segmented_reduce(x.reshape(2, 2), o), dp.ShapeError),
         (lambda x, o: csr_matvec(x, o, o, x), dp.ShapeError),
+        (lambda x, o: csr_matvec(x[:3], o, o, x[:0]), dp.ShapeError),
         (lambda x, o: csr_matvec(x, x, o, x), dp.DTypeError),
         (lambda x, o: csr_matvec(x, o, o, x > 1), dp.DTypeError),
     ],
