@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray._array import assign, empty_on, ndarray
+from dparray._compiler import DeviceFunction
 from dparray._placement import Placement
 from dparray.kernel import KernelFunction, call_kernel, device_func, kernel
 from dparray.kernel_api import NdRange
 from dparray.kernels import scan
-from dparray.kernels.combine import OPERATIONS, Operation, identity
+from dparray.kernels.combine import OPERATIONS, identity
 
 if TYPE_CHECKING:
     import dpctl
@@ -100,14 +101,21 @@ def scan_lines(
 def _scan_tiles(
     op: str, x: ndarray, out: ndarray, length: int, tile: int, initial: Any, inclusive: bool
 ) -> None:
-    place = Placement(out.sycl_queue, "device")
     tiles = x.size // length * -(-length // tile)
-    progress = empty_on(place, (tiles + 1,), np.dtype(np.int64))
-    assign(progress, 0)
-    carry = empty_on(place, (tiles,), out.dtype)
-    scanning = _kernel(scan.make_chained_scan_kernel, op, out.dtype, inclusive)
+    progress, carry = chain_memory(out.sycl_queue, tiles, out.dtype)
+    scanning = _chained_scan(op, out.dtype, inclusive)
     index_space = NdRange((tiles,), (1,))
     call_kernel(scanning, index_space, x, progress, carry, out, length, tile, initial)
+
+
+def chain_memory(
+    queue: dpctl.SyclQueue, tiles: int, dtype: np.dtype[Any]
+) -> tuple[ndarray, ndarray]:
+    """The arguments ``progress`` and ``carry`` of a launch whose tiles are chained."""
+    place = Placement(queue, "device")
+    progress = empty_on(place, (tiles + 1,), np.dtype(np.int64))
+    assign(progress, 0)
+    return progress, empty_on(place, (tiles,), dtype)
 
 
 def _scan_whole(
@@ -115,7 +123,7 @@ def _scan_whole(
 ) -> None:
     lines = x.size // length
     share = max(1, min(tile // length, lines // _most_items(out)))
-    scanning = _kernel(scan.make_line_scan_kernel, op, out.dtype, inclusive)
+    scanning = _line_scan(op, out.dtype, inclusive)
     index_space = NdRange((-(-lines // share),), (1,))
     call_kernel(scanning, index_space, x, out, length, share, initial)
 
@@ -125,7 +133,7 @@ def _scan_columns(op: str, x: ndarray, out: ndarray, length: int, width: int) ->
     vector = _FEWEST_COLUMN_BYTES // out.itemsize
     share = max(1, width * blocks // _most_items(out))
     share = min(-(-share // vector) * vector, width)
-    scanning = _kernel(scan.make_column_scan_kernel, op, out.dtype)
+    scanning = _column_scan(op, out.dtype)
     index_space = NdRange((blocks, -(-width // share)), (1, 1))
     call_kernel(scanning, index_space, x, out, length, width, share)
 
@@ -143,7 +151,21 @@ def scalar_of(op: str, initial: Any, dtype: np.dtype[Any]) -> Any:
 
 
 @functools.cache
-def _kernel(factory: Any, op: str, dtype: np.dtype[Any], *form: bool) -> KernelFunction:
-    combine = device_func(OPERATIONS[op].combine)
-    made: KernelFunction = kernel(factory(Operation(op, combine), dtype.type, *form))
-    return made
+def chain_of(op: str) -> DeviceFunction:
+    """The device function by which tiles hand on what they combine to."""
+    return device_func(scan.make_chain(device_func(OPERATIONS[op].combine)))
+
+
+@functools.cache
+def _chained_scan(op: str, dtype: np.dtype[Any], inclusive: bool) -> KernelFunction:
+    return kernel(scan.make_chained_scan_kernel(op, chain_of(op), dtype.type, inclusive))
+
+
+@functools.cache
+def _line_scan(op: str, dtype: np.dtype[Any], inclusive: bool) -> KernelFunction:
+    return kernel(scan.make_line_scan_kernel(op, dtype.type, inclusive))
+
+
+@functools.cache
+def _column_scan(op: str, dtype: np.dtype[Any]) -> KernelFunction:
+    return kernel(scan.make_column_scan_kernel(op, dtype.type))

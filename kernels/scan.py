@@ -32,9 +32,10 @@ from typing import Any
 from numpy import int64
 
 from dparray.kernel_api import AtomicRef, MemoryOrder
-from dparray.kernels.combine import Operation, combine_runs, identity, reduce_run, scan_run
+from dparray.kernels.combine import combine_runs, identity, reduce_run, scan_run
 
 __all__ = [
+    "make_chain",
     "make_chained_scan_kernel",
     "make_chunk_scan_kernel",
     "make_column_scan_kernel",
@@ -43,31 +44,59 @@ __all__ = [
 
 
 @functools.cache
-def make_chained_scan_kernel(op: Operation, dtype: type, inclusive: bool) -> Callable[..., None]:
+def make_chain(combine: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """What a tile waits for and hands on, as a function for the device.
+
+    Its parameters:
+        progress (tiles + 1,): int64, zeros at first: how many tiles are begun, and for each tile
+            whether its carry is there.
+        carry (tiles,): memory: what each tile and those before it combine to.
+        t: the tile's number, which is how many were begun before it.
+        is_first: whether no tile comes before it.
+        initial: what comes before the first tile.
+        total: what the tile's own elements combine to.
+
+    It returns what comes before the tile.
+    """
+
+    def chain(progress: Any, carry: Any, t: Any, is_first: Any, initial: Any, total: Any) -> Any:
+        before = initial
+        if not is_first:
+            while AtomicRef(progress, t, memory_order=MemoryOrder.ACQUIRE).load() == 0:
+                pass
+            before = carry[t - 1]
+        carry[t] = combine(before, total)
+        AtomicRef(progress, t + 1, memory_order=MemoryOrder.RELEASE).store(int64(1))
+        return before
+
+    return chain
+
+
+@functools.cache
+def make_chained_scan_kernel(
+    op: str, chain: Callable[..., Any], dtype: type, inclusive: bool
+) -> Callable[..., None]:
     """Scan lines of an array tile by tile, each starting from what the one before it hands on.
 
     Launch over ``NdRange(tiles of all lines, 1)``, on devices whose work-groups make progress
     independently.
 
     Args:
-        op: the operation, its function made into a device function.
+        op: the name of the operation.
+        chain: what :func:`make_chain` makes of its function, as a device function.
         dtype: the NumPy scalar type to combine in.
         inclusive: whether ``out[i]`` includes ``x[i]``.
 
     Kernel parameters:
         x (lines * length,): input of any real dtype, one line after another.
-        progress (tiles of all lines + 1,): int64, zeros at first: how many tiles are begun, and
-            for each tile whether its carry is there.
-        carry (tiles of all lines,): memory of ``dtype``: what each tile and those before it in its
-            line combine to.
+        progress, carry: as of :func:`make_chain`, for the tiles of all lines; ``carry`` of
+            ``dtype``.
         out (lines * length,): output of ``dtype``; it may be ``x``.
         length: elements in a line.
         tile: elements in a tile; the last one of a line may have fewer.
         initial: a scalar of ``dtype`` that comes before the first element of each line.
     """
-    combine = op.combine
-    name = op.name
-    nothing = identity(name, dtype)
+    nothing = identity(op, dtype)
 
     def chained_scan(
         nd_item: Any,
@@ -84,21 +113,15 @@ def make_chained_scan_kernel(op: Operation, dtype: type, inclusive: bool) -> Cal
         first = t % tiles * tile
         start = t // tiles * length + first
         count = min(tile, length - first)
-        total = reduce_run(name, x, start, count, nothing)
-        before = dtype(initial)
-        if first > 0:
-            while AtomicRef(progress, t, memory_order=MemoryOrder.ACQUIRE).load() == 0:
-                pass
-            before = carry[t - 1]
-        carry[t] = combine(before, total)
-        AtomicRef(progress, t + 1, memory_order=MemoryOrder.RELEASE).store(int64(1))
-        scan_run(name, x, out, start, count, before, total, inclusive)
+        total = reduce_run(op, x, start, count, nothing)
+        before = chain(progress, carry, t, first == 0, dtype(initial), total)
+        scan_run(op, x, out, start, count, before, total, inclusive)
 
     return chained_scan
 
 
 @functools.cache
-def make_chunk_scan_kernel(op: Operation, dtype: type, inclusive: bool) -> Callable[..., None]:
+def make_chunk_scan_kernel(op: str, dtype: type, inclusive: bool) -> Callable[..., None]:
     """Scan each chunk of an array, starting from the results of the chunks before it.
 
     Launch over ``NdRange(items, local)`` with at least ``ceil(x.size / chunk)`` items.
@@ -113,20 +136,18 @@ def make_chunk_scan_kernel(op: Operation, dtype: type, inclusive: bool) -> Calla
         chunk: elements in a chunk.
         initial: a scalar of ``dtype`` that comes before ``x[0]``.
     """
-    name = op.name
-
     def chunk_scan(nd_item: Any, x: Any, total: Any, out: Any, chunk: int, initial: Any) -> None:
         c = nd_item.get_global_id(0)
         count = min(chunk, x.size - c * chunk)
         if count > 0:
-            before = reduce_run(name, total, 0, c, dtype(initial))
-            scan_run(name, x, out, c * chunk, count, before, total[c], inclusive)
+            before = reduce_run(op, total, 0, c, dtype(initial))
+            scan_run(op, x, out, c * chunk, count, before, total[c], inclusive)
 
     return chunk_scan
 
 
 @functools.cache
-def make_line_scan_kernel(op: Operation, dtype: type, inclusive: bool) -> Callable[..., None]:
+def make_line_scan_kernel(op: str, dtype: type, inclusive: bool) -> Callable[..., None]:
     """Scan whole lines of consecutive elements.
 
     Launch over ``NdRange(items, local)`` with at least ``ceil(lines / share)`` items.
@@ -141,22 +162,21 @@ def make_line_scan_kernel(op: Operation, dtype: type, inclusive: bool) -> Callab
         share: lines that a work-item scans.
         initial: a scalar of ``dtype`` that comes before the first element of each line.
     """
-    name = op.name
-    nothing = identity(name, dtype)
+    nothing = identity(op, dtype)
 
     def line_scan(nd_item: Any, x: Any, out: Any, length: int, share: int, initial: Any) -> None:
         first = nd_item.get_global_id(0) * share
         last = min(first + share, x.size // length)
         for line in range(first, last):
             start = line * length
-            total = reduce_run(name, x, start, length, nothing)
-            scan_run(name, x, out, start, length, dtype(initial), total, inclusive)
+            total = reduce_run(op, x, start, length, nothing)
+            scan_run(op, x, out, start, length, dtype(initial), total, inclusive)
 
     return line_scan
 
 
 @functools.cache
-def make_column_scan_kernel(op: Operation, dtype: type) -> Callable[..., None]:
+def make_column_scan_kernel(op: str, dtype: type) -> Callable[..., None]:
     """Scan lines across memory, the elements of one being ``width`` apart.
 
     ``out[i]`` includes ``x[i]``. Launch over ``NdRange((blocks, shares), (1, local))`` with at
@@ -172,8 +192,6 @@ def make_column_scan_kernel(op: Operation, dtype: type) -> Callable[..., None]:
         width: lines in a block.
         share: neighbouring lines that a work-item scans.
     """
-    name = op.name
-
     def column_scan(nd_item: Any, x: Any, out: Any, length: int, width: int, share: int) -> None:
         first = nd_item.get_global_id(1) * share
         count = min(share, width - first)
@@ -182,7 +200,7 @@ def make_column_scan_kernel(op: Operation, dtype: type) -> Callable[..., None]:
             for i in range(at, at + count):
                 out[i] = dtype(x[i])
             for _ in range(1, length):
-                combine_runs(name, out, at, x, at + width, out, at + width, count)
+                combine_runs(op, out, at, x, at + width, out, at + width, count)
                 at += width
 
     return column_scan

@@ -21,7 +21,6 @@ from dparray.algorithms._ranges import (
 )
 from dparray.algorithms._reduce import chunk_totals
 from dparray.kernel import call_kernel
-from dparray.kernels.combine import Operation
 from dparray.kernels.scan import make_chunk_scan_kernel
 
 __all__ = ["exclusive_scan", "inclusive_scan"]
@@ -87,7 +86,7 @@ def exclusive_scan(
 def _scan(
     function: str, x: ndarray, op: str, dtype: Any, initial: Any, *, inclusive: bool
 ) -> ndarray:
-    combine = operation(function, op)
+    operation(function, op)
     where = place(function, [("x", x)])
     check_1d(function, "x", x)
     check_kind(function, "x", x, "biuf", "a real or boolean")
@@ -102,14 +101,14 @@ def _scan(
     if runs_scans(where.queue):
         scan_lines(op, x, out, initial=initial, inclusive=inclusive)
     else:
-        _chunk_scan(x, out, combine, inclusive, initial)
+        _chunk_scan(x, out, op, inclusive, initial)
     return out
 
 
-def _chunk_scan(x: ndarray, out: ndarray, op: Operation, inclusive: bool, initial: Any) -> None:
+def _chunk_scan(x: ndarray, out: ndarray, op: str, inclusive: bool, initial: Any) -> None:
     """In two launches, of work-items that are independent of each other."""
     index_space, count, chunk = chunks(x.sycl_queue, x.size)
-    total = chunk_totals(x, op.name, count, chunk, out.dtype)
+    total = chunk_totals(x, op, count, chunk, out.dtype)
     scan = kernel_of(make_chunk_scan_kernel, op, out.dtype.type, inclusive)
-    start = scalar_of(op.name, initial, out.dtype)
+    start = scalar_of(op, initial, out.dtype)
     call_kernel(scan, index_space, x, total, out, chunk, start)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import dparray as dp
 from dparray.algorithms import exclusive_scan, inclusive_scan
-from dparray.kernels.combine import OPERATIONS, Operation
-from dparray.kernels.scan import make_chained_scan_kernel, make_chunk_scan_kernel
+from dparray.kernels.combine import OPERATIONS
+from dparray.kernels.scan import make_chain, make_chained_scan_kernel, make_chunk_scan_kernel
 from dparray.simulate import simulate
 
 UFUNCS = {"add": np.add, "multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum}
@@ -150,17 +150,16 @@ def test_the_kernels_are_right_in_the_simulator_and_on_the_device(op, inclusive,
     expected = UFUNCS[op].accumulate(np.concatenate([[start], x]))
     expected = expected[1:] if inclusive else expected[:-1]
     total = np.array([UFUNCS[op].reduce(x[at : at + 48]) for at in range(0, 157, 48)])
-    operation = OPERATIONS[op]
-    if run is launched:
-        operation = Operation(op, dp.device_func(operation.combine))
+    as_device = dp.device_func if run is launched else lambda function: function
 
     out = np.zeros(157, "f4")
-    scan = make_chunk_scan_kernel(operation, np.float32, inclusive)
+    scan = make_chunk_scan_kernel(op, np.float32, inclusive)
     run(scan, dp.NdRange(4, 1), x, total, out, 48, start)
     np.testing.assert_array_equal(out, expected)
 
     out, progress, carry = np.zeros(157, "f4"), np.zeros(5, "i8"), np.zeros(4, "f4")
-    scan = make_chained_scan_kernel(operation, np.float32, inclusive)
+    chain = as_device(make_chain(as_device(OPERATIONS[op].combine)))
+    scan = make_chained_scan_kernel(op, chain, np.float32, inclusive)
     run(scan, dp.NdRange(4, 1), x, progress, carry, out, 157, 48, start)
     np.testing.assert_array_equal(out, expected)
     assert progress.tolist() == [4, 1, 1, 1, 1]
