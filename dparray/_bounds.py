@@ -1,16 +1,17 @@
 """Kernels that check their indices: what ``dp.config.debug`` launches instead of the kernel.
 
-The kernel's syntax tree is copied, and every index of an array is passed through
-:func:`check_index`, which on the device returns an index outside the array as the first element's
-and notes the fault in a record that is one more argument. Device functions that the kernel calls
-are copied along. Nothing returns early, so barriers stay where they are.
+The kernel's syntax tree is copied. Every element that it reads is read by :func:`checked_item`,
+and every element that it writes is written behind a :func:`check`; what they find is noted in a
+record, which is one more argument. Outside of an array, the first element is read in place of what
+is not there, and nothing is written. Device functions that the kernel calls are copied along.
+Nothing returns early, so barriers stay where they are.
 """
 
 from __future__ import annotations
 
 import ast
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from dparray._compile_errors import Source, quote, source_of
@@ -19,12 +20,11 @@ from dparray._kernel_key import referred_values
 from dparray._runtime import kernel_language
 
 RECORD = "dparray_fault"
-_CHECK = "dparray_check_index"
-MAX_CHECKED_DIMENSIONS = 3
-# Record: faults seen, site, number of indices, the indices, the shape.
-RECORD_SIZE = 3 + 2 * MAX_CHECKED_DIMENSIONS
-_INDICES = 3
-_SHAPE = _INDICES + MAX_CHECKED_DIMENSIONS
+MAX_CHECKED_DIMENSIONS = 8
+# What is where in the record, after the number of faults; bit k of UNSIGNED says that index k is.
+SITE, INDEX_COUNT, UNSIGNED, DIMENSIONS, INDICES = range(1, 6)
+SHAPE = INDICES + MAX_CHECKED_DIMENSIONS
+RECORD_SIZE = SHAPE + MAX_CHECKED_DIMENSIONS
 
 
 class Site(NamedTuple):
@@ -39,33 +39,67 @@ class Site(NamedTuple):
 
 
 class CheckedKernel(NamedTuple):
-    """The copy of a kernel, with the record as its last parameter, and its sites by number."""
+    """The copy of a kernel, with the record as its last parameter.
+
+    Attributes:
+        function: the copy.
+        sites: where it indexes arrays, by number.
+        unchecked: names of device functions whose source is not at hand.
+    """
 
     function: Callable[..., Any]
     sites: list[Site]
+    unchecked: list[str]
 
 
-def check_index(array: Any, index: Any, record: Any, site: int) -> Any:
-    """``index``, or the first element's when it is outside ``array``; only in kernels."""
-    raise NotImplementedError("check_index runs in kernels")
+# Only in kernels; ``_device_bounds`` says what they compile to.
+
+
+def is_inside(array: Any, index: Any) -> bool:
+    """Whether an index is inside of an array."""
+    raise NotImplementedError("is_inside runs in kernels")
+
+
+def check(array: Any, index: Any, record: Any, site: int) -> bool:
+    """Whether an index is inside of an array; if not, that is noted in the record."""
+    raise NotImplementedError("check runs in kernels")
+
+
+def checked_index(array: Any, index: Any, record: Any, site: int) -> Any:
+    """``index``, or the first element's when it is outside of ``array``, which is noted."""
+    raise NotImplementedError("checked_index runs in kernels")
+
+
+def checked_item(array: Any, index: Any, record: Any, site: int) -> Any:
+    """``array[index]``, or the first element when it is outside of ``array``, which is noted."""
+    raise NotImplementedError("checked_item runs in kernels")
+
+
+_CHECKS = {
+    f"dparray_{one.__name__}": one for one in (is_inside, check, checked_index, checked_item)
+}
 
 
 def checked_copy(function: Callable[..., Any]) -> CheckedKernel | None:
     """The checking copy of a kernel's Python function; ``None`` without its source."""
     copier = _Copier()
-    copied = copier.copy(function)
-    return None if copied is None else CheckedKernel(copied, copier.sites)
+    copied = copier.copy(function, is_kernel=True)
+    return None if copied is None else CheckedKernel(copied, copier.sites, copier.unchecked)
 
 
 def describe_fault(kernel: str, checked: CheckedKernel, record: Any) -> str:
     """The message for a record that a launch left."""
-    faults, number, count = (int(value) for value in record[:3])
+    faults, number, count, unsigned, dimensions = map(int, record[:INDICES])
     site = checked.sites[number]
-    indices = tuple(int(value) for value in record[_INDICES : _INDICES + count])
-    shape = tuple(int(value) for value in record[_SHAPE : _SHAPE + count])
+    indices = tuple(
+        int(value) % 2**64 if unsigned >> at & 1 else int(value)
+        for at, value in enumerate(record[INDICES : INDICES + count])
+    )
+    shape = tuple(map(int, record[SHAPE : SHAPE + dimensions]))
     shown = str(indices[0]) if count == 1 else str(indices)
     place = quote(site.source, site.line, site.column, site.end_column)
-    others = f" ({faults - 1} more accesses were out of bounds)" if faults > 1 else ""
+    more = f"{faults - 1} more {'access was' if faults == 2 else 'accesses were'} out of bounds"
+    others = f" ({more})" if faults > 1 else ""
     where = "" if site.function == kernel else f" in {site.function}"
     return (
         f"kernel {kernel}: index {shown} is out of bounds of {site.array}, whose shape is "
@@ -78,99 +112,157 @@ class _Copier:
 
     def __init__(self) -> None:
         self.sites: list[Site] = []
-        self.copies: dict[int, DeviceFunction] = {}
+        self.unchecked: list[str] = []
+        self.copies: dict[int, DeviceFunction | None] = {}
 
-    def copy(self, function: Any) -> Callable[..., Any] | None:
-        source = source_of(function)
+    def copy(self, function: Any, *, is_kernel: bool) -> Callable[..., Any] | None:
+        source = source_of(function, exact=True)
         if source is None:
             return None
-        scope = {**function.__globals__, **referred_values(function), _CHECK: check_index}
+        scope = {**function.__globals__, **referred_values(function), **_CHECKS}
         tree = source.tree
         tree.decorator_list = []
         tree.returns = None
-        for argument in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs):
+        arguments = tree.args
+        for argument in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs):
             argument.annotation = None
-        tree.args.defaults = []
-        tree.args.kw_defaults = [None] * len(tree.args.kwonlyargs)
+        # A kernel's record is its last argument; that of other functions comes before defaults.
+        arguments.defaults = []
+        arguments.kw_defaults = [None] * len(arguments.kwonlyargs)
         tree = _Checker(self, source, scope).visit(tree)
-        tree.args.args.append(ast.arg(RECORD))
+        if is_kernel:
+            arguments.args.append(ast.arg(RECORD))
+        else:
+            (arguments.posonlyargs or arguments.args).insert(0, ast.arg(RECORD))
         module = ast.fix_missing_locations(ast.Module([tree], []))
         ast.increment_lineno(module, source.first - 1)
         exec(compile(module, source.file, "exec"), scope)
         copied = scope[tree.name]
         copied.__qualname__ = function.__qualname__
+        if not is_kernel:
+            copied.__defaults__, copied.__kwdefaults__ = (
+                function.__defaults__,
+                function.__kwdefaults__,
+            )
         return copied
 
     def device_function(self, original: Any) -> DeviceFunction | None:
-        known = self.copies.get(id(original))
-        if known is None:
-            copied = self.copy(original.py_func)
-            if copied is None:
-                return None
+        if id(original) not in self.copies:
+            copied = self.copy(original.py_func, is_kernel=False)
             options = getattr(original, "options", {})
-            known = self.copies[id(original)] = DeviceFunction(copied, options)
-        return known
+            if copied is None:
+                self.unchecked.append(original.py_func.__name__)
+            self.copies[id(original)] = copied and DeviceFunction(copied, options)
+        return self.copies[id(original)]
 
 
 class _Checker(ast.NodeTransformer):
-    """Passes every index through the check, and the record to every device function."""
+    """Makes every element checked, and passes the record to every device function."""
 
     def __init__(self, copier: _Copier, source: Source, scope: dict[str, Any]) -> None:
         self.copier = copier
         self.source = source
         self.scope = scope
         self.atomic = kernel_language().AtomicRef
+        self.made = 0
+
+    # -- reading --------------------------------------------------------------------------------
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        site = (node.lineno, node.col_offset, node.end_col_offset)
-        array_text = ast.unparse(node.value)
+        site = self.site(node, node.value)
         self.generic_visit(node)
-        if isinstance(node.value, ast.Attribute) and node.value.attr in ("shape", "strides"):
+        if not _is_element(node):
             return node
-        if any(isinstance(part, ast.Slice) for part in ast.walk(node.slice)):
-            return node
-        node.slice = self.checked(node.value, node.slice, array_text, site)
+        if isinstance(node.ctx, ast.Load):
+            return self.call(checked_item, node.value, node.slice, site)
+        # A target that is no statement of its own, as of a loop.
+        array = ast.parse(ast.unparse(node.value), mode="eval").body
+        node.slice = self.call(checked_index, array, node.slice, site)
         return node
+
+    # -- writing --------------------------------------------------------------------------------
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
+        if node.value is None:
+            return None
+        return self.visit_Assign(ast.copy_location(ast.Assign([node.target], node.value), node))
+
+    def visit_Assign(self, node: ast.Assign) -> Any:
+        if not any(map(_holds_element, node.targets)):
+            return self.generic_visit(node)
+        value = self.name()
+        made: list[ast.stmt] = [ast.Assign([_store(value)], self.visit(node.value))]
+        for target in node.targets:
+            made += self.assignments(target, value)
+        return [_placed(one, node) for one in made]
+
+    def assignments(self, target: ast.expr, value: str) -> Iterator[ast.stmt]:
+        """``target = value``, from left to right."""
+        if isinstance(target, ast.Tuple | ast.List) and _holds_element(target):
+            parts = [self.name() for _ in target.elts]
+            yield ast.Assign([ast.Tuple(list(map(_store, parts)), ast.Store())], _load(value))
+            for one, part in zip(target.elts, parts, strict=True):
+                yield from self.assignments(one, part)
+        elif isinstance(target, ast.Subscript) and _is_element(target):
+            site = self.site(target, target.value)
+            array, index = self.name(), self.name()
+            yield ast.Assign([_store(array)], self.visit(target.value))
+            yield ast.Assign([_store(index)], self.visit(target.slice))
+            inside = self.call(check, _load(array), _load(index), site)
+            yield ast.If(inside, [ast.Assign([_element(array, index)], _load(value))], [])
+        else:
+            yield ast.Assign([self.visit(target)], _load(value))
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> Any:
+        target = node.target
+        if not isinstance(target, ast.Subscript) or not _is_element(target):
+            return self.generic_visit(node)
+        site = self.site(target, target.value)
+        array, index, old, new = (self.name() for _ in range(4))
+        before = self.call(checked_item, _load(array), _load(index), site)
+        inside = ast.Call(
+            ast.Name("dparray_is_inside", ast.Load()), [_load(array), _load(index)], []
+        )
+        made = (
+            ast.Assign([_store(array)], self.visit(target.value)),
+            ast.Assign([_store(index)], self.visit(target.slice)),
+            ast.Assign([_store(old)], before),
+            ast.Assign([_store(new)], ast.BinOp(_load(old), node.op, self.visit(node.value))),
+            ast.If(inside, [ast.Assign([_element(array, index)], _load(new))], []),
+        )
+        return [_placed(one, node) for one in made]
+
+    # -- calls ----------------------------------------------------------------------------------
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         called = self.resolve(node.func)
-        site = (node.lineno, node.col_offset, node.end_col_offset)
-        array_text = ast.unparse(node.args[0]) if node.args else ""
-        self.generic_visit(node)
         if called is self.atomic:
-            if len(node.args) > 1:
-                node.args[1] = self.checked(node.args[0], node.args[1], array_text, site)
-            for keyword in node.keywords:
-                if keyword.arg == "index" and node.args:
-                    keyword.value = self.checked(node.args[0], keyword.value, array_text, site)
-        elif isinstance(getattr(called, "py_func", None), types.FunctionType):
+            arguments = dict(zip(("ref", "index"), node.args, strict=False))
+            arguments |= {one.arg: one.value for one in node.keywords if one.arg}
+            site = self.site(node, arguments["ref"]) if "ref" in arguments else None
+            self.generic_visit(node)
+            if site is not None:
+                self.check_atomic(node, site)
+            return node
+        self.generic_visit(node)
+        if isinstance(getattr(called, "py_func", None), types.FunctionType):
             copied = self.copier.device_function(called)
             if copied is not None:
-                name = f"dparray_checked_{copied.__name__}_{id(called)}"
+                name = f"dparray_checked_{id(called)}"
                 self.scope[name] = copied
-                node.func = ast.Name(name, ast.Load())
-                node.keywords.append(ast.keyword(RECORD, ast.Name(RECORD, ast.Load())))
+                node.func = _load(name)
+                node.args.insert(0, _load(RECORD))
         return node
 
-    def checked(
-        self, array: ast.expr, index: ast.expr, text: str, site: tuple[int, int, int | None]
-    ) -> ast.expr:
-        line, column, end_column = site
-        indent = self.source.indent
-        self.copier.sites.append(
-            Site(
-                self.source.tree.name,
-                text,
-                self.source,
-                line + self.source.first - 1,
-                column + indent,
-                (end_column or column + 1) + indent,
-            )
-        )
-        number = ast.Constant(len(self.copier.sites) - 1)
-        record = ast.Name(RECORD, ast.Load())
-        base = ast.parse(ast.unparse(array), mode="eval").body
-        return ast.Call(ast.Name(_CHECK, ast.Load()), [base, index, record, number], [])
+    def check_atomic(self, node: ast.Call, site: int) -> None:
+        """Check the index of an ``AtomicRef``; outside of its array, it is the first element's."""
+        named = {one.arg: one for one in node.keywords}
+        array = node.args[0] if node.args else named["ref"].value
+        again = ast.parse(ast.unparse(array), mode="eval").body
+        if len(node.args) > 1:
+            node.args[1] = self.call(checked_index, again, node.args[1], site)
+        elif "index" in named:
+            named["index"].value = self.call(checked_index, again, named["index"].value, site)
 
     def resolve(self, node: ast.expr) -> Any:
         path = []
@@ -181,3 +273,62 @@ class _Checker(ast.NodeTransformer):
         for name in reversed(path):
             value = getattr(value, name, None)
         return value
+
+    # -- pieces ---------------------------------------------------------------------------------
+
+    def site(self, node: ast.expr, array: ast.expr) -> int:
+        """The number of a new site; the array is not yet transformed."""
+        indent = self.source.indent
+        end_column = node.end_col_offset or node.col_offset + 1
+        self.copier.sites.append(
+            Site(
+                self.source.tree.name,
+                ast.unparse(array),
+                self.source,
+                node.lineno + self.source.first - 1,
+                node.col_offset + indent,
+                end_column + indent,
+            )
+        )
+        return len(self.copier.sites) - 1
+
+    def call(
+        self, stub: Callable[..., Any], array: ast.expr, index: ast.expr, site: int
+    ) -> ast.Call:
+        function = _load(f"dparray_{stub.__name__}")
+        return ast.Call(function, [array, index, _load(RECORD), ast.Constant(site)], [])
+
+    def name(self) -> str:
+        """A new variable."""
+        self.made += 1
+        return f"dparray_value_{self.made}"
+
+
+def _is_element(node: ast.Subscript) -> bool:
+    """Whether it may be an element of an array: neither a slice, a field, nor of a shape."""
+    if isinstance(node.value, ast.Attribute) and node.value.attr in ("shape", "strides"):
+        return False
+    if isinstance(node.slice, ast.Constant) and isinstance(node.slice.value, str):
+        return False
+    return not any(isinstance(part, ast.Slice) for part in ast.walk(node.slice))
+
+
+def _holds_element(target: ast.expr) -> bool:
+    return any(isinstance(part, ast.Subscript) and _is_element(part) for part in ast.walk(target))
+
+
+def _store(name: str) -> ast.Name:
+    return ast.Name(name, ast.Store())
+
+
+def _load(name: str) -> ast.Name:
+    return ast.Name(name, ast.Load())
+
+
+def _element(array: str, index: str) -> ast.Subscript:
+    return ast.Subscript(_load(array), _load(index), ast.Store())
+
+
+def _placed(statement: ast.stmt, original: ast.stmt) -> ast.stmt:
+    """A new statement at the place of the original one."""
+    return ast.fix_missing_locations(ast.copy_location(statement, original))

@@ -60,6 +60,8 @@ _BUILDING = {
     "BUILD_CONST_KEY_MAP": "a dict",
     "BUILD_SET": "a set",
 }
+# Steps that say nothing of what a function does.
+_INCIDENTAL = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL"})
 _ON_ARRAYS = (
     "works on whole arrays and is not available in a kernel, which works on elements: write a "
     "loop, use the math module, or call dparray's function on the host"
@@ -89,25 +91,102 @@ class Source(NamedTuple):
     indent: int
 
 
-def source_of(function: Callable[..., Any]) -> Source | None:
-    """The function's source, or ``None`` where there is no file, as at a prompt."""
+def source_of(function: Callable[..., Any], *, exact: bool = False) -> Source | None:
+    """The function's source, or ``None`` where there is no file, as at a prompt.
+
+    A lambda is given as the definition of a function that returns its value.
+
+    Args:
+        function: which.
+        exact: ``None`` also if the file has another text by now.
+    """
     try:
         lines, first = inspect.getsourcelines(function)
-        text = "".join(lines)
-        dedented = textwrap.dedent(text)
-        node = ast.parse(dedented).body[0]
+        tree = ast.parse(textwrap.dedent("".join(lines)))
     except (OSError, TypeError, SyntaxError, IndexError):
-        return None
-    if not isinstance(node, ast.FunctionDef):
         return None
     indent = len(lines[0]) - len(lines[0].lstrip())
     file = inspect.getsourcefile(function) or "<unknown>"
+    code = function.__code__
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)]
+    node = next((node for node in nodes if _compiles_to(node, code)), None)
+    if node is None and not exact:
+        named = (node for node in nodes if getattr(node, "name", "<lambda>") == code.co_name)
+        node = next(named, None)
+    if node is None:
+        return None
+    if isinstance(node, ast.Lambda):
+        result = ast.copy_location(ast.Return(node.body), node.body)
+        definition = ast.FunctionDef("<lambda>", node.args, [result], [])
+        node = ast.copy_location(definition, node)
     return Source(file, first, [line.rstrip("\n") for line in lines], node, indent)
+
+
+def _compiles_to(node: ast.FunctionDef | ast.Lambda, code: types.CodeType) -> bool:
+    """Whether a definition is what a function was compiled of; its file may have changed since."""
+    given = node.args
+    arguments = ast.arguments(
+        given.posonlyargs,
+        given.args,
+        given.vararg,
+        given.kwonlyargs,
+        [None] * len(given.kwonlyargs),
+        given.kwarg,
+        [],
+    )
+    alone: ast.stmt = (
+        ast.Expr(ast.Lambda(arguments, node.body))
+        if isinstance(node, ast.Lambda)
+        else ast.FunctionDef(node.name, arguments, node.body, [])
+    )
+    # Names that the function captures are captured here, too.
+    captured = ast.arguments(
+        [], [ast.arg(name) for name in code.co_freevars], None, [], [], None, []
+    )
+    # Its own name, if it is not among them, is a global.
+    is_global = isinstance(alone, ast.FunctionDef) and alone.name not in code.co_freevars
+    own: list[ast.stmt] = [ast.Global([code.co_name])] if is_global else []
+    outer = ast.FunctionDef("outer", captured, [*own, alone], [])
+    module = ast.fix_missing_locations(ast.Module([outer], []))
+    try:
+        flags = code.co_flags & annotations.compiler_flag
+        compiled = compile(module, code.co_filename, "exec", flags, dont_inherit=True)
+    except (SyntaxError, ValueError):
+        return False
+    return _instructions(_first_inside(_first_inside(compiled))) == _instructions(code)
+
+
+def _first_inside(code: types.CodeType) -> types.CodeType:
+    return next(one for one in code.co_consts if isinstance(one, types.CodeType))
+
+
+def _instructions(code: types.CodeType) -> list[Any]:
+    """What a function does, whatever the scope that it is defined in."""
+    steps: list[dis.Instruction] = []
+    places: dict[int, int] = {}
+    for step in dis.get_instructions(code):
+        places[step.offset] = len(steps)
+        if step.opname not in _INCIDENTAL:
+            steps.append(step)
+    found: list[Any] = [code.co_varnames, code.co_freevars]
+    for step in steps:
+        what: Any = repr(step.argval)
+        if step.opcode in dis.hasjabs or step.opcode in dis.hasjrel:
+            what = places[step.argval]
+        elif isinstance(step.argval, types.CodeType):
+            what = _instructions(step.argval)
+        elif ".<locals>." in what:
+            what = None
+        # Whether a method is loaded or an attribute depends on how a module's name was assigned.
+        found.append((step.opname.replace("METHOD", "ATTR"), what))
+    return found
 
 
 def quote(source: Source, line: int, column: int | None, end_column: int | None) -> str:
     """``file:line`` with the line of source and a caret under the columns."""
     number = line - source.first
+    if not 0 <= number < len(source.lines):  # the file has another text by now
+        return f"  {source.file}:{line}\n"
     text = source.lines[number]
     if column is None or end_column is None:
         column = len(text) - len(text.lstrip())
@@ -234,6 +313,7 @@ _TELLING = (
     (r"Cannot cast IntEnum<\w+>\((\w+)\) to", "{0} is an enumeration: use the member's .value"),
     (r"the operation is one of .+", "{all}"),
     (r"takes an? .+; got .+", "{all}"),
+    (r"it returns \S+, where .+", "{all}"),
     (r"(?:setitem|getitem)\((\w+\[.+?\]), UniTuple\(\w+ x (\d)\)", "{0} takes no {1} indices"),
     (
         r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'",

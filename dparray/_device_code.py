@@ -28,9 +28,9 @@ from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 
 from dparray import (
     _device_atomics,  # noqa: F401  it replaces numba-dpex's
+    _device_bounds,  # noqa: F401  what checked kernels call
     _device_vectors,
 )
-from dparray._bounds import MAX_CHECKED_DIMENSIONS, check_index
 from dparray._half import half, half_bits, half_value
 from dparray._integer_power import integer_power
 from dparray.kernel_api import (
@@ -334,80 +334,6 @@ def _copy_local_type(
     return USMNdArray(
         ndim=ndim, layout=layout, dtype=dtype, queue=self.queue, addrspace=self.addrspace
     )
-
-
-# --- bounds ---------------------------------------------------------------------------------------
-
-
-@intrinsic(target=SPIRV_TARGET_NAME)
-def _note_fault(typing_context: Any, record: Any, values: Any) -> Any:
-    """Count a fault in ``record[0]``; the first one also leaves its values."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = make_array(record)(context, builder, arguments[0])
-        one = ir.Constant(_INT64, 1)
-        before = builder.atomic_rmw("add", array.data, one, "monotonic")
-        first = builder.icmp_unsigned("==", before, ir.Constant(_INT64, 0))
-        with builder.if_then(first):
-            for place, value in enumerate(cgutils.unpack_tuple(builder, arguments[1]), start=1):
-                at = ir.Constant(_INT64, place)
-                builder.store(value, builder.gep(array.data, [at]))
-        return context.get_dummy_value()
-
-    return types.void(record, values), generate
-
-
-@overload(check_index, target=SPIRV_TARGET_NAME, prefer_literal=False)
-def _check_index(array: Any, index: Any, record: Any, site: Any) -> Any:
-    def unchecked(array: Any, index: Any, record: Any, site: Any) -> Any:
-        return index
-
-    if not isinstance(array, types.Array) or not 1 <= array.ndim <= MAX_CHECKED_DIMENSIONS:
-        return unchecked
-    if isinstance(index, types.Integer):
-        return _check_1
-    if isinstance(index, types.BaseTuple) and all(isinstance(t, types.Integer) for t in index):
-        return _TUPLE_CHECKS.get(len(index), unchecked)
-    return unchecked
-
-
-def _check_1(array: Any, index: Any, record: Any, site: Any) -> Any:
-    i = types.int64(index)
-    n = array.shape[0]
-    if i >= n or i < -n:
-        _note_fault(record, (types.int64(site), 1, i, 0, 0, n, 0, 0))
-        return types.int64(0)
-    return i
-
-
-def _check_tuple_1(array: Any, index: Any, record: Any, site: Any) -> Any:
-    i = types.int64(index[0])
-    n = array.shape[0]
-    if i >= n or i < -n:
-        _note_fault(record, (types.int64(site), 1, i, 0, 0, n, 0, 0))
-        return (types.int64(0),)
-    return (i,)
-
-
-def _check_tuple_2(array: Any, index: Any, record: Any, site: Any) -> Any:
-    i, j = types.int64(index[0]), types.int64(index[1])
-    n, m = array.shape[0], array.shape[1]
-    if i >= n or i < -n or j >= m or j < -m:
-        _note_fault(record, (types.int64(site), 2, i, j, 0, n, m, 0))
-        return (types.int64(0), types.int64(0))
-    return (i, j)
-
-
-def _check_tuple_3(array: Any, index: Any, record: Any, site: Any) -> Any:
-    i, j, k = types.int64(index[0]), types.int64(index[1]), types.int64(index[2])
-    n, m, p = array.shape[0], array.shape[1], array.shape[2]
-    if i >= n or i < -n or j >= m or j < -m or k >= p or k < -p:
-        _note_fault(record, (types.int64(site), 3, i, j, k, n, m, p))
-        return (types.int64(0), types.int64(0), types.int64(0))
-    return (i, j, k)
-
-
-_TUPLE_CHECKS = {1: _check_tuple_1, 2: _check_tuple_2, 3: _check_tuple_3}
 
 
 # --- group algorithms -----------------------------------------------------------------------------

@@ -39,6 +39,7 @@ _COMPILING_FILES = (
     "_bounds.py",
     "_compiler.py",
     "_device_atomics.py",
+    "_device_bounds.py",
     "_device_code.py",
     "_device_vectors.py",
     "_integer_power.py",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -272,6 +273,15 @@ class KernelFunction:
                 self._checked = KernelFunction(copy.function, self.options, has_item=self._has_item)
                 self._checked._checked = self._checked
                 self._checks = copy
+            unchecked = [self.__name__] if copy is None else copy.unchecked
+            if unchecked:
+                warnings.warn(
+                    f"kernel {self.__name__}: dp.config.debug checks no indices in "
+                    f"{', '.join(unchecked)}, whose source is not at hand (typed at a prompt, or "
+                    "changed since); put it into a file, or use dp.simulate, which needs none",
+                    RuntimeWarning,
+                    stacklevel=4,
+                )
         if self._checks is None:
             return self._launch(index_space, arguments, depends_on)
         self._check_count(arguments)
@@ -392,8 +402,18 @@ class KernelFunction:
 
     @property
     def source(self) -> str:
-        """The Python source of the kernel."""
-        return inspect.getsource(self.py_func)
+        """The Python source of the kernel.
+
+        Raises:
+            KernelError: it is not at hand, as of a kernel that was typed at a prompt.
+        """
+        try:
+            return inspect.getsource(self.py_func)
+        except OSError as error:
+            raise KernelError(
+                f"kernel {self.__name__}: its source is not at hand ({self.location}); Python "
+                "keeps it of files and of notebook cells only"
+            ) from error
 
     @property
     def signatures(self) -> list[Signature]:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import linecache
+import os
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -106,6 +109,162 @@ def test_captured_values_and_augmented_assignments_still_work() -> None:
     x = dp.ones(3, dtype="int64")
     dp.call_kernel(accumulate, dp.Range(3), x)
     assert x.tolist() == [8, 15, 22]
+
+
+@dp.device_func
+def ahead(x: Any, i: Any, by: Any = 1) -> Any:
+    return x[i + by]
+
+
+nearest = dp.device_func(lambda x, i: x[i + 1])
+
+
+@pytest.mark.parametrize("read", [ahead, nearest])
+def test_device_functions_with_defaults_and_lambdas_are_checked(read: Any) -> None:
+    @dp.kernel
+    def kernel(item: dp.Item, x: Any, y: Any) -> None:
+        i = item.get_id(0)
+        y[i] = read(x, i)
+
+    x, y = dp.arange(4), dp.zeros(4)
+    kernel[3](x, y)
+    assert y.tolist() == [1, 2, 3, 0]
+    with pytest.raises(dp.KernelExecutionError, match="index 4 is out of bounds of x"):
+        kernel[4](x, y)
+
+
+def test_unsigned_indices_do_not_count_from_the_end() -> None:
+    @dp.kernel
+    def kernel(item: dp.Item, x: Any, y: Any) -> None:
+        i = np.uint64(item.get_id(0))
+        y[i] = x[i - np.uint64(1)]
+
+    with pytest.raises(dp.KernelExecutionError, match=f"index {2**64 - 1} is out of bounds of x"):
+        kernel[2](dp.arange(4), dp.zeros(4))
+
+
+def test_arrays_of_more_than_three_dimensions_and_rows() -> None:
+    @dp.kernel
+    def element(item: dp.Item, x: Any, y: Any, k: Any) -> None:
+        y[0] = x[1, 0, 1, k, 0]
+
+    @dp.kernel
+    def row(item: dp.Item, x: Any, y: Any, k: Any) -> None:
+        y[0] = x[k, 0][1, 1][0]
+
+    x, y = dp.reshape(dp.arange(16), (2, 2, 2, 2, 1)), dp.zeros(1)
+    for kernel, inside, index in ((element, 11, r"\(1, 0, 1, 2, 0\)"), (row, 11, r"\(2, 0\)")):
+        kernel[1](x, y, 1)
+        assert y.item() == inside
+        with pytest.raises(
+            dp.KernelExecutionError, match=rf"index {index} .* of x, .* \(2, 2, 2, 2, 1\)"
+        ):
+            kernel[1](x, y, 2)
+
+
+class Corner(NamedTuple):
+    x: float
+    y: int
+
+
+CORNER = Corner(0.5, 2)
+
+
+def test_tuples_are_checked_and_may_be_of_several_types() -> None:
+    @dp.kernel
+    def mixed(item: dp.Item, y: Any) -> None:
+        pair = (1, 0.5)
+        y[0] = pair[0] + pair[1] + CORNER.x + CORNER[1]
+
+    @dp.kernel
+    def weighted(item: dp.Item, y: Any, k: Any) -> None:
+        weights = (1.0, 2.0, 3.0)
+        y[0] = weights[k]
+
+    y = dp.zeros(1)
+    mixed[1](y)
+    assert y.item() == 4
+    weighted[1](y, -1)
+    assert y.item() == 3
+    with pytest.raises(dp.KernelExecutionError, match=r"index 3 .* of weights, .* \(3,\)"):
+        weighted[1](y, 3)
+
+
+def test_an_atomic_with_named_arguments_is_checked() -> None:
+    @dp.kernel
+    def kernel(item: dp.Item, x: Any) -> None:
+        dp.AtomicRef(ref=x, index=item.get_id(0) + 1).fetch_add(1)
+
+    x = dp.zeros(2, dtype="int64")
+    kernel[1](x)
+    assert x.tolist() == [0, 1]
+    with pytest.raises(dp.KernelExecutionError, match="index 2 is out of bounds of x"):
+        kernel[2](x)
+
+
+def test_nothing_is_written_outside_nor_in_place_of_it() -> None:
+    @dp.kernel
+    def kernel(item: dp.Item, x: Any, y: Any) -> None:
+        i = item.get_id(0)
+        y[i + 1] = 10 * x[i]
+        y[i + 1] += 1
+        y[i + 2], y[i + 3] = 5, 6
+
+    whole = dp.zeros(8, dtype="int64")
+    empty = whole[3:3]
+    for y in (whole[2:4], empty):
+        with pytest.raises(dp.KernelExecutionError, match="of y"):
+            kernel[2](dp.arange(1, 3), y)
+        assert whole.tolist() == [0, 0, 0, 11 if y is not empty else 0, 0, 0, 0, 0]
+        whole[...] = 0
+
+
+def test_assignments_are_made_in_the_order_of_python() -> None:
+    def exchange(item: Any, x: Any, y: Any) -> None:
+        i = 0
+        i, x[i] = 1, 7
+        x[i], i = x[i + 1], 2
+        y[0] = x[i] = y[1] = i
+        x[3], (y[2], rest) = x[0], (x[2], 8)
+        y[3] -= rest + y[-1]
+
+    x, y = np.arange(4), np.arange(4)
+    exchange(None, x, y)
+    on_device = [dp.arange(4), dp.arange(4)]
+    dp.kernel(exchange)[1](*on_device)
+    assert [each.tolist() for each in on_device] == [x.tolist(), y.tolist()]
+
+
+def test_a_kernel_whose_source_is_not_at_hand_is_launched_with_a_warning(tmp_path: Path) -> None:
+    scope: dict[str, Any] = {"dp": dp}
+    exec("@dp.kernel\ndef typed(item, x):\n    x[item.get_id(0)] = 3\n", scope)
+    x = dp.zeros(2)
+    with pytest.warns(RuntimeWarning, match="checks no indices in typed, whose source") as caught:
+        scope["typed"][2](x)
+    assert caught[0].filename == __file__
+    assert x.tolist() == [3, 3]
+    scope["typed"][2](x)  # it is said once
+    with pytest.raises(dp.KernelError, match=r"its source is not at hand \(<string>:1\)"):
+        _ = scope["typed"].source
+
+
+def test_a_file_that_changed_since_is_not_the_source(tmp_path: Path) -> None:
+    file = tmp_path / "edited.py"
+    text = "def kernel(item, x):\n    x[item.get_id(0)] = 3\n"
+    scope: dict[str, Any] = {}
+    exec(compile(text, str(file), "exec"), scope)
+    for written in (text.replace("3", "4"), text.replace("x", "y"), "", text):
+        file.write_text(written)
+        os.utime(file, (len(written), 0))
+        linecache.checkcache()
+        x = dp.zeros(2)
+        if written == text:
+            with pytest.raises(dp.KernelExecutionError, match="of x"):
+                dp.kernel(scope["kernel"])[3](x)
+        else:
+            with pytest.warns(RuntimeWarning, match="or changed since"):
+                dp.kernel(scope["kernel"])[2](x)
+        assert x.tolist() == [3, 3]
 
 
 def test_without_debug_nothing_is_checked() -> None:

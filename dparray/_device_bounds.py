@@ -1,0 +1,167 @@
+"""What the checks of indices compile to; see ``_bounds``.
+
+Loaded together with numba-dpex; nothing else imports it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic, overload
+from numba.np.arrayobj import make_array
+from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
+
+from dparray._bounds import (
+    DIMENSIONS,
+    INDEX_COUNT,
+    INDICES,
+    MAX_CHECKED_DIMENSIONS,
+    SHAPE,
+    SITE,
+    UNSIGNED,
+    check,
+    checked_index,
+    checked_item,
+    is_inside,
+)
+
+_INT64 = ir.IntType(64)
+
+
+def _is_checked(array: Any, index: Any) -> bool:
+    """Whether this is the index of an element, or of a row: integers, of an array or a tuple."""
+    if isinstance(array, types.BaseTuple):
+        return isinstance(index, types.Integer)
+    kinds = _kinds(index)
+    return (
+        isinstance(array, types.Array)
+        and len(kinds) <= array.ndim <= MAX_CHECKED_DIMENSIONS
+        and all(isinstance(kind, types.Integer) for kind in kinds)
+    )
+
+
+def _kinds(index: Any) -> tuple[Any, ...]:
+    return tuple(index) if isinstance(index, types.BaseTuple) else (index,)
+
+
+def _extents(context: Any, builder: Any, array: Any, value: Any) -> list[Any]:
+    if isinstance(array, types.BaseTuple):
+        return [ir.Constant(_INT64, len(array))]
+    shape = make_array(array)(context, builder, value).shape
+    return list(cgutils.unpack_tuple(builder, shape, array.ndim))
+
+
+def _places(context: Any, builder: Any, index: Any, value: Any) -> list[Any]:
+    values = [value]
+    if isinstance(index, types.BaseTuple):
+        values = cgutils.unpack_tuple(builder, value, len(index))
+    return [
+        context.cast(builder, one, kind, types.int64 if kind.signed else types.uint64)
+        for kind, one in zip(_kinds(index), values, strict=True)
+    ]
+
+
+@intrinsic(target=SPIRV_TARGET_NAME)
+def _inside(typing_context: Any, array: Any, index: Any) -> Any:
+    """Whether every index is within its dimension; negative ones count from the end."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        extents = _extents(context, builder, array, arguments[0])
+        inside = ir.Constant(ir.IntType(1), 1)
+        places = _places(context, builder, index, arguments[1])
+        for kind, place, extent in zip(_kinds(index), places, extents, strict=False):
+            compare = builder.icmp_signed if kind.signed else builder.icmp_unsigned
+            inside = builder.and_(inside, compare("<", place, extent))
+            if kind.signed:
+                from_the_end = builder.icmp_signed(">=", place, builder.neg(extent))
+                inside = builder.and_(inside, from_the_end)
+        return inside
+
+    return types.boolean(array, index), generate
+
+
+@intrinsic(target=SPIRV_TARGET_NAME)
+def _note(typing_context: Any, array: Any, index: Any, record: Any, site: Any) -> Any:
+    """Count a fault; the first one also leaves its site, its indices and the shape."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = make_array(record)(context, builder, arguments[2]).data
+
+        def put(place: int, value: Any) -> None:
+            builder.store(value, builder.gep(data, [ir.Constant(_INT64, place)]))
+
+        before = builder.atomic_rmw("add", data, ir.Constant(_INT64, 1), "monotonic")
+        with builder.if_then(builder.icmp_unsigned("==", before, ir.Constant(_INT64, 0))):
+            kinds = _kinds(index)
+            unsigned = sum(1 << at for at, kind in enumerate(kinds) if not kind.signed)
+            extents = _extents(context, builder, array, arguments[0])
+            put(SITE, context.cast(builder, arguments[3], site, types.int64))
+            for place, number in (
+                (INDEX_COUNT, len(kinds)),
+                (UNSIGNED, unsigned),
+                (DIMENSIONS, len(extents)),
+            ):
+                put(place, ir.Constant(_INT64, number))
+            for place, value in enumerate(_places(context, builder, index, arguments[1])):
+                put(INDICES + place, value)
+            for place, value in enumerate(extents):
+                put(SHAPE + place, value)
+        return context.get_dummy_value()
+
+    return types.void(array, index, record, site), generate
+
+
+@intrinsic(target=SPIRV_TARGET_NAME)
+def _first(typing_context: Any, index: Any) -> Any:
+    """The first element's index, of the same type."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.get_constant_null(signature.return_type)
+
+    return types.unliteral(index)(index), generate
+
+
+@overload(is_inside, target=SPIRV_TARGET_NAME, strict=False)
+def _is_inside(array: Any, index: Any) -> Any:
+    if _is_checked(array, index):
+        return lambda array, index: _inside(array, index)
+    return lambda array, index: True
+
+
+@overload(check, target=SPIRV_TARGET_NAME, strict=False)
+def _check(array: Any, index: Any, record: Any, site: Any) -> Any:
+    if not _is_checked(array, index):
+        return lambda array, index, record, site: True
+
+    def checking(array: Any, index: Any, record: Any, site: Any) -> Any:
+        inside = _inside(array, index)
+        if not inside:
+            _note(array, index, record, site)
+        return inside
+
+    return checking
+
+
+@overload(checked_index, target=SPIRV_TARGET_NAME, strict=False)
+def _checked_index(array: Any, index: Any, record: Any, site: Any) -> Any:
+    if not _is_checked(array, index):
+        return lambda array, index, record, site: index
+
+    def checking(array: Any, index: Any, record: Any, site: Any) -> Any:
+        return index if check(array, index, record, site) else _first(index)
+
+    return checking
+
+
+@overload(checked_item, target=SPIRV_TARGET_NAME, prefer_literal=True, strict=False)
+def _checked_item(array: Any, index: Any, record: Any, site: Any) -> Any:
+    # (not strict: lambdas have no annotations)
+    if isinstance(array, types.BaseTuple) and isinstance(index, types.IntegerLiteral):
+        # The compiler checks it, and needs the number where the items are of several types.
+        place = index.literal_value
+        return lambda array, index, record, site: array[place]
+    if not _is_checked(array, index):
+        return lambda array, index, record, site: array[index]
+    return lambda array, index, record, site: array[checked_index(array, index, record, site)]
