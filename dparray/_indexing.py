@@ -22,6 +22,7 @@ from dparray._array import (
     check_array,
     check_out,
     checked_scalar,
+    choose_elements,
     empty_on,
     foreign_operand,
     from_host,
@@ -32,6 +33,7 @@ from dparray._array import (
 from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._schedule import HOST_ELEMENTS
+from dparray._selection import can_select, is_large_mask, positions, put_selected, selected
 from dparray._usm import library
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
@@ -234,6 +236,12 @@ def _gathered_axis(x: ndarray, index: Any) -> int | None:
     return places[0] if isinstance(entry, ndarray) and entry.dtype.kind in "iu" else None
 
 
+def _only_mask(index: Any) -> ndarray | None:
+    """The mask, if that is all there is in an index."""
+    entry = index[0] if type(index) is tuple and len(index) == 1 else index
+    return entry if isinstance(entry, ndarray) and entry.dtype.kind == "b" else None
+
+
 def _take(source: np.ndarray, positions: np.ndarray, axis: int, out: np.ndarray) -> None:
     """NumPy's ``take`` without its detour through a buffer, which checking bounds needs."""
     extent = source.shape[axis]
@@ -257,6 +265,9 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
     index = _with_lists_stacked(index)
     named = _operands(x, index)
     placement = common_placement("x[index]", named)
+    mask = _only_mask(index)
+    if mask is not None and can_select(x, mask):
+        return selected(x, mask, placement)
     axis = _gathered_axis(x, index)
     if axis is not None:
         positions = named[1][1]
@@ -302,6 +313,14 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
         sources = []
     else:
         raise foreign_operand(function, "value", value)
+    mask = _only_mask(index)
+    if mask is not None and not sources and is_large_mask(x, mask):
+        condition = mask.reshape((*mask.shape, *(1,) * (x.ndim - mask.ndim)))
+        assign(x, choose_elements(function, condition, value, x), function)
+        return
+    if mask is not None and sources and can_select(x, mask):
+        put_selected(x, mask, sources[0], function)
+        return
     arrays = [array for _, array in named[1:]]
 
     def by_numpy(*views: np.ndarray) -> None:
@@ -348,6 +367,14 @@ def nonzero(x: ndarray) -> tuple[ndarray, ...]:
     x = check_array("nonzero", "x", x)
     if x.ndim == 0:
         raise ShapeError("nonzero: an array with 0 dimensions has no positions; use x.reshape(1)")
+    mask = x if x.dtype.kind == "b" else apply(OPS["not_equal"], x, 0)
+    if can_select(mask, mask):
+        flat = positions(mask)
+        found = []
+        for extent in reversed(x.shape[1:]):
+            found.append(apply(OPS["remainder"], flat, extent))
+            flat = apply(OPS["floor_divide"], flat, extent)
+        return (flat, *reversed(found))
     views = numpy_views(x)
     if views is None:
         return tuple(call_library("nonzero", library.nonzero, (("x", x),)))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import dpctl
 
 # Up to so many elements, NumPy scans an array on the host in the time of a launch.
-_FEWEST_ELEMENTS = 1 << 15
+FEWEST_ELEMENTS = 1 << 15
 # A tile and its results stay in the cache of a core.
 _TILE_BYTES = 1 << 18
 # Work-items for each compute unit, at least, so that its threads share the work evenly.
@@ -41,7 +41,7 @@ def runs_scans(queue: dpctl.SyclQueue) -> bool:
 def has_scan(op: str, x: ndarray, loop: np.dtype[Any]) -> bool:
     """Whether kernels are there to scan ``x`` with numbers of ``loop``, and worth their launch."""
     return (
-        x.size >= _FEWEST_ELEMENTS
+        x.size >= FEWEST_ELEMENTS
         and op in OPERATIONS
         and x.dtype.kind in "biuf"
         and loop.kind in "iuf"

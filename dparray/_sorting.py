@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _layout, _usm
+from dparray import _dtypes, _evaluate, _layout, _usm, config
 from dparray._array import (
     assign,
     call_library,
@@ -30,10 +30,14 @@ from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 __all__ = ["TopKResult", "argpartition", "argsort", "lexsort", "partition", "sort", "top_k"]
 
-# From so many elements along the axis on, our radix sort is faster than NumPy on two cores or more
-# (`dparray bench algorithms`). NumPy's own radix sort gives the positions of narrow integers.
+# From so many elements along the axis on, our radix sort is faster than NumPy's stable ones on two
+# cores or more (`dparray bench algorithms`). NumPy's own radix sort gives the positions of narrow
+# integers.
 _LONG = 1 << 19
 _LONG_FOR_POSITIONS = 1 << 16
+# Values alone need no stable sort. NumPy's vectorized one, which takes more than a byte, does on
+# one core what our radix sort does on so many.
+_CORES_OF_VECTORIZED = 4
 
 _KINDS = (None, "stable", "quicksort", "mergesort", "heapsort", "radixsort")
 
@@ -60,6 +64,12 @@ def _is_long(x: ndarray, axis: int, least: int) -> bool:
         and x.dtype.kind in "biuf"
         and _usm.is_cpu(x.sycl_queue)
     )
+
+
+def _is_vectorized(x: ndarray) -> bool:
+    """Whether NumPy's vectorized sort on one core beats ours on those of the device."""
+    cores = x.sycl_queue.sycl_device.max_compute_units
+    return x.itemsize > 1 and cores < _CORES_OF_VECTORIZED and config.host_tier
 
 
 def _line_by_line(
@@ -109,7 +119,7 @@ def sort(
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("sort", axis, x.ndim)
-    if _is_long(x, axis, _LONG):
+    if _is_long(x, axis, _LONG) and not _is_vectorized(x):
         result = _line_by_line(lambda line: sort_by_key(line)[0], x, axis, x.dtype)
         return copy_of(flip(result, axis)) if descending else result
     result = _new(x, x.dtype)
@@ -117,7 +127,7 @@ def sort(
 
     def by_numpy(source: np.ndarray, out: np.ndarray) -> None:
         np.copyto(out, source)
-        out.sort(axis=axis)
+        out.sort(axis=axis, kind="stable" if out.itemsize == 1 else "quicksort")
 
     if not call_numpy(by_numpy, [x], target):
         assign(target, call_library("sort", library.sort, (("x", x),), axis=axis), "sort")

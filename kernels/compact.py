@@ -1,8 +1,19 @@
-"""Compaction: the selected elements of an array, close together and in their order.
+"""Compaction: the selected elements of an array, close together and in their order, and back.
 
-Each work-item owns a chunk. After the selected elements of every chunk are counted, an item adds
-up the counts before its own, which is where its first selected element goes. See G. Blelloch,
-"Prefix Sums and Their Applications" (1990).
+``compact`` asks for nothing of the device. Each work-item owns a chunk. After the selected elements
+of every chunk are counted, an item adds up the counts before its own, which is where its first
+selected element goes. See G. Blelloch, "Prefix Sums and Their Applications" (1990).
+
+The others read the mask once. A work-item counts the selected elements of a tile and waits for the
+number before it, as the tiles of a scan are chained (:func:`dparray.kernels.scan.make_chain`). They
+are launched over ``NdRange(tiles, 1)`` on devices whose work-groups make progress independently,
+and have these parameters in common:
+
+- mask (n,): input, boolean;
+- progress, carry: as of ``make_chain``; ``carry`` of int64;
+- tile: elements in a tile; the last one may have fewer.
+
+No kernel needs local memory or a barrier.
 """
 
 from __future__ import annotations
@@ -13,7 +24,15 @@ from typing import Any
 
 from numpy import int64, uint64
 
-__all__ = ["make_compact_kernel"]
+from dparray.kernel_api import AtomicRef
+from dparray.kernels.combine import reduce_run
+
+__all__ = [
+    "make_compact_kernel",
+    "make_expand_kernel",
+    "make_positions_kernel",
+    "make_select_kernel",
+]
 
 
 @functools.cache
@@ -49,3 +68,90 @@ def make_compact_kernel() -> Callable[..., None]:
             i += uint64(1)
 
     return compact
+
+
+@functools.cache
+def make_select_kernel(chain: Callable[..., Any]) -> Callable[..., None]:
+    """Write the selected elements of an array behind each other.
+
+    Further kernel parameters:
+        x (n,): input.
+        out (selected,): output of the dtype of x.
+    """
+
+    def select(
+        nd_item: Any, x: Any, mask: Any, progress: Any, carry: Any, out: Any, tile: int
+    ) -> None:
+        t = AtomicRef(progress, 0).fetch_add(int64(1))
+        start = t * tile
+        count = min(tile, mask.size - start)
+        total = reduce_run("add", mask, start, count, int64(0))
+        place = uint64(chain(progress, carry, t, t == 0, int64(0), total))
+        stop = place + uint64(total)
+        i = uint64(start)
+        for _ in range(count):
+            # Every element is written, and the next one overwrites it if it was not selected:
+            # random masks would spoil the prediction of a branch on the mask.
+            if place < stop:
+                out[place] = x[i]
+            place += uint64(mask[i])
+            i += uint64(1)
+
+    return select
+
+
+@functools.cache
+def make_positions_kernel(chain: Callable[..., Any]) -> Callable[..., None]:
+    """Write the positions of the selected elements behind each other.
+
+    Further kernel parameters:
+        out (selected,): output, int64.
+    """
+
+    def positions(
+        nd_item: Any, mask: Any, progress: Any, carry: Any, out: Any, tile: int
+    ) -> None:
+        t = AtomicRef(progress, 0).fetch_add(int64(1))
+        start = t * tile
+        count = min(tile, mask.size - start)
+        total = reduce_run("add", mask, start, count, int64(0))
+        place = uint64(chain(progress, carry, t, t == 0, int64(0), total))
+        stop = place + uint64(total)
+        i = uint64(start)
+        for _ in range(count):
+            if place < stop:
+                out[place] = int64(i)
+            place += uint64(mask[i])
+            i += uint64(1)
+
+    return positions
+
+
+@functools.cache
+def make_expand_kernel(chain: Callable[..., Any]) -> Callable[..., None]:
+    """Write values, one after another, to the selected elements of an array.
+
+    Further kernel parameters:
+        x (n,): output.
+        values (selected,): input of the dtype of x.
+    """
+
+    def expand(
+        nd_item: Any, x: Any, mask: Any, progress: Any, carry: Any, values: Any, tile: int
+    ) -> None:
+        t = AtomicRef(progress, 0).fetch_add(int64(1))
+        start = t * tile
+        count = min(tile, mask.size - start)
+        total = reduce_run("add", mask, start, count, int64(0))
+        place = uint64(chain(progress, carry, t, t == 0, int64(0), total))
+        if total > 0:
+            last = place + uint64(total) - uint64(1)
+            i = uint64(start)
+            for _ in range(count):
+                # As in `select`: every element is read and written, selected or not.
+                value = values[min(place, last)]
+                x[i] = value if mask[i] else x[i]
+                place += uint64(mask[i])
+                i += uint64(1)
+
+    return expand

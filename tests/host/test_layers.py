@@ -44,6 +44,7 @@ ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("L4", "kernel"),
         ("L4", "_array"),
         ("L5", "_scans _ufunc_options"),
+        ("L5", "_selection"),
         ("L5", "_control _creation _elementwise _indexing _reductions"),
         ("L5", "_manipulation"),
         ("L5", "algorithms"),

@@ -1,0 +1,99 @@
+"""What a mask selects of a large array: its elements, their positions, and new values for them.
+
+In kernels whose tiles are chained, as those of :mod:`dparray._scans`: on the devices that run them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes
+from dparray._array import assign, empty_on, layout_of, ndarray, reduce_array
+from dparray._placement import Placement
+from dparray._reduction_ops import REDUCTIONS
+from dparray._scans import FEWEST_ELEMENTS, chain_memory, chain_of, runs_scans
+from dparray.kernel import KernelFunction, call_kernel, kernel
+from dparray.kernel_api import NdRange
+from dparray.kernels import compact
+
+# Elements of a tile: the mask and what it selects stay in the cache of a core.
+_TILE = 1 << 15
+
+
+def is_large_mask(x: ndarray, mask: ndarray) -> bool:
+    """Whether a mask fits the first axes of ``x``, and selecting is worth a launch."""
+    return mask.size >= FEWEST_ELEMENTS and mask.shape == x.shape[: mask.ndim]
+
+
+def can_select(x: ndarray, mask: ndarray) -> bool:
+    """Whether kernels are there for what ``mask`` selects of ``x``, and worth their launch."""
+    return (
+        is_large_mask(x, mask)
+        and mask.ndim == x.ndim
+        and x.dtype != np.float16
+        and runs_scans(x.sycl_queue)
+    )
+
+
+def selected(x: ndarray, mask: ndarray, placement: Placement) -> ndarray:
+    """The elements of ``x`` where ``mask`` is true, in their order, in one dimension.
+
+    The host waits for their number.
+    """
+    flat, count = _flat(mask)
+    out = empty_on(placement, (count,), x.dtype)
+    if count:
+        _launch(compact.make_select_kernel, [x.reshape(-1)], flat, [out])
+    return out
+
+
+def positions(mask: ndarray) -> ndarray:
+    """The positions in the flattened array where ``mask`` is true, as int64."""
+    flat, count = _flat(mask)
+    out = empty_on(Placement(mask.sycl_queue, mask.usm_type), (count,), _dtypes.int64)
+    if count:
+        _launch(compact.make_positions_kernel, [], flat, [out])
+    return out
+
+
+def put_selected(x: ndarray, mask: ndarray, value: ndarray, function: str) -> None:
+    """Write ``value``, one element after another or the same one, where ``mask`` is true.
+
+    Raises:
+        ShapeError: its shape is not that of the selected elements, nor broadcast to it.
+    """
+    target = x if x.flags.c_contiguous else x.copy()
+    if mask.block is x.block:
+        mask = mask.copy()
+    flat, count = _flat(mask)
+    values = empty_on(Placement(x.sycl_queue, x.usm_type), (count,), x.dtype)
+    assign(values, value, function)
+    if count:
+        _launch(compact.make_expand_kernel, [target.reshape(-1)], flat, [values])
+        if target is not x:
+            assign(x, target)
+
+
+def _flat(mask: ndarray) -> tuple[ndarray, int]:
+    """A mask in memory, in one dimension, and how many of its elements are true."""
+    flat = mask.reshape(-1)
+    layout_of(flat)
+    count = reduce_array(REDUCTIONS["sum"], flat, (0,), False, _dtypes.int64, _dtypes.int64)
+    return flat, int(count.item())
+
+
+def _launch(
+    factory: Callable[..., Any], before: list[ndarray], mask: ndarray, after: list[ndarray]
+) -> None:
+    tiles = -(-mask.size // _TILE)
+    chain = chain_memory(mask.sycl_queue, tiles, _dtypes.int64)
+    call_kernel(_kernel(factory), NdRange((tiles,), (1,)), *before, mask, *chain, *after, _TILE)
+
+
+@functools.cache
+def _kernel(factory: Callable[..., Any]) -> KernelFunction:
+    return kernel(factory(chain_of("add")))
