@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dparray import _usm
 from dparray._array import assign, empty_on, ndarray
 from dparray._compiler import DeviceFunction
 from dparray._placement import Placement
@@ -35,7 +36,7 @@ _FEWEST_COLUMN_BYTES = 256
 
 def runs_scans(queue: dpctl.SyclQueue) -> bool:
     """Whether the kernels of this module may run on a queue."""
-    return bool(queue.sycl_device.is_cpu)
+    return _usm.is_cpu(queue)
 
 
 def has_scan(op: str, x: ndarray, loop: np.dtype[Any]) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dparray._array import ndarray
+from dparray._scans import runs_scans
+from dparray._selection import selected
 from dparray.algorithms._ranges import (
     check_1d,
     check_kind,
@@ -55,6 +57,8 @@ def compact(x: ndarray, mask: ndarray) -> ndarray:
         raise ShapeError(f"compact: mask has shape {mask.shape} and x has shape {x.shape}")
     if not x.size:
         return new(0, x.dtype, where)
+    if runs_scans(where.queue):
+        return selected(x, mask, where)
     index_space, count, chunk = chunks(where.queue, x.size)
     counts = chunk_totals(mask, "add", count, chunk, np.dtype(np.int64))
     out = new(int(counts.asnumpy().sum()), x.dtype, where)

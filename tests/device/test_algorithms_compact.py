@@ -6,8 +6,11 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray import _usm
 from dparray.algorithms import compact
-from dparray.kernels.compact import make_compact_kernel
+from dparray.kernels import compact as kernels
+from dparray.kernels.combine import OPERATIONS
+from dparray.kernels.scan import make_chain
 from dparray.simulate import simulate
 
 
@@ -20,6 +23,13 @@ def test_compact_equals_numpy(size, dtype, share):
     out = compact(dp.asarray(x), dp.asarray(mask))
     assert out.dtype == x.dtype
     np.testing.assert_array_equal(dp.asnumpy(out), x[mask])
+
+
+def test_devices_without_independent_work_groups_compact_in_two_launches(monkeypatch):
+    monkeypatch.setattr(_usm, "is_cpu", lambda queue: False)
+    x = np.arange(40_001)
+    out = compact(dp.asarray(x), dp.asarray(x % 7 == 2))
+    np.testing.assert_array_equal(dp.asnumpy(out), x[x % 7 == 2])
 
 
 def test_views_and_empty_arrays():
@@ -55,10 +65,21 @@ def test_inputs_on_different_queues_are_refused(queue):
         compact(x, dp.ones(4, dtype=bool, sycl_queue=other))
 
 
-def test_the_kernel_is_right_in_the_simulator():
+def test_the_kernels_are_right_in_the_simulator():
     x = np.arange(50)
     mask = x % 3 != 1
     counts = np.array([mask[start : start + 16].sum() for start in range(0, 50, 16)])
     out = np.zeros(mask.sum(), x.dtype)
-    simulate(make_compact_kernel(), dp.NdRange(6, 2), x, mask, counts, out, 16)
+    simulate(kernels.make_compact_kernel(), dp.NdRange(6, 2), x, mask, counts, out, 16)
     np.testing.assert_array_equal(out, x[mask])
+
+    chain = make_chain(OPERATIONS["add"].combine)
+    for make in (kernels.make_select_kernel, kernels.make_positions_kernel):
+        out[...] = 0
+        inputs = (x,) if make is kernels.make_select_kernel else ()
+        memory = (np.zeros(5, "i8"), np.zeros(4, "i8"))
+        simulate(make(chain), dp.NdRange(4, 1), *inputs, mask, *memory, out, 16)
+        np.testing.assert_array_equal(out, x[mask])
+    memory = (np.zeros(5, "i8"), np.zeros(4, "i8"))
+    simulate(kernels.make_expand_kernel(chain), dp.NdRange(4, 1), x, mask, *memory, -out, 16)
+    np.testing.assert_array_equal(x, np.where(mask, -np.arange(50), np.arange(50)))

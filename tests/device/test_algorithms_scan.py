@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
+from dparray import _usm
 from dparray.algorithms import exclusive_scan, inclusive_scan
 from dparray.kernels.combine import OPERATIONS
 from dparray.kernels.scan import make_chain, make_chained_scan_kernel, make_chunk_scan_kernel
@@ -44,6 +45,17 @@ def test_exclusive_scan_starts_from_the_initial_value(size):
     peak = dp.asnumpy(exclusive_scan(dp.asarray(x), "maximum"))
     assert peak[0] == np.iinfo(np.int32).min
     np.testing.assert_array_equal(peak[1:], np.maximum.accumulate(x)[:-1])
+
+
+@pytest.mark.parametrize("op", ["add", "maximum"])
+def test_devices_without_independent_work_groups_scan_in_two_launches(monkeypatch, op):
+    monkeypatch.setattr(_usm, "is_cpu", lambda queue: False)
+    x = values(30_001, "f4")
+    out = dp.asnumpy(inclusive_scan(dp.asarray(x), op))
+    np.testing.assert_array_equal(out, UFUNCS[op].accumulate(x))
+    x[20_000] = np.nan
+    out = dp.asnumpy(exclusive_scan(dp.asarray(x), op, initial=1))
+    np.testing.assert_array_equal(out, UFUNCS[op].accumulate([np.float32(1), *x[:-1]]))
 
 
 def test_a_scan_runs_where_its_input_is(queue):
