@@ -29,10 +29,11 @@ from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 from dparray import (
     _device_atomics,  # noqa: F401  it replaces numba-dpex's
     _device_bounds,  # noqa: F401  what checked kernels call
+    _device_integers,
     _device_vectors,
 )
 from dparray._half import half, half_bits, half_value
-from dparray._integer_power import integer_power
+from dparray._result_kind import of_kind
 from dparray.kernel_api import (
     GROUP_OPERATIONS,
     group_barrier,
@@ -55,6 +56,7 @@ def install(target_context: Any) -> None:
     LocalAccessorType.copy = _copy_local_type
     target_context.install_registry(cmathimpl.registry)  # numba-dpex has the types only
     target_context.install_registry(_registry)
+    _device_integers.install(target_context)  # after it: floors of integers are no floats
     _device_vectors.install(target_context)
 
 
@@ -142,6 +144,17 @@ def _add_math_of_integers() -> None:
 _add_math_of_integers()
 
 
+@overload(float, target=SPIRV_TARGET_NAME)
+def _float_of_truth(x: Any) -> Any:
+    if not isinstance(x, types.Boolean):
+        return None
+
+    def number(x: Any) -> Any:
+        return 1.0 if x else 0.0
+
+    return number
+
+
 def _add_function(name: str, count: int) -> None:
     """``math.<name>``, a function of so many numbers that OpenCL has and numba-dpex no type for."""
     function = getattr(math, name, None)  # math.exp2 is of Python 3.11
@@ -184,17 +197,24 @@ for _name, _count in (("exp2", 1), ("log2", 1), ("hypot", 2), ("nextafter", 2)):
     _add_function(_name, _count)
 
 
-# --- powers ---------------------------------------------------------------------------------------
-# Numba's power of integers goes through float64, and that of complex numbers through a C function.
+# --- quotients and powers of complex numbers ------------------------------------------------------
+# Numba's quotient raises where it divides by zero, and its power is a C function.
 
 
-def _power_of_integers(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    result = signature.return_type
+def _quotient_of_complex(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    # Scaled by the larger part of the divisor, as in NumPy: R. L. Smith, "Algorithm 116", 1962.
+    def quotient(a: Any, b: Any) -> Any:
+        if abs(b.real) >= abs(b.imag):
+            if b.real == 0:
+                return complex(a.real / abs(b.real), a.imag / abs(b.real))
+            ratio = b.imag / b.real
+            size = b.real + b.imag * ratio
+            return complex((a.real + a.imag * ratio) / size, (a.imag - a.real * ratio) / size)
+        ratio = b.real / b.imag
+        size = b.real * ratio + b.imag
+        return complex((a.real * ratio + a.imag) / size, (a.imag * ratio - a.real) / size)
 
-    def power(base: Any, exponent: Any) -> Any:
-        return result(integer_power(result(base), exponent))
-
-    return context.compile_internal(builder, power, signature, arguments)
+    return context.compile_internal(builder, quotient, signature, arguments)
 
 
 _LARGEST_LOOP = 100  # up to this exponent, integers multiply, as in NumPy
@@ -204,17 +224,18 @@ def _power_of_complex(context: Any, builder: Any, signature: Any, arguments: Any
     real = signature.return_type.underlying_float
 
     def power(base: Any, exponent: Any) -> Any:
+        if exponent == 0:
+            return complex(real(1), real(0))
+        size = math.hypot(base.real, base.imag)
+        if size == real(0):
+            unknown = real(0 if exponent.real > 0 else math.nan)
+            return complex(unknown, unknown)
         times = abs(exponent.real)
         if exponent.imag == 0 and times <= _LARGEST_LOOP and math.floor(times) == times:
-            if times == 0:
-                return complex(real(1), real(0))
             product = base
             for _ in range(1, int(times)):
                 product *= base
             return real(1) / product if exponent.real < 0 else product
-        size = math.hypot(base.real, base.imag)
-        if size == real(0):
-            return base * real(0)
         logarithm = math.log(size)
         turn = math.atan2(base.imag, base.real)
         size = math.exp(exponent.real * logarithm - exponent.imag * turn)
@@ -224,82 +245,11 @@ def _power_of_complex(context: Any, builder: Any, signature: Any, arguments: Any
     return context.compile_internal(builder, power, signature, arguments)
 
 
-for _operation_of_power in (operator.pow, operator.ipow, pow):
-    _registry.lower(_operation_of_power, types.Integer, types.Integer)(_power_of_integers)
-    for _kind in (types.int64, types.uint64):
-        for _other in (types.int64, types.uint64):
-            _registry.lower(_operation_of_power, _kind, _other)(_power_of_integers)
-    _registry.lower(_operation_of_power, types.Complex, types.Complex)(_power_of_complex)
-
-
-# --- quotients ------------------------------------------------------------------------------------
-# Of the least int64 by -1, Numba's quotient is 0; NumPy's wraps around to the least int64 again.
-
-
-def _floored(builder: Any, dividend: Any, divisor: Any) -> tuple[Any, Any]:
-    """The floored quotient and the remainder of signed integers; 0 and 0 of a division by 0."""
-    none = divisor.type(0)
-    by_zero = builder.icmp_signed("==", divisor, none)
-    by_minus_one = builder.icmp_signed("==", divisor, divisor.type(-1))
-    safe = builder.select(builder.or_(by_zero, by_minus_one), divisor.type(1), divisor)
-    quotient, rest = builder.sdiv(dividend, safe), builder.srem(dividend, safe)
-    is_below = builder.and_(
-        builder.icmp_signed("!=", rest, none),
-        builder.icmp_signed("<", builder.xor(rest, safe), none),
-    )
-    quotient = builder.sub(quotient, builder.zext(is_below, quotient.type))
-    rest = builder.select(is_below, builder.add(rest, safe), rest)
-    quotient = builder.select(by_minus_one, builder.sub(none, dividend), quotient)
-    return builder.select(by_zero, none, quotient), rest
-
-
-def _quotient(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    return _floored(builder, *arguments)[0]
-
-
-def _quotient_and_rest(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    return context.make_tuple(builder, signature.return_type, _floored(builder, *arguments))
-
-
-for _operation_of_quotient in (operator.floordiv, operator.ifloordiv):
-    _registry.lower(_operation_of_quotient, types.int64, types.int64)(_quotient)
-_registry.lower(divmod, types.int64, types.int64)(_quotient_and_rest)
-
-
-# --- comparisons ----------------------------------------------------------------------------------
-# Numba compares int64 with uint64 as float64, which holds 53 bits.
-
-
-def _add_comparison(compare: Any, *, first_negative: bool, second_negative: bool) -> None:
-    """``compare`` for uint64 beside a signed integer, which may be negative."""
-
-    @overload(compare, target=SPIRV_TARGET_NAME)
-    def overload_comparison(a: Any, b: Any) -> Any:
-        if not isinstance(a, types.Integer) or not isinstance(b, types.Integer):
-            return None
-        unsigned = b if a.signed else a
-        if a.signed == b.signed or unsigned.bitwidth < 64:
-            return None
-        wide = types.uint64
-
-        def with_signed_first(a: Any, b: Any) -> Any:
-            return first_negative if a < 0 else compare(wide(a), wide(b))
-
-        def with_signed_second(a: Any, b: Any) -> Any:
-            return second_negative if b < 0 else compare(wide(a), wide(b))
-
-        return with_signed_first if a.signed else with_signed_second
-
-
-for _compare, _first_negative, _second_negative in (
-    (operator.lt, True, False),
-    (operator.le, True, False),
-    (operator.gt, False, True),
-    (operator.ge, False, True),
-    (operator.eq, False, False),
-    (operator.ne, True, True),
-):
-    _add_comparison(_compare, first_negative=_first_negative, second_negative=_second_negative)
+for _kind in (types.complex64, types.complex128):
+    for _division in (operator.truediv, operator.itruediv):
+        _registry.lower(_division, _kind, _kind)(_quotient_of_complex)
+for _raising in (operator.pow, operator.ipow, pow):
+    _registry.lower(_raising, types.Complex, types.Complex)(_power_of_complex)
 
 
 # --- views ----------------------------------------------------------------------------------------
@@ -656,9 +606,28 @@ def _half(value: Any) -> Any:
     return round_to_half
 
 
-# --- integers -------------------------------------------------------------------------------------
+# --- results of users' functions ------------------------------------------------------------------
+
+_KINDS: dict[str, tuple[type, ...]] = {
+    "b": (types.Boolean, types.Integer),
+    "i": (types.Boolean, types.Integer),
+    "f": (types.Float,),
+}
+_KIND_NAMES = {"b": "a truth value", "i": "an integer", "f": "a float"}
 
 
-@overload(integer_power, target=SPIRV_TARGET_NAME)
-def _integer_power(base: Any, exponent: Any) -> Any:
-    return integer_power
+@overload(of_kind, target=SPIRV_TARGET_NAME, prefer_literal=True)
+def _of_kind(value: Any, kind: Any) -> Any:
+    wanted = getattr(kind, "literal_value", None)
+    if wanted is None:
+        return None
+    if not isinstance(value, _KINDS[wanted]):
+        raise TypingError(
+            f"it returns {types.unliteral(value)}, where {_KIND_NAMES[wanted]} is expected: give "
+            "the dtype= of the result, or return the same kind of number on all paths"
+        )
+
+    def itself(value: Any, kind: Any) -> Any:
+        return value
+
+    return itself

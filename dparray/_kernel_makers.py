@@ -35,13 +35,13 @@ from dparray._creation import full
 from dparray._evaluate import compile_alone
 from dparray._expr import Node, Scalar
 from dparray._kernel_key import Reference, UnkeyedError, describe
-from dparray._layout import broadcast_shapes, reduced_shape
+from dparray._layout import broadcast_shapes, normalize_axes, reduced_shape
 from dparray._ops import Op
 from dparray._placement import Placement, common_placement
 from dparray._reduction_ops import WEIGHT, Reduce, Reduction, combination
+from dparray._result_kind import of_kind
 from dparray.device import default_device
 from dparray.exceptions import (
-    AxisError,
     DTypeError,
     KernelArgumentError,
     KernelCompileError,
@@ -111,8 +111,8 @@ class ElementwiseFunction:
             )
         self._dtype = None if dtype is None else _dtypes.as_dtype(dtype)
         self._scalar = _Scalar(self.device_function)
-        # By the name of the function as it is now, and whether the result is a truth value.
-        self._ops: dict[tuple[str, bool], Op] = {}
+        # By the name of the function as it is now, and the kind of number that it must return.
+        self._ops: dict[tuple[str, str], Op] = {}
         self._tried: dict[tuple[str, tuple[np.dtype[Any], ...]], np.dtype[Any]] = {}
         self._compiled: set[tuple[Any, ...]] = set()
 
@@ -148,8 +148,10 @@ class ElementwiseFunction:
             if isinstance(value, ndarray)
         ]
         for name, value in zip(self._parameters, values, strict=True):
-            if not isinstance(value, ndarray | bool | int | float | complex | np.generic):
+            if not isinstance(value, ndarray | bool | int | float | complex | np.number | np.bool_):
                 raise foreign_operand(self.__name__, name, value)
+            if isinstance(value, np.generic):
+                _dtypes.as_dtype(value.dtype)
         if out is not None:
             check_out(self.__name__, arrays, out)
         if not arrays:
@@ -185,21 +187,35 @@ class ElementwiseFunction:
         dtype = self._dtype or self._tried.get((name, dtypes))
         if dtype is None:
             dtype = self._tried[name, dtypes] = self._result_dtype(dtypes)
-        is_truth = dtype.kind == "b"
-        op = self._ops.get((name, is_truth))
+        kind = self._kind(dtype, dtypes)
+        op = self._ops.get((name, kind))
         if op is None:
             count = len(self._parameters)
             call = f"{name}({', '.join(f'{{{place}}}' for place in range(count))})"
-            op = self._ops[name, is_truth] = Op(
+            if kind in ("b", "i", "f"):
+                call = f"of_kind({call}, '{kind}')"
+            op = self._ops[name, kind] = Op(
                 self._scalar.name,
                 np.frompyfunc(function.py_func, count, 1),
                 f"the function {self.__qualname__}",
-                expression=f"bool({call})" if is_truth else call,
+                expression=f"bool({call})" if dtype.kind == "b" else call,
                 kinds="biufc",
                 weight=WEIGHT,
-                functions={name: function},
+                functions={name: function, "of_kind": of_kind},
             )
         return op, dtype
+
+    def _kind(self, dtype: np.dtype[Any], dtypes: Sequence[np.dtype[Any]]) -> str:
+        """The kind of number the function must return in kernels: ``"any"``, and ``"truth"``,
+        where it is converted, as a dtype that was given says.
+
+        Of uint64 beside signed integers, kernels make integers that wrap around and NumPy float64.
+        """
+        if self._dtype is not None:
+            return "truth" if dtype.kind == "b" else "any"
+        if dtype.kind in "biu":
+            return "b" if dtype.kind == "b" else "i"
+        return "f" if dtype.kind == "f" and all(each.kind in "biu" for each in dtypes) else "any"
 
     def _result_dtype(self, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
         """What NumPy's rules give for the function: it is tried on ones of the operands' dtypes.
@@ -237,9 +253,7 @@ class ElementwiseFunction:
         """Compile the operation when it is met, so that errors come at the line that calls it."""
         key = (op, loop, has_float64(placement.queue.sycl_device))
         if prod(shape) and key not in self._compiled:
-            labels = [
-                f"{name}: {each}" for name, each in zip(self._parameters, loop, strict=False)
-            ]
+            labels = [f"{name}: {each}" for name, each in zip(self._parameters, loop, strict=False)]
             _compile_alone(self.py_func, labels, op, values, loop, shape, *placement)
             self._compiled.add(key)
 
@@ -350,7 +364,7 @@ class ReductionFunction:
         self.__module__ = self.py_func.__module__
         self.__doc__ = self.py_func.__doc__
         self._scalar = _Scalar(self.combine)
-        self._rows: dict[str, Reduction] = {}
+        self._rows: dict[tuple[str, str], Reduction] = {}  # by name and kind of number
         self._compiled: set[tuple[Any, ...]] = set()
         self._map = None if map_ is None else ElementwiseFunction(map_, dtype)
         self._dtype = None if dtype is None else _dtypes.as_dtype(dtype)
@@ -372,8 +386,11 @@ class ReductionFunction:
 
         Raises:
             ExecutionPlacementError: the arrays are on different queues.
-            AxisError: there is no such axis, or it is given twice.
-            ShapeError, DTypeError: the result does not fit ``out``.
+            AxisError: there is no such axis.
+            ArgumentError: an axis is no integer.
+            ShapeError: an axis is named twice, or the result does not fit ``out``.
+            DTypeError: the elements cannot be combined (booleans, half precision and complex
+                numbers), the identity does not fit them, or the result does not fit ``out``.
         """
         if self._map is not None:
             x = self._map(*operands)
@@ -388,7 +405,9 @@ class ReductionFunction:
             check_out(self.__name__, [("x", x)], out)
         if self._dtype is not None and x.dtype != self._dtype:
             x = astype_array(x, self._dtype)
-        axes = _checked_axes(self.__name__, axis, x.ndim)
+        axes = tuple(range(x.ndim))
+        if axis is not None:
+            axes = tuple(sorted(normalize_axes(self.__name__, axis, x.ndim)))
         result = self._reduce(x, axes, keepdims)
         if out is None:
             return result
@@ -406,21 +425,23 @@ class ReductionFunction:
         return out
 
     def _reduce(self, x: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:
-        if x.size == 0:
-            return full(
-                reduced_shape(x.shape, axes, keepdims),
-                x.dtype.type(self.identity),
-                dtype=x.dtype,
-                usm_type=x.usm_type,
-                sycl_queue=x.sycl_queue,
-            )
         if x.dtype.kind not in "iuf" or x.dtype == np.float16:
             raise DTypeError(
                 f"{self.__name__}: combines integers and floats of at least 32 bits; the mapped "
                 f"dtype is {x.dtype}. Give dtype= for another one"
             )
         identity = checked_scalar(self.__name__, scalar_value(self.identity), x.dtype)
-        row = self._row()
+        if identity != self.identity and x.dtype.kind != "f":
+            raise DTypeError(f"{self.__name__}: the identity {self.identity} is no {x.dtype}")
+        if x.size == 0:
+            return full(
+                reduced_shape(x.shape, axes, keepdims),
+                identity,
+                dtype=x.dtype,
+                usm_type=x.usm_type,
+                sycl_queue=x.sycl_queue,
+            )
+        row = self._row(x.dtype.kind)
         key = (row, x.dtype, has_float64(x.sycl_device))
         if key not in self._compiled:
             place = (reduced_shape(x.shape, axes, keepdims), x.sycl_queue, x.usm_type)
@@ -430,26 +451,13 @@ class ReductionFunction:
             self._compiled.add(key)
         return reduce_array(row, x, axes, keepdims, x.dtype, x.dtype, identity)
 
-    def _row(self) -> Reduction:
+    def _row(self, kind: str) -> Reduction:
         """The reduction by the function with the values it refers to now."""
         name, function = self._scalar.current()
-        row = self._rows.get(name)
+        row = self._rows.get((name, kind))
         if row is None:
-            row = self._rows[name] = combination(self._scalar.name, function)
+            row = self._rows[name, kind] = combination(self._scalar.name, function, kind)
         return row
-
-
-def _checked_axes(function: str, axis: Any, ndim: int) -> tuple[int, ...]:
-    if axis is None:
-        return tuple(range(ndim))
-    axes = []
-    for given in axis if isinstance(axis, tuple | list) else (axis,):
-        if not -ndim <= given < ndim:
-            raise AxisError(f"{function}: axis {given} is out of bounds for {ndim} dimensions")
-        axes.append(given % ndim)
-    if len(set(axes)) != len(axes):
-        raise AxisError(f"{function}: axis {axis} names an axis twice")
-    return tuple(sorted(axes))
 
 
 def reduction(

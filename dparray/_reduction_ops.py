@@ -18,6 +18,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from dparray._result_kind import of_kind
+
 #: The cost of a reduction as part of an expression, in additions: few of them stay pending
 #: together, since each may hold a large array.
 WEIGHT = 64
@@ -99,14 +101,18 @@ def _plain(name: str, identity: str, value: str, lifted: str = "{v}", **more: An
     )
 
 
-def combination(name: str, combine: Any) -> Reduction:
-    """A reduction by a device function of two values; the scalar operand is its identity."""
+def combination(name: str, combine: Any, kind: str) -> Reduction:
+    """A reduction by a device function of two values; the scalar operand is its identity.
+
+    ``kind`` is that of the accumulators: a function that returns floats makes no integers.
+    """
+    call = "{combine}({acc}, {acc_})"
     return _plain(
         name,
         "{A}({s0})",
-        "{combine}({acc}, {acc_})",
+        call if kind == "f" else f"{{of_kind}}({call}, 'i')",
         scalars=1,
-        functions={"combine": combine},
+        functions={"combine": combine, "of_kind": of_kind},
         has_library=False,
     )
 

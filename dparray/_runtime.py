@@ -299,6 +299,21 @@ def _adapt_code_generation() -> None:
 
     context.declare_function = declare_convergent
 
+    # What a builtin operation is made of is compiled with options of its own, and Numba's default
+    # is to raise where floats are divided by zero, which would end the work-item unnoticed.
+    make_flags = importlib.import_module("numba.core.compiler").Flags
+    compile_part = context._compile_subroutine_no_cache
+
+    def compile_like_numpy(
+        self: Any, builder: Any, impl: Any, sig: Any, locals: Any = None, flags: Any = None
+    ) -> Any:
+        if flags is None:
+            flags = make_flags()
+            flags.error_model = "numpy"
+        return compile_part(self, builder, impl, sig, locals or {}, flags)
+
+    context._compile_subroutine_no_cache = compile_like_numpy
+
     # Without native widths, LLVM narrows a switch to integers of, say, 63 bits, and the CPU driver
     # crashes on them (a loop over a tuple does it).
     codegen = importlib.import_module("numba_dpex.kernel_api_impl.spirv.codegen")

@@ -6,7 +6,8 @@ module closes them:
 - a literal has a type of its own in a kernel (``2.0`` is float64, ``2`` is int64), so
   ``x[i] * 2.0`` is computed in float64 even for float32 ``x``;
 - integers narrower than 64 bits are widened before ``+ - * // % ** << >> & | ^``; the result
-  is int64 when one operand is signed and uint64 when none is, and wraps around;
+  is int64 when one operand is signed and uint64 when none is, and wraps around; beside a
+  uint64, a literal that is not negative is a uint64, too;
 - ``math`` functions of float32 return float32, and return inf or nan instead of raising;
 - ``int``, ``float``, ``range``, ``len``, ``min``, ``max`` and ``abs`` return typed values.
 
@@ -23,9 +24,18 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["BUILTINS", "CONSTRUCTORS", "MATH", "literal_exponent", "plain_dtype", "typed"]
+__all__ = [
+    "BUILTINS",
+    "CONSTRUCTORS",
+    "MATH",
+    "literal",
+    "literal_exponent",
+    "plain_dtype",
+    "typed",
+]
 
-_MASK = (1 << 64) - 1
+_BITS = 64
+_MASK = (1 << _BITS) - 1
 _SIGN = 1 << 63
 
 
@@ -39,7 +49,10 @@ def _wrap(value: int, signed: bool) -> Any:
     return (np.int64 if signed else NUMPY_TYPES[np.uint64])(_wrapped(value, signed))
 
 
-def _is_signed(value: Any) -> bool:
+def _is_signed(value: Any, beside: Any = None) -> bool:
+    """Whether an integer counts as signed, alone or beside another one."""
+    if isinstance(beside, np.uint64) and isinstance(value, (_Literal, _Exponent)):
+        return int(value) < 0
     return not isinstance(value, np.unsignedinteger)
 
 
@@ -58,11 +71,11 @@ def _pow(a: int, b: int) -> int:
 
 
 def _lshift(a: int, b: int) -> int:
-    return a << (b & 63)
+    return a << b if 0 <= b < _BITS else 0
 
 
 def _rshift(a: int, b: int) -> int:
-    return a >> (b & 63)
+    return a >> (b if 0 <= b < _BITS else _BITS)
 
 
 _INTEGER_OPERATIONS: dict[str, Callable[[int, int], int]] = {
@@ -94,22 +107,28 @@ def _plain(value: Any) -> Any:
 def _binary_methods(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     integers = _INTEGER_OPERATIONS.get(name)
     general = _NUMPY_OPERATIONS[name]
-    shift = name in ("lshift", "rshift")
+    is_shift = name in ("lshift", "rshift")
+    is_exact = is_shift or name in ("floordiv", "mod")
 
-    def compute(a: int, b: int, a_signed: bool, b_signed: bool) -> Any:
+    def compute(a: Any, b: Any) -> Any:
         assert integers is not None
-        signed = a_signed or (b_signed and not shift)
+        if is_shift:
+            signed = _is_signed(a)
+        else:
+            signed = _is_signed(a, b) or _is_signed(b, a)
+        if is_exact:
+            return _wrap(integers(int(a), int(b)), signed)
         # Operands are converted to the result's type first.
-        return _wrap(integers(_wrapped(a, signed), _wrapped(b, signed)), signed)
+        return _wrap(integers(_wrapped(int(a), signed), _wrapped(int(b), signed)), signed)
 
     def forward(self: Any, other: Any) -> Any:
         if integers is not None and isinstance(other, _INTEGERS):
-            return compute(int(self), int(other), _is_signed(self), _is_signed(other))
+            return compute(self, other)
         return general(_plain(self), _plain(other))
 
     def reflected(self: Any, other: Any) -> Any:
         if integers is not None and isinstance(other, _INTEGERS):
-            return compute(int(other), int(self), _is_signed(other), _is_signed(self))
+            return compute(other, self)
         return general(_plain(other), _plain(self))
 
     return forward, reflected
@@ -137,6 +156,8 @@ def _integer_type(base: type) -> type:
     for name in _NUMPY_OPERATIONS:
         members[f"__{name}__"], members[f"__r{name}__"] = _binary_methods(name)
     members |= _COMPARISONS
+    members["__divmod__"] = lambda self, other: (self // other, self % other)
+    members["__rdivmod__"] = lambda self, other: (other // self, other % self)
     members["__hash__"] = lambda self: hash(int(self))
     # Of unsigned integers these two are computed in their own width and then widened.
     width = _MASK if signed else int(np.iinfo(base).max)
@@ -179,9 +200,17 @@ def _int64_type() -> Any:
 _Int64 = _int64_type()
 NUMPY_TYPES[np.int64] = _Int64
 
+
+class _Literal(_Int64):  # type: ignore[misc,valid-type]
+    """An integer written in a kernel: beside a uint64 it is one, unless it is negative."""
+
+    __slots__ = ()
+    __hash__ = np.int64.__hash__
+
+
 # What the names of NumPy's integer types stand for inside a kernel.
 CONSTRUCTORS: dict[Any, Any] = dict(NUMPY_TYPES)
-_BASES = {made: base for base, made in CONSTRUCTORS.items()}
+_BASES = {made: base for base, made in CONSTRUCTORS.items()} | {_Literal: np.int64}
 
 
 class _Exponent(np.int64):
@@ -194,7 +223,7 @@ class _Exponent(np.int64):
     def __rpow__(self, other: Any, modulus: Any = None, /) -> Any:  # type: ignore[override]
         if isinstance(other, np.float32):
             return np.power(other, np.float32(self))
-        return operator.pow(other, _Int64(self))
+        return operator.pow(other, literal(int(self)))
 
 
 def _reflected(name: str) -> Callable[..., Any]:
@@ -216,8 +245,13 @@ def literal_exponent(value: int) -> Any:
     return _Exponent(value)
 
 
+def literal(value: Any) -> Any:
+    """A number of the kernel's text, or of a global or captured name, with its type."""
+    return _Literal(value) if type(value) is int and -_SIGN <= value < _SIGN else typed(value)
+
+
 def typed(value: Any) -> Any:
-    """A literal, scalar argument or array element with the type that a kernel sees."""
+    """A scalar argument or array element with the type that a kernel sees."""
     kind = type(value)
     if kind is int:
         return _Int64(value) if -_SIGN <= value < _SIGN else _wrap(value, signed=False)
@@ -260,6 +294,13 @@ def _from_python(name: str) -> Callable[..., Any]:
     return function
 
 
+def _rounding(ufunc: Callable[..., Any]) -> Callable[..., Any]:
+    def function(value: Any) -> Any:
+        return +value if isinstance(value, np.integer) else ufunc(_as_float(value))
+
+    return function
+
+
 _UFUNC_NAMES = {
     "acos": "arccos",
     "acosh": "arccosh",
@@ -270,16 +311,17 @@ _UFUNC_NAMES = {
     "atanh": "arctanh",
     "pow": "power",
 }
-# floor, ceil and trunc return a float on the device, not Python's int.
 _AS_UFUNCS = """
-    acos acosh asin asinh atan atan2 atanh ceil copysign cos cosh degrees exp expm1 fabs floor fmod
-    hypot isfinite isinf isnan log log10 log1p log2 pow radians sin sinh sqrt tan tanh trunc
+    acos acosh asin asinh atan atan2 atanh copysign cos cosh degrees exp expm1 fabs fmod hypot
+    isfinite isinf isnan log log10 log1p log2 pow radians sin sinh sqrt tan tanh
 """
 MATH: dict[Any, Callable[..., Any]] = {
     getattr(math, name): _from_ufunc(getattr(np, _UFUNC_NAMES.get(name, name)))
     for name in _AS_UFUNCS.split()
 }
 MATH |= {getattr(math, name): _from_python(name) for name in ("erf", "erfc", "gamma", "lgamma")}
+# Of floats these return a float on the device, not Python's int.
+MATH |= {getattr(math, name): _rounding(getattr(np, name)) for name in ("ceil", "floor", "trunc")}
 
 
 # builtins ---------------------------------------------------------------------------------
@@ -293,21 +335,22 @@ def _int(value: Any = 0) -> Any:
     return typed(value) if isinstance(value, np.integer) else _low_bits(value, np.int64)
 
 
-def _in_float64(a: Any, b: Any) -> bool:
-    """Whether both are promoted to float64, as uint64 and a signed integer are."""
-    return (isinstance(a, np.uint64) and _is_signed(b)) or (
-        isinstance(b, np.uint64) and _is_signed(a)
+def _are_mixed(a: Any, b: Any) -> bool:
+    """Whether one is uint64 and the other counts as signed."""
+    return (isinstance(a, np.uint64) and isinstance(b, _INTEGERS) and _is_signed(b, a)) or (
+        isinstance(b, np.uint64) and isinstance(a, _INTEGERS) and _is_signed(a, b)
     )
 
 
-def _selecting(choose: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+def _selecting(choose: Callable[[Any, Any], Any], of_mixed: type) -> Callable[..., Any]:
     def function(*values: Any) -> Any:
         result = values[0]
         for value in values[1:]:
+            if _are_mixed(result, value):
+                result = NUMPY_TYPES[of_mixed](choose(result, value))
+                continue
             # The result has the type both operands are promoted to, as in compiled code.
             promoted = type(result + value)
-            if isinstance(result + value, np.integer) and _in_float64(result, value):
-                promoted = np.float64
             result = promoted(choose(promoted(result), promoted(value)))
         return result
 
@@ -320,7 +363,7 @@ BUILTINS: dict[str, Any] = {
     "float": lambda value=0.0: np.float64(value),
     "int": _int,
     "len": lambda value: np.int64(builtins.len(value)),
-    "max": _selecting(lambda a, b: a if a >= b else b),
-    "min": _selecting(lambda a, b: a if a <= b else b),
+    "max": _selecting(lambda a, b: a if a >= b else b, np.uint64),
+    "min": _selecting(lambda a, b: a if a <= b else b, np.int64),
     "range": _range,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, NamedTuple
@@ -145,8 +145,11 @@ class _Configured:
         self.kernel = kernel
         self.index_space = index_space
 
-    def __call__(self, *arguments: Any, depends_on: Any = ()) -> Event:
-        return self.kernel._launch(self.index_space, arguments, _events(depends_on))
+    def __call__(self, *arguments: Any, depends_on: Any = (), **named: Any) -> Event:
+        kernel = self.kernel
+        if named or len(arguments) != len(kernel._parameters):
+            arguments = kernel._completed(arguments, named)
+        return kernel._launch(self.index_space, arguments, _events(depends_on))
 
     def __repr__(self) -> str:
         return f"<dparray kernel {self.kernel.__qualname__} over {self.index_space!r}>"
@@ -223,8 +226,13 @@ class KernelFunction:
         """
         return _Configured(self, _as_index_space(index_space))
 
-    def __call__(self, *arguments: Any, depends_on: Any = ()) -> Event:
+    def __call__(self, *arguments: Any, depends_on: Any = (), **named: Any) -> Event:
         """Launch over the kernel's default range.
+
+        Args:
+            arguments: those of the kernel, also by name; what has a default may be left out.
+            depends_on: an event or events that must be complete first, of whatever queues.
+            named: arguments by name.
 
         Raises:
             KernelRangeError: the kernel was made without one.
@@ -235,7 +243,7 @@ class KernelFunction:
                 f"{self.__name__}[dp.Range(n)]({', '.join(self._parameters)}), or make it with "
                 "@dp.kernel(range=lambda ...: ...)"
             )
-        self._check_count(arguments)
+        arguments = self._completed(arguments, named)
         index_space = _as_index_space(self._default_range(*arguments))
         return self._launch(index_space, arguments, _events(depends_on))
 
@@ -306,6 +314,24 @@ class KernelFunction:
         if bound.queue is None:
             self._refuse_placement(arguments)
         return bound
+
+    def _completed(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """All arguments in the order of the parameters, with those that have defaults."""
+        rest = self._parameters[len(arguments) :]
+        for name in named:
+            if name not in rest:
+                known = name in self._parameters
+                raise KernelArgumentError(
+                    f"kernel {self.__name__}: "
+                    f"{f'argument {name!r} is given twice' if known else f'no parameter {name!r}'}"
+                    f"; its parameters are {', '.join(self._parameters)}"
+                )
+        defaults: tuple[Any, ...] = getattr(self.py_func, "__defaults__", None) or ()
+        found = dict(zip(self._parameters[::-1], defaults[::-1], strict=False))
+        found.update(named)
+        if len(arguments) > len(self._parameters) or any(name not in found for name in rest):
+            self._check_count((*arguments, *named.values()))
+        return (*arguments, *(found[name] for name in rest))
 
     def _check_count(self, arguments: Sequence[Any]) -> None:
         if len(arguments) == len(self._parameters):
@@ -673,7 +699,7 @@ def _checked_options(maker: str, options: dict[str, Any]) -> dict[str, Any]:
                 f"{maker}: there is no option {name!r}; options: {', '.join(OPTIONS)}"
             )
     threshold = options.get("inline_threshold", 0)
-    if isinstance(threshold, bool) or threshold not in _INLINE_THRESHOLDS:
+    if type(threshold) is not int or threshold not in _INLINE_THRESHOLDS:
         raise KernelArgumentError(f"{maker}: inline_threshold is 0, 1, 2 or 3; got {threshold!r}")
     if not isinstance(options.get("debug", False), bool):
         raise KernelArgumentError(f"{maker}: debug is True or False; got {options['debug']!r}")
@@ -709,7 +735,7 @@ def _wrap_dispatcher(candidate: Any) -> KernelFunction:
 
 
 def call_kernel(
-    kernel: Any, index_space: Any, *arguments: Any, depends_on: Iterable[Any] = ()
+    kernel: Any, index_space: Any, *arguments: Any, depends_on: Iterable[Any] = (), **named: Any
 ) -> Event:
     """Launch a kernel on the queue of its array arguments; returns without waiting.
 
@@ -721,8 +747,10 @@ def call_kernel(
         index_space: a :class:`Range` (or an integer or tuple), or an :class:`NdRange` for
             work-groups, barriers and local memory.
         arguments: dparray, dpnp and dpnp.tensor arrays, anything with
-            ``__sycl_usm_array_interface__``, local accessors, Python and NumPy scalars.
+            ``__sycl_usm_array_interface__``, local accessors, Python and NumPy scalars. What has a
+            default may be left out.
         depends_on: an event or events that must be complete first, of whatever queues.
+        named: arguments by name.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -743,11 +771,14 @@ def call_kernel(
         >>> c.tolist()
         [0, 2, 4, 6]
     """
-    return kernel_of(kernel)._launch(index_space, arguments, _events(depends_on))
+    launched = kernel_of(kernel)
+    if named or len(arguments) != len(launched._parameters):
+        arguments = launched._completed(arguments, named)
+    return launched._launch(index_space, arguments, _events(depends_on))
 
 
 def call_kernel_async(
-    kernel: Any, index_space: Any, depends_on: Iterable[Any], *arguments: Any
+    kernel: Any, index_space: Any, depends_on: Iterable[Any], *arguments: Any, **named: Any
 ) -> Event:
     """Launch a kernel after the events in ``depends_on``; otherwise as :func:`call_kernel`.
 
@@ -763,7 +794,7 @@ def call_kernel_async(
         >>> x.asnumpy()
         array([0, 4, 8])
     """
-    return kernel_of(kernel)._launch(index_space, arguments, _events(depends_on))
+    return call_kernel(kernel, index_space, *arguments, depends_on=depends_on, **named)
 
 
 def _events(depends_on: Any) -> Any:

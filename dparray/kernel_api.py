@@ -110,9 +110,15 @@ class Range(_language.Range):
         A 0-d array gives one work-item; more than three dimensions are an error.
 
         Raises:
-            KernelRangeError: the array is empty or has more than three dimensions.
+            KernelRangeError: the array is empty or has more than three dimensions, or it is none.
         """
-        return cls(*(_extents("Range.like", array.shape) if array.shape else (1,)))
+        shape = getattr(array, "shape", None)
+        if not isinstance(shape, tuple):
+            raise KernelRangeError(
+                f"Range.like: takes an array; got a {type(array).__name__}. For sizes write "
+                "dp.Range(rows, columns)"
+            )
+        return cls(*(_extents("Range.like", shape) if shape else (1,)))
 
     def __repr__(self) -> str:
         return f"Range({', '.join(map(str, self))})"

@@ -41,6 +41,7 @@ from dparray._simulated_numbers import (
     BUILTINS,
     CONSTRUCTORS,
     MATH,
+    literal,
     literal_exponent,
     plain_dtype,
     typed,
@@ -648,7 +649,7 @@ class _Simulation:
         if isinstance(value, FunctionType) and not value.__module__.startswith("numpy"):
             return self._copy(value)
         if isinstance(value, (int, float, complex, np.generic)):
-            return typed(value)
+            return literal(value)
         return value
 
 
@@ -688,7 +689,7 @@ def _typed_literals(code: CodeType) -> CodeType:
         elif type(constant) is int and place in exponents and abs(constant) < 1 << 63:
             constants.append(literal_exponent(constant))
         elif type(constant) in (int, float, complex):
-            constants.append(typed(constant))
+            constants.append(literal(constant))
         else:
             constants.append(constant)
     return code.replace(co_consts=tuple(constants))

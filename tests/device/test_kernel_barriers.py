@@ -345,3 +345,45 @@ def test_division_by_zero_follows_numpy_and_ends_no_work_item() -> None:
     dp.call_kernel(divide, dp.Range(3), dp.asarray(x), dp.asarray(y), floats, integers)
     assert floats.tolist() == [np.inf, -np.inf, 2.0]
     assert integers.tolist() == [0, 3, 0]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_powers_of_zero_follow_numpy_and_end_no_work_item(dtype: str) -> None:
+    @dp.kernel
+    def invert(item: dp.Item, x: Any, exponent: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i, 0] = x[i] ** -2
+        out[i, 1] = x[i] ** -1
+        out[i, 2] = x[i] ** exponent[0]
+        out[i, 3] = pow(x[i], -3)
+        out[i, 4] = 1
+
+    x = np.array([0.0, -0.0, 2.0], dtype)
+    out = dp.zeros((3, 5), dtype=dtype)
+    invert[3](dp.asarray(x), dp.asarray([-2]), out)
+    expected = np.stack([x**-2, x**-1, x**-2, np.power(x, -3), np.ones_like(x)], axis=1)
+    np.testing.assert_array_equal(out.asnumpy(), expected)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_quotients_and_powers_of_zero_are_numpys(dtype: str) -> None:
+    @dp.kernel
+    def divide(item: dp.Item, x: Any, y: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i, 0] = x[i] / y[i]
+        out[i, 1] = y[i] ** -2
+        out[i, 2] = y[i] ** 2.5
+        out[i, 3] = y[i] ** 0
+        out[i, 4] = 1
+        out[i, 5] = y[i] ** (1 + 1j)
+
+    x = np.array([1 + 2j, 0, -3j, 1 + 2j, 5, 2 + 1j], dtype)
+    y = np.array([0, 0, 0, 3 - 4j, 1j, 0.5 + 7j], dtype)
+    out = dp.zeros((6, 6), dtype=dtype)
+    divide[6](dp.asarray(x), dp.asarray(y), out)
+    expected = np.stack([x / y, y**-2.0, y**2.5, y**0, np.ones_like(x), y ** (1 + 1j)], axis=1)
+    np.testing.assert_allclose(
+        out.asnumpy(), expected, rtol=1e-5 if dtype == "complex64" else 1e-12
+    )

@@ -406,7 +406,12 @@ def test_what_cannot_be_a_kernel_is_refused_when_it_is_made() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"inline_threshold": 4}, {"inline_threshold": "a"}, {"debug": "yes"}, {"fast": 1}]
+    "options",
+    [
+        *({"inline_threshold": value} for value in (4, "a", 1.0, True)),
+        {"debug": "yes"},
+        {"fast": 1},
+    ],
 )
 def test_options_that_are_none(options: dict[str, Any]) -> None:
     for maker in (dp.kernel, dp.device_func):

@@ -1,7 +1,8 @@
-"""Powers and quotients of integers: one meaning in arrays, in kernels and in the simulator."""
+"""Integers beyond what floats hold: one meaning in arrays, in kernels and in the simulator."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def test_negative_exponents_in_kernels_invert_one_and_minus_one(dtype: str) -> N
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 @pytest.mark.parametrize("dtype", ["uint32", "uint64"])
-def test_squares_beyond_63_bits_wrap_around_before_they_are_divided(dtype: str) -> None:
+def test_squares_beyond_their_bits_wrap_around_before_they_are_divided(dtype: str) -> None:
     @dp.kernel
     def divide(item: dp.Item, x: Any, out: Any) -> None:
         i = item.get_id(0)
@@ -48,10 +49,11 @@ def test_squares_beyond_63_bits_wrap_around_before_they_are_divided(dtype: str) 
         out[i, 1] = (x[i] ** 2) // 7
 
     x = np.array([3, 2**32 - 1, 2**31 + 5], dtype)
-    out, simulated = dp.zeros((3, 2), dtype="int64"), np.zeros((3, 2), np.int64)
+    wide = "uint64" if dtype == "uint64" else "int64"  # what a kernel makes of x and 2
+    out, simulated = dp.zeros((3, 2), dtype=wide), np.zeros((3, 2), wide)
     divide[3](dp.asarray(x), out)
     dp.simulate(divide, 3, x, simulated)
-    square = x.astype(np.int64) ** 2
+    square = x.astype(wide) ** 2
     expected = np.stack([square % 7, square // 7], axis=1)
     np.testing.assert_array_equal(simulated, expected)
     np.testing.assert_array_equal(out.asnumpy(), expected)
@@ -73,4 +75,126 @@ def test_quotients_of_the_least_integer_and_by_zero_are_numpys(dtype: str) -> No
     out = dp.zeros((x.size, 4), dtype=dtype)
     divide[x.size](dp.asarray(x), dp.asarray(y), out)
     expected = np.stack([x // y, x % y, *np.divmod(x, y)], axis=1)
+    np.testing.assert_array_equal(out.asnumpy(), expected)
+
+
+def on_device_and_simulated(
+    kernel: Any, *arrays: np.ndarray, out: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    on_device, simulated = dp.asarray(out), out.copy()
+    kernel[len(out)](*map(dp.asarray, arrays), on_device)
+    dp.simulate(kernel, len(out), *(array.copy() for array in arrays), simulated)
+    return on_device.asnumpy(), simulated
+
+
+LARGE = np.array([0, 1, 5, 2**63 - 1, 2**63, 2**63 + 9, 2**64 - 1], np.uint64)
+FACTOR = 6364136223846793005
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_written_number_is_a_uint64_beside_one() -> None:
+    @dp.kernel
+    def compute(item: dp.Item, x: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i, 0] = x[i] // 3
+        out[i, 1] = x[i] % 10
+        out[i, 2], out[i, 3] = divmod(x[i], 7)
+        out[i, 4] = (x[i] + 1) // 2
+        out[i, 5] = (x[i] * FACTOR + 1) % 1000
+        out[i, 6] = (x[i] ^ 0xFF) // 5
+        out[i, 7] = max(x[i], 2)
+        out[i, 8] = min(x[i], 2)
+        state = x[i]
+        for _ in range(3):
+            state = state * FACTOR + 1442695040888963407
+        out[i, 9] = state % 100
+        chosen = 0
+        if i > 0:
+            chosen = x[i]
+        out[i, 10] = chosen // 2
+
+    state = LARGE.copy()
+    for _ in range(3):
+        state = state * FACTOR + np.uint64(1442695040888963407)
+    expected = np.stack(
+        [
+            *(LARGE // 3, LARGE % 10, LARGE // 7, LARGE % 7, (LARGE + 1) // 2),
+            *((LARGE * FACTOR + 1) % 1000, (LARGE ^ 0xFF) // 5),
+            *(np.maximum(LARGE, 2), np.minimum(LARGE, 2), state % 100, LARGE // 2),
+        ],
+        axis=1,
+    )
+    out = np.zeros_like(expected)
+    for result in on_device_and_simulated(compute, LARGE, out=out):
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_quotients_and_choices_among_uint64_and_signed_integers_are_exact() -> None:
+    @dp.kernel
+    def compute(item: dp.Item, x: Any, y: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i, 0] = x[i] // y[i]
+        out[i, 1] = x[i] % y[i]
+        out[i, 2] = y[i] // x[i]
+        out[i, 3] = y[i] % x[i]
+        out[i, 4], out[i, 5] = divmod(x[i], y[i])
+        out[i, 6] = max(x[i], y[i])
+        out[i, 7] = min(y[i], x[i])
+
+    signed = np.array([-(2**63), -9, -1, 0, 1, 10, 2**63 - 1], np.int64)
+    x, y = (part.ravel() for part in np.meshgrid(LARGE, signed))
+    rows = []
+    for a, b in zip(x.tolist(), y.tolist(), strict=True):
+        forth = divmod(a, b) if b else (0, 0)
+        back = divmod(b, a) if a else (0, 0)
+        rows.append([value % 2**64 for value in (*forth, *back, *forth, max(a, b), min(a, b))])
+    expected = np.array(rows, np.uint64)
+    for result in on_device_and_simulated(compute, x, y, out=np.zeros_like(expected)):
+        np.testing.assert_array_equal(
+            result[:, [0, 1, 2, 3, 6, 7]], expected[:, [0, 1, 2, 3, 6, 7]]
+        )
+    on_device = dp.zeros(expected.shape, dtype="uint64")
+    compute[len(x)](dp.asarray(x), dp.asarray(y), on_device)
+    np.testing.assert_array_equal(on_device.asnumpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int8", "uint32"])
+def test_what_is_shifted_out_is_lost(dtype: str) -> None:
+    @dp.kernel
+    def shift(item: dp.Item, x: Any, places: Any, out: Any) -> None:
+        i = item.get_id(0)
+        wide = x[i] + x[i] - x[i]  # as wide as a kernel computes
+        out[i, 0] = wide << places[i]
+        out[i, 1] = wide >> places[i]
+        out[i, 2] = 1 << places[i]
+
+    places = np.array([0, 1, 7, 63, 64, 65, 1000, -1, -70], np.int64)
+    x = np.full(places.shape, -77 if np.dtype(dtype).kind == "i" else 77, dtype)
+    wide = x.astype(np.uint64 if np.dtype(dtype).kind == "u" else np.int64)
+    count = places.astype(wide.dtype)
+    expected = np.stack([wide << count, wide >> count, np.int64(1) << places], axis=1)
+    out = np.zeros(expected.shape, wide.dtype)
+    for result in on_device_and_simulated(shift, x, places, out=out):
+        np.testing.assert_array_equal(result, expected.astype(wide.dtype))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+def test_rounding_an_integer_goes_through_no_float(dtype: str) -> None:
+    @dp.kernel
+    def rounded(item: dp.Item, x: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i, 0] = round(x[i])
+        out[i, 1] = round(x[i], 2)
+        out[i, 2] = round(x[i], -1)
+        out[i, 3] = round(x[i], -3)
+        out[i, 4] = math.floor(x[i])
+        out[i, 5] = math.ceil(x[i])
+        out[i, 6] = math.trunc(x[i])
+
+    values = [0, 5, 15, 25, 26, 499, 500, 1500, 2**62 + 7, 2**53 + 1]
+    values += [2**63 + 9] if dtype == "uint64" else [-5, -15, -26, -1500, -(2**62) - 7]
+    x = np.array(values, dtype)
+    expected = np.array([[v, v, round(v, -1), round(v, -3), v, v, v] for v in values], dtype)
+    out = dp.zeros(expected.shape, dtype=dtype)
+    rounded[len(values)](dp.asarray(x), out)
     np.testing.assert_array_equal(out.asnumpy(), expected)

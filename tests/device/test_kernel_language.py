@@ -179,3 +179,30 @@ def test_a_ufunc_of_numpy_names_the_math_module() -> None:
 
     with pytest.raises(dp.KernelCompileError, match=r"use math\.sqrt"):
         dp.call_kernel(compute, dp.Range(1), dp.zeros(1))
+
+
+def test_the_imaginary_part_of_a_written_number_is_zero() -> None:
+    @dp.device_func
+    def seven(x: Any) -> Any:
+        return 7
+
+    @dp.kernel
+    def parts(item: dp.Item, x: Any, out: Any) -> None:
+        out[0] = (7).imag
+        out[1] = seven(x[0]).imag
+        out[2] = seven(x[0]).real
+
+    out = dp.ones(3)
+    parts[1](out, out)
+    assert out.tolist() == [0, 0, 7]
+
+
+def test_a_truth_value_becomes_a_float() -> None:
+    @dp.kernel
+    def count(item: dp.Item, x: Any, out: Any) -> None:
+        i = item.get_id(0)
+        out[i] = float(x[i] > 1) + 0.5
+
+    out = dp.zeros(3)
+    count[3](dp.arange(3), out)
+    assert out.tolist() == [0.5, 0.5, 1.5]

@@ -496,3 +496,62 @@ def test_print_shows_values_and_words(capfd: pytest.CaptureFixture[str]) -> None
     dp.call_kernel(show, dp.Range(4), dp.asarray([0.0, 0.5, -2.5, 1.0])).wait()
     dp.call_kernel(show, dp.Range(4), dp.asarray([0, 1, -7, 9])).wait()
     assert capfd.readouterr().out.splitlines() == ["value -2.5 2 of 100%", "value -7 2 of 100%"]
+
+
+@dp.kernel
+def scale(item: dp.Item, x: Any, out: Any, factor: Any = 3, shift: Any = 0.5) -> None:
+    i = item.get_id(0)
+    out[i] = x[i] * factor + shift
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "expected"),
+    [
+        ((), {}, [0.5, 3.5]),
+        ((2,), {}, [0.5, 2.5]),
+        ((), {"shift": 1}, [1, 4]),
+        ((), {"shift": 1, "factor": 2}, [1, 3]),
+        ((2,), {"shift": 1}, [1, 3]),
+    ],
+)
+def test_arguments_by_name_and_by_default(
+    arguments: tuple[Any, ...], named: dict[str, Any], expected: list[float]
+) -> None:
+    x, out = dp.arange(2.0), dp.zeros(2)
+    scale[2](x, out, *arguments, **named)
+    assert out.tolist() == expected
+    out = dp.zeros(2)
+    dp.call_kernel(scale, 2, x, out, *arguments, **named)
+    assert out.tolist() == expected
+    out = dp.zeros(2)
+    dp.call_kernel_async(scale, 2, [], x, out, *arguments, **named)
+    assert out.tolist() == expected
+    out = dp.zeros(2)
+    by_default = dp.kernel(scale.py_func, range=lambda x, out, factor, shift: dp.Range.like(x))
+    by_default(x, out, *arguments, **named)
+    assert out.tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("count", "named", "message"),
+    [
+        (2, {"offset": 1}, r"no parameter 'offset'; its parameters are x, out, factor, shift"),
+        (2, {"x": 1}, r"argument 'x' is given twice"),
+        (1, {}, r"takes 4 arguments after the item \(x, out, factor, shift\); got 1"),
+        (5, {}, r"takes 4 arguments .* got 5"),
+    ],
+)
+def test_names_and_numbers_of_arguments_that_do_not_fit(
+    count: int, named: dict[str, Any], message: str
+) -> None:
+    arguments = [dp.ones(2)] * count
+    with pytest.raises(dp.KernelArgumentError, match=message):
+        scale[2](*arguments, **named)
+    with pytest.raises(dp.KernelArgumentError, match=message):
+        dp.call_kernel(scale, 2, *arguments, **named)
+
+
+@pytest.mark.parametrize("value", [5, [1, 2], None, 2.5])
+def test_a_range_like_what_is_no_array(value: Any) -> None:
+    with pytest.raises(dp.KernelRangeError, match=r"Range\.like: takes an array"):
+        dp.Range.like(value)

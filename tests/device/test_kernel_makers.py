@@ -163,10 +163,28 @@ def test_reductions_of_views_and_into_out() -> None:
         largest(array, axis=0, out=out)
 
 
-@pytest.mark.parametrize("axis", [2, -3, (0, 0), (0, 5)])
+@pytest.mark.parametrize("axis", [2, -3, (0, 0), (0, 5), 1.0, "a", [0, None]])
 def test_axes_that_are_none(axis: Any) -> None:
-    with pytest.raises(dp.AxisError):
+    with pytest.raises((dp.AxisError, dp.ShapeError, dp.ArgumentError), match="largest: ax"):
         largest(dp.ones((2, 3)), axis=axis)
+
+
+@pytest.mark.parametrize(
+    "value", [np.longdouble(2), np.str_("a"), np.datetime64("2020"), "a", None, [1, 2]]
+)
+def test_scalars_that_are_none(value: Any) -> None:
+    with pytest.raises((dp.DTypeError, dp.HostConversionError)):
+        wave(dp.ones(3), value)
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (2, 3)])
+def test_an_identity_that_the_dtype_cannot_hold_is_refused(shape: tuple[int, int]) -> None:
+    with pytest.raises(dp.DTypeError, match="-inf does not fit into int32"):
+        largest(dp.zeros(shape, dtype="int32"))
+    with pytest.raises(dp.DTypeError, match=r"the identity 0\.5 is no int32"):
+        reduction(lambda a, b: a + b, identity=0.5)(dp.zeros(shape, dtype="int32"))
+    with pytest.raises(dp.DTypeError, match="integers and floats"):
+        largest(dp.zeros(shape, dtype="float16"))
 
 
 def test_what_a_reduction_does_not_take() -> None:
@@ -186,3 +204,37 @@ def test_integers_are_combined_in_their_dtype() -> None:
     assert product(dp.asarray(x)).item() == 1155
     wide = reduction(product.py_func, identity=1, dtype="int64")
     assert wide(dp.full(40, 2, dtype="int32")).item() == 2**40
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "int64", "uint64"])
+def test_a_float_that_a_trial_has_not_found_is_refused_not_cut(dtype: str) -> None:
+    def half_or_itself(x: Any) -> Any:
+        return x if x > 0 else 0.5
+
+    x = dp.asarray(np.array([0, 1, 2]).astype(dtype))
+    with pytest.raises(dp.KernelCompileError, match=r"it returns float64.*give the dtype="):
+        elementwise(half_or_itself)(x)
+    given = elementwise(half_or_itself, dtype="float64")(x)
+    np.testing.assert_array_equal(given.asnumpy(), np.where(x.asnumpy() > 0, x.asnumpy(), 0.5))
+
+
+def test_integers_that_numpy_computes_as_floats_are_refused() -> None:
+    product = elementwise(lambda x, y: x * y)
+    x, y = dp.asarray([2**40], dtype="uint64"), dp.asarray([2**40])
+    with pytest.raises(dp.KernelCompileError, match=r"it returns int64, where a float"):
+        product(x, y)
+    assert product(x.astype("float64"), y).item() == 2.0**80
+
+
+def test_a_combination_that_returns_floats_makes_no_integers() -> None:
+    mean = reduction(lambda a, b: (a + b) / 2, identity=0)
+    with pytest.raises(dp.KernelCompileError, match=r"it returns float64, where an integer"):
+        mean(dp.arange(4))
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_a_real_constant_as_a_complex_result_has_no_imaginary_part(dtype: str) -> None:
+    seven = elementwise(lambda x: 7)
+    result = seven(dp.asarray([1 + 2j, 3], dtype=dtype))
+    assert result.dtype == dtype
+    assert result.tolist() == [7, 7]

@@ -208,7 +208,7 @@ def test_overlapping_views_of_one_device_array_share_memory():
 
 
 def test_uint64_beside_signed_integers():
-    """The signed type wins in arithmetic; comparisons are exact; min and max go to float64."""
+    """The signed type wins in arithmetic; quotients, comparisons, min and max are exact."""
 
     @dp.kernel
     def compute(item, x, y, integers, reals):

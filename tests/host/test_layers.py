@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
     (layer, frozenset(names.split()))
     for layer, names in (
-        ("L0", "_absent exceptions _half _hooks _integer_power _startup"),
+        ("L0", "_absent exceptions _half _hooks _integer_power _result_kind _startup"),
         ("L0", "_keywords"),
         ("L0", "config _dtypes _graph _interrupt _layout _ops _pictures _progress _reduction_ops"),
         ("L1", "_boundary _expr"),
@@ -33,7 +33,7 @@ ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("L2", "_launcher"),
         ("L2", "_compiler _codegen"),
         ("L2", "_bounds"),
-        ("L2", "_device_atomics _device_bounds _device_vectors"),
+        ("L2", "_device_atomics _device_bounds _device_integers _device_vectors"),
         ("L2", "_device_code"),
         ("L2", "_codegen_reduction"),
         ("L3", "_schedule"),
@@ -76,10 +76,10 @@ USERS = {
     "dpctl": "_placement _runtime _device_binary device memory _usm _compiler _launcher kernel "
     "doctor info bench",
     "dpnp": "exceptions _runtime _usm _tier_library bench",
-    "numba": "_compiler _device_atomics _device_bounds _device_code _device_vectors _numba_dpex "
-    "_runtime bench doctor",
-    "numba_dpex": "_compiler _device_atomics _device_bounds _device_code _device_vectors "
-    "_numba_dpex _runtime doctor",
+    "numba": "_compiler _device_atomics _device_bounds _device_code _device_integers "
+    "_device_vectors _numba_dpex _runtime bench doctor",
+    "numba_dpex": "_compiler _device_atomics _device_bounds _device_code _device_integers "
+    "_device_vectors _numba_dpex _runtime doctor",
     "llvmlite": "_device_atomics _device_bounds _device_code _device_vectors _runtime bench doctor",
 }
 

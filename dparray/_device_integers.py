@@ -1,0 +1,354 @@
+"""Integers in device code as NumPy has them, where Numba's code for hosts answers otherwise.
+
+Numba computes powers in float64, compares and chooses among int64 and uint64 in float64, makes
+int64 of a uint64 and a written number, reads large uint64 as negative where they are divided by
+int64, and leaves shifts by 64 places or more to the processor.
+
+Loaded together with numba-dpex, by ``_device_code``; importing it registers most implementations.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from numba.core import types
+from numba.core.imputils import Registry
+from numba.extending import overload
+from numba_dpex.kernel_api_impl.spirv.math import mathdecl
+from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME, SPIRVTypingContext
+
+from dparray._integer_power import integer_power
+
+_registry = Registry()
+_WIDE = (types.int64, types.uint64)
+_BITS = 64
+
+
+def install(target_context: Any) -> None:
+    """Register with numba-dpex's target what importing this module has not."""
+    target_context.install_registry(_registry)
+
+
+# --- written numbers ------------------------------------------------------------------------------
+# A number that is written in the kernel is a uint64 beside one, if it can be, as in NumPy.
+
+_ARITHMETIC = frozenset(
+    getattr(operator, prefix + name)
+    for name in ("add", "sub", "mul", "floordiv", "mod", "pow")
+    for prefix in ("", "i")
+) | {operator.and_, operator.iand, operator.or_, operator.ior, operator.xor, operator.ixor}
+
+
+def _is_written(number: Any) -> bool:
+    return isinstance(number, types.IntegerLiteral) and number.literal_value >= 0
+
+
+_resolve_function = SPIRVTypingContext.resolve_function_type
+_unify = SPIRVTypingContext.unify_pairs
+_resolve_attribute = SPIRVTypingContext.resolve_getattr
+
+
+def _resolve_with_written(self: Any, function: Any, arguments: Any, keywords: Any) -> Any:
+    if len(arguments) == 2 and getattr(function, "typing_key", None) in _ARITHMETIC:
+        first, second = arguments
+        if (first == types.uint64 and _is_written(second)) or (
+            second == types.uint64 and _is_written(first)
+        ):
+            arguments = (types.uint64, types.uint64)
+    return _resolve_function(self, function, arguments, keywords)
+
+
+def _unify_with_written(self: Any, first: Any, second: Any) -> Any:
+    if (first == types.uint64 and _is_written(second)) or (
+        second == types.uint64 and _is_written(first)
+    ):
+        return types.uint64
+    return _unify(self, first, second)
+
+
+def _resolve_of_unwritten(self: Any, numba_type: Any, attribute: str) -> Any:
+    # The imaginary part of a written number is not that number, as Numba has it.
+    if attribute in ("real", "imag"):
+        numba_type = types.unliteral(numba_type)
+    return _resolve_attribute(self, numba_type, attribute)
+
+
+SPIRVTypingContext.resolve_function_type = _resolve_with_written
+SPIRVTypingContext.unify_pairs = _unify_with_written
+SPIRVTypingContext.resolve_getattr = _resolve_of_unwritten
+
+
+# --- powers ---------------------------------------------------------------------------------------
+
+
+@overload(integer_power, target=SPIRV_TARGET_NAME)
+def _integer_power(base: Any, exponent: Any) -> Any:
+    return integer_power
+
+
+def _power(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    result = signature.return_type
+
+    def power(base: Any, exponent: Any) -> Any:
+        return result(integer_power(result(base), exponent))
+
+    return context.compile_internal(builder, power, signature, arguments)
+
+
+for _operation in (operator.pow, operator.ipow, pow):
+    _registry.lower(_operation, types.Integer, types.Integer)(_power)
+    for _kind in _WIDE:
+        for _other in _WIDE:
+            _registry.lower(_operation, _kind, _other)(_power)
+
+
+# --- quotients ------------------------------------------------------------------------------------
+# Of the least int64 by -1, Numba's quotient is 0; NumPy's wraps around to the least int64 again.
+
+
+def _floored(builder: Any, dividend: Any, divisor: Any) -> tuple[Any, Any]:
+    """The floored quotient and the remainder of signed integers; 0 and 0 of a division by 0."""
+    none = divisor.type(0)
+    by_zero = builder.icmp_signed("==", divisor, none)
+    by_minus_one = builder.icmp_signed("==", divisor, divisor.type(-1))
+    safe = builder.select(builder.or_(by_zero, by_minus_one), divisor.type(1), divisor)
+    quotient, rest = builder.sdiv(dividend, safe), builder.srem(dividend, safe)
+    is_below = builder.and_(
+        builder.icmp_signed("!=", rest, none),
+        builder.icmp_signed("<", builder.xor(rest, safe), none),
+    )
+    quotient = builder.sub(quotient, builder.zext(is_below, quotient.type))
+    rest = builder.select(is_below, builder.add(rest, safe), rest)
+    quotient = builder.select(by_minus_one, builder.sub(none, dividend), quotient)
+    return builder.select(by_zero, none, quotient), rest
+
+
+def _quotient(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return _floored(builder, *arguments)[0]
+
+
+def _quotient_and_rest(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return context.make_tuple(builder, signature.return_type, _floored(builder, *arguments))
+
+
+for _operation in (operator.floordiv, operator.ifloordiv):
+    _registry.lower(_operation, types.int64, types.int64)(_quotient)
+_registry.lower(divmod, types.int64, types.int64)(_quotient_and_rest)
+
+
+def _is_mixed(a: Any, b: Any) -> bool:
+    """Whether one is uint64 and the other a signed integer."""
+    if not isinstance(a, types.Integer) or not isinstance(b, types.Integer):
+        return False
+    return bool(a.signed != b.signed and (b if a.signed else a).bitwidth == _BITS)
+
+
+def _mixed_divmod(a: Any, b: Any) -> Any:
+    """The floored quotient and the remainder of a uint64 and a signed integer, as int64."""
+    wide, signed = types.uint64, types.int64
+
+    def with_signed_first(a: Any, b: Any) -> Any:
+        if b == wide(0):
+            return signed(0), signed(0)
+        if a >= 0:
+            return signed(wide(a) // b), signed(wide(a) % b)
+        size = wide(0) - wide(a)
+        quotient, rest = size // b, size % b
+        if rest == wide(0):
+            return signed(wide(0) - quotient), signed(0)
+        return signed(wide(0) - quotient - wide(1)), signed(b - rest)
+
+    def with_signed_second(a: Any, b: Any) -> Any:
+        if b == 0:
+            return signed(0), signed(0)
+        if b > 0:
+            return signed(a // wide(b)), signed(a % wide(b))
+        size = wide(0) - wide(b)
+        quotient, rest = a // size, a % size
+        if rest == wide(0):
+            return signed(wide(0) - quotient), signed(0)
+        return signed(wide(0) - quotient - wide(1)), signed(rest - size)
+
+    return with_signed_first if a.signed else with_signed_second
+
+
+def _divmod_of_mixed(a: Any, b: Any) -> Any:
+    """Stands for its overload."""
+
+
+@overload(_divmod_of_mixed, target=SPIRV_TARGET_NAME)
+def _overload_divmod_of_mixed(a: Any, b: Any) -> Any:
+    return _mixed_divmod(a, b)
+
+
+def _add_mixed_quotient(operation: Callable[..., Any], place: int) -> None:
+    @overload(operation, target=SPIRV_TARGET_NAME)
+    def overload_quotient(a: Any, b: Any) -> Any:
+        if not _is_mixed(a, b):
+            return None
+
+        def quotient(a: Any, b: Any) -> Any:
+            return _divmod_of_mixed(a, b)[place]
+
+        return quotient
+
+
+for _operation, _place in (
+    (operator.floordiv, 0),
+    (operator.ifloordiv, 0),
+    (operator.mod, 1),
+    (operator.imod, 1),
+):
+    _add_mixed_quotient(_operation, _place)
+
+
+@overload(divmod, target=SPIRV_TARGET_NAME, prefer_literal=True)
+def _overload_divmod(a: Any, b: Any) -> Any:
+    wide = types.uint64
+    if (a == wide and _is_written(b)) or (b == wide and _is_written(a)):
+
+        def unsigned(a: Any, b: Any) -> Any:
+            return divmod(wide(a), wide(b))
+
+        return unsigned
+    return _mixed_divmod(a, b) if _is_mixed(types.unliteral(a), types.unliteral(b)) else None
+
+
+# --- comparisons ----------------------------------------------------------------------------------
+
+
+def _add_comparison(compare: Any, *, first_negative: bool, second_negative: bool) -> None:
+    """``compare`` for uint64 beside a signed integer, which may be negative."""
+
+    @overload(compare, target=SPIRV_TARGET_NAME)
+    def overload_comparison(a: Any, b: Any) -> Any:
+        if not _is_mixed(a, b):
+            return None
+        wide = types.uint64
+
+        def with_signed_first(a: Any, b: Any) -> Any:
+            return first_negative if a < 0 else compare(wide(a), wide(b))
+
+        def with_signed_second(a: Any, b: Any) -> Any:
+            return second_negative if b < 0 else compare(wide(a), wide(b))
+
+        return with_signed_first if a.signed else with_signed_second
+
+
+for _compare, _first_negative, _second_negative in (
+    (operator.lt, True, False),
+    (operator.le, True, False),
+    (operator.gt, False, True),
+    (operator.ge, False, True),
+    (operator.eq, False, False),
+    (operator.ne, True, True),
+):
+    _add_comparison(_compare, first_negative=_first_negative, second_negative=_second_negative)
+
+
+def _add_choice(choose: Any, compare: Any, result: Any) -> None:
+    """``min`` or ``max`` of uint64 and a signed integer, which ``result`` can hold."""
+
+    @overload(choose, target=SPIRV_TARGET_NAME, prefer_literal=True)
+    def overload_choice(a: Any, b: Any) -> Any:
+        if not _is_mixed(types.unliteral(a), types.unliteral(b)):
+            return None
+        kind = types.uint64 if _is_written(a) or _is_written(b) else result
+
+        def choice(a: Any, b: Any) -> Any:
+            return kind(a) if compare(a, b) else kind(b)
+
+        return choice
+
+
+_add_choice(min, operator.le, types.int64)
+_add_choice(max, operator.ge, types.uint64)
+
+
+# --- shifts ---------------------------------------------------------------------------------------
+# What is shifted by 64 places or more, or by a negative number, is lost, as in NumPy.
+
+
+def _shift(operation: str) -> Callable[..., Any]:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        result = signature.return_type
+        value = context.cast(builder, arguments[0], signature.args[0], result)
+        places = arguments[1]
+        none, most = value.type(0), value.type(_BITS - 1)
+        fits = builder.icmp_unsigned("<=", places, most)
+        if operation == "ashr":
+            return builder.ashr(value, builder.select(fits, places, most))
+        shifted = getattr(builder, operation)(value, builder.select(fits, places, none))
+        return builder.select(fits, shifted, none)
+
+    return generate
+
+
+for _places in _WIDE:
+    for _value in _WIDE:
+        for _operation in (operator.lshift, operator.ilshift):
+            _registry.lower(_operation, _value, _places)(_shift("shl"))
+        for _operation in (operator.rshift, operator.irshift):
+            _registry.lower(_operation, _value, _places)(
+                _shift("ashr" if _value.signed else "lshr")
+            )
+
+
+# --- rounding -------------------------------------------------------------------------------------
+# Typing sends integers through float64, which holds 53 bits.
+
+_MOST_DIGITS = 18  # 10 to the power of it is the largest that an int64 holds
+
+
+@overload(round, target=SPIRV_TARGET_NAME)
+def _round(x: Any) -> Any:
+    if not isinstance(x, types.Integer):
+        return None
+    wide = types.int64 if x.signed else types.uint64
+
+    def itself(x: Any) -> Any:
+        return wide(x)
+
+    return itself
+
+
+@overload(round, target=SPIRV_TARGET_NAME)
+def _round_to_digits(x: Any, digits: Any) -> Any:
+    if not isinstance(x, types.Integer) or not isinstance(digits, types.Integer):
+        return None
+    wide = types.int64 if x.signed else types.uint64
+
+    def rounded(x: Any, digits: Any) -> Any:
+        number, unit = wide(x), wide(1)
+        if digits >= 0:
+            return number
+        if digits < -_MOST_DIGITS:
+            return wide(0)
+        for _ in range(-digits):
+            unit *= wide(10)
+        half = unit // wide(2)
+        quotient = number // unit
+        rest = number - quotient * unit
+        if rest > half or (rest == half and quotient % wide(2) == wide(1)):
+            quotient += wide(1)
+        return quotient * unit
+
+    return rounded
+
+
+def _whole(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return context.cast(builder, arguments[0], signature.args[0], signature.return_type)
+
+
+for _template, _function in (
+    (mathdecl.MathFloorFn, math.floor),
+    (mathdecl.MathCeilFn, math.ceil),
+    (mathdecl.MathTruncFn, math.trunc),
+):
+    for _kind in sorted(types.integer_domain, key=str):
+        _wide = types.int64 if _kind.signed else types.uint64
+        _template.cases = [_wide(_kind), *_template.cases]
+        _registry.lower(_function, _kind)(_whole)
