@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import sys
 import tempfile
 import time
 import warnings
@@ -28,7 +29,9 @@ _HASH_SIZE = hashlib.sha256().digest_size
 # A temporary file this old was left by a process that died while it wrote.
 _ABANDONED_SECONDS = 3600.0
 # The clock of an entry's last use is moved at most this often, to spare writes.
-_TOUCH_SECONDS = 86400.0
+_TOUCH_SECONDS = 60.0
+# Where our own modules are.
+_OURS = frozenset({Path(__file__).parent, Path(__file__).parent / "algorithms"})
 
 
 class Stats(NamedTuple):
@@ -71,12 +74,8 @@ def load(key: str) -> bytes | None:
     try:
         path = place() / (key + _SUFFIX)
         text = path.read_bytes()
-    except (FileNotFoundError, NotADirectoryError):
+    except (OSError, RuntimeError):  # whoever makes the entry anew hears of it if that fails, too
         _state.misses += 1
-        return None
-    except (OSError, RuntimeError) as error:
-        _state.misses += 1
-        _warn(f"cannot be read ({error})")
         return None
     payload = _checked(text)
     if payload is None:
@@ -86,7 +85,7 @@ def load(key: str) -> bytes | None:
         return None
     _state.hits += 1
     with contextlib.suppress(OSError):
-        if time.time() - path.stat().st_mtime > _TOUCH_SECONDS:
+        if not 0 <= time.time() - path.stat().st_mtime <= _TOUCH_SECONDS:
             os.utime(path)
     return payload
 
@@ -113,7 +112,8 @@ def save(key: str, payload: bytes) -> None:
             file.write(text)
         os.replace(temporary, directory / (key + _SUFFIX))
     except (OSError, RuntimeError) as error:
-        _state.writes = False
+        # A directory in the place of one entry does not keep others from being written.
+        _state.writes = isinstance(error, IsADirectoryError)
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
@@ -128,13 +128,17 @@ def save(key: str, payload: bytes) -> None:
 
 
 def _warn(problem: str) -> None:
+    """Say once, at the user's line, that kernels are not kept."""
     if not _state.warned:
         _state.warned = True
+        level, frame = 1, sys._getframe()
+        while frame.f_back is not None and Path(frame.f_code.co_filename).parent in _OURS:
+            level, frame = level + 1, frame.f_back
         warnings.warn(
             f"dparray's kernel cache {problem}; kernels are compiled anew in every process. "
             f"Set {_PLACE_VARIABLE} to a directory that can be written.",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=level,
         )
 
 
@@ -155,7 +159,7 @@ def _trim(directory: Path) -> None:
     now = time.time()
     for leftover in directory.glob("*" + _TEMPORARY):
         with contextlib.suppress(OSError):
-            if now - leftover.stat().st_mtime > _ABANDONED_SECONDS:
+            if abs(now - leftover.stat().st_mtime) > _ABANDONED_SECONDS:
                 leftover.unlink()
     entries = sorted(_entries(directory))
     total = sum(size for _, size, _ in entries)

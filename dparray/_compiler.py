@@ -445,6 +445,12 @@ def compile_kernel(
                 reason = _missing_function(llvm)
             except KernelError:
                 raise
+            except OSError as error:
+                raise KernelError(
+                    f"kernel {function.__name__}: the compiler could not write its files to "
+                    f"{tempfile.gettempdir()} ({error}); make room there, or set TMPDIR to a "
+                    "directory that can be written"
+                ) from error
             except Exception as error:
                 reason = str(error)
         if reason is not None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import linecache
 import math
+import os
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -436,3 +438,16 @@ def test_local_memory_of_a_dtype_it_cannot_have(dtype: Any) -> None:
 def test_local_memory_takes_dtypes_as_arrays_do() -> None:
     for dtype in ("float32", np.dtype("int8"), np.uint64, dp.float64):
         assert np.dtype(dp.LocalAccessor((2, 3), dtype)._dtype) == np.dtype(dtype)
+
+
+def test_a_full_disk_is_not_blamed_on_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dp.kernel
+    def new(item: dp.Item, x: Any) -> None:
+        x[item.get_id(0)] = 20261121
+
+    def refuse(*arguments: Any, **options: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(_compiler._Backend, "compile", refuse)
+    with pytest.raises(dp.KernelError, match=r"No space left .* set TMPDIR"):
+        dp.call_kernel(new, dp.Range(1), dp.zeros(1))

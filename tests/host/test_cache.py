@@ -124,6 +124,58 @@ def test_the_size_is_bounded_and_the_longest_unused_go_first(place: Path) -> Non
     assert _cache.load(key(0)) is None
 
 
+def test_what_was_read_lately_stays(place: Path) -> None:
+    _cache.set_limit(20_000)
+    for number in range(12):
+        _cache.save(key(number), bytes(1000))
+        os.utime(entry(place, number), (number, time.time() - 7200 + number))
+    assert _cache.load(key(0)) is not None
+    for number in range(12, 24):
+        _cache.save(key(number), bytes(1000))
+    assert _cache.load(key(0)) is not None
+    assert _cache.load(key(1)) is None
+
+
+def test_entries_and_leftovers_of_the_future_age_like_others(place: Path) -> None:
+    _cache.save(key(0), b"x")
+    leftover = place / "old.part"
+    leftover.write_bytes(b"half")
+    later = time.time() + 1e6
+    for path in (entry(place, 0), leftover):
+        os.utime(path, (later, later))
+    assert _cache.load(key(0)) == b"x"
+    assert entry(place, 0).stat().st_mtime < later
+    _cache.set_limit(_cache.set_limit(0))  # the next save looks over the directory
+    _cache.save(key(1), b"x")
+    assert not leftover.exists()
+
+
+def test_a_directory_in_the_place_of_an_entry_spoils_no_other(place: Path) -> None:
+    entry(place, 1).mkdir(parents=True)
+    assert _cache.load(key(1)) is None
+    with pytest.warns(RuntimeWarning, match="Is a directory") as caught:
+        _cache.save(key(1), b"x")
+    assert caught[0].filename == __file__
+    _cache.save(key(2), b"x")
+    assert _cache.load(key(2)) == b"x"
+    assert sorted(place.iterdir()) == sorted((entry(place, 1), entry(place, 2)))
+
+
+def test_an_entry_that_cannot_be_read_is_replaced(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _cache.save(key(1), b"x")
+
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "read_bytes", refuse)
+        assert _cache.load(key(1)) is None
+    _cache.save(key(1), b"y")
+    assert _cache.load(key(1)) == b"y"
+
+
 def test_set_limit_gives_the_previous_one_and_takes_no_negative(place: Path) -> None:
     first = _cache.set_limit(1000)
     assert _cache.set_limit(first) == 1000
