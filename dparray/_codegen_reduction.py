@@ -47,6 +47,7 @@ from dparray._codegen import (
     dtype_of,
     dtype_read,
     element_strides,
+    index_terms,
     is_convertible,
     kernel_name,
     letters_of,
@@ -756,7 +757,7 @@ class _Text:
         self.lines += [indent + line for line in lines]
 
     def _row_index(self, letters: str, name: str) -> str:
-        return _terms(letters, "o", f"{name}_k", self.structure.unrolled) or "uint64(0)"
+        return index_terms(letters, "o", f"{name}_k", self.structure.unrolled) or "uint64(0)"
 
     def _row_steps(self, loop: int) -> None:
         """The steps on results of reductions that are possible after ``loop`` loops."""
@@ -896,7 +897,7 @@ class _Text:
             self.lines += _decomposed("j", "m", self.structure.reduced, indent)
 
     def _element_index(self, start: str, letters: str, name: str) -> str:
-        terms = _terms(letters, "j", f"{name}_r")
+        terms = index_terms(letters, "j", f"{name}_r")
         return f"{start} + {terms}" if terms else start
 
     # -- reductions -------------------------------------------------------------------------------
@@ -1090,17 +1091,3 @@ def _decomposed(
     if dimensions:
         lines.append(f"{indent}{name}0 = {rest}")
     return lines
-
-
-def _terms(letters: str, index: str, stride: str, constant: int = 0) -> str:
-    terms = []
-    number = 0
-    for dimension, letter in enumerate(letters):
-        if letter == "1":
-            terms.append(f"{index}{dimension}")
-        elif letter == "s":
-            terms.append(f"{index}{dimension} * {stride}{number}")
-            number += 1
-        elif letter == "u":
-            terms.append(f"{index}{dimension} * uint64({constant})")
-    return " + ".join(terms)

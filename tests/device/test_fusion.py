@@ -477,3 +477,21 @@ def test_an_expression_met_again_is_computed_of_the_values_and_scalars_of_now() 
         z = x * 2 + 1
         dp.eval(z)
         np.testing.assert_array_equal(z.asnumpy(), host * 2 + 1)
+
+
+@pytest.mark.parametrize("step", [-2, -1, 2, 3, 4, 5])
+def test_steps_of_the_innermost_axis(step):
+    host = np.random.default_rng(0).integers(0, 100, (40, 3000)).astype("f4")
+    x = dp.asarray(host)
+    some, expected = x[:, ::step], host[:, ::step]
+    np.testing.assert_array_equal((some * 2 + 1).asnumpy(), expected * 2 + 1)
+    np.testing.assert_array_equal((some[0] * 2).asnumpy(), expected[0] * 2)
+    for axis in (None, 0, 1):
+        np.testing.assert_array_equal((some + 1).sum(axis=axis).asnumpy(), (expected + 1).sum(axis))
+    y, written = dp.zeros_like(x), np.zeros_like(host)
+    y[:, ::step] = some + 3
+    written[:, ::step] = expected + 3
+    np.testing.assert_array_equal(y.asnumpy(), written)
+    z = dp.asarray(host + 1j)
+    np.testing.assert_array_equal((z[:, ::step] * 2).asnumpy(), (host + 1j)[:, ::step] * 2)
+    np.testing.assert_array_equal((z.real[:, ::step] + 1).asnumpy(), expected + 1)
