@@ -56,7 +56,8 @@ from dparray.kernels.variates import (
     make_binomial_kernel,
     make_gamma_kernel,
     make_hypergeometric_kernel,
-    make_log_factorial,
+    make_log_binomial,
+    make_log_poisson,
     make_poisson_kernel,
     make_reals,
     make_vonmises_kernel,
@@ -122,7 +123,6 @@ __all__ = [
 
 Size = int | Sequence[int] | None
 _WORDS_IN_BLOCK = 4
-_WITH_FACTORIALS = (make_binomial_kernel, make_hypergeometric_kernel, make_poisson_kernel)
 
 
 class Generator:
@@ -976,17 +976,20 @@ def _power_of(numbers: ndarray, a: Any) -> ndarray:
 @functools.cache
 def _kernel(factory: Any, dtype: np.dtype[Any]) -> Any:
     """The kernel of a distribution for a device's default float."""
-    reals, log_factorial = _device_functions(dtype)
-    if factory in _WITH_FACTORIALS:
-        return kernel(factory(reals, log_factorial, dtype.type))
+    reals, log_poisson, log_binomial = _device_functions(dtype)
+    if factory is make_hypergeometric_kernel:
+        return kernel(factory(reals, log_binomial, dtype.type))
+    if factory in (make_binomial_kernel, make_poisson_kernel):
+        return kernel(factory(reals, log_poisson, dtype.type))
     return kernel(factory(reals, dtype.type))
 
 
 @functools.cache
-def _device_functions(dtype: np.dtype[Any]) -> tuple[Any, Any]:
+def _device_functions(dtype: np.dtype[Any]) -> tuple[Any, Any, Any]:
     """What the kernels of distributions call."""
     reals = device_func(make_reals(device_func(philox), dtype.type))
-    return reals, device_func(make_log_factorial(dtype.type))
+    log_poisson = device_func(make_log_poisson(dtype.type))
+    return reals, log_poisson, device_func(make_log_binomial(log_poisson))
 
 
 def _key_of(seed: Any) -> int:

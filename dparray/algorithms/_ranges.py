@@ -43,7 +43,7 @@ def operation(function: str, op: str) -> Operation:
     """The operation called ``op``, with device functions for kernels to call."""
     if not isinstance(op, str) or op not in OPERATIONS:
         raise ValueError(f"{function}: op must be one of {', '.join(OPERATIONS)}; got {op!r}")
-    return _device_operation(op)
+    return _device_operation(str(op))
 
 
 @functools.cache

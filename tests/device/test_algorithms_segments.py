@@ -61,6 +61,12 @@ def test_nan_reaches_its_own_segment_only():
     np.testing.assert_array_equal(out, [0, np.nan, 9000])
 
 
+def test_an_operation_may_be_a_string_of_numpys():
+    x, offsets = dp.arange(300), dp.asarray([0, 100, 300])
+    for op in (np.str_("maximum"), "maximum"):
+        assert segmented_reduce(x, offsets, op).asnumpy().tolist() == [99, 299]
+
+
 def test_booleans_are_counted():
     x = np.arange(100) % 3 == 0
     out = segmented_reduce(dp.asarray(x), dp.asarray([0, 50, 100]))

@@ -10,6 +10,12 @@ import pytest
 from scipy import stats
 
 import dparray as dp
+from dparray import random
+from dparray.kernels.variates import (
+    make_binomial_kernel,
+    make_hypergeometric_kernel,
+    make_poisson_kernel,
+)
 
 DRAWS: dict[str, Any] = {
     "random": lambda rng, n: rng.random(n),
@@ -306,3 +312,30 @@ def test_the_older_interface() -> None:
 def test_seeds_that_are_none(seed: int) -> None:
     with pytest.raises(ValueError, match="seed"):
         dp.random.default_rng(seed)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", ["poisson", "binomial", "hypergeometric"])
+def test_large_counts_lose_nothing_in_the_differences_of_factorials(name: str, dtype: str) -> None:
+    """In single precision, that of devices without another, from 1e6 on; in double, from 1e15."""
+    large = 1e6 if dtype == "float32" else 1e16
+    if name == "hypergeometric":
+        large = 2000
+        factory, parameters = make_hypergeometric_kernel, (3 * large, large, large)
+        mean, variance = 0.75 * large, 0.1875 * large * 0.75
+    elif name == "binomial":
+        factory, parameters = make_binomial_kernel, (large, 0.25)
+        mean, variance = large / 4, large * 3 / 16
+    else:
+        factory, parameters, mean, variance = make_poisson_kernel, (large,), large, large
+    count = 40_000
+    out = dp.empty(count, dtype="int64")
+    vectors = [dp.full(count, value, dtype=dtype) for value in parameters]
+    start = (np.uint64(1), np.uint64(1), np.uint64(3))
+    chosen = random._kernel(factory, np.dtype(dtype))
+    dp.call_kernel(chosen, dp.Range(count), out, *vectors, *start)
+    found = (out.asnumpy() - mean) / np.sqrt(variance)
+    assert abs(found.mean()) < 0.03
+    assert abs(found.std() - 1) < 0.03
+    # Of a normal distribution, which has 0.27 % beyond three deviations.
+    assert 0.001 < np.mean(np.abs(found) > 3) < 0.005
