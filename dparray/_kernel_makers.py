@@ -39,7 +39,6 @@ from dparray._layout import broadcast_shapes, normalize_axes, reduced_shape
 from dparray._ops import Op
 from dparray._placement import Placement, common_placement
 from dparray._reduction_ops import WEIGHT, Reduce, Reduction, combination
-from dparray._result_kind import of_kind
 from dparray.device import default_device
 from dparray.exceptions import (
     DTypeError,
@@ -201,7 +200,7 @@ class ElementwiseFunction:
                 expression=f"bool({call})" if dtype.kind == "b" else call,
                 kinds="biufc",
                 weight=WEIGHT,
-                functions={name: function, "of_kind": of_kind},
+                functions={name: function},
             )
         return op, dtype
 

@@ -18,8 +18,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from dparray._result_kind import of_kind
-
 #: The cost of a reduction as part of an expression, in additions: few of them stay pending
 #: together, since each may hold a large array.
 WEIGHT = 64
@@ -110,9 +108,9 @@ def combination(name: str, combine: Any, kind: str) -> Reduction:
     return _plain(
         name,
         "{A}({s0})",
-        call if kind == "f" else f"{{of_kind}}({call}, 'i')",
+        call if kind == "f" else f"of_kind({call}, 'i')",
         scalars=1,
-        functions={"combine": combine, "of_kind": of_kind},
+        functions={"combine": combine},
         has_library=False,
     )
 
