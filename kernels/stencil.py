@@ -98,9 +98,9 @@ def make_convolution_kernel(
     """Weigh the neighbours of each element of a volume: any stencil of one to three dimensions.
 
     An image is a volume of depth 1, a signal one of depth and height 1. Launch over
-    ``NdRange(tiles * width, width)``, where the tiles have ``width`` columns and as many rows and
-    planes as ``tile`` leaves without the halo, and cover the volume. No extent needs to be a
-    multiple of a tile's.
+    ``NdRange(tiles * lanes, lanes)``, where the tiles have as many columns, rows and planes as
+    ``tile`` leaves without the halo, and cover the volume. No extent needs to be a multiple of
+    a tile's.
 
     Args:
         window: the shape of ``weights``, odd numbers. The loops over it are unrolled.
@@ -111,7 +111,9 @@ def make_convolution_kernel(
         source (depth, height, width): input.
         weights (window): input; not flipped, so this is a correlation.
         target (depth, height, width): output; it must not be ``source``.
-        tile (tile depth, height and width, each plus the window's minus 1): local memory.
+        tile (tile depth, height and width, each plus the window's minus 1): local memory. The
+            width of a tile is a multiple of the group's; a work-item computes every so many
+            columns.
     """
     window_depth, window_height, window_width = window
     before_z, before_y, before_x = (extent // 2 for extent in window)
@@ -119,7 +121,8 @@ def make_convolution_kernel(
     def convolution(nd_item: Any, source: Any, weights: Any, target: Any, tile: Any) -> None:
         group = nd_item.get_group()
         lane = nd_item.get_local_id(0)
-        tile_width = nd_item.get_local_range(0)
+        lanes = nd_item.get_local_range(0)
+        tile_width = tile.shape[2] - window_width + 1
         tile_height = tile.shape[1] - window_height + 1
         tile_depth = tile.shape[0] - window_depth + 1
         depth = source.shape[0]
@@ -142,16 +145,17 @@ def make_convolution_kernel(
                 plane = uint64(min(max(z, 0), depth - 1))
                 row = uint64(min(max(y, 0), height - 1))
                 if outside and not repeats_edges:
-                    for k in range(lane, tile.shape[2], tile_width):
+                    for k in range(lane, tile.shape[2], lanes):
                         tile[uint64(i), uint64(j), uint64(k)] = dtype(0)
                 elif within:
-                    x = uint64(left - before_x + lane)
-                    tile[uint64(i), uint64(j), uint64(lane)] = source[plane, row, x]
-                    for k in range(lane + tile_width, tile.shape[2], tile_width):
+                    for first in range(0, tile_width, lanes):
+                        x = uint64(left - before_x + first + lane)
+                        tile[uint64(i), uint64(j), uint64(first + lane)] = source[plane, row, x]
+                    for k in range(tile_width + lane, tile.shape[2], lanes):
                         x = uint64(left - before_x + k)
                         tile[uint64(i), uint64(j), uint64(k)] = source[plane, row, x]
                 else:
-                    for k in range(lane, tile.shape[2], tile_width):
+                    for k in range(lane, tile.shape[2], lanes):
                         c = left - before_x + k
                         value = source[plane, row, uint64(min(max(c, 0), width - 1))]
                         if not repeats_edges and (c < 0 or c >= width):
@@ -159,17 +163,19 @@ def make_convolution_kernel(
                         tile[uint64(i), uint64(j), uint64(k)] = value
         group_barrier(group, MemoryScope.WORK_GROUP)
 
-        if left + lane < width:
-            for i in range(min(tile_depth, depth - front)):
-                for j in range(min(tile_height, height - top)):
-                    total = dtype(0)
-                    for a in range(window_depth):
-                        for b in range(window_height):
-                            for c in range(window_width):
-                                total += (
-                                    weights[uint64(a), uint64(b), uint64(c)]
-                                    * tile[uint64(i + a), uint64(j + b), uint64(lane + c)]
-                                )
-                    target[uint64(front + i), uint64(top + j), uint64(left + lane)] = total
+        for first in range(0, tile_width, lanes):
+            column = first + lane
+            if left + column < width:
+                for i in range(min(tile_depth, depth - front)):
+                    for j in range(min(tile_height, height - top)):
+                        total = dtype(0)
+                        for a in range(window_depth):
+                            for b in range(window_height):
+                                for c in range(window_width):
+                                    total += (
+                                        weights[uint64(a), uint64(b), uint64(c)]
+                                        * tile[uint64(i + a), uint64(j + b), uint64(column + c)]
+                                    )
+                        target[uint64(front + i), uint64(top + j), uint64(left + column)] = total
 
     return convolution

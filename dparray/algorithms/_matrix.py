@@ -21,7 +21,10 @@ __all__ = ["matmul", "transpose"]
 _ROWS = 16
 _DEPTH = 64
 _LANES = 128
-_TRANSPOSE_LANES = 64
+# The sides of a tile of `transpose`: as much as a CPU's second cache holds (measured), and on
+# others little enough for several groups to share the local memory of a compute unit.
+_CPU_SIDE = 128
+_SIDE = 32
 
 
 def _matrices(function: str, name: str, value: Any) -> ndarray:
@@ -132,7 +135,8 @@ def transpose(x: ndarray, /) -> ndarray:
             x = x._view(x.shape, x.strides, x.offset, _dtypes.uint8)
         stack = prod(leading)
         device = placement.queue.sycl_device
-        lanes = lanes_that_fit(device, (_TRANSPOSE_LANES + 1) * x.itemsize, _TRANSPOSE_LANES)
+        side = _CPU_SIDE if device.is_cpu else _SIDE
+        lanes = lanes_that_fit(device, (side + 1) * x.itemsize, side)
         tiles = stack * -(-m // lanes) * -(-n // lanes)
         call_kernel(
             kernel_of(make_transpose_kernel),

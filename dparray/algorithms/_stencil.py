@@ -7,6 +7,7 @@ from typing import Any
 
 from dparray._array import check_array, empty_on, ndarray
 from dparray._placement import common_placement
+from dparray.algorithms._groups import lanes_that_fit
 from dparray.algorithms._ranges import kernel_of
 from dparray.exceptions import DTypeError, KernelRangeError, ShapeError
 from dparray.kernel import call_kernel
@@ -18,8 +19,10 @@ from dparray.kernels.stencil import (
 
 __all__ = ["convolve", "convolve_separable"]
 
-# Tiles without their halos: (depth, height, width), the widest for each number of dimensions.
-_TILES = {1: (1, 1, 256), 2: (1, 16, 64), 3: (4, 8, 64)}
+# Tiles without their halos: (depth, height, width), the largest for each number of dimensions; and
+# the work-items of a group.
+_TILES = {1: (1, 1, 1024), 2: (1, 16, 64), 3: (4, 8, 64)}
+_LANES = 64
 _BOUNDARIES = ("edge", "zero")
 
 _TILE_WIDTH = 64
@@ -159,11 +162,13 @@ def convolve(x: ndarray, weights: ndarray, /, *, boundary: str = "edge") -> ndar
         return result
     missing = (1,) * (3 - x.ndim)
     volume, window = (*missing, *x.shape), (*missing, *weights.shape)
-    depth, height, width = _volume_tile(function, placement.queue.sycl_device, x, window)
+    device = placement.queue.sycl_device
+    depth, height, width = _volume_tile(function, device, x, window)
+    lanes = lanes_that_fit(device, 1, min(width, _LANES))
     tiles = -(-volume[0] // depth) * -(-volume[1] // height) * -(-volume[2] // width)
     call_kernel(
         kernel_of(make_convolution_kernel, window, boundary == "edge", x.dtype.type),
-        NdRange(tiles * width, width),
+        NdRange(tiles * lanes, lanes),
         x.reshape(volume),
         weights[(slice(None, None, -1),) * x.ndim].reshape(window),
         result.reshape(volume),
@@ -179,7 +184,6 @@ def _volume_tile(
 ) -> tuple[int, int, int]:
     """A tile that fits into local memory with its halo: fewer planes, then rows, then columns."""
     depth, height, width = _TILES[x.ndim]
-    width = min(width, 1 << (device.max_work_group_size.bit_length() - 1))
     while (
         prod(
             extent + reach - 1 for extent, reach in zip((depth, height, width), window, strict=True)

@@ -75,6 +75,12 @@ def _rows(settings: Settings, size: int) -> Iterator[Row]:
         lambda: dpnp.cumsum(x_theirs),
     )
     yield case(
+        "exclusive scan",
+        lambda: algorithms.exclusive_scan(x),
+        2 * host.nbytes,
+        lambda: np.cumsum(host) - host,
+    )
+    yield case(
         "inclusive scan, maximum",
         lambda: algorithms.inclusive_scan(x, "maximum"),
         2 * host.nbytes,

@@ -31,7 +31,7 @@ def rows(settings: Settings) -> Iterator[Row]:
     for size in settings.sizes:
         yield from _reductions(settings, size)
         yield from _matrices(settings, isqrt(size))
-        yield from _stencils(settings, isqrt(size))
+        yield from _stencils(settings, size)
         yield from _points(settings, size)
         yield from _elements(settings, size)
 
@@ -114,7 +114,8 @@ def _matrices(settings: Settings, side: int) -> Iterator[Row]:
     )
 
 
-def _stencils(settings: Settings, side: int) -> Iterator[Row]:
+def _stencils(settings: Settings, size: int) -> Iterator[Row]:
+    side = isqrt(size)
     host = np.random.default_rng(3).random((1, side, side), dtype=np.float32)
     gaussian = reference.gaussian(2.0)
     laplacian = np.array([[0, 1, 0], [1, -4, 1], [0, 1, 0]], np.float32)
@@ -149,6 +150,30 @@ def _stencils(settings: Settings, side: int) -> Iterator[Row]:
         lambda: algorithms.convolve(x[0], window),
         bytes_moved=2 * host.nbytes,
         scipy=ndimage and (lambda: ndimage.convolve(host[0], laplacian, mode="nearest")),
+    )
+    signal, theirs = x.reshape(-1), _theirs(settings, host.ravel())
+    their_weights = _theirs(settings, gaussian)
+    yield _row(
+        settings,
+        f"convolution of a signal, {gaussian.size} weights",
+        host.size,
+        lambda: algorithms.convolve(signal, weights, boundary="zero"),
+        bytes_moved=2 * host.nbytes,
+        numpy=lambda: np.convolve(host.ravel(), gaussian, "same"),
+        scipy=ndimage and (lambda: ndimage.convolve1d(host.ravel(), gaussian, mode="constant")),
+        dpnp=lambda: dpnp.convolve(theirs, their_weights, "same"),
+    )
+    edge = max(1, round(size ** (1 / 3)))
+    volume = np.random.default_rng(3).random((edge, edge, edge), dtype=np.float32)
+    cube = np.full((3, 3, 3), 1 / 27, np.float32)
+    x_volume, x_cube = (dp.asarray(each, device=settings.device) for each in (volume, cube))
+    yield _row(
+        settings,
+        "convolution, 3 by 3 by 3",
+        volume.size,
+        lambda: algorithms.convolve(x_volume, x_cube),
+        bytes_moved=2 * volume.nbytes,
+        scipy=ndimage and (lambda: ndimage.convolve(volume, cube, mode="nearest")),
     )
 
 

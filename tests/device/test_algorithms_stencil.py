@@ -19,14 +19,15 @@ def _values(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
 
 
-# Around the tiles (256; 16 by 64; 4 by 8 by 64), smaller than the window, and a single element.
+# Around the tiles (1024; 16 by 64; 4 by 8 by 64), smaller than the window, and a single element.
 @pytest.mark.parametrize("boundary", SCIPY_MODES)
 @pytest.mark.parametrize(
     ("shape", "window"),
     [
         ((1,), (5,)),
-        ((255,), (7,)),
-        ((513,), (1,)),
+        ((1023,), (7,)),
+        ((1025,), (1,)),
+        ((3500,), (65,)),
         ((2,), (9,)),
         ((16, 64), (3, 3)),
         ((17, 65), (5, 3)),
