@@ -322,19 +322,17 @@ def _adapt_code_generation() -> None:
         if "-n8" not in layout:
             layouts[bits] = f"{layout}-n8:16:32:64"
 
-    # A complex number that a loop changes stays a structure unless it is split before variables
-    # become values, and the CPU driver crashes on such a structure where it vectorises the loop.
+    # A complex number or a tuple that a loop or a branch changes stays a structure unless it is
+    # split before variables become values, and the CPU driver crashes on such a structure where it
+    # vectorises the kernel.
     llvm = importlib.import_module("llvmlite.binding")
 
-    def split_complex_numbers(self: Any, module: Any) -> None:
-        text = str(module)
-        if "{ double, double }" not in text and "{ float, float }" not in text:
-            return
+    def split_structures(self: Any, module: Any) -> None:
         passes = llvm.create_module_pass_manager()
         passes.add_sroa_pass()
         passes.run(module)
 
-    codegen.SPIRVCodeLibrary._optimize_functions = split_complex_numbers
+    codegen.SPIRVCodeLibrary._optimize_functions = split_structures
 
 
 #: Operations that a multiplication and an addition are contracted from, in LLVM's text.

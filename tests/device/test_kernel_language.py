@@ -105,6 +105,29 @@ def test_complex_numbers_in_loops(dtype: str) -> None:
     np.testing.assert_allclose(out.asnumpy(), np.stack(expected, axis=1), rtol=1e-6)
 
 
+def test_tuples_that_branches_change() -> None:
+    """The CPU driver crashed: the tuple was a structure, of which it selected one."""
+
+    @dp.kernel
+    def gather(item: dp.Item, x: Any, out: Any) -> None:
+        i, j = item.get_id(0), item.get_id(1)
+        place = (i, j)
+        if x[place] > 5:
+            place = (0, 0)
+            out[0, 0, 1] = 5
+        elif x[place] < 3:
+            place = (1, 1)
+            out[1, 1, 1] = 7
+        out[i, j, 0] = x[place]
+
+    x = np.arange(12.0).reshape(4, 3)
+    out = dp.zeros((4, 3, 2))
+    gather[4, 3](dp.asarray(x), out)
+    expected = np.where(x > 5, x[0, 0], np.where(x < 3, x[1, 1], x))
+    np.testing.assert_array_equal(out[..., 0].asnumpy(), expected)
+    assert (out[0, 0, 1].item(), out[1, 1, 1].item()) == (5, 7)
+
+
 def test_conditions() -> None:
     @dp.kernel
     def compute(item: dp.Item, x: Any, y: Any, out: Any) -> None:
