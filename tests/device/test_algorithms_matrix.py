@@ -9,6 +9,8 @@ import pytest
 
 import dparray as dp
 from dparray import algorithms
+from dparray.kernels.matrix import make_matmul_kernel, make_transpose_kernel
+from dparray.simulate import simulate
 
 
 def _values(shape: tuple[int, ...], dtype: str) -> np.ndarray:
@@ -110,3 +112,16 @@ def test_transposition_of_a_view_copies() -> None:
     assert algorithms.transpose(dp.zeros((0, 3))).shape == (3, 0)
     with pytest.raises(dp.ShapeError, match="two or more dimensions"):
         algorithms.transpose(dp.ones(3))
+
+
+def test_the_kernels_are_right_in_the_simulator() -> None:
+    a, b = _values((2, 5, 7), "float32"), _values((2, 7, 9), "float32")
+    out = np.zeros((2, 5, 9), np.float32)
+    part = dp.LocalAccessor(2 * 3, np.float32)
+    kernel = make_matmul_kernel(2, 3, np.float32)
+    simulate(kernel, dp.NdRange(2 * 3 * 3 * 4, 4), a, b, out, part)
+    np.testing.assert_allclose(out, a @ b, atol=1e-5)
+    out = np.zeros((2, 7, 5), np.float32)
+    tile = dp.LocalAccessor((4, 5), np.float32)
+    simulate(make_transpose_kernel(), dp.NdRange(2 * 2 * 2 * 4, 4), a, out, tile)
+    np.testing.assert_array_equal(out, a.swapaxes(1, 2))

@@ -9,6 +9,8 @@ import pytest
 
 import dparray as dp
 from dparray import algorithms
+from dparray.kernels.stencil import make_convolution_kernel, make_separable_convolution_kernel
+from dparray.simulate import simulate
 
 ndimage = pytest.importorskip("scipy.ndimage")
 
@@ -105,3 +107,27 @@ def test_a_boundary_that_does_not_exist() -> None:
     x = dp.ones(4, dtype="float32")
     with pytest.raises(ValueError, match="boundary must be one of edge, zero; got 'mirror'"):
         algorithms.convolve(x, x[:3], boundary="mirror")
+
+
+@pytest.mark.parametrize("boundary", SCIPY_MODES)
+def test_the_convolution_is_right_in_the_simulator(boundary: str) -> None:
+    """Tiles twice as wide as a group, at all edges of a volume and inside."""
+    x, weights = _values((3, 6, 27)), _values((3, 3, 5))
+    out = np.zeros_like(x)
+    kernel = make_convolution_kernel(weights.shape, boundary == "edge", np.float32)
+    tile = dp.LocalAccessor((4, 6, 12), np.float32)
+    simulate(kernel, dp.NdRange(2 * 2 * 4 * 4, 4), x, weights, out, tile)
+    expected = ndimage.correlate(x, weights, mode=SCIPY_MODES[boundary])
+    np.testing.assert_allclose(out, expected, atol=1e-5)
+
+
+def test_the_separable_convolution_is_right_in_the_simulator() -> None:
+    x, weights = _values((2, 6, 11)), _values((5,))
+    out = np.zeros_like(x)
+    tiles = dp.LocalAccessor((8, 8), np.float32), dp.LocalAccessor((8, 4), np.float32)
+    kernel = make_separable_convolution_kernel(2)
+    simulate(kernel, dp.NdRange(2 * 2 * 3 * 4, 4), x, weights, out, *tiles)
+    expected = x
+    for axis in (2, 1):
+        expected = ndimage.correlate1d(expected, weights, axis, mode="nearest")
+    np.testing.assert_allclose(out, expected, atol=1e-5)
