@@ -87,6 +87,8 @@ UNROLLED = 16
 SERIAL = 256
 # Up to so many elements, several loops walk them in a cache.
 CACHED_ELEMENTS = 1 << 19
+# Of up to so many elements, indices that are not one stride apart are taken apart in one kernel.
+MOST_TAKEN_APART = 1 << 13
 # So few elements in all are folded without a second launch, although items then work in sequence.
 ALONE = 2048
 # Independent accumulators of a work-item, which hide the latency of additions; fewer where a loop
@@ -226,17 +228,30 @@ def accumulator_dtypes(row: Reduction, operand: np.dtype[Any]) -> list[np.dtype[
     return [np.dtype(dtype) if dtype else own for dtype in row.accumulators.values()]
 
 
-def last_run(domain: Domain) -> Domain:
+def last_run(domain: Domain, layouts: Sequence[Any]) -> Domain:
     """The domain with the last of the reduced axes only, as many as one loop can walk.
 
-    Taking an index apart for each element would cost more than a second kernel.
+    Taking an index apart for each element would cost more than a second kernel, unless the
+    elements are few.
+
+    Args:
+        domain: what is walked.
+        layouts: of the arrays that are read, which broadcast to the domain's shape.
     """
     shape = domain.shape
     axes = [axis for axis in domain.axes if shape[axis] > 1]
     start = len(axes) - 1
-    while start > 0 and all(extent == 1 for extent in shape[axes[start - 1] + 1 : axes[start]]):
+    if start <= 0:
+        return domain
+    is_large = math.prod(shape) > MOST_TAKEN_APART
+    walked = element_strides(layouts, shape) if is_large else []
+    while start > 0:
+        outer, inner = axes[start - 1], axes[start]
+        is_apart = any(extent != 1 for extent in shape[outer + 1 : inner])
+        if is_apart or any(each[outer] != each[inner] * shape[inner] for each in walked):
+            break
         start -= 1
-    return domain if start <= 0 else Domain(shape, tuple(axes[start:]))
+    return Domain(shape, tuple(axes[start:])) if start else domain
 
 
 def spread_layout(layout: Any, domain: Domain) -> Any:

@@ -61,6 +61,11 @@ class Reduction:
     functions: Mapping[str, Any] = field(default_factory=dict)
     has_library: bool = True
 
+    @property
+    def is_positional(self) -> bool:
+        """Whether the place of an element among all that are reduced matters."""
+        return any("{j}" in text for text in self.lifted)
+
 
 class Reduce(NamedTuple):
     """The operation of a node that reduces.

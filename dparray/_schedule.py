@@ -92,6 +92,23 @@ class Kernel(NamedTuple):
     dropped: frozenset[int] = frozenset()
     elements_last: bool = False
 
+    @property
+    def walked(self) -> list[Any]:
+        """The layouts of the arrays that have elements in the domain."""
+        readers = (
+            node for node in self.order if id(node) not in self.rows or type(node.op) is Reduce
+        )
+        return list({id(leaf): leaf.layout for node in readers for leaf in _leaves(node)}.values())
+
+    @property
+    def first_domain(self) -> Domain:
+        """What the first pass over the domain reduces."""
+        assert self.domain is not None
+        is_positional = any(
+            type(node.op) is Reduce and node.op.reduction.is_positional for node in self.order
+        )
+        return self.domain if is_positional else last_run(self.domain, self.walked)
+
 
 class Cut(NamedTuple):
     """How an expression is cut.
@@ -214,7 +231,6 @@ def _cut_loops(
     for node in (*roots, *kept):
         if id(node) in before and places[id(node)] == "element":
             loops = max(loops, 1 + before[id(node)])
-    walked = {id(leaf): leaf.layout for node in (*elements, *reductions) for leaf in _leaves(node)}
     overwrites = target is not None and any(
         leaf.layout.block is target.block for node in order for leaf in _leaves(node)
     )
@@ -238,8 +254,8 @@ def _cut_loops(
         )
         if (
             weight > MOST_WEIGHT_AGAIN
-            or last_run(domain) is not domain
-            or not is_row_cached(domain, list(walked.values()), machine, CACHE_BYTES)
+            or kernel.first_domain is not domain
+            or not is_row_cached(domain, kernel.walked, machine, CACHE_BYTES)
         ):
             return Cut([node for node in reductions if before[id(node)] == 1], kernel, [])
     sets = sum(len(node.op.reduction.accumulators) for node in reductions)  # type: ignore

@@ -405,7 +405,7 @@ def first_pass(outputs: Sequence[tuple[Node, Any]], kernel: Kernel) -> Pass:
     domain = kernel.domain
     assert domain is not None
     machine = machine_of(outputs[0][1].block.queue)
-    walked = _codegen_reduction.last_run(domain)
+    walked = kernel.first_domain
     if walked is domain:
         program = linearize_reduction(
             kernel.order,

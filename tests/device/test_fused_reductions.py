@@ -344,3 +344,25 @@ def test_explain_shows_reductions() -> None:
     plan = dp.explain(x.sum())
     assert [kernel.operations for kernel in plan.kernels] == [("t0",), ("t0",)]
     assert "merges" in plan.kernels[1].reason
+
+
+@pytest.mark.parametrize(
+    "view",
+    [lambda a: a[1:-1, 1:-1], lambda a: a.T, lambda a: a[::2, ::-1]],
+    ids=["inner", "transposed", "steps"],
+)
+def test_several_axes_that_are_no_single_stride_apart(view):
+    host = np.random.default_rng(0).integers(1, 9, (700, 500)).astype("f8")
+    x, expected = view(dp.asarray(host)), view(host)
+    assert x.sum().item() == expected.sum()
+    assert (x * 2 + 1).max(axis=(0, 1), keepdims=True).tolist() == [[17]]
+    assert x.argmax().item() == expected.argmax()
+    np.testing.assert_allclose(x.var().item(), expected.var())
+    standard = (x - x.mean()) / x.std()
+    np.testing.assert_allclose(
+        standard.asnumpy(), (expected - expected.mean()) / expected.std(), atol=1e-12
+    )
+    weights = x / dp.sum(x * x)
+    np.testing.assert_allclose(
+        dp.sum(weights).item(), (expected / (expected * expected).sum()).sum(), rtol=1e-12
+    )
