@@ -296,11 +296,11 @@ class SimulatedArray:
         self.touched = False
         self.dtype = data.dtype
         self.ndim = data.ndim
-        self.shape = tuple(map(np.int64, data.shape))
-        self.strides = tuple(map(np.int64, data.strides))
-        self.size = np.int64(data.size)
-        self.itemsize = np.int64(data.itemsize)
-        self.nbytes = np.int64(data.nbytes)
+        self.shape = typed(data.shape)
+        self.strides = typed(data.strides)
+        self.size = typed(data.size)
+        self.itemsize = typed(data.itemsize)
+        self.nbytes = typed(data.nbytes)
 
     def __len__(self) -> int:
         return len(self._data)

@@ -7,7 +7,8 @@ module closes them:
   ``x[i] * 2.0`` is computed in float64 even for float32 ``x``;
 - integers narrower than 64 bits are widened before ``+ - * // % ** << >> & | ^``; the result
   is int64 when one operand is signed and uint64 when none is, and wraps around; beside a
-  uint64, a literal that is not negative is a uint64, too;
+  uint64, a literal that is not negative is a uint64, too; integers have negative powers, and
+  those of a float32 are float32;
 - ``math`` functions of float32 return float32, and return inf or nan instead of raising;
 - ``int``, ``float``, ``range``, ``len``, ``min``, ``max`` and ``abs`` return typed values.
 
@@ -29,7 +30,6 @@ __all__ = [
     "CONSTRUCTORS",
     "MATH",
     "literal",
-    "literal_exponent",
     "plain_dtype",
     "typed",
 ]
@@ -46,12 +46,12 @@ def _wrapped(value: int, signed: bool) -> int:
 
 
 def _wrap(value: int, signed: bool) -> Any:
-    return (np.int64 if signed else NUMPY_TYPES[np.uint64])(_wrapped(value, signed))
+    return NUMPY_TYPES[np.int64 if signed else np.uint64](_wrapped(value, signed))
 
 
 def _is_signed(value: Any, beside: Any = None) -> bool:
     """Whether an integer counts as signed, alone or beside another one."""
-    if isinstance(beside, np.uint64) and isinstance(value, (_Literal, _Exponent)):
+    if isinstance(beside, np.uint64) and isinstance(value, _Literal):
         return int(value) < 0
     return not isinstance(value, np.unsignedinteger)
 
@@ -129,6 +129,8 @@ def _binary_methods(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
     def reflected(self: Any, other: Any) -> Any:
         if integers is not None and isinstance(other, _INTEGERS):
             return compute(other, self)
+        if name == "pow" and isinstance(other, np.float32):
+            return np.power(other, np.float32(self))
         return general(_plain(other), _plain(self))
 
     return forward, reflected
@@ -183,18 +185,39 @@ NUMPY_TYPES: dict[type, type] = {
 
 
 def _int64_type() -> Any:
-    """The ``np.int64`` of literals, arguments and elements, and as a kernel calls it.
+    """The ``np.int64`` of a kernel.
 
     It takes the low bits of what does not fit. Of its arithmetic, NumPy's differs from a kernel's
-    in powers only, which NumPy refuses to negative exponents.
+    in powers only: NumPy refuses negative exponents, and makes a float64 of a float32.
     """
     base: Any = np.int64
-    power, reflected = _binary_methods("pow")
     # A lower priority than of the types above, to whose arithmetic mixed operations are left.
     members: dict[str, Any] = {"__slots__": (), "__array_priority__": 50.0}
-    members |= {"__pow__": power, "__rpow__": reflected, "__hash__": base.__hash__}
+    members["__hash__"] = base.__hash__
     members["__new__"] = lambda cls, value=0: base.__new__(cls, _low_bits(value, base))
-    return type(base.__name__, (base,), members)
+    made: Any = type(base.__name__, (base,), members)
+
+    def kept(operation: Callable[..., Any]) -> Callable[..., Any]:
+        def method(self: Any, *others: Any) -> Any:
+            result = operation(self, *others)
+            return base.__new__(made, result) if type(result) is base else result
+
+        return method
+
+    for name, operation in _NUMPY_OPERATIONS.items():
+        setattr(made, f"__{name}__", kept(getattr(base, f"__{name}__")))
+        setattr(made, f"__r{name}__", kept(_reflected(operation)))
+    for name in ("neg", "pos", "abs", "invert"):
+        setattr(made, f"__{name}__", kept(getattr(base, f"__{name}__")))
+    made.__repr__ = lambda self: repr(base(self))
+    for name, method in _COMPARISONS.items():
+        setattr(made, name, method)
+    made.__pow__, made.__rpow__ = _binary_methods("pow")
+    return made
+
+
+def _reflected(operation: Callable[..., Any]) -> Callable[..., Any]:
+    return lambda self, other: operation(other, np.int64(self))
 
 
 _Int64 = _int64_type()
@@ -213,46 +236,17 @@ CONSTRUCTORS: dict[Any, Any] = dict(NUMPY_TYPES)
 _BASES = {made: base for base, made in CONSTRUCTORS.items()} | {_Literal: np.int64}
 
 
-class _Exponent(np.int64):
-    """An integer written as an exponent; ``float32 ** 2`` stays float32 on the device."""
-
-    __slots__ = ()
-    __array_priority__ = 50.0
-    __hash__ = np.int64.__hash__
-
-    def __rpow__(self, other: Any, modulus: Any = None, /) -> Any:  # type: ignore[override]
-        if isinstance(other, np.float32):
-            return np.power(other, np.float32(self))
-        return operator.pow(other, literal(int(self)))
-
-
-def _reflected(name: str) -> Callable[..., Any]:
-    operation = _NUMPY_OPERATIONS[name]
-    return lambda self, other: operation(other, np.int64(self))
-
-
-# The priority that brings powers here brings every other operation here as well.
-for _type in (_Exponent, _Int64):
-    for _name in _NUMPY_OPERATIONS:
-        if _name != "pow":
-            setattr(_type, f"__r{_name}__", _reflected(_name))
-    for _name, _method in _COMPARISONS.items():
-        setattr(_type, _name, _method)
-
-
-def literal_exponent(value: int) -> Any:
-    """An integer literal that the kernel's text uses as an exponent."""
-    return _Exponent(value)
-
-
 def literal(value: Any) -> Any:
     """A number of the kernel's text, or of a global or captured name, with its type."""
     return _Literal(value) if type(value) is int and -_SIGN <= value < _SIGN else typed(value)
 
 
 def typed(value: Any) -> Any:
-    """A scalar argument or array element with the type that a kernel sees."""
+    """A scalar argument, an array element, or a tuple, with the type that a kernel sees."""
     kind = type(value)
+    if isinstance(value, tuple):
+        items = map(typed, value)
+        return kind(*items) if hasattr(kind, "_fields") else tuple(items)
     if kind is int:
         return _Int64(value) if -_SIGN <= value < _SIGN else _wrap(value, signed=False)
     if kind is float:
@@ -328,7 +322,7 @@ MATH |= {getattr(math, name): _rounding(getattr(np, name)) for name in ("ceil", 
 
 
 def _range(*bounds: Any) -> Iterator[Any]:
-    return builtins.map(np.int64, builtins.range(*builtins.map(operator.index, bounds)))
+    return builtins.map(_Int64, builtins.range(*builtins.map(operator.index, bounds)))
 
 
 def _int(value: Any = 0) -> Any:
@@ -362,8 +356,9 @@ BUILTINS: dict[str, Any] = {
     "complex": lambda *parts: np.complex128(complex(*parts)),
     "float": lambda value=0.0: np.float64(value),
     "int": _int,
-    "len": lambda value: np.int64(builtins.len(value)),
+    "len": lambda value: _Int64(builtins.len(value)),
     "max": _selecting(lambda a, b: a if a >= b else b, np.uint64),
     "min": _selecting(lambda a, b: a if a <= b else b, np.int64),
     "range": _range,
+    "round": lambda value, *digits: typed(builtins.round(value, *digits)),
 }

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import bdb
 import builtins
-import dis
+import enum
 import functools
 import inspect
 import itertools
 import linecache
+import math
 import operator
 import sys
 import threading
@@ -42,7 +43,6 @@ from dparray._simulated_numbers import (
     CONSTRUCTORS,
     MATH,
     literal,
-    literal_exponent,
     plain_dtype,
     typed,
 )
@@ -197,8 +197,8 @@ class _Item:
 
     def __init__(self, work_item: WorkItem, global_size: tuple[int, ...]) -> None:
         self.work_item = work_item
-        self._global_id = tuple(map(np.int64, work_item.global_id))
-        self._global_size = tuple(map(np.int64, global_size))
+        self._global_id = tuple(map(typed, work_item.global_id))
+        self._global_size = tuple(map(typed, global_size))
 
     @property
     def dimensions(self) -> int:
@@ -208,13 +208,13 @@ class _Item:
         return self._global_id[dim]
 
     def get_linear_id(self) -> Any:
-        return np.int64(_linear(self._global_id, self._global_size))
+        return typed(_linear(self._global_id, self._global_size))
 
     def get_range(self, dim: Any) -> Any:
         return self._global_size[dim]
 
     def get_linear_range(self) -> Any:
-        return np.prod(self._global_size)
+        return typed(math.prod(map(int, self._global_size)))
 
 
 class _Group:
@@ -228,9 +228,9 @@ class _Group:
         local_size: tuple[int, ...],
     ) -> None:
         self._leader = work_item.local_linear == 0
-        self._group_id = tuple(map(np.int64, group_id))
-        self._local_size = tuple(map(np.int64, local_size))
-        self._group_range = tuple(map(np.int64, map(operator.floordiv, global_size, local_size)))
+        self._group_id = tuple(map(typed, group_id))
+        self._local_size = tuple(map(typed, local_size))
+        self._group_range = tuple(map(typed, map(operator.floordiv, global_size, local_size)))
 
     @property
     def dimensions(self) -> int:
@@ -244,19 +244,19 @@ class _Group:
         return self._group_id[dim]
 
     def get_group_linear_id(self) -> Any:
-        return np.int64(_linear(self._group_id, self._group_range))
+        return typed(_linear(self._group_id, self._group_range))
 
     def get_group_range(self, dim: Any) -> Any:
         return self._group_range[dim]
 
     def get_group_linear_range(self) -> Any:
-        return np.prod(self._group_range)
+        return typed(math.prod(map(int, self._group_range)))
 
     def get_local_range(self, dim: Any) -> Any:
         return self._local_size[dim]
 
     def get_local_linear_range(self) -> Any:
-        return np.prod(self._local_size)
+        return typed(math.prod(map(int, self._local_size)))
 
 
 class _NdItem:
@@ -271,8 +271,8 @@ class _NdItem:
     ) -> None:
         self.work_item = work_item
         self._global = _Item(work_item, global_size)
-        self._local_id = tuple(map(np.int64, local_id))
-        self._local_size = tuple(map(np.int64, local_size))
+        self._local_id = tuple(map(typed, local_id))
+        self._local_size = tuple(map(typed, local_size))
         group_id = tuple(map(operator.floordiv, work_item.global_id, local_size))
         self._group = _Group(work_item, group_id, global_size, local_size)
 
@@ -296,13 +296,13 @@ class _NdItem:
         return self._local_id[dim]
 
     def get_local_linear_id(self) -> Any:
-        return np.int64(self.work_item.local_linear)
+        return typed(self.work_item.local_linear)
 
     def get_local_range(self, dim: Any) -> Any:
         return self._local_size[dim]
 
     def get_local_linear_range(self) -> Any:
-        return np.prod(self._local_size)
+        return typed(math.prod(map(int, self._local_size)))
 
     def get_group(self) -> _Group:
         return self._group
@@ -629,11 +629,13 @@ class _Simulation:
     def _stand_in(self, value: Any) -> Any:
         """What a name of the kernel stands for in its copy."""
         if isinstance(value, ModuleType):
-            return _ModuleView(value, self._stand_in)
+            return _View(value, self._stand_in)
         if getattr(value, "__module__", "").startswith(_LANGUAGE_MODULES):
-            name = getattr(value, "__name__", "")
-            if name in self._language:
-                return self._language[name]
+            return self._language.get(getattr(value, "__name__", ""), value)
+        is_enumeration = isinstance(value, type) and issubclass(value, enum.Enum)
+        if is_enumeration or isinstance(value, enum.Enum):
+            # One for each, as they are compared; a member's value is a number of the kernel.
+            return self._copies.setdefault(id(value), _View(value, self._stand_in))
         if isinstance(value, type):
             return (
                 CONSTRUCTORS.get(value, BUILTINS.get(value.__name__, value))
@@ -648,20 +650,20 @@ class _Simulation:
             return self._copy(value.py_func)
         if isinstance(value, FunctionType) and not value.__module__.startswith("numpy"):
             return self._copy(value)
-        if isinstance(value, (int, float, complex, np.generic)):
+        if isinstance(value, (int, float, complex, np.generic, tuple)):
             return literal(value)
         return value
 
 
-class _ModuleView:
-    """A module as the kernel sees it: its members stand for their simulated counterparts."""
+class _View:
+    """A module or an enumeration as the kernel sees it: members stand for their counterparts."""
 
-    def __init__(self, module: ModuleType, stand_in: Callable[[Any], Any]) -> None:
-        self._module = module
+    def __init__(self, owner: Any, stand_in: Callable[[Any], Any]) -> None:
+        self._owner = owner
         self._stand_in = stand_in
 
     def __getattr__(self, name: str) -> Any:
-        value = self._stand_in(getattr(self._module, name))
+        value = self._stand_in(getattr(self._owner, name))
         setattr(self, name, value)
         return value
 
@@ -675,20 +677,11 @@ def _nested(code: CodeType) -> Iterator[CodeType]:
 
 def _typed_literals(code: CodeType) -> CodeType:
     """``code`` with literals of the types the compiler gives them."""
-    exponents = set()
-    instructions = list(dis.get_instructions(code))
-    for loading, using in itertools.pairwise(instructions):
-        if loading.opname == "LOAD_CONST" and (
-            using.argrepr in ("**", "**=") or using.opname in ("BINARY_POWER", "INPLACE_POWER")
-        ):
-            exponents.add(loading.arg)
     constants: list[Any] = []
-    for place, constant in enumerate(code.co_consts):
+    for constant in code.co_consts:
         if isinstance(constant, CodeType):
             constants.append(_typed_literals(constant))
-        elif type(constant) is int and place in exponents and abs(constant) < 1 << 63:
-            constants.append(literal_exponent(constant))
-        elif type(constant) in (int, float, complex):
+        elif type(constant) in (int, float, complex, tuple):
             constants.append(literal(constant))
         else:
             constants.append(constant)

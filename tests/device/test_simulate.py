@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 import math
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -231,3 +233,48 @@ def test_uint64_beside_signed_integers():
     dp.simulate(compute, 4, x, y, *results)
     for device, simulated in zip(on_device, results, strict=True):
         np.testing.assert_array_equal(device.asnumpy(), simulated)
+
+
+SCALES = (0.1, 0.7, 3.5)
+STEPS = (3, 2**40, -1)
+
+
+class Rate(NamedTuple):
+    slope: float
+    shift: int
+
+
+RATE = Rate(0.1, 7)
+
+
+class Mode(enum.Enum):
+    SLOW = 0.1
+    FAST = 2.5
+
+
+def constants(item, x, n, reals, integers):
+    i = item.get_id(0)
+
+    def scaled(value, by=0.1):
+        return value * by
+
+    product = x[i]
+    for factor in (0.1, 0.2):
+        product *= factor
+    reals[i, 0] = product
+    reals[i, 1] = x[i] * SCALES[i]
+    reals[i, 2] = x[i] * RATE.slope + RATE[1]
+    reals[i, 3] = x[i] * Mode.SLOW.value + scaled(x[i])
+    reals[i, 4] = x[i] + round(x[i])
+    reals[i, 5] = x[i] ** (n[i] // n[i] + 1) + pow(x[i], i)
+    integers[i, 0] = STEPS[i] * STEPS[i] * (3, 4, 5)[i]
+    integers[i, 1] = (n[i] + 1) ** (i - 2) + (-n[i]) ** (-n[i]) + (i - 2) ** (i - 1)
+    integers[i, 2] = Mode.FAST.value * n[i]  # cut off, as any float in an integer
+
+
+def test_constants_and_powers_have_the_types_of_compiled_code():
+    """Items of tuples, values of enumerations and defaults are numbers of the kernel, too."""
+    x, n = np.array([0.1, 0.7, 3.3], np.float32), np.array([-2, 1, -1])
+    results = (np.zeros((3, 6)), np.zeros((3, 3), np.int64))
+    for device, host in on_both(constants, 3, x, n, *results):
+        np.testing.assert_allclose(device, host, rtol=1e-7)
