@@ -285,8 +285,8 @@ _TELLING = (
     (r"AtomicRef(?:\.\w+)?(?:: | works ).+", "{all}"),
     (
         r"Function\(<class '[\w.]+\.PrivateArray'>\)",
-        "a PrivateArray takes a constant shape (a number in the kernel's text, a global or a "
-        "captured value) and a NumPy dtype",
+        "a PrivateArray takes a constant shape (positive numbers in the kernel's text, globals or "
+        "captured values) and a NumPy dtype",
     ),
     (
         r"group_barrier\((?:Nd)?Item<",
@@ -314,6 +314,22 @@ _TELLING = (
     (r"the operation is one of .+", "{all}"),
     (r"takes an? .+; got .+", "{all}"),
     (r"it returns \S+, where .+", "{all}"),
+    (r"an? (?:extent|index) of .+; got .+", "{all}"),
+    (
+        r"Function\(<function (atomic_fence|group_barrier) ",
+        "atomic_fence takes an order and a scope, as in dp.atomic_fence(dp.MemoryOrder.ACQ_REL, "
+        "dp.MemoryScope.DEVICE), and group_barrier a group and perhaps a scope, as in "
+        "dp.group_barrier(item.get_group(), dp.MemoryScope.WORK_GROUP)",
+    ),
+    (
+        r">>> (?:overload_method|_load|_store|_compare_exchange)\(AtomicRef<",
+        "an operation of an AtomicRef takes one value, as fetch_add(1) does; load takes none, and "
+        "compare_exchange an array with the expected value and the new one",
+    ),
+    (
+        r"ol_item_gen_index",
+        "an index function takes the number of a dimension: item.get_global_id(0)",
+    ),
     (r"(?:setitem|getitem)\((\w+\[.+?\]), UniTuple\(\w+ x (\d)\)", "{0} takes no {1} indices"),
     (
         r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'",

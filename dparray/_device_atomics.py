@@ -107,6 +107,11 @@ def _atomic_ref(
             "AtomicRef: private memory belongs to one work-item, which needs no atomics: read and "
             "write the element"
         )
+    indices = tuple(index) if isinstance(index, types.BaseTuple) else (index,)
+    if len(indices) != ref.ndim or not all(isinstance(part, types.Integer) for part in indices):
+        wanted = "an integer" if ref.ndim == 1 else f"a tuple of {ref.ndim} integers"
+        given = types.unliteral(index)
+        raise TypingError(f"AtomicRef: an index of this array is {wanted}; got {given}")
     space = ref.addrspace
     if address_space is not None:
         asked = _constant("address_space", address_space)

@@ -24,7 +24,7 @@ from numba_dpex.core.types.kernel_api.index_space_ids import GroupType
 from numba_dpex.core.types.kernel_api.local_accessor import LocalAccessorType
 from numba_dpex.kernel_api_impl.spirv.arrayobj import _getitem_array_generic
 from numba_dpex.kernel_api_impl.spirv.math import mathimpl
-from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
+from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME, SPIRVTypingContext
 
 from dparray import (
     _device_atomics,  # noqa: F401  it replaces numba-dpex's
@@ -36,6 +36,7 @@ from dparray._half import half, half_bits, half_value
 from dparray._result_kind import of_kind
 from dparray.kernel_api import (
     GROUP_OPERATIONS,
+    PrivateArray,
     group_barrier,
     group_broadcast,
     group_inclusive_scan,
@@ -286,6 +287,30 @@ def _copy_local_type(
     )
 
 
+# --- calls that compile and mean nothing ----------------------------------------------------------
+
+_resolve_call = SPIRVTypingContext.resolve_function_type
+
+
+def _resolve_checked_call(self: Any, function: Any, arguments: Any, keywords: Any) -> Any:
+    """The signature of a call, unless a number written in it is outside of what there is."""
+    if getattr(function, "typing_key", None) is PrivateArray:
+        _check_extents(keywords.get("shape", *arguments[:1]))
+    return _resolve_call(self, function, arguments, keywords)
+
+
+def _check_extents(shape: Any) -> None:
+    extents = shape if isinstance(shape, types.BaseTuple) else (shape,)
+    for extent in extents:
+        if getattr(extent, "literal_value", 1) <= 0:
+            raise TypingError(
+                f"an extent of a PrivateArray is a positive number; got {extent.literal_value}"
+            )
+
+
+SPIRVTypingContext.resolve_function_type = _resolve_checked_call
+
+
 # --- group algorithms -----------------------------------------------------------------------------
 
 _WORKGROUP_SCOPE = 2
@@ -439,6 +464,8 @@ def _broadcast(typing_context: Any, group: Any, value: Any, local_id: Any) -> An
 @overload(group_broadcast, target=SPIRV_TARGET_NAME)
 def _group_broadcast(group: Any, value: Any, local_id: Any = 0) -> Any:
     number, working, _ = _number("group_broadcast", group, value)
+    if isinstance(local_id, types.Type) and not isinstance(local_id, types.Integer | types.Omitted):
+        raise TypingError(f"group_broadcast: takes an integer as the local id; got {local_id}")
 
     def broadcast(group: Any, value: Any, local_id: Any = 0) -> Any:
         return number(_broadcast(group, working(value), local_id))

@@ -451,3 +451,27 @@ def test_a_full_disk_is_not_blamed_on_the_kernel(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(_compiler._Backend, "compile", refuse)
     with pytest.raises(dp.KernelError, match=r"No space left .* set TMPDIR"):
         dp.call_kernel(new, dp.Range(1), dp.zeros(1))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x[0] = item.get_global_id(0.5)", "takes the number of a dimension"),
+        ("x[0] = item.get_global_id()", r"takes the number of a dimension: item\.get_global_id"),
+        ("y = dp.PrivateArray(0, np.int64)", "a constant shape .positive numbers"),
+        ("y = dp.PrivateArray((2, -1), np.int64)", "a constant shape .positive numbers"),
+        ("dp.AtomicRef(x, 0.5).fetch_add(1)", "an index of this array is an integer; got float64"),
+        ("dp.AtomicRef(x, (0, 1)).fetch_add(1)", "an index of this array is an integer; got"),
+        ("dp.AtomicRef(x, item).fetch_add(1)", "an index of this array is an integer; got"),
+        ("dp.AtomicRef(x, 0).fetch_add()", "an operation of an AtomicRef takes one value"),
+        ("dp.AtomicRef(x, 0).load(1)", "an operation of an AtomicRef takes one value"),
+        ("dp.atomic_fence()", "atomic_fence takes an order and a scope"),
+        ("dp.group_barrier()", "group_barrier a group and perhaps a scope"),
+        ("x[0] = dp.group_broadcast(item.get_group(), x[0], 0.5)", "takes an integer as the local"),
+    ],
+)
+def test_calls_of_the_language_that_mean_nothing(text: str, message: str) -> None:
+    scope: dict[str, Any] = {"dp": dp, "np": np}
+    exec(f"def call(item, x):\n    {text}\n", scope)
+    with pytest.raises(dp.KernelCompileError, match=message):
+        dp.kernel(scope["call"])[dp.NdRange(2, 1)](dp.zeros(4, dtype="int64"))
