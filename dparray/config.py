@@ -1,7 +1,9 @@
 """Options of dparray, each with an environment variable and a scoped override.
 
 Options:
-    debug (``DPARRAY_DEBUG``): kernels check every array index against its bounds.
+    debug (``DPARRAY_DEBUG``): kernels check every array index against its bounds, and a launch
+        waits and raises. Outside of an array, its first element is read and nothing is written (an
+        atomic operation changes the first element).
     lazy (``DPARRAY_LAZY``): operations build an expression that is computed when a value is needed;
         off, every operation is computed at once. Results are the same.
     host_tier (``DPARRAY_HOST_TIER``): operations on small arrays on a CPU device are computed on
