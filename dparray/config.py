@@ -65,9 +65,7 @@ class Tuning(NamedTuple):
 _LIMITS = {"elements": 64, "local_size": 1 << 16, "lanes": 1024}
 # A CPU device walks memory once for each vector of a group's work-items, so a group is one vector
 # there (measured); on a GPU few groups of one vector fit a compute unit.
-_TUNING = MappingProxyType(
-    {"cpu": Tuning(), "gpu": Tuning(lanes=128), "accelerator": Tuning()}
-)
+_TUNING = MappingProxyType({"cpu": Tuning(), "gpu": Tuning(lanes=128), "accelerator": Tuning()})
 _DEFAULTS: dict[str, Any] = {
     "debug": False,
     "lazy": True,
