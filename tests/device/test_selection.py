@@ -142,7 +142,7 @@ def test_wrong_bins_and_counts_are_value_errors(size):
         lambda: dp.bincount(-x),
         lambda: dp.bincount(x, minlength=-1),
     ):
-        with pytest.raises(ValueError, match="histogram|bincount"):
+        with pytest.raises(ValueError, match=r"histogram|bincount"):
             use()
 
 
