@@ -16,7 +16,7 @@ from dparray._array import assign, empty_on, layout_of, ndarray, reduce_array
 from dparray._placement import Placement
 from dparray._reduction_ops import REDUCTIONS
 from dparray._scans import FEWEST_ELEMENTS, chain_memory, chain_of, runs_scans
-from dparray.kernel import KernelFunction, call_kernel, kernel
+from dparray.kernel import KernelFunction, call_kernel, device_func, kernel
 from dparray.kernel_api import NdRange
 from dparray.kernels import compact
 
@@ -96,4 +96,4 @@ def _launch(
 
 @functools.cache
 def _kernel(factory: Callable[..., Any]) -> KernelFunction:
-    return kernel(factory(chain_of("add")))
+    return kernel(factory(device_func(compact.make_claim(chain_of("add")))))

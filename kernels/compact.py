@@ -6,8 +6,8 @@ selected element goes. See G. Blelloch, "Prefix Sums and Their Applications" (19
 
 The others read the mask once. A work-item counts the selected elements of a tile and waits for the
 number before it, as the tiles of a scan are chained (:func:`dparray.kernels.scan.make_chain`). They
-are launched over ``NdRange(tiles, 1)`` on devices whose work-groups make progress independently,
-and have these parameters in common:
+are made of what :func:`make_claim` gives, as a device function, are launched over ``NdRange(tiles,
+1)`` on devices whose work-groups make progress independently, and have these parameters in common:
 
 - mask (n,): input, boolean;
 - progress, carry: as of ``make_chain``; ``carry`` of int64;
@@ -28,6 +28,7 @@ from dparray.kernel_api import AtomicRef
 from dparray.kernels.combine import reduce_run
 
 __all__ = [
+    "make_claim",
     "make_compact_kernel",
     "make_expand_kernel",
     "make_positions_kernel",
@@ -71,7 +72,25 @@ def make_compact_kernel() -> Callable[..., None]:
 
 
 @functools.cache
-def make_select_kernel(chain: Callable[..., Any]) -> Callable[..., None]:
+def make_claim(chain: Callable[..., Any]) -> Callable[..., Any]:
+    """What takes the next tile of a mask, as a function for the device.
+
+    It returns where the tile starts, how many elements it has, and how many are selected before it
+    and in it. ``chain`` is what ``make_chain`` makes of addition, as a device function.
+    """
+
+    def claim(mask: Any, progress: Any, carry: Any, tile: int) -> Any:
+        t = AtomicRef(progress, 0).fetch_add(int64(1))
+        start = t * tile
+        count = min(tile, mask.size - start)
+        total = reduce_run("add", mask, start, count, int64(0))
+        return start, count, chain(progress, carry, t, t == 0, int64(0), total), total
+
+    return claim
+
+
+@functools.cache
+def make_select_kernel(claim: Callable[..., Any]) -> Callable[..., None]:
     """Write the selected elements of an array behind each other.
 
     Further kernel parameters:
@@ -82,11 +101,8 @@ def make_select_kernel(chain: Callable[..., Any]) -> Callable[..., None]:
     def select(
         nd_item: Any, x: Any, mask: Any, progress: Any, carry: Any, out: Any, tile: int
     ) -> None:
-        t = AtomicRef(progress, 0).fetch_add(int64(1))
-        start = t * tile
-        count = min(tile, mask.size - start)
-        total = reduce_run("add", mask, start, count, int64(0))
-        place = uint64(chain(progress, carry, t, t == 0, int64(0), total))
+        start, count, before, total = claim(mask, progress, carry, tile)
+        place = uint64(before)
         stop = place + uint64(total)
         i = uint64(start)
         for _ in range(count):
@@ -101,7 +117,7 @@ def make_select_kernel(chain: Callable[..., Any]) -> Callable[..., None]:
 
 
 @functools.cache
-def make_positions_kernel(chain: Callable[..., Any]) -> Callable[..., None]:
+def make_positions_kernel(claim: Callable[..., Any]) -> Callable[..., None]:
     """Write the positions of the selected elements behind each other.
 
     Further kernel parameters:
@@ -111,11 +127,8 @@ def make_positions_kernel(chain: Callable[..., Any]) -> Callable[..., None]:
     def positions(
         nd_item: Any, mask: Any, progress: Any, carry: Any, out: Any, tile: int
     ) -> None:
-        t = AtomicRef(progress, 0).fetch_add(int64(1))
-        start = t * tile
-        count = min(tile, mask.size - start)
-        total = reduce_run("add", mask, start, count, int64(0))
-        place = uint64(chain(progress, carry, t, t == 0, int64(0), total))
+        start, count, before, total = claim(mask, progress, carry, tile)
+        place = uint64(before)
         stop = place + uint64(total)
         i = uint64(start)
         for _ in range(count):
@@ -128,7 +141,7 @@ def make_positions_kernel(chain: Callable[..., Any]) -> Callable[..., None]:
 
 
 @functools.cache
-def make_expand_kernel(chain: Callable[..., Any]) -> Callable[..., None]:
+def make_expand_kernel(claim: Callable[..., Any]) -> Callable[..., None]:
     """Write values, one after another, to the selected elements of an array.
 
     Further kernel parameters:
@@ -139,11 +152,8 @@ def make_expand_kernel(chain: Callable[..., Any]) -> Callable[..., None]:
     def expand(
         nd_item: Any, x: Any, mask: Any, progress: Any, carry: Any, values: Any, tile: int
     ) -> None:
-        t = AtomicRef(progress, 0).fetch_add(int64(1))
-        start = t * tile
-        count = min(tile, mask.size - start)
-        total = reduce_run("add", mask, start, count, int64(0))
-        place = uint64(chain(progress, carry, t, t == 0, int64(0), total))
+        start, count, before, total = claim(mask, progress, carry, tile)
+        place = uint64(before)
         if total > 0:
             last = place + uint64(total) - uint64(1)
             i = uint64(start)

@@ -73,13 +73,13 @@ def test_the_kernels_are_right_in_the_simulator():
     simulate(kernels.make_compact_kernel(), dp.NdRange(6, 2), x, mask, counts, out, 16)
     np.testing.assert_array_equal(out, x[mask])
 
-    chain = make_chain(OPERATIONS["add"].combine)
+    claim = kernels.make_claim(make_chain(OPERATIONS["add"].combine))
     for make in (kernels.make_select_kernel, kernels.make_positions_kernel):
         out[...] = 0
         inputs = (x,) if make is kernels.make_select_kernel else ()
         memory = (np.zeros(5, "i8"), np.zeros(4, "i8"))
-        simulate(make(chain), dp.NdRange(4, 1), *inputs, mask, *memory, out, 16)
+        simulate(make(claim), dp.NdRange(4, 1), *inputs, mask, *memory, out, 16)
         np.testing.assert_array_equal(out, x[mask])
     memory = (np.zeros(5, "i8"), np.zeros(4, "i8"))
-    simulate(kernels.make_expand_kernel(chain), dp.NdRange(4, 1), x, mask, *memory, -out, 16)
+    simulate(kernels.make_expand_kernel(claim), dp.NdRange(4, 1), x, mask, *memory, -out, 16)
     np.testing.assert_array_equal(x, np.where(mask, -np.arange(50), np.arange(50)))
