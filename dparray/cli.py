@@ -47,6 +47,7 @@ def make_parser(chosen: str | None) -> argparse.ArgumentParser:
         prog="dparray",
         description="Data-parallel arrays and kernels in Python, where compute follows data.",
         epilog="`dparray COMMAND --help` tells more about one of them.",
+        allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"dparray {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -56,6 +57,7 @@ def make_parser(chosen: str | None) -> argparse.ArgumentParser:
             help=command.summary,
             description=command.summary[0].upper() + command.summary[1:] + ".",
             formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,  # `--clea` must not clear
         )
         if command.name == chosen:
             module = importlib.import_module(command.module)

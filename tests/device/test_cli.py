@@ -259,6 +259,12 @@ def test_cache_shows_its_place_and_what_it_holds(
     assert "entries  2" in text
 
 
+def test_options_are_written_out(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["cache", "--clea"])
+    assert "--clea" in capsys.readouterr().err
+
+
 def test_cache_is_cleared(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["cache", "--clear"]) == 0
     assert capsys.readouterr().out == f"removed 2 entries from {cache}\n"
