@@ -334,6 +334,41 @@ def _adapt_code_generation() -> None:
 
     codegen.SPIRVCodeLibrary._optimize_functions = split_structures
 
+    # LLVM loads half of a built-in variable where it has proved the rest zero; drivers know whole
+    # ones only.
+    generator: Any = importlib.import_module("numba_dpex.kernel_api_impl.spirv.spirv_generator")
+    translate = generator.llvm_to_spirv
+
+    def translate_whole_loads(context: Any, module: Any, bitcode: bytes) -> Any:
+        text, count = _PARTS_OF_BUILTINS.subn(_load_whole_and_cut, str(module))
+        if count:
+            module = llvm.parse_assembly(text)
+            bitcode = module.as_bitcode()
+        return translate(context, module, bitcode)
+
+    generator.llvm_to_spirv = translate_whole_loads
+
+
+#: A load of a part of a built-in variable of SPIR-V, in LLVM's text.
+_PARTS_OF_BUILTINS = re.compile(
+    r"(?P<name>%\S+) = load (?P<type>i\d+), (?P=type) addrspace\(1\)\* bitcast \((?:"
+    r"<3 x i64> addrspace\(1\)\* (?P<first>@__spirv_BuiltIn\w+)"
+    r"|i64 addrspace\(1\)\* getelementptr(?: inbounds)? \(<3 x i64>, <3 x i64> addrspace\(1\)\* "
+    r"(?P<variable>@__spirv_BuiltIn\w+), i64 0, i64 (?P<dimension>\d)\)"
+    r") to (?P=type) addrspace\(1\)\*\), align \d+"
+)
+
+
+def _load_whole_and_cut(found: re.Match[str]) -> str:
+    name, number = found["name"], found["type"]
+    variable, dimension = found["first"] or found["variable"], found["dimension"] or "0"
+    whole = name[:-1] + '.whole"' if name.endswith('"') else name + ".whole"
+    return (
+        f"{whole} = load i64, i64 addrspace(1)* getelementptr (<3 x i64>, <3 x i64> addrspace(1)* "
+        f"{variable}, i64 0, i64 {dimension}), align 8\n"
+        f"  {name} = trunc i64 {whole} to {number}"
+    )
+
 
 #: Operations that a multiplication and an addition are contracted from, in LLVM's text.
 _CONTRACTABLE = re.compile(r"= (fmul|fadd|fsub) (?=half|float|double|<)")

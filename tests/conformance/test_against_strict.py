@@ -502,11 +502,14 @@ def test_linear_algebra(name: str, data: st.DataObject) -> None:
 @settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_transforms(name: str, data: st.DataObject) -> None:
-    _check(FFT[name], data, DTYPES, 1)
+    # NumPy's transforms to real numbers read memory behind an input without elements.
+    _check(FFT[name], data, DTYPES, 1, int(name in ("hfft", "irfft", "irfftn")))
 
 
-def _check(call: Call, data: st.DataObject, dtypes: list[str], fewest: int) -> None:
-    shape = data.draw(hnp.array_shapes(min_dims=fewest, max_dims=3, min_side=0, max_side=4))
+def _check(
+    call: Call, data: st.DataObject, dtypes: list[str], fewest: int, shortest: int = 0
+) -> None:
+    shape = data.draw(hnp.array_shapes(min_dims=fewest, max_dims=3, min_side=shortest, max_side=4))
     dtype = data.draw(st.sampled_from(dtypes))
     values = [data.draw(numbers(dtype, shape)) for _ in range(2)]
     drawn = Drawn(data, shape, dtype)
