@@ -33,7 +33,14 @@ from dparray._array import (
 from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._schedule import HOST_ELEMENTS
-from dparray._selection import can_select, is_large_mask, positions, put_selected, selected
+from dparray._selection import (
+    can_locate,
+    can_select,
+    is_large_mask,
+    positions,
+    put_selected,
+    selected,
+)
 from dparray._usm import library
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
@@ -367,9 +374,8 @@ def nonzero(x: ndarray) -> tuple[ndarray, ...]:
     x = check_array("nonzero", "x", x)
     if x.ndim == 0:
         raise ShapeError("nonzero: an array with 0 dimensions has no positions; use x.reshape(1)")
-    mask = x if x.dtype.kind == "b" else apply(OPS["not_equal"], x, 0)
-    if can_select(mask, mask):
-        flat = positions(mask)
+    if can_locate(x):
+        flat = positions(x if x.dtype.kind == "b" else apply(OPS["not_equal"], x, 0))
         found = []
         for extent in reversed(x.shape[1:]):
             found.append(apply(OPS["remainder"], flat, extent))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dparray import _usm
+from dparray import _dtypes, _usm
 from dparray._array import assign, empty_on, ndarray
 from dparray._compiler import DeviceFunction
 from dparray._placement import Placement
@@ -114,7 +114,7 @@ def chain_memory(
 ) -> tuple[ndarray, ndarray]:
     """The arguments ``progress`` and ``carry`` of a launch whose tiles are chained."""
     place = Placement(queue, "device")
-    progress = empty_on(place, (tiles + 1,), np.dtype(np.int64))
+    progress = empty_on(place, (tiles + 1,), _dtypes.int64)
     assign(progress, 0)
     return progress, empty_on(place, (tiles,), dtype)
 

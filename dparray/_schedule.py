@@ -104,6 +104,8 @@ class Kernel(NamedTuple):
     def first_domain(self) -> Domain:
         """What the first pass over the domain reduces."""
         assert self.domain is not None
+        if len(self.domain.axes) == 1:
+            return self.domain
         is_positional = any(
             type(node.op) is Reduce and node.op.reduction.is_positional for node in self.order
         )

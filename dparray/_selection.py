@@ -29,6 +29,11 @@ def is_large_mask(x: ndarray, mask: ndarray) -> bool:
     return mask.size >= FEWEST_ELEMENTS and mask.shape == x.shape[: mask.ndim]
 
 
+def can_locate(x: ndarray) -> bool:
+    """Whether kernels are there for the positions of elements of ``x``, and worth their launch."""
+    return x.size >= FEWEST_ELEMENTS and runs_scans(x.sycl_queue)
+
+
 def can_select(x: ndarray, mask: ndarray) -> bool:
     """Whether kernels are there for what ``mask`` selects of ``x``, and worth their launch."""
     return (
