@@ -20,6 +20,7 @@ import sys
 import threading
 import types
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,7 @@ def _run_package(package: types.ModuleType) -> None:
         core.exceptions = sys.modules["numba_dpex.core.exceptions"]
     _adapt_dispatcher()
     _adapt_code_generation()
+    _adapt_translation()
     _adapt_enumerations()
     _replace_launchers(package)
     _prepare_contexts()
@@ -347,6 +349,14 @@ def _adapt_code_generation() -> None:
         return translate(context, module, bitcode)
 
     generator.llvm_to_spirv = translate_whole_loads
+
+
+def _adapt_translation() -> None:
+    # dpctl forbids vfork, and to fork is to copy the table of the process's pages, which takes tens
+    # of milliseconds where it has a gigabyte. posix_spawn copies nothing; Python chooses it where
+    # it need not close the files in between, and no file of Python's is inherited anyway.
+    generator: Any = importlib.import_module("numba_dpex.kernel_api_impl.spirv.spirv_generator")
+    generator.check_output = partial(generator.check_output, close_fds=False)
 
 
 #: A load of a part of a built-in variable of SPIR-V, in LLVM's text.
