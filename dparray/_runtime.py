@@ -316,6 +316,20 @@ def _adapt_code_generation() -> None:
 
     context._compile_subroutine_no_cache = compile_like_numpy
 
+    # Each function that is compiled has all of numba-dpex's mathematics defined once more. Numba
+    # looks through every definition there is, and takes the last of those for the same types, so
+    # one that is the last already need not be repeated.
+    insert = context.insert_func_defn
+
+    def insert_what_is_new(self: Any, definitions: Any) -> None:
+        last = vars(self).setdefault("_last_definitions", {})
+        wanted = {(function, types): made for made, function, types in definitions}
+        new = {key: made for key, made in wanted.items() if last.get(key) is not made}
+        insert(self, [(made, function, types) for (function, types), made in new.items()])
+        last.update(new)
+
+    context.insert_func_defn = insert_what_is_new
+
     # Without native widths, LLVM narrows a switch to integers of, say, 63 bits, and the CPU driver
     # crashes on them (a loop over a tuple does it).
     codegen = importlib.import_module("numba_dpex.kernel_api_impl.spirv.codegen")

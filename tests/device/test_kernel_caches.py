@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import itertools
 import os
 import pickle
@@ -55,6 +56,32 @@ def test_a_repeated_launch_compiles_nothing(compiled: list[Any]) -> None:
     for _ in range(3):
         scale[4](x)
     assert compiled == [("scale", "compiled")]
+
+
+def test_no_kernel_makes_the_next_one_cost_more(
+    compiled: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process is not forked, and what the compiler looks through does not grow."""
+    x = dp.ones(4, dtype="int64")
+    make_scale(1010)[4](x)
+    context = importlib.import_module(
+        "numba_dpex.core.descriptor"
+    ).dpex_kernel_target.target_context
+    spawned = []
+    spawn = os.posix_spawn
+
+    def note(path: Any, *args: Any, **options: Any) -> int:
+        spawned.append(os.path.basename(path))
+        return spawn(path, *args, **options)
+
+    monkeypatch.setattr(os, "posix_spawn", note)
+    known = []
+    for factor in (1011, 1012, 1013):
+        make_scale(factor)[4](x)
+        known.append(sum(len(overloads.versions) for overloads in context._defns.values()))
+    assert spawned == ["llvm-spirv"] * 3
+    assert known == known[:1] * 3
+    assert len(compiled) == 4
 
 
 def test_each_combination_of_types_is_compiled(compiled: list[Any]) -> None:
