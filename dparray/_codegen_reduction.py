@@ -16,8 +16,10 @@ Which of three forms a kernel has depends on where memory is contiguous:
 - *items*: few reduced elements, and no kept dimension is long; a work-item folds all of one output.
 
 Where the outputs are too few for the device, or memory would be walked in too long strides, the
-reduced elements are cut into chunks, whose accumulators the kernel leaves in memory: another kernel
-of the same kind merges them.
+reduced elements are cut into chunks, whose accumulators the kernel leaves in memory. The group that
+is the last to have left those of an output merges them, in the order of the chunks (after the
+sample threadFenceReduction of NVIDIA's CUDA). Where they are many, or a user's function might end a
+work-item before it is counted, another kernel of the same kind does.
 
 Everything that decides an address is the same for a whole work-group but for the local id, and the
 trip counts are the same for all items, so that devices load vectors.
@@ -91,6 +93,8 @@ CACHED_ELEMENTS = 1 << 19
 MOST_TAKEN_APART = 1 << 13
 # So few elements in all are folded without a second launch, although items then work in sequence.
 ALONE = 2048
+# More chunks are merged by another kernel, which has more than one group for an output.
+MOST_MERGED = 1024
 # Independent accumulators of a work-item, which hide the latency of additions; fewer where a loop
 # has many steps, which are written out once for each.
 ACCUMULATORS = 8
@@ -114,6 +118,7 @@ class ReductionStructure(NamedTuple):
             kept dimensions that equals it has the letter ``"u"`` and is a constant, so that the
             device can load neighbouring outputs' elements as vectors.
         leaves_accumulators: in memory, for another kernel, in place of results.
+        merges_chunks: the last group to have left its accumulators makes the results of them.
         elements_last: elements are stored in a loop of their own after all others, because memory
             is overwritten that the others read.
     """
@@ -129,7 +134,13 @@ class ReductionStructure(NamedTuple):
     vectors: int
     unrolled: int
     leaves_accumulators: bool
+    merges_chunks: bool
     elements_last: bool
+
+    @property
+    def stores_accumulators(self) -> bool:
+        """Whether accumulators are left in memory, for whatever kernel."""
+        return self.leaves_accumulators or self.merges_chunks
 
 
 class ReductionPlan(NamedTuple):
@@ -138,7 +149,7 @@ class ReductionPlan(NamedTuple):
     Attributes:
         structure: what decides the text of the kernel.
         numbers: the arguments after the scalars, in the order of :func:`parameters_of`.
-        partials: how many sets of accumulators each output has after this kernel; 1 if it is done.
+        partials: how many sets of accumulators the kernel leaves of each output; 1 if it does not.
         partials_are_inner: whether the accumulators of one output lie next to each other.
         global_range, local_range: the range.
     """
@@ -312,10 +323,22 @@ def linearize_reduction(
     if plan is None:
         are_rows = [id(value) in rows for value, _ in outputs]
         plan = _plan_of(
-            numbering, targets, are_rows, domain, machine, elements_last, leaves_accumulators
+            numbering,
+            targets,
+            are_rows,
+            domain,
+            machine,
+            elements_last,
+            leaves_accumulators,
+            any(_calls_user(node.op) for node in order),
         )
         remember(_plans, form, plan)
     return ReductionProgram(*plan, numbering.in_memory, numbering.scalars)
+
+
+def _calls_user(op: Any) -> bool:
+    """Whether an operation calls a user's function."""
+    return bool((op.reduction if type(op) is Reduce else op).functions)
 
 
 def _plan_of(
@@ -326,6 +349,7 @@ def _plan_of(
     machine: Machine,
     elements_last: bool,
     leaves_accumulators: bool,
+    calls_user: bool,
 ) -> ReductionPlan:
     steps, scalars, stored = numbering.described()
     layouts = [*numbering.arrays, *targets]
@@ -348,6 +372,7 @@ def _plan_of(
     elif form == "columns":
         trips = -(-count // chunks)
         chunks = -(-count // trips)
+    merges_chunks = not leaves_accumulators and 1 < chunks <= MOST_MERGED and not calls_user
     if form == "lanes":
         total, local = kept * chunks * lanes, lanes
     elif form == "columns":
@@ -378,6 +403,7 @@ def _plan_of(
         vectors,
         unrolled,
         leaves_accumulators,
+        merges_chunks,
         elements_last,
     )
     numbers = [
@@ -536,7 +562,8 @@ def shared_accumulators(structure: ReductionStructure) -> list[tuple[str, np.dty
 def parameters_of(structure: ReductionStructure) -> tuple[tuple[str, str], ...]:
     """Name and type key of each kernel parameter after the item, in order.
 
-    Inputs, outputs, accumulators left for another kernel, local memory, scalars, numbers.
+    Inputs, outputs, accumulators left in memory, counters of the groups that have left theirs,
+    local memory, scalars, numbers.
     """
     parameters = array_parameters(structure.arrays)
     parameters += [
@@ -544,8 +571,10 @@ def parameters_of(structure: ReductionStructure) -> tuple[tuple[str, str], ...]:
         for number, (_, dtype, _, _, _) in enumerate(structure.outputs)
     ]
     accumulators = [(name, type_key(dtype.str)) for name, dtype in shared_accumulators(structure)]
-    if structure.leaves_accumulators:
+    if structure.stores_accumulators:
         parameters += [(f"{name}_out", f"{key}:1C") for name, key in accumulators]
+    if structure.merges_chunks:
+        parameters += [("arrived", "i4:1C"), ("is_last", "local i4:1")]
     if structure.form == "lanes":
         parameters += [(f"{name}_local", f"local {key}:1") for name, key in accumulators]
     parameters += scalar_parameters(structure.scalars)
@@ -566,6 +595,18 @@ def parameters_of(structure: ReductionStructure) -> tuple[tuple[str, str], ...]:
                 (f"{name}_{prefix}{stride}", "u8") for stride in range(letters.count("s"))
             ]
     return tuple(parameters)
+
+
+def count_left(program: ReductionProgram) -> int:
+    """How many sets of accumulators a kernel that merges chunks leaves in memory."""
+    structure = program.structure
+    outputs = structure.lanes * structure.vectors if structure.form == "columns" else 1
+    return program.global_range[0] // structure.lanes * outputs
+
+
+def most_counters(machine: Machine) -> int:
+    """More than the outputs, or blocks of columns, whose chunks one kernel merges."""
+    return GROUPS_A_UNIT * machine.compute_units
 
 
 def types_of(structure: ReductionStructure) -> tuple[str, ...]:
@@ -614,8 +655,8 @@ _PLACES = {
         "blocks = (row + width - uint64(1)) // width",
         "outer = group // blocks",
         "own = (group - outer * blocks) * width",
-        "column = own if own + width <= row else row - width",
-        "column = column + uint64(item.get_local_id(0))",
+        "begin = own if own + width <= row else row - width",
+        "column = begin + uint64(item.get_local_id(0))",
         "rows = kept // row",
         "chunk = outer // rows",
         "outer = outer - chunk * rows",
@@ -625,6 +666,14 @@ _PLACES = {
     ],
 }
 _PARTIAL_INDEX = {"items": "o", "lanes": "o * chunks + chunk", "columns": "chunk * kept + o"}
+# Where one kernel merges the chunks: the counter of the groups that have left an output's, or a row
+# of outputs', the place of a chunk, and which chunks a work-item merges.
+_COUNTERS = {"lanes": "o", "columns": "outer * blocks + own // width"}
+_MERGED_INDEX = {
+    "lanes": "counter * chunks + chunk",
+    "columns": "(counter * chunks + chunk) * width + column - begin",
+}
+_MERGED_CHUNKS = {"lanes": "range(int64(lane), int64(chunks), {lanes})", "columns": "range(chunks)"}
 
 
 _ASSIGNMENT = re.compile(r"\s*(\w+) = ")
@@ -834,6 +883,8 @@ class _Text:
                 self._merge(number, self._names(number, 0), self._names(number, other), "    ")
         if folded and self.structure.form == "lanes":
             self._merge_lanes(folded)
+        if folded and self.structure.merges_chunks:
+            self._merge_chunks(folded)
         with self._for_each_vector():
             if self.structure.leaves_accumulators:
                 self._leave_accumulators(inside)
@@ -966,8 +1017,13 @@ class _Text:
         if self._has_fold(number):
             self._add(*(line.format(**names, **words) for line in row.begin))
         elif must:
-            for name, text in zip(row.accumulators, row.identity, strict=True):
-                self._add(f"{names[name]} = {text.format(**words)}")
+            self._set_identity(number, copy)
+
+    def _set_identity(self, number: int, copy: int) -> None:
+        """Set accumulators to what changes nothing in a merge."""
+        row, words = self.reductions[number], self._word(number)
+        for name, text in zip(self._names(number, copy).values(), row.identity, strict=True):
+            self._add(f"{name} = {text.format(**words)}")
 
     def _end(self, number: int, copy: int, copies: int, count: str) -> None:
         """Make accumulators of what was folded."""
@@ -1065,14 +1121,53 @@ class _Text:
                 self._add(f"{text} = t{number}_{name}_local[uint64(other)]", indent="        ")
             self._merge(number, self._names(number, 0), others, "        ")
 
+    def _merge_chunks(self, folded: Sequence[int]) -> None:
+        """The last group of an output goes on, with the accumulators of all chunks."""
+        form, index = self.structure.form, _MERGED_INDEX[self.structure.form]
+        # All items' accumulators are in memory before their group is counted.
+        everywhere = "group_barrier(item.get_group(), MemoryScope.DEVICE)"
+        self._add(f"counter = {_COUNTERS[form]}")
+        indent = self._only_once("    ") if form == "lanes" else "    "
+        with self._for_each_vector():
+            for number in folded:
+                self._leave(number, index, indent)
+        self._add(
+            everywhere,
+            "if item.get_local_id(0) == 0:",
+            "    counted = AtomicRef(arrived, counter, memory_order=MemoryOrder.ACQ_REL)",
+            "    is_last[0] = int32(uint64(counted.fetch_add(1)) + uint64(1) == chunks)",
+            "    if is_last[0] == 1:",
+            "        arrived[counter] = 0",
+            everywhere,
+            "if is_last[0] == 0:",
+            "    return",
+        )
+        with self._for_each_vector():
+            for number in folded:
+                self._set_identity(number, 0)
+        self._add(f"for merged in {_MERGED_CHUNKS[form].format(lanes=self.structure.lanes)}:")
+        self._add("    chunk = uint64(merged)")
+        with self._for_each_vector():
+            for number in folded:
+                others = {name: f"t{number}_{name}_" for name in self._names(number, 0)}
+                for name, text in others.items():
+                    self._add(f"{text} = t{number}_{name}_out[{index}]", indent="        ")
+                self._merge(number, self._names(number, 0), others, "        ")
+        if form == "lanes":
+            self._merge_lanes(folded)
+
     def _leave_accumulators(self, folded: Sequence[int]) -> None:
+        """Leave them for another kernel."""
         indent = self._only_once("    ")
-        index = _PARTIAL_INDEX[self.structure.form]
         for number in folded:
-            for place, (name, text) in enumerate(self._names(number, 0).items()):
-                if place == 0 and self._is_shifted(number):
-                    text = f"{text} + t{self.same[number]}_shift"
-                self._add(f"t{number}_{name}_out[{index}] = {text}", indent=indent)
+            self._leave(number, _PARTIAL_INDEX[self.structure.form], indent)
+
+    def _leave(self, number: int, index: str, indent: str) -> None:
+        """Leave the accumulators of a reduction in memory."""
+        for place, (name, text) in enumerate(self._names(number, 0).items()):
+            if place == 0 and self._is_shifted(number) and self.structure.leaves_accumulators:
+                text = f"{text} + t{self.same[number]}_shift"
+            self._add(f"t{number}_{name}_out[{index}] = {text}", indent=indent)
 
     def _finish(self, number: int) -> None:
         result = self.steps[number][4]

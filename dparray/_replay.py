@@ -2,7 +2,7 @@
 
 The *form* of an expression (its operations, dtypes, shapes and strides, and which operand is which)
 decides everything but addresses and the values of scalars. Where one kernel computed an expression,
-or one and another that merged the accumulators it left, the launches are kept by that form.
+or some of which each merged the accumulators of the one before, the launches are kept by that form.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ class Step(NamedTuple):
         kernel: the compiled kernel.
         global_range, local_range: the range.
         left: shape and dtype of each array of accumulators that it leaves.
+        merges_chunks: whether it merges these itself.
         arrays: its arrays, as places among the leaves, the results and all accumulators so far.
         local_memory: the arguments after them.
         scalars: places among the scalars of the expression.
@@ -34,6 +35,7 @@ class Step(NamedTuple):
     global_range: tuple[int, ...]
     local_range: tuple[int, ...] | None
     left: tuple[tuple[Any, ...], ...]
+    merges_chunks: bool
     arrays: tuple[int, ...]
     local_memory: tuple[Any, ...]
     scalars: tuple[int, ...]
@@ -82,6 +84,8 @@ class Expression:
             flat: list[Any] = []
             for place in step.arrays:
                 flat += arrays[place]
+            if step.merges_chunks:
+                flat += _tier_fused.counters_of(queue)
             flat += step.local_memory
             for place in step.scalars:
                 flat.append(numbering.scalars[place])
@@ -119,6 +123,7 @@ class Expression:
                     tuple(made.global_range),
                     made.local_range,
                     tuple((each.shape, each.dtype) for each in made.left),
+                    made.merges_chunks,
                     tuple(arrays),  # type: ignore[arg-type]
                     tuple(made.local_memory),
                     tuple(numbers),

@@ -6,11 +6,14 @@ changes them compiles nothing.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from ctypes import c_int64
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from dparray import _codegen, _codegen_reduction, _compiler, _usm, config, kernel_api
 from dparray._codegen import can_store
@@ -49,11 +52,13 @@ class Known(NamedTuple):
 
     Attributes:
         kernel: the compiled kernel.
+        left: shape and dtype of each array of accumulators that it merges.
         local_memory, numbers: the arguments before and after the scalars.
         global_range, local_range: the range.
     """
 
     kernel: Any
+    left: tuple[tuple[Any, ...], ...]
     local_memory: tuple[Any, ...]
     numbers: tuple[Any, ...]
     global_range: tuple[int, ...]
@@ -68,6 +73,7 @@ class Launched(NamedTuple):
         global_range, local_range: the range.
         arrays: the layouts that it reads, then those it writes.
         left: those of the accumulators that it leaves.
+        merges_chunks: whether it merges these itself.
         local_memory, scalars, numbers: the arguments after them.
     """
 
@@ -76,6 +82,7 @@ class Launched(NamedTuple):
     local_range: tuple[int, ...] | None
     arrays: list[Any]
     left: list[Any]
+    merges_chunks: bool
     local_memory: list[Any]
     scalars: list[Any]
     numbers: tuple[Any, ...]
@@ -83,6 +90,8 @@ class Launched(NamedTuple):
     def launch_on(self, queue: Any) -> None:
         """Launch the kernel."""
         flat = _flat_arrays([*self.arrays, *self.left])
+        if self.merges_chunks:
+            flat += counters_of(queue)
         flat += self.local_memory
         flat += self.scalars
         flat += self.numbers
@@ -169,6 +178,7 @@ def run(
         program.local_range,
         [*program.arrays, *targets],
         [],
+        False,
         [],
         program.scalars,
         program.numbers,
@@ -309,6 +319,10 @@ def compute_known(
     else:
         flat += flat_array(target)
         owners += owners_of([target])
+    left = [_usm.allocate(queue, usm_type, *each) for each in known.left]
+    if left:
+        flat += _flat_arrays(left)
+        flat += counters_of(queue)
     flat += known.local_memory
     flat += scalars
     flat += known.numbers
@@ -330,7 +344,7 @@ def _found(node: Node, kernel: Kernel | None, target: Any) -> Known | None:
         fused = kept(plan.structure)
         if fused is None or fused.kernel is None:
             return None
-        return Known(fused.kernel, (), plan.numbers, plan.global_range, plan.local_range)
+        return Known(fused.kernel, (), (), plan.numbers, plan.global_range, plan.local_range)
     now = first_pass(outputs, kernel)
     program, structure = now.program, now.program.structure
     fused = kept(structure)
@@ -338,6 +352,7 @@ def _found(node: Node, kernel: Kernel | None, target: Any) -> Known | None:
         return None
     return Known(
         fused.kernel,
+        tuple((now.shape, dtype) for dtype in now.left_dtypes),
         tuple(_local_memory(program)),
         tuple(program.numbers),
         program.global_range,
@@ -356,6 +371,27 @@ def tuning_of(queue: Any) -> config.Tuning:
     return config.tuning[_device_type(queue)]
 
 
+class _Counters(threading.local):
+    """For each queue what :func:`counters_of` gives; threads may launch at the same time."""
+
+    def __init__(self) -> None:
+        self.of_queue: dict[Any, tuple[Any, ...]] = {}
+
+
+_counters = _Counters()
+
+
+def counters_of(queue: Any) -> tuple[Any, ...]:
+    """Zeros that a kernel counts groups in, and leaves as zeros for the next one on the queue."""
+    counters = _counters.of_queue.get(queue)
+    if counters is None:
+        count = _codegen_reduction.most_counters(machine_of(queue))
+        layout = _usm.allocate(queue, "device", (count,), np.dtype(np.int32))
+        _usm.assign(layout, 0)
+        counters = _counters.of_queue[queue] = flat_array(layout)
+    return counters
+
+
 @lru_cache(maxsize=64)
 def _machine(queue: Any, lanes: int) -> Machine:
     return Machine(int(queue.sycl_device.max_compute_units), lanes)
@@ -371,6 +407,8 @@ def names_for(structure: Any, order: Sequence[Node]) -> dict[str, Any]:
     return {
         **_codegen.functions_of(order),
         "group_barrier": kernel_api.group_barrier,
+        "AtomicRef": kernel_api.AtomicRef,
+        "MemoryOrder": kernel_api.MemoryOrder,
         "MemoryScope": kernel_api.MemoryScope,
         **_codegen_reduction.functions_of(structure),
     }
@@ -395,6 +433,14 @@ class Pass(NamedTuple):
     strides: tuple[int, ...]
 
     @property
+    def left_dtypes(self) -> list[np.dtype[Any]]:
+        """Of each array of accumulators that the kernel leaves in memory."""
+        structure = self.program.structure
+        if not structure.stores_accumulators:
+            return []
+        return [dtype for _, dtype in _codegen_reduction.shared_accumulators(structure)]
+
+    @property
     def types(self) -> tuple[str, ...]:
         """The type keys of the kernel's parameters."""
         return ("nditem:1", *_codegen_reduction.types_of(self.program.structure))
@@ -416,8 +462,9 @@ def first_pass(outputs: Sequence[tuple[Node, Any]], kernel: Kernel) -> Pass:
             machine,
             kernel.elements_last,
         )
-        if program.partials == 1:
-            return Pass(program, kernel.order, list(outputs), [], (), ())
+        if program.partials == 1 or program.structure.merges_chunks:
+            count = _codegen_reduction.count_left(program)
+            return Pass(program, kernel.order, list(outputs), [], (count,), (1,))
     reductions = [node for node in kernel.order if type(node.op) is Reduce]
     stored = [each for each in outputs if id(each[0]) not in kernel.rows]
     left = [each for each in outputs if id(each[0]) in kernel.rows]
@@ -448,7 +495,7 @@ def next_kernel(done: Pass, accumulators: list[Any], kernel: Kernel) -> Kernel:
 def reduce(
     outputs: Sequence[tuple[Node, Any]], kernel: Kernel, must_compile: bool = False
 ) -> list[Launched]:
-    """Compute values with reductions: in one kernel, or one more for the accumulators it leaves.
+    """Compute values with reductions: in one kernel, or more for the accumulators it leaves.
 
     Returns:
         The launches; none if compiling does not pay yet.
@@ -463,19 +510,18 @@ def reduce(
         return []
     first, target = outputs[0]
     queue = target.block.queue
-    dtypes = [dtype for _, dtype in _codegen_reduction.shared_accumulators(structure)]
-    accumulators: list[Any] = []
-    if structure.leaves_accumulators:
-        for dtype in dtypes:
-            layout = _usm.allocate(queue, first.usm_type, now.shape, dtype)
-            strides = tuple(stride * dtype.itemsize for stride in now.strides)
-            accumulators.append(layout._replace(strides=strides))
+    accumulators = []
+    for dtype in now.left_dtypes:
+        layout = _usm.allocate(queue, first.usm_type, now.shape, dtype)
+        strides = tuple(stride * dtype.itemsize for stride in now.strides)
+        accumulators.append(layout._replace(strides=strides))
     made = Launched(
         compiled,
         program.global_range,
         program.local_range,
         [*program.arrays, *(target for _, target in now.stored)],
         list(accumulators),
+        structure.merges_chunks,
         _local_memory(program),
         program.scalars,
         program.numbers,
@@ -507,11 +553,13 @@ def must_generate(structure: Any) -> bool:
 
 
 def _local_memory(program: ReductionProgram) -> list[Any]:
-    """The arguments that give a kernel of lanes its local memory."""
-    if program.structure.form != "lanes":
-        return []
-    dtypes = [dtype for _, dtype in _codegen_reduction.shared_accumulators(program.structure)]
-    return [each for dtype in dtypes for each in local_memory(dtype, program.local_range[0])]
+    """The arguments that give a kernel with reductions its local memory."""
+    structure = program.structure
+    flat = [*local_memory(np.dtype(np.int32), 1)] if structure.merges_chunks else []
+    if structure.form == "lanes":
+        for _, dtype in _codegen_reduction.shared_accumulators(structure):
+            flat += local_memory(dtype, program.local_range[0])
+    return flat
 
 
 def _merge_instead(node: Node, accumulators: list[Any]) -> None:

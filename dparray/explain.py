@@ -400,8 +400,7 @@ class _Plan:
             reason = merges or reason
             of = outputs[0][0]
             accumulators = [
-                planned_layout(of.queue, of.usm_type, now.shape, dtype)
-                for _, dtype in _codegen_reduction.shared_accumulators(structure)
+                planned_layout(of.queue, of.usm_type, now.shape, dtype) for dtype in now.left_dtypes
             ]
             if not now.left:
                 self._note(now.order, now.stored, stored_because, "fused", reason, state, source)

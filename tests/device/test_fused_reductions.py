@@ -314,8 +314,36 @@ def test_a_total_and_what_follows_it_read_memory_once() -> None:
     with launched() as names:
         result = dp.sqrt((x * x).sum() / x.size)
         dp.eval(result)
-    assert len(names) == 2
+    assert len(names) == 1
     same(result, np.sqrt((host * host).mean()))
+
+
+# All elements, long rows, columns in blocks the last of which begins within the one before.
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((300_001,), None), ((3, 90_001), 1), ((6000, 500), 0), ((70_000, 40), 0)]
+)
+def test_the_last_group_merges_the_chunks(queue: Any, shape: tuple[int, ...], axis: Any) -> None:
+    host = values(shape)
+    x = dp.asarray(host, device=queue)
+    dp.eval(x.sum(axis=axis))
+    for _ in range(20):
+        with launched() as names:
+            total = (x.sum(axis=axis) + 1).asnumpy()
+        assert len(names) == 1
+        np.testing.assert_allclose(total, host.sum(axis=axis) + 1, rtol=1e-4, atol=1e-3)
+        same(x.argmax(axis=axis), host.argmax(axis=axis))
+
+
+def test_chunks_that_call_a_user_are_merged_by_another_kernel() -> None:
+    @dp.reduction(identity=1)
+    def product(a: Any, b: Any) -> Any:
+        return a * b
+
+    x = dp.asarray(values(300_000) / 1000 + 1)
+    with launched() as names:
+        found = product(x).item()
+    assert len(names) == 2
+    np.testing.assert_allclose(found, x.asnumpy().astype("f8").prod(), rtol=1e-3)
 
 
 def test_a_loop_over_totals_holds_few_arrays() -> None:
@@ -341,7 +369,7 @@ def test_explain_shows_reductions() -> None:
     ]
     assert len(plan.kernels) == 1
     assert plan.source.count("group_barrier(") == 2
-    plan = dp.explain(x.sum())
+    plan = dp.explain(dp.asarray(values((700, 500)))[1:, 1:].sum())
     assert [kernel.operations for kernel in plan.kernels] == [("t0",), ("t0",)]
     assert "merges" in plan.kernels[1].reason
 

@@ -69,6 +69,19 @@ def test_threads_work_on_one_queue() -> None:
     assert all(value is not None for value in run_in_threads(work))
 
 
+def test_threads_reduce_on_one_queue() -> None:
+    host = np.random.default_rng(5).integers(0, 9, (600, 700))
+
+    def work(number: int) -> Any:
+        x = dp.asarray(host + number)
+        for _ in range(30):
+            assert int(x.sum()) == host.sum() + number * host.size
+            np.testing.assert_array_equal(x.max(axis=0).asnumpy(), host.max(axis=0) + number)
+        return True
+
+    assert all(run_in_threads(work))
+
+
 def test_threads_copy_between_queues() -> None:
     parts = dp.Device("cpu").create_sub_devices(partition=1)
 

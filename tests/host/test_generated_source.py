@@ -99,12 +99,6 @@ def reduction(*values: Node) -> str:
     program = linearize_reduction(
         kernel.order, outputs, kernel.domain, kernel.dropped, kernel.rows, MACHINE
     )
-    if program.partials > 1:
-        order = [node for node in kernel.order if id(node) not in kernel.rows]
-        order += [node for node in kernel.order if isinstance(node.op, Reduce)]
-        program = linearize_reduction(
-            order, [], kernel.domain, (), kernel.rows, MACHINE, leaves_accumulators=True
-        )
     return source_of(program.structure)
 
 

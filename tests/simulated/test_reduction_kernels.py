@@ -14,7 +14,14 @@ from dparray._layout import contiguous_strides, reduced_shape
 from dparray._ops import OPS
 from dparray._reduction_ops import REDUCTIONS, Reduce
 from dparray._schedule import cut
-from dparray.kernel_api import LocalAccessor, MemoryScope, NdRange, group_barrier
+from dparray.kernel_api import (
+    AtomicRef,
+    LocalAccessor,
+    MemoryOrder,
+    MemoryScope,
+    NdRange,
+    group_barrier,
+)
 from dparray.simulate import simulate
 
 
@@ -54,7 +61,15 @@ def node(name: str, *operands: Node) -> Node:
     return Node(OPS[name], operands, loop, shape, prod(shape), None, "device")
 
 
-def computed(*values: Node) -> list[np.ndarray]:
+NAMES = {
+    "AtomicRef": AtomicRef,
+    "MemoryOrder": MemoryOrder,
+    "MemoryScope": MemoryScope,
+    "group_barrier": group_barrier,
+}
+
+
+def computed(*values: Node, chunks: int = 1) -> list[np.ndarray]:
     """The values, by the one kernel that the rules make of them, in the simulator."""
     machine = _codegen_reduction.Machine(compute_units=1)
     part = cut(values, [], None, machine)
@@ -74,19 +89,19 @@ def computed(*values: Node) -> list[np.ndarray]:
     program = _codegen_reduction.linearize_reduction(
         kernel.order, outputs, kernel.domain, kernel.dropped, kernel.rows, machine
     )
-    assert program.partials == 1
+    assert program.partials == chunks
     structure = program.structure
-    function = _codegen.function_of(
-        _codegen_reduction.source_of(structure),
-        {"group_barrier": group_barrier, "MemoryScope": MemoryScope},
-    )
+    function = _codegen.function_of(_codegen_reduction.source_of(structure), NAMES)
     arguments: list[Any] = [layout.block.memory.reshape(-1) for layout in program.arrays]
     arguments += [out.reshape(-1) for out in targets]
+    accumulators = [dtype for _, dtype in _codegen_reduction.shared_accumulators(structure)]
+    counters = np.zeros(_codegen_reduction.most_counters(machine), np.int32)
+    if structure.merges_chunks:
+        left = _codegen_reduction.count_left(program)
+        arguments += [np.full(left, 99, dtype) for dtype in accumulators]
+        arguments += [counters, LocalAccessor(1, np.int32)]
     if structure.form == "lanes":
-        arguments += [
-            LocalAccessor(program.local_range[0], dtype)
-            for _, dtype in _codegen_reduction.shared_accumulators(structure)
-        ]
+        arguments += [LocalAccessor(program.local_range[0], dtype) for dtype in accumulators]
     arguments += [scalar.value for scalar in program.scalars]
     arguments += [np.uint64(number.value) for number in program.numbers]
     types = _codegen_reduction.types_of(structure)
@@ -94,6 +109,7 @@ def computed(*values: Node) -> list[np.ndarray]:
     assert types[trips] == "i8"
     arguments[trips] = int(arguments[trips])
     simulate(function, NdRange(program.global_range, program.local_range), *arguments)
+    assert not counters.any()  # for the next kernel
     return targets
 
 
@@ -134,6 +150,22 @@ def test_several_reductions_of_one_loop(shape: tuple[int, ...], axes: tuple[int,
     for name, one in zip(names, found, strict=True):
         axis: Any = axes[0] if name.startswith("arg") else axes
         np.testing.assert_allclose(one, getattr(np, name)(x, axis), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "chunks"),
+    [((9_000,), (0,), 17), ((5, 3_000), (1,), 5), ((1100, 40), (0,), 4)],
+)
+def test_chunks_are_merged_by_the_last_group(
+    shape: tuple[int, ...], axes: tuple[int, ...], chunks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_codegen_reduction, "FEWEST_CHUNKED", 1)
+    x = values(*shape)
+    array = leaf(x)
+    names = ("sum", "var", "argmax")
+    found = computed(*(reduced(array, axes, name, keepdims=False) for name in names), chunks=chunks)
+    for name, one in zip(names, found, strict=True):
+        np.testing.assert_allclose(one, getattr(np, name)(x, axes[0]), rtol=1e-4, atol=1e-3)
 
 
 def test_a_mean_is_taken_from_its_elements() -> None:
