@@ -3,23 +3,26 @@
 The kernel's syntax tree is copied. Every element that it reads is read by :func:`checked_item`,
 and every element that it writes is written behind a :func:`check`; what they find is noted in a
 record, which is one more argument. Outside of an array, the first element is read in place of what
-is not there, and nothing is written. Device functions that the kernel calls are copied along.
-Nothing returns early, so barriers stay where they are.
+is not there, and nothing is written. Likewise noted is what Python raises an exception for and a
+device gives a meaning (see ``_device_exceptions``): steps of 0, dimensions that a range has not,
+names that an array of another length is unpacked to. Device functions that the kernel calls are
+copied along. Nothing returns early, so barriers stay where they are.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
+import re
 import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from dparray._compile_errors import Source, quote, source_of
+from dparray._compile_errors import RECORD, Source, quote, source_of
 from dparray._compiler import DeviceFunction
 from dparray._kernel_key import referred_values
 from dparray._runtime import kernel_language
 
-RECORD = "dparray_fault"
 MAX_CHECKED_DIMENSIONS = 8
 # What is where in the record, after the number of faults; bit k of UNSIGNED says that index k is.
 SITE, INDEX_COUNT, UNSIGNED, DIMENSIONS, INDICES = range(1, 6)
@@ -27,11 +30,22 @@ SHAPE = INDICES + MAX_CHECKED_DIMENSIONS
 RECORD_SIZE = SHAPE + MAX_CHECKED_DIMENSIONS
 
 
+#: What is wrong at a site, with what is there, the number that was found, and the shape.
+_INDEX = "index {found} is out of bounds of {there}, whose shape is {shape}"
+_STEP = "the step of {there} is 0"
+_SLICE_STEP = "the step of the slice {there} is 0"
+_DIMENSION = "{there} asks for dimension {found} of {shape[0]}"
+_UNPACKED = "{found} names are assigned from {there}, whose shape is {shape}"
+# Methods of items and groups that take the number of a dimension.
+_OF_A_DIMENSION = re.compile(r"get_(?:(?:global|local|group)_)?(?:id|range)")
+
+
 class Site(NamedTuple):
-    """Where an array is indexed."""
+    """Where something is checked: an index, a step, a dimension, a number of names."""
 
     function: str
-    array: str
+    problem: str
+    there: str
     source: Source
     line: int
     column: int
@@ -43,7 +57,7 @@ class CheckedKernel(NamedTuple):
 
     Attributes:
         function: the copy.
-        sites: where it indexes arrays, by number.
+        sites: where it is checked, by number.
         unchecked: names of device functions whose source is not at hand.
     """
 
@@ -75,8 +89,27 @@ def checked_item(array: Any, index: Any, record: Any, site: int) -> Any:
     raise NotImplementedError("checked_item runs in kernels")
 
 
+def checked_step(of: Any, step: Any, record: Any, site: int) -> Any:
+    """``step`` of a ``range`` or ``slice``; that it is 0 is noted."""
+    raise NotImplementedError("checked_step runs in kernels")
+
+
+def checked_dimension(space: Any, dimension: Any, record: Any, site: int) -> Any:
+    """``dimension`` of an item or a group, or 0 where it has no such one, which is noted."""
+    raise NotImplementedError("checked_dimension runs in kernels")
+
+
+def checked_parts(value: Any, count: Any, record: Any, site: int) -> Any:
+    """``value``, which is unpacked to so many names; that it is an array of others is noted."""
+    raise NotImplementedError("checked_parts runs in kernels")
+
+
 _CHECKS = {
-    f"dparray_{one.__name__}": one for one in (is_inside, check, checked_index, checked_item)
+    f"dparray_{one.__name__}": one
+    for one in (
+        *(is_inside, check, checked_index, checked_item),
+        *(checked_step, checked_dimension, checked_parts),
+    )
 }
 
 
@@ -98,13 +131,10 @@ def describe_fault(kernel: str, checked: CheckedKernel, record: Any) -> str:
     shape = tuple(map(int, record[SHAPE : SHAPE + dimensions]))
     shown = str(indices[0]) if count == 1 else str(indices)
     place = quote(site.source, site.line, site.column, site.end_column)
-    more = f"{faults - 1} more {'access was' if faults == 2 else 'accesses were'} out of bounds"
-    others = f" ({more})" if faults > 1 else ""
+    others = f" ({faults - 1} more fault{'s' if faults > 2 else ''})" if faults > 1 else ""
     where = "" if site.function == kernel else f" in {site.function}"
-    return (
-        f"kernel {kernel}: index {shown} is out of bounds of {site.array}, whose shape is "
-        f"{shape}{where}{others}\n{place.rstrip()}"
-    )
+    problem = site.problem.format(found=shown, there=site.there, shape=shape)
+    return f"kernel {kernel}: {problem}{where}{others}\n{place.rstrip()}"
 
 
 class _Copier:
@@ -163,13 +193,18 @@ class _Checker(ast.NodeTransformer):
         self.copier = copier
         self.source = source
         self.scope = scope
+        self.own = {
+            each.id
+            for each in ast.walk(source.tree)
+            if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
+        } | {each.arg for each in ast.walk(source.tree.args) if isinstance(each, ast.arg)}
         self.atomic = kernel_language().AtomicRef
         self.made = 0
 
     # -- reading --------------------------------------------------------------------------------
 
     def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
-        site = self.site(node, node.value)
+        site = self.site(node, _INDEX, node.value)
         self.generic_visit(node)
         if not _is_element(node):
             return node
@@ -180,6 +215,16 @@ class _Checker(ast.NodeTransformer):
         node.slice = self.call(checked_index, array, node.slice, site)
         return node
 
+    def visit_Slice(self, node: ast.Slice) -> ast.AST:
+        step = node.step
+        if step is None or _is_constant(step):
+            return self.generic_visit(node)
+        site = self.site(step, _SLICE_STEP, node)
+        self.generic_visit(node)
+        assert node.step is not None
+        node.step = self.call(checked_step, _load("slice"), node.step, site)
+        return node
+
     # -- writing --------------------------------------------------------------------------------
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
@@ -187,11 +232,28 @@ class _Checker(ast.NodeTransformer):
             return None
         return self.visit_Assign(ast.copy_location(ast.Assign([node.target], node.value), node))
 
+    def visit_For(self, node: ast.For) -> Any:
+        if isinstance(node.target, ast.Tuple | ast.List):
+            value = self.name()
+            unpacked = _placed(ast.Assign([node.target], _load(value)), node)
+            ast.copy_location(unpacked.value, node.iter)  # type: ignore[attr-defined]
+            node.target, node.body = _store(value), [unpacked, *node.body]
+        return self.generic_visit(node)
+
     def visit_Assign(self, node: ast.Assign) -> Any:
+        counts = {
+            len(target.elts) for target in node.targets if isinstance(target, ast.Tuple | ast.List)
+        }
+        sites = [(self.site(node.value, _UNPACKED, node.value), count) for count in counts]
+        given = self.visit(node.value)
+        for site, count in sites if not isinstance(node.value, ast.Tuple) else ():
+            given = self.call(checked_parts, given, ast.Constant(count), site)
         if not any(map(_holds_element, node.targets)):
-            return self.generic_visit(node)
+            node.value = given
+            node.targets = [self.visit(target) for target in node.targets]
+            return ast.fix_missing_locations(node)
         value = self.name()
-        made: list[ast.stmt] = [ast.Assign([_store(value)], self.visit(node.value))]
+        made: list[ast.stmt] = [ast.Assign([_store(value)], given)]
         for target in node.targets:
             made += self.assignments(target, value)
         return [_placed(one, node) for one in made]
@@ -204,7 +266,7 @@ class _Checker(ast.NodeTransformer):
             for one, part in zip(target.elts, parts, strict=True):
                 yield from self.assignments(one, part)
         elif isinstance(target, ast.Subscript) and _is_element(target):
-            site = self.site(target, target.value)
+            site = self.site(target, _INDEX, target.value)
             array, index = self.name(), self.name()
             yield ast.Assign([_store(array)], self.visit(target.value))
             yield ast.Assign([_store(index)], self.visit(target.slice))
@@ -217,7 +279,7 @@ class _Checker(ast.NodeTransformer):
         target = node.target
         if not isinstance(target, ast.Subscript) or not _is_element(target):
             return self.generic_visit(node)
-        site = self.site(target, target.value)
+        site = self.site(target, _INDEX, target.value)
         array, index, old, new = (self.name() for _ in range(4))
         before = self.call(checked_item, _load(array), _load(index), site)
         inside = ast.Call(
@@ -239,10 +301,24 @@ class _Checker(ast.NodeTransformer):
         if called is self.atomic:
             arguments = dict(zip(("ref", "index"), node.args, strict=False))
             arguments |= {one.arg: one.value for one in node.keywords if one.arg}
-            site = self.site(node, arguments["ref"]) if "ref" in arguments else None
+            site = self.site(node, _INDEX, arguments["ref"]) if "ref" in arguments else None
             self.generic_visit(node)
             if site is not None:
                 self.check_atomic(node, site)
+            return node
+        if called is range and len(node.args) == 3 and not _is_constant(node.args[2]):
+            site = self.site(node, _STEP, node)
+            self.generic_visit(node)
+            node.args[2] = self.call(checked_step, node.func, node.args[2], site)
+            return node
+        if called is None and _asks_for_dimension(node):
+            site = self.site(node, _DIMENSION, node)
+            self.generic_visit(node)
+            assert isinstance(node.func, ast.Attribute)
+            again = ast.parse(ast.unparse(node.func.value), mode="eval").body
+            dimension = (*node.args, *(one.value for one in node.keywords))[0]
+            node.args = [self.call(checked_dimension, again, dimension, site)]
+            node.keywords = []
             return node
         self.generic_visit(node)
         if isinstance(getattr(called, "py_func", None), types.FunctionType):
@@ -269,21 +345,24 @@ class _Checker(ast.NodeTransformer):
         while isinstance(node, ast.Attribute):
             path.append(node.attr)
             node = node.value
-        value = self.scope.get(node.id) if isinstance(node, ast.Name) else None
+        value = None
+        if isinstance(node, ast.Name) and node.id not in self.own:
+            value = self.scope.get(node.id, getattr(builtins, node.id, None))
         for name in reversed(path):
             value = getattr(value, name, None)
         return value
 
     # -- pieces ---------------------------------------------------------------------------------
 
-    def site(self, node: ast.expr, array: ast.expr) -> int:
-        """The number of a new site; the array is not yet transformed."""
+    def site(self, node: ast.expr, problem: str, there: ast.AST) -> int:
+        """The number of a new site; what is there is not yet transformed."""
         indent = self.source.indent
         end_column = node.end_col_offset or node.col_offset + 1
         self.copier.sites.append(
             Site(
                 self.source.tree.name,
-                ast.unparse(array),
+                problem,
+                ast.unparse(there),
                 self.source,
                 node.lineno + self.source.first - 1,
                 node.col_offset + indent,
@@ -302,6 +381,22 @@ class _Checker(ast.NodeTransformer):
         """A new variable."""
         self.made += 1
         return f"dparray_value_{self.made}"
+
+
+def _is_constant(node: ast.expr) -> bool:
+    """Whether it is a written number, which the compiler checks."""
+    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
+
+
+def _asks_for_dimension(call: ast.Call) -> bool:
+    """Whether it may be a method of an item or a group, of a dimension that only a run shows."""
+    given = [*call.args, *(one.value for one in call.keywords if one.arg == "dim")]
+    return (
+        isinstance(call.func, ast.Attribute)
+        and _OF_A_DIMENSION.fullmatch(call.func.attr) is not None
+        and len(given) == len(call.args) + len(call.keywords) == 1
+        and not _is_constant(given[0])
+    )
 
 
 def _is_element(node: ast.Subscript) -> bool:

@@ -71,6 +71,11 @@ _NO_CONTAINERS = (
     "dp.LocalAccessor for a work-group, or an array argument"
 )
 
+#: The parameter that the copies of kernels have which ``dp.config.debug`` launches.
+RECORD = "dparray_fault"
+#: Begins the names of functions that stand, in compiled code, for what may raise an exception.
+MAY_RAISE = "dparray: "
+
 
 class Finding(NamedTuple):
     """Something device code cannot do, where it stands, and what to write instead."""
@@ -210,6 +215,8 @@ def describe_failure(
     """
     name = function.__name__
     kind = "kernel" if is_kernel else "function"
+    parameters = [label for label in parameters if label.partition(":")[0] != RECORD]
+    text = text.replace(f"{RECORD}, ", "")
     head = f"{kind} {name} does not compile for ({', '.join(parameters)})\n"
     source = source_of(function)
     arrays = {label.partition(":")[0] for label in parameters if "-D" in label}
@@ -313,6 +320,33 @@ _TELLING = (
     (r"Cannot cast IntEnum<\w+>\((\w+)\) to", "{0} is an enumeration: use the member's .value"),
     (r"the operation is one of .+", "{all}"),
     (r"takes an? .+; got .+", "{all}"),
+    (
+        r"\w+\([^\n]*\): (?:missing|too many|got an? |multiple values|'\w+' parameter)[^\n]+",
+        "the call does not fit the function {all}",
+    ),
+    (
+        r"the step of a (range|slice) is not 0",
+        "the step of a {0} is not 0: it would have no items, and Python raises ValueError",
+    ),
+    (
+        r"the range of this kernel has .+; got -?\d+",
+        "{all}. Launch over a range of more dimensions, or use a dimension that there is",
+    ),
+    (
+        r"it may raise TypeError: expected (\S+), got None",
+        "a value used here is None on some path, where {0} is needed: give it a number on all of "
+        "them",
+    ),
+    (
+        r"it may raise (.+)",
+        "it may raise {0}, and a work-item of a device has nobody to raise it to: test for that "
+        "case before",
+    ),
+    (
+        r"found for signature:\s+>>> [^\n]*\bnone\b",
+        "a value used here is None, which cannot be stored or computed with; a kernel can only "
+        "ask whether a value is None",
+    ),
     (r"it returns \S+, where .+", "{all}"),
     (r"an? (?:extent|index) of .+; got .+", "{all}"),
     (
@@ -566,6 +600,11 @@ def _call_problem(function: Callable[..., Any], call: ast.Call) -> str | None:
     if hasattr(called, "py_func"):
         if called.py_func is function or function in _reached(called.py_func):
             return f"{name} calls itself: recursion is not available in device code; write a loop"
+        if hasattr(called, "device_function"):
+            return (
+                f"{name} is a function of arrays; assign {name}.device_function to a name and call "
+                "that"
+            )
         if hasattr(called, "options") and not type(called).__name__.startswith("Device"):
             return (
                 f"{name} is a kernel, and only the host launches kernels: make it a dp.device_func"

@@ -10,6 +10,7 @@ The key of a kernel never holds a queue, so all queues share it.
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import re
 import subprocess
@@ -29,7 +30,7 @@ import numpy as np
 from dpctl.program import SyclProgramCompilationError
 
 from dparray import _cache, _hooks, _interrupt
-from dparray._compile_errors import describe_failure, refusal
+from dparray._compile_errors import MAY_RAISE, describe_failure, refusal
 from dparray._device_binary import obtain_program
 from dparray._kernel_key import Reference, UnkeyedError, describe, kernel_key, with_references
 from dparray._launcher import place_of
@@ -203,7 +204,7 @@ class _Backend:
 
     def __init__(self) -> None:
         self.package = load_numba_dpex()
-        from numba.core import types
+        from numba.core import errors, types
         from numba.extending import typeof_impl
         from numba.np import numpy_support
         from numba_dpex.core.types import USMNdArray
@@ -213,6 +214,7 @@ class _Backend:
 
         self.types = types
         self.error = _error_class()
+        self.typing_error = errors.TypingError
         self.from_dtype = numpy_support.from_dtype
         self.as_dtype = numpy_support.as_dtype
         self.array_type = USMNdArray
@@ -475,10 +477,14 @@ def compile_kernel(
 
 # Functions of Numba's own libraries on the host, which its code for the host calls.
 _HOST_FUNCTION = re.compile(r'^declare [^@\n]*@"?((?:numba|NRT|Py)_\w+)', re.MULTILINE)
+_MAY_RAISE = re.compile(rf'^declare [^@\n]*@"{MAY_RAISE}([^"]+)"', re.MULTILINE)
 
 
 def _missing_function(llvm: str) -> str | None:
     """Why a driver will not accept the module, if it calls what only hosts have."""
+    found = _MAY_RAISE.search(llvm)
+    if found:
+        return found[1]
     found = _HOST_FUNCTION.search(llvm)
     return f"it calls {found[1]}, which devices do not have" if found else None
 
@@ -491,6 +497,39 @@ def spirv_text(spirv: bytes) -> str:
         binary.write_bytes(spirv)
         command = [tool, "--to-text", str(binary), "-o", "-"]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def _without_annotations(signature: inspect.Signature) -> inspect.Signature:
+    none = inspect.Parameter.empty
+    parameters = [each.replace(annotation=none) for each in signature.parameters.values()]
+    return signature.replace(parameters=parameters, return_annotation=none)
+
+
+def without_keyword_only(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose parameters all have positions, which are the only ones that Numba knows.
+
+    Those that had none follow the others; what has no default among them gets one that no call
+    comes to use.
+    """
+    code = function.__code__
+    parameters = inspect.signature(function).parameters.values()
+    named = [each for each in parameters if each.kind is each.KEYWORD_ONLY]
+    if not named or any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        return function
+    assert isinstance(function, FunctionType)
+    count = code.co_argcount + code.co_kwonlyargcount
+    copy = FunctionType(
+        code.replace(co_argcount=count, co_kwonlyargcount=0),
+        function.__globals__,
+        function.__name__,
+        closure=function.__closure__,
+    )
+    defaults = [each.default for each in parameters]
+    absent = inspect.Parameter.empty
+    first = next((at for at, one in enumerate(defaults) if one is not absent), count)
+    copy.__defaults__ = tuple(None if one is absent else one for one in defaults[first:])
+    copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
+    return copy
 
 
 class DeviceFunction:
@@ -515,14 +554,30 @@ class DeviceFunction:
 
         A dispatcher freezes those values when it first compiles, so other values need another.
         """
-        make = backend().package.device_func(**self.options, **_ALWAYS)
         try:
             key = repr(describe(self.py_func))
         except UnkeyedError:
-            return make(self.py_func)
+            return self._make_dispatcher()
         if key not in self._dispatchers:
-            self._dispatchers[key] = make(self.py_func)
+            self._dispatchers[key] = self._make_dispatcher()
         return self._dispatchers[key]
+
+    def _make_dispatcher(self) -> Any:
+        """A dispatcher that takes the arguments of a call as Python does."""
+        make = backend().package.device_func(**self.options, **_ALWAYS)
+        dispatcher = make(without_keyword_only(self.py_func))
+        get_template = dispatcher.get_call_template
+        signature = _without_annotations(inspect.signature(self.py_func))
+
+        def get_checked_template(arguments: Any, keywords: Any) -> Any:
+            try:
+                signature.bind(*arguments, **dict(keywords))
+            except TypeError as error:
+                raise backend().typing_error(f"{self.__name__}{signature}: {error}") from None
+            return get_template(arguments, keywords)
+
+        dispatcher.get_call_template = get_checked_template
+        return dispatcher
 
     def frozen(self) -> tuple[DeviceFunction, tuple[Reference, ...]]:
         """The function with the values that it and those it calls refer to now, and these values.

@@ -22,10 +22,14 @@ from dparray._bounds import (
     SITE,
     UNSIGNED,
     check,
+    checked_dimension,
     checked_index,
     checked_item,
+    checked_parts,
+    checked_step,
     is_inside,
 )
+from dparray._device_exceptions import SPACES, check_dimension, check_step
 
 _INT64 = ir.IntType(64)
 
@@ -49,6 +53,10 @@ def _kinds(index: Any) -> tuple[Any, ...]:
 def _extents(context: Any, builder: Any, array: Any, value: Any) -> list[Any]:
     if isinstance(array, types.BaseTuple):
         return [ir.Constant(_INT64, len(array))]
+    if isinstance(array, SPACES):
+        return [ir.Constant(_INT64, array.ndim)]
+    if not isinstance(array, types.Array):
+        return []
     shape = make_array(array)(context, builder, value).shape
     return list(cgutils.unpack_tuple(builder, shape, array.ndim))
 
@@ -165,3 +173,46 @@ def _checked_item(array: Any, index: Any, record: Any, site: Any) -> Any:
     if not _is_checked(array, index):
         return lambda array, index, record, site: array[index]
     return lambda array, index, record, site: array[checked_index(array, index, record, site)]
+
+
+@overload(checked_step, target=SPIRV_TARGET_NAME, prefer_literal=True, strict=False)
+def _checked_step(of: Any, step: Any, record: Any, site: Any) -> Any:
+    check_step(slice if isinstance(of, types.Function) and of.typing_key is slice else range, step)
+    if not isinstance(step, types.Integer):
+        return lambda of, step, record, site: step
+
+    def checking(of: Any, step: Any, record: Any, site: Any) -> Any:
+        if step == 0:
+            _note(step, step, record, site)
+        return step
+
+    return checking
+
+
+@overload(checked_dimension, target=SPIRV_TARGET_NAME, prefer_literal=True, strict=False)
+def _checked_dimension(space: Any, dimension: Any, record: Any, site: Any) -> Any:
+    if not isinstance(space, SPACES) or not isinstance(dimension, types.Integer):
+        return lambda space, dimension, record, site: dimension
+    check_dimension(space, dimension)
+    count = space.ndim
+
+    def checking(space: Any, dimension: Any, record: Any, site: Any) -> Any:
+        if dimension >= 0 and dimension < count:
+            return dimension
+        _note(space, dimension, record, site)
+        return _first(dimension)
+
+    return checking
+
+
+@overload(checked_parts, target=SPIRV_TARGET_NAME, strict=False)
+def _checked_parts(value: Any, count: Any, record: Any, site: Any) -> Any:
+    if not isinstance(value, types.Array):
+        return lambda value, count, record, site: value
+
+    def checking(value: Any, count: Any, record: Any, site: Any) -> Any:
+        if len(value) != count:
+            _note(value, count, record, site)
+        return value
+
+    return checking

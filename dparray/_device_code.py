@@ -24,11 +24,12 @@ from numba_dpex.core.types.kernel_api.index_space_ids import GroupType
 from numba_dpex.core.types.kernel_api.local_accessor import LocalAccessorType
 from numba_dpex.kernel_api_impl.spirv.arrayobj import _getitem_array_generic
 from numba_dpex.kernel_api_impl.spirv.math import mathimpl
-from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME, SPIRVTypingContext
+from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 
 from dparray import (
     _device_atomics,  # noqa: F401  it replaces numba-dpex's
     _device_bounds,  # noqa: F401  what checked kernels call
+    _device_exceptions,
     _device_integers,
     _device_vectors,
 )
@@ -36,7 +37,6 @@ from dparray._half import half, half_bits, half_value
 from dparray._result_kind import of_kind
 from dparray.kernel_api import (
     GROUP_OPERATIONS,
-    PrivateArray,
     group_barrier,
     group_broadcast,
     group_inclusive_scan,
@@ -59,6 +59,7 @@ def install(target_context: Any) -> None:
     target_context.install_registry(_registry)
     _device_integers.install(target_context)  # after it: floors of integers are no floats
     _device_vectors.install(target_context)
+    _device_exceptions.install(target_context)
 
 
 # --- print ----------------------------------------------------------------------------------------
@@ -71,6 +72,19 @@ def _string(context: Any, builder: Any, source: Any, target: Any, value: Any) ->
     return context.get_constant_null(target)
 
 
+def _constant_text(builder: Any, text: str) -> Any:
+    """The address of a text in constant memory."""
+    module = builder.module
+    content = cgutils.make_bytearray(text.encode() + b"\0")
+    constant = cgutils.add_global_variable(
+        module, content.type, module.get_unique_name("dparray_print"), addrspace=_CONSTANT_SPACE
+    )
+    constant.linkage = "internal"
+    constant.global_constant = True
+    constant.initializer = content
+    return constant.bitcast(ir.IntType(8).as_pointer(_CONSTANT_SPACE))
+
+
 @_registry.lower(print, types.VarArg(types.Any))
 def _print(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     parts = []
@@ -78,10 +92,14 @@ def _print(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     for numba_type, value in zip(signature.args, arguments, strict=True):
         if isinstance(numba_type, types.StringLiteral):
             parts.append(numba_type.literal_value.replace("%", "%%"))
-        elif isinstance(numba_type, types.Integer | types.Boolean):
-            unsigned = isinstance(numba_type, types.Integer) and not numba_type.signed
-            parts.append("%lu" if unsigned else "%ld")
-            wide = types.uint64 if unsigned else types.int64
+        elif isinstance(numba_type, types.Boolean):
+            parts.append("%s")
+            is_true = context.cast(builder, value, numba_type, types.boolean)
+            words = (_constant_text(builder, word) for word in ("True", "False"))
+            values.append(builder.select(is_true, *words))
+        elif isinstance(numba_type, types.Integer):
+            parts.append("%ld" if numba_type.signed else "%lu")
+            wide = types.int64 if numba_type.signed else types.uint64
             values.append(context.cast(builder, value, numba_type, wide))
         elif isinstance(numba_type, types.Float):
             parts.append("%.10g")
@@ -90,17 +108,9 @@ def _print(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             raise NotImplementedError(
                 f"print takes numbers and strings in a kernel; got {numba_type}"
             )
-    text = cgutils.make_bytearray(" ".join(parts).encode() + b"\n\0")
-    module = builder.module
-    constant = cgutils.add_global_variable(
-        module, text.type, module.get_unique_name("dparray_print"), addrspace=_CONSTANT_SPACE
-    )
-    constant.linkage = "internal"
-    constant.global_constant = True
-    constant.initializer = text
-    pointer = constant.bitcast(ir.IntType(8).as_pointer(_CONSTANT_SPACE))
+    pointer = _constant_text(builder, " ".join(parts) + "\n")
     printf = cgutils.get_or_insert_function(
-        module,
+        builder.module,
         ir.FunctionType(_INT32, [pointer.type], var_arg=True),
         "_Z18__spirv_ocl_printfPU3AS2Kcz",
     )
@@ -198,8 +208,9 @@ for _name, _count in (("exp2", 1), ("log2", 1), ("hypot", 2), ("nextafter", 2)):
     _add_function(_name, _count)
 
 
-# --- quotients and powers of complex numbers ------------------------------------------------------
-# Numba's quotient raises where it divides by zero, and its power is a C function.
+# --- quotients and powers -------------------------------------------------------------------------
+# Numba's quotient of complex numbers raises where it divides by zero, and their power is a C
+# function. Its power of a float and an integer raises for the least integer.
 
 
 def _quotient_of_complex(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -246,11 +257,34 @@ def _power_of_complex(context: Any, builder: Any, signature: Any, arguments: Any
     return context.compile_internal(builder, power, signature, arguments)
 
 
+_LONGEST_LOOP = 0x10000  # Numba's, from which on logarithms are faster
+
+
+def _power_by_integer(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    result, wide = signature.return_type, types.uint64
+
+    def power(base: Any, exponent: Any) -> Any:
+        left = wide(0) - wide(exponent) if exponent < 0 else wide(exponent)
+        if left > wide(_LONGEST_LOOP):
+            return result(math.pow(result(base), float(exponent)))
+        factor, product = result(base), result(1)
+        while left != wide(0):
+            if left & wide(1) != wide(0):
+                product *= factor
+            left >>= wide(1)
+            factor *= factor
+        return result(1) / product if exponent < 0 else product
+
+    return context.compile_internal(builder, power, signature, arguments)
+
+
 for _kind in (types.complex64, types.complex128):
     for _division in (operator.truediv, operator.itruediv):
         _registry.lower(_division, _kind, _kind)(_quotient_of_complex)
 for _raising in (operator.pow, operator.ipow, pow):
     _registry.lower(_raising, types.Complex, types.Complex)(_power_of_complex)
+    for _kind in sorted(types.integer_domain, key=str):
+        _registry.lower(_raising, types.Float, _kind)(_power_by_integer)
 
 
 # --- views ----------------------------------------------------------------------------------------
@@ -285,30 +319,6 @@ def _copy_local_type(
     return USMNdArray(
         ndim=ndim, layout=layout, dtype=dtype, queue=self.queue, addrspace=self.addrspace
     )
-
-
-# --- calls that compile and mean nothing ----------------------------------------------------------
-
-_resolve_call = SPIRVTypingContext.resolve_function_type
-
-
-def _resolve_checked_call(self: Any, function: Any, arguments: Any, keywords: Any) -> Any:
-    """The signature of a call, unless a number written in it is outside of what there is."""
-    if getattr(function, "typing_key", None) is PrivateArray:
-        _check_extents(keywords.get("shape", *arguments[:1]))
-    return _resolve_call(self, function, arguments, keywords)
-
-
-def _check_extents(shape: Any) -> None:
-    extents = shape if isinstance(shape, types.BaseTuple) else (shape,)
-    for extent in extents:
-        if getattr(extent, "literal_value", 1) <= 0:
-            raise TypingError(
-                f"an extent of a PrivateArray is a positive number; got {extent.literal_value}"
-            )
-
-
-SPIRVTypingContext.resolve_function_type = _resolve_checked_call
 
 
 # --- group algorithms -----------------------------------------------------------------------------

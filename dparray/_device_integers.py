@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import math
 import operator
+import sys
 from collections.abc import Callable
 from typing import Any
 
-from numba.core import types
+from numba.core import ir, types
 from numba.core.imputils import Registry
+from numba.core.lowering import Lower
 from numba.extending import overload
 from numba_dpex.kernel_api_impl.spirv.math import mathdecl
 from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME, SPIRVTypingContext
@@ -79,6 +81,89 @@ def _resolve_of_unwritten(self: Any, numba_type: Any, attribute: str) -> Any:
 SPIRVTypingContext.resolve_function_type = _resolve_with_written
 SPIRVTypingContext.unify_pairs = _unify_with_written
 SPIRVTypingContext.resolve_getattr = _resolve_of_unwritten
+
+
+# --- sums and products ----------------------------------------------------------------------------
+# Numba tells LLVM that signed integers do not overflow, and LLVM makes something else of those that
+# do. They wrap around, as NumPy's. Only of what is an index and nothing else, LLVM is told so,
+# which spares it the question whether a larger index has become negative: no array is that large.
+
+_ARITHMETIC_OF_INDICES = frozenset(
+    getattr(operator, prefix + name) for name in ("add", "sub", "mul") for prefix in ("", "i")
+)
+
+
+def _is_index() -> bool:
+    """Whether what is being lowered is only used as an index, or in sums and products that are."""
+    frame = sys._getframe(1)
+    while frame.f_code is not Lower.lower_inst.__code__:
+        if frame.f_back is None:
+            return False
+        frame = frame.f_back
+    function = frame.f_locals["self"].func_ir
+    target = getattr(frame.f_locals["inst"], "target", None)
+    indices = vars(function).setdefault("dparray_indices", None)
+    if indices is None:
+        indices = function.dparray_indices = _indices_of(function)
+    return isinstance(target, ir.Var) and target.name in indices
+
+
+def _indices_of(function: Any) -> set[str]:
+    """The names of the variables of a function that are used as indices only."""
+    uses: dict[str, list[str | None]] = {}  # by variable: what each use makes of it
+
+    def use(variables: Any, made: str | None) -> None:
+        for one in variables:
+            uses.setdefault(one.name, []).append(made)
+
+    for block in function.blocks.values():
+        for statement in block.body:
+            value = getattr(statement, "value", None)
+            if isinstance(statement, ir.SetItem):
+                use([statement.index], "")
+                use([statement.target, statement.value], None)
+            elif isinstance(statement, ir.Del):
+                continue
+            elif isinstance(statement, ir.Assign) and isinstance(value, ir.Expr):
+                passes_on = value.op == "build_tuple" or (
+                    value.op in ("binop", "inplace_binop") and value.fn in _ARITHMETIC_OF_INDICES
+                )
+                made = statement.target.name if passes_on else None
+                indexing = value.op == "getitem"
+                use([value.index] if indexing else [], "")
+                use([value.value] if indexing else value.list_vars(), made)
+            elif isinstance(statement, ir.Assign) and isinstance(value, ir.Var):
+                use([value], statement.target.name)
+            else:
+                use(statement.list_vars(), None)
+    indices = set(uses)
+    while True:  # until nothing more is found that is used otherwise
+        others = {
+            name
+            for name in indices
+            if any(made is None or (made and made not in indices) for made in uses[name])
+        }
+        if not others:
+            return indices
+        indices -= others
+
+
+def _wrapping(instruction: str) -> Callable[..., Any]:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        result = signature.return_type
+        a, b = (
+            context.cast(builder, value, given, result)
+            for value, given in zip(arguments, signature.args, strict=True)
+        )
+        flags = ("nsw",) if _is_index() else ()
+        return getattr(builder, instruction)(a, b, flags=flags)
+
+    return generate
+
+
+for _name in ("add", "sub", "mul"):
+    for _operation in (getattr(operator, _name), getattr(operator, f"i{_name}")):
+        _registry.lower(_operation, types.int64, types.int64)(_wrapping(_name))
 
 
 # --- powers ---------------------------------------------------------------------------------------

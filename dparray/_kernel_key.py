@@ -41,6 +41,7 @@ _COMPILING_FILES = (
     "_device_atomics.py",
     "_device_bounds.py",
     "_device_code.py",
+    "_device_exceptions.py",
     "_device_integers.py",
     "_device_vectors.py",
     "_integer_power.py",

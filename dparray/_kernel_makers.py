@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -102,12 +102,19 @@ class ElementwiseFunction:
         self.__qualname__ = self.py_func.__qualname__
         self.__module__ = self.py_func.__module__
         self.__doc__ = self.py_func.__doc__
-        self._parameters = tuple(inspect.signature(self.py_func).parameters)
+        self._signature = inspect.signature(self.py_func)
+        self._parameters = tuple(self._signature.parameters)
         if not self._parameters:
             raise KernelArgumentError(
                 f"elementwise: {self.__name__} takes no operand; an elementwise function is called "
                 "with one element of each array"
             )
+        named = inspect.Parameter.KEYWORD_ONLY
+        # How its operands are written in a call of the function: those that go by name only.
+        self._prefixes = tuple(
+            f"{each.name}=" if each.kind is named else ""
+            for each in self._signature.parameters.values()
+        )
         self._dtype = None if dtype is None else _dtypes.as_dtype(dtype)
         self._scalar = _Scalar(self.device_function)
         # By the name of the function as it is now, and the kind of number that it must return.
@@ -121,26 +128,22 @@ class ElementwiseFunction:
     def __reduce__(self) -> str:
         return self.__qualname__  # as functions are pickled: by name
 
-    def __call__(self, *operands: Any, out: ndarray | None = None) -> ndarray:
+    def __call__(self, *operands: Any, out: ndarray | None = None, **named: Any) -> ndarray:
         """Apply the function to arrays and scalars, broadcast against each other.
 
         The result is pending like that of any operation, and computed in one kernel with what it
-        is made of and what is made of it.
+        is made of and what is made of it. Operands may be given by name, and those that have a
+        default may be left out.
 
         Raises:
             ExecutionPlacementError: the arrays are on different queues.
             HostConversionError: an operand is a NumPy array.
-            KernelArgumentError: too many operands or too few.
+            KernelArgumentError: too many operands or too few, or one of another name.
             KernelCompileError: the function does not compile for these dtypes.
             ShapeError: the shapes do not broadcast, or not to ``out``.
             DTypeError: the result does not fit ``out``.
         """
-        if len(operands) != len(self._parameters):
-            raise KernelArgumentError(
-                f"{self.__name__}: takes {len(self._parameters)} operands "
-                f"({', '.join(self._parameters)}); got {len(operands)}"
-            )
-        values = list(operands)
+        values = list(self._bound(operands, named))
         arrays = [
             (name, value)
             for name, value in zip(self._parameters, values, strict=True)
@@ -170,6 +173,31 @@ class ElementwiseFunction:
             return operate(op, values, loop, shape, placement)
         return operate_into(out, op, values, loop, shape, placement)
 
+    def _bound(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """An operand for each parameter, as Python binds the arguments of a call."""
+        if not named and len(operands) == len(self._parameters) and not any(self._prefixes):
+            return operands
+        try:
+            bound = self._signature.bind(*operands, **named)
+        except TypeError as error:
+            count = len(operands) + len(named)
+            raise KernelArgumentError(
+                f"{self.__name__}: takes {len(self._parameters)} operands "
+                f"({', '.join(self._parameters)}); got {count}: {error}"
+            ) from None
+        bound.apply_defaults()
+        return tuple(bound.arguments.values())
+
+    def _by_position(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A Python function of these parameters that takes all of them by position."""
+        if not any(self._prefixes):
+            return function
+        count = self._prefixes.count("")
+        names = self._parameters[count:]
+        return lambda *elements: function(
+            *elements[:count], **dict(zip(names, elements[count:], strict=True))
+        )
+
     def _dtypes_of(
         self, values: Sequence[Any], arrays: Sequence[tuple[str, ndarray]]
     ) -> tuple[np.dtype[Any], ...]:
@@ -190,12 +218,13 @@ class ElementwiseFunction:
         op = self._ops.get((name, kind))
         if op is None:
             count = len(self._parameters)
-            call = f"{name}({', '.join(f'{{{place}}}' for place in range(count))})"
+            operands = (f"{one}{{{place}}}" for place, one in enumerate(self._prefixes))
+            call = f"{name}({', '.join(operands)})"
             if kind in ("b", "i", "f"):
                 call = f"of_kind({call}, '{kind}')"
             op = self._ops[name, kind] = Op(
                 self._scalar.name,
-                np.frompyfunc(function.py_func, count, 1),
+                np.frompyfunc(self._by_position(function.py_func), count, 1),
                 f"the function {self.__qualname__}",
                 expression=f"bool({call})" if dtype.kind == "b" else call,
                 kinds="biufc",
@@ -223,7 +252,7 @@ class ElementwiseFunction:
         """
         with np.errstate(all="ignore"):
             try:
-                result = self.py_func(*(dtype.type(1) for dtype in dtypes))
+                result = self._by_position(self.py_func)(*(dtype.type(1) for dtype in dtypes))
             except Exception as error:
                 raise DTypeError(
                     f"{self.__name__}: its dtype cannot be found by trying it on ones of dtypes "
@@ -380,8 +409,11 @@ class ReductionFunction:
         axis: int | Sequence[int] | None = None,
         keepdims: bool = False,
         out: ndarray | None = None,
+        **named: Any,
     ) -> ndarray:
         """Map the operands and combine the results along ``axis``, or all of them.
+
+        Operands of the map may be given by name, and those that have a default may be left out.
 
         Raises:
             ExecutionPlacementError: the arrays are on different queues.
@@ -392,13 +424,14 @@ class ReductionFunction:
                 numbers), the identity does not fit them, or the result does not fit ``out``.
         """
         if self._map is not None:
-            x = self._map(*operands)
-        elif len(operands) == 1:
+            x = self._map(*operands, **named)
+        elif len(operands) == 1 and not named:
             x = check_array(self.__name__, "x", operands[0])
         else:
             raise KernelArgumentError(
-                f"{self.__name__}: takes one array; got {len(operands)} operands. A reduction of "
-                "several arrays needs map="
+                f"{self.__name__}: takes one array; got {len(operands) + len(named)} operands"
+                f"{''.join(f', {name}= among them' for name in named)}. A reduction of several "
+                "arrays needs map="
             )
         if out is not None:
             check_out(self.__name__, [("x", x)], out)

@@ -343,6 +343,8 @@ class SimulatedArray:
                 f"stores a complex number in {self.name}, which has dtype {self.dtype}",
                 "store its .real or .imag",
             )
+        if value is None:
+            raise self._engine.fault(f"stores None in {self.name}", "give it a number on all paths")
         return np.asarray(value).astype(self.dtype)[()]
 
     def holds(self, place: Any, value: Any) -> bool:

@@ -610,6 +610,14 @@ def kernel(function: Any = None, *, range: Any = None, **options: Any) -> Any:
     arrays, scalars and local accessors. The function is compiled when it is first launched, for
     the argument types of that launch, and kept on disk for later processes.
 
+    A work-item raises no exception. Quotients by zero and mathematical functions outside of their
+    domain have NumPy's values. A range or a slice whose step is 0 only at run time is empty, and an
+    index outside of a tuple is that of its first item; an index outside of an array, a dimension
+    that the range has not and an array unpacked to another number of names have no defined result.
+    ``dp.config.debug`` and :func:`simulate` report all of these but the quotients and functions.
+    What else may raise, a constant step of 0 and a constant dimension that the range has not do not
+    compile.
+
     Args:
         function: the function; a signature or a list of signatures in Numba's types, to compile
             at once and for these only; or nothing, for a decorator with options.

@@ -192,6 +192,12 @@ def _linear(index: Sequence[Any], extents: Sequence[Any]) -> int:
 # the kernel language ----------------------------------------------------------------------
 
 
+def _of_dimension(numbers: tuple[Any, ...], dim: Any) -> Any:
+    if not 0 <= dim < len(numbers):
+        raise IndexError(f"dimension {dim} is asked for, and the range has {len(numbers)}")
+    return numbers[dim]
+
+
 class _Item:
     """``Item``: the id of a work-item in a plain range."""
 
@@ -205,13 +211,13 @@ class _Item:
         return len(self._global_size)
 
     def get_id(self, dim: Any) -> Any:
-        return self._global_id[dim]
+        return _of_dimension(self._global_id, dim)
 
     def get_linear_id(self) -> Any:
         return typed(_linear(self._global_id, self._global_size))
 
     def get_range(self, dim: Any) -> Any:
-        return self._global_size[dim]
+        return _of_dimension(self._global_size, dim)
 
     def get_linear_range(self) -> Any:
         return typed(math.prod(map(int, self._global_size)))
@@ -241,19 +247,19 @@ class _Group:
         return self._leader
 
     def get_group_id(self, dim: Any) -> Any:
-        return self._group_id[dim]
+        return _of_dimension(self._group_id, dim)
 
     def get_group_linear_id(self) -> Any:
         return typed(_linear(self._group_id, self._group_range))
 
     def get_group_range(self, dim: Any) -> Any:
-        return self._group_range[dim]
+        return _of_dimension(self._group_range, dim)
 
     def get_group_linear_range(self) -> Any:
         return typed(math.prod(map(int, self._group_range)))
 
     def get_local_range(self, dim: Any) -> Any:
-        return self._local_size[dim]
+        return _of_dimension(self._local_size, dim)
 
     def get_local_linear_range(self) -> Any:
         return typed(math.prod(map(int, self._local_size)))
@@ -293,13 +299,13 @@ class _NdItem:
         return self._global.get_linear_range()
 
     def get_local_id(self, dim: Any) -> Any:
-        return self._local_id[dim]
+        return _of_dimension(self._local_id, dim)
 
     def get_local_linear_id(self) -> Any:
         return typed(self.work_item.local_linear)
 
     def get_local_range(self, dim: Any) -> Any:
-        return self._local_size[dim]
+        return _of_dimension(self._local_size, dim)
 
     def get_local_linear_range(self) -> Any:
         return typed(math.prod(map(int, self._local_size)))

@@ -61,7 +61,7 @@ def test_writes_in_two_dimensions() -> None:
 
 
 def test_faults_in_device_functions_name_the_function_and_count() -> None:
-    with pytest.raises(dp.KernelExecutionError, match=r"in element \(3 more accesses"):
+    with pytest.raises(dp.KernelExecutionError, match=r"in element \(3 more faults"):
         plane[4, 3](dp.zeros(2), dp.zeros((4, 3)))
 
 

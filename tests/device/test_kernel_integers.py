@@ -198,3 +198,41 @@ def test_rounding_an_integer_goes_through_no_float(dtype: str) -> None:
     out = dp.zeros(expected.shape, dtype=dtype)
     rounded[len(values)](dp.asarray(x), out)
     np.testing.assert_array_equal(out.asnumpy(), expected)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_sums_and_products_wrap_around() -> None:
+    @dp.kernel
+    def overflow(item: dp.Item, x: Any, y: Any) -> None:
+        i = item.get_id(0)
+        y[i, 0] = x[i] + 1 > x[i]
+        y[i, 1] = x[i] - (-1) < x[i]
+        y[i, 2] = x[i] * 2 // 2
+        total = x[i]
+        total += 1
+        y[i, 3] = total // 2 + 0 * y[i, total - x[i]]
+
+    x = np.array([2**63 - 1, -(2**63), 2**62, 3])
+    out, simulated = dp.zeros((4, 4), dtype="int64"), np.zeros((4, 4), "int64")
+    overflow[4](dp.asarray(x), out)
+    dp.simulate(overflow, 4, x, simulated)
+    one = x + 1
+    expected = np.stack([one > x, one < x, x * 2 // 2, one // 2], axis=1)
+    np.testing.assert_array_equal(simulated, expected)
+    np.testing.assert_array_equal(out.asnumpy(), expected)
+
+
+def test_what_is_only_an_index_may_be_taken_not_to_overflow() -> None:
+    @dp.kernel
+    def neighbour(item: dp.Item, x: Any, y: Any) -> None:
+        y[item.get_id(0)] = x[3 * x[0] + 1]
+
+    @dp.kernel
+    def compared(item: dp.Item, x: Any, y: Any) -> None:
+        i = 3 * x[0] + 1
+        y[0] = x[i] if i > 5 else 0
+
+    for kernel, is_told in ((neighbour, True), (compared, False)):
+        kernel[2](dp.arange(8), dp.zeros(2, dtype="int64"))
+        (llvm,) = kernel.inspect_llvm().values()
+        assert (" nsw " in llvm) == is_told

@@ -488,14 +488,20 @@ def test_signatures_close_a_kernel() -> None:
 
 def test_print_shows_values_and_words(capfd: pytest.CaptureFixture[str]) -> None:
     @dp.kernel
-    def show(item: dp.Item, x: Any) -> None:
+    def show(item: dp.Item, x: Any, flag: Any) -> None:
         i = item.get_id(0)
         if i == 2:
             print("value", x[i], i, "of 100%")
+            print(True, x[i] > 0, flag)
 
-    dp.call_kernel(show, dp.Range(4), dp.asarray([0.0, 0.5, -2.5, 1.0])).wait()
-    dp.call_kernel(show, dp.Range(4), dp.asarray([0, 1, -7, 9])).wait()
-    assert capfd.readouterr().out.splitlines() == ["value -2.5 2 of 100%", "value -7 2 of 100%"]
+    dp.call_kernel(show, dp.Range(4), dp.asarray([0.0, 0.5, -2.5, 1.0]), True).wait()
+    dp.call_kernel(show, dp.Range(4), dp.asarray([0, 1, 7, 9]), False).wait()
+    assert capfd.readouterr().out.splitlines() == [
+        "value -2.5 2 of 100%",
+        "True False True",
+        "value 7 2 of 100%",
+        "True True False",
+    ]
 
 
 @dp.kernel

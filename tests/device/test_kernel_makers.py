@@ -238,3 +238,53 @@ def test_a_real_constant_as_a_complex_result_has_no_imaginary_part(dtype: str) -
     result = seven(dp.asarray([1 + 2j, 3], dtype=dtype))
     assert result.dtype == dtype
     assert result.tolist() == [7, 7]
+
+
+@dp.elementwise
+def line(x: Any, scale: Any = 2.0, *, shift: Any = 1) -> Any:
+    return x * scale + shift
+
+
+line_of_numbers = line.device_function
+
+
+def test_operands_have_names_and_defaults() -> None:
+    host = np.arange(3)
+    x = dp.asarray(host)
+    assert line(x).tolist() == [1.0, 3.0, 5.0]
+    assert line(x, 3).dtype == x.dtype
+    assert line(x, shift=x).tolist() == (host * 3.0).tolist()
+    assert line(shift=0.5, x=2, scale=x).tolist() == (2 * host + 0.5).tolist()
+    for wrong in ({}, {"x": x, "other": 1}):
+        with pytest.raises(dp.KernelArgumentError, match=r"takes 3 operands \(x, scale, shift\)"):
+            line(**wrong)
+    with pytest.raises(dp.KernelArgumentError, match="too many positional arguments"):
+        line(x, 1, 2)
+
+
+def test_a_map_has_names_and_defaults() -> None:
+    @dp.reduction(identity=0.0, map=lambda x, y=1.0: (x - y) ** 2)
+    def squares(a: Any, b: Any, *, weight: Any = 1) -> Any:
+        return (a + b) * weight
+
+    x = dp.ones(3)
+    assert squares(x).item() == 0
+    assert squares(x, y=3.0).item() == squares(x, 3.0).item() == 12
+    with pytest.raises(dp.KernelArgumentError, match="unexpected keyword argument 'z'"):
+        squares(x, z=3.0)
+
+
+def test_kernels_call_the_scalar_function_of_an_elementwise_one() -> None:
+    @dp.kernel
+    def calls(item: Any, x: Any) -> None:
+        x[0] = line_of_numbers(x[0], shift=4)
+
+    @dp.kernel
+    def calls_wrongly(item: Any, x: Any) -> None:
+        x[0] = line(x[0], shift=4)
+
+    x = dp.ones(1)
+    calls[1](x)
+    assert x.item() == 6
+    with pytest.raises(dp.KernelCompileError, match=r"assign line\.device_function to a name"):
+        calls_wrongly[1](x)

@@ -33,6 +33,7 @@ ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("L2", "_launcher"),
         ("L2", "_compiler _codegen"),
         ("L2", "_bounds"),
+        ("L2", "_device_exceptions"),
         ("L2", "_device_atomics _device_bounds _device_integers _device_vectors"),
         ("L2", "_device_code"),
         ("L2", "_codegen_reduction"),
@@ -76,11 +77,12 @@ USERS = {
     "dpctl": "_placement _runtime _device_binary device memory _usm _compiler _launcher kernel "
     "doctor info bench",
     "dpnp": "exceptions _runtime _usm _tier_library bench",
-    "numba": "_compiler _device_atomics _device_bounds _device_code _device_integers "
-    "_device_vectors _numba_dpex _runtime bench doctor",
-    "numba_dpex": "_compiler _device_atomics _device_bounds _device_code _device_integers "
-    "_device_vectors _numba_dpex _runtime doctor",
-    "llvmlite": "_device_atomics _device_bounds _device_code _device_vectors _runtime bench doctor",
+    "numba": "_compiler _device_atomics _device_bounds _device_code _device_exceptions "
+    "_device_integers _device_vectors _numba_dpex _runtime bench doctor",
+    "numba_dpex": "_compiler _device_atomics _device_bounds _device_code _device_exceptions "
+    "_device_integers _device_vectors _numba_dpex _runtime doctor",
+    "llvmlite": "_device_atomics _device_bounds _device_code _device_exceptions _device_vectors "
+    "_runtime bench doctor",
 }
 
 # The host half: imports, and can be tested, where no package of the stack is installed.

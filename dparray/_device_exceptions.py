@@ -1,0 +1,217 @@
+"""Where Python raises an exception and device code cannot: refused, or given a meaning.
+
+A work-item has nobody to raise an exception to. Numba's code would end it in silence, which loses
+its results, and at a barrier those of its group. So nothing in a kernel ends a work-item: what the
+compiler can see is an error, and what only a run can show has a meaning, which ``dp.config.debug``
+and the simulator report:
+
+- a range or a slice whose step is 0 is empty;
+- an index outside of a tuple is that of its first item;
+- names that an array of another length is unpacked to get whatever is in memory.
+
+Whatever else of Numba's code may raise is refused (:func:`_refuse`), unless LLVM has proved that it
+never comes to it. Only the option ``debug=True`` of a kernel, by which Numba checks bounds, still
+ends a work-item, before it touches memory that is not its own.
+
+Loaded together with numba-dpex, by ``_device_code``.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+import sys
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core import ir as numba_ir
+from numba.core.errors import TypingError
+from numba.core.imputils import Registry
+from numba.core.lowering import Lower
+from numba.core.typeinfer import CallConstraint
+from numba.cpython import slicing, tupleobj
+from numba_dpex.core.types.kernel_api.index_space_ids import GroupType, ItemType, NdItemType
+from numba_dpex.kernel_api_impl.spirv.target import SPIRVCallConv, SPIRVTypingContext
+
+from dparray._compile_errors import MAY_RAISE
+from dparray.kernel_api import PrivateArray
+
+_registry = Registry()
+
+
+def install(target_context: Any) -> None:
+    """Register with numba-dpex's target what importing this module has not."""
+    target_context.install_registry(_registry)
+
+
+# --- calls that mean nothing ----------------------------------------------------------------------
+
+#: Types of what is asked for the numbers of a dimension.
+SPACES = (GroupType, ItemType, NdItemType)
+_OF_A_DIMENSION = re.compile(r"get_(?:\w+_)?(?:id|range)")
+_ZERO_STEPS = {range: "the step of a range", slice: "the step of a slice"}
+
+_resolve_call = SPIRVTypingContext.resolve_function_type
+
+
+def _resolve_checked_call(self: Any, function: Any, arguments: Any, keywords: Any) -> Any:
+    """The signature of a call, unless a number written in it is outside of what there is."""
+    called = getattr(function, "typing_key", None)
+    if called is PrivateArray:
+        _check_extents(keywords.get("shape", *arguments[:1]))
+    elif called in (range, slice) and len(arguments) == 3:
+        check_step(called, arguments[2])
+    elif isinstance(function, types.BoundFunction) and isinstance(function.this, SPACES):
+        _check_dimension(function, (*arguments, *keywords.values()))
+    return _resolve_call(self, function, arguments, keywords)
+
+
+SPIRVTypingContext.resolve_function_type = _resolve_checked_call
+
+
+def _check_extents(shape: Any) -> None:
+    extents = shape if isinstance(shape, types.BaseTuple) else (shape,)
+    for extent in extents:
+        if getattr(extent, "literal_value", 1) <= 0:
+            raise TypingError(
+                f"an extent of a PrivateArray is a positive number; got {extent.literal_value}"
+            )
+
+
+def check_step(of: Any, step: Any) -> None:
+    """Raise if the step of a ``range`` or a ``slice`` is a constant 0."""
+    if isinstance(step, types.IntegerLiteral) and step.literal_value == 0:
+        raise TypingError(f"{_ZERO_STEPS[of]} is not 0")
+
+
+def _check_dimension(function: Any, arguments: Any) -> None:
+    method = function.typing_key[1] if isinstance(function.typing_key, tuple) else ""
+    if (
+        len(arguments) == 1
+        and _OF_A_DIMENSION.fullmatch(str(method))
+        and not _is_for_any_dimensions()
+    ):
+        check_dimension(function.this, arguments[0])
+
+
+def _is_for_any_dimensions() -> bool:
+    """Whether the function that is being typed asks for the number of dimensions itself."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code is not CallConstraint.resolve.__code__:
+        frame = frame.f_back
+    typeinfer = frame.f_locals.get("typeinfer")
+    return typeinfer is not None and any(
+        assignment.value.op == "getattr" and assignment.value.attr == "dimensions"
+        for block in typeinfer.func_ir.blocks.values()
+        for assignment in block.find_insts(numba_ir.Assign)
+        if isinstance(assignment.value, numba_ir.Expr)
+    )
+
+
+def check_dimension(space: Any, dimension: Any) -> None:
+    """Raise if a constant is no dimension of an item or a group."""
+    number = getattr(dimension, "literal_value", 0)
+    if isinstance(number, int) and not 0 <= number < space.ndim:
+        has = "1 dimension, which is 0" if space.ndim == 1 else f"dimensions 0 to {space.ndim - 1}"
+        raise TypingError(f"the range of this kernel has {has}; got {number}")
+
+
+# --- exceptions -----------------------------------------------------------------------------------
+
+_NEVER_REACHED = "tuple index out of range"  # the code below gives tuples indices they have
+_GUARDS = ("range() arg 3 must not be zero", "slice step cannot be zero")  # likewise
+_BOUNDS = "index is out of bounds"
+
+_return_exception = SPIRVCallConv.return_user_exc
+
+
+def _return_no_exception(
+    self: Any,
+    builder: Any,
+    exception: Any,
+    arguments: Any = None,
+    loc: Any = None,
+    func_name: Any = None,
+) -> None:
+    """Go on where Numba would return an exception to the caller, or have the kernel refused."""
+    message = str(arguments[0]) if arguments else ""
+    if message == _BOUNDS:
+        _return_exception(self, builder, exception, arguments, loc, func_name)
+    elif message == _NEVER_REACHED:
+        builder.unreachable()
+    elif message not in _GUARDS and not _is_unpacking():
+        _refuse(builder, f"{exception.__name__}: {message}" if message else exception.__name__)
+
+
+SPIRVCallConv.return_user_exc = _return_no_exception
+
+
+def _is_unpacking() -> bool:
+    """Whether this is called for the number of items in an assignment to several names."""
+    return sys._getframe(3).f_code is Lower.lower_expr.__code__
+
+
+def _refuse(builder: Any, what: str) -> None:
+    """Call what no device has, so that the kernel is refused unless LLVM takes the call out."""
+    frame, place = sys._getframe(1), ""
+    while frame is not None:
+        if frame.f_code is Lower.lower_inst.__code__:  # the outermost is the user's
+            loc = frame.f_locals["self"].loc
+            place = f"File {loc.filename.rpartition('/')[2]}, line {loc.line}: "
+        frame = frame.f_back  # type: ignore[assignment]
+    name = re.sub(r"[^ -~]|[\"\\]", "?", f"{MAY_RAISE}{place}it may raise {what}")
+    code = builder.function.function_type.return_type
+    refused = cgutils.get_or_insert_function(builder.module, ir.FunctionType(code, []), name)
+    refused.calling_convention = "spir_func"
+    builder.ret(builder.call(refused, []))
+
+
+# --- empty ranges and slices ----------------------------------------------------------------------
+
+
+def _range(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    state = cgutils.create_struct_proxy(signature.return_type)(context, builder)
+    start, stop, step = arguments
+    is_zero = builder.icmp_unsigned("==", step, step.type(0))
+    state.start = start
+    state.stop = builder.select(is_zero, start, stop)
+    state.step = builder.select(is_zero, step.type(1), step)
+    return state._getvalue()
+
+
+for _kind in (types.int32, types.int64, types.uint64):
+    _registry.lower(range, _kind, _kind, _kind)(_range)
+
+
+@_registry.lower(slice, types.VarArg(types.Any))
+def _slice(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    made = slicing.slice_constructor_impl(context, builder, signature, arguments)
+    if not signature.return_type.has_step:
+        return made
+    parts = context.make_helper(builder, signature.return_type, made)
+    step = parts.step
+    is_zero = builder.icmp_unsigned("==", step, step.type(0))
+    parts.start = builder.select(is_zero, step.type(0), parts.start)
+    parts.stop = builder.select(is_zero, step.type(0), parts.stop)
+    parts.step = builder.select(is_zero, step.type(1), step)
+    return parts._getvalue()
+
+
+# --- items of tuples ------------------------------------------------------------------------------
+
+
+def _item_of_tuple(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    items, index = arguments
+    count = len(signature.args[0])
+    # Indices from -count to -1 count from the end.
+    shifted = builder.add(index, index.type(count)) if signature.args[1].signed else index
+    most = index.type(2 * count if signature.args[1].signed else count)
+    inside = builder.icmp_unsigned("<", shifted, most)
+    index = builder.select(inside, index, index.type(0))
+    return tupleobj.getitem_unituple(context, builder, signature, (items, index))
+
+
+for _tuple in (types.UniTuple, types.NamedUniTuple):
+    for _kind in (types.intp, types.uintp):
+        _registry.lower(operator.getitem, _tuple, _kind)(_item_of_tuple)
