@@ -31,11 +31,12 @@ from dparray._array import (
 )
 from dparray._compile_errors import describe_failure
 from dparray._compiler import DeviceFunction, has_float64
-from dparray._creation import full
+from dparray._creation import empty, full
 from dparray._evaluate import compile_alone
 from dparray._expr import Node, Scalar
 from dparray._kernel_key import Reference, UnkeyedError, describe
 from dparray._layout import broadcast_shapes, normalize_axes, reduced_shape
+from dparray._manipulation import permute_dims, reshape
 from dparray._ops import Op
 from dparray._placement import Placement, common_placement
 from dparray._reduction_ops import WEIGHT, Reduce, Reduction, combination
@@ -394,6 +395,7 @@ class ReductionFunction:
         self._scalar = _Scalar(self.combine)
         self._rows: dict[tuple[str, str], Reduction] = {}  # by name and kind of number
         self._compiled: set[tuple[Any, ...]] = set()
+        self._pairs: dict[np.dtype[Any], ElementwiseFunction] = {}
         self._map = None if map_ is None else ElementwiseFunction(map_, dtype)
         self._dtype = None if dtype is None else _dtypes.as_dtype(dtype)
 
@@ -420,8 +422,7 @@ class ReductionFunction:
             AxisError: there is no such axis.
             ArgumentError: an axis is no integer.
             ShapeError: an axis is named twice, or the result does not fit ``out``.
-            DTypeError: the elements cannot be combined (booleans, half precision and complex
-                numbers), the identity does not fit them, or the result does not fit ``out``.
+            DTypeError: the identity does not fit the elements, or the result does not fit ``out``.
         """
         if self._map is not None:
             x = self._map(*operands, **named)
@@ -457,13 +458,8 @@ class ReductionFunction:
         return out
 
     def _reduce(self, x: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:
-        if x.dtype.kind not in "iuf" or x.dtype == np.float16:
-            raise DTypeError(
-                f"{self.__name__}: combines integers and floats of at least 32 bits; the mapped "
-                f"dtype is {x.dtype}. Give dtype= for another one"
-            )
         identity = checked_scalar(self.__name__, scalar_value(self.identity), x.dtype)
-        if identity != self.identity and x.dtype.kind != "f":
+        if identity != self.identity and x.dtype.kind not in "fc":
             raise DTypeError(f"{self.__name__}: the identity {self.identity} is no {x.dtype}")
         if x.size == 0:
             return full(
@@ -473,6 +469,11 @@ class ReductionFunction:
                 usm_type=x.usm_type,
                 sycl_queue=x.sycl_queue,
             )
+        if x.dtype == np.float16:  # combined in single precision, and rounded once
+            wide = astype_array(x, np.dtype(np.float32))
+            return astype_array(self._reduce(wide, axes, keepdims), x.dtype)
+        if x.dtype.kind == "c":
+            return self._combined_pairs(x, axes, keepdims)
         row = self._row(x.dtype.kind)
         key = (row, x.dtype, has_float64(x.sycl_device))
         if key not in self._compiled:
@@ -482,6 +483,28 @@ class ReductionFunction:
             _compile_alone(self.py_func, labels, op, (x, identity), loop, *place)
             self._compiled.add(key)
         return reduce_array(row, x, axes, keepdims, x.dtype, x.dtype, identity)
+
+    def _combined_pairs(self, x: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:
+        """The reduction of complex numbers, which Intel's CPU driver crashes on in one kernel.
+
+        The second half of what is left is combined with the first one, until one is left.
+        """
+        kept = tuple(axis for axis in range(x.ndim) if axis not in axes)
+        count = prod(x.shape[axis] for axis in axes)
+        left = reshape(permute_dims(x, (*axes, *kept)), (count, *(x.shape[axis] for axis in kept)))
+        pair = self._pairs.get(x.dtype)
+        if pair is None:
+            pair = self._pairs[x.dtype] = ElementwiseFunction(self.combine, x.dtype)
+        while count > 1:
+            pairs = count // 2
+            count -= pairs
+            combined = empty(
+                (count, *left.shape[1:]), x.dtype, usm_type=x.usm_type, sycl_queue=x.sycl_queue
+            )
+            combined[count - 1] = left[count - 1]
+            pair(left[:pairs], left[count:], out=combined[:pairs])
+            left = combined
+        return reshape(left, reduced_shape(x.shape, axes, keepdims))
 
     def _row(self, kind: str) -> Reduction:
         """The reduction by the function with the values it refers to now."""

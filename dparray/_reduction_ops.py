@@ -107,13 +107,18 @@ def _plain(name: str, identity: str, value: str, lifted: str = "{v}", **more: An
 def combination(name: str, combine: Any, kind: str) -> Reduction:
     """A reduction by a device function of two values; the scalar operand is its identity.
 
-    ``kind`` is that of the accumulators: a function that returns floats makes no integers.
+    ``kind`` is that of the elements: a function that returns floats makes no integers.
     """
     call = "{combine}({acc}, {acc_})"
+    if kind == "b":
+        call = "of_kind({combine}({acc} != 0, {acc_} != 0), 'b') != 0"
+    elif kind != "f":
+        call = f"of_kind({call}, 'i')"
     return _plain(
         name,
         "{A}({s0})",
-        call if kind == "f" else f"of_kind({call}, 'i')",
+        call,
+        result="{acc} != 0" if kind == "b" else "{acc}",
         scalars=1,
         functions={"combine": combine},
         has_library=False,

@@ -183,13 +183,13 @@ def test_an_identity_that_the_dtype_cannot_hold_is_refused(shape: tuple[int, int
         largest(dp.zeros(shape, dtype="int32"))
     with pytest.raises(dp.DTypeError, match=r"the identity 0\.5 is no int32"):
         reduction(lambda a, b: a + b, identity=0.5)(dp.zeros(shape, dtype="int32"))
-    with pytest.raises(dp.DTypeError, match="integers and floats"):
-        largest(dp.zeros(shape, dtype="float16"))
+    with pytest.raises(dp.DTypeError, match="does not fit"):
+        reduction(lambda a, b: a + b, identity=1j)(dp.zeros(shape, dtype="float16"))
 
 
 def test_what_a_reduction_does_not_take() -> None:
-    with pytest.raises(dp.DTypeError, match="integers and floats"):
-        largest(dp.ones(3, dtype="complex64"))
+    with pytest.raises(dp.KernelCompileError):
+        largest(dp.ones(3, dtype="complex64"))  # complex numbers have no order
     with pytest.raises(dp.KernelArgumentError, match="needs map="):
         largest(dp.ones(3), dp.ones(3))
 
@@ -288,3 +288,49 @@ def test_kernels_call_the_scalar_function_of_an_elementwise_one() -> None:
     assert x.item() == 6
     with pytest.raises(dp.KernelCompileError, match=r"assign line\.device_function to a name"):
         calls_wrongly[1](x)
+
+
+@reduction(identity=0)
+def total(a: Any, b: Any) -> Any:
+    return a + b
+
+
+@reduction(identity=False)
+def parity(a: Any, b: Any) -> Any:
+    return a != b
+
+
+@pytest.mark.parametrize("shape", [(1,), (7,), (5, 6, 3), (3, 1001), (0, 2)])
+def test_complex_numbers_truth_values_and_halves_are_combined(shape: tuple[int, ...]) -> None:
+    generator = np.random.default_rng(1)
+    numbers = generator.normal(size=shape) + 1j * generator.normal(size=shape)
+    truths = generator.random(shape) < 0.5
+    for axis in (None, 0, -1):
+        x = dp.asarray(numbers.astype("complex64"))
+        result = total(x, axis=axis, keepdims=True)
+        assert result.dtype == np.complex64
+        expected = numbers.sum(axis=axis, keepdims=True)
+        np.testing.assert_allclose(result.asnumpy(), expected, rtol=1e-4, atol=1e-4)
+        result = parity(dp.asarray(truths), axis=axis)
+        assert result.dtype == np.bool_
+        np.testing.assert_array_equal(
+            result.asnumpy(), np.logical_xor.reduce(truths, axis=axis), strict=False
+        )
+        halves = numbers.real.astype("float16")
+        result = total(dp.asarray(halves), axis=axis)
+        assert result.dtype == np.float16
+        expected = halves.sum(axis=axis, dtype="float32")
+        np.testing.assert_allclose(result.asnumpy(), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_of_complex_numbers_the_order_of_the_pairs_does_not_matter() -> None:
+    @reduction(identity=0j)
+    def farthest(a: Any, b: Any) -> Any:
+        return a if abs(a) >= abs(b) else b
+
+    x = np.exp(1j * np.arange(37)) * np.arange(37)
+    assert farthest(dp.asarray(x)).item() == x[-1]
+    assert farthest(dp.asarray(x[::-1])[::2]).item() == x[-1]
+    out = dp.zeros((), dtype="complex128")
+    assert farthest(dp.asarray(x), out=out) is out
+    assert out.item() == x[-1]
