@@ -275,6 +275,7 @@ class KernelFunction:
     ) -> Event:
         """Launch the copy that checks indices, wait for it, and raise what it found."""
         if self._checked is None:
+            self._watch()
             copy = checked_copy(self.py_func)
             self._checked = self  # no source, nothing to check
             if copy is not None:
@@ -399,14 +400,18 @@ class KernelFunction:
                 f"({', '.join(_labels((item, *types)))}) is none of them:\n  {known}"
             )
         if not self._kernels:
-            _, references = DeviceFunction(self.py_func, {}).frozen()
-            self._references = [each for each in references if not _is_fixed(each.value)]
+            self._watch()
         all_types = (item, *types) if self._has_item else types
         compiled = _compiler.obtain_kernel(
             self.py_func, all_types, self.options, self._parameter_labels(types)
         )
         self._kernels[item, types] = compiled
         return compiled
+
+    def _watch(self) -> None:
+        """Remember the values that the function refers to, which what is made of it holds."""
+        _, references = DeviceFunction(self.py_func, {}).frozen()
+        self._references = [each for each in references if not _is_fixed(each.value)]
 
     def _parameter_labels(self, types: Signature) -> list[str]:
         pairs = zip(self._parameters, _labels(types), strict=True)

@@ -65,7 +65,13 @@ _LANGUAGE_MODULES = ("numba_dpex.kernel_api", "dparray.kernel_api")
 
 
 def simulate(
-    kernel: Any, index_range: Any, /, *args: Any, races: str = "error", item: Any = None
+    kernel: Any,
+    index_range: Any,
+    /,
+    *args: Any,
+    races: str = "error",
+    item: Any = None,
+    **named: Any,
 ) -> None:
     """Run ``kernel`` over ``index_range`` in plain Python, checking every access it makes.
 
@@ -79,7 +85,8 @@ def simulate(
             tuple of two tuples, the global and the local size).
         args: the kernel's arguments after the item: NumPy arrays (changed in place), dparray
             arrays (copied to the host, and those written back afterwards), scalars, and
-            ``LocalAccessor`` objects where the range has work-groups.
+            ``LocalAccessor`` objects where the range has work-groups. What has a default may be
+            left out.
         races: ``"error"`` reports every pair of conflicting accesses; ``"same-value"`` lets two
             items write the same value to one element (works on today's devices, but SYCL does
             not promise it); ``"ignore"`` checks none and runs faster.
@@ -88,6 +95,7 @@ def simulate(
             thread while the others of its group run in threads of their own. Breakpoints of
             ``pdb`` in the kernel then stop in this item only. ``breakpoint()`` in the kernel stops
             in every item that reaches it, with or without ``item``.
+        named: arguments of the kernel by name.
 
     Raises:
         SimulationError: naming the kernel, its line, the item and the index, for an access out
@@ -118,12 +126,28 @@ def simulate(
     function = _python_function(kernel)
     global_size, local_size = _sizes(index_range)
     simulation = _Simulation(function, races)
-    arguments = _Arguments(simulation, function, args, grouped=local_size is not None)
+    values = _all_arguments(function, args, named)
+    arguments = _Arguments(simulation, function, values, grouped=local_size is not None)
     chosen = None if item is None else _chosen_item(item, global_size)
     with _Workers() as workers:
         for group in _work_groups(simulation, global_size, local_size, chosen):
             _GroupRun(simulation, group, arguments.for_group(), workers).run()
     arguments.write_back()
+
+
+def _all_arguments(
+    function: FunctionType, args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[Any, ...]:
+    """The arguments after the item, with those given by name and those that have defaults."""
+    signature = inspect.signature(function)
+    try:
+        bound = signature.bind(None, *args, **named)
+    except TypeError as error:
+        if named:
+            raise KernelArgumentError(f"simulate({function.__name__}): {error}") from None
+        return args  # too few or too many, which is reported with their names
+    bound.apply_defaults()
+    return tuple(bound.arguments.values())[1:]
 
 
 def _python_function(kernel: Any) -> FunctionType:

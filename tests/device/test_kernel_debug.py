@@ -272,3 +272,24 @@ def test_without_debug_nothing_is_checked() -> None:
     with dp.config.override(debug=False):
         dp.call_kernel(shift, dp.Range(6), x, y)
         assert y.tolist()[:6] == [3, 4, 5, 6, 7, 8]
+
+
+def test_what_is_assigned_anew_is_followed_by_a_kernel_that_only_ran_checked() -> None:
+    @dp.device_func
+    def change(value: Any) -> Any:
+        return value + 1
+
+    @dp.kernel
+    def kernel(item: dp.Item, x: Any) -> None:
+        x[0] = change(x[0])
+
+    x = dp.ones(1)
+    kernel[1](x)
+    assert x.item() == 2
+
+    @dp.device_func
+    def change(value: Any) -> Any:  # noqa: F811
+        return value * 10
+
+    kernel[1](x)
+    assert x.item() == 20

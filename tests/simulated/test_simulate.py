@@ -814,3 +814,39 @@ def test_views_of_one_device_allocation_share_memory_in_the_simulation():
     error = fault(add, 8, x, z, y)
     assert error.item == (5,)
     assert "reads a[5], which work-item (3,) wrote" in str(error)
+
+
+def test_arguments_have_names_and_defaults():
+    def store(item, x, a=2, b=3):
+        x[0] = 10 * a + b
+
+    x = np.zeros(1)
+    for arguments, named, expected in (
+        ((x,), {}, 23),
+        ((x, 5), {}, 53),
+        ((x,), {"b": 1}, 21),
+        ((), {"b": 1, "x": x}, 21),
+    ):
+        simulate(store, 1, *arguments, **named)
+        assert x[0] == expected
+    with pytest.raises(KernelArgumentError, match="unexpected keyword argument 'c'"):
+        simulate(store, 1, x, c=1)
+    with pytest.raises(KernelArgumentError, match=r"3 arguments after the item \(x, a, b\); got 4"):
+        simulate(store, 1, x, 1, 2, 3)
+
+
+@pytest.mark.parametrize("dimension", [-1, 1])
+def test_a_dimension_that_the_range_has_not_is_reported(dimension):
+    def ask(item, x):
+        x[0] = item.get_id(dimension)
+
+    with pytest.raises(SimulationError, match=f"dimension {dimension} is asked for"):
+        simulate(ask, 1, np.zeros(1))
+
+
+def test_none_is_no_number():
+    def store(item, x):
+        x[0] = None
+
+    with pytest.raises(SimulationError, match="stores None in x"):
+        simulate(store, 1, np.zeros(1))
