@@ -28,6 +28,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fewest calls that give a median."""
     monkeypatch.setattr(_timer, "_SHORTEST_BATCH", 0.0)
     monkeypatch.setattr(_timer, "_FEWEST_ROUNDS", 2)
+    monkeypatch.setattr(launch, "_PROCESSES", 2)
 
 
 def run_bench(*arguments: str) -> int:
