@@ -233,7 +233,6 @@ class ndarray(Methods):
         "_alias",
         "_argument_kept",
         "_block",
-        "_data_memory_kept",
         "_dtype",
         "_kernel_type",
         "_node_kept",
@@ -389,7 +388,6 @@ class ndarray(Methods):
             return node
 
     _argument = _kept("_argument_kept", lambda self: _evaluate.argument_of(self))
-    _data_memory = _kept("_data_memory_kept", lambda self: _usm.memory_at(self.block, self.offset))
     _tensor = _kept("_tensor_kept", lambda self: _usm.tensor_of(self))
 
     @property
@@ -1229,7 +1227,7 @@ def take_layout_of(x: ndarray, view: ndarray) -> None:
     x._block, x._offset, x._dtype, x._size = view.block, view.offset, view.dtype, view.size
     x._shape, x._strides = view.shape, view.strides
     x._alias = x._kernel_type = None
-    for name in ("_argument_kept", "_data_memory_kept", "_node_kept", "_tensor_kept"):
+    for name in ("_argument_kept", "_node_kept", "_tensor_kept"):
         with contextlib.suppress(AttributeError):
             delattr(x, name)
     x._on_host = _seen_by_host(x)

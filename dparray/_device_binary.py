@@ -24,6 +24,7 @@ import dpctl
 from dpctl.program import create_program_from_spirv
 
 from dparray import _cache
+from dparray._submission import capsule_address
 
 _SYCL_LIBRARY = "libsycl.so.9"
 _MAKE_KERNEL_BUNDLE = (
@@ -155,7 +156,7 @@ class _Driver:
         # dpctl deletes what it is given, as C++ does.
         self.allocate = _function(runtime._Znwm, c_void_p, [c_size_t])
         self.wrap = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p)(
-            _capsule_address(dpctl.program._program.__pyx_capi__["SyclProgram_Make"])
+            capsule_address(dpctl.program._program.__pyx_capi__["SyclProgram_Make"])
         )
 
     @contextlib.contextmanager
@@ -229,13 +230,3 @@ def _function(function: Any, result: Any, arguments: list[Any]) -> Any:
     function.restype = result
     function.argtypes = arguments
     return function
-
-
-def _capsule_address(capsule: Any) -> int:
-    """The C function in a capsule of Cython's interface between modules."""
-    api = ctypes.pythonapi
-    name_of = ctypes.PYFUNCTYPE(c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
-    pointer_of = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, c_char_p)(
-        ("PyCapsule_GetPointer", api)
-    )
-    return int(pointer_of(capsule, name_of(capsule)))

@@ -595,5 +595,7 @@ def launch_kernel(
     queue: SyclQueue,
     depends_on: Sequence[SyclEvent] = (),
 ) -> SyclEvent:
-    """Launch a compiled kernel with arguments that a binder of ``_launcher`` has flattened."""
-    return launch(kernel, global_range, local_range, bound.flat, queue, depends_on, bound.borrowed)
+    """Launch a compiled kernel with arguments that a binder of ``_launcher`` has packed."""
+    return launch(
+        kernel, global_range, local_range, bound.arguments, queue, depends_on, bound.borrowed
+    )

@@ -1,8 +1,8 @@
-"""Launching: arguments are flattened, the range is checked, and the kernel is submitted.
+"""Launching: arguments are packed, the range is checked, and the kernel is submitted.
 
 A *type key* is a short string that says all the compiler needs to know of one argument: ``"f4:2C"``
 a two-dimensional C-contiguous float32 array, ``"local f4:1"`` a local accessor, ``"i8"`` a scalar.
-Flattening is done by a *binder*, generated once for each combination of argument classes, so a
+Packing is done by a *binder*, generated once for each combination of argument classes, so a
 warm launch decides nothing about types.
 
 This is the only module that submits kernels. All work on a queue goes through dpctl's
@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Sequence
-from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -23,6 +22,16 @@ from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks, _usm
 from dparray._runtime import kernel_language
+from dparray._submission import (
+    Packed,
+    PackedRange,
+    pack_array,
+    pack_local,
+    pack_range,
+    pack_scalar,
+    pack_scalars,
+    submit,
+)
 from dparray.device import note_work
 from dparray.exceptions import (
     HostConversionError,
@@ -36,10 +45,9 @@ LocalAccessor: Any = kernel_language().LocalAccessor
 # numba-dpex's index functions tell LLVM that every index and size is below this number.
 INDEX_LIMIT = 2**31
 
-_INT64 = ctypes.c_int64
 _SCALAR_TYPES: dict[str, Any] = {
     "b1": ctypes.c_uint8,
-    "i1": ctypes.c_uint8,  # dpctl takes no c_int8; the byte is the same
+    "i1": ctypes.c_int8,
     "i2": ctypes.c_int16,
     "i4": ctypes.c_int32,
     "i8": ctypes.c_int64,
@@ -58,13 +66,13 @@ class Bound(NamedTuple):
 
     Attributes:
         types: a type key for each argument.
-        flat: what ``submit_async`` takes, in the order of the kernel's flattened parameters.
+        arguments: the packed arguments.
         queue: the queue of the array arguments, or ``None`` when they are on several or none.
         borrowed: objects that own memory outside the pool and must outlive the kernel.
     """
 
     types: tuple[str, ...]
-    flat: list[Any]
+    arguments: list[Packed]
     queue: dpctl.SyclQueue | None
     borrowed: tuple[Any, ...]
 
@@ -94,94 +102,60 @@ def layout_class(shape: Sequence[int], strides: Sequence[int], itemsize: int) ->
     return "F"
 
 
-def flatten_array(
-    memory: Any, shape: Sequence[int], strides: Sequence[int], dtype: np.dtype[Any]
-) -> tuple[str, tuple[Any, ...]]:
-    """Type key and flattened arguments of an array; ``strides`` in bytes."""
-    itemsize = dtype.itemsize
-    kind = f"{dtype.kind}{itemsize}"
+def array_key(dtype: np.dtype[Any], shape: Sequence[int], strides: Sequence[int]) -> str:
+    """The type key of an array; ``strides`` in bytes."""
+    kind = f"{dtype.kind}{dtype.itemsize}"
     if kind not in ARRAY_TYPES:
         raise TypeError(
             f"an array of {dtype.name}; a kernel takes arrays of bool, of integers, and of "
             "float32, float64, complex64 and complex128"
         )
-    key = f"{kind}:{len(shape)}{layout_class(shape, strides, itemsize)}"
-    return key, (
-        _INT64(prod(shape)),
-        _INT64(itemsize),
-        memory,
-        *map(_INT64, shape),
-        *map(_INT64, strides),
-    )
+    return f"{kind}:{len(shape)}{layout_class(shape, strides, dtype.itemsize)}"
 
 
-def _native(array: Any) -> tuple[str, tuple[Any, ...], tuple[Any, ...]]:
+def _packed(layout: Any) -> tuple[str, Packed]:
+    block, offset, shape, strides, dtype = layout
+    key = array_key(dtype, shape, strides)
+    packed = pack_array(block.memory, block.pointer + offset, dtype.itemsize, shape, strides)
+    return key, packed
+
+
+def _native(array: Any) -> tuple[str, Packed, tuple[Any, ...]]:
     # Remembered on the array, whose memory, shape and strides never change.
     block = array.block
     owners = (block,) if isinstance(block, _usm.BorrowedBlock) else ()
-    bound = (
-        *flatten_array(array._data_memory, array.shape, array.strides, array.dtype),
-        owners,
-    )
-    array._kernel_type = bound
+    layout = _usm.Layout(block, array.offset, array.shape, array.strides, array.dtype)
+    array._kernel_type = bound = (*_packed(layout), owners)
     return bound
 
 
-def _foreign(array: Any) -> tuple[str, tuple[Any, ...], dpctl.SyclQueue]:
+def _foreign(array: Any) -> tuple[str, Packed, dpctl.SyclQueue]:
     layout = _usm.layout_of_interface(array)
-    memory = _usm.memory_at(layout.block, layout.offset)
-    return *flatten_array(memory, layout.shape, layout.strides, layout.dtype), layout.block.queue
+    return *_packed(layout), layout.block.queue
 
 
-def _integer(value: int) -> tuple[str, Any]:
+def _integer(value: int) -> tuple[str, Packed]:
     if -(2**63) <= value < 2**63:
-        return "i8", _INT64(value)
+        return "i8", pack_scalar(ctypes.c_int64(value))
     if 0 <= value < 2**64:
-        return "u8", ctypes.c_uint64(value)
+        return "u8", pack_scalar(ctypes.c_uint64(value))
     raise TypeError(f"the integer {value}, which 64 bits do not hold")
 
 
-def _complex(value: complex) -> tuple[Any, Any]:
-    if isinstance(value, np.complex64):
-        return ctypes.c_float(value.real), ctypes.c_float(value.imag)
-    return ctypes.c_double(value.real), ctypes.c_double(value.imag)
+def _complex(value: complex) -> Packed:
+    part = ctypes.c_float if isinstance(value, np.complex64) else ctypes.c_double
+    return pack_scalars((part(value.real), part(value.imag)))
 
 
-def _local(accessor: Any) -> tuple[str, tuple[Any, ...]]:
+def _local(accessor: Any) -> tuple[str, Packed]:
     shape = tuple(map(int, accessor._shape))
     dtype = np.dtype(accessor._dtype)
-    kind = f"{dtype.kind}{dtype.itemsize}"
-    return f"local {kind}:{len(shape)}", (
-        _INT64(prod(shape)),
-        _INT64(dtype.itemsize),
-        _accessor(dtype, shape),
-        *map(_INT64, shape),
-        *(_INT64(dtype.itemsize * prod(shape[i + 1 :])) for i in range(len(shape))),
-    )
-
-
-def _accessor(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Any:
-    """Local memory; dpctl knows no complex numbers, and only the number of bytes matters."""
-    if dtype.kind == "c":
-        return dpctl.LocalAccessor(f"f{dtype.itemsize // 2}", (*shape[:-1], 2 * shape[-1]))
-    return dpctl.LocalAccessor(f"{dtype.kind}{dtype.itemsize}", shape)
-
-
-@lru_cache(maxsize=64)
-def local_memory(dtype: np.dtype[Any], count: int) -> tuple[Any, ...]:
-    """The flattened argument for local memory of one dimension."""
-    return (
-        _INT64(count),
-        _INT64(dtype.itemsize),
-        _accessor(dtype, (count,)),
-        _INT64(count),
-        _INT64(dtype.itemsize),
-    )
+    return f"local {dtype.kind}{dtype.itemsize}:{len(shape)}", pack_local(dtype, shape)
 
 
 def is_native(cls: type) -> bool:
     """Whether arrays of this class are dparray's own."""
-    return hasattr(cls, "_data_memory")
+    return hasattr(cls, "_kernel_type")
 
 
 def is_array(cls: type) -> bool:
@@ -214,40 +188,37 @@ def make_binder(classes: Sequence[type]) -> Binder:
         "integer": _integer,
         "complex_": _complex,
         "local": _local,
-        "int64": _INT64,
+        "number": pack_scalar,
     }
     body: list[str] = []
     keys: list[str] = []
-    flat: list[str] = []
+    packed: list[str] = []
     queues: list[str] = []
     borrowed: list[str] = []
     for i, cls in enumerate(classes):
         scalar = _scalar_key(cls)
         if is_native(cls):
-            body.append(f"k{i}, f{i}, h{i} = a{i}._kernel_type or native(a{i})")
-            flat.append(f"*f{i}")
+            body.append(f"k{i}, p{i}, h{i} = a{i}._kernel_type or native(a{i})")
             queues.append(f"a{i}.sycl_queue")
             borrowed.append(f"*h{i}")
         elif is_array(cls):
-            body.append(f"k{i}, f{i}, q{i} = foreign(a{i})")
-            flat.append(f"*f{i}")
+            body.append(f"k{i}, p{i}, q{i} = foreign(a{i})")
             queues.append(f"q{i}")
             borrowed.append(f"a{i}")
         elif issubclass(cls, LocalAccessor):
-            body.append(f"k{i}, f{i} = local(a{i})")
-            flat.append(f"*f{i}")
+            body.append(f"k{i}, p{i} = local(a{i})")
         elif scalar in ("c8", "c16"):
-            body.append(f"f{i} = complex_(a{i})")
-            flat.append(f"*f{i}")
+            body.append(f"p{i} = complex_(a{i})")
         elif scalar is not None:
             scope[f"c_{scalar}"] = _SCALAR_TYPES[scalar]
-            flat.append(f"c_{scalar}({'' if scalar[0] == 'f' else 'int'}(a{i}))")
+            convert = "" if scalar[0] == "f" else "int"
+            body.append(f"p{i} = number(c_{scalar}({convert}(a{i})))")
         elif issubclass(cls, int):
-            body.append(f"k{i}, f{i} = integer(a{i})")
-            flat.append(f"f{i}")
+            body.append(f"k{i}, p{i} = integer(a{i})")
         else:
             raise KernelArgumentError(_unsupported(cls))
         keys.append(f"k{i}" if scalar is None else repr(scalar))
+        packed.append(f"p{i}")
     body.append("queue = " + (queues[0] if queues else "None"))
     for other in queues[1:]:
         body.append(f"other = {other}")
@@ -256,7 +227,7 @@ def make_binder(classes: Sequence[type]) -> Binder:
         [
             f"def bind({', '.join(names)}):",
             *body,
-            f"return Bound(({''.join(k + ', ' for k in keys)}), [{', '.join(flat)}], queue, "
+            f"return Bound(({''.join(k + ', ' for k in keys)}), [{', '.join(packed)}], queue, "
             f"({''.join(b + ', ' for b in borrowed)}))",
         ]
     )
@@ -286,8 +257,6 @@ def explain_arguments(kernel: str, parameters: Sequence[str], arguments: Sequenc
         except (TypeError, ValueError) as error:
             raise KernelArgumentError(f"{what} is {error}") from None
 
-
-_LocalAccessor = dpctl.LocalAccessor
 
 # --- ranges ---------------------------------------------------------------------------------------
 
@@ -350,13 +319,8 @@ def check_range(
         )
 
 
-def check_local_memory(kernel: str, queue: dpctl.SyclQueue, arguments: Sequence[Any]) -> None:
+def check_local_memory(kernel: str, queue: dpctl.SyclQueue, asked: int) -> None:
     """Raise ``KernelRangeError`` where a group asks for more local memory than the device has."""
-    asked = 0
-    for position, argument in enumerate(arguments):
-        if type(argument) is _LocalAccessor:
-            # Before the memory of an array come its number of elements and the size of one.
-            asked += arguments[position - 2].value * arguments[position - 1].value
     available = _limits_of(queue).local_memory
     if asked > available:
         raise KernelRangeError(
@@ -366,8 +330,22 @@ def check_local_memory(kernel: str, queue: dpctl.SyclQueue, arguments: Sequence[
 
 
 # Ranges that were checked and are possible: looking one up costs less than checking it again.
-_possible_ranges: set[tuple[Any, ...]] = set()
+_possible_ranges: dict[tuple[Any, ...], PackedRange] = {}
 _MOST_POSSIBLE_RANGES = 4096
+
+
+def _checked_range(
+    kernel: str,
+    queue: dpctl.SyclQueue,
+    global_range: Sequence[int],
+    local_range: Sequence[int] | None,
+) -> PackedRange:
+    check_range(kernel, queue, global_range, local_range)
+    if len(_possible_ranges) >= _MOST_POSSIBLE_RANGES:
+        _possible_ranges.clear()
+    packed = pack_range(global_range, local_range)
+    _possible_ranges[queue, global_range, local_range] = packed
+    return packed
 
 
 # --- submission -----------------------------------------------------------------------------------
@@ -377,7 +355,7 @@ def launch(
     kernel: Any,
     global_range: Sequence[int],
     local_range: Sequence[int] | None,
-    arguments: Sequence[Any],
+    arguments: Sequence[Packed],
     queue: dpctl.SyclQueue,
     depends_on: Iterable[dpctl.SyclEvent] = (),
     keep_alive: tuple[Any, ...] = (),
@@ -387,8 +365,8 @@ def launch(
     Args:
         kernel: a compiled kernel (``sycl_kernel(queue)`` and ``name``).
         global_range, local_range: extents in the order of the kernel's indices, as tuples.
-        arguments: flattened arguments. Memory of the pool among them may be dropped at once,
-            because a block is only reused in order with its queue.
+        arguments: those of all parameters of the kernel. Memory of the pool among them may be
+            dropped at once, because a block is only reused in order with its queue.
         queue: where to run.
         depends_on: events of other queues that must be complete first.
         keep_alive: owners of memory outside the pool, held until the kernel has run.
@@ -397,41 +375,20 @@ def launch(
         KernelRangeError: the device cannot run this range.
         KernelExecutionError: the driver refuses the launch.
     """
-    if local_range is not None or len(global_range) > 1 or global_range[0] >= INDEX_LIMIT:
-        key = (queue, global_range, local_range)
-        if key not in _possible_ranges:
-            check_range(kernel.name, queue, global_range, local_range)
-            if len(_possible_ranges) >= _MOST_POSSIBLE_RANGES:
-                _possible_ranges.clear()
-            _possible_ranges.add(key)
-        if _LocalAccessor in map(type, arguments):
-            check_local_memory(kernel.name, queue, arguments)
+    index_space = _possible_ranges.get((queue, global_range, local_range))
+    if index_space is None:
+        index_space = _checked_range(kernel.name, queue, global_range, local_range)
+    if local_range is not None:
+        asked = sum([argument.local_nbytes for argument in arguments])
+        if asked:
+            check_local_memory(kernel.name, queue, asked)
     order = SequentialOrderManager[queue]
     dependencies = order.submitted_events
     if depends_on:
         dependencies = [*dependencies, *depends_on]
-    try:
-        event = queue.submit_async(
-            kernel.sycl_kernel(queue),
-            arguments,
-            # SYCL's fastest dimension is the last, the device's is the first.
-            [*global_range[::-1]],
-            None if local_range is None else [*local_range[::-1]],
-            dependencies,
-        )
-    except dpctl.SyclKernelSubmitError as error:
-        total = prod(global_range)
-        remedy = "Smaller groups need less of what a device has"
-        if total >= INDEX_LIMIT:
-            remedy = (
-                f"These are {total} work-items, and drivers may count no further than "
-                f"{INDEX_LIMIT - 1}: let each work-item do several elements"
-            )
-        raise KernelExecutionError(
-            f"kernel {kernel.name}: {queue.sycl_device.name} refused a launch over "
-            f"{tuple(global_range)} in groups of {local_range and tuple(local_range)}: {error} "
-            f"{remedy}"
-        ) from None
+    event = submit(kernel.sycl_kernel(queue), queue, arguments, index_space, dependencies)
+    if event is None:
+        raise _refusal(kernel, queue, global_range, local_range)
     if keep_alive:
         order.add_event_pair(queue._submit_keep_args_alive(keep_alive, [event]), event)
     else:
@@ -448,3 +405,22 @@ def launch(
             arguments=arguments,
         )
     return event
+
+
+def _refusal(
+    kernel: Any,
+    queue: dpctl.SyclQueue,
+    global_range: Sequence[int],
+    local_range: Sequence[int] | None,
+) -> KernelExecutionError:
+    total = prod(global_range)
+    remedy = "Smaller groups need less of what a device has"
+    if total >= INDEX_LIMIT:
+        remedy = (
+            f"These are {total} work-items, and drivers may count no further than "
+            f"{INDEX_LIMIT - 1}: let each work-item do several elements"
+        )
+    return KernelExecutionError(
+        f"kernel {kernel.name}: {queue.sycl_device.name} refused a launch over "
+        f"{tuple(global_range)} in groups of {local_range and tuple(local_range)}. {remedy}"
+    )

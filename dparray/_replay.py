@@ -14,6 +14,7 @@ from dparray import _codegen, _tier_fused, _usm, config
 from dparray._codegen import Numbering
 from dparray._expr import Node
 from dparray._launcher import launch
+from dparray._submission import Packed, pack_scalars
 from dparray._tier_fused import Launched
 
 
@@ -26,9 +27,9 @@ class Step(NamedTuple):
         left: shape and dtype of each array of accumulators that it leaves.
         merges_chunks: whether it merges these itself.
         arrays: its arrays, as places among the leaves, the results and all accumulators so far.
-        local_memory: the arguments after them.
+        local_memory: the packed arguments after them.
         scalars: places among the scalars of the expression.
-        numbers: the arguments after the scalars.
+        numbers: the packed arguments after the scalars.
     """
 
     kernel: Any
@@ -37,9 +38,9 @@ class Step(NamedTuple):
     left: tuple[tuple[Any, ...], ...]
     merges_chunks: bool
     arrays: tuple[int, ...]
-    local_memory: tuple[Any, ...]
+    local_memory: list[Packed]
     scalars: tuple[int, ...]
-    numbers: tuple[Any, ...]
+    numbers: Packed
 
 
 class Expression:
@@ -75,22 +76,20 @@ class Expression:
         leaves = numbering.in_memory
         results = [_usm.allocate(queue, usm_type, node.shape, node.dtype) for node in nodes]
         layouts = [*leaves, *results]  # their memory must not be given to others before the end
-        arrays = [_tier_fused.flat_array(layout) for layout in layouts]
+        arrays = [_tier_fused.packed_flat(layout) for layout in layouts]
         owners = _tier_fused.owners_of(leaves)
         for step in steps:
             for shape, dtype in step.left:
                 layouts.append(_usm.allocate(queue, usm_type, shape, dtype))
-                arrays.append(_tier_fused.flat_array(layouts[-1]))
-            flat: list[Any] = []
-            for place in step.arrays:
-                flat += arrays[place]
+                arrays.append(_tier_fused.packed_flat(layouts[-1]))
+            packed = [arrays[place] for place in step.arrays]
             if step.merges_chunks:
-                flat += _tier_fused.counters_of(queue)
-            flat += step.local_memory
-            for place in step.scalars:
-                flat.append(numbering.scalars[place])
-            flat += step.numbers
-            launch(step.kernel, step.global_range, step.local_range, flat, queue, (), owners)
+                packed.append(_tier_fused.counters_of(queue))
+            packed += step.local_memory
+            if step.scalars:
+                packed.append(pack_scalars([numbering.scalars[place] for place in step.scalars]))
+            packed.append(step.numbers)
+            launch(step.kernel, step.global_range, step.local_range, packed, queue, (), owners)
         for node, layout in zip(nodes, results, strict=True):
             node.complete(layout)
         return True
@@ -125,9 +124,9 @@ class Expression:
                     tuple((each.shape, each.dtype) for each in made.left),
                     made.merges_chunks,
                     tuple(arrays),  # type: ignore[arg-type]
-                    tuple(made.local_memory),
+                    made.local_memory,
                     tuple(numbers),
-                    tuple(made.numbers),
+                    pack_scalars(made.numbers),
                 )
             )
         _codegen.remember(_tier_fused.known_steps, self._form, steps)

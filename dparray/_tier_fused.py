@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from ctypes import c_int64
 from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
@@ -19,10 +18,11 @@ from dparray import _codegen, _codegen_reduction, _compiler, _usm, config, kerne
 from dparray._codegen import can_store
 from dparray._codegen_reduction import Domain, Machine, ReductionProgram, linearize_reduction
 from dparray._expr import Node, Scalar, pending_order
-from dparray._launcher import launch, local_memory
+from dparray._launcher import launch
 from dparray._ops import Op
 from dparray._reduction_ops import Reduce
 from dparray._schedule import LOAD_ELEMENTS, Kernel, counted_elements, is_call, is_worth_compiling
+from dparray._submission import Packed, pack_array, pack_local, pack_scalars
 
 
 class Fused:
@@ -53,14 +53,14 @@ class Known(NamedTuple):
     Attributes:
         kernel: the compiled kernel.
         left: shape and dtype of each array of accumulators that it merges.
-        local_memory, numbers: the arguments before and after the scalars.
+        local_memory, numbers: the packed arguments before and after the scalars.
         global_range, local_range: the range.
     """
 
     kernel: Any
     left: tuple[tuple[Any, ...], ...]
-    local_memory: tuple[Any, ...]
-    numbers: tuple[Any, ...]
+    local_memory: list[Packed]
+    numbers: Packed
     global_range: tuple[int, ...]
     local_range: tuple[int, ...] | None
 
@@ -74,7 +74,8 @@ class Launched(NamedTuple):
         arrays: the layouts that it reads, then those it writes.
         left: those of the accumulators that it leaves.
         merges_chunks: whether it merges these itself.
-        local_memory, scalars, numbers: the arguments after them.
+        local_memory: the packed arguments after them.
+        scalars, numbers: the arguments after those.
     """
 
     kernel: Any
@@ -83,20 +84,19 @@ class Launched(NamedTuple):
     arrays: list[Any]
     left: list[Any]
     merges_chunks: bool
-    local_memory: list[Any]
+    local_memory: list[Packed]
     scalars: list[Any]
     numbers: tuple[Any, ...]
 
     def launch_on(self, queue: Any) -> None:
         """Launch the kernel."""
-        flat = _flat_arrays([*self.arrays, *self.left])
+        arguments = [packed_flat(layout) for layout in (*self.arrays, *self.left)]
         if self.merges_chunks:
-            flat += counters_of(queue)
-        flat += self.local_memory
-        flat += self.scalars
-        flat += self.numbers
+            arguments.append(counters_of(queue))
+        arguments += self.local_memory
+        arguments.append(pack_scalars((*self.scalars, *self.numbers)))
         owners = owners_of(self.arrays)
-        launch(self.kernel, self.global_range, self.local_range, flat, queue, (), owners)
+        launch(self.kernel, self.global_range, self.local_range, arguments, queue, (), owners)
 
 
 # By operation, dtypes and layouts.
@@ -221,13 +221,13 @@ class Argument(NamedTuple):
 
     Attributes:
         form: dtype, shape and strides.
-        flat: the flattened kernel arguments.
+        packed: the packed kernel arguments.
         block, offset: where it lies.
         owners: its block, where that is outside the pool.
     """
 
     form: tuple[Any, ...]
-    flat: tuple[Any, ...]
+    packed: Packed
     block: Any
     offset: int
     owners: tuple[Any, ...]
@@ -238,7 +238,7 @@ def argument_of(layout: Any) -> Argument:
     block = layout.block
     return Argument(
         (layout.dtype, layout.shape, layout.strides),
-        flat_array(layout),
+        packed_flat(layout),
         block,
         layout.offset,
         owners_of([layout]),
@@ -274,7 +274,7 @@ def compute_known(
         key.append((target.dtype, target.strides))
     arrays: list[Argument] = []
     scalars: list[Any] = []
-    flat: list[Any] = []
+    packed: list[Packed] = []
     owners: tuple[Any, ...] = ()
     for operand, dtype in zip(operands, loop, strict=False):
         if type(operand) in _SCALARS:
@@ -284,7 +284,7 @@ def compute_known(
         if type(operand) is Node:  # positions, which are in no memory
             return None
         argument = operand._argument
-        form, parts, block, offset, owned = argument
+        form, own, block, offset, owned = argument
         if (
             target is not None
             and block.memory is target.block.memory
@@ -298,7 +298,7 @@ def compute_known(
         else:
             key.append(form)
             arrays.append(argument)
-            flat += parts
+            packed.append(own)
             owners += owned
     form_of_all = tuple(key)
     known = _known.get(form_of_all)
@@ -313,20 +313,18 @@ def compute_known(
         _codegen.remember(_known, form_of_all, known)
     if target is None:
         target = _usm.allocate(queue, usm_type, shape, loop[-1])
-        itemsize = c_int64(loop[-1].itemsize)
-        count = c_int64(target.block.nbytes // loop[-1].itemsize)
-        flat += (count, itemsize, target.block.memory, count, itemsize)
     else:
-        flat += flat_array(target)
         owners += owners_of([target])
+    packed.append(packed_flat(target))
     left = [_usm.allocate(queue, usm_type, *each) for each in known.left]
     if left:
-        flat += _flat_arrays(left)
-        flat += counters_of(queue)
-    flat += known.local_memory
-    flat += scalars
-    flat += known.numbers
-    launch(known.kernel, known.global_range, known.local_range, flat, queue, (), owners)
+        packed += map(packed_flat, left)
+        packed.append(counters_of(queue))
+    packed += known.local_memory
+    if scalars:
+        packed.append(pack_scalars(scalars))
+    packed.append(known.numbers)
+    launch(known.kernel, known.global_range, known.local_range, packed, queue, (), owners)
     return target
 
 
@@ -344,7 +342,8 @@ def _found(node: Node, kernel: Kernel | None, target: Any) -> Known | None:
         fused = kept(plan.structure)
         if fused is None or fused.kernel is None:
             return None
-        return Known(fused.kernel, (), (), plan.numbers, plan.global_range, plan.local_range)
+        numbers = pack_scalars(plan.numbers)
+        return Known(fused.kernel, (), [], numbers, plan.global_range, plan.local_range)
     now = first_pass(outputs, kernel)
     program, structure = now.program, now.program.structure
     fused = kept(structure)
@@ -353,8 +352,8 @@ def _found(node: Node, kernel: Kernel | None, target: Any) -> Known | None:
     return Known(
         fused.kernel,
         tuple((now.shape, dtype) for dtype in now.left_dtypes),
-        tuple(_local_memory(program)),
-        tuple(program.numbers),
+        _local_memory(program),
+        pack_scalars(program.numbers),
         program.global_range,
         program.local_range,
     )
@@ -375,20 +374,20 @@ class _Counters(threading.local):
     """For each queue what :func:`counters_of` gives; threads may launch at the same time."""
 
     def __init__(self) -> None:
-        self.of_queue: dict[Any, tuple[Any, ...]] = {}
+        self.of_queue: dict[Any, Packed] = {}
 
 
 _counters = _Counters()
 
 
-def counters_of(queue: Any) -> tuple[Any, ...]:
+def counters_of(queue: Any) -> Packed:
     """Zeros that a kernel counts groups in, and leaves as zeros for the next one on the queue."""
     counters = _counters.of_queue.get(queue)
     if counters is None:
         count = _codegen_reduction.most_counters(machine_of(queue))
         layout = _usm.allocate(queue, "device", (count,), np.dtype(np.int32))
         _usm.assign(layout, 0)
-        counters = _counters.of_queue[queue] = flat_array(layout)
+        counters = _counters.of_queue[queue] = packed_flat(layout)
     return counters
 
 
@@ -552,14 +551,15 @@ def must_generate(structure: Any) -> bool:
     return not all(row.has_library for row in rows)
 
 
-def _local_memory(program: ReductionProgram) -> list[Any]:
-    """The arguments that give a kernel with reductions its local memory."""
+def _local_memory(program: ReductionProgram) -> list[Packed]:
+    """The packed arguments that give a kernel with reductions its local memory."""
     structure = program.structure
-    flat = [*local_memory(np.dtype(np.int32), 1)] if structure.merges_chunks else []
+    packed = [pack_local(np.dtype(np.int32), (1,))] if structure.merges_chunks else []
     if structure.form == "lanes":
+        count = program.local_range[0]
         for _, dtype in _codegen_reduction.shared_accumulators(structure):
-            flat += local_memory(dtype, program.local_range[0])
-    return flat
+            packed.append(pack_local(dtype, (count,)))
+    return packed
 
 
 def _merge_instead(node: Node, accumulators: list[Any]) -> None:
@@ -603,13 +603,8 @@ def owners_of(layouts: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(layout.block for layout in layouts if isinstance(layout.block, _usm.BorrowedBlock))
 
 
-def flat_array(layout: Any) -> tuple[Any, ...]:
-    """The flattened arguments of a layout, seen as one contiguous dimension."""
-    itemsize = c_int64(layout.dtype.itemsize)
-    count = c_int64(layout.block.nbytes // layout.dtype.itemsize)
-    return count, itemsize, _usm.memory_at(layout.block, layout.offset), count, itemsize
-
-
-def _flat_arrays(layouts: Iterable[Any]) -> list[Any]:
-    """The flattened arguments of layouts."""
-    return [each for layout in layouts for each in flat_array(layout)]
+def packed_flat(layout: Any) -> Packed:
+    """The packed arguments of a layout, seen as one contiguous dimension."""
+    block, itemsize = layout.block, layout.dtype.itemsize
+    shape = (block.nbytes // itemsize,)
+    return pack_array(block.memory, block.pointer + layout.offset, itemsize, shape, (itemsize,))

@@ -1,0 +1,214 @@
+"""Kernels are submitted by dpctl's C interface, with arguments as it takes them.
+
+``SyclQueue.submit_async`` looks at every argument anew, and a kernel has five parameters or more
+for an array: with three arrays that took half of a launch. Here arguments are *packed* where they
+are made, the numbers of an array once for its shape and strides, and a launch joins bytes.
+
+The functions are those of ``libDPCTLSyclInterface``, which dpctl's wheels bring with their headers
+(``dpctl.get_include()``); like dpctl's method they are called with the interpreter's lock held.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterable, Sequence
+from ctypes import addressof, c_size_t, c_void_p
+from functools import lru_cache
+from math import prod
+from pathlib import Path
+from struct import Struct, pack
+from typing import Any, NamedTuple
+
+import dpctl
+import numpy as np
+
+# DPCTLKernelArgType: the scalars in this order, then pointers and local memory.
+_SCALARS: tuple[Any, ...] = (
+    ctypes.c_int8,
+    ctypes.c_uint8,
+    ctypes.c_int16,
+    ctypes.c_uint16,
+    ctypes.c_int32,
+    ctypes.c_uint32,
+    ctypes.c_int64,
+    ctypes.c_uint64,
+    ctypes.c_float,
+    ctypes.c_double,
+)
+_INT64 = _SCALARS.index(ctypes.c_int64)
+_POINTER = len(_SCALARS)
+_LOCAL = _POINTER + 1
+
+_KINDS = {cls: pack("i", kind) for kind, cls in enumerate(_SCALARS)}
+# What local memory for an element is made of, and how many of it. SYCL has none of complex numbers.
+_LOCAL_PARTS = {np.dtype(cls): (kind, 1) for kind, cls in enumerate(_SCALARS)} | {
+    np.dtype(np.complex64): (_SCALARS.index(ctypes.c_float), 2),
+    np.dtype(np.complex128): (_SCALARS.index(ctypes.c_double), 2),
+}
+_address_bytes = Struct("P").pack
+
+
+class Packed(NamedTuple):
+    """Arguments for consecutive parameters of a kernel.
+
+    Attributes:
+        kinds: the C interface's number for the type of each, as C integers.
+        addresses: where the value of each lies, or the value itself of a pointer.
+        kept: what must live until the launch: the values, and the memory behind a pointer.
+        local_nbytes: local memory that they ask for.
+    """
+
+    kinds: bytes
+    addresses: bytes
+    kept: Any
+    local_nbytes: int = 0
+
+
+# --- packing --------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def _numbers(
+    kind: int, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> tuple[bytes, bytes, bytes, Any]:
+    """What an array's arguments are beside its pointer: kinds, addresses before and after, values.
+
+    The parameters are the number of elements, their size, the pointer, the shape, the strides.
+    """
+    values = (ctypes.c_int64 * (2 + 2 * len(shape)))(prod(shape), itemsize, *shape, *strides)
+    places = [addressof(values) + 8 * position for position in range(len(values))]
+    kinds = [_INT64, _INT64, kind, *[_INT64] * (2 * len(shape))]
+    return (
+        pack(f"{len(kinds)}i", *kinds),
+        pack("2P", *places[:2]),
+        pack(f"{len(places) - 2}P", *places[2:]),
+        values,
+    )
+
+
+def pack_array(
+    memory: Any, pointer: int, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> Packed:
+    """An array at an address in ``memory``; strides in bytes."""
+    kinds, before, after, values = _numbers(_POINTER, itemsize, shape, strides)
+    return Packed(kinds, before + _address_bytes(pointer) + after, (values, memory))
+
+
+class _LocalMemory(ctypes.Structure):
+    """``MDLocalAccessor``."""
+
+    _fields_ = (
+        ("dimensions", c_size_t),
+        ("kind", ctypes.c_int),
+        ("extents", c_size_t * 3),
+    )
+
+
+@lru_cache(maxsize=256)
+def pack_local(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Packed:
+    """Local memory for each work-group, as an array of the shape.
+
+    Raises:
+        TypeError: an element type that local memory cannot have.
+    """
+    count, itemsize = prod(shape), dtype.itemsize
+    strides = tuple(itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    if dtype not in _LOCAL_PARTS:
+        raise TypeError(f"local memory of {dtype.name}")
+    kinds, before, after, values = _numbers(_LOCAL, itemsize, shape, strides)
+    part, parts = _LOCAL_PARTS[dtype]
+    memory = _LocalMemory(1, part, (count * parts, 1, 1))
+    addresses = before + _address_bytes(addressof(memory)) + after
+    return Packed(kinds, addresses, (values, memory), count * itemsize)
+
+
+def pack_scalar(value: Any) -> Packed:
+    """A number as an object of ctypes."""
+    return Packed(_KINDS[type(value)], _address_bytes(addressof(value)), value)
+
+
+def pack_scalars(values: Iterable[Any]) -> Packed:
+    """Numbers as objects of ctypes."""
+    kept = tuple(values)
+    return Packed(
+        b"".join([_KINDS[type(value)] for value in kept]),
+        pack(f"{len(kept)}P", *map(addressof, kept)),
+        kept,
+    )
+
+
+class PackedRange(NamedTuple):
+    """A range as the C interface takes it: the device's first dimension is SYCL's last."""
+
+    dimensions: int
+    extents: bytes
+    local: bytes | None
+
+
+def pack_range(extents: Sequence[int], local: Sequence[int] | None) -> PackedRange:
+    """A range, with the extents of its groups if it has any."""
+    dimensions = len(extents)
+    of_all = pack(f"{dimensions}N", *extents[::-1])
+    of_groups = None if local is None else pack(f"{dimensions}N", *local[::-1])
+    return PackedRange(dimensions, of_all, of_groups)
+
+
+# --- submission -----------------------------------------------------------------------------------
+
+
+def capsule_address(capsule: Any) -> int:
+    """The C function in a capsule of Cython's interface between modules."""
+    api = ctypes.pythonapi
+    name_of = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(("PyCapsule_GetName", api))
+    pointer_of = ctypes.PYFUNCTYPE(c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", api)
+    )
+    return int(pointer_of(capsule, name_of(capsule)))
+
+
+def _functions() -> tuple[Any, Any, Any, Any]:
+    interface = ctypes.PyDLL(str(Path(dpctl.__file__).parent / "libDPCTLSyclInterface.so"))
+    # Kernel, queue, arguments with their number, range or ranges with their dimensions, events.
+    head: list[Any] = [*[c_void_p] * 4, c_size_t]
+    tail: list[Any] = [c_size_t, c_void_p, c_size_t]
+    over_range, in_groups = interface.DPCTLQueue_SubmitRange, interface.DPCTLQueue_SubmitNDRange
+    over_range.argtypes = [*head, c_void_p, *tail]
+    in_groups.argtypes = [*head, c_void_p, c_void_p, *tail]
+    over_range.restype = in_groups.restype = c_void_p
+    delete = interface.DPCTLEvent_Delete
+    delete.argtypes, delete.restype = [c_void_p], None
+    make_event = ctypes.PYFUNCTYPE(ctypes.py_object, c_void_p)(
+        capsule_address(dpctl._sycl_event.__pyx_capi__["SyclEvent_Make"])
+    )
+    return over_range, in_groups, make_event, delete
+
+
+_over_range, _in_groups, _make_event, _delete = _functions()
+
+
+def submit(
+    kernel: Any,
+    queue: dpctl.SyclQueue,
+    arguments: Iterable[Packed],
+    index_space: PackedRange,
+    dependencies: Sequence[dpctl.SyclEvent],
+) -> dpctl.SyclEvent | None:
+    """Submit a ``SyclKernel``, to run after some events; ``None`` where the driver refuses it.
+
+    The packed arguments must be those of the kernel's parameters, all of them.
+    """
+    kinds = b"".join([argument.kinds for argument in arguments])
+    addresses = b"".join([argument.addresses for argument in arguments])
+    dimensions, extents, local = index_space
+    count = len(dependencies)
+    events = pack(f"{count}P", *[event.addressof_ref() for event in dependencies])
+    given = kernel.addressof_ref(), queue.addressof_ref(), addresses, kinds, len(addresses) // 8
+    if local is None:
+        reference = _over_range(*given, extents, dimensions, events, count)
+    else:
+        reference = _in_groups(*given, extents, local, dimensions, events, count)
+    if not reference:
+        return None
+    event = _make_event(reference)  # a copy
+    _delete(reference)
+    return event
