@@ -9,7 +9,7 @@ tier:
 - *library*: ready kernels, one for each operation, where an operation cannot be generated, or where
   a structure is not worth compiling yet.
 
-:func:`launch_kernel` is the way of kernels that users wrote.
+:func:`settle_arguments` is what kernels that users wrote need of it before they are launched.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any
 from dparray import _codegen, _replay, _tier_fused, _tier_host, _tier_library, _usm, config
 from dparray._codegen_reduction import Domain, can_reduce
 from dparray._expr import Node, Scalar, pending_order
-from dparray._launcher import Bound, launch
 from dparray._ops import CONVERT, Op
 from dparray._reduction_ops import WEIGHT, Reduce
 from dparray._schedule import (
@@ -43,7 +42,7 @@ from dparray._tier_fused import argument_of as argument_of
 from dparray._tier_library import library_call as library_call
 
 if TYPE_CHECKING:
-    from dpctl import SyclEvent, SyclQueue
+    from dpctl import SyclQueue
 
 SHARED = _usm.SHARED
 
@@ -582,20 +581,3 @@ def _copied(value: Node) -> Node:
     layout = _fresh(value)
     _run([], [], value, layout)
     return Node.leaf(layout, value.queue, value.usm_type)
-
-
-# -- kernels that users wrote ---------------------------------------------------------------------
-
-
-def launch_kernel(
-    kernel: Any,
-    global_range: tuple[int, ...],
-    local_range: tuple[int, ...] | None,
-    bound: Bound,
-    queue: SyclQueue,
-    depends_on: Sequence[SyclEvent] = (),
-) -> SyclEvent:
-    """Launch a compiled kernel with arguments that a binder of ``_launcher`` has packed."""
-    return launch(
-        kernel, global_range, local_range, bound.arguments, queue, depends_on, bound.borrowed
-    )

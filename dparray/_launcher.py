@@ -5,8 +5,8 @@ a two-dimensional C-contiguous float32 array, ``"local f4:1"`` a local accessor,
 Packing is done by a *binder*, generated once for each combination of argument classes, so a
 warm launch decides nothing about types.
 
-This is the only module that submits kernels. All work on a queue goes through dpctl's
-``SequentialOrderManager``, which dpnp.tensor uses too, and is therefore ordered as submitted.
+This is the only module that submits kernels. All work on a queue is ordered as submitted, dpnp's
+and ours: ``_order`` says how.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 
 import dpctl
 import numpy as np
-from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks, _usm
+from dparray._order import order_of
 from dparray._runtime import kernel_language
 from dparray._submission import (
     Packed,
@@ -61,22 +61,10 @@ _SCALAR_TYPES: dict[str, Any] = {
 ARRAY_TYPES = frozenset(_SCALAR_TYPES) | {"c8", "c16"}
 
 
-class Bound(NamedTuple):
-    """The arguments of one launch, ready to be submitted.
-
-    Attributes:
-        types: a type key for each argument.
-        arguments: the packed arguments.
-        queue: the queue of the array arguments, or ``None`` when they are on several or none.
-        borrowed: objects that own memory outside the pool and must outlive the kernel.
-    """
-
-    types: tuple[str, ...]
-    arguments: list[Packed]
-    queue: dpctl.SyclQueue | None
-    borrowed: tuple[Any, ...]
-
-
+#: The arguments of one launch: a type key for each; the packed arguments; the queue of the array
+#: arguments, or ``None`` when they are on several or none; and what owns memory outside the pool
+#: and must outlive the kernel. A plain tuple, which costs less to make.
+Bound = tuple[tuple[str, ...], list[Packed], dpctl.SyclQueue | None, tuple[Any, ...]]
 Binder = Callable[..., Bound]
 
 
@@ -179,10 +167,9 @@ def _scalar_key(cls: type) -> str | None:
 
 
 def make_binder(classes: Sequence[type]) -> Binder:
-    """A function from arguments of these classes to :class:`Bound`."""
+    """A function from arguments of these classes to ``Bound``."""
     names = [f"a{i}" for i in range(len(classes))]
     scope: dict[str, Any] = {
-        "Bound": Bound,
         "native": _native,
         "foreign": _foreign,
         "integer": _integer,
@@ -227,8 +214,8 @@ def make_binder(classes: Sequence[type]) -> Binder:
         [
             f"def bind({', '.join(names)}):",
             *body,
-            f"return Bound(({''.join(k + ', ' for k in keys)}), [{', '.join(packed)}], queue, "
-            f"({''.join(b + ', ' for b in borrowed)}))",
+            f"return ({''.join(k + ', ' for k in keys)}), [{', '.join(packed)}], queue, "
+            f"({''.join(b + ', ' for b in borrowed)})",
         ]
     )
     exec(compile(text, "<dparray binder>", "exec"), scope)
@@ -382,17 +369,16 @@ def launch(
         asked = sum([argument.local_nbytes for argument in arguments])
         if asked:
             check_local_memory(kernel.name, queue, asked)
-    order = SequentialOrderManager[queue]
-    dependencies = order.submitted_events
+    order = order_of(queue)
+    dependencies = order.before_launch()
     if depends_on:
-        dependencies = [*dependencies, *depends_on]
+        dependencies = [*depends_on, *dependencies]
     event = submit(kernel.sycl_kernel(queue), queue, arguments, index_space, dependencies)
     if event is None:
         raise _refusal(kernel, queue, global_range, local_range)
+    order.add_launch(event, dependencies)
     if keep_alive:
-        order.add_event_pair(queue._submit_keep_args_alive(keep_alive, [event]), event)
-    else:
-        order.add_event_pair(event, event)
+        order.add_host_task(queue._submit_keep_args_alive(keep_alive, [event]))
     note_work(queue)
     if _hooks.subscribers:
         _hooks.emit(

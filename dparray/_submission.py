@@ -201,12 +201,16 @@ def submit(
     addresses = b"".join([argument.addresses for argument in arguments])
     dimensions, extents, local = index_space
     count = len(dependencies)
-    events = pack(f"{count}P", *[event.addressof_ref() for event in dependencies])
-    given = kernel.addressof_ref(), queue.addressof_ref(), addresses, kinds, len(addresses) // 8
+    events = b"".join([_address_bytes(event.addressof_ref()) for event in dependencies])
+    kernel_at, queue_at, number = kernel.addressof_ref(), queue.addressof_ref(), len(kinds) // 4
     if local is None:
-        reference = _over_range(*given, extents, dimensions, events, count)
+        reference = _over_range(
+            kernel_at, queue_at, addresses, kinds, number, extents, dimensions, events, count
+        )
     else:
-        reference = _in_groups(*given, extents, local, dimensions, events, count)
+        reference = _in_groups(
+            kernel_at, queue_at, addresses, kinds, number, extents, local, dimensions, events, count
+        )
     if not reference:
         return None
     event = _make_event(reference)  # a copy

@@ -15,9 +15,16 @@ import numpy as np
 from dparray import _compiler, config
 from dparray._bounds import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
 from dparray._compiler import DeviceFunction, Kernel
-from dparray._evaluate import launch_kernel, settle_arguments
+from dparray._evaluate import settle_arguments
 from dparray._kernel_key import Reference
-from dparray._launcher import Binder, Bound, explain_arguments, is_array, make_binder
+from dparray._launcher import (
+    Binder,
+    Bound,
+    explain_arguments,
+    is_array,
+    launch,
+    make_binder,
+)
 from dparray._placement import common_placement
 from dparray._usm import layout_of_interface, library
 from dparray.device import queue_of
@@ -254,8 +261,7 @@ class KernelFunction:
                 break
         if config.debug and self._checked is not self:
             return self._launch_checked(index_space, arguments, depends_on)
-        bound = self._bind(arguments)
-        queue = bound.queue
+        types, packed, queue, borrowed = self._bind(arguments)
         if type(index_space) is Range:
             size, local = index_space, None
             item = _ITEMS[len(size)]
@@ -265,9 +271,9 @@ class KernelFunction:
         else:
             index_space = _as_index_space(index_space)
             return self._launch(index_space, arguments, depends_on)
-        compiled = self._kernels.get((item, bound.types)) or self._compile(item, bound.types)
+        compiled = self._kernels.get((item, types)) or self._compile(item, types)
         settle_arguments(arguments)
-        event = launch_kernel(compiled, size, local, bound, queue, depends_on)
+        event = launch(compiled, size, local, packed, queue, depends_on, borrowed)
         return Event(event, self, queue)
 
     def _launch_checked(
@@ -294,7 +300,7 @@ class KernelFunction:
         if self._checks is None:
             return self._launch(index_space, arguments, depends_on)
         self._check_count(arguments)
-        queue = self._bind(arguments).queue
+        queue = self._bind(arguments)[2]
         record = library.zeros(RECORD_SIZE, dtype="int64", sycl_queue=queue)
         event = self._checked._launch(index_space, (*arguments, record), depends_on)
         event.wait()
@@ -312,7 +318,7 @@ class KernelFunction:
                 raise
             explain_arguments(self.__name__, self._parameters, arguments)
             raise
-        if bound.queue is None:
+        if bound[2] is None:
             self._refuse_placement(arguments)
         return bound
 
@@ -535,11 +541,11 @@ class KernelFunction:
                 f"kernel {self.__name__}: suggest_local takes the global size alone; got {asked}"
             )
         size = tuple(asked)
+        queue: Any
         if arguments:
-            bound = self._bind(arguments)
+            types, _, queue, _ = self._bind(arguments)
             item = _ND_ITEMS[len(size)]
-            queue: Any = bound.queue
-            compiled = self._kernels.get((item, bound.types)) or self._compile(item, bound.types)
+            compiled = self._kernels.get((item, types)) or self._compile(item, types)
             built = compiled.sycl_kernel(queue)
             limit = min(built.work_group_size, queue.sycl_device.max_work_group_size)
             multiple = built.preferred_work_group_size_multiple
@@ -811,7 +817,9 @@ def call_kernel_async(
 
 
 def _events(depends_on: Any) -> Any:
-    """``depends_on`` as a list of ``dpctl.SyclEvent``."""
+    """``depends_on`` as a sequence of ``dpctl.SyclEvent``."""
+    if type(depends_on) is tuple and not depends_on:
+        return depends_on
     if isinstance(depends_on, Event | dpctl.SyclEvent):
         depends_on = (depends_on,)
     elif not isinstance(depends_on, Iterable):

@@ -19,6 +19,10 @@ LIMIT = 20e-6
 #: What the first launch of a kernel may cost in a process, where the disk cache knows the kernel.
 FIRST_LIMIT = 40e-3
 _ELEMENTS = 64
+#: So many launches are pending when one is timed that runs ahead, behind a kernel of some tens of
+#: milliseconds.
+AHEAD = 100
+_TURNS = 20_000_000
 _PROCESSES = 5
 
 
@@ -36,9 +40,19 @@ def add_in_groups(item, x, y, out):  # type: ignore[no-untyped-def]
     out[i] = x[i] + y[i]
 
 
+@kernel
+def hold(item, x, turns):  # type: ignore[no-untyped-def]
+    """Take time."""
+    value = x[item.get_id(0)]
+    for _ in range(turns):
+        value = value * 1.0000001 + 1e-9
+    x[item.get_id(0)] = value
+
+
 def rows(settings: Settings) -> Iterator[Row]:
-    """Launches that are not waited for, then launches that are."""
+    """Launches that are not waited for, alone and behind others, then launches that are."""
     device = settings.device
+    held = dp.ones(1, device=device, dtype="float32")
     x, y, out = (dp.ones(_ELEMENTS, dtype="float32", device=device) for _ in range(3))
     theirs = [dpnp.ones(_ELEMENTS, dtype="f4", sycl_queue=device.sycl_queue) for _ in range(3)]
 
@@ -60,6 +74,15 @@ def rows(settings: Settings) -> Iterator[Row]:
             "dpnp_out": Candidate(dpnp_add, after=wait),
         }
         yield row(settings, f"submit, {case}", _ELEMENTS, candidates, limit=LIMIT)
+
+    def others() -> None:
+        call_kernel(hold, Range(1), held, _TURNS)
+        for _ in range(AHEAD):
+            over_range()
+
+    # dpnp's would first wait for what is pending.
+    behind = {"dparray": Candidate(over_range, before=others, after=wait)}
+    yield row(settings, f"submit, Range, {AHEAD} pending", _ELEMENTS, behind, limit=LIMIT)
 
     def with_wait(call):  # type: ignore[no-untyped-def]
         def both() -> None:

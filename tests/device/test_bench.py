@@ -63,6 +63,7 @@ def test_a_launch_is_held_against_its_limit() -> None:
     assert limits == {
         "submit, Range": 20e-6,
         "submit, NdRange": 20e-6,
+        "submit, Range, 100 pending": 20e-6,
         "submit and wait, Range": None,
         "submit and wait, NdRange": None,
         "first launch of a process": 40e-3,

@@ -8,8 +8,10 @@ from typing import Any
 import dpctl
 import numpy as np
 import pytest
+from dpctl.utils import SequentialOrderManager
 
 import dparray as dp
+from dparray._order import order_of
 
 
 @dp.kernel
@@ -368,6 +370,41 @@ def test_a_kernel_is_ordered_with_dpnp_tensor() -> None:
         dp.call_kernel(double, dp.Range(100_000), x)
         x += 1
     assert int(x[99_999]) == 2**20 + 2**20 - 1
+
+
+def test_what_waits_for_a_launch_waits_for_those_before_it() -> None:
+    queue = dpctl.SyclQueue(dp.Device().sycl_device)
+    x = dp.zeros(1000, dtype="int64", sycl_queue=queue)
+    put[1](x, 0).wait()
+    for _ in range(200):
+        put[1000](x, 1)
+    order = order_of(queue)
+    assert len(order.before_launch()) == 1
+    order.wait()
+    assert order.num_submitted_events == 0
+    assert order is SequentialOrderManager[queue]
+
+
+@dp.kernel
+def pass_time(item: dp.Item, x: Any, turns: Any) -> None:
+    value = x[item.get_id(0)]
+    for _ in range(turns):
+        value = value * 1.0000001 + 1e-9
+    x[item.get_id(0)] = value
+
+
+def test_a_launch_that_another_thread_overtook_is_waited_for() -> None:
+    queue, other = (dpctl.SyclQueue(dp.Device().sycl_device) for _ in range(2))
+    x, y = (dp.ones(1, sycl_queue=each) for each in (queue, other))
+    pass_time[1](y, 1).wait()
+    order = order_of(queue)
+    before = order.before_launch()
+    ours = pass_time[1](y, 20_000_000).sycl_event  # as if it had been launched on the first queue
+    pass_time[1](x, 10_000_000)
+    order.add_launch(ours, before)
+    assert len(order.before_launch()) == order.num_submitted_events == 2
+    order.wait()
+    assert ours.execution_status == dpctl.event_status_type.complete
 
 
 def test_memory_of_dropped_arguments_lives_until_the_kernel_has_run() -> None:

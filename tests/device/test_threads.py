@@ -92,3 +92,22 @@ def test_threads_copy_between_queues() -> None:
         return int(x.sum())
 
     assert run_in_threads(work) == [2000 * (number + 10) for number in range(8)]
+
+
+def test_threads_launch_on_one_queue_beside_dpnp() -> None:
+    import dpnp.tensor as dpt
+
+    @dp.kernel
+    def increase(item: Any, x: Any) -> None:
+        i = item.get_id(0)
+        x[i] = x[i] + 1
+
+    def work(number: int) -> int:
+        x = dpt.full(20_000, number, dtype="int64")
+        for _ in range(40):
+            increase[20_000](x)
+            increase[20_000](x)
+            x += 1  # dpnp's own kernel
+        return int(x[19_999])
+
+    assert run_in_threads(work) == [number + 120 for number in range(8)]

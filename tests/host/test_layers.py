@@ -27,7 +27,7 @@ ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
         ("L0", "config _dtypes _graph _interrupt _layout _ops _pictures _progress _reduction_ops"),
         ("L1", "_boundary _expr"),
         ("L1", "_cache _kernel_key _runtime device _simulated_numbers"),
-        ("L1", "_submission"),
+        ("L1", "_order _submission"),
         ("L1", "_compile_errors _device_binary _placement kernel_api _simulated_memory"),
         ("L2", "memory kernels"),
         ("L2", "_usm"),
@@ -75,8 +75,8 @@ UPWARD = {
 
 # Who may import a package of the stack when the program runs. A folder stands for its modules.
 USERS = {
-    "dpctl": "_placement _runtime _device_binary _submission device memory _usm _compiler "
-    "_launcher kernel doctor info bench",
+    "dpctl": "_placement _runtime _device_binary _order _submission device memory _usm "
+    "_compiler _launcher kernel doctor info bench",
     "dpnp": "exceptions _runtime _usm _tier_library bench",
     "numba": "_compiler _device_atomics _device_bounds _device_code _device_exceptions "
     "_device_integers _device_vectors _numba_dpex _runtime bench doctor",
