@@ -17,7 +17,8 @@ import dpctl
 from dpctl.utils import SequentialOrderManager
 from dpctl.utils._order_manager import _SequentialOrderManager
 
-_lock = threading.Lock()
+# Reentrant: the collector may run somebody's finalizer while it is held, which may launch.
+_lock = threading.RLock()
 
 
 class Order(_SequentialOrderManager):
@@ -49,10 +50,13 @@ class Order(_SequentialOrderManager):
 
     def _give_last(self) -> None:
         """Make the last launch one of dpctl's events."""
-        if self._last is not None:
-            with _lock:
-                if self._last is not None:
-                    self._state.add_to_submitted_events(self._last)
+        if self._last is None:
+            return
+        with _lock:
+            last = self._last
+            if last is not None:
+                self._state.add_to_submitted_events(last)
+                if self._last is last:
                     self._last = None
 
     def before_launch(self) -> list[dpctl.SyclEvent]:
