@@ -60,6 +60,8 @@ _BUILDING = {
     "BUILD_CONST_KEY_MAP": "a dict",
     "BUILD_SET": "a set",
 }
+# The same of a string with values in it.
+_FORMATTING = frozenset({"BUILD_STRING", "FORMAT_SIMPLE", "FORMAT_VALUE", "FORMAT_WITH_SPEC"})
 # Steps that say nothing of what a function does.
 _INCIDENTAL = frozenset({"CACHE", "EXTENDED_ARG", "NOP", "PRECALL", "PUSH_NULL"})
 _ON_ARRAYS = (
@@ -308,6 +310,10 @@ _TELLING = (
         "an index is an integer, and this one is {1}: convert it with int(...)",
     ),
     (
+        r"(?:item|index)\([^\n]*, (?:bool|Literal\[bool\]\(\w+\))[,)]",
+        "an index is an integer, and this one is a truth value: convert it with int(...)",
+    ),
+    (
         r"(?:getitem\(|getiter with parameters \()Tuple\(",
         "a tuple of several types takes constant indices only, and no loop: make all of its "
         "elements one type",
@@ -444,12 +450,16 @@ def called_device_functions(function: Callable[..., Any]) -> Iterator[types.Func
 def refusal(function: Callable[..., Any]) -> str | None:
     """Why a function must not be compiled although numba-dpex would; ``None`` if it may.
 
-    It compiles an exception to the silent end of the work-item, and devices have no stack for
-    functions that call themselves.
+    It compiles an exception to the silent end of the work-item and a string with numbers in it to
+    one without, and devices have no stack for functions that call themselves.
     """
     reached = _reached(function)
-    if _raises(function.__code__) or any(_raises(one.__code__) for one in reached):
+    codes = [function.__code__, *(one.__code__ for one in reached)]
+    steps = {step for code in codes for step in _steps(code)}
+    if "RAISE_VARARGS" in steps:
         return "raising an exception is not available in device code"
+    if steps & _FORMATTING:
+        return "a string is not available in device code"
     if any(one in _reached(one) for one in reached):
         return "recursion is not available in device code: write a loop"
     return None
@@ -467,11 +477,13 @@ def _reached(function: Callable[..., Any]) -> dict[types.FunctionType, None]:
     return reached
 
 
-def _raises(code: types.CodeType) -> bool:
-    """Whether a function raises an exception, or one inside of it does."""
-    return any(step.opname == "RAISE_VARARGS" for step in dis.get_instructions(code)) or any(
-        _raises(constant) for constant in code.co_consts if isinstance(constant, types.CodeType)
-    )
+def _steps(code: types.CodeType) -> Iterator[str]:
+    """What kinds of steps a function is made of, and those inside of it."""
+    for step in dis.get_instructions(code):
+        yield step.opname
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _steps(constant)
 
 
 def _findings(
@@ -587,6 +599,8 @@ def _call_problem(function: Callable[..., Any], call: ast.Call) -> str | None:
         if hasattr(math, called.__name__):
             return f"{name} is not available in a kernel; use math.{called.__name__}"
         return f"{name} is not available in a kernel; write it with operators and the math module"
+    if called is np.float16:
+        return f"{name} is not available in a kernel: compute in np.float32"
     if isinstance(called, type):
         return None
     package = (getattr(called, "__module__", None) or "").partition(".")[0]

@@ -351,18 +351,19 @@ def _adapt_code_generation() -> None:
     codegen.SPIRVCodeLibrary._optimize_functions = split_structures
 
     # LLVM loads half of a built-in variable where it has proved the rest zero; drivers know whole
-    # ones only.
+    # ones only. It makes floats of one signed bit, which is 0 or -1; the translator makes 0 and 1.
     generator: Any = importlib.import_module("numba_dpex.kernel_api_impl.spirv.spirv_generator")
     translate = generator.llvm_to_spirv
 
-    def translate_whole_loads(context: Any, module: Any, bitcode: bytes) -> Any:
-        text, count = _PARTS_OF_BUILTINS.subn(_load_whole_and_cut, str(module))
-        if count:
+    def translate_mended(context: Any, module: Any, bitcode: bytes) -> Any:
+        text, loads = _PARTS_OF_BUILTINS.subn(_load_whole_and_cut, str(module))
+        text, signs = _FLOATS_OF_SIGNS.subn(_choose_float, text)
+        if loads or signs:
             module = llvm.parse_assembly(text)
             bitcode = module.as_bitcode()
         return translate(context, module, bitcode)
 
-    generator.llvm_to_spirv = translate_whole_loads
+    generator.llvm_to_spirv = translate_mended
 
 
 def _adapt_translation() -> None:
@@ -381,6 +382,17 @@ _PARTS_OF_BUILTINS = re.compile(
     r"(?P<variable>@__spirv_BuiltIn\w+), i64 0, i64 (?P<dimension>\d)\)"
     r") to (?P=type) addrspace\(1\)\*\), align \d+"
 )
+
+
+#: The float of a truth value that LLVM has taken the negative of, in its text.
+_FLOATS_OF_SIGNS = re.compile(r"= sitofp i1 (?P<bit>\S+) to (?P<type>half|float|double)")
+_MINUS_ONE = {"half": "0xHBC00", "float": "-1.000000e+00", "double": "-1.000000e+00"}
+_ZERO = {"half": "0xH0000", "float": "0.000000e+00", "double": "0.000000e+00"}
+
+
+def _choose_float(found: re.Match[str]) -> str:
+    kind = found["type"]
+    return f"= select i1 {found['bit']}, {kind} {_MINUS_ONE[kind]}, {kind} {_ZERO[kind]}"
 
 
 def _load_whole_and_cut(found: re.Match[str]) -> str:

@@ -329,6 +329,24 @@ def _int(value: Any = 0) -> Any:
     return typed(value) if isinstance(value, np.integer) else _low_bits(value, np.int64)
 
 
+_KINDS: dict[Any, type | tuple[type, ...]] = {
+    bool: (bool, np.bool_),
+    int: (int, np.integer),
+    float: (float, np.floating),
+    complex: (complex, np.complexfloating),
+}
+
+
+def _isinstance(value: Any, kinds: Any) -> bool:
+    """``isinstance`` in a kernel, where the names of types stand for other things."""
+    named = {id(BUILTINS.get(kind.__name__)): known for kind, known in _KINDS.items()}
+    for kind in kinds if isinstance(kinds, tuple) else (kinds,):
+        known: Any = named.get(id(kind), _KINDS.get(kind, _BASES.get(kind, kind)))
+        if isinstance(value, known):
+            return True
+    return False
+
+
 def _are_mixed(a: Any, b: Any) -> bool:
     """Whether one is uint64 and the other counts as signed."""
     return (isinstance(a, np.uint64) and isinstance(b, _INTEGERS) and _is_signed(b, a)) or (
@@ -356,6 +374,7 @@ BUILTINS: dict[str, Any] = {
     "complex": lambda *parts: np.complex128(complex(*parts)),
     "float": lambda value=0.0: np.float64(value),
     "int": _int,
+    "isinstance": _isinstance,
     "len": lambda value: _Int64(builtins.len(value)),
     "max": _selecting(lambda a, b: a if a >= b else b, np.uint64),
     "min": _selecting(lambda a, b: a if a <= b else b, np.int64),

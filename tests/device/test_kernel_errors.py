@@ -55,6 +55,18 @@ def makes_string(item: Any, x: Any) -> None:
     x[0] = len(word)
 
 
+def compares_formatted(item: Any, x: Any) -> None:
+    x[0] = f"{x[0]}" == "1.0"  # here
+
+
+def makes_half(item: Any, x: Any) -> None:
+    x[0] = np.float16(1.5)  # here
+
+
+def indexes_by_truth(item: Any, x: Any) -> None:
+    x[x[0] > 0] = 1  # here
+
+
 def calls_plain(item: Any, x: Any) -> None:
     i = item.get_id(0)
     x[i] = plain(x[i])  # here
@@ -197,6 +209,9 @@ CASES: list[tuple[Callable[..., Any], str, str]] = [
     (makes_list, "^^^^^^^^^", "a list is not available in device code.*dp.PrivateArray"),
     (makes_dict, "^^^^^^", "a dict is not available"),
     (makes_string, "^^^^^", "a string is not available"),
+    (compares_formatted, "^^^^^^^^^", "a string is not available"),
+    (makes_half, "^^^^^^^^^^^^^^^", "compute in np.float32"),
+    (indexes_by_truth, "^^^^", "this one is a truth value: convert it with int(...)"),
     (calls_plain, "^^^^^^^^^^^", "plain is a Python function: decorate it with @dp.device_func"),
     (calls_kernel, "^^^^", "only the host launches kernels"),
     (calls_host_function, "^^^^^^^^^", "dp.sum is a host function"),

@@ -229,3 +229,31 @@ def test_a_truth_value_becomes_a_float() -> None:
     out = dp.zeros(3)
     count[3](dp.arange(3), out)
     assert out.tolist() == [0.5, 0.5, 1.5]
+
+
+def test_the_negative_of_a_truth_value_is_minus_one_also_as_a_float() -> None:
+    @dp.kernel
+    def signs(item: dp.Item, x: Any, y: Any) -> None:
+        i = item.get_id(0)
+        y[i, 0] = -(x[i] > 0)
+        y[i, 1] = +(x[i] > 0)
+        y[i, 2] = 0.5 * -(x[i] > 0)
+        y[i, 3] = (x[i] > 0) - (x[i] < 0)
+
+    for dtype in ("float32", "float64"):
+        x, y = dp.asarray([-2, 0, 3], dtype=dtype), dp.zeros((3, 4), dtype=dtype)
+        signs[3](x, y)
+        assert y.tolist() == [[0, 0, 0, -1], [0, 0, 0, 0], [-1, 1, -0.5, 1]]
+
+
+def test_isinstance_asks_for_the_kind_of_a_number() -> None:
+    @dp.kernel
+    def kinds(item: dp.Item, x: Any, n: Any, y: Any) -> None:
+        y[0] = isinstance(n, int)
+        y[1] = isinstance(n, float)
+        y[2] = isinstance(x[0], (int, float))
+
+    y, simulated = dp.zeros(3, dtype="int32"), np.zeros(3, "int32")
+    kinds[1](dp.ones(1), 3, y)
+    dp.simulate(kinds, 1, np.ones(1), 3, simulated)
+    assert y.tolist() == simulated.tolist() == [1, 0, 1]
