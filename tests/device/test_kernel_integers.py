@@ -232,7 +232,21 @@ def test_what_is_only_an_index_may_be_taken_not_to_overflow() -> None:
         i = 3 * x[0] + 1
         y[0] = x[i] if i > 5 else 0
 
-    for kernel, is_told in ((neighbour, True), (compared, False)):
+    @dp.kernel
+    def stored(item: dp.Item, x: Any, y: Any) -> None:
+        i = 3 * x[0] + 1
+        y[0] = x[i] + i
+
+    @dp.kernel
+    def compared_alone(item: dp.Item, x: Any, y: Any) -> None:
+        y[0] = 3 * x[0] + 1 > x[0]
+
+    for kernel, is_told in (
+        (neighbour, True),
+        (compared, True),
+        (stored, False),
+        (compared_alone, False),
+    ):
         kernel[2](dp.arange(8), dp.zeros(2, dtype="int64"))
         (llvm,) = kernel.inspect_llvm().values()
         assert (" nsw " in llvm) == is_told
