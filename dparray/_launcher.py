@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -90,7 +91,8 @@ def layout_class(shape: Sequence[int], strides: Sequence[int], itemsize: int) ->
     return "F"
 
 
-def array_key(dtype: np.dtype[Any], shape: Sequence[int], strides: Sequence[int]) -> str:
+@lru_cache(maxsize=4096)
+def array_key(dtype: np.dtype[Any], shape: tuple[int, ...], strides: tuple[int, ...]) -> str:
     """The type key of an array; ``strides`` in bytes."""
     kind = f"{dtype.kind}{dtype.itemsize}"
     if kind not in ARRAY_TYPES:
