@@ -23,6 +23,7 @@ from numba_dpex.kernel_api_impl.spirv.math import mathdecl
 from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME, SPIRVTypingContext
 
 from dparray._integer_power import integer_power
+from dparray.kernel_api import AtomicRef
 
 _registry = Registry()
 _WIDE = (types.int64, types.uint64)
@@ -92,6 +93,10 @@ SPIRVTypingContext.resolve_getattr = _resolve_of_unwritten
 _ARITHMETIC_OF_INDICES = frozenset(
     getattr(operator, prefix + name) for name in ("add", "sub", "mul") for prefix in ("", "i")
 )
+# Loops over ranges have their ends, and what else hands values on.
+_PASSING = frozenset(
+    {"build_tuple", "phi", "getiter", "iternext", "pair_first", range, min, max, types.NumberClass}
+)
 _COMPARISONS = frozenset(getattr(operator, name) for name in ("lt", "le", "gt", "ge", "eq", "ne"))
 
 
@@ -102,11 +107,11 @@ def _is_index() -> bool:
         if frame.f_back is None:
             return False
         frame = frame.f_back
-    function = frame.f_locals["self"].func_ir
+    lower = frame.f_locals["self"]
     target = getattr(frame.f_locals["inst"], "target", None)
-    indices = vars(function).setdefault("dparray_indices", None)
+    indices = vars(lower.func_ir).setdefault("dparray_indices", None)
     if indices is None:
-        indices = function.dparray_indices = _indices_of(function)
+        indices = lower.func_ir.dparray_indices = _indices_of(lower)
     return isinstance(target, ir.Var) and target.name in indices
 
 
@@ -114,7 +119,7 @@ class _Uses(NamedTuple):
     """What becomes of a variable.
 
     Attributes:
-        makes: the variables that sums, products and copies of it are assigned to.
+        makes: the variables that sums, products, ranges and copies of it are assigned to.
         is_index: whether it is an index somewhere.
         is_other: whether it is used otherwise; comparisons do not count.
     """
@@ -124,14 +129,14 @@ class _Uses(NamedTuple):
     is_other: list[bool]
 
 
-def _indices_of(function: Any) -> set[str]:
+def _indices_of(lower: Any) -> set[str]:
     """The names of the variables of a function that are indices and nothing else."""
     found: dict[str, _Uses] = {}
 
     def uses(variable: Any) -> _Uses:
         return found.setdefault(variable.name, _Uses(set(), [], []))
 
-    for block in function.blocks.values():
+    for block in lower.func_ir.blocks.values():
         for statement in block.body:
             value = getattr(statement, "value", None)
             if isinstance(statement, ir.SetItem):
@@ -145,12 +150,20 @@ def _indices_of(function: Any) -> set[str]:
             elif isinstance(statement, ir.Assign) and isinstance(value, ir.Expr):
                 operation = value.fn if value.op in ("binop", "inplace_binop") else value.op
                 others = value.list_vars()
-                if operation in _COMPARISONS:
+                if operation == "call":
+                    called = lower.typeof(value.func.name)
+                    operation = getattr(called, "typing_key", type(called))
+                if operation in _COMPARISONS or operation == "pair_second":
                     continue
+                if operation is AtomicRef:
+                    named = dict(value.kws)
+                    for one in (*value.args[1:2], *(named[key] for key in named if key == "index")):
+                        uses(one).is_index.append(True)
+                        others.remove(one)
                 if operation == "getitem":
                     uses(value.index).is_index.append(True)
                     others = [value.value]
-                elif operation in _ARITHMETIC_OF_INDICES | {"build_tuple", "phi"}:
+                elif operation in _ARITHMETIC_OF_INDICES | _PASSING:
                     for one in others:
                         uses(one).makes.add(statement.target.name)
                     continue
@@ -164,7 +177,7 @@ def _indices_of(function: Any) -> set[str]:
 
 
 def _reaching(found: Mapping[str, _Uses], names: set[str]) -> set[str]:
-    """Variables that are, or that sums, products and copies make, one of ``names``."""
+    """Variables that are, or that sums, products, ranges and copies make, one of ``names``."""
     while True:
         more = {name for name, each in found.items() if name not in names and each.makes & names}
         if not more:
