@@ -64,7 +64,7 @@ from dparray._codegen import (
 )
 from dparray._expr import Node
 from dparray._layout import reduced_shape
-from dparray._reduction_ops import Reduce, Reduction
+from dparray._reduction_ops import GROWTH, MOST_UNSETTLED, Reduce, Reduction
 
 # Work-items of a group where each folds an output of its own.
 ITEMS = 64
@@ -868,11 +868,9 @@ class _Text:
         names = [name for number in folded for name, _ in self.steps[number][2]]
         needed = self._needed([*names, *(self.structure.outputs[at][0] for at in stored)])
         walk = _Walk(folded, stored, *needed)
-        for number in folded:
-            if self._is_shifted(number):
-                self._shift(number)
         copies = 1
-        if folded and self.structure.form == "lanes":
+        # Settled ones have several sums, which hide it too; copies cost more than they gain.
+        if folded and not self._settled(walk) and self.structure.form == "lanes":
             copies = max(1, min(ACCUMULATORS, MOST_STEPS_WRITTEN // max(1, len(walk.steps))))
         if self.structure.unrolled:
             self._unrolled(walk)
@@ -881,6 +879,7 @@ class _Text:
         for number in folded:
             for other in range(1, copies):
                 self._merge(number, self._names(number, 0), self._names(number, other), "    ")
+        self._settle(folded, "", "    ")
         if folded and self.structure.form == "lanes":
             self._merge_lanes(folded)
         if folded and self.structure.merges_chunks:
@@ -895,37 +894,49 @@ class _Text:
     def _unrolled(self, walk: _Walk) -> None:
         with self._for_each_vector():
             for number in walk.folded:
-                self._begin(number, 0, must=not self._takes_first(number))
+                if not self._takes_first(number):
+                    self._begin(number, 0, "", "    ")
+        settled = self._settled(walk)
         for position in range(self.structure.unrolled):
             self._add(f"{self.j} = uint64({position})")
             self._element(walk, "    ", 0, str(position), is_first=position == 0)
-        with self._for_each_vector():
-            for number in walk.folded:
-                self._end(number, 0, 1, str(self.structure.unrolled))
+            so_many = position + 1
+            if 1 < so_many == _power_of_two(so_many) < self.structure.unrolled:
+                self._settle(settled, str(so_many), "    ")
+        self._end(walk.folded, 1, str(self.structure.unrolled), "    ")
 
     def _rolled(self, walk: _Walk, copies: int) -> None:
+        for number in walk.folded:
+            if self._has_fold(number) and self.reductions[number].begins_with_element:
+                self._load_first(number)
         with self._for_each_vector():
             for number in walk.folded:
                 for copy in range(copies):
-                    self._begin(number, copy)
-        inner = "        "
-        if copies > 1:
-            self._add(f"for trip in range(trips // {copies}):")
+                    self._begin(number, copy, f"t{number}_first", "    ")
+        whole = f"trips // {copies}" if copies > 1 else "trips"
+        inner = "            "
+        if settled := self._settled(walk):
+            self._add(
+                "until = int64(0)",
+                "while until < trips:",
+                "    done = until",
+                f"    until = done * {GROWTH} if done > 0 else int64({GROWTH})",
+                f"    most = done + {MOST_UNSETTLED}",
+                "    until = until if until < most else most",
+                "    until = until if until < trips else trips",
+                "    if done > 0:",
+            )
+            self._settle(settled, "done", inner)
+            self._add("    for trip in range(done, until):")
         else:
-            self._add("for trip in range(trips):")
-        for number in walk.folded:
-            row = self.reductions[number]
-            if self._has_fold(number) and any("{step}" in line for line in row.fold):
-                kind = self._word(number)["A"]
-                self._add(f"t{number}_step = {kind}(1) / {kind}(trip + 1)", indent=inner)
+            self._add(f"for trip in range({whole}):")
+            inner = "        "
         for copy in range(copies):
             place = f"trip * {copies} + {copy}" if copies > 1 else "trip"
             self._add(f"{self.j} = first + uint64({place}) * step", indent=inner)
             self._element(walk, inner, copy, "trip")
-        with self._for_each_vector():
-            for number in walk.folded:
-                for copy in range(copies):
-                    self._end(number, copy, copies, f"trips // {copies}" if copies > 1 else "trips")
+        self._end(walk.folded, copies, whole, "    ")
+        inner = "        "
         if copies > 1:
             self._add(f"for trip in range(trips - trips % {copies}, trips):")
             self._add(f"{self.j} = first + uint64(trip) * step", indent=inner)
@@ -1003,20 +1014,18 @@ class _Text:
     def _has_fold(self, number: int) -> bool:
         return bool(self.reductions[number].fold) and not self.steps[number][1][1]
 
-    def _is_shifted(self, number: int) -> bool:
-        return self.reductions[number].is_shifted and not self.steps[number][1][1]
-
     def _takes_first(self, number: int) -> bool:
-        """Whether the accumulators start with the first element instead of the identity."""
-        return not self._has_fold(number)
+        """Whether the accumulators of an unrolled loop start with its first element."""
+        return not self._has_fold(number) or self.reductions[number].begins_with_element
 
-    def _begin(self, number: int, copy: int, must: bool = True) -> None:
+    def _begin(self, number: int, copy: int, first: str, indent: str) -> None:
         """Set accumulators to what they are before the first element."""
         row = self.reductions[number]
         names, words = self._names(number, copy), self._word(number)
         if self._has_fold(number):
-            self._add(*(line.format(**names, **words) for line in row.begin))
-        elif must:
+            lines = (line.format(first=first, **names, **words) for line in row.begin)
+            self._add(*lines, indent=indent)
+        else:
             self._set_identity(number, copy)
 
     def _set_identity(self, number: int, copy: int) -> None:
@@ -1025,21 +1034,36 @@ class _Text:
         for name, text in zip(self._names(number, copy).values(), row.identity, strict=True):
             self._add(f"{name} = {text.format(**words)}")
 
-    def _end(self, number: int, copy: int, copies: int, count: str) -> None:
+    def _end(self, numbers: Sequence[int], copies: int, count: str, indent: str) -> None:
         """Make accumulators of what was folded."""
-        if self._has_fold(number):
-            words = self._word(number) | {
-                "count": count,
-                "copies": str(copies),
-                "copy": str(copy),
-            }
-            names = self._names(number, copy)
-            self._add(*(line.format(**names, **words) for line in self.reductions[number].end))
+        with self._for_each_vector():
+            for number in filter(self._has_fold, numbers):
+                words = self._word(number) | {"count": count, "copies": str(copies)}
+                for copy in range(copies):
+                    names = self._names(number, copy) | {"copy": str(copy)}
+                    lines = self.reductions[number].end
+                    self._add(*(line.format(**names, **words) for line in lines), indent=indent)
 
-    def _shift(self, number: int) -> None:
-        """What is taken from all elements: the first of the output."""
+    def _settled(self, walk: _Walk) -> list[int]:
+        """The reductions of a loop that are settled in it."""
+        return [number for number in walk.folded if self.reductions[number].settle]
+
+    def _settle(self, numbers: Sequence[int], count: str, indent: str) -> None:
+        """Settle accumulators, of so many elements where they are not made yet."""
+        if count:
+            self._end(numbers, 1, count, indent)
+        with self._for_each_vector():
+            for number in numbers:
+                words = self._names(number, 0) | self._word(number)
+                lines = self.reductions[number].settle
+                self._add(*(line.format(**words) for line in lines), indent=indent)
+
+    def _load_first(self, number: int) -> None:
+        """The first element that the work-item folds."""
         walk = _Walk([], [], *self._needed([self.steps[number][2][0][0]]))
-        self._add(f"{self.j} = uint64(0)")
+        # More lanes than elements have none in whole trips.
+        place = "first if trips > 0 else uint64(0)" if self.structure.form == "lanes" else "first"
+        self._add(f"{self.j} = {place}")
         values = Values(self.rows)
         self._take_apart("    ")
         with self._for_each_vector():
@@ -1050,7 +1074,7 @@ class _Text:
             values.emit(((at, self.steps[at]) for at in walk.steps), self.lines, "    ")
             name, dtype = self.steps[number][2][0]
             text = converted_text(values.name(name), dtype, self.steps[number][3][0])
-            self._add(f"t{number}_shift = {text}")
+            self._add(f"t{number}_first = {text}")
 
     def _fold(
         self, number: int, values: Values, indent: str, copy: int, n: str, is_first: bool
@@ -1064,11 +1088,10 @@ class _Text:
         ]
         names = self._names(number, copy)
         if self._has_fold(number) and n:
-            step = f"t{number}_step" if n == "trip" else f"{words['A']}({1 / (int(n) + 1)!r})"
-            for line in row.fold:
-                self._add(
-                    line.format(v=operands[0], n=n, step=step, **names, **words), indent=indent
-                )
+            if is_first and self._takes_first(number):
+                self._begin(number, copy, operands[0], indent)
+            lines = (line.format(v=operands[0], n=n, **names, **words) for line in row.fold)
+            self._add(*lines, indent=indent)
             return
         if merges:
             other = dict(zip(row.accumulators, operands, strict=True))
@@ -1090,8 +1113,6 @@ class _Text:
         text = converted_text(values.name(name), dtype, loop[place])
         if loop[place] == BOOL:
             text = f"int32({text})"
-        if self._is_shifted(number):
-            text = f"{text} - t{number}_shift"
         if text == values.name(name):
             return text
         self._add(f"t{number}_v{place} = {text}", indent=indent)
@@ -1120,6 +1141,7 @@ class _Text:
             for name, text in others.items():
                 self._add(f"{text} = t{number}_{name}_local[uint64(other)]", indent="        ")
             self._merge(number, self._names(number, 0), others, "        ")
+        self._settle(folded, "", "    ")
 
     def _merge_chunks(self, folded: Sequence[int]) -> None:
         """The last group of an output goes on, with the accumulators of all chunks."""
@@ -1129,8 +1151,9 @@ class _Text:
         self._add(f"counter = {_COUNTERS[form]}")
         indent = self._only_once("    ") if form == "lanes" else "    "
         with self._for_each_vector():
+            self._add(f"place = {index}", indent=indent)
             for number in folded:
-                self._leave(number, index, indent)
+                self._leave(number, "place", indent)
         self._add(
             everywhere,
             "if item.get_local_id(0) == 0:",
@@ -1148,11 +1171,13 @@ class _Text:
         self._add(f"for merged in {_MERGED_CHUNKS[form].format(lanes=self.structure.lanes)}:")
         self._add("    chunk = uint64(merged)")
         with self._for_each_vector():
+            self._add(f"place = {index}", indent="        ")
             for number in folded:
                 others = {name: f"t{number}_{name}_" for name in self._names(number, 0)}
                 for name, text in others.items():
-                    self._add(f"{text} = t{number}_{name}_out[{index}]", indent="        ")
+                    self._add(f"{text} = t{number}_{name}_out[place]", indent="        ")
                 self._merge(number, self._names(number, 0), others, "        ")
+        self._settle(folded, "", "        ")
         if form == "lanes":
             self._merge_lanes(folded)
 
@@ -1164,14 +1189,14 @@ class _Text:
 
     def _leave(self, number: int, index: str, indent: str) -> None:
         """Leave the accumulators of a reduction in memory."""
-        for place, (name, text) in enumerate(self._names(number, 0).items()):
-            if place == 0 and self._is_shifted(number) and self.structure.leaves_accumulators:
-                text = f"{text} + t{self.same[number]}_shift"
+        for name, text in self._names(number, 0).items():
             self._add(f"t{number}_{name}_out[{index}] = {text}", indent=indent)
 
     def _finish(self, number: int) -> None:
         result = self.steps[number][4]
-        text = self.reductions[number].result.format(**self._names(number, 0), **self._word(number))
+        row, words = self.reductions[number], self._names(number, 0) | self._word(number)
+        self._add(*(line.format(**words) for line in row.finish))
+        text = row.result.format(**words)
         if result != BOOL:
             text = f"{CONVERSIONS[result]}({text})"
         self._add(f"t{number} = {text}")

@@ -22,6 +22,10 @@ from typing import Any, NamedTuple
 #: together, since each may hold a large array.
 WEIGHT = 64
 
+#: Between two settlements accumulators grow by so many times, and by so many elements at the most.
+GROWTH = 8
+MOST_UNSETTLED = 128
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reduction:
@@ -34,14 +38,15 @@ class Reduction:
         lifted: for each accumulator the value that stands for one element.
         merge: merges the other set of accumulators into this one.
         result: the result, of the accumulators and the scalar operands.
-        fold: folds element number ``{n}`` (from 0 on, an integer) of a set of accumulators into it;
-            ``{step}`` is `1 / (n + 1)`. It may use names that ``begin`` has set. Empty where
-            lifting and merging is as good.
-        begin: sets what ``fold`` works on.
+        fold: folds element number ``{n}`` (from 0 on, an integer) of a set of accumulators into it.
+            It may use names that ``begin`` has set. Empty where lifting and merging is as good.
+        begin: sets what ``fold`` works on; ``{first}`` is the first element of the work-item.
         end: makes the accumulators of what ``{count}`` elements were folded into. Element ``{n}``
             of it is at ``first + uint64({n} * {copies} + {copy}) * step`` of all.
-        is_shifted: elements are folded less the first one of their result, and so is the first
-            accumulator until it leaves the kernel.
+        settle: changes what accumulators are written as, not what they stand for, so that rounding
+            stays small. They are settled as they grow (:data:`GROWTH`), each time after ``end``,
+            and before they leave their work-item and their group.
+        finish: sets names that ``result`` uses.
         scalars: the number of scalar operands.
         functions: device functions that the texts call, by name.
         has_library: whether the library and NumPy have it under its name.
@@ -56,7 +61,8 @@ class Reduction:
     fold: tuple[str, ...] = ()
     begin: tuple[str, ...] = ()
     end: tuple[str, ...] = ()
-    is_shifted: bool = False
+    settle: tuple[str, ...] = ()
+    finish: tuple[str, ...] = ()
     scalars: int = 0
     functions: Mapping[str, Any] = field(default_factory=dict)
     has_library: bool = True
@@ -65,6 +71,11 @@ class Reduction:
     def is_positional(self) -> bool:
         """Whether the place of an element among all that are reduced matters."""
         return any("{j}" in text for text in self.lifted)
+
+    @property
+    def begins_with_element(self) -> bool:
+        """Whether ``begin`` needs an element."""
+        return any("{first}" in line for line in self.begin)
 
 
 class Reduce(NamedTuple):
@@ -173,31 +184,73 @@ def _arg_extreme(name: str, sign: str) -> Reduction:
     )
 
 
-#: The mean by addition; the variance by B. Welford's update ("Note on a method for calculating
-#: corrected sums of squares and products", 1962) on shifted elements, merged as T. Chan, G. Golub
-#: and R. LeVeque show ("Algorithms for computing the sample variance", 1983).
+#: Sums of distances are kept so much smaller, lest finite elements make them infinite.
+_SMALLER, _LARGER = "{A}(2.0**-30)", "{A}(2.0**30)"
+
+# The variance by the shifted sums of T. Chan, G. Golub and R. LeVeque ("Algorithms for computing
+# the sample variance: analysis and recommendations", 1983), shifted again as more becomes known of
+# the mean. Accumulators have the sums of `d` and of `d * d` over the distances `d = x - centre` of
+# `weight` elements. As they can be written about any centre, they merge without a division. Settled
+# ones have for centre the mean, as far as it can be written; what is missing stays in the sum.
+#
+# With `S`, the sum of squares about the mean, the squares are `S + weight * (centre - mean)**2`.
+# Taking the rest off multiplies their relative error by `squares / S`. Where the centre is the mean
+# of `k` of the `weight` elements, that is `weight / k` at most, as (Cauchy's inequality)
+# `S >= k * (centre - mean)**2 / (1 - k / weight)`: whatever the elements are, it is `GROWTH` at
+# most in a work-item, near 1 when that has many, and the lanes of a group where they merge. And
+# the error is small, as no sum is longer than `MOST_UNSETTLED` and sums of sums are short.
+# Equal elements have no distance from the first: their variance is exactly 0.
+#
+# Halves of the elements are folded, so that distances are finite. The sum of the distances is
+# infinite or NaN for such elements only, so that the variance is NaN for them, as in NumPy, and
+# infinite for finite ones that are too far apart.
 _VARIANCE = Reduction(
     "var",
-    {"mean": "", "squares": "", "weight": ""},
-    ("{A}(0)", "{A}(0)", "{A}(0)"),
-    ("{v}", "{A}(0)", "{A}(1)"),
+    {"centre": "", "sum": "", "squares": "", "weight": ""},
+    ("{A}(0)", "{A}(0)", "{A}(0)", "{A}(0)"),
+    ("{v} * {A}(0.5)", "{A}(0)", "{A}(0)", "{A}(1)"),
     (
-        "{t}n = {weight} + {weight_}",
-        "{t}w = {weight_} / {t}n if {t}n > 0 else {A}(0)",
-        "{t}d = {mean_} - {mean}",
-        "{mean} = {A}({mean} + {t}d * {t}w)",
-        "{squares} = {A}({squares} + {squares_} + {t}d * {t}d * {weight} * {t}w)",
-        "{weight} = {A}({t}n)",
+        # Without conditions, which take long to compile: an empty set takes the other's centre.
+        "{t}d = {centre_} - {centre}",
+        "{centre} = {centre} + {t}d * {A}({weight} == 0)",
+        "{t}d = {t}d * {A}(({weight} > 0) & ({weight_} > 0))",
+        "{t}s = {sum_} + {t}d * ({weight_} * " + _SMALLER + ")",
+        "{squares} = {squares} + ({squares_} + {t}d * " + _LARGER + " * ({t}s + {sum_}))",
+        "{sum} = {sum} + {t}s",
+        "{weight} = {weight} + {weight_}",
     ),
-    "{squares} / {s0}",
-    (
-        "{t}d = {v} - {mean}",
-        "{mean} = {A}({mean} + {t}d * {step})",
-        "{squares} = {A}({squares} + {t}d * ({v} - {mean}))",
+    "{t}v / {s0} * {A}(4)",
+    fold=(
+        "{t}d = {v} * {A}(0.5) - {centre}",
+        "{sum} = {sum} + {t}d * " + _SMALLER,
+        "{squares}_part = {squares}_part + {t}d * {t}d",
     ),
-    ("{mean} = {A}(0)", "{squares} = {A}(0)"),
-    ("{weight} = {A}({count})",),
-    is_shifted=True,
+    begin=(
+        "{centre} = {first} * {A}(0.5)",
+        "{sum} = {A}(0)",
+        "{squares} = {A}(0)",
+        "{squares}_part = {A}(0)",
+        "{weight} = {A}(0)",
+    ),
+    end=(
+        "{squares} = {squares} + {squares}_part",
+        "{squares}_part = {A}(0)",
+        "{weight} = {A}({count})",
+    ),
+    settle=(
+        "{t}c = {centre} + {sum} * (" + _LARGER + " / ({weight} + {A}({weight} == 0)))",
+        "{t}d = {t}c - {centre}",
+        "{t}s = {sum} - {t}d * ({weight} * " + _SMALLER + ")",
+        "{squares} = {squares} - {t}d * " + _LARGER + " * ({sum} + {t}s)",
+        "{sum} = {t}s",
+        "{centre} = {t}c",
+    ),
+    finish=(
+        "{t}v = {squares} - {sum} * " + _LARGER + " * ({sum} * (" + _LARGER + " / {weight}))",
+        "{t}v = {t}v if {t}v == {t}v else {highest}",
+        "{t}v = {t}v if {t}v > 0 else {A}(0)",
+        "{t}v = {t}v + ({sum} - {sum})",
+    ),
     scalars=1,
 )
 

@@ -463,6 +463,10 @@ def var(
 ) -> ndarray:
     """The variance over axes: the mean of the squared distances from the mean.
 
+    Real elements are read once, by the shifted sums of T. Chan, G. Golub and R. LeVeque
+    ("Algorithms for computing the sample variance", 1983): a mean that is large beside the
+    deviations costs no precision, and equal elements have exactly 0.
+
     Args:
         a: an array.
         axis: an axis or a tuple of axes; all of them if ``None``.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -215,6 +216,122 @@ def test_the_variance_does_not_suffer_from_the_mean(
         dp.eval(mean, variance)
     np.testing.assert_allclose(mean.asnumpy(), host.mean(axis=axis), rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(variance.asnumpy(), host.var(axis=axis), rtol=1e-6)
+
+
+#: Shapes and axes that make every form of a kernel, with chunks and without.
+FORMS = [
+    ((200_003,), None),
+    ((501, 300), 1),
+    ((501, 300), 0),
+    ((520, 4100), 0),
+    ((3001, 5), 1),
+    ((3001, 5), 0),
+    ((40, 50, 31), 1),
+    ((40, 30, 31), (0, 2)),
+]
+
+
+def elements_around(start: float, dtype: str, size: int, where: str) -> np.ndarray:
+    """Normal numbers, some of them around another centre."""
+    elements = np.random.default_rng(5).standard_normal(size)
+    chosen = {
+        "all": slice(None),
+        "first": slice(1),
+        "last": slice(size - 1, None),
+        "few": slice(min(size, 16)),
+        "eighth": slice(size // 8),
+        "lane": slice(None, None, 16),
+    }[where]
+    elements[chosen] += start
+    return elements.astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("shape", "axis"), FORMS)
+def test_the_variance_is_accurate_whatever_the_elements_are(
+    shape: tuple[int, ...], axis: Any, dtype: str
+) -> None:
+    size = int(np.prod(shape))
+    start, wide, tolerance = {
+        "float32": (1e6, np.float64, 3e-5),
+        "float64": (1e8, np.longdouble, 1e-13),
+    }[dtype]
+    with forced("fused"):
+        for where in ("all", "first", "last", "few", "eighth", "lane"):
+            host = elements_around(start, dtype, size, where).reshape(shape)
+            variance = dp.var(dp.asarray(host), axis=axis)
+            wanted = host.astype(wide).var(axis=axis)
+            np.testing.assert_allclose(variance.asnumpy(), wanted, tolerance, err_msg=where)
+
+
+@pytest.mark.parametrize(("shape", "axis"), FORMS)
+def test_equal_elements_have_the_variance_zero(shape: tuple[int, ...], axis: Any) -> None:
+    for value in (1e8 / 3, 3e38, -1e-30, 0.0):
+        x = dp.asarray(np.full(shape, value, "float32"))
+        with forced("fused"):
+            assert not x.var(axis=axis).asnumpy().any()
+            assert not x.std(axis=axis).asnumpy().any()
+
+
+@pytest.mark.parametrize(("shape", "axis"), FORMS)
+def test_infinite_elements_have_no_variance_and_huge_ones_an_infinite_one(
+    shape: tuple[int, ...], axis: Any
+) -> None:
+    host = np.random.default_rng(6).uniform(-3.4e38, 3.4e38, shape).astype(np.float32)
+    with forced("fused"):
+        assert np.isposinf(dp.var(dp.asarray(host), axis=axis).asnumpy()).all()
+        for value in (np.inf, -np.inf, np.nan):
+            for place in (0, host.size // 2, host.size - 1):
+                host = values(shape)
+                host.flat[place] = value
+                affected = ~np.isfinite(host).all(axis=axis)
+                variance = dp.var(dp.asarray(host), axis=axis).asnumpy()
+                np.testing.assert_array_equal(np.isnan(variance), affected)
+
+
+@settings(max_examples=4 * EXAMPLES, deadline=None)
+@given(
+    length=st.integers(1, 400),
+    mean=st.sampled_from([0.0, 1.0, -3e4, 1e7]),
+    deviation=st.sampled_from([1e-3, 1.0, 1e5]),
+    correction=st.integers(0, 1),
+    seed=st.integers(0, 99),
+)
+def test_the_variance_of_rows_of_any_length(
+    length: int, mean: float, deviation: float, correction: int, seed: int
+) -> None:
+    host = np.random.default_rng(seed).normal(mean, deviation, (100, length)).astype(np.float32)
+    with forced("fused"), np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        actual = dp.var(dp.asarray(host), axis=1, correction=correction).asnumpy()
+        wanted = host.astype(np.float64).var(axis=1, ddof=correction)
+    np.testing.assert_allclose(actual, wanted, 3e-6)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "complex64"])
+@pytest.mark.parametrize(("shape", "axis"), FORMS[:3])
+def test_the_variance_of_other_dtypes(shape: tuple[int, ...], axis: Any, dtype: str) -> None:
+    numbers = np.random.default_rng(7).integers(0, 90, shape)
+    host = numbers - 2j if dtype == "complex64" else numbers % 2 if dtype == "bool" else numbers
+    host = host.astype(dtype)
+    with forced("fused"):
+        same(dp.var(dp.asarray(host), axis=axis, ddof=1), host.var(axis=axis, ddof=1), 1e-4)
+
+
+@pytest.mark.parametrize(("shape", "axis"), FORMS)
+def test_the_variance_of_an_expression_beside_other_reductions(
+    shape: tuple[int, ...], axis: Any
+) -> None:
+    a, b, c = (values(shape, "float64", seed) for seed in range(3))
+    host = (a - b) * c + 1e5
+    x = (dp.asarray(a) - dp.asarray(b)) * dp.asarray(c) + 1e5
+    with forced("fused"):
+        results = [getattr(x, name)(axis=axis) for name in ("mean", "std", "max")]
+        other = dp.var(dp.asarray(a), axis=axis)
+        dp.eval(*results, other)
+        for result, name in zip(results, ("mean", "std", "max"), strict=True):
+            same(result, getattr(host, name)(axis=axis), 1e-9)
+        same(other, a.var(axis=axis), 1e-12)
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
