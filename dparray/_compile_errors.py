@@ -68,6 +68,10 @@ _ON_ARRAYS = (
     "works on whole arrays and is not available in a kernel, which works on elements: write a "
     "loop, use the math module, or call dparray's function on the host"
 )
+_BY_POSITION = (
+    "is defined inside a function, where arguments are passed by position: define it outside, as a "
+    "dp.device_func"
+)
 _NO_CONTAINERS = (
     "device code has no memory to grow in; use dp.PrivateArray(size, dtype) for one work-item, "
     "dp.LocalAccessor for a work-group, or an array argument"
@@ -326,6 +330,7 @@ _TELLING = (
     (r"Cannot cast IntEnum<\w+>\((\w+)\) to", "{0} is an enumeration: use the member's .value"),
     (r"the operation is one of .+", "{all}"),
     (r"takes an? .+; got .+", "{all}"),
+    (r"\w+ takes \*\*\w+[^\n]*", "{all}"),
     (
         r"\w+\([^\n]*\): (?:missing|too many|got an? |multiple values|'\w+' parameter)[^\n]+",
         "the call does not fit the function {all}",
@@ -553,6 +558,8 @@ def _problem(function: Callable[..., Any], node: ast.AST, is_kernel: bool) -> st
         return "a string is not available in device code; only print takes one, beside a number"
     if isinstance(node, ast.Call):
         return _call_problem(function, node)
+    if isinstance(node, ast.FunctionDef | ast.Lambda) and node.args.kwonlyargs:
+        return f"{getattr(node, 'name', 'the lambda')} {_BY_POSITION}"
     if isinstance(node, ast.FunctionDef) and node.decorator_list:
         return f"{node.name} is decorated inside a function: define it outside"
     if isinstance(node, ast.Name):
@@ -582,7 +589,10 @@ def _value_problem(name: str, value: Any) -> str | None:
 def _call_problem(function: Callable[..., Any], call: ast.Call) -> str | None:
     called = _resolve(function, call.func)
     if called is None:
-        return None
+        code = function.__code__
+        is_inside = getattr(call.func, "id", None) in (*code.co_varnames, *code.co_cellvars)
+        all_by_name = call.keywords and not call.args
+        return f"{ast.unparse(call.func)} {_BY_POSITION}" if is_inside and all_by_name else None
     name = ast.unparse(call.func)
     if called is print and call.keywords:
         return (

@@ -570,6 +570,12 @@ class DeviceFunction:
         signature = _without_annotations(inspect.signature(self.py_func))
 
         def get_checked_template(arguments: Any, keywords: Any) -> Any:
+            for parameter in signature.parameters.values():
+                if parameter.kind is parameter.VAR_KEYWORD:
+                    raise backend().typing_error(
+                        f"{self.__name__} takes {parameter}, and device code has no dict: name "
+                        "the parameters"
+                    )
             try:
                 signature.bind(*arguments, **dict(keywords))
             except TypeError as error:
