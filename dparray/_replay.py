@@ -14,7 +14,7 @@ from dparray import _codegen, _tier_fused, _usm, config
 from dparray._codegen import Numbering
 from dparray._expr import Node
 from dparray._launcher import launch
-from dparray._submission import Packed, pack_scalars
+from dparray._submission import Packed, pack_scalar, pack_scalars
 from dparray._tier_fused import Launched
 
 
@@ -86,8 +86,7 @@ class Expression:
             if step.merges_chunks:
                 packed.append(_tier_fused.counters_of(queue))
             packed += step.local_memory
-            if step.scalars:
-                packed.append(pack_scalars([numbering.scalars[place] for place in step.scalars]))
+            packed += [pack_scalar(numbering.scalars[place]) for place in step.scalars]
             packed.append(step.numbers)
             launch(step.kernel, step.global_range, step.local_range, packed, queue, (), owners)
         for node, layout in zip(nodes, results, strict=True):

@@ -22,7 +22,7 @@ from dparray._launcher import launch
 from dparray._ops import Op
 from dparray._reduction_ops import Reduce
 from dparray._schedule import LOAD_ELEMENTS, Kernel, counted_elements, is_call, is_worth_compiling
-from dparray._submission import Packed, pack_array, pack_local, pack_scalars
+from dparray._submission import Packed, pack_array, pack_local, pack_scalar, pack_scalars
 
 
 class Fused:
@@ -321,8 +321,7 @@ def compute_known(
         packed += map(packed_flat, left)
         packed.append(counters_of(queue))
     packed += known.local_memory
-    if scalars:
-        packed.append(pack_scalars(scalars))
+    packed += map(pack_scalar, scalars)
     packed.append(known.numbers)
     launch(known.kernel, known.global_range, known.local_range, packed, queue, (), owners)
     return target
