@@ -132,7 +132,7 @@ class Kernel:
     def _build(self, queue: dpctl.SyclQueue) -> Any:
         self.check_device(queue.sycl_device)
         try:
-            program = obtain_program(queue, self.spirv, self.entry, self.build_options)
+            program = obtain_program(queue, self.spirv, self.build_options)
             return program.get_sycl_kernel(self.entry)
         except SyclProgramCompilationError as error:
             raise KernelCompileError(

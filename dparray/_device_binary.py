@@ -1,7 +1,9 @@
 """Programs of SPIR-V modules: what the driver built of one is kept on disk, and loaded from there.
 
 Building a module takes an OpenCL CPU driver a hundred milliseconds in a new process, most of it
-the start of its LLVM back end; loading the binary that it built before takes one. dpctl makes
+the start of its LLVM back end; loading the binary that it built before takes one. A program that
+was built holds what it was built with, too, over a megabyte for each kernel, for as long as the
+process lives: so a binary is loaded in any case, and what built it is released. dpctl makes
 programs of SPIR-V only, so a binary is made a program by OpenCL's own functions, and handed to
 dpctl by the function behind ``sycl::make_kernel_bundle``. That function is C++: its name holds the
 types of its arguments, and the library's name the version of its objects' layout. Where either is
@@ -33,7 +35,6 @@ _MAKE_KERNEL_BUNDLE = (
 _NATIVE = {
     "context": "_ZNK4sycl3_V17context9getNativeEv",
     "device": "_ZNK4sycl3_V16device9getNativeEv",
-    "kernel": "_ZNK4sycl3_V16kernel9getNativeEv",
 }
 # sycl::bundle_state and sycl::backend.
 _EXECUTABLE_STATE = 2
@@ -42,7 +43,6 @@ _OPENCL_BACKEND = 1
 _BUNDLE_SIZE = 16
 
 # Of cl.h.
-_KERNEL_PROGRAM = 0x1194
 _PROGRAM_DEVICES = 0x1163
 _PROGRAM_BINARY_SIZES = 0x1165
 _PROGRAM_BINARIES = 0x1166
@@ -50,13 +50,12 @@ _PROGRAM_BINARY_TYPE = 0x1184
 _EXECUTABLE_TYPE = 4
 
 
-def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, entry: str, options: str) -> Any:
+def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> Any:
     """The ``dpctl.program.SyclProgram`` of a module, from the disk cache if it was built before.
 
     Args:
         queue: whose context and device it is for.
         spirv: the module.
-        entry: a kernel of it.
         options: what the driver is told.
 
     Raises:
@@ -69,11 +68,12 @@ def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, entry: str, options: st
     binary = _cache.load(key)
     program = None if binary is None else driver.program_of(queue, binary, options)
     if program is None:
-        program = create_program_from_spirv(queue, spirv, options)
-        binary = driver.binary_of(program.get_sycl_kernel(entry), queue)
+        binary = driver.built(queue, spirv, options)
         if binary is not None:
             _cache.save(key, binary)
-    return program
+            program = driver.program_of(queue, binary, options)
+    # Where the driver refuses the module, dpctl's error has what it says of it.
+    return program or create_program_from_spirv(queue, spirv, options)
 
 
 def keeps_binaries(queue: dpctl.SyclQueue) -> bool:
@@ -128,20 +128,23 @@ class _Driver:
             handle,
             [handle, c_uint32, *[c_void_p] * 4, POINTER(c_int32)],
         )
+        self.create_of_module = _function(
+            opencl.clCreateProgramWithIL,
+            handle,
+            [handle, c_char_p, c_size_t, POINTER(c_int32)],
+        )
         self.build = _function(
             opencl.clBuildProgram,
             c_int32,
             [handle, c_uint32, c_void_p, c_char_p, c_void_p, c_void_p],
         )
         self.program_info = _function(opencl.clGetProgramInfo, c_int32, information)
-        self.kernel_info = _function(opencl.clGetKernelInfo, c_int32, information)
         self.build_info = _function(
             opencl.clGetProgramBuildInfo, c_int32, [handle, handle, *information[1:]]
         )
         self.release = {
             "context": _function(opencl.clReleaseContext, c_int32, [handle]),
             "device": _function(opencl.clReleaseDevice, c_int32, [handle]),
-            "kernel": _function(opencl.clReleaseKernel, c_int32, [handle]),
             "program": _function(opencl.clReleaseProgram, c_int32, [handle]),
         }
         self.native = {
@@ -178,9 +181,7 @@ class _Driver:
             )
             if not program:
                 return None
-            if self.build(program, 1, byref(own), options.encode(), None, None) != 0 or (
-                not self._is_executable(program, own)
-            ):
+            if not self._builds(program, own, options) or not self._is_executable(program, own):
                 self.release["program"](program)
                 return None
         bundle = self.allocate(_BUNDLE_SIZE)
@@ -197,19 +198,23 @@ class _Driver:
         )
         return not failed and kind.value == _EXECUTABLE_TYPE
 
-    def binary_of(self, kernel: Any, queue: dpctl.SyclQueue) -> bytes | None:
-        """What the driver built for the device of ``queue`` of the program of a kernel."""
-        program = c_void_p()
-        with self._handle("kernel", kernel) as own:
-            failed = self.kernel_info(
-                own, _KERNEL_PROGRAM, ctypes.sizeof(program), byref(program), None
-            )
-            if failed:
+    def built(self, queue: dpctl.SyclQueue, spirv: bytes, options: str) -> bytes | None:
+        """What the driver builds of a module for a queue's device; ``None`` if it does not."""
+        context, device, status = queue.sycl_context, queue.sycl_device, c_int32()
+        with self._handle("context", context) as of_context, self._handle("device", device) as own:
+            program = self.create_of_module(of_context, spirv, len(spirv), byref(status))
+            if not program:
                 return None
-            with self._handle("device", queue.sycl_device) as device:
-                return self._binary(program, device)
+            try:
+                return self._binary(program, own) if self._builds(program, own, options) else None
+            finally:
+                self.release["program"](program)
 
-    def _binary(self, program: c_void_p, device: c_void_p) -> bytes | None:
+    def _builds(self, program: int, device: c_void_p, options: str) -> bool:
+        """Build a program for a device; whether the driver does."""
+        return not self.build(program, 1, byref(device), options.encode(), None, None)
+
+    def _binary(self, program: int, device: c_void_p) -> bytes | None:
         nbytes = c_size_t()
         if self.program_info(program, _PROGRAM_DEVICES, 0, None, byref(nbytes)) != 0:
             return None

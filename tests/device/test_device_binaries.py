@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import resource
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,16 @@ def builds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """How each program was made, with an empty disk cache."""
     monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path))
     made: list[str] = []
-    of_spirv = _device_binary.create_program_from_spirv
+    for place, name in (
+        (_device_binary, "create_program_from_spirv"),
+        (_device_binary._Driver, "built"),
+    ):
 
-    def build(*args: Any) -> Any:
-        made.append("built")
-        return of_spirv(*args)
+        def build(*args: Any, original: Any = getattr(place, name)) -> Any:
+            made.append("built")
+            return original(*args)
 
-    monkeypatch.setattr(_device_binary, "create_program_from_spirv", build)
+        monkeypatch.setattr(place, name, build)
     of_binary = _device_binary._Driver.program_of
 
     def load(*args: Any) -> Any:
@@ -68,7 +72,7 @@ def test_a_known_kernel_is_loaded_as_its_device_binary(
     factor = next(FACTORS)
     for _ in range(3):
         assert (scaled(factor, **options) == np.arange(4) * factor).all()
-    assert builds == ["built", "loaded", "loaded"]
+    assert builds == ["built", "loaded", "loaded", "loaded"]
 
 
 def test_sub_devices_load_it_too(builds: list[str]) -> None:
@@ -94,7 +98,7 @@ def test_a_kernel_that_prints_prints_when_loaded(
         x = dp.zeros(8, dtype="int64")
         dp.kernel(say.py_func)[8](x)
         dp.synchronize(x)
-    assert builds == ["built", "loaded"]
+    assert builds == ["built", "loaded", "loaded"]
     assert capfd.readouterr().out.count("item 3") == 2
 
 
@@ -108,7 +112,7 @@ def test_a_binary_that_the_driver_refuses_is_built_anew(builds: list[str]) -> No
             _cache.save(path.stem, content[:64])
     assert (scaled(factor) == np.arange(4) * factor).all()
     assert (scaled(factor) == np.arange(4) * factor).all()
-    assert builds == ["built", "refused", "built", "loaded"]
+    assert builds == ["built", "loaded", "refused", "built", "loaded", "loaded"]
 
 
 def test_another_driver_or_setting_has_its_own_binaries(
@@ -120,7 +124,7 @@ def test_another_driver_or_setting_has_its_own_binaries(
     _device_binary._platform_text.cache_clear()
     scaled(factor)
     _device_binary._platform_text.cache_clear()
-    assert builds == ["built", "built"]
+    assert builds == ["built", "loaded"] * 2
 
 
 def test_without_the_functions_that_load_binaries_modules_are_built(
@@ -133,3 +137,20 @@ def test_without_the_functions_that_load_binaries_modules_are_built(
         assert (scaled(factor) == np.arange(4) * factor).all()
     _device_binary._driver.cache_clear()
     assert builds == ["built", "built"]
+
+
+def test_what_builds_a_program_is_not_kept(builds: list[str]) -> None:
+    """A program that a driver built holds more than a megabyte; a process may make hundreds."""
+
+    def resident() -> int:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * resource.getpagesize()
+
+    count = 40
+    for _ in range(5):
+        scaled(next(FACTORS))
+    before = resident()
+    for _ in range(count):
+        scaled(next(FACTORS))
+    assert builds.count("built") == count + 5
+    assert (resident() - before) / count < 1 << 20
