@@ -27,16 +27,17 @@ def builds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """How each program was made, with an empty disk cache."""
     monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path))
     made: list[str] = []
-    for place, name in (
-        (_device_binary, "create_program_from_spirv"),
-        (_device_binary._Driver, "built"),
-    ):
+    def count_builds(place: Any, name: str) -> None:
+        original = getattr(place, name)
 
-        def build(*args: Any, original: Any = getattr(place, name)) -> Any:
+        def build(*args: Any) -> Any:
             made.append("built")
             return original(*args)
 
         monkeypatch.setattr(place, name, build)
+
+    count_builds(_device_binary, "create_program_from_spirv")
+    count_builds(_device_binary._Driver, "built")
     of_binary = _device_binary._Driver.program_of
 
     def load(*args: Any) -> Any:
