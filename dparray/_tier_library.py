@@ -74,7 +74,7 @@ def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
         out[...] = operands[0]
         return
     if op.name == "reciprocal" and node.dtype.kind in "iu":  # the library has it for floats only
-        out[...] = library.where(library.equal(library.abs(operands[0]), 1), operands[0], 0)
+        out[...] = _where(library.equal(library.abs(operands[0]), 1), operands[0], 0)
         return
     if op is WHERE:
         operands = [
@@ -84,14 +84,13 @@ def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
             for operand, dtype in zip(operands, node.loop, strict=False)
         ]
         if min(out.strides, default=0) < 0:
-            # With an output of negative strides, dpnp 0.20's `where` writes beside it.
-            out[...] = _called(op.name, operands)
+            out[...] = _called(op.name, _where, operands)
             return
     function = getattr(library, op.name)
     if op.name == "pow" and node.dtype.kind == "c":  # dpnp makes NaN of zero to the power zero
         exponent = library.asarray(operands[1], dtype=node.loop[1], sycl_queue=node.queue)
-        found = _called(op.name, operands)
-        out[...] = library.where(library.equal(exponent, 0), 1, found)
+        found = _called(op.name, function, operands)
+        out[...] = _where(library.equal(exponent, 0), 1, found)
         return
     if op.name == "pow" and node.dtype.kind == "i":  # dpnp makes 0 of any negative exponent
         base, exponent = (
@@ -99,12 +98,12 @@ def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
             for operand in operands
         )
         is_negative = library.less(exponent, 0)
-        exponent = library.where(is_negative, library.bitwise_and(exponent, 1), exponent)
+        exponent = _where(is_negative, library.bitwise_and(exponent, 1), exponent)
         is_zero = library.logical_and(is_negative, library.not_equal(library.abs(base), 1))
-        out[...] = library.where(is_zero, 0, function(base, exponent))
+        out[...] = _where(is_zero, 0, function(base, exponent))
         return
     if op.imaginary is not None and node.dtype.kind == "c":
-        x = operands[0]
+        x = library.asarray(operands[0], order="C")  # for the sake of `where`, as below
         found = function(x)
         found.imag[...] = op.imaginary(library, library.real(x), library.imag(x), found.imag)
         out[...] = found
@@ -112,9 +111,14 @@ def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
     library_call(op.name, function, operands, (), {"out": out}, lambda tensor: tensor)
 
 
-def _called(name: str, operands: Sequence[Any]) -> Any:
-    """What a function of the library makes of tensors, in memory of its own."""
-    return library_call(name, getattr(library, name), operands, (), {}, lambda tensor: tensor)
+def _where(condition: Any, x1: Any, x2: Any) -> Any:
+    """Elements of two tensors; with a result of negative strides, dpnp 0.20's writes beside it."""
+    return library.where(condition, x1, x2, order="C")
+
+
+def _called(name: str, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """What a function makes of tensors, in memory of its own."""
+    return library_call(name, function, operands, (), {}, lambda tensor: tensor)
 
 
 def _reduce(node: Node, op: Reduce, layouts: Mapping[int, Any], out: Any) -> None:

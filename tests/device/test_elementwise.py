@@ -276,6 +276,20 @@ def test_complex_parts_are_views() -> None:
     np.testing.assert_allclose(dp.angle(x).asnumpy(), np.angle([9 + 2j, 3 + 7j]))
 
 
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+@pytest.mark.parametrize("ways", [(-1,), (1, -1), (-1, -2)])
+def test_complex_functions_of_reversed_arrays(dtype: str, ways: tuple[int, ...]) -> None:
+    host = np.random.default_rng(2).integers(-3, 4, (6, 8)[: len(ways)]).astype(dtype) * (1 - 2j)
+    view = tuple(slice(None, None, step) for step in ways)
+    x, expected = dp.asarray(host)[view], host[view]
+    with dp.config.override(host_tier=False), np.errstate(all="ignore"):
+        for name in ("arccosh", "tanh", "sqrt", "sin"):
+            found = getattr(dp, name)(x).asnumpy()
+            np.testing.assert_allclose(found, getattr(np, name)(expected), rtol=1e-4, atol=1e-5)
+        power = (x ** dp.asarray(expected.real)).asnumpy()
+        np.testing.assert_allclose(power, expected**expected.real, rtol=1e-3, atol=1e-4)
+
+
 def test_clip_and_where_with_scalars() -> None:
     a = np.arange(6, dtype="float32").reshape(2, 3)
     x = dp.asarray(a)
