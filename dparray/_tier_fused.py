@@ -369,24 +369,21 @@ def tuning_of(queue: Any) -> config.Tuning:
     return config.tuning[_device_type(queue)]
 
 
-class _Counters(threading.local):
-    """For each queue what :func:`counters_of` gives; threads may launch at the same time."""
-
-    def __init__(self) -> None:
-        self.of_queue: dict[Any, Packed] = {}
-
-
-_counters = _Counters()
+# By queue and thread: threads may launch at the same time.
+_counters: dict[tuple[Any, int], Packed] = {}
 
 
 def counters_of(queue: Any) -> Packed:
-    """Zeros that a kernel counts groups in, and leaves as zeros for the next one on the queue."""
-    counters = _counters.of_queue.get(queue)
+    """Zeros that a kernel counts groups in, and leaves as zeros for the next one on the queue.
+
+    Their memory is not the pool's, since as long as they live they would keep all of a slab.
+    """
+    key = (queue, threading.get_ident())
+    counters = _counters.get(key)
     if counters is None:
         count = _codegen_reduction.most_counters(machine_of(queue))
-        layout = _usm.allocate(queue, "device", (count,), np.dtype(np.int32))
-        _usm.assign(layout, 0)
-        counters = _counters.of_queue[queue] = packed_flat(layout)
+        zeros = _usm.library.zeros(count, dtype="int32", usm_type="device", sycl_queue=queue)
+        counters = _counters[key] = packed_flat(_usm.layout_of_tensor(zeros))
     return counters
 
 

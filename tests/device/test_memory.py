@@ -146,6 +146,19 @@ def test_exported_memory_outlives_its_array(queue: Any) -> None:
     assert in_use(queue) <= before - 4 * MiB
 
 
+def test_reductions_keep_nothing_of_the_pool(device: Any) -> None:
+    def held() -> int:
+        dp.memory.release()
+        stats = dp.memory.stats(device)
+        return int(stats.in_use + stats.cached)
+
+    before = held()
+    x = dp.ones(300_000, dtype=dp.float32, sycl_queue=dpctl.SyclQueue(device.sycl_device))
+    assert float((x + 1).sum()) == 600_000
+    del x
+    assert held() == before
+
+
 # --- places ---------------------------------------------------------------------------------------
 
 
