@@ -36,8 +36,8 @@ _STEP = "the step of {there} is 0"
 _SLICE_STEP = "the step of the slice {there} is 0"
 _DIMENSION = "{there} asks for dimension {found} of {shape[0]}"
 _UNPACKED = "{found} names are assigned from {there}, whose shape is {shape}"
-# Methods of items and groups that take the number of a dimension.
-_OF_A_DIMENSION = re.compile(r"get_(?:(?:global|local|group)_)?(?:id|range)")
+#: Methods of items and groups that take the number of a dimension.
+OF_A_DIMENSION = re.compile(r"get_(?:(?:global|local|group)_)?(?:id|range)")
 
 
 class Site(NamedTuple):
@@ -393,7 +393,7 @@ def _asks_for_dimension(call: ast.Call) -> bool:
     given = [*call.args, *(one.value for one in call.keywords if one.arg == "dim")]
     return (
         isinstance(call.func, ast.Attribute)
-        and _OF_A_DIMENSION.fullmatch(call.func.attr) is not None
+        and OF_A_DIMENSION.fullmatch(call.func.attr) is not None
         and len(given) == len(call.args) + len(call.keywords) == 1
         and not _is_constant(given[0])
     )

@@ -34,6 +34,7 @@ from numba.cpython import slicing, tupleobj
 from numba_dpex.core.types.kernel_api.index_space_ids import GroupType, ItemType, NdItemType
 from numba_dpex.kernel_api_impl.spirv.target import SPIRVCallConv, SPIRVTypingContext
 
+from dparray._bounds import OF_A_DIMENSION
 from dparray._compile_errors import MAY_RAISE
 from dparray.kernel_api import PrivateArray
 
@@ -49,7 +50,6 @@ def install(target_context: Any) -> None:
 
 #: Types of what is asked for the numbers of a dimension.
 SPACES = (GroupType, ItemType, NdItemType)
-_OF_A_DIMENSION = re.compile(r"get_(?:\w+_)?(?:id|range)")
 _ZERO_STEPS = {range: "the step of a range", slice: "the step of a slice"}
 
 _resolve_call = SPIRVTypingContext.resolve_function_type
@@ -89,7 +89,7 @@ def _check_dimension(function: Any, arguments: Any) -> None:
     method = function.typing_key[1] if isinstance(function.typing_key, tuple) else ""
     if (
         len(arguments) == 1
-        and _OF_A_DIMENSION.fullmatch(str(method))
+        and OF_A_DIMENSION.fullmatch(str(method))
         and not _is_for_any_dimensions()
     ):
         check_dimension(function.this, arguments[0])
