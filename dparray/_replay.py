@@ -13,34 +13,23 @@ from typing import Any, NamedTuple
 from dparray import _codegen, _tier_fused, _usm, config
 from dparray._codegen import Numbering
 from dparray._expr import Node
-from dparray._launcher import launch
-from dparray._submission import Packed, pack_scalar, pack_scalars
-from dparray._tier_fused import Launched
+from dparray._tier_fused import Generated, Launched
 
 
 class Step(NamedTuple):
     """One launch of those that compute an expression.
 
     Attributes:
-        kernel: the compiled kernel.
-        global_range, local_range: the range.
+        generated: the kernel.
         left: shape and dtype of each array of accumulators that it leaves.
-        merges_chunks: whether it merges these itself.
         arrays: its arrays, as places among the leaves, the results and all accumulators so far.
-        local_memory: the packed arguments after them.
         scalars: places among the scalars of the expression.
-        numbers: the packed arguments after the scalars.
     """
 
-    kernel: Any
-    global_range: tuple[int, ...]
-    local_range: tuple[int, ...] | None
+    generated: Generated
     left: tuple[tuple[Any, ...], ...]
-    merges_chunks: bool
     arrays: tuple[int, ...]
-    local_memory: list[Packed]
     scalars: tuple[int, ...]
-    numbers: Packed
 
 
 class Expression:
@@ -83,12 +72,8 @@ class Expression:
                 layouts.append(_usm.allocate(queue, usm_type, shape, dtype))
                 arrays.append(_tier_fused.packed_flat(layouts[-1]))
             packed = [arrays[place] for place in step.arrays]
-            if step.merges_chunks:
-                packed.append(_tier_fused.counters_of(queue))
-            packed += step.local_memory
-            packed += [pack_scalar(numbering.scalars[place]) for place in step.scalars]
-            packed.append(step.numbers)
-            launch(step.kernel, step.global_range, step.local_range, packed, queue, (), owners)
+            scalars = [numbering.scalars[place] for place in step.scalars]
+            step.generated.launch_on(queue, packed, scalars, owners)
         for node, layout in zip(nodes, results, strict=True):
             node.complete(layout)
         return True
@@ -117,15 +102,10 @@ class Expression:
                 return
             steps.append(
                 Step(
-                    made.kernel,
-                    tuple(made.global_range),
-                    made.local_range,
+                    made.generated,
                     tuple((each.shape, each.dtype) for each in made.left),
-                    made.merges_chunks,
                     tuple(arrays),  # type: ignore[arg-type]
-                    made.local_memory,
                     tuple(numbers),
-                    pack_scalars(made.numbers),
                 )
             )
         _codegen.remember(_tier_fused.known_steps, self._form, steps)

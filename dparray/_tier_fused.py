@@ -47,56 +47,74 @@ class Fused:
 kernels: dict[Any, Fused] = {}
 
 
+class Generated(NamedTuple):
+    """A generated kernel, and what its launches have in common.
+
+    Attributes:
+        kernel: the compiled kernel.
+        global_range, local_range: the range.
+        merges_chunks: whether it merges the accumulators that its groups leave.
+        local_memory, numbers: the packed arguments before and after the scalars.
+    """
+
+    kernel: Any
+    global_range: tuple[int, ...]
+    local_range: tuple[int, ...] | None
+    merges_chunks: bool
+    local_memory: list[Packed]
+    numbers: Packed
+
+    def launch_on(
+        self, queue: Any, arrays: list[Packed], scalars: Iterable[Any], owners: tuple[Any, ...]
+    ) -> None:
+        """Launch the kernel.
+
+        Args:
+            queue: where to.
+            arrays: those it reads, those it writes and the accumulators it leaves; a list of the
+                caller's that is changed.
+            scalars: objects of ctypes.
+            owners: the blocks of arrays that are outside the pool.
+        """
+        if self.merges_chunks:
+            arrays.append(counters_of(queue))
+        arrays += self.local_memory
+        arrays += map(pack_scalar, scalars)
+        arrays.append(self.numbers)
+        launch(self.kernel, self.global_range, self.local_range, arrays, queue, (), owners)
+
+
 class Known(NamedTuple):
     """What one operation on computed arrays launches.
 
     Attributes:
-        kernel: the compiled kernel.
-        left: shape and dtype of each array of accumulators that it merges.
-        local_memory, numbers: the packed arguments before and after the scalars.
-        global_range, local_range: the range.
+        generated: the kernel.
+        left: shape and dtype of each array of accumulators that it leaves.
     """
 
-    kernel: Any
+    generated: Generated
     left: tuple[tuple[Any, ...], ...]
-    local_memory: list[Packed]
-    numbers: Packed
-    global_range: tuple[int, ...]
-    local_range: tuple[int, ...] | None
 
 
 class Launched(NamedTuple):
     """What one launch was made of.
 
     Attributes:
-        kernel: the compiled kernel.
-        global_range, local_range: the range.
+        generated: the kernel.
         arrays: the layouts that it reads, then those it writes.
         left: those of the accumulators that it leaves.
-        merges_chunks: whether it merges these itself.
-        local_memory: the packed arguments after them.
-        scalars, numbers: the arguments after those.
+        scalars: the arguments between local memory and numbers.
     """
 
-    kernel: Any
-    global_range: tuple[int, ...]
-    local_range: tuple[int, ...] | None
+    generated: Generated
     arrays: list[Any]
     left: list[Any]
-    merges_chunks: bool
-    local_memory: list[Packed]
     scalars: list[Any]
-    numbers: tuple[Any, ...]
 
     def launch_on(self, queue: Any) -> None:
         """Launch the kernel."""
-        arguments = [packed_flat(layout) for layout in (*self.arrays, *self.left)]
-        if self.merges_chunks:
-            arguments.append(counters_of(queue))
-        arguments += self.local_memory
-        arguments.append(pack_scalars((*self.scalars, *self.numbers)))
-        owners = owners_of(self.arrays)
-        launch(self.kernel, self.global_range, self.local_range, arguments, queue, (), owners)
+        arrays = [packed_flat(layout) for layout in (*self.arrays, *self.left)]
+        self.generated.launch_on(queue, arrays, self.scalars, owners_of(self.arrays))
 
 
 # By operation, dtypes and layouts.
@@ -172,17 +190,8 @@ def run(
     kernel = _obtained_elements(program.structure, size, order)
     if kernel is None:
         return []
-    made = Launched(
-        kernel,
-        program.global_range,
-        program.local_range,
-        [*program.arrays, *targets],
-        [],
-        False,
-        [],
-        program.scalars,
-        program.numbers,
-    )
+    generated = _generated_elements(kernel, program)
+    made = Launched(generated, [*program.arrays, *targets], [], program.scalars)
     made.launch_on(queue)
     return [made]
 
@@ -317,13 +326,8 @@ def compute_known(
         owners += owners_of([target])
     packed.append(packed_flat(target))
     left = [_usm.allocate(queue, usm_type, *each) for each in known.left]
-    if left:
-        packed += map(packed_flat, left)
-        packed.append(counters_of(queue))
-    packed += known.local_memory
-    packed += map(pack_scalar, scalars)
-    packed.append(known.numbers)
-    launch(known.kernel, known.global_range, known.local_range, packed, queue, (), owners)
+    packed += map(packed_flat, left)
+    known.generated.launch_on(queue, packed, scalars, owners)
     return target
 
 
@@ -341,20 +345,31 @@ def _found(node: Node, kernel: Kernel | None, target: Any) -> Known | None:
         fused = kept(plan.structure)
         if fused is None or fused.kernel is None:
             return None
-        numbers = pack_scalars(plan.numbers)
-        return Known(fused.kernel, (), [], numbers, plan.global_range, plan.local_range)
+        return Known(_generated_elements(fused.kernel, plan), ())
     now = first_pass(outputs, kernel)
-    program, structure = now.program, now.program.structure
+    structure = now.program.structure
     fused = kept(structure)
     if fused is None or fused.kernel is None or structure.leaves_accumulators:
         return None
-    return Known(
-        fused.kernel,
-        tuple((now.shape, dtype) for dtype in now.left_dtypes),
-        _local_memory(program),
-        pack_scalars(program.numbers),
+    left = tuple((now.shape, dtype) for dtype in now.left_dtypes)
+    return Known(_generated_reduction(fused.kernel, now.program), left)
+
+
+def _generated_elements(kernel: Any, plan: Any) -> Generated:
+    """The kernel of elementwise operations as their plan or program launches it."""
+    numbers = pack_scalars(plan.numbers)
+    return Generated(kernel, plan.global_range, plan.local_range, False, [], numbers)
+
+
+def _generated_reduction(kernel: Any, program: ReductionProgram) -> Generated:
+    """The kernel of a program with reductions as that launches it."""
+    return Generated(
+        kernel,
         program.global_range,
         program.local_range,
+        program.structure.merges_chunks,
+        _local_memory(program),
+        pack_scalars(program.numbers),
     )
 
 
@@ -499,7 +514,7 @@ def reduce(
     if not all(can_store(value, target.dtype) for value, target in outputs):
         return []
     now = first_pass(outputs, kernel)
-    program, structure = now.program, now.program.structure
+    program = now.program
     compiled = _obtained_pass(now, prod(kernel.domain.shape), must_compile)
     if compiled is None:
         return []
@@ -511,15 +526,10 @@ def reduce(
         strides = tuple(stride * dtype.itemsize for stride in now.strides)
         accumulators.append(layout._replace(strides=strides))
     made = Launched(
-        compiled,
-        program.global_range,
-        program.local_range,
+        _generated_reduction(compiled, program),
         [*program.arrays, *(target for _, target in now.stored)],
         list(accumulators),
-        structure.merges_chunks,
-        _local_memory(program),
         program.scalars,
-        program.numbers,
     )
     made.launch_on(queue)
     if not now.left:
