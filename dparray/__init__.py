@@ -5,6 +5,12 @@ of its inputs. Nothing is defined here: this module only gathers the public name
 """
 
 import sys as _sys
+from pathlib import Path as _Path
+
+_folder = _Path(__file__).parent
+if not (_folder / "kernels").is_dir():
+    # A clone keeps its device code beside the package; only a wheel has it inside.
+    __path__.append(str(_folder.parent))
 
 from dparray import _boundary as _boundary, _runtime as _runtime, _startup as _startup
 
