@@ -67,9 +67,13 @@ def evaluate(*nodes: Node) -> None:
 
 def _evaluate_group(nodes: list[Node]) -> None:
     """Compute pending nodes of one shape and place."""
+    first = nodes[0]
+    if first.size == 0:  # there is nothing to compute, so what they are made of stays pending
+        for node in nodes:
+            node.complete(_fresh(node))
+        return
     order = pending_order(nodes)
     held = held_elsewhere(nodes, order)
-    first = nodes[0]
     if is_for_host(first.size, first.queue, first.usm_type, nodes):
         _run_on_host([*held, *nodes])
     elif held or _has_siblings(order):
@@ -213,6 +217,8 @@ def store(value: Node | Scalar, target: Any, is_fresh: bool = False) -> None:
         target: where.
         is_fresh: nobody but the caller can ask for ``value`` afterwards.
     """
+    if 0 in target.shape:  # nothing is written: what reads the memory, and the value, stay pending
+        return
     with lock:
         settle_readers(target.block, value)
         if type(value) is not Node or is_fresh:
@@ -354,9 +360,7 @@ def _run(
 def _run_on_host(nodes: Sequence[Node], stores: Sequence[tuple[Any, Any]] = ()) -> None:
     """Compute nodes, and values that are written to layouts, on the calling thread."""
     outputs = [(node, _fresh(node)) for node in nodes]
-    wanted = [*outputs, *stores]
-    if prod(wanted[-1][1].shape):
-        _tier_host.run(wanted)
+    _tier_host.run([*outputs, *stores])
     for node, layout in outputs:
         node.complete(layout)
 
@@ -525,8 +529,6 @@ def is_for_host(size: int, queue: Any, usm_type: str, roots: Sequence[Node]) -> 
 
     It does not where a reduction among them is too large for it, or something is unknown to it.
     """
-    if size == 0:
-        return True
     if size > HOST_ELEMENTS or not host_may_compute(queue, usm_type):
         return False
     if not any(node.weight >= WEIGHT for node in roots):

@@ -340,14 +340,15 @@ class _Plan:
         """Note how nodes of one shape are computed, and count them as computed."""
         roots = list(nodes)
         first = roots[0]
+        if first.size == 0:
+            outputs = [(node, _planned(node)) for node in roots]
+            self._note(roots, outputs, stored_because, "host", "there are no elements", "", "")
+            return
         if _evaluate.is_for_host(first.size, first.queue, first.usm_type, roots):
-            if first.size:
-                reason = (
-                    f"{first.size} elements are at most {_evaluate.HOST_ELEMENTS}, and the host "
-                    "reads and writes this memory: a launch would cost more than the work"
-                )
-            else:
-                reason = "there are no elements"
+            reason = (
+                f"{first.size} elements are at most {_evaluate.HOST_ELEMENTS}, and the host "
+                "reads and writes this memory: a launch would cost more than the work"
+            )
             outputs = [(node, _planned(node)) for node in (*held, *roots)]
             self._note(pending_order(nodes), outputs, stored_because, "host", reason, "", "")
             return
