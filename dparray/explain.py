@@ -19,12 +19,12 @@ from dparray import (
     _codegen,
     _codegen_reduction,
     _evaluate,
-    _graph,
     _kernel_key,
     _schedule,
     _tier_fused,
 )
 from dparray._array import check_array, ndarray
+from dparray._explain import svg as graph
 from dparray._expr import Node, pending_order
 from dparray._reduction_ops import Reduce
 from dparray._schedule import is_call
@@ -194,9 +194,9 @@ class Explanation:
 
     def svg(self) -> str:
         """The graph as a picture: arrays on top, each step of the computation in its colour."""
-        return _graph.graph(
+        return graph.graph(
             [
-                _graph.Box(
+                graph.Box(
                     operation.name,
                     _box_title(operation),
                     f"{operation.dtype} {'x'.join(map(str, operation.shape)) or 'scalar'}",

@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _graph, _layout, _pictures, _sample
+from dparray import _layout, _pictures, _sample
 from dparray._array import corner, ndarray, summary_threshold
 from dparray._compiler import DeviceFunction
+from dparray._explain import svg
 from dparray._expr import pending_order
 from dparray._kernel_makers import ElementwiseFunction, ReductionFunction
 from dparray._progress import Progress
@@ -392,7 +393,7 @@ def explanation_html(plan: Explanation) -> str:
         ("step", "how", "operations", "result", "reads", "writes", "why"),
         (
             (
-                _Html(f"{_swatch(_graph.colour(step.number))}\N{NO-BREAK SPACE}{step.number}"),
+                _Html(f"{_swatch(svg.colour(step.number))}\N{NO-BREAK SPACE}{step.number}"),
                 f"{step.tier}, kernel {step.state}" if step.tier == "fused" else step.tier,
                 len(step.operations),
                 _unbroken(f"{step.dtype} {step.shape}"),
