@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from dparray import _cache
+from dparray._compiler import cache
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,10 +15,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print where the cache is and what it holds, or clear it."""
     if arguments.clear:
-        removed = _cache.clear()
-        print(f"removed {removed} {'entry' if removed == 1 else 'entries'} from {_cache.place()}")
+        removed = cache.clear()
+        print(f"removed {removed} {'entry' if removed == 1 else 'entries'} from {cache.place()}")
         return 0
-    stats = _cache.stats()
+    stats = cache.stats()
     print(f"place    {stats.place}")
     print(f"entries  {stats.entries} (kernels, and what drivers built of them)")
     print(f"size     {stats.nbytes / 2**20:.1f} MiB of at most {stats.limit / 2**20:.0f} MiB")

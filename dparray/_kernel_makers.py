@@ -29,12 +29,12 @@ from dparray._array import (
     reduce_array,
     scalar_value,
 )
-from dparray._compile_errors import describe_failure
-from dparray._compiler import DeviceFunction, has_float64
+from dparray._compiler.compile import DeviceFunction, has_float64
+from dparray._compiler.diagnosis import describe_failure
+from dparray._compiler.key import Reference, UnkeyedError, describe
 from dparray._creation import empty, full
 from dparray._evaluate import compile_alone
 from dparray._expr import Node, Scalar
-from dparray._kernel_key import Reference, UnkeyedError, describe
 from dparray._layout import broadcast_shapes, normalize_axes, reduced_shape
 from dparray._manipulation import permute_dims, reshape
 from dparray._ops import Op

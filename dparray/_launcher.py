@@ -21,8 +21,8 @@ import dpctl
 import numpy as np
 
 from dparray import _hooks, _usm
+from dparray._compiler.numba_dpex import kernel_language
 from dparray._order import order_of
-from dparray._runtime import kernel_language
 from dparray._submission import (
     Packed,
     PackedRange,

@@ -12,7 +12,7 @@ import inspect
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from dparray._runtime import load_numba_dpex
+from dparray._compiler.numba_dpex import load_numba_dpex
 from dparray.exceptions import ExecutionPlacementError, KernelArgumentError
 from dparray.kernel import Event, KernelFunction, kernel_of
 from dparray.kernel import call_kernel_async as launch

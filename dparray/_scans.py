@@ -14,7 +14,7 @@ import numpy as np
 
 from dparray import _dtypes, _usm
 from dparray._array import assign, empty_on, ndarray
-from dparray._compiler import DeviceFunction
+from dparray._compiler.compile import DeviceFunction
 from dparray._placement import Placement
 from dparray.kernel import KernelFunction, call_kernel, device_func, kernel
 from dparray.kernel_api import NdRange

@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray import _codegen, _codegen_reduction, _compiler, _usm, config, kernel_api
+from dparray import _codegen, _codegen_reduction, _usm, config, kernel_api
 from dparray._codegen import can_store
 from dparray._codegen_reduction import Domain, Machine, ReductionProgram, linearize_reduction
+from dparray._compiler import compile
 from dparray._expr import Node, Scalar, pending_order
 from dparray._launcher import launch
 from dparray._ops import Op
@@ -129,7 +130,7 @@ def forget() -> None:
     kernels.clear()
     _known.clear()
     known_steps.clear()
-    _compiler.forget()
+    compile.forget()
 
 
 def kept(structure: Any) -> Fused | None:
@@ -163,11 +164,11 @@ def _obtained(
         return None
     fused.source = source_of(structure)
     function = _codegen.function_of(fused.source, names())
-    fused.kernel = _compiler.recall_kernel(function, types(), options())
+    fused.kernel = compile.recall_kernel(function, types(), options())
     if fused.kernel is not None:
         fused.origin = "disk"
     elif compiles:
-        fused.kernel = _compiler.obtain_kernel(function, types(), options())
+        fused.kernel = compile.obtain_kernel(function, types(), options())
         fused.origin = "compiled"
     return fused.kernel
 

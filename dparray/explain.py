@@ -14,16 +14,10 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from dparray import (
-    _cache,
-    _codegen,
-    _codegen_reduction,
-    _evaluate,
-    _kernel_key,
-    _schedule,
-    _tier_fused,
-)
+from dparray import _codegen, _codegen_reduction, _evaluate, _schedule, _tier_fused
 from dparray._array import check_array, ndarray
+from dparray._compiler import cache
+from dparray._compiler import key as kernel_key
 from dparray._explain import svg as graph
 from dparray._expr import Node, pending_order
 from dparray._reduction_ops import Reduce
@@ -538,8 +532,8 @@ class _Plan:
             return "fused", "its kernel is there", "compiled"
         done = fused.elements if fused is not None else 0
         function = _codegen.function_of(source, names)
-        key = _kernel_key.kernel_key(function, types, _tier_fused.options())
-        state = "on disk" if key is not None and _cache.load(key) is not None else "new"
+        key = kernel_key.kernel_key(function, types, _tier_fused.options())
+        state = "on disk" if key is not None and cache.load(key) is not None else "new"
         if must_compile:
             return "fused", "only a kernel can compute it", state
         if _schedule.is_worth_compiling(size, done + size):

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dparray import __version__, _cache, _startup
+from dparray import __version__, _startup
+from dparray._compiler import cache
 
 _PACKAGES = ("dpctl", "dpnp", "numba-dpex", "numba", "numpy", "intel-opencl-rt")
 _AFFINITY_DOMAINS = ("numa", "L4_cache", "L3_cache", "L2_cache", "L1_cache")
@@ -49,7 +50,7 @@ def gather() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
         "driver_files": os.environ.get("OCL_ICD_FILENAMES"),
-        "kernel_cache": str(_cache.place()),
+        "kernel_cache": str(cache.place()),
         "error": None if _startup.failure is None else str(_startup.failure),
         "platforms": [],
     }

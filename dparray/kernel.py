@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 import dpctl
 import numpy as np
 
-from dparray import _compiler, config
-from dparray._bounds import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
-from dparray._compiler import DeviceFunction, Kernel
+from dparray import config
+from dparray._compiler import compile
+from dparray._compiler.checks import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
+from dparray._compiler.compile import DeviceFunction, Kernel
+from dparray._compiler.key import Reference
 from dparray._evaluate import settle_arguments
-from dparray._kernel_key import Reference
 from dparray._launcher import (
     Binder,
     Bound,
@@ -408,7 +409,7 @@ class KernelFunction:
         if not self._kernels:
             self._watch()
         all_types = (item, *types) if self._has_item else types
-        compiled = _compiler.obtain_kernel(
+        compiled = compile.obtain_kernel(
             self.py_func, all_types, self.options, self._parameter_labels(types)
         )
         self._kernels[item, types] = compiled
@@ -468,7 +469,7 @@ class KernelFunction:
 
     def inspect_spirv(self, signature: Signature | None = None) -> Any:
         """The SPIR-V module disassembled, of one signature, or of all in a dictionary."""
-        return self._inspect(signature, lambda kernel: _compiler.spirv_text(kernel.spirv))
+        return self._inspect(signature, lambda kernel: compile.spirv_text(kernel.spirv))
 
     def _inspect(self, signature: Signature | None, look: Callable[[Kernel], str]) -> Any:
         found = {_labels((i, *t)): kernel for (i, t), kernel in self._kernels.items()}
@@ -665,7 +666,7 @@ def kernel(function: Any = None, *, range: Any = None, **options: Any) -> Any:
 
     def make_specialized(python_function: Callable[..., Any]) -> KernelFunction:
         made = make(python_function)
-        made.specialize(_compiler.keys_of_signatures(function))
+        made.specialize(compile.keys_of_signatures(function))
         return made
 
     return make_specialized
@@ -745,7 +746,7 @@ def _wrap_dispatcher(candidate: Any) -> KernelFunction:
             f"call_kernel: {candidate!r} is not a kernel; decorate the function with @dp.kernel"
         )
     options = {k: v for k, v in candidate.targetoptions.items() if k in OPTIONS}
-    signatures = _compiler.keys_of_signatures([tuple(sig) for sig in candidate.overloads])
+    signatures = compile.keys_of_signatures([tuple(sig) for sig in candidate.overloads])
     wrapped = KernelFunction(candidate.py_func, options)
     if not candidate._can_compile:
         wrapped.specialize(signatures)

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from dparray._runtime import kernel_language
+from dparray._compiler.numba_dpex import kernel_language
 from dparray.exceptions import KernelArgumentError, KernelRangeError
 
 _language: Any = kernel_language()

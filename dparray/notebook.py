@@ -19,7 +19,7 @@ import numpy as np
 
 from dparray import _layout, _pictures, _sample
 from dparray._array import corner, ndarray, summary_threshold
-from dparray._compiler import DeviceFunction
+from dparray._compiler.compile import DeviceFunction
 from dparray._explain import svg
 from dparray._expr import pending_order
 from dparray._kernel_makers import ElementwiseFunction, ReductionFunction

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _cache, _runtime
+from dparray._compiler import cache, numba_dpex
 
 PYTHONS = ((3, 10), (3, 11))
 #: The versions that work together: at least the first, below the second.
@@ -123,7 +123,7 @@ def check_packages(version_of: Callable[[str], str | None] = installed_version) 
 
 def check_driver(
     environment: Mapping[str, str] = os.environ,
-    own: Callable[[], Path | None] = _runtime.find_driver,
+    own: Callable[[], Path | None] = numba_dpex.find_driver,
     system: Path = _SYSTEM_DRIVERS,
 ) -> str:
     """The OpenCL loader is told of a driver that exists, or another loader is there."""
@@ -154,7 +154,7 @@ def check_driver(
     return "\n".join(found)
 
 
-def check_cache(place: Callable[[], Path] = _cache.place) -> str:
+def check_cache(place: Callable[[], Path] = cache.place) -> str:
     """The directory of the kernel cache can be written."""
     try:
         directory = place()
@@ -219,7 +219,7 @@ def check_imports(
     return ", ".join(names)
 
 
-def check_compiler(load: Callable[[], Any] = _runtime.load_numba_dpex) -> str:
+def check_compiler(load: Callable[[], Any] = numba_dpex.load_numba_dpex) -> str:
     """numba-dpex, which compiles the kernels, can be imported and adapted."""
     try:
         package = load()
@@ -314,7 +314,7 @@ def check_kernel(name: str | None) -> str:
     out = dp.zeros(n, dtype="int32", device=device)
     dp.call_kernel(kernels.add, dp.Range(n), x, y, out)
     _agree("a kernel that adds integers", dp.asnumpy(out + 1), np.arange(n) * 4 + 1)
-    binaries = importlib.import_module("dparray._device_binary")
+    binaries = importlib.import_module("dparray._compiler.compile.program")
     kept = "kept on disk" if binaries.keeps_binaries(device.sycl_queue) else "left to the driver"
     return f"compiled, and ran on {device}; device binaries are {kept}"
 

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 import dparray as dp
-from dparray import _cache, cli, info
+from dparray import cli, info
+from dparray._compiler import cache as _cache
 from dparray.cli import COMMANDS, main
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _cache, _compiler, _device_binary
+from dparray._compiler import cache, compile
+from dparray._compiler import program as device_binary
 
 FACTORS = itertools.count(7000)
 needs_opencl = pytest.mark.skipif(
@@ -36,16 +37,16 @@ def builds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
         monkeypatch.setattr(place, name, build)
 
-    count_builds(_device_binary, "create_program_from_spirv")
-    count_builds(_device_binary._Driver, "built")
-    of_binary = _device_binary._Driver.program_of
+    count_builds(device_binary, "create_program_from_spirv")
+    count_builds(device_binary._Driver, "built")
+    of_binary = device_binary._Driver.program_of
 
     def load(*args: Any) -> Any:
         program = of_binary(*args)
         made.append("refused" if program is None else "loaded")
         return program
 
-    monkeypatch.setattr(_device_binary._Driver, "program_of", load)
+    monkeypatch.setattr(device_binary._Driver, "program_of", load)
     return made
 
 
@@ -60,7 +61,7 @@ def make_scale(factor: int, **options: Any) -> Any:
 
 def scaled(factor: int, device: Any = None, **options: Any) -> np.ndarray:
     """What a kernel that no memory knows, as in a new process, leaves in 0, 1, 2, 3."""
-    _compiler.forget()
+    compile.forget()
     x = dp.arange(4, device=device)
     make_scale(factor, **options)[4](x)
     return x.asnumpy()
@@ -95,7 +96,7 @@ def test_a_kernel_that_prints_prints_when_loaded(
         x[i] = i
 
     for _ in range(2):
-        _compiler.forget()
+        compile.forget()
         x = dp.zeros(8, dtype="int64")
         dp.kernel(say.py_func)[8](x)
         dp.synchronize(x)
@@ -106,11 +107,11 @@ def test_a_kernel_that_prints_prints_when_loaded(
 def test_a_binary_that_the_driver_refuses_is_built_anew(builds: list[str]) -> None:
     factor = next(FACTORS)
     scaled(factor)
-    for path in _cache.place().glob("*.kernel"):
-        content = _cache.load(path.stem)
+    for path in cache.place().glob("*.kernel"):
+        content = cache.load(path.stem)
         assert content is not None
         if content.startswith(b"\x7fELF"):
-            _cache.save(path.stem, content[:64])
+            cache.save(path.stem, content[:64])
     assert (scaled(factor) == np.arange(4) * factor).all()
     assert (scaled(factor) == np.arange(4) * factor).all()
     assert builds == ["built", "loaded", "refused", "built", "loaded", "loaded"]
@@ -122,21 +123,21 @@ def test_another_driver_or_setting_has_its_own_binaries(
     factor = next(FACTORS)
     scaled(factor)
     monkeypatch.setenv("CL_CONFIG_USE_VECTORIZER", "False")
-    _device_binary._platform_text.cache_clear()
+    device_binary._platform_text.cache_clear()
     scaled(factor)
-    _device_binary._platform_text.cache_clear()
+    device_binary._platform_text.cache_clear()
     assert builds == ["built", "loaded"] * 2
 
 
 def test_without_the_functions_that_load_binaries_modules_are_built(
     builds: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_device_binary, "_SYCL_LIBRARY", "libsycl.so.0")
-    _device_binary._driver.cache_clear()
+    monkeypatch.setattr(device_binary, "_SYCL_LIBRARY", "libsycl.so.0")
+    device_binary._driver.cache_clear()
     factor = next(FACTORS)
     for _ in range(2):
         assert (scaled(factor) == np.arange(4) * factor).all()
-    _device_binary._driver.cache_clear()
+    device_binary._driver.cache_clear()
     assert builds == ["built", "built"]
 
 

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks, _interrupt, _io
+from dparray import _hooks, _io
+from dparray._compiler import interrupts
 
 
 @pytest.fixture(autouse=True)
@@ -30,7 +31,7 @@ def test_an_interrupt_comes_at_the_end_of_work_that_must_not_be_torn() -> None:
     done = []
 
     def work() -> None:
-        with _interrupt.deferred():
+        with interrupts.deferred():
             os.kill(os.getpid(), signal.SIGINT)
             done.append("after it")
 
@@ -44,7 +45,7 @@ def test_an_interrupt_comes_at_the_end_of_work_that_must_not_be_torn() -> None:
 
 def test_an_error_passes_through_and_an_interrupt_goes_before_it() -> None:
     def fail(is_interrupted: bool) -> None:
-        with _interrupt.deferred():
+        with interrupts.deferred():
             if is_interrupted:
                 os.kill(os.getpid(), signal.SIGINT)
             raise ZeroDivisionError

@@ -25,7 +25,7 @@ LEVELS = {
 @pytest.fixture(params=list(LEVELS))
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """``dp.kernel`` at one level of optimisation."""
-    from dparray._runtime import load_numba_dpex
+    from dparray._compiler.numba_dpex import load_numba_dpex
 
     level, options = LEVELS[request.param]
     # The variable is a part of the kernels' key, the attribute is what numba-dpex reads.

@@ -316,22 +316,22 @@ def test_processes_that_race_for_one_kernel_all_get_it(tmp_path: Path) -> None:
 def test_memory_keeps_a_bounded_number_of_kernels(
     compiled: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dparray import _compiler
+    from dparray._compiler import compile
 
-    monkeypatch.setattr(_compiler, "_kernels", {})
-    monkeypatch.setattr(_compiler, "_MOST_KERNELS", 2)
+    monkeypatch.setattr(compile, "_kernels", {})
+    monkeypatch.setattr(compile, "_MOST_KERNELS", 2)
     factors = [next(FACTORS) for _ in range(3)]
     for factor in (*factors, factors[2], factors[0]):
         make_scale(factor)[2](dp.ones(2, dtype="int64"))
-    assert len(_compiler._kernels) == 2
+    assert len(compile._kernels) == 2
     # The oldest came back from disk, the youngest never left.
     assert [origin for _, origin in compiled] == ["compiled"] * 3 + ["disk"]
 
 
 def test_a_kernel_on_many_queues_stays_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dparray import _compiler
+    from dparray._compiler import compile
 
-    monkeypatch.setattr(_compiler, "_MOST_QUEUES", 3)
+    monkeypatch.setattr(compile, "_MOST_QUEUES", 3)
     scale = make_scale(7)
     device = dp.Device("cpu").sycl_device
     for _ in range(8):

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _compiler, _dtypes, _placement, _tier_host, _usm
+from dparray import _dtypes, _placement, _tier_host, _usm
+from dparray._compiler import compile
 from dparray._ops import OPS
 
 RNG = np.random.default_rng(0)
@@ -41,7 +42,7 @@ def single(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget_answers()
     with monkeypatch.context() as patch:
         patch.setattr(_dtypes, "has_aspect", lambda device, aspect: False)
-        patch.setattr(_compiler, "has_float64", lambda device: False)
+        patch.setattr(compile, "has_float64", lambda device: False)
         yield
     forget_answers()
 

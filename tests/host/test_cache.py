@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from dparray import _cache
+from dparray._compiler import cache
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty cache of the test's own."""
     monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr(_cache, "_state", _cache._State())
+    monkeypatch.setattr(cache, "_state", cache._State())
     return tmp_path / "cache"
 
 
@@ -37,46 +37,46 @@ def entry(place: Path, number: int) -> Path:
 
 
 def test_what_is_saved_is_loaded(place: Path) -> None:
-    assert _cache.load(key(1)) is None
-    _cache.save(key(1), b"bytes")
-    assert _cache.load(key(1)) == b"bytes"
-    assert _cache.load(key(2)) is None
-    stats = _cache.stats()
+    assert cache.load(key(1)) is None
+    cache.save(key(1), b"bytes")
+    assert cache.load(key(1)) == b"bytes"
+    assert cache.load(key(2)) is None
+    stats = cache.stats()
     assert (stats.entries, stats.hits, stats.misses, stats.saves) == (1, 1, 2, 1)
     assert stats.place == place
 
 
 def test_an_empty_payload_is_not_a_miss(place: Path) -> None:
-    _cache.save(key(1), b"")
-    assert _cache.load(key(1)) == b""
+    cache.save(key(1), b"")
+    assert cache.load(key(1)) == b""
 
 
 def test_clear_removes_entries_and_says_how_many(place: Path) -> None:
     for number in range(3):
-        _cache.save(key(number), b"x")
-    assert _cache.clear() == 3
-    assert _cache.load(key(0)) is None
+        cache.save(key(number), b"x")
+    assert cache.clear() == 3
+    assert cache.load(key(0)) is None
     assert list(place.iterdir()) == []
 
 
 @pytest.mark.parametrize("size", [0, 5, 17, 30, 48, 49, 60])
 def test_a_truncated_entry_is_a_miss_and_is_removed(place: Path, size: int) -> None:
-    _cache.save(key(1), b"payload of the entry")
+    cache.save(key(1), b"payload of the entry")
     path = entry(place, 1)
     path.write_bytes(path.read_bytes()[:size])
-    assert _cache.load(key(1)) is None
+    assert cache.load(key(1)) is None
     assert not path.exists()
 
 
 def test_a_flipped_byte_anywhere_is_a_miss(place: Path) -> None:
-    _cache.save(key(1), b"payload")
+    cache.save(key(1), b"payload")
     path = entry(place, 1)
     whole = path.read_bytes()
     for position in range(len(whole)):
         damaged = bytearray(whole)
         damaged[position] ^= 0x40
         path.write_bytes(bytes(damaged))
-        assert _cache.load(key(1)) is None, position
+        assert cache.load(key(1)) is None, position
 
 
 def test_a_directory_that_cannot_be_made_warns_once_and_goes_on(
@@ -85,102 +85,102 @@ def test_a_directory_that_cannot_be_made_warns_once_and_goes_on(
     blocked = place.parent / "file"
     blocked.write_text("in the way")
     monkeypatch.setenv("DPARRAY_CACHE_DIR", str(blocked / "cache"))
-    assert _cache.load(key(1)) is None
+    assert cache.load(key(1)) is None
     with pytest.warns(RuntimeWarning, match="DPARRAY_CACHE_DIR"):
-        _cache.save(key(1), b"x")
+        cache.save(key(1), b"x")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        _cache.save(key(2), b"x")
-        assert _cache.load(key(2)) is None
+        cache.save(key(2), b"x")
+        assert cache.load(key(2)) is None
 
 
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT])
 def test_a_full_or_read_only_disk_warns_once_and_leaves_nothing(
     place: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    _cache.save(key(0), b"before")
+    cache.save(key(0), b"before")
 
     def refuse(*args: Any) -> None:
         raise OSError(code, os.strerror(code))
 
-    monkeypatch.setattr(_cache.os, "replace", refuse)
+    monkeypatch.setattr(cache.os, "replace", refuse)
     with pytest.warns(RuntimeWarning, match="compiled anew"):
-        _cache.save(key(1), b"x")
+        cache.save(key(1), b"x")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        _cache.save(key(2), b"x")
+        cache.save(key(2), b"x")
     assert [path.name for path in place.iterdir()] == [entry(place, 0).name]
-    assert _cache.load(key(0)) == b"before"
+    assert cache.load(key(0)) == b"before"
 
 
 def test_the_size_is_bounded_and_the_longest_unused_go_first(place: Path) -> None:
-    _cache.set_limit(20_000)
+    cache.set_limit(20_000)
     for number in range(40):
-        _cache.save(key(number), bytes(1000))
+        cache.save(key(number), bytes(1000))
         os.utime(entry(place, number), (number, number))
-    stats = _cache.stats()
+    stats = cache.stats()
     assert stats.nbytes <= 20_000
-    assert _cache.load(key(39)) is not None
-    assert _cache.load(key(0)) is None
+    assert cache.load(key(39)) is not None
+    assert cache.load(key(0)) is None
 
 
 def test_what_was_read_lately_stays(place: Path) -> None:
-    _cache.set_limit(20_000)
+    cache.set_limit(20_000)
     for number in range(12):
-        _cache.save(key(number), bytes(1000))
+        cache.save(key(number), bytes(1000))
         os.utime(entry(place, number), (number, time.time() - 7200 + number))
-    assert _cache.load(key(0)) is not None
+    assert cache.load(key(0)) is not None
     for number in range(12, 24):
-        _cache.save(key(number), bytes(1000))
-    assert _cache.load(key(0)) is not None
-    assert _cache.load(key(1)) is None
+        cache.save(key(number), bytes(1000))
+    assert cache.load(key(0)) is not None
+    assert cache.load(key(1)) is None
 
 
 def test_entries_and_leftovers_of_the_future_age_like_others(place: Path) -> None:
-    _cache.save(key(0), b"x")
+    cache.save(key(0), b"x")
     leftover = place / "old.part"
     leftover.write_bytes(b"half")
     later = time.time() + 1e6
     for path in (entry(place, 0), leftover):
         os.utime(path, (later, later))
-    assert _cache.load(key(0)) == b"x"
+    assert cache.load(key(0)) == b"x"
     assert entry(place, 0).stat().st_mtime < later
-    _cache.set_limit(_cache.set_limit(0))  # the next save looks over the directory
-    _cache.save(key(1), b"x")
+    cache.set_limit(cache.set_limit(0))  # the next save looks over the directory
+    cache.save(key(1), b"x")
     assert not leftover.exists()
 
 
 def test_a_directory_in_the_place_of_an_entry_spoils_no_other(place: Path) -> None:
     entry(place, 1).mkdir(parents=True)
-    assert _cache.load(key(1)) is None
+    assert cache.load(key(1)) is None
     with pytest.warns(RuntimeWarning, match="Is a directory") as caught:
-        _cache.save(key(1), b"x")
+        cache.save(key(1), b"x")
     assert caught[0].filename == __file__
-    _cache.save(key(2), b"x")
-    assert _cache.load(key(2)) == b"x"
+    cache.save(key(2), b"x")
+    assert cache.load(key(2)) == b"x"
     assert sorted(place.iterdir()) == sorted((entry(place, 1), entry(place, 2)))
 
 
 def test_an_entry_that_cannot_be_read_is_replaced(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _cache.save(key(1), b"x")
+    cache.save(key(1), b"x")
 
     def refuse(path: Path) -> bytes:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "read_bytes", refuse)
-        assert _cache.load(key(1)) is None
-    _cache.save(key(1), b"y")
-    assert _cache.load(key(1)) == b"y"
+        assert cache.load(key(1)) is None
+    cache.save(key(1), b"y")
+    assert cache.load(key(1)) == b"y"
 
 
 def test_set_limit_gives_the_previous_one_and_takes_no_negative(place: Path) -> None:
-    first = _cache.set_limit(1000)
-    assert _cache.set_limit(first) == 1000
+    first = cache.set_limit(1000)
+    assert cache.set_limit(first) == 1000
     with pytest.raises(ValueError, match="negative"):
-        _cache.set_limit(-1)
+        cache.set_limit(-1)
 
 
 def test_what_a_dead_process_left_is_removed_after_a_while(place: Path) -> None:
@@ -189,7 +189,7 @@ def test_what_a_dead_process_left_is_removed_after_a_while(place: Path) -> None:
     old.write_bytes(b"half")
     young.write_bytes(b"half")
     os.utime(old, (1, 1))
-    _cache.save(key(1), b"x")
+    cache.save(key(1), b"x")
     assert not old.exists()
     assert young.exists()
 
@@ -223,7 +223,7 @@ def start(place: Path, program: str) -> subprocess.Popen[bytes]:
 def test_sixteen_processes_race_and_none_reads_a_wrong_byte(place: Path) -> None:
     racers = [start(place, RACER) for _ in range(16)]
     assert [racer.wait(timeout=120) for racer in racers] == [0] * 16
-    assert _cache.stats().entries == 8
+    assert cache.stats().entries == 8
     assert not list(place.glob("*.part"))
 
 
@@ -245,7 +245,7 @@ def test_kill_in_the_middle_of_a_write_leaves_whole_entries(place: Path) -> None
         time.sleep(delay)
         writer.send_signal(signal.SIGKILL)
         writer.wait()
-        found = [_cache.load(key(number)) for number in range(4)]
+        found = [cache.load(key(number)) for number in range(4)]
         assert any(payload is not None for payload in found)
         for number, payload in enumerate(found):
             assert payload in (None, bytes([number]) * 3_000_000)

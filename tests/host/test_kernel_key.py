@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dparray import _kernel_key
-from dparray._kernel_key import kernel_key
+from dparray._compiler import key as _kernel_key
+from dparray._compiler.key import kernel_key
 
 ROOT = Path(__file__).resolve().parents[2]
 CONSTANT = 3
@@ -217,7 +217,7 @@ PROGRAM = """
 import sys, types
 package = types.ModuleType("dparray"); package.__path__ = [sys.argv[1]]
 sys.modules["dparray"] = package
-from dparray._kernel_key import kernel_key
+from dparray._compiler.compile.key import kernel_key
 import math
 TAGS = {"b", "a", "c"}
 def f(item, x):

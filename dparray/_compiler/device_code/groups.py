@@ -26,13 +26,8 @@ from numba_dpex.kernel_api_impl.spirv.arrayobj import _getitem_array_generic
 from numba_dpex.kernel_api_impl.spirv.math import mathimpl
 from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 
-from dparray import (
-    _device_atomics,  # noqa: F401  it replaces numba-dpex's
-    _device_bounds,  # noqa: F401  what checked kernels call
-    _device_exceptions,
-    _device_integers,
-    _device_vectors,
-)
+from dparray._compiler.device_code import exceptions, vectors
+from dparray._compiler.device_code import integers as device_integers
 from dparray._half import half, half_bits, half_value
 from dparray._result_kind import of_kind
 from dparray.kernel_api import (
@@ -57,9 +52,9 @@ def install(target_context: Any) -> None:
     LocalAccessorType.copy = _copy_local_type
     target_context.install_registry(cmathimpl.registry)  # numba-dpex has the types only
     target_context.install_registry(_registry)
-    _device_integers.install(target_context)  # after it: floors of integers are no floats
-    _device_vectors.install(target_context)
-    _device_exceptions.install(target_context)
+    device_integers.install(target_context)  # after it: floors of integers are no floats
+    vectors.install(target_context)
+    exceptions.install(target_context)
 
 
 # --- print ----------------------------------------------------------------------------------------

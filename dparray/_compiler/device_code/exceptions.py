@@ -34,8 +34,8 @@ from numba.cpython import slicing, tupleobj
 from numba_dpex.core.types.kernel_api.index_space_ids import GroupType, ItemType, NdItemType
 from numba_dpex.kernel_api_impl.spirv.target import SPIRVCallConv, SPIRVTypingContext
 
-from dparray._bounds import OF_A_DIMENSION
-from dparray._compile_errors import MAY_RAISE
+from dparray._compiler.checks import OF_A_DIMENSION
+from dparray._compiler.diagnosis import MAY_RAISE
 from dparray.kernel_api import PrivateArray
 
 _registry = Registry()

@@ -18,10 +18,10 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from dparray._compile_errors import RECORD, Source, quote, source_of
-from dparray._compiler import DeviceFunction
-from dparray._kernel_key import referred_values
-from dparray._runtime import kernel_language
+from dparray._compiler.compile import DeviceFunction
+from dparray._compiler.diagnosis import RECORD, Source, quote, source_of
+from dparray._compiler.key import referred_values
+from dparray._compiler.numba_dpex import kernel_language
 
 MAX_CHECKED_DIMENSIONS = 8
 # What is where in the record, after the number of faults; bit k of UNSIGNED says that index k is.

@@ -29,12 +29,13 @@ import dpctl
 import numpy as np
 from dpctl.program import SyclProgramCompilationError
 
-from dparray import _cache, _hooks, _interrupt
-from dparray._compile_errors import MAY_RAISE, describe_failure, refusal
-from dparray._device_binary import obtain_program
-from dparray._kernel_key import Reference, UnkeyedError, describe, kernel_key, with_references
+from dparray import _hooks
+from dparray._compiler import cache, interrupts
+from dparray._compiler.diagnosis import MAY_RAISE, describe_failure, refusal
+from dparray._compiler.key import Reference, UnkeyedError, describe, kernel_key, with_references
+from dparray._compiler.numba_dpex import contraction_allowed, load_numba_dpex
+from dparray._compiler.program import obtain_program
 from dparray._launcher import place_of
-from dparray._runtime import contraction_allowed, load_numba_dpex
 from dparray.exceptions import (
     KernelArgumentError,
     KernelCompileError,
@@ -400,7 +401,7 @@ def forget() -> None:
 
 def _load(key: str) -> Kernel | None:
     started = time.perf_counter()
-    text = _cache.load(key)
+    text = cache.load(key)
     if text is None:
         return None
     try:
@@ -421,7 +422,7 @@ def _compile_and_save(
     labels: Sequence[str],
 ) -> Kernel:
     kernel = compile_kernel(function, types, options, labels)
-    _cache.save(key, kernel.to_bytes())
+    cache.save(key, kernel.to_bytes())
     return kernel
 
 
@@ -435,7 +436,7 @@ def compile_kernel(
 
     An interrupt comes after it: numba-dpex, stopped in the middle, leaves files behind.
     """
-    with _interrupt.deferred(), _lock:
+    with interrupts.deferred(), _lock:
         compiler = backend()
         started = time.perf_counter()
         reason = refusal(function)

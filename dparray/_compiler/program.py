@@ -25,7 +25,7 @@ from typing import Any
 import dpctl
 from dpctl.program import create_program_from_spirv
 
-from dparray import _cache
+from dparray._compiler import cache
 from dparray._submission import capsule_address
 
 _SYCL_LIBRARY = "libsycl.so.9"
@@ -65,12 +65,12 @@ def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> Any:
     if driver is None:
         return create_program_from_spirv(queue, spirv, options)
     key = _binary_key(queue.sycl_device, spirv, options)
-    binary = _cache.load(key)
+    binary = cache.load(key)
     program = None if binary is None else driver.program_of(queue, binary, options)
     if program is None:
         binary = driver.built(queue, spirv, options)
         if binary is not None:
-            _cache.save(key, binary)
+            cache.save(key, binary)
             program = driver.program_of(queue, binary, options)
     # Where the driver refuses the module, dpctl's error has what it says of it.
     return program or create_program_from_spirv(queue, spirv, options)

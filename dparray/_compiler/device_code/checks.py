@@ -13,7 +13,7 @@ from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 
-from dparray._bounds import (
+from dparray._compiler.checks import (
     DIMENSIONS,
     INDEX_COUNT,
     INDICES,
@@ -29,7 +29,7 @@ from dparray._bounds import (
     checked_step,
     is_inside,
 )
-from dparray._device_exceptions import SPACES, check_dimension, check_step
+from dparray._compiler.device_code.exceptions import SPACES, check_dimension, check_step
 
 _INT64 = ir.IntType(64)
 

@@ -1,0 +1,1 @@
+"""_compiler.device_code."""
