@@ -12,7 +12,8 @@ if not (_folder / "kernels").is_dir():
     # A clone keeps its device code beside the package; only a wheel has it inside.
     __path__.append(str(_folder.parent))
 
-from dparray import _boundary as _boundary, _startup as _startup
+from dparray import _boundary as _boundary
+from dparray._runtime import startup as _startup
 from dparray._compiler import numba_dpex as _runtime
 
 __version__ = "0.1.0"

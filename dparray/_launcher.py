@@ -22,8 +22,7 @@ import numpy as np
 
 from dparray import _hooks, _usm
 from dparray._compiler.numba_dpex import kernel_language
-from dparray._order import order_of
-from dparray._submission import (
+from dparray._runtime.arguments import (
     Packed,
     PackedRange,
     pack_array,
@@ -33,6 +32,7 @@ from dparray._submission import (
     pack_scalars,
     submit,
 )
+from dparray._runtime.order import order_of
 from dparray.device import note_work
 from dparray.exceptions import (
     HostConversionError,

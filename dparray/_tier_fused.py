@@ -22,8 +22,8 @@ from dparray._expr import Node, Scalar, pending_order
 from dparray._launcher import launch
 from dparray._ops import Op
 from dparray._reduction_ops import Reduce
+from dparray._runtime.arguments import Packed, pack_array, pack_local, pack_scalar, pack_scalars
 from dparray._schedule import LOAD_ELEMENTS, Kernel, counted_elements, is_call, is_worth_compiling
-from dparray._submission import Packed, pack_array, pack_local, pack_scalar, pack_scalars
 
 
 class Fused:

@@ -17,7 +17,8 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from dparray import __version__, _startup
+from dparray import __version__
+from dparray._runtime import startup
 from dparray.exceptions import DparrayError
 
 
@@ -72,9 +73,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     name = next((word for word in argv if not word.startswith("-")), None)
     command = next((command for command in COMMANDS if command.name == name), None)
     try:
-        if command is not None and command.needs_stack and _startup.failure is not None:
+        if command is not None and command.needs_stack and startup.failure is not None:
             if not {"-h", "--help"} & set(argv):
-                return _fail(command.name, _startup.failure)
+                return _fail(command.name, startup.failure)
             command = None
         arguments = make_parser(command.name if command else None).parse_args(argv)
         return int(arguments.run(arguments))

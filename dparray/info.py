@@ -12,8 +12,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dparray import __version__, _startup
+from dparray import __version__
 from dparray._compiler import cache
+from dparray._runtime import startup
 
 _PACKAGES = ("dpctl", "dpnp", "numba-dpex", "numba", "numpy", "intel-opencl-rt")
 _AFFINITY_DOMAINS = ("numa", "L4_cache", "L3_cache", "L2_cache", "L1_cache")
@@ -51,10 +52,10 @@ def gather() -> dict[str, Any]:
         "packages": {name: _version(name) for name in _PACKAGES},
         "driver_files": os.environ.get("OCL_ICD_FILENAMES"),
         "kernel_cache": str(cache.place()),
-        "error": None if _startup.failure is None else str(_startup.failure),
+        "error": None if startup.failure is None else str(startup.failure),
         "platforms": [],
     }
-    if _startup.failure is None:
+    if startup.failure is None:
         found["platforms"] = _platforms()
     return found
 

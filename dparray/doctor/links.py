@@ -213,7 +213,7 @@ def check_imports(
             load(name)
         except Exception as error:
             raise Broken(f"import {name}: {type(error).__name__}: {error}", _REINSTALL) from None
-    startup = importlib.import_module("dparray._startup")
+    startup = importlib.import_module("dparray._runtime.startup")
     if startup.failure is not None:
         raise Broken(str(startup.failure.__cause__ or startup.failure), _REINSTALL)
     return ", ".join(names)

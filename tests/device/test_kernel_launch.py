@@ -11,7 +11,7 @@ import pytest
 from dpctl.utils import SequentialOrderManager
 
 import dparray as dp
-from dparray._order import order_of
+from dparray._runtime.order import order_of
 
 
 @dp.kernel
