@@ -16,17 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar
 
 import numpy as np
 
-from dparray import (
-    _dtypes,
-    _evaluate,
-    _hooks,
-    _layout,
-    _sample,
-    _tier_host,
-    _usm,
-    config,
-    memory,
-)
+from dparray import _dtypes, _evaluate, _hooks, _layout, _sample, _tier_host, config, memory
 from dparray._expr import Node, Scalar, pending_order, view_of
 from dparray._ops import CONVERT, OPS, WHERE, Op
 from dparray._placement import (
@@ -38,9 +28,10 @@ from dparray._placement import (
 )
 from dparray._reduction_ops import Reduce, Reduction
 from dparray._schedule import MOST_LEAVES, MOST_WEIGHT
-from dparray._usm import Layout
 from dparray.device import Device, default_device, describe_queue
 from dparray.exceptions import DparrayError, DTypeError, HostConversionError, ShapeError
+from dparray.memory import copies
+from dparray.memory.copies import Layout
 
 if TYPE_CHECKING:
     import dpctl
@@ -68,7 +59,7 @@ Unary = Callable[["ndarray"], "ndarray"]
 # What the short way of small arrays looks at in every call; see "small arrays, at once" below.
 _new = object.__new__
 _array_type = np.ndarray
-_working = _usm.working
+_working = copies.working
 _options = vars(config)
 _run_silently = _tier_host.run_silently
 _REFUSALS = _tier_host.REFUSALS
@@ -388,7 +379,7 @@ class ndarray(Methods):
             return node
 
     _argument = _kept("_argument_kept", lambda self: _evaluate.argument_of(self))
-    _tensor = _kept("_tensor_kept", lambda self: _usm.tensor_of(self))
+    _tensor = _kept("_tensor_kept", lambda self: copies.tensor_of(self))
 
     @property
     def is_pending(self) -> bool:
@@ -458,7 +449,7 @@ class ndarray(Methods):
             if _hooks.subscribers:
                 _hooks.emit("copy", source=self.sycl_queue, target="host", nbytes=values.nbytes)
             return values.copy()
-        return _usm.copy_to_host(_readable(self))
+        return copies.copy_to_host(_readable(self))
 
     def item(self, *index: SupportsIndex) -> Any:
         """One element as a Python scalar; waits for the work before it on the queue.
@@ -482,7 +473,7 @@ class ndarray(Methods):
         values = element._on_host
         if values is not None and _tier_host.is_ready(element.sycl_queue):
             return values.item()
-        return _usm.copy_to_host(_readable(element)).item()
+        return copies.copy_to_host(_readable(element)).item()
 
     def tolist(self) -> Any:
         """The values as nested Python lists; waits for the work before it on the queue."""
@@ -571,7 +562,7 @@ class ndarray(Methods):
                 f"would have to be copied to {describe_queue(queue)}"
             )
         _dtypes.check_device(self.dtype, queue.sycl_device)
-        return ndarray._from_layout(*_usm.copy_to_queue(self, queue, self.usm_type))
+        return ndarray._from_layout(*copies.copy_to_queue(self, queue, self.usm_type))
 
     # -- elements -----------------------------------------------------------------------------
 
@@ -878,7 +869,7 @@ def scalar_value(value: Any) -> Any:
 
 def empty_on(placement: Placement, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ndarray:
     """A new C-contiguous array in memory of the pool, values undefined."""
-    return ndarray._from_layout(*_usm.allocate(placement.queue, placement.usm_type, shape, dtype))
+    return ndarray._from_layout(*copies.allocate(placement.queue, placement.usm_type, shape, dtype))
 
 
 def is_made_by_host(size: int, queue: dpctl.SyclQueue, usm_type: str) -> bool:
@@ -1029,7 +1020,7 @@ def from_host(
             _hooks.emit("copy", source="host", target=queue, nbytes=values.size * target.itemsize)
         return ndarray._computed(np.array(values, target, order="C"), queue, usm_type)
     result = empty_on(Placement(queue, check_usm_type(usm_type)), values.shape, target)
-    _usm.copy_from_host(np.ascontiguousarray(values, target).reshape(values.shape), result)
+    copies.copy_from_host(np.ascontiguousarray(values, target).reshape(values.shape), result)
     return result
 
 
@@ -1075,7 +1066,7 @@ def _seen_by_host(x: ndarray) -> np.ndarray | None:
         and _tier_host.COMPUTES_AT_ONCE
         and _tier_host.can_compute(x.sycl_queue, x.usm_type)
     ):
-        return _usm.host_view(x)
+        return copies.host_view(x)
     return None
 
 
@@ -1102,7 +1093,7 @@ def _give_memory(x: ndarray) -> None:
             _give_pending_memory(x)
         return
     block = memory.allocate(x.sycl_queue, x.usm_type, values.nbytes)
-    _usm.wait_if_working(x.sycl_queue)  # whose work may still use that memory
+    copies.wait_if_working(x.sycl_queue)  # whose work may still use that memory
     view: np.ndarray = np.ndarray(values.shape, values.dtype, block.host_bytes)
     view[...] = values
     with _evaluate.lock:
@@ -1802,11 +1793,11 @@ def call_numpy(function: Callable[..., Any], arrays: Sequence[ndarray], out: nda
     ``arrays`` and over ``out``, which it fills; whatever is pending on ``out`` is computed first.
     The calling thread waits for the queue's work before it.
     """
-    if not (config.host_tier and _usm.is_cpu(out.sycl_queue)):
+    if not (config.host_tier and copies.is_cpu(out.sycl_queue)):
         return False
     layouts = [layout_of(x) for x in (*arrays, out)]
     _evaluate.settle_readers(out.block)
-    views = _usm.host_views(out.sycl_queue, *layouts)
+    views = copies.host_views(out.sycl_queue, *layouts)
     if views is None:
         return False
     with np.errstate(all="ignore"):
@@ -1826,7 +1817,7 @@ def numpy_views(*arrays: ndarray) -> list[np.ndarray] | None:
     seen = [view for x in arrays if (view := x._on_host) is not None]
     if len(seen) == len(arrays) and _tier_host.is_ready(queue):
         return seen
-    return _usm.host_views(queue, *map(layout_of, arrays))
+    return copies.host_views(queue, *map(layout_of, arrays))
 
 
 def call_neighbour(
@@ -1842,8 +1833,8 @@ def call_neighbour(
 
     def on_dpnp_arrays(*operands: Any, **options: Any) -> Any:
         count = len(arrays)
-        _usm.wait_for_host_tasks(arrays[0][1].sycl_queue)
-        return function(*map(_usm.dpnp_array, operands[:count]), *operands[count:], **options)
+        copies.wait_for_host_tasks(arrays[0][1].sycl_queue)
+        return function(*map(copies.dpnp_array, operands[:count]), *operands[count:], **options)
 
     return call_library(name, on_dpnp_arrays, arrays, *args, **kwargs)
 
@@ -1859,7 +1850,7 @@ def call_either(
     placement = common_placement(name, arrays)
     views = numpy_views(*(x for _, x in arrays))
     if views is None:
-        return call_neighbour(name, lambda *operands: function(_usm.neighbour, *operands), arrays)
+        return call_neighbour(name, lambda *operands: function(copies.neighbour, *operands), arrays)
     try:
         with np.errstate(all="ignore"):
             results = function(np, *views)
@@ -1875,4 +1866,4 @@ def call_either(
 
 
 def _from_tensor(tensor: Any) -> ndarray:
-    return ndarray._from_layout(*_usm.layout_of_tensor(tensor))
+    return ndarray._from_layout(*copies.layout_of_tensor(tensor))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from dparray import _evaluate, _usm
+from dparray import _evaluate
 from dparray._array import ndarray
 from dparray.device import Device, default_device, queue_of
 from dparray.exceptions import HostConversionError
+from dparray.memory import copies
 
 __all__ = ["eval", "synchronize"]
 
@@ -58,4 +59,4 @@ def synchronize(device: Any = None) -> None:
         queue = device.sycl_queue
     else:
         queue = default_device().sycl_queue if device is None else queue_of(Device(device))
-    _usm.wait(queue)
+    copies.wait(queue)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _layout, _usm, config
+from dparray import _dtypes, _evaluate, _layout, config
 from dparray._array import (
     apply,
     array_of_node,
@@ -39,6 +39,7 @@ from dparray._placement import Placement, check_dtype, check_usm_type, common_pl
 from dparray._schedule import HOST_ELEMENTS
 from dparray.device import Device, queue_of, supports_usm
 from dparray.exceptions import DTypeError, HostConversionError, ShapeError
+from dparray.memory import copies
 
 if TYPE_CHECKING:
     import dpctl
@@ -425,8 +426,8 @@ def positions(
     """
     chosen = _layout.contiguous_strides(shape, 1) if strides is None else strides
     highest = sum((extent - 1) * stride for extent, stride in zip(shape, chosen, strict=True))
-    block = _usm.Positions(*placement, max(highest, 0) + 1)
-    layout = _usm.Layout(block, 0, shape, tuple(8 * each for each in chosen), _dtypes.int64)
+    block = copies.Positions(*placement, max(highest, 0) + 1)
+    layout = copies.Layout(block, 0, shape, tuple(8 * each for each in chosen), _dtypes.int64)
     counted = (_dtypes.int64, _dtypes.int64)
     leaf = Node.leaf(layout, *placement)
     return array_of_node(Node(CONVERT, (leaf,), counted, shape, prod(shape), *placement))
@@ -623,7 +624,7 @@ def asarray(
         return _rearranged(obj, wanted, order, copy, device, usm_type, sycl_queue)
     is_of_host = isinstance(obj, _HOST_TYPES)
     if not is_of_host and hasattr(obj, "__sycl_usm_array_interface__"):
-        shared = ndarray._from_layout(*_usm.layout_of_interface(obj))
+        shared = ndarray._from_layout(*copies.layout_of_interface(obj))
         return _rearranged(shared, wanted, order, copy, device, usm_type, sycl_queue)
     if isinstance(obj, _NESTED):
         arrays = arrays_inside("obj", obj)
@@ -682,7 +683,7 @@ def _rearranged(
         _dtypes.check_device(dtype, placement.queue.sycl_device)
         x = astype_array(x, dtype)
     if changes_place:
-        x = ndarray._from_layout(*_usm.copy_to_queue(x, *placement))
+        x = ndarray._from_layout(*copies.copy_to_queue(x, *placement))
     if order == "F" and not _layout.is_contiguous(x.shape, x.strides, x.itemsize, "F"):
         result = _empty(Placement(x.sycl_queue, x.usm_type), x.shape, x.dtype, "F")
         assign(result, x)
@@ -775,7 +776,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
             f"from_dlpack: {type(x).__name__} has no __dlpack__; use dp.asarray(x)"
         )
     kind = x.__dlpack_device__()[0]
-    on_host = int(kind) == int(_usm.library.DLDeviceType.kDLCPU)
+    on_host = int(kind) == int(copies.library.DLDeviceType.kDLCPU)
     if on_host:
         if copy is False:
             raise ValueError(
@@ -784,7 +785,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
         queue = queue_of(device)
         return from_host(np.from_dlpack(x), queue, "device")
     shared = ndarray._from_layout(
-        *_usm.layout_of_tensor(_usm.library.from_dlpack(x), is_shared=True)
+        *copies.layout_of_tensor(copies.library.from_dlpack(x), is_shared=True)
     )
     return _rearranged(shared, None, None, copy, device, None, None)
 
@@ -810,18 +811,18 @@ def _dlpack(
     if stream is not None:
         raise ValueError("__dlpack__: streams are not supported; order work by queues")
     versions: dict[str, Any] = {} if max_version is None else {"max_version": max_version}
-    if dl_device is not None and int(dl_device[0]) == int(_usm.library.DLDeviceType.kDLCPU):
-        if copy is None and not _usm.is_host_accessible(self.sycl_queue, self.usm_type):
+    if dl_device is not None and int(dl_device[0]) == int(copies.library.DLDeviceType.kDLCPU):
+        if copy is None and not copies.is_host_accessible(self.sycl_queue, self.usm_type):
             copy = True
         return (self.asnumpy() if copy else _shared_with_host(self)).__dlpack__(**versions)
     source = self.copy() if copy else self
-    tensor = _usm.library.asarray(source)  # through the interface that shares our memory
+    tensor = copies.library.asarray(source)  # through the interface that shares our memory
     if dl_device is not None and tuple(map(int, dl_device)) != _dlpack_device(self):
         raise BufferError(
             f"__dlpack__: the array is on DLPack device {_dlpack_device(self)}, not {dl_device}; "
             f"move it first: x.to_device(...)"
         )
-    _usm.wait(self.sycl_queue)
+    copies.wait(self.sycl_queue)
     return tensor.__dlpack__(**versions)
 
 
@@ -830,7 +831,7 @@ class _HostMemory:
 
     def __init__(self, x: ndarray) -> None:
         self.owner = x
-        view = _usm.host_view(x)
+        view = copies.host_view(x)
         self.__array_interface__ = view.__array_interface__
 
 
@@ -840,19 +841,19 @@ def _shared_with_host(x: ndarray) -> np.ndarray:
     Raises:
         BufferError: the host cannot read the memory.
     """
-    if not _usm.is_host_accessible(x.sycl_queue, x.usm_type):
+    if not copies.is_host_accessible(x.sycl_queue, x.usm_type):
         raise BufferError(
             f"__dlpack__: copy=False, but the host cannot read {x.usm_type} memory of "
             f"{x.device}; leave copy out"
         )
     _evaluate.share(x.block)
-    _usm.wait(x.sycl_queue)
+    copies.wait(x.sycl_queue)
     return np.asarray(_HostMemory(x))
 
 
 def _dlpack_device(self: ndarray) -> tuple[int, int]:
     """The DLPack device: type oneAPI and the number of the device."""
-    kind, number = _usm.library.asarray(self).__dlpack_device__()
+    kind, number = copies.library.asarray(self).__dlpack_device__()
     return int(kind), int(number)
 
 

@@ -21,7 +21,7 @@ from math import prod
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
-from dparray import _codegen, _replay, _tier_fused, _tier_host, _tier_library, _usm, config
+from dparray import _codegen, _replay, _tier_fused, _tier_host, _tier_library, config
 from dparray._codegen_reduction import Domain, can_reduce
 from dparray._expr import Node, Scalar, pending_order
 from dparray._ops import CONVERT, Op
@@ -40,11 +40,12 @@ from dparray._schedule import (
 )
 from dparray._tier_fused import argument_of as argument_of
 from dparray._tier_library import library_call as library_call
+from dparray.memory import copies
 
 if TYPE_CHECKING:
     from dpctl import SyclQueue
 
-SHARED = _usm.SHARED
+SHARED = copies.SHARED
 
 # Above this many notes of readers, those that are computed or gone are dropped.
 MOST_READERS = 64
@@ -145,7 +146,7 @@ def compile_alone(node: Node) -> None:
     """
     operands = tuple(
         Node.leaf(
-            _usm.planned_layout(part.queue, part.usm_type, part.shape, part.dtype),
+            copies.planned_layout(part.queue, part.usm_type, part.shape, part.dtype),
             part.queue,
             part.usm_type,
         )
@@ -309,7 +310,7 @@ def share(block: Any) -> None:
     with lock:
         settle_readers(block)
         block.readers = SHARED
-        _usm.note_others(block.queue)
+        copies.note_others(block.queue)
 
 
 # -- the choice of the tier -----------------------------------------------------------------------
@@ -521,7 +522,7 @@ def _reduces(node: Node, walked: Node, domain: Domain) -> bool:
 
 
 def _fresh(node: Node) -> Any:
-    return _usm.allocate(node.queue, node.usm_type, node.shape, node.dtype)
+    return copies.allocate(node.queue, node.usm_type, node.shape, node.dtype)
 
 
 def is_for_host(size: int, queue: Any, usm_type: str, roots: Sequence[Node]) -> bool:

@@ -41,8 +41,8 @@ from dparray._selection import (
     put_selected,
     selected,
 )
-from dparray._usm import library
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+from dparray.memory.copies import library
 
 _ALL = slice(None)
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import dpctl
 import numpy as np
 
-from dparray import _hooks, _usm
+from dparray import _hooks
 from dparray._compiler.numba_dpex import kernel_language
 from dparray._runtime.arguments import (
     Packed,
@@ -40,6 +40,7 @@ from dparray.exceptions import (
     KernelExecutionError,
     KernelRangeError,
 )
+from dparray.memory import copies
 
 LocalAccessor: Any = kernel_language().LocalAccessor
 
@@ -113,14 +114,14 @@ def _packed(layout: Any) -> tuple[str, Packed]:
 def _native(array: Any) -> tuple[str, Packed, tuple[Any, ...]]:
     # Remembered on the array, whose memory, shape and strides never change.
     block = array.block
-    owners = (block,) if isinstance(block, _usm.BorrowedBlock) else ()
-    layout = _usm.Layout(block, array.offset, array.shape, array.strides, array.dtype)
+    owners = (block,) if isinstance(block, copies.BorrowedBlock) else ()
+    layout = copies.Layout(block, array.offset, array.shape, array.strides, array.dtype)
     array._kernel_type = bound = (*_packed(layout), owners)
     return bound
 
 
 def _foreign(array: Any) -> tuple[str, Packed, dpctl.SyclQueue]:
-    layout = _usm.layout_of_interface(array)
+    layout = copies.layout_of_interface(array)
     return *_packed(layout), layout.block.queue
 
 

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from dparray import _hooks, _usm, config, memory
+from dparray import _hooks, config, memory
 from dparray._array import ndarray
 from dparray._control import eval as evaluate
 from dparray._placement import USM_TYPES
@@ -33,7 +33,7 @@ from dparray.device import (
 from dparray.exceptions import DeviceError
 from dparray.explain import explain
 from dparray.kernel import OPTIONS
-from dparray.memory import MemoryStats
+from dparray.memory import MemoryStats, copies
 
 _RESULT = "_dparray_result"
 
@@ -130,7 +130,7 @@ def time_statement(
         evaluate(*made)
         queues.update(x.sycl_queue for x in made)
         for queue in queues:
-            _usm.wait(queue)
+            copies.wait(queue)
 
     run()
     launched: list[str] = []

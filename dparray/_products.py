@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _layout, _usm
+from dparray import _dtypes, _evaluate, _layout
 from dparray._array import (
     apply,
     as_method,
@@ -40,8 +40,9 @@ from dparray._placement import common_placement
 from dparray._reductions import any as any_of
 from dparray._reductions import sum as sum_of
 from dparray._schedule import HOST_ELEMENTS
-from dparray._usm import neighbour
 from dparray.exceptions import DTypeError, ShapeError
+from dparray.memory import copies
+from dparray.memory.copies import neighbour
 
 __all__ = [
     "cross",
@@ -123,7 +124,7 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
     _evaluate.library_call(
         "matmul",
         lambda a, b: neighbour.matmul(
-            _usm.dpnp_array(a), _usm.dpnp_array(b), out=_usm.dpnp_array(result._tensor)
+            copies.dpnp_array(a), copies.dpnp_array(b), out=copies.dpnp_array(result._tensor)
         ),
         [x1._tensor, x2._tensor],
         (),

@@ -38,8 +38,8 @@ from dparray._placement import Placement, common_placement
 from dparray._reduction_ops import REDUCTIONS
 from dparray._scans import has_scan, scan_lines
 from dparray._tier_host import FOLDS, deviation_by, variance_by
-from dparray._usm import library
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+from dparray.memory.copies import library
 
 __all__ = [
     "all",

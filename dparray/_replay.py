@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dparray import _codegen, _tier_fused, _usm, config
+from dparray import _codegen, _tier_fused, config
 from dparray._codegen import Numbering
 from dparray._expr import Node
 from dparray._tier_fused import Generated, Launched
+from dparray.memory import copies
 
 
 class Step(NamedTuple):
@@ -63,13 +64,13 @@ class Expression:
         queue, usm_type = self._place
         numbering, nodes = self._numbering, self._nodes
         leaves = numbering.in_memory
-        results = [_usm.allocate(queue, usm_type, node.shape, node.dtype) for node in nodes]
+        results = [copies.allocate(queue, usm_type, node.shape, node.dtype) for node in nodes]
         layouts = [*leaves, *results]  # their memory must not be given to others before the end
         arrays = [_tier_fused.packed_flat(layout) for layout in layouts]
         owners = _tier_fused.owners_of(leaves)
         for step in steps:
             for shape, dtype in step.left:
-                layouts.append(_usm.allocate(queue, usm_type, shape, dtype))
+                layouts.append(copies.allocate(queue, usm_type, shape, dtype))
                 arrays.append(_tier_fused.packed_flat(layouts[-1]))
             packed = [arrays[place] for place in step.arrays]
             scalars = [numbering.scalars[place] for place in step.scalars]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dparray import _evaluate, _layout, _usm
+from dparray import _evaluate, _layout
 from dparray._expr import Node, view_of
-from dparray._usm import Layout
+from dparray.memory import copies
+from dparray.memory.copies import Layout
 
 Slices = tuple[slice, ...]
 
@@ -26,9 +27,9 @@ def read(node: Node, index: Slices) -> np.ndarray:
     if layout is not None:
         block, offset, shape, strides, dtype = layout
         shape, strides, offset = _layout.basic_index(shape, strides, offset, index)
-        return _usm.copy_to_host(Layout(block, offset, shape, strides, dtype))
+        return copies.copy_to_host(Layout(block, offset, shape, strides, dtype))
     strides = _layout.contiguous_strides(node.shape, node.dtype.itemsize)
     sample = view_of(node, *_layout.basic_index(node.shape, strides, 0, index))
     assert sample is not None  # slices are views
     _evaluate.evaluate(sample)
-    return _usm.copy_to_host(sample.layout)
+    return copies.copy_to_host(sample.layout)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dparray import _dtypes, _usm
+from dparray import _dtypes
 from dparray._array import assign, empty_on, ndarray
 from dparray._compiler.compile import DeviceFunction
 from dparray._placement import Placement
@@ -20,6 +20,7 @@ from dparray.kernel import KernelFunction, call_kernel, device_func, kernel
 from dparray.kernel_api import NdRange
 from dparray.kernels import scan
 from dparray.kernels.combine import OPERATIONS, identity
+from dparray.memory import copies
 
 if TYPE_CHECKING:
     import dpctl
@@ -36,7 +37,7 @@ _FEWEST_COLUMN_BYTES = 256
 
 def runs_scans(queue: dpctl.SyclQueue) -> bool:
     """Whether the kernels of this module may run on a queue."""
-    return _usm.is_cpu(queue)
+    return copies.is_cpu(queue)
 
 
 def has_scan(op: str, x: ndarray, loop: np.dtype[Any]) -> bool:

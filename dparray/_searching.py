@@ -25,8 +25,8 @@ from dparray._creation import full
 from dparray._indexing import nonzero
 from dparray._manipulation import ravel, stack
 from dparray._placement import common_placement
-from dparray._usm import library
 from dparray.exceptions import DTypeError, ShapeError
+from dparray.memory.copies import library
 
 __all__ = ["argwhere", "compress", "extract", "flatnonzero", "searchsorted"]
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray import _dtypes, _layout, _usm
+from dparray import _dtypes, _layout
 from dparray._array import (
     call_library,
     call_numpy,
@@ -26,9 +26,10 @@ from dparray._indexing import nonzero
 from dparray._manipulation import concat, ravel, reshape
 from dparray._placement import Placement, common_placement
 from dparray._reductions import cumulative_sum
-from dparray._usm import library
 from dparray.algorithms._sort import sort_by_key
 from dparray.exceptions import UnsupportedFeatureError
+from dparray.memory import copies
+from dparray.memory.copies import library
 
 __all__ = [
     "in1d",
@@ -74,7 +75,7 @@ _LONG = 1 << 19
 
 def _is_long(x: ndarray) -> bool:
     """Whether an array is worth our radix sort."""
-    return x.size >= _LONG and x.dtype.kind in "biuf" and _usm.is_cpu(x.sycl_queue)
+    return x.size >= _LONG and x.dtype.kind in "biuf" and copies.is_cpu(x.sycl_queue)
 
 
 def _runs(ordered: ndarray) -> tuple[ndarray, ndarray]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _layout, _usm, config
+from dparray import _dtypes, _evaluate, _layout, config
 from dparray._array import (
     assign,
     call_library,
@@ -24,9 +24,10 @@ from dparray._array import (
 from dparray._indexing import take_along_axis
 from dparray._manipulation import flip, moveaxis, ravel
 from dparray._placement import Placement, common_placement
-from dparray._usm import library
 from dparray.algorithms._sort import sort_by_key, stable_argsort
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+from dparray.memory import copies
+from dparray.memory.copies import library
 
 __all__ = ["TopKResult", "argpartition", "argsort", "lexsort", "partition", "sort", "top_k"]
 
@@ -62,7 +63,7 @@ def _is_long(x: ndarray, axis: int, least: int) -> bool:
         and x.shape[axis] >= least
         and x.size > 0
         and x.dtype.kind in "biuf"
-        and _usm.is_cpu(x.sycl_queue)
+        and copies.is_cpu(x.sycl_queue)
     )
 
 

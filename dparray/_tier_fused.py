@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray import _codegen, _codegen_reduction, _usm, config, kernel_api
+from dparray import _codegen, _codegen_reduction, config, kernel_api
 from dparray._codegen import can_store
 from dparray._codegen_reduction import Domain, Machine, ReductionProgram, linearize_reduction
 from dparray._compiler import compile
@@ -24,6 +24,7 @@ from dparray._ops import Op
 from dparray._reduction_ops import Reduce
 from dparray._runtime.arguments import Packed, pack_array, pack_local, pack_scalar, pack_scalars
 from dparray._schedule import LOAD_ELEMENTS, Kernel, counted_elements, is_call, is_worth_compiling
+from dparray.memory import copies
 
 
 class Fused:
@@ -216,7 +217,7 @@ def prepare(node: Node, kernel: Kernel) -> None:
         KernelCompileError: a function in it does not compile.
         UnsupportedDeviceError: it computes in float64, which the device does not.
     """
-    outputs = [(node, _usm.planned_layout(node.queue, node.usm_type, node.shape, node.dtype))]
+    outputs = [(node, copies.planned_layout(node.queue, node.usm_type, node.shape, node.dtype))]
     if kernel.domain is None:
         plan = _codegen.linearize(kernel.order, outputs, node.shape, tuning_of(node.queue))
         compiled = _obtained_elements(plan.structure, node.size, kernel.order)
@@ -322,11 +323,11 @@ def compute_known(
             return None
         _codegen.remember(_known, form_of_all, known)
     if target is None:
-        target = _usm.allocate(queue, usm_type, shape, loop[-1])
+        target = copies.allocate(queue, usm_type, shape, loop[-1])
     else:
         owners += owners_of([target])
     packed.append(packed_flat(target))
-    left = [_usm.allocate(queue, usm_type, *each) for each in known.left]
+    left = [copies.allocate(queue, usm_type, *each) for each in known.left]
     packed += map(packed_flat, left)
     known.generated.launch_on(queue, packed, scalars, owners)
     return target
@@ -335,7 +336,7 @@ def compute_known(
 def _found(node: Node, kernel: Kernel | None, target: Any) -> Known | None:
     """What :func:`compute_known` launches, if :func:`run` or :func:`reduce` has had the kernel."""
     if target is None:
-        target = _usm.planned_layout(node.queue, node.usm_type, node.shape, node.dtype)
+        target = copies.planned_layout(node.queue, node.usm_type, node.shape, node.dtype)
     if kernel is None or not can_store(node, target.dtype):
         return None
     outputs = [(node, target)]
@@ -398,8 +399,8 @@ def counters_of(queue: Any) -> Packed:
     counters = _counters.get(key)
     if counters is None:
         count = _codegen_reduction.most_counters(machine_of(queue))
-        zeros = _usm.library.zeros(count, dtype="int32", usm_type="device", sycl_queue=queue)
-        counters = _counters[key] = packed_flat(_usm.layout_of_tensor(zeros))
+        zeros = copies.library.zeros(count, dtype="int32", usm_type="device", sycl_queue=queue)
+        counters = _counters[key] = packed_flat(copies.layout_of_tensor(zeros))
     return counters
 
 
@@ -523,7 +524,7 @@ def reduce(
     queue = target.block.queue
     accumulators = []
     for dtype in now.left_dtypes:
-        layout = _usm.allocate(queue, first.usm_type, now.shape, dtype)
+        layout = copies.allocate(queue, first.usm_type, now.shape, dtype)
         strides = tuple(stride * dtype.itemsize for stride in now.strides)
         accumulators.append(layout._replace(strides=strides))
     made = Launched(
@@ -607,7 +608,9 @@ def _partial_layout(
 
 def owners_of(layouts: Iterable[Any]) -> tuple[Any, ...]:
     """The blocks outside the pool, which a launch has to keep alive."""
-    return tuple(layout.block for layout in layouts if isinstance(layout.block, _usm.BorrowedBlock))
+    return tuple(
+        layout.block for layout in layouts if isinstance(layout.block, copies.BorrowedBlock)
+    )
 
 
 def packed_flat(layout: Any) -> Packed:

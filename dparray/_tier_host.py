@@ -17,17 +17,18 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _usm, config
+from dparray import config
 from dparray._expr import Node, Scalar, pending_order
 from dparray._ops import CONVERT, OPS, WHERE, Op
 from dparray._placement import computes_in_double
 from dparray._reduction_ops import Reduce
+from dparray.memory import copies
 
 
 @lru_cache(maxsize=64)
 def can_compute(queue: Any, usm_type: str) -> bool:
     """Whether the host may compute in such memory, with the same dtypes as the device."""
-    return _usm.is_host_accessible(queue, usm_type) and computes_in_double(queue)
+    return copies.is_host_accessible(queue, usm_type) and computes_in_double(queue)
 
 
 #: Operations can be computed at once: NumPy promotes as arrays here do, and keeps its handling of
@@ -70,7 +71,7 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
 
 def is_ready(queue: Any) -> bool:
     """Whether the host may touch memory of the queue at once."""
-    return config.host_tier and (queue not in _usm.working or _usm.is_idle(queue))
+    return config.host_tier and (queue not in copies.working or copies.is_idle(queue))
 
 
 def at_once(op: Op) -> Callable[..., Any]:
@@ -141,8 +142,8 @@ def _kind(operand: Any) -> str:
 
 def run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
     """Compute each value into its layout."""
-    _usm.wait_if_working(outputs[0][1].block.queue)
-    targets = {id(value): _usm.host_view(layout) for value, layout in outputs}
+    copies.wait_if_working(outputs[0][1].block.queue)
+    targets = {id(value): copies.host_view(layout) for value, layout in outputs}
     values: dict[int, Any] = {}
     with np.errstate(all="ignore"):
         for value, _ in outputs:
@@ -152,7 +153,7 @@ def run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
                 continue
             assert type(value) is Node
             if value.layout is not None:
-                np.copyto(out, _usm.host_view(value.layout), casting="unsafe")
+                np.copyto(out, copies.host_view(value.layout), casting="unsafe")
                 continue
             if id(value) not in values:
                 _compute(pending_order([value]), values, targets)
@@ -258,7 +259,7 @@ def _compute(order: Sequence[Node], values: dict[int, Any], targets: dict[int, n
             value = values.get(id(operand))
             if value is None:
                 layout = operand.layout  # type: ignore[union-attr]
-                value = values[id(operand)] = _usm.host_view(layout)
+                value = values[id(operand)] = copies.host_view(layout)
             operands.append(value)
         op, out = node.op, targets.get(key)
         assert op is not None

@@ -12,22 +12,23 @@ from typing import Any
 import numpy as np
 from dpnp.exceptions import AxisError as LibraryAxisError
 
-from dparray import _hooks, _usm
+from dparray import _hooks
 from dparray._expr import Node, Scalar, pending_order
 from dparray._ops import CONVERT, WHERE
 from dparray._reduction_ops import Reduce
-from dparray._usm import library, neighbour
 from dparray.exceptions import AxisError, DparrayError, DTypeError, ShapeError
+from dparray.memory import copies
+from dparray.memory.copies import library, neighbour
 
 
 def run(value: Node | Scalar, target: Any) -> None:
     """Compute ``value`` into ``target``, one operation after the other."""
-    out = _usm.tensor_of(target)
+    out = copies.tensor_of(target)
     if _hooks.subscribers:
         _hooks.emit("library", function="an expression")
     if type(value) is Scalar:
         out[...] = value.value
-        _usm.note_work(target.block.queue)
+        copies.note_work(target.block.queue)
         return
     assert type(value) is Node
     order = pending_order([value])
@@ -39,7 +40,7 @@ def run(value: Node | Scalar, target: Any) -> None:
     for position, node in enumerate(order):
         result = target if node is value and target.dtype == node.dtype else None
         if result is None:
-            result = _usm.allocate(node.queue, node.usm_type, node.shape, node.dtype)
+            result = copies.allocate(node.queue, node.usm_type, node.shape, node.dtype)
         _step(node, layouts, result)
         layouts[id(node)] = result
         for operand in node.operands:
@@ -47,15 +48,15 @@ def run(value: Node | Scalar, target: Any) -> None:
                 layouts.pop(id(operand), None)
     final = layouts[id(value)] if order else value.layout
     if final is not target:
-        out[...] = _usm.tensor_of(final)
-    _usm.note_work(value.queue)
+        out[...] = copies.tensor_of(final)
+    copies.note_work(value.queue)
 
 
 def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
     """One operation of an expression, its operands converted to the dtypes of its loop."""
     op = node.op
     assert op is not None
-    out = _usm.tensor_of(result)
+    out = copies.tensor_of(result)
     if isinstance(op, Reduce):
         _reduce(node, op, layouts, out)
         return
@@ -66,10 +67,10 @@ def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
             continue
         layout = layouts.get(id(operand)) or operand.layout  # type: ignore[union-attr]
         if layout.dtype != dtype:
-            converted = _usm.allocate(node.queue, node.usm_type, layout.shape, dtype)
-            _usm.tensor_of(converted)[...] = _usm.tensor_of(layout)
+            converted = copies.allocate(node.queue, node.usm_type, layout.shape, dtype)
+            copies.tensor_of(converted)[...] = copies.tensor_of(layout)
             layout = converted
-        operands.append(_usm.tensor_of(layout))
+        operands.append(copies.tensor_of(layout))
     if op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):
         out[...] = operands[0]
         return
@@ -126,7 +127,7 @@ def _reduce(node: Node, op: Reduce, layouts: Mapping[int, Any], out: Any) -> Non
     operand, *scalars = node.operands
     assert type(operand) is Node
     layout = layouts.get(id(operand)) or operand.layout
-    tensor = _usm.tensor_of(layout)
+    tensor = copies.tensor_of(layout)
     name, loop = op.name, node.loop[0]
     options: dict[str, Any] = {"axis": op.axes, "keepdims": op.keepdims}
     if name in ("argmax", "argmin"):
@@ -172,7 +173,7 @@ def library_call(
     finally:
         for tensor in tensors:
             if isinstance(tensor, library.usm_ndarray):
-                _usm.note_work(tensor.sycl_queue)
+                copies.note_work(tensor.sycl_queue)
     return _wrapped(result, wrap)
 
 

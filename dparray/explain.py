@@ -22,8 +22,8 @@ from dparray._explain import svg as graph
 from dparray._expr import Node, pending_order
 from dparray._reduction_ops import Reduce
 from dparray._schedule import is_call
-from dparray._usm import Layout, planned_layout
 from dparray.device import describe_queue
+from dparray.memory.copies import Layout, planned_layout
 
 __all__ = ["Explanation", "PlannedKernel", "PlannedOperation", "explain"]
 

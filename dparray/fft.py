@@ -27,8 +27,8 @@ from dparray._creation import arange
 from dparray._manipulation import concat, roll
 from dparray._ops import OPS
 from dparray._placement import computes_in_double
-from dparray._usm import neighbour
 from dparray.exceptions import DTypeError, ShapeError
+from dparray.memory.copies import neighbour
 
 __all__ = [
     "fft",

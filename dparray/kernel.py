@@ -27,7 +27,6 @@ from dparray._launcher import (
     make_binder,
 )
 from dparray._placement import common_placement
-from dparray._usm import layout_of_interface, library
 from dparray.device import queue_of
 from dparray.exceptions import (
     KernelArgumentError,
@@ -36,6 +35,7 @@ from dparray.exceptions import (
     KernelRangeError,
 )
 from dparray.kernel_api import NdRange, Range, _language
+from dparray.memory.copies import layout_of_interface, library
 
 __all__ = [
     "DeviceFunction",

@@ -36,8 +36,8 @@ from dparray._manipulation import diagonal as _diagonal_of_axes
 from dparray._ops import OPS
 from dparray._placement import common_placement
 from dparray._products import cross, matmul, outer, tensordot, vecdot
-from dparray._usm import neighbour
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
+from dparray.memory.copies import neighbour
 
 __all__ = [
     "EigResult",

@@ -67,13 +67,14 @@ def queue(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture(scope="session")
 def seeming_busy() -> Callable[[], contextlib.AbstractContextManager[None]]:
     """A context where all queues seem to work, so that nothing is computed at once."""
-    from dparray import _tier_host, _usm
+    from dparray import _tier_host
+    from dparray.memory import copies
 
     @contextlib.contextmanager
     def context() -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(_tier_host, "is_ready", lambda queue: False)
-            patch.setitem(_usm.working, None, object())
+            patch.setitem(copies.working, None, object())
             yield
 
     return context

@@ -18,10 +18,11 @@ import dpnp
 import numpy as np
 
 import dparray as dp
-from dparray import _tier_fused, _usm
+from dparray import _tier_fused
 from dparray.bench import _peers
 from dparray.bench._registry import Benchmark, Row, Settings, finish, row
 from dparray.bench._timer import Candidate
+from dparray.memory import copies
 
 Arrays = list[Any]
 
@@ -51,7 +52,7 @@ def _case(
     def call() -> None:
         result = function(dp, *ours)
         dp.eval(result)
-        _usm.wait(queue)
+        copies.wait(queue)
 
     candidates = {
         "dparray": Candidate(call),

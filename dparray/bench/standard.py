@@ -18,12 +18,13 @@ import dpnp.tensor
 import numpy as np
 
 import dparray as dp
-from dparray import _hooks, _usm
+from dparray import _hooks
 from dparray._ops import OPS
 from dparray.bench._registry import Benchmark, Row, Settings, finish, row
 from dparray.bench._timer import Candidate
 from dparray.bench.operators import operands as operands_of
 from dparray.exceptions import ArgumentError
+from dparray.memory import copies
 
 #: Elements of the arrays; matrices that are decomposed have so many rows.
 _MOST_ELEMENTS = 1_000_000
@@ -305,7 +306,7 @@ def _row(
         finish(settings)
 
     def let_go() -> None:
-        _usm.wait_for_host_tasks(settings.device.sycl_queue)
+        copies.wait_for_host_tasks(settings.device.sycl_queue)
 
     candidates = {"dparray": Candidate(computed, after=let_go)}
     for other, call in (("numpy", numpys), ("dpnp", by_dpnp)):

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _usm
 from dparray.algorithms import compact
 from dparray.kernels import compact as kernels
 from dparray.kernels.combine import OPERATIONS
 from dparray.kernels.scan import make_chain
+from dparray.memory import copies
 from dparray.simulate import simulate
 
 
@@ -26,7 +26,7 @@ def test_compact_equals_numpy(size, dtype, share):
 
 
 def test_devices_without_independent_work_groups_compact_in_two_launches(monkeypatch):
-    monkeypatch.setattr(_usm, "is_cpu", lambda queue: False)
+    monkeypatch.setattr(copies, "is_cpu", lambda queue: False)
     x = np.arange(40_001)
     out = compact(dp.asarray(x), dp.asarray(x % 7 == 2))
     np.testing.assert_array_equal(dp.asnumpy(out), x[x % 7 == 2])

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from dparray import _usm
 from dparray.algorithms import exclusive_scan, inclusive_scan
 from dparray.kernels.combine import OPERATIONS
 from dparray.kernels.scan import make_chain, make_chained_scan_kernel, make_chunk_scan_kernel
+from dparray.memory import copies
 from dparray.simulate import simulate
 
 UFUNCS = {"add": np.add, "multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum}
@@ -49,7 +49,7 @@ def test_exclusive_scan_starts_from_the_initial_value(size):
 
 @pytest.mark.parametrize("op", ["add", "maximum"])
 def test_devices_without_independent_work_groups_scan_in_two_launches(monkeypatch, op):
-    monkeypatch.setattr(_usm, "is_cpu", lambda queue: False)
+    monkeypatch.setattr(copies, "is_cpu", lambda queue: False)
     x = values(30_001, "f4")
     out = dp.asnumpy(inclusive_scan(dp.asarray(x), op))
     np.testing.assert_array_equal(out, UFUNCS[op].accumulate(x))

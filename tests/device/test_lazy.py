@@ -17,7 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from dparray import _creation, _evaluate, _tier_fused, _tier_host, _usm
+from dparray import _creation, _evaluate, _tier_fused, _tier_host
+from dparray.memory import copies
 
 # Of each of three ways of computing, and a tenth of it compiled: 2000 in all in CI, where
 # hypothesis takes the same ones every time.
@@ -147,7 +148,7 @@ def tier(name: str) -> Iterator[None]:
         patch.setattr(_tier_fused, "is_worth_compiling", lambda size, total: name == "fused")
         if name == "host, waiting":
             patch.setattr(_tier_host, "is_ready", lambda queue: False)
-            patch.setitem(_usm.working, None, object())  # somebody works, so each queue is asked
+            patch.setitem(copies.working, None, object())  # somebody works, so each queue is asked
         yield
 
 

@@ -18,8 +18,9 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks, _progress, _sample, _usm
+from dparray import _hooks, _progress, _sample
 from dparray._magics import device_names, time_statement
+from dparray.memory import copies
 
 
 class Text(HTMLParser):
@@ -601,7 +602,7 @@ def test_a_notebook_shows_the_table_of_a_placement_error_under_its_traceback() -
 
 @pytest.fixture
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_usm, "COPY_PIECE", 20_000)
+    monkeypatch.setattr(copies, "COPY_PIECE", 20_000)
 
 
 @pytest.mark.parametrize("shape", [(20_000,), (1, 20_000), (3, 7, 2000), (2, 3, 4)])
@@ -614,7 +615,7 @@ def test_a_large_copy_tells_of_its_progress_and_copies_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if not host_reads_it:  # as the memory of a GPU is
-        monkeypatch.setattr(_usm, "is_host_accessible", lambda queue, usm_type: False)
+        monkeypatch.setattr(copies, "is_host_accessible", lambda queue, usm_type: False)
     values = np.arange(np.prod(shape), dtype="float64").reshape(shape)
     x = dp.asarray(values)
     np.testing.assert_array_equal(x.asnumpy(), values)

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _dtypes, _placement, _tier_host, _usm
+from dparray import _dtypes, _placement, _tier_host
 from dparray._compiler import compile
 from dparray._ops import OPS
+from dparray.memory import copies
 
 RNG = np.random.default_rng(0)
 
@@ -30,8 +31,8 @@ def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Device memory is out of the host's reach: copies go through the queue, work through dpnp."""
     forget_answers()
     with monkeypatch.context() as patch:
-        patch.setattr(_usm, "is_cpu", lambda queue: False)
-        patch.setattr(_usm, "host_views", lambda queue, *layouts: None)
+        patch.setattr(copies, "is_cpu", lambda queue: False)
+        patch.setattr(copies, "host_views", lambda queue, *layouts: None)
         yield
     forget_answers()
 
