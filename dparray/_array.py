@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar
 import numpy as np
 
 from dparray import _dtypes, _evaluate, _hooks, _layout, _sample, _tier_host, config, memory
-from dparray._expr import Node, Scalar, pending_order, view_of
-from dparray._ops import CONVERT, OPS, WHERE, Op
+from dparray._graph.node import Node, Scalar, pending_order, view_of
+from dparray._graph.ops import CONVERT, OPS, WHERE, Op
+from dparray._graph.reductions import Reduce, Reduction
 from dparray._placement import (
     Placement,
     check_dtype,
@@ -26,7 +27,6 @@ from dparray._placement import (
     common_placement,
     computes_in_double,
 )
-from dparray._reduction_ops import Reduce, Reduction
 from dparray._schedule import MOST_LEAVES, MOST_WEIGHT
 from dparray.device import Device, default_device, describe_queue
 from dparray.exceptions import DparrayError, DTypeError, HostConversionError, ShapeError

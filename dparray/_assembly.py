@@ -20,6 +20,7 @@ from dparray._array import (
 )
 from dparray._creation import arange, asarray, linspace
 from dparray._editing import resize
+from dparray._graph.ops import OPS
 from dparray._manipulation import (
     atleast_1d,
     broadcast_to,
@@ -30,7 +31,6 @@ from dparray._manipulation import (
     split,
     vstack,
 )
-from dparray._ops import OPS
 from dparray._placement import common_placement
 from dparray._products import matmul
 from dparray._reductions import all as all_of

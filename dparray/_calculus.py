@@ -17,8 +17,8 @@ from dparray._array import (
     scalar_value,
 )
 from dparray._creation import full
+from dparray._graph.ops import OPS
 from dparray._manipulation import broadcast_to, concat, ravel, reshape
-from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._reductions import sum as sum_of
 from dparray.exceptions import ShapeError

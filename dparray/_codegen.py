@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray._expr import Node, Scalar
+from dparray._graph.node import Node, Scalar
+from dparray._graph.ops import PARTED, Op
 from dparray._half import half, half_bits, half_value
 from dparray._integer_power import integer_power
 from dparray._layout import broadcast_strides, is_contiguous
-from dparray._ops import PARTED, Op
 from dparray._result_kind import of_kind
 from dparray.config import Tuning
 
@@ -696,7 +696,7 @@ def kernel_name(steps: Sequence[Any], last: str = "") -> str:
 
 @lru_cache(maxsize=32)
 def _words(dtype: str) -> dict[str, str]:
-    """What the templates of :class:`dparray._ops.Op` may say of the operands' dtype."""
+    """What the templates of :class:`dparray._graph.ops.Op` may say of the operands' dtype."""
     if dtype == HALF:  # computed in single precision, and rounded afterwards
         return _words(np.dtype(np.float32).str)
     kind = np.dtype(dtype)

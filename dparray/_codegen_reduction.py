@@ -62,9 +62,9 @@ from dparray._codegen import (
     stride_arguments,
     type_key,
 )
-from dparray._expr import Node
+from dparray._graph.node import Node
+from dparray._graph.reductions import GROWTH, MOST_UNSETTLED, Reduce, Reduction
 from dparray._layout import reduced_shape
-from dparray._reduction_ops import GROWTH, MOST_UNSETTLED, Reduce, Reduction
 
 # Work-items of a group where each folds an output of its own.
 ITEMS = 64

@@ -33,8 +33,8 @@ from dparray._array import (
     stack_nested,
     with_axes,
 )
-from dparray._expr import Node
-from dparray._ops import CONVERT, OPS
+from dparray._graph.node import Node
+from dparray._graph.ops import CONVERT, OPS
 from dparray._placement import Placement, check_dtype, check_usm_type, common_placement
 from dparray._schedule import HOST_ELEMENTS
 from dparray.device import Device, queue_of, supports_usm

@@ -26,9 +26,9 @@ from dparray._array import (
 )
 from dparray._creation import asarray, full, zeros
 from dparray._elementwise import where
+from dparray._graph.ops import OPS
 from dparray._indexing import put
 from dparray._manipulation import broadcast_to, diagonal, moveaxis, ravel, reshape
-from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._searching import compress
 from dparray._sorting import argpartition, partition

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any
 
 from dparray import _codegen, _replay, _tier_fused, _tier_host, _tier_library, config
 from dparray._codegen_reduction import Domain, can_reduce
-from dparray._expr import Node, Scalar, pending_order
-from dparray._ops import CONVERT, Op
-from dparray._reduction_ops import WEIGHT, Reduce
+from dparray._graph.node import Node, Scalar, pending_order
+from dparray._graph.ops import CONVERT, Op
+from dparray._graph.reductions import WEIGHT, Reduce
 from dparray._schedule import (
     HOST_ELEMENTS as HOST_ELEMENTS,
 )

@@ -21,9 +21,9 @@ from dparray._array import (
     scalar_value,
 )
 from dparray._creation import arange, asarray, eye, linspace, ones
+from dparray._graph.ops import OPS
 from dparray._indexing import nonzero
 from dparray._manipulation import broadcast_to, diag, expand_dims, ravel, reshape, stack, tril, triu
-from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray.exceptions import DTypeError, ShapeError
 

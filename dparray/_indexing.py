@@ -30,7 +30,7 @@ from dparray._array import (
     numpy_views,
     scalar_value,
 )
-from dparray._ops import OPS
+from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._schedule import HOST_ELEMENTS
 from dparray._selection import (

@@ -27,8 +27,8 @@ from dparray._array import (
 from dparray._calculus import diff
 from dparray._creation import asarray, full
 from dparray._elementwise import where
+from dparray._graph.ops import OPS
 from dparray._manipulation import expand_dims, moveaxis, reshape
-from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._reductions import all as all_of
 from dparray._reductions import cumsum

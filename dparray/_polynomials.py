@@ -19,9 +19,9 @@ from dparray._array import (
 )
 from dparray._creation import arange, asarray, ones, zeros
 from dparray._editing import trim_zeros
+from dparray._graph.ops import OPS
 from dparray._grids import vander
 from dparray._manipulation import atleast_1d, concat, expand_dims, reshape
-from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._products import matmul
 from dparray._reductions import sum as sum_of

@@ -25,6 +25,7 @@ from dparray._array import (
     empty_on,
     ndarray,
 )
+from dparray._graph.ops import OPS
 from dparray._manipulation import (
     broadcast_to,
     diagonal,
@@ -35,7 +36,6 @@ from dparray._manipulation import (
     reshape,
     stack,
 )
-from dparray._ops import OPS
 from dparray._placement import common_placement
 from dparray._reductions import any as any_of
 from dparray._reductions import sum as sum_of

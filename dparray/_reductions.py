@@ -33,9 +33,9 @@ from dparray._array import (
     reduce_array,
     scalar_value,
 )
-from dparray._ops import OPS
+from dparray._graph.ops import OPS
+from dparray._graph.reductions import REDUCTIONS
 from dparray._placement import Placement, common_placement
-from dparray._reduction_ops import REDUCTIONS
 from dparray._scans import has_scan, scan_lines
 from dparray._tier_host import FOLDS, deviation_by, variance_by
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from dparray import _codegen, _tier_fused, config
 from dparray._codegen import Numbering
-from dparray._expr import Node
+from dparray._graph.node import Node
 from dparray._tier_fused import Generated, Launched
 from dparray.memory import copies
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dparray import _evaluate, _layout
-from dparray._expr import Node, view_of
+from dparray._graph.node import Node, view_of
 from dparray.memory import copies
 from dparray.memory.copies import Layout
 

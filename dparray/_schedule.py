@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 from dparray._codegen import MOST_ARRAYS, can_generate
 from dparray._codegen_reduction import Domain, Machine, is_generated, is_row_cached, last_run
-from dparray._expr import Node, pending_order
-from dparray._ops import Op
-from dparray._reduction_ops import WEIGHT, Reduce
+from dparray._graph.node import Node, pending_order
+from dparray._graph.ops import Op
+from dparray._graph.reductions import WEIGHT, Reduce
 
 #: Up to this many elements the calling thread is faster than a launch (`dparray bench tiers`).
 HOST_ELEMENTS = 8192

@@ -13,8 +13,8 @@ import numpy as np
 
 from dparray import _dtypes
 from dparray._array import assign, empty_on, layout_of, ndarray, reduce_array
+from dparray._graph.reductions import REDUCTIONS
 from dparray._placement import Placement
-from dparray._reduction_ops import REDUCTIONS
 from dparray._scans import FEWEST_ELEMENTS, chain_memory, chain_of, runs_scans
 from dparray.kernel import KernelFunction, call_kernel, device_func, kernel
 from dparray.kernel_api import NdRange

@@ -24,9 +24,9 @@ from dparray._array import (
     scalar_value,
 )
 from dparray._creation import asarray
+from dparray._graph.ops import OPS
 from dparray._indexing import take_along_axis
 from dparray._manipulation import broadcast_to, expand_dims, moveaxis, permute_dims, reshape
-from dparray._ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._products import matmul
 from dparray._reductions import all as all_of

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from dparray import config
-from dparray._expr import Node, Scalar, pending_order
-from dparray._ops import CONVERT, OPS, WHERE, Op
+from dparray._graph.node import Node, Scalar, pending_order
+from dparray._graph.ops import CONVERT, OPS, WHERE, Op
+from dparray._graph.reductions import Reduce
 from dparray._placement import computes_in_double
-from dparray._reduction_ops import Reduce
 from dparray.memory import copies
 
 

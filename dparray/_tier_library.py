@@ -13,9 +13,9 @@ import numpy as np
 from dpnp.exceptions import AxisError as LibraryAxisError
 
 from dparray import _hooks
-from dparray._expr import Node, Scalar, pending_order
-from dparray._ops import CONVERT, WHERE
-from dparray._reduction_ops import Reduce
+from dparray._graph.node import Node, Scalar, pending_order
+from dparray._graph.ops import CONVERT, WHERE
+from dparray._graph.reductions import Reduce
 from dparray.exceptions import AxisError, DparrayError, DTypeError, ShapeError
 from dparray.memory import copies
 from dparray.memory.copies import library, neighbour

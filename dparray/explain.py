@@ -19,8 +19,8 @@ from dparray._array import check_array, ndarray
 from dparray._compiler import cache
 from dparray._compiler import key as kernel_key
 from dparray._explain import svg as graph
-from dparray._expr import Node, pending_order
-from dparray._reduction_ops import Reduce
+from dparray._graph.node import Node, pending_order
+from dparray._graph.reductions import Reduce
 from dparray._schedule import is_call
 from dparray.device import describe_queue
 from dparray.memory.copies import Layout, planned_layout

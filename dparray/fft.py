@@ -24,8 +24,8 @@ from dparray._array import (
     numpy_views,
 )
 from dparray._creation import arange
+from dparray._graph.ops import OPS
 from dparray._manipulation import concat, roll
-from dparray._ops import OPS
 from dparray._placement import computes_in_double
 from dparray.exceptions import DTypeError, ShapeError
 from dparray.memory.copies import neighbour

@@ -25,6 +25,7 @@ from dparray._array import (
     scalar_value,
 )
 from dparray._creation import eye
+from dparray._graph.ops import OPS
 from dparray._manipulation import (
     broadcast_to,
     expand_dims,
@@ -33,7 +34,6 @@ from dparray._manipulation import (
     reshape,
 )
 from dparray._manipulation import diagonal as _diagonal_of_axes
-from dparray._ops import OPS
 from dparray._placement import common_placement
 from dparray._products import cross, matmul, outer, tensordot, vecdot
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError

@@ -21,7 +21,7 @@ from dparray import _layout, _pictures, _sample
 from dparray._array import corner, ndarray, summary_threshold
 from dparray._compiler.compile import DeviceFunction
 from dparray._explain import svg
-from dparray._expr import pending_order
+from dparray._graph.node import pending_order
 from dparray._kernel_makers import ElementwiseFunction, ReductionFunction
 from dparray._progress import Progress
 from dparray.device import Device, DeviceList, default_device, describe_queue, is_idle

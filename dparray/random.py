@@ -34,9 +34,9 @@ from dparray._array import (
 )
 from dparray._creation import zeros
 from dparray._elementwise import where
+from dparray._graph.ops import OPS
 from dparray._indexing import take_along_axis
 from dparray._manipulation import broadcast_to, reshape
-from dparray._ops import OPS
 from dparray._placement import Placement, check_usm_type, coerced_usm_type, common_placement
 from dparray._products import matmul
 from dparray._reductions import all as all_of

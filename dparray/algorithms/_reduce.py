@@ -10,8 +10,8 @@ import numpy as np
 
 from dparray import _layout
 from dparray._array import astype_array, check_array, empty_on, ndarray, reduce_array
+from dparray._graph.reductions import REDUCTIONS
 from dparray._placement import Placement
-from dparray._reduction_ops import REDUCTIONS
 from dparray.algorithms._ranges import accumulator, operation
 from dparray.exceptions import DTypeError, ShapeError
 from dparray.kernels.combine import identity

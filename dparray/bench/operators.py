@@ -10,7 +10,7 @@ import dpnp
 import numpy as np
 
 import dparray as dp
-from dparray._ops import OPS, Op
+from dparray._graph.ops import OPS, Op
 from dparray.bench._registry import Benchmark, Row, Settings, complete, finish, row
 from dparray.bench._timer import Candidate
 

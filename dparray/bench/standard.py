@@ -19,7 +19,7 @@ import numpy as np
 
 import dparray as dp
 from dparray import _hooks
-from dparray._ops import OPS
+from dparray._graph.ops import OPS
 from dparray.bench._registry import Benchmark, Row, Settings, finish, row
 from dparray.bench._timer import Candidate
 from dparray.bench.operators import operands as operands_of

@@ -14,7 +14,7 @@ import pytest
 
 import dparray as dp
 from dparray import bench
-from dparray._ops import OPS
+from dparray._graph.ops import OPS
 from dparray.bench import _machine, _timer, allocation, launch, operators, overhead
 from dparray.bench._registry import Row, Settings
 from dparray.bench._timer import Candidate, Timing

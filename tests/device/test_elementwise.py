@@ -15,7 +15,7 @@ from hypothesis.extra import numpy as hnp
 
 import dparray as dp
 from dparray._dtypes import NAMES
-from dparray._ops import OPS, Op
+from dparray._graph.ops import OPS, Op
 
 SAMPLES = {
     "b": [True, False, True],

@@ -10,7 +10,7 @@ import pytest
 
 import dparray as dp
 from dparray import _codegen, _evaluate, _hooks, _tier_fused
-from dparray._ops import OPS, Op
+from dparray._graph.ops import OPS, Op
 
 DTYPES = [
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),

@@ -14,7 +14,7 @@ import pytest
 import dparray as dp
 from dparray import _dtypes, _placement, _tier_host
 from dparray._compiler import compile
-from dparray._ops import OPS
+from dparray._graph.ops import OPS
 from dparray.memory import copies
 
 RNG = np.random.default_rng(0)

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._ops import OPS
+from dparray._graph.ops import OPS
 from dparray.memory import copies
 
 SLOW = 1 << 22

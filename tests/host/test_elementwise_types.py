@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from dparray._ops import OPS
+from dparray._graph.ops import OPS
 
 STUB = Path(__file__).resolve().parents[2] / "dparray" / "_elementwise.pyi"
 

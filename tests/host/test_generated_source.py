@@ -14,10 +14,10 @@ import pytest
 
 from dparray import _codegen
 from dparray._codegen_reduction import Domain, Machine, linearize_reduction, source_of
-from dparray._expr import Node, Scalar, pending_order
+from dparray._graph.node import Node, Scalar, pending_order
+from dparray._graph.ops import CONVERT, OPS, WHERE
+from dparray._graph.reductions import REDUCTIONS, Reduce
 from dparray._layout import broadcast_shapes, contiguous_strides
-from dparray._ops import CONVERT, OPS, WHERE
-from dparray._reduction_ops import REDUCTIONS, Reduce
 from dparray._schedule import cut
 from dparray.config import Tuning
 

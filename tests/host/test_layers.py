@@ -294,7 +294,7 @@ def function():
 
 def test_a_target_leads_to_its_place() -> None:
     known = {"_ops", "kernels", "__init__"}
-    assert place_of("dparray._ops.OPS", known) == "_ops"
+    assert place_of("dparray._graph.ops.OPS", known) == "_ops"
     assert place_of("dparray.kernels.scan", known) == "kernels"
     assert place_of("dparray.asarray", known) == "__init__"
     assert place_of("dparray", known) == "__init__"

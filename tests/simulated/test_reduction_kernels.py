@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from dparray import _codegen, _codegen_reduction
-from dparray._expr import Node, Scalar
+from dparray._graph.node import Node, Scalar
+from dparray._graph.ops import OPS
+from dparray._graph.reductions import REDUCTIONS, Reduce
 from dparray._layout import contiguous_strides, reduced_shape
-from dparray._ops import OPS
-from dparray._reduction_ops import REDUCTIONS, Reduce
 from dparray._schedule import cut
 from dparray.kernel_api import (
     AtomicRef,

@@ -118,8 +118,7 @@ _QUOTIENT = (
     "{t}x = {0.real} + {0.imag} * {t}r if {t}w else {0.real} * {t}r + {0.imag}\n"
     "{t}y = {0.imag} - {0.real} * {t}r if {t}w else {0.imag} * {t}r - {0.real}\n"
     "{t}x = {0.real} / abs({1.real}) if {t}z else {t}x * {t}s\n"
-    "{t}y = {0.imag} / abs({1.real}) if {t}z else {t}y * {t}s\n"
-    + _EACH("{t}x", "{t}y")
+    "{t}y = {0.imag} / abs({1.real}) if {t}z else {t}y * {t}s\n" + _EACH("{t}x", "{t}y")
 )
 _RECIPROCAL = (
     "{t}w = abs({0.imag}) <= abs({0.real})\n"

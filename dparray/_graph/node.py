@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dparray._graph.ops import CONVERT, OPS, Op
+from dparray._graph.reductions import Reduce
 from dparray._layout import AxisMap, Shape, Strides, axis_map, is_contiguous, mapped
-from dparray._ops import CONVERT, OPS, Op
-from dparray._reduction_ops import Reduce
 
 
 class Scalar(NamedTuple):
