@@ -21,8 +21,9 @@ from math import prod
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
-from dparray import _codegen, _replay, _tier_fused, _tier_host, _tier_library, config
-from dparray._codegen_reduction import Domain, can_reduce
+from dparray import _replay, _tier_fused, _tier_host, _tier_library, config
+from dparray._codegen import elementwise
+from dparray._codegen.reduction import Domain, can_reduce
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT, Op
 from dparray._graph.reductions import WEIGHT, Reduce
@@ -421,7 +422,7 @@ def _run_elements(
     if not outputs:
         return []
     size = prod(outputs[0][1].shape)
-    if all(map(_codegen.can_generate, order)):
+    if all(map(elementwise.can_generate, order)):
         launches = _tier_fused.run(outputs, order, size)
         if launches:
             return launches

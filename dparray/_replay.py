@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dparray import _codegen, _tier_fused, config
-from dparray._codegen import Numbering
+from dparray import _tier_fused, config
+from dparray._codegen import elementwise
+from dparray._codegen.elementwise import Numbering
 from dparray._graph.node import Node
 from dparray._tier_fused import Generated, Launched
 from dparray.memory import copies
@@ -109,7 +110,7 @@ class Expression:
                     tuple(numbers),
                 )
             )
-        _codegen.remember(_tier_fused.known_steps, self._form, steps)
+        elementwise.remember(_tier_fused.known_steps, self._form, steps)
 
 
 def _place_of(layout: Any) -> tuple[int, int, Any]:

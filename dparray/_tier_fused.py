@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray import _codegen, _codegen_reduction, config, kernel_api
-from dparray._codegen import can_store
-from dparray._codegen_reduction import Domain, Machine, ReductionProgram, linearize_reduction
+from dparray import config, kernel_api
+from dparray._codegen import elementwise, reduction
+from dparray._codegen.elementwise import can_store
+from dparray._codegen.reduction import Domain, Machine, ReductionProgram, linearize_reduction
 from dparray._compiler import compile
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import Op
@@ -164,7 +165,7 @@ def _obtained(
     if not compiles and not (is_first and size >= LOAD_ELEMENTS):
         return None
     fused.source = source_of(structure)
-    function = _codegen.function_of(fused.source, names())
+    function = elementwise.function_of(fused.source, names())
     fused.kernel = compile.recall_kernel(function, types(), options())
     if fused.kernel is not None:
         fused.origin = "disk"
@@ -188,7 +189,7 @@ def run(
         return []
     targets = [target for _, target in outputs]
     queue = targets[0].block.queue
-    program = _codegen.linearize(order, outputs, targets[0].shape, tuning_of(queue))
+    program = elementwise.linearize(order, outputs, targets[0].shape, tuning_of(queue))
     kernel = _obtained_elements(program.structure, size, order)
     if kernel is None:
         return []
@@ -203,9 +204,9 @@ def _obtained_elements(structure: Any, size: int, order: Sequence[Node]) -> Any:
     return _obtained(
         structure,
         size,
-        _codegen.source_of,
-        lambda: (f"item:{1 + structure.has_rows}", *_codegen.types_of(structure)),
-        lambda: _codegen.functions_of(order),
+        elementwise.source_of,
+        lambda: (f"item:{1 + structure.has_rows}", *elementwise.types_of(structure)),
+        lambda: elementwise.functions_of(order),
         len(order) == 1 and is_call(order[0]),
     )
 
@@ -219,7 +220,7 @@ def prepare(node: Node, kernel: Kernel) -> None:
     """
     outputs = [(node, copies.planned_layout(node.queue, node.usm_type, node.shape, node.dtype))]
     if kernel.domain is None:
-        plan = _codegen.linearize(kernel.order, outputs, node.shape, tuning_of(node.queue))
+        plan = elementwise.linearize(kernel.order, outputs, node.shape, tuning_of(node.queue))
         compiled = _obtained_elements(plan.structure, node.size, kernel.order)
     else:
         now = first_pass(outputs, kernel)
@@ -289,7 +290,7 @@ def compute_known(
     owners: tuple[Any, ...] = ()
     for operand, dtype in zip(operands, loop, strict=False):
         if type(operand) in _SCALARS:
-            scalars += _codegen.scalar_arguments(operand, dtype)
+            scalars += elementwise.scalar_arguments(operand, dtype)
             key.append(None)
             continue
         if type(operand) is Node:  # positions, which are in no memory
@@ -321,7 +322,7 @@ def compute_known(
         known = _found(node, kernel_of(node), target)
         if known is None:
             return None
-        _codegen.remember(_known, form_of_all, known)
+        elementwise.remember(_known, form_of_all, known)
     if target is None:
         target = copies.allocate(queue, usm_type, shape, loop[-1])
     else:
@@ -341,9 +342,9 @@ def _found(node: Node, kernel: Kernel | None, target: Any) -> Known | None:
         return None
     outputs = [(node, target)]
     if kernel.domain is None:
-        if not _codegen.can_generate(node):
+        if not elementwise.can_generate(node):
             return None
-        plan = _codegen.linearize([node], outputs, node.shape, tuning_of(node.queue))
+        plan = elementwise.linearize([node], outputs, node.shape, tuning_of(node.queue))
         fused = kept(plan.structure)
         if fused is None or fused.kernel is None:
             return None
@@ -398,7 +399,7 @@ def counters_of(queue: Any) -> Packed:
     key = (queue, threading.get_ident())
     counters = _counters.get(key)
     if counters is None:
-        count = _codegen_reduction.most_counters(machine_of(queue))
+        count = reduction.most_counters(machine_of(queue))
         zeros = copies.library.zeros(count, dtype="int32", usm_type="device", sycl_queue=queue)
         counters = _counters[key] = packed_flat(copies.layout_of_tensor(zeros))
     return counters
@@ -417,12 +418,12 @@ def machine_of(queue: Any) -> Machine:
 def names_for(structure: Any, order: Sequence[Node]) -> dict[str, Any]:
     """What the text of a kernel with reductions refers to."""
     return {
-        **_codegen.functions_of(order),
+        **elementwise.functions_of(order),
         "group_barrier": kernel_api.group_barrier,
         "AtomicRef": kernel_api.AtomicRef,
         "MemoryOrder": kernel_api.MemoryOrder,
         "MemoryScope": kernel_api.MemoryScope,
-        **_codegen_reduction.functions_of(structure),
+        **reduction.functions_of(structure),
     }
 
 
@@ -450,12 +451,12 @@ class Pass(NamedTuple):
         structure = self.program.structure
         if not structure.stores_accumulators:
             return []
-        return [dtype for _, dtype in _codegen_reduction.shared_accumulators(structure)]
+        return [dtype for _, dtype in reduction.shared_accumulators(structure)]
 
     @property
     def types(self) -> tuple[str, ...]:
         """The type keys of the kernel's parameters."""
-        return ("nditem:1", *_codegen_reduction.types_of(self.program.structure))
+        return ("nditem:1", *reduction.types_of(self.program.structure))
 
 
 def first_pass(outputs: Sequence[tuple[Node, Any]], kernel: Kernel) -> Pass:
@@ -475,7 +476,7 @@ def first_pass(outputs: Sequence[tuple[Node, Any]], kernel: Kernel) -> Pass:
             kernel.elements_last,
         )
         if program.partials == 1 or program.structure.merges_chunks:
-            count = _codegen_reduction.count_left(program)
+            count = reduction.count_left(program)
             return Pass(program, kernel.order, list(outputs), [], (count,), (1,))
     reductions = [node for node in kernel.order if type(node.op) is Reduce]
     stored = [each for each in outputs if id(each[0]) not in kernel.rows]
@@ -546,7 +547,7 @@ def _obtained_pass(now: Pass, size: int, must_compile: bool) -> Any:
     return _obtained(
         structure,
         size,
-        _codegen_reduction.source_of,
+        reduction.source_of,
         lambda: now.types,
         lambda: names_for(structure, now.order),
         must_compile or must_generate(structure),
@@ -555,7 +556,7 @@ def _obtained_pass(now: Pass, size: int, must_compile: bool) -> Any:
 
 def must_generate(structure: Any) -> bool:
     """Whether one of the reductions in a structure is only in generated kernels."""
-    rows = [row for _, row, _ in _codegen_reduction.reductions_of(structure)]
+    rows = [row for _, row, _ in reduction.reductions_of(structure)]
     return not all(row.has_library for row in rows)
 
 
@@ -565,7 +566,7 @@ def _local_memory(program: ReductionProgram) -> list[Packed]:
     packed = [pack_local(np.dtype(np.int32), (1,))] if structure.merges_chunks else []
     if structure.form == "lanes":
         count = program.local_range[0]
-        for _, dtype in _codegen_reduction.shared_accumulators(structure):
+        for _, dtype in reduction.shared_accumulators(structure):
             packed.append(pack_local(dtype, (count,)))
     return packed
 

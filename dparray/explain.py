@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from dparray import _codegen, _codegen_reduction, _evaluate, _schedule, _tier_fused
+from dparray import _evaluate, _schedule, _tier_fused
 from dparray._array import check_array, ndarray
+from dparray._codegen import elementwise, reduction
 from dparray._compiler import cache
 from dparray._compiler import key as kernel_key
 from dparray._explain import svg as graph
@@ -384,7 +385,7 @@ class _Plan:
             assert kernel.domain is not None
             now = _tier_fused.first_pass(outputs, kernel)
             structure = now.program.structure
-            source = _codegen_reduction.source_of(structure)
+            source = reduction.source_of(structure)
             names = _tier_fused.names_for(structure, now.order)
             size = prod(kernel.domain.shape)
             must = bool(merges) or _tier_fused.must_generate(structure)
@@ -483,7 +484,7 @@ class _Plan:
         for node in nodes:
             if node.layout is not None:
                 continue
-            if not _codegen_reduction.is_generated(node):
+            if not reduction.is_generated(node):
                 because = _ungenerated(node)
             elif type(node.op) is Reduce:
                 because = (
@@ -494,10 +495,10 @@ class _Plan:
                     f"it has {node.size} elements and is broadcast to {root.size}: storing it "
                     "costs less than computing it for each of them"
                 )
-            elif not _codegen_reduction.is_generated(root):
+            elif not reduction.is_generated(root):
                 because = f"it is needed by {self.names[id(root)]}, which is not generated"
             else:
-                because = f"a kernel takes at most {_codegen.MOST_ARRAYS} arrays"
+                because = f"a kernel takes at most {elementwise.MOST_ARRAYS} arrays"
             self._compute([node], [], because)
 
     def _elements(
@@ -505,15 +506,15 @@ class _Plan:
     ) -> tuple[str, str, str, str]:
         """Tier, reason, the state of the kernel, its text, of values without reductions."""
         for node in order:
-            if not _codegen.can_generate(node):
+            if not elementwise.can_generate(node):
                 return "library", _ungenerated(node), "", ""
         shape = outputs[0][0].shape
         tuning = _tier_fused.tuning_of(outputs[0][1].block.queue)
-        program = _codegen.linearize(order, outputs, shape, tuning)
+        program = elementwise.linearize(order, outputs, shape, tuning)
         structure = program.structure
-        source = _codegen.source_of(structure)
-        types = (f"item:{1 + structure.has_rows}", *_codegen.types_of(structure))
-        names = _codegen.functions_of(order)
+        source = elementwise.source_of(structure)
+        types = (f"item:{1 + structure.has_rows}", *elementwise.types_of(structure))
+        names = elementwise.functions_of(order)
         is_alone = len(order) == 1 and is_call(order[0])
         return *self._state(structure, source, types, names, prod(shape), is_alone), source
 
@@ -531,7 +532,7 @@ class _Plan:
         if fused is not None and fused.kernel is not None:
             return "fused", "its kernel is there", "compiled"
         done = fused.elements if fused is not None else 0
-        function = _codegen.function_of(source, names)
+        function = elementwise.function_of(source, names)
         key = kernel_key.kernel_key(function, types, _tier_fused.options())
         state = "on disk" if key is not None and cache.load(key) is not None else "new"
         if must_compile:
@@ -550,7 +551,7 @@ class _Plan:
 def _called_sources(order: Sequence[Node]) -> str:
     """The text of the users' functions that a kernel calls, where there is a file of it."""
     texts = []
-    for name, function in _codegen.functions_of(order).items():
+    for name, function in elementwise.functions_of(order).items():
         with contextlib.suppress(OSError, TypeError):
             text = textwrap.dedent(inspect.getsource(function.py_func))
             texts.append(f"\n# {name} is\n{text}")

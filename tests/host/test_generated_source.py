@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from dparray import _codegen
-from dparray._codegen_reduction import Domain, Machine, linearize_reduction, source_of
+from dparray._codegen import elementwise as codegen
+from dparray._codegen.reduction import Domain, Machine, linearize_reduction, source_of
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT, OPS, WHERE
 from dparray._graph.reductions import REDUCTIONS, Reduce
@@ -65,8 +65,8 @@ def elementwise(*values: Node, out: Any = None) -> str:
         (value, out or layout(f"out{place}", value.shape, value.dtype.str))
         for place, value in enumerate(values)
     ]
-    program = _codegen.linearize(pending_order(values), outputs, outputs[0][1].shape, Tuning())
-    return _codegen.source_of(program.structure)
+    program = codegen.linearize(pending_order(values), outputs, outputs[0][1].shape, Tuning())
+    return codegen.source_of(program.structure)
 
 
 def reduced(
@@ -232,7 +232,7 @@ def test_the_text_is_the_golden_file(case: Callable[[], str]) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_the_text_is_one_python_function(case: Callable[[], str]) -> None:
     source = case()
-    function = _codegen.function_of(source)
+    function = codegen.function_of(source)
     assert source.startswith(f"def {function.__name__}(item, ")
 
 
@@ -255,8 +255,8 @@ def test_a_long_name_is_cut_at_a_word() -> None:
     value = leaf("a", (9,))
     for _ in range(40):
         value = node("add", value, 1.0)
-    name = _codegen.function_of(elementwise(value)).__name__
-    assert len(name) <= _codegen.LONGEST_NAME + len("_etc")
+    name = codegen.function_of(elementwise(value)).__name__
+    assert len(name) <= codegen.LONGEST_NAME + len("_etc")
     assert name.endswith("add_etc")
 
 

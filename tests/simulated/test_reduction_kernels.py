@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from dparray import _codegen, _codegen_reduction
+from dparray._codegen import elementwise, reduction
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import OPS
 from dparray._graph.reductions import REDUCTIONS, Reduce
@@ -71,7 +71,7 @@ NAMES = {
 
 def computed(*values: Node, chunks: int = 1) -> list[np.ndarray]:
     """The values, by the one kernel that the rules make of them, in the simulator."""
-    machine = _codegen_reduction.Machine(compute_units=1)
+    machine = reduction.Machine(compute_units=1)
     part = cut(values, [], None, machine)
     assert not part.first
     kernel = part.kernel
@@ -86,26 +86,26 @@ def computed(*values: Node, chunks: int = 1) -> list[np.ndarray]:
         )
         for value, out in zip(values, targets, strict=True)
     ]
-    program = _codegen_reduction.linearize_reduction(
+    program = reduction.linearize_reduction(
         kernel.order, outputs, kernel.domain, kernel.dropped, kernel.rows, machine
     )
     assert program.partials == chunks
     structure = program.structure
-    function = _codegen.function_of(_codegen_reduction.source_of(structure), NAMES)
+    function = elementwise.function_of(reduction.source_of(structure), NAMES)
     arguments: list[Any] = [layout.block.memory.reshape(-1) for layout in program.arrays]
     arguments += [out.reshape(-1) for out in targets]
-    accumulators = [dtype for _, dtype in _codegen_reduction.shared_accumulators(structure)]
-    counters = np.zeros(_codegen_reduction.most_counters(machine), np.int32)
+    accumulators = [dtype for _, dtype in reduction.shared_accumulators(structure)]
+    counters = np.zeros(reduction.most_counters(machine), np.int32)
     if structure.merges_chunks:
-        left = _codegen_reduction.count_left(program)
+        left = reduction.count_left(program)
         arguments += [np.full(left, 99, dtype) for dtype in accumulators]
         arguments += [counters, LocalAccessor(1, np.int32)]
     if structure.form == "lanes":
         arguments += [LocalAccessor(program.local_range[0], dtype) for dtype in accumulators]
     arguments += [scalar.value for scalar in program.scalars]
     arguments += [np.uint64(number.value) for number in program.numbers]
-    types = _codegen_reduction.types_of(structure)
-    trips = [name for name, _ in _codegen_reduction.parameters_of(structure)].index("trips")
+    types = reduction.types_of(structure)
+    trips = [name for name, _ in reduction.parameters_of(structure)].index("trips")
     assert types[trips] == "i8"
     arguments[trips] = int(arguments[trips])
     simulate(function, NdRange(program.global_range, program.local_range), *arguments)
@@ -159,7 +159,7 @@ def test_several_reductions_of_one_loop(shape: tuple[int, ...], axes: tuple[int,
 def test_chunks_are_merged_by_the_last_group(
     shape: tuple[int, ...], axes: tuple[int, ...], chunks: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(_codegen_reduction, "FEWEST_CHUNKED", 1)
+    monkeypatch.setattr(reduction, "FEWEST_CHUNKED", 1)
     x = values(*shape)
     array = leaf(x)
     names = ("sum", "var", "argmax")

@@ -26,10 +26,10 @@ from numba_dpex.kernel_api_impl.spirv.arrayobj import _getitem_array_generic
 from numba_dpex.kernel_api_impl.spirv.math import mathimpl
 from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 
+from dparray._codegen.half import half, half_bits, half_value
+from dparray._codegen.result_kind import of_kind
 from dparray._compiler.device_code import exceptions, vectors
 from dparray._compiler.device_code import integers as device_integers
-from dparray._half import half, half_bits, half_value
-from dparray._result_kind import of_kind
 from dparray.kernel_api import (
     GROUP_OPERATIONS,
     group_barrier,

@@ -36,7 +36,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray._codegen import (
+from dparray._codegen.elementwise import (
     BOOL,
     CONVERSIONS,
     TYPE_NAMES,
@@ -105,7 +105,7 @@ class ReductionStructure(NamedTuple):
     """What decides the text of a reduction kernel.
 
     Attributes:
-        steps, scalars: as in :class:`dparray._codegen.Structure`; in place of the template, a
+        steps, scalars: as in :class:`dparray._codegen.elementwise.Structure`; in place of the template, a
             reduction has its row of the table and whether it merges accumulators.
         arrays: dtype, and index letters over the kept and over the reduced dimensions.
         outputs: reference, dtype, letters as of the arrays, and whether there is one element for
@@ -454,10 +454,7 @@ def _form(
     vectors = min(FEWEST_VECTORS if is_whole else most_vectors, _power_of_two(row // machine.lanes))
     balanced = vectors
     fewest_groups = FEWEST_GROUPS_A_UNIT * machine.compute_units
-    while (
-        balanced > 1
-        and _column_groups(kept_extents, machine.lanes * balanced) < fewest_groups
-    ):
+    while balanced > 1 and _column_groups(kept_extents, machine.lanes * balanced) < fewest_groups:
         balanced //= 2
     is_enough = balanced >= min(vectors, FEWEST_VECTORS) and kept * count <= FEWEST_CHUNKED
     if is_whole or is_enough or count < 2 * SERIAL:
@@ -479,9 +476,7 @@ def _column_groups(kept_extents: Sequence[int], width: int) -> int:
 def _most_vectors(steps: Sequence[Any]) -> int:
     """As many vectors of outputs as a work-item has registers and the text has lines for."""
     sets = sum(len(step[1][0].accumulators) for step in steps if is_reduction(step))
-    return _power_of_two(
-        max(1, min(VECTORS, REGISTERS // sets, MOST_STEPS_WRITTEN // len(steps)))
-    )
+    return _power_of_two(max(1, min(VECTORS, REGISTERS // sets, MOST_STEPS_WRITTEN // len(steps))))
 
 
 def is_row_cached(
@@ -526,9 +521,7 @@ def _loops(steps: Sequence[Any]) -> list[int]:
     """For each step the number of loops that come before its value is there."""
     before: list[int] = []
     for step in steps:
-        needed = max(
-            (before[int(name[1:])] for name, _ in step[2] if name[0] == "t"), default=0
-        )
+        needed = max((before[int(name[1:])] for name, _ in step[2] if name[0] == "t"), default=0)
         before.append(needed + is_reduction(step))
     return before
 
@@ -945,9 +938,7 @@ class _Text:
             self._add(f"{self.j} = last", f"if {self.j} < count:")
             self._element(walk, inner, 0, "")
 
-    def _element(
-        self, walk: _Walk, indent: str, copy: int, n: str, is_first: bool = False
-    ) -> None:
+    def _element(self, walk: _Walk, indent: str, copy: int, n: str, is_first: bool = False) -> None:
         """Fold and store element ``j``, number ``n`` of its accumulators, or by itself."""
         structure = self.structure
         if walk.arrays or walk.stored:

@@ -25,12 +25,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dparray._codegen.half import half, half_bits, half_value
+from dparray._codegen.integer_power import integer_power
+from dparray._codegen.result_kind import of_kind
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import PARTED, Op
-from dparray._half import half, half_bits, half_value
-from dparray._integer_power import integer_power
 from dparray._layout import broadcast_strides, is_contiguous
-from dparray._result_kind import of_kind
 from dparray.config import Tuning
 
 # Dtypes a kernel may compute in.
