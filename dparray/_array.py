@@ -16,7 +16,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _hooks, _layout, _sample, _tier_host, config, memory
+from dparray import _dtypes, _hooks, _layout, config, memory
+from dparray._evaluate import evaluate, host
+from dparray._evaluate import sample as _sample
+from dparray._evaluate.schedule import MOST_LEAVES, MOST_WEIGHT
 from dparray._graph.node import Node, Scalar, pending_order, view_of
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce, Reduction
@@ -27,7 +30,6 @@ from dparray._placement import (
     common_placement,
     computes_in_double,
 )
-from dparray._schedule import MOST_LEAVES, MOST_WEIGHT
 from dparray.device import Device, default_device, describe_queue
 from dparray.exceptions import DparrayError, DTypeError, HostConversionError, ShapeError
 from dparray.memory import copies
@@ -61,14 +63,14 @@ _new = object.__new__
 _array_type = np.ndarray
 _working = copies.working
 _options = vars(config)
-_run_silently = _tier_host.run_silently
-_REFUSALS = _tier_host.REFUSALS
+_run_silently = host.run_silently
+_REFUSALS = host.REFUSALS
 _SCALARS = frozenset({bool, int, float, complex})
 
 
 def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
     """An operation on two operands: of small arrays at once by the host, else :func:`_defer`."""
-    compute = _tier_host.at_once(op)
+    compute = host.at_once(op)
 
     def operate(x1: Any, x2: Any) -> ndarray:
         if type(x1) is ndarray:
@@ -91,12 +93,12 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
         else:
             is_small = False
         if is_small and (
-            (not _working and _options["host_tier"]) or _tier_host.is_ready(place.sycl_queue)
+            (not _working and _options["host_tier"]) or host.is_ready(place.sycl_queue)
         ):
             try:
                 values = _run_silently(compute, first, second)
             except _REFUSALS:
-                values = _tier_host.call(compute, first, second)
+                values = host.call(compute, first, second)
                 if values is None:
                     return _defer(op, (x1, x2), None)
             result = _new(ndarray)
@@ -112,18 +114,18 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
 
 def _single_operation(op: Op) -> Unary:
     """An operation on one operand: of a small array at once by the host, else :func:`_defer`."""
-    compute = _tier_host.at_once(op)
+    compute = host.at_once(op)
 
     def operate(x: Any) -> ndarray:
         if (
             type(x) is ndarray
             and (seen := x._on_host) is not None
-            and ((not _working and _options["host_tier"]) or _tier_host.is_ready(x.sycl_queue))
+            and ((not _working and _options["host_tier"]) or host.is_ready(x.sycl_queue))
         ):
             try:
                 values = _run_silently(compute, seen)
             except _REFUSALS:
-                values = _tier_host.call(compute, seen)
+                values = host.call(compute, seen)
                 if values is None:
                     return _defer(op, (x,), None)
             result = _new(ndarray)
@@ -146,7 +148,7 @@ OPERATIONS: dict[Op, Callable[..., ndarray]] = {
 def _binary_family(op: Op) -> tuple[Binary, Binary, Binary]:
     """The operator, its reflected form and its in-place form."""
     operate = OPERATIONS[op]
-    compute = _tier_host.in_place(op)
+    compute = host.in_place(op)
 
     def reflected(self: ndarray, other: Any) -> ndarray:
         return operate(other, self)
@@ -165,7 +167,7 @@ def _binary_family(op: Op) -> tuple[Binary, Binary, Binary]:
             try:
                 _run_silently(compute, target, operand, target)
             except _REFUSALS:
-                if _tier_host.call(compute, target, operand, target) is None:
+                if host.call(compute, target, operand, target) is None:
                     return _defer(op, (self, other), self)
             return self
         return _defer(op, (self, other), self)
@@ -378,7 +380,7 @@ class ndarray(Methods):
             self._node_kept = node = Node.leaf(layout_of(self), self.sycl_queue, self.usm_type)
             return node
 
-    _argument = _kept("_argument_kept", lambda self: _evaluate.argument_of(self))
+    _argument = _kept("_argument_kept", lambda self: evaluate.argument_of(self))
     _tensor = _kept("_tensor_kept", lambda self: copies.tensor_of(self))
 
     @property
@@ -426,7 +428,7 @@ class ndarray(Methods):
     @property
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
         """The array for other USM libraries, over the same memory."""
-        _evaluate.share(self.block)
+        evaluate.share(self.block)
         return self._tensor.__sycl_usm_array_interface__
 
     def __len__(self) -> int:
@@ -445,7 +447,7 @@ class ndarray(Methods):
             array([0, 1, 2], dtype=int32)
         """
         values = self._on_host
-        if values is not None and _tier_host.is_ready(self.sycl_queue):
+        if values is not None and host.is_ready(self.sycl_queue):
             if _hooks.subscribers:
                 _hooks.emit("copy", source=self.sycl_queue, target="host", nbytes=values.nbytes)
             return values.copy()
@@ -471,7 +473,7 @@ class ndarray(Methods):
                 f"use x.item(i), or dp.asnumpy(x) for all of them"
             )
         values = element._on_host
-        if values is not None and _tier_host.is_ready(element.sycl_queue):
+        if values is not None and host.is_ready(element.sycl_queue):
             return values.item()
         return copies.copy_to_host(_readable(element)).item()
 
@@ -875,10 +877,10 @@ def empty_on(placement: Placement, shape: tuple[int, ...], dtype: np.dtype[Any])
 def is_made_by_host(size: int, queue: dpctl.SyclQueue, usm_type: str) -> bool:
     """Whether few elements of a new array are made by the host at once."""
     return (
-        size <= _evaluate.HOST_ELEMENTS
+        size <= evaluate.HOST_ELEMENTS
         and _options["host_tier"]
-        and _tier_host.COMPUTES_AT_ONCE
-        and _tier_host.can_compute(queue, usm_type)
+        and host.COMPUTES_AT_ONCE
+        and host.can_compute(queue, usm_type)
     )
 
 
@@ -929,7 +931,7 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
     if isinstance(value, bool | int | float | complex):
         value = checked_scalar(function, value, target.dtype)
         if target.size:
-            _evaluate.store(Scalar(value), layout_of(target))
+            evaluate.store(Scalar(value), layout_of(target))
         return
     if not isinstance(value, ndarray):
         raise foreign_operand(function, "value", value)
@@ -949,7 +951,7 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
         if shape != target.shape:
             value = value._view(target.shape, strides, value.offset)
         if config.lazy:
-            _evaluate.store(value._node, layout_of(target))
+            evaluate.store(value._node, layout_of(target))
         else:
             placement = Placement(target.sycl_queue, target.usm_type)
             _write(CONVERT, (value,), (target.dtype, target.dtype), target, placement)
@@ -964,10 +966,8 @@ def _write(
 ) -> None:
     """Write an operation that has been checked into an array of its shape or a larger one."""
     target = layout_of(out)
-    if config.lazy or not _evaluate.compute_known(
-        op, operands, loop, out.shape, *placement, target
-    ):
-        _evaluate.store(_node_of(op, operands, loop, out.shape, placement), target, True)
+    if config.lazy or not evaluate.compute_known(op, operands, loop, out.shape, *placement, target):
+        evaluate.store(_node_of(op, operands, loop, out.shape, placement), target, True)
 
 
 def layout_of(x: ndarray) -> Layout:
@@ -1053,7 +1053,7 @@ def _has_ellipsis(index: Any) -> bool:
 def _element(view: ndarray) -> ndarray:
     """A copy of what integers select: later writes to the array do not change it, as in NumPy."""
     seen = view._on_host
-    if seen is not None and _tier_host.is_ready(view.sycl_queue):
+    if seen is not None and host.is_ready(view.sycl_queue):
         return ndarray._computed(seen.copy(), view.sycl_queue, view.usm_type)
     return copy_of(view)
 
@@ -1061,10 +1061,10 @@ def _element(view: ndarray) -> ndarray:
 def _seen_by_host(x: ndarray) -> np.ndarray | None:
     """What the host sees of an array that has memory."""
     if (
-        x._size <= _evaluate.HOST_ELEMENTS
+        x._size <= evaluate.HOST_ELEMENTS
         and _options["host_tier"]
-        and _tier_host.COMPUTES_AT_ONCE
-        and _tier_host.can_compute(x.sycl_queue, x.usm_type)
+        and host.COMPUTES_AT_ONCE
+        and host.can_compute(x.sycl_queue, x.usm_type)
     ):
         return copies.host_view(x)
     return None
@@ -1089,14 +1089,14 @@ def _give_memory(x: ndarray) -> None:
     """Compute an array that is pending, or put values that the host has computed in memory."""
     values = x._on_host
     if values is None:
-        with _evaluate.lock:
+        with evaluate.lock:
             _give_pending_memory(x)
         return
     block = memory.allocate(x.sycl_queue, x.usm_type, values.nbytes)
     copies.wait_if_working(x.sycl_queue)  # whose work may still use that memory
     view: np.ndarray = np.ndarray(values.shape, values.dtype, block.host_bytes)
     view[...] = values
-    with _evaluate.lock:
+    with evaluate.lock:
         if x._on_host is values:  # no other thread has been here meanwhile
             x._offset, x._strides = 0, view.strides
             x._on_host, x._block = view, block
@@ -1149,12 +1149,12 @@ def _view_of_pending(
 ) -> ndarray:
     """A view of an array that has no memory yet: pending too where that is possible."""
     if dtype is None:
-        with _evaluate.lock:
+        with evaluate.lock:
             node = x._node
             if node.layout is None and _living_alias(x) is None:
                 view = _with_reduced_axes(node, shape)
                 if view is None:
-                    _evaluate.compute_inner(node)
+                    evaluate.compute_inner(node)
                     if node.weight <= _MOST_VIEWED_WEIGHT and node.layout is None:
                         view = view_of(node, shape, strides, offset)
                 if view is not None:
@@ -1183,9 +1183,9 @@ def _noted_inside(node: Node) -> Node:
     for inner in pending_order([node]):
         for operand in inner.operands:
             if type(operand) is Node:
-                may_wait &= _evaluate.note_reader(inner, operand)
+                may_wait &= evaluate.note_reader(inner, operand)
     if not may_wait:
-        _evaluate.evaluate(node)
+        evaluate.evaluate(node)
     return node
 
 
@@ -1196,7 +1196,7 @@ def _give_pending_memory(x: ndarray) -> None:
     assert whole is not None
     node = whole._node
     if node.layout is None:
-        _evaluate.evaluate(node)
+        evaluate.evaluate(node)
     _bind(whole, node.layout.block, node.layout.offset, node.layout.strides)
     if alias is not None:
         view = alias.view()
@@ -1228,7 +1228,7 @@ def _readable(x: ndarray) -> Any:
     """A layout to read the values from; a pending view does not make all of its array computed."""
     if _has_memory(x) or _living_alias(x) is None:
         return x
-    _evaluate.evaluate(x._node)
+    evaluate.evaluate(x._node)
     return x._node.layout
 
 
@@ -1247,9 +1247,9 @@ def _formed_at_once(
             if operand is None:
                 return None
         seen.append(operand)
-    if prod(shape) > _evaluate.HOST_ELEMENTS or not _tier_host.is_ready(placement.queue):
+    if prod(shape) > evaluate.HOST_ELEMENTS or not host.is_ready(placement.queue):
         return None
-    return ndarray._computed(_tier_host.call(_tier_host.form, op, seen, dtype), *placement)
+    return ndarray._computed(host.call(host.form, op, seen, dtype), *placement)
 
 
 def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | None:
@@ -1276,7 +1276,7 @@ def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | 
         elif isinstance(arg, _HOST_TYPES):
             return None
         seen.append(arg)
-    values = _tier_host.call(function, x._on_host, *seen)
+    values = host.call(function, x._on_host, *seen)
     if values is None:
         return None
     if type(values) is not _array_type:
@@ -1306,7 +1306,7 @@ def fold_at_once(fold: Callable[..., Any], x: Any, axis: Any, keepdims: Any) -> 
     try:
         values = _run_silently(fold, seen, axis, None, None, keepdims)
     except _REFUSALS:
-        values = _tier_host.call(fold, seen, axis, None, None, keepdims)
+        values = host.call(fold, seen, axis, None, None, keepdims)
         if values is None:
             return None
     if type(values) is not _array_type:
@@ -1325,7 +1325,7 @@ def join_at_once(function: Callable[..., Any], arrays: Any, *args: Any) -> ndarr
         if type(x) is not ndarray or x._on_host is None:
             return None
         size += x.size
-    if size > _evaluate.HOST_ELEMENTS:
+    if size > evaluate.HOST_ELEMENTS:
         return None
     return call_at_once(lambda *parts: function(parts, *args), *arrays)
 
@@ -1343,24 +1343,24 @@ def broadcast_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarr
 
 def _are_small_together(*arrays: np.ndarray) -> bool:
     """Whether a result of the shape to which small arrays broadcast is small too."""
-    if prod([array.size for array in arrays]) <= _evaluate.HOST_ELEMENTS:
+    if prod([array.size for array in arrays]) <= evaluate.HOST_ELEMENTS:
         return True
     if all(array.shape == arrays[0].shape for array in arrays):
         return True
     try:
-        return np.broadcast(*arrays).size <= _evaluate.HOST_ELEMENTS
+        return np.broadcast(*arrays).size <= evaluate.HOST_ELEMENTS
     except ValueError:
         return False
 
 
 def _is_ready(x: ndarray) -> bool:
     """Whether the host may touch the memory of a small array at once."""
-    return (not _working and _options["host_tier"]) or _tier_host.is_ready(x.sycl_queue)
+    return (not _working and _options["host_tier"]) or host.is_ready(x.sycl_queue)
 
 
 def _is_free_to_write(x: ndarray) -> bool:
     """Whether the host may write an array at once: it is idle, and nothing pending reads it."""
-    if (_working or not _options["host_tier"]) and not _tier_host.is_ready(x.sycl_queue):
+    if (_working or not _options["host_tier"]) and not host.is_ready(x.sycl_queue):
         return False
     return x._block is None or not x._block.readers
 
@@ -1438,7 +1438,7 @@ def _write_at_once(x: ndarray, index: Any, value: Any) -> bool:
     if not _is_free_to_write(x):
         return False
     if not is_exact:  # the conversion may overflow
-        return _tier_host.call(_tier_host.write, target, index, source) is not None
+        return host.call(host.write, target, index, source) is not None
     try:
         target[index] = source
     except _REFUSALS:
@@ -1611,7 +1611,7 @@ def _array_of(
 ) -> ndarray:
     """A new array for an operation or a reduction: pending, or computed where it may not wait."""
     if not config.lazy:
-        layout = _evaluate.compute_known(op, operands, loop, shape, *placement)
+        layout = evaluate.compute_known(op, operands, loop, shape, *placement)
         if layout is not None:
             return ndarray._from_layout(*layout)
     return ndarray._pending(_noted(_node_of(op, operands, loop, shape, placement)))
@@ -1639,7 +1639,7 @@ def reduce_array(
     """
     op = Reduce(reduction, axes, keepdims)
     if reduction.has_library:
-        small = call_at_once(lambda values: _tier_host.reduced(op, values, scalars, loop), x)
+        small = call_at_once(lambda values: host.reduced(op, values, scalars, loop), x)
         if small is not None:
             return small
     shape = _layout.reduced_shape(x.shape, axes, keepdims)
@@ -1674,9 +1674,9 @@ def _noted(node: Node) -> Node:
     may_wait = config.lazy
     for operand in node.operands:
         if type(operand) is Node:
-            may_wait &= _evaluate.note_reader(node, operand)
+            may_wait &= evaluate.note_reader(node, operand)
     if not may_wait:
-        _evaluate.evaluate(node)
+        evaluate.evaluate(node)
     return node
 
 
@@ -1706,7 +1706,7 @@ def _node_of(
     if node.weight > MOST_WEIGHT or node.leaves > MOST_LEAVES:
         node.recount()
     if node.weight > MOST_WEIGHT or node.leaves > MOST_LEAVES:
-        _evaluate.evaluate(*(part for part in parts if type(part) is Node))
+        evaluate.evaluate(*(part for part in parts if type(part) is Node))
         node = Node(op, parts, loop, shape, node.size, *placement)
     return node
 
@@ -1715,7 +1715,7 @@ def _simpler_power(
     op: Op, values: list[Any], loop: tuple[np.dtype[Any], ...]
 ) -> tuple[Op, list[Any], tuple[np.dtype[Any], ...]]:
     """A power with a constant exponent as the operation NumPy makes of it, where there is one."""
-    simpler = _tier_host.SIMPLER_POWERS.get(values[1])
+    simpler = host.SIMPLER_POWERS.get(values[1])
     if simpler is None or not isinstance(values[0], ndarray):
         return op, values, loop
     return simpler, values[:1], loop[::2]
@@ -1781,7 +1781,7 @@ def call_library(
     returns become arrays over the same memory. Its errors come out as ours.
     """
     common_placement(name, arrays)
-    return _evaluate.library_call(
+    return evaluate.library_call(
         name, function, [array._tensor for _, array in arrays], args, kwargs, _from_tensor
     )
 
@@ -1796,7 +1796,7 @@ def call_numpy(function: Callable[..., Any], arrays: Sequence[ndarray], out: nda
     if not (config.host_tier and copies.is_cpu(out.sycl_queue)):
         return False
     layouts = [layout_of(x) for x in (*arrays, out)]
-    _evaluate.settle_readers(out.block)
+    evaluate.settle_readers(out.block)
     views = copies.host_views(out.sycl_queue, *layouts)
     if views is None:
         return False
@@ -1815,7 +1815,7 @@ def numpy_views(*arrays: ndarray) -> list[np.ndarray] | None:
     if not (config.host_tier and computes_in_double(queue)):
         return None
     seen = [view for x in arrays if (view := x._on_host) is not None]
-    if len(seen) == len(arrays) and _tier_host.is_ready(queue):
+    if len(seen) == len(arrays) and host.is_ready(queue):
         return seen
     return copies.host_views(queue, *map(layout_of, arrays))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dparray import _evaluate
 from dparray._array import ndarray
+from dparray._evaluate import evaluate
 from dparray.device import Device, default_device, queue_of
 from dparray.exceptions import HostConversionError
 from dparray.memory import copies
@@ -36,7 +36,7 @@ def eval(*arrays: ndarray) -> None:
                 f"eval: arrays[{place}] is of type {type(x).__name__}; only arrays are computed: "
                 "dp.eval(x, y)"
             )
-    _evaluate.evaluate(*(x._node for x in arrays if x.is_pending))
+    evaluate.evaluate(*(x._node for x in arrays if x.is_pending))
 
 
 def synchronize(device: Any = None) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _layout, config
+from dparray import _dtypes, _layout, config
 from dparray._array import (
     apply,
     array_of_node,
@@ -33,10 +33,11 @@ from dparray._array import (
     stack_nested,
     with_axes,
 )
+from dparray._evaluate import evaluate
+from dparray._evaluate.schedule import HOST_ELEMENTS
 from dparray._graph.node import Node
 from dparray._graph.ops import CONVERT, OPS
 from dparray._placement import Placement, check_dtype, check_usm_type, common_placement
-from dparray._schedule import HOST_ELEMENTS
 from dparray.device import Device, queue_of, supports_usm
 from dparray.exceptions import DTypeError, HostConversionError, ShapeError
 from dparray.memory import copies
@@ -846,7 +847,7 @@ def _shared_with_host(x: ndarray) -> np.ndarray:
             f"__dlpack__: copy=False, but the host cannot read {x.usm_type} memory of "
             f"{x.device}; leave copy out"
         )
-    _evaluate.share(x.block)
+    evaluate.share(x.block)
     copies.wait(x.sycl_queue)
     return np.asarray(_HostMemory(x))
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _layout
+from dparray import _dtypes, _layout
 from dparray._array import (
     apply,
     as_method,
@@ -30,9 +30,10 @@ from dparray._array import (
     numpy_views,
     scalar_value,
 )
+from dparray._evaluate import evaluate
+from dparray._evaluate.schedule import HOST_ELEMENTS
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement
-from dparray._schedule import HOST_ELEMENTS
 from dparray._selection import (
     can_locate,
     can_select,
@@ -347,9 +348,9 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     assign(values, value, function)
     if values.size == 0:
         return
-    _evaluate.settle_readers(x.block)
+    evaluate.settle_readers(x.block)
     selector = _layout.at_axis(first, *(array._tensor for array in checked))
-    _evaluate.library_call(
+    evaluate.library_call(
         function,
         lambda target, source: target.__setitem__(selector, source),
         [view._tensor, values._tensor],

@@ -33,7 +33,7 @@ from dparray._compiler.compile import DeviceFunction, has_float64
 from dparray._compiler.diagnosis import describe_failure
 from dparray._compiler.key import Reference, UnkeyedError, describe
 from dparray._creation import empty, full
-from dparray._evaluate import compile_alone
+from dparray._evaluate.evaluate import compile_alone
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import Op
 from dparray._graph.reductions import WEIGHT, Reduce, Reduction, combination

@@ -30,8 +30,8 @@ from dparray._array import (
 )
 from dparray._creation import arange, zeros_like
 from dparray._elementwise import where
+from dparray._evaluate.schedule import HOST_ELEMENTS
 from dparray._placement import Placement, common_placement
-from dparray._schedule import HOST_ELEMENTS
 from dparray._ufunc_options import DEFAULT_CASTING, check_casting
 from dparray.exceptions import AxisError, DTypeError, ShapeError
 

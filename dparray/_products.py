@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _layout
+from dparray import _dtypes, _layout
 from dparray._array import (
     apply,
     as_method,
@@ -25,6 +25,8 @@ from dparray._array import (
     empty_on,
     ndarray,
 )
+from dparray._evaluate import evaluate
+from dparray._evaluate.schedule import HOST_ELEMENTS
 from dparray._graph.ops import OPS
 from dparray._manipulation import (
     broadcast_to,
@@ -39,7 +41,6 @@ from dparray._manipulation import (
 from dparray._placement import common_placement
 from dparray._reductions import any as any_of
 from dparray._reductions import sum as sum_of
-from dparray._schedule import HOST_ELEMENTS
 from dparray.exceptions import DTypeError, ShapeError
 from dparray.memory import copies
 from dparray.memory.copies import neighbour
@@ -121,7 +122,7 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
         lambda a, b, out: np.matmul(a, b, out=out), [x1, x2], result
     ):
         return
-    _evaluate.library_call(
+    evaluate.library_call(
         "matmul",
         lambda a, b: neighbour.matmul(
             copies.dpnp_array(a), copies.dpnp_array(b), out=copies.dpnp_array(result._tensor)

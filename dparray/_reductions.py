@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _layout
+from dparray import _dtypes, _layout
 from dparray._array import (
     apply,
     as_method,
@@ -33,11 +33,12 @@ from dparray._array import (
     reduce_array,
     scalar_value,
 )
+from dparray._evaluate import evaluate
+from dparray._evaluate.host import FOLDS, deviation_by, variance_by
 from dparray._graph.ops import OPS
 from dparray._graph.reductions import REDUCTIONS
 from dparray._placement import Placement, common_placement
 from dparray._scans import has_scan, scan_lines
-from dparray._tier_host import FOLDS, deviation_by, variance_by
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 from dparray.memory.copies import library
 
@@ -872,7 +873,7 @@ def _cumulate(
 
     if call_numpy(into, [x], result):
         return delivered(name, result, out)
-    _evaluate.library_call(
+    evaluate.library_call(
         name,
         _CUMULATIVE[ufunc],
         [x._tensor],

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray import _dtypes, _evaluate, _layout, config
+from dparray import _dtypes, _layout, config
 from dparray._array import (
     assign,
     call_library,
@@ -21,6 +21,7 @@ from dparray._array import (
     empty_on,
     ndarray,
 )
+from dparray._evaluate import evaluate
 from dparray._indexing import take_along_axis
 from dparray._manipulation import flip, moveaxis, ravel
 from dparray._placement import Placement, common_placement
@@ -368,7 +369,7 @@ def _taken(values: ndarray, positions: ndarray) -> ndarray:
         [values, positions],
         result,
     ):
-        _evaluate.library_call(
+        evaluate.library_call(
             "lexsort",
             library.take_along_axis,
             [values._tensor, positions._tensor],

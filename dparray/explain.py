@@ -14,15 +14,16 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from dparray import _evaluate, _schedule, _tier_fused
 from dparray._array import check_array, ndarray
 from dparray._codegen import elementwise, reduction
 from dparray._compiler import cache
 from dparray._compiler import key as kernel_key
+from dparray._evaluate import evaluate, schedule
+from dparray._evaluate import fused as tier_fused
+from dparray._evaluate.schedule import is_call
 from dparray._explain import svg as graph
 from dparray._graph.node import Node, pending_order
 from dparray._graph.reductions import Reduce
-from dparray._schedule import is_call
 from dparray.device import describe_queue
 from dparray.memory.copies import Layout, planned_layout
 
@@ -135,7 +136,7 @@ class Explanation:
         if self.is_on_host:
             return (
                 f"the calling thread computed {prod(self.shape)} elements at once: at most "
-                f"{_evaluate.HOST_ELEMENTS}, on an idle queue, so that a launch, or noting the "
+                f"{evaluate.HOST_ELEMENTS}, on an idle queue, so that a launch, or noting the "
                 "operation down, would have cost more than the work"
             )
         return self.kernels[-1].reason if self.kernels else "the array is computed"
@@ -266,8 +267,8 @@ class _Plan:
     """The rules of evaluation, applied to copies of nodes."""
 
     def __init__(self, roots: Sequence[Node]) -> None:
-        groups = _evaluate.grouped(roots)
-        held = [_evaluate.held_elsewhere(group) for group in groups]
+        groups = evaluate.grouped(roots)
+        held = [evaluate.held_elsewhere(group) for group in groups]
         order = pending_order(roots)
         self.copies: dict[int, Node] = {}
         self.originals: dict[int, Node] = {}
@@ -339,22 +340,22 @@ class _Plan:
             outputs = [(node, _planned(node)) for node in roots]
             self._note(roots, outputs, stored_because, "host", "there are no elements", "", "")
             return
-        if _evaluate.is_for_host(first.size, first.queue, first.usm_type, roots):
+        if evaluate.is_for_host(first.size, first.queue, first.usm_type, roots):
             reason = (
-                f"{first.size} elements are at most {_evaluate.HOST_ELEMENTS}, and the host "
+                f"{first.size} elements are at most {evaluate.HOST_ELEMENTS}, and the host "
                 "reads and writes this memory: a launch would cost more than the work"
             )
             outputs = [(node, _planned(node)) for node in (*held, *roots)]
             self._note(pending_order(nodes), outputs, stored_because, "host", reason, "", "")
             return
         while roots:
-            part = _evaluate.plan(
+            part = evaluate.plan(
                 roots, held, None, None, lambda *inner: self._store(inner, nodes[-1])
             )
             kernel, siblings = self._with_siblings(part.kernel)
             outputs = [
                 (node, _planned(node))
-                for node in (*_evaluate.stored_by(part.kernel, [*held, *roots]), *siblings)
+                for node in (*evaluate.stored_by(part.kernel, [*held, *roots]), *siblings)
             ]
             if kernel.domain is None:
                 tier, reason, state, source = self._elements(kernel.order, outputs)
@@ -366,29 +367,29 @@ class _Plan:
                 self._reduce(kernel, outputs, stored_because)
             roots = part.apart
 
-    def _with_siblings(self, kernel: _schedule.Kernel) -> tuple[_schedule.Kernel, list[Node]]:
+    def _with_siblings(self, kernel: schedule.Kernel) -> tuple[schedule.Kernel, list[Node]]:
         """The kernel with copies of the reductions that evaluation adds to it, and these."""
         if kernel.domain is None:
             return kernel, []
         order = [self.originals[id(copy)] for copy in kernel.order]
-        _, found = _evaluate.with_siblings(kernel._replace(order=order))
+        _, found = evaluate.with_siblings(kernel._replace(order=order))
         copies = [self._copy(node) for node in found]
         self.siblings |= {id(copy) for copy in copies}
-        return _evaluate.joined(kernel, copies), copies
+        return evaluate.joined(kernel, copies), copies
 
     def _reduce(
-        self, kernel: _schedule.Kernel, outputs: list[tuple[Node, Any]], stored_because: str
+        self, kernel: schedule.Kernel, outputs: list[tuple[Node, Any]], stored_because: str
     ) -> None:
         """Note the kernels of values with reductions."""
         merges = ""
         while outputs:
             assert kernel.domain is not None
-            now = _tier_fused.first_pass(outputs, kernel)
+            now = tier_fused.first_pass(outputs, kernel)
             structure = now.program.structure
             source = reduction.source_of(structure)
-            names = _tier_fused.names_for(structure, now.order)
+            names = tier_fused.names_for(structure, now.order)
             size = prod(kernel.domain.shape)
-            must = bool(merges) or _tier_fused.must_generate(structure)
+            must = bool(merges) or tier_fused.must_generate(structure)
             tier, reason, state = self._state(structure, source, now.types, names, size, must)
             if tier == "library":
                 self._without_kernel(kernel.order, outputs, stored_because, reason, source)
@@ -404,7 +405,7 @@ class _Plan:
             left = sum(layout.block.nbytes for layout in accumulators)
             self._note(now.order, now.stored, stored_because, "fused", reason, state, source, left)
             merges = "it merges what the groups of the kernel before have left"
-            outputs, kernel = now.left, _tier_fused.next_kernel(now, accumulators, kernel)
+            outputs, kernel = now.left, tier_fused.next_kernel(now, accumulators, kernel)
 
     def _without_kernel(
         self,
@@ -423,7 +424,7 @@ class _Plan:
                 if node.layout is None:
                     self._compute([node], [], apart)
 
-        _evaluate.computed_apart(order, roots, compute)
+        evaluate.computed_apart(order, roots, compute)
         left = []
         for value, layout in outputs:
             if is_call(value):
@@ -509,7 +510,7 @@ class _Plan:
             if not elementwise.can_generate(node):
                 return "library", _ungenerated(node), "", ""
         shape = outputs[0][0].shape
-        tuning = _tier_fused.tuning_of(outputs[0][1].block.queue)
+        tuning = tier_fused.tuning_of(outputs[0][1].block.queue)
         program = elementwise.linearize(order, outputs, shape, tuning)
         structure = program.structure
         source = elementwise.source_of(structure)
@@ -528,22 +529,22 @@ class _Plan:
         must_compile: bool,
     ) -> tuple[str, str, str]:
         """Tier, reason and the state of a structure's kernel."""
-        fused = _tier_fused.kept(structure)
+        fused = tier_fused.kept(structure)
         if fused is not None and fused.kernel is not None:
             return "fused", "its kernel is there", "compiled"
         done = fused.elements if fused is not None else 0
         function = elementwise.function_of(source, names)
-        key = kernel_key.kernel_key(function, types, _tier_fused.options())
+        key = kernel_key.kernel_key(function, types, tier_fused.options())
         state = "on disk" if key is not None and cache.load(key) is not None else "new"
         if must_compile:
             return "fused", "only a kernel can compute it", state
-        if _schedule.is_worth_compiling(size, done + size):
+        if schedule.is_worth_compiling(size, done + size):
             return "fused", f"{size} elements are worth {_work(state)}", state
-        if state == "on disk" and not done and size >= _schedule.LOAD_ELEMENTS:
+        if state == "on disk" and not done and size >= schedule.LOAD_ELEMENTS:
             return "fused", f"{size} elements are worth {_work(state)}", state
         reason = (
             f"{done + size} elements of this structure so far are not worth compiling: that takes "
-            f"{_schedule.COMPILE_ELEMENTS} at once or {_schedule.COMPILE_TOTAL_ELEMENTS} in all"
+            f"{schedule.COMPILE_ELEMENTS} at once or {schedule.COMPILE_TOTAL_ELEMENTS} in all"
         )
         return "library", reason, state
 

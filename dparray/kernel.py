@@ -17,7 +17,7 @@ from dparray._compiler import compile
 from dparray._compiler.checks import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
 from dparray._compiler.compile import DeviceFunction, Kernel
 from dparray._compiler.key import Reference
-from dparray._evaluate import settle_arguments
+from dparray._evaluate.evaluate import settle_arguments
 from dparray._launcher import (
     Binder,
     Bound,

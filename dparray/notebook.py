@@ -17,9 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _layout, _pictures, _sample
+from dparray import _layout, _pictures
 from dparray._array import corner, ndarray, summary_threshold
 from dparray._compiler.compile import DeviceFunction
+from dparray._evaluate import sample
 from dparray._explain import svg
 from dparray._graph.node import pending_order
 from dparray._kernel_makers import ElementwiseFunction, ReductionFunction
@@ -207,7 +208,7 @@ def _pending_text(x: ndarray) -> str:
 def _thinned(x: ndarray, most: tuple[int, ...]) -> np.ndarray:
     """At most ``most`` evenly spaced elements along each axis."""
     steps = [max(-(-extent // limit), 1) for extent, limit in zip(x.shape, most, strict=True)]
-    return _sample.read(x._node, tuple(slice(None, None, step) for step in steps))
+    return sample.read(x._node, tuple(slice(None, None, step) for step in steps))
 
 
 def _picture_of(x: ndarray) -> str:

@@ -67,13 +67,13 @@ def queue(request: pytest.FixtureRequest) -> Any:
 @pytest.fixture(scope="session")
 def seeming_busy() -> Callable[[], contextlib.AbstractContextManager[None]]:
     """A context where all queues seem to work, so that nothing is computed at once."""
-    from dparray import _tier_host
+    from dparray._evaluate import host
     from dparray.memory import copies
 
     @contextlib.contextmanager
     def context() -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_tier_host, "is_ready", lambda queue: False)
+            patch.setattr(host, "is_ready", lambda queue: False)
             patch.setitem(copies.working, None, object())
             yield
 

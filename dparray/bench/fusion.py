@@ -18,7 +18,7 @@ import dpnp
 import numpy as np
 
 import dparray as dp
-from dparray import _tier_fused
+from dparray._evaluate import fused
 from dparray.bench import _peers
 from dparray.bench._registry import Benchmark, Row, Settings, finish, row
 from dparray.bench._timer import Candidate
@@ -248,7 +248,7 @@ def _overheads(settings: Settings) -> Iterator[Row]:
 
     def forget() -> None:
         """What a new process does not have; the disk cache stays."""
-        _tier_fused.forget()
+        fused.forget()
 
     with tempfile.TemporaryDirectory() as directory, _peers.cache_in(directory):
         yield row(

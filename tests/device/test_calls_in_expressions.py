@@ -11,9 +11,10 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks, _schedule
+from dparray import _hooks
+from dparray._evaluate import schedule
 
-LARGE = _schedule.COMPILE_ELEMENTS
+LARGE = schedule.COMPILE_ELEMENTS
 
 
 @dp.elementwise

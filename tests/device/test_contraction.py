@@ -13,8 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from dparray import _evaluate, _hooks, _schedule, _tier_fused
+from dparray import _hooks
 from dparray._compiler import compile
+from dparray._evaluate import evaluate, schedule
+from dparray._evaluate import fused as tier_fused
 
 EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "40"))
 SIZE = 3000
@@ -26,8 +28,8 @@ def fused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def force_fused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_evaluate, "HOST_ELEMENTS", 0)
-    monkeypatch.setattr(_tier_fused, "is_worth_compiling", lambda size, total: True)
+    monkeypatch.setattr(evaluate, "HOST_ELEMENTS", 0)
+    monkeypatch.setattr(tier_fused, "is_worth_compiling", lambda size, total: True)
 
 
 def operands(dtype: str) -> list[np.ndarray]:
@@ -56,7 +58,7 @@ def test_without_it_a_multiply_add_rounds_twice_as_numpy_does(dtype: str) -> Non
 
 def test_the_setting_is_part_of_the_key_on_disk_and_in_memory() -> None:
     x, y, z = (
-        dp.asarray(np.resize(value, _schedule.COMPILE_ELEMENTS)) for value in operands("float32")
+        dp.asarray(np.resize(value, schedule.COMPILE_ELEMENTS)) for value in operands("float32")
     )
     launched: list[Any] = []
     unsubscribe = _hooks.subscribe(
@@ -75,7 +77,7 @@ def test_the_setting_is_part_of_the_key_on_disk_and_in_memory() -> None:
     contraction_off = r"ExecutionMode \d+ 31\b"
     assert re.search(contraction_off, compile.spirv_text(off.spirv))
     assert not re.search(contraction_off, compile.spirv_text(on.spirv))
-    _tier_fused.forget()
+    tier_fused.forget()
     with dp.config.override(fp_contract=True):
         assert dp.explain(x * y - z).kernels[0].state == "on disk"
 

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks, _tier_fused
+from dparray import _hooks
+from dparray._evaluate import fused
 
 
 @pytest.fixture(autouse=True)
 def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each structure is compiled when it is met; the host computes nothing."""
-    monkeypatch.setattr(_tier_fused, "is_worth_compiling", lambda size, total: True)
+    monkeypatch.setattr(fused, "is_worth_compiling", lambda size, total: True)
     with dp.config.override(lazy=False, host_tier=False):
         yield
 
@@ -160,5 +161,5 @@ def test_forgotten_kernels_are_not_launched() -> None:
     x = dp.asarray(A)
     dp.exp(x)
     dp.exp(x)
-    _tier_fused.forget()
+    fused.forget()
     np.testing.assert_allclose(dp.exp(x).asnumpy(), np.exp(A), rtol=1e-6)

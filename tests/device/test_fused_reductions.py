@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from dparray import _evaluate, _hooks, _tier_fused
+from dparray import _hooks
+from dparray._evaluate import evaluate, fused
 
 EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "12"))
 
@@ -40,12 +41,12 @@ def forced(tier: str) -> Iterator[None]:
     """Everything is computed by one tier, as far as that has it."""
     with pytest.MonkeyPatch.context() as patch:
         if tier != "host":
-            patch.setattr(_evaluate, "HOST_ELEMENTS", 0)
+            patch.setattr(evaluate, "HOST_ELEMENTS", 0)
         if tier == "fused":
-            patch.setattr(_tier_fused, "is_worth_compiling", lambda size, total: True)
+            patch.setattr(fused, "is_worth_compiling", lambda size, total: True)
         if tier == "library":
-            patch.setattr(_tier_fused, "is_worth_compiling", lambda size, total: False)
-            patch.setattr(_tier_fused, "LOAD_ELEMENTS", 1 << 60)
+            patch.setattr(fused, "is_worth_compiling", lambda size, total: False)
+            patch.setattr(fused, "LOAD_ELEMENTS", 1 << 60)
         yield
 
 

@@ -16,7 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from dparray import _evaluate, _hooks, _schedule, _tier_fused
+from dparray import _hooks
+from dparray._evaluate import evaluate, schedule
+from dparray._evaluate import fused as tier_fused
 
 LARGE = 1 << 18
 EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "15"))
@@ -46,8 +48,8 @@ def fused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def force_fused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_evaluate, "HOST_ELEMENTS", 0)
-    monkeypatch.setattr(_tier_fused, "is_worth_compiling", lambda size, total: True)
+    monkeypatch.setattr(evaluate, "HOST_ELEMENTS", 0)
+    monkeypatch.setattr(tier_fused, "is_worth_compiling", lambda size, total: True)
 
 
 def values(shape: Any, dtype: str = "float32", seed: int = 0) -> np.ndarray:
@@ -83,7 +85,7 @@ def test_scalars_and_shapes_that_change_compile_nothing_new(fused: None) -> None
 
 
 def test_a_structure_met_on_little_data_is_not_compiled() -> None:
-    a = dp.asarray(values(_schedule.HOST_ELEMENTS + 1))
+    a = dp.asarray(values(schedule.HOST_ELEMENTS + 1))
     with counted() as events:
         y = dp.tanh(a) * a - dp.sinh(a)
         dp.eval(y)
@@ -92,9 +94,9 @@ def test_a_structure_met_on_little_data_is_not_compiled() -> None:
 
 
 def test_a_structure_that_comes_back_is_compiled() -> None:
-    a = dp.asarray(values(_schedule.COMPILE_ELEMENTS - 1))
+    a = dp.asarray(values(schedule.COMPILE_ELEMENTS - 1))
     with counted() as events:
-        for _ in range(2 + _schedule.COMPILE_TOTAL_ELEMENTS // a.size):
+        for _ in range(2 + schedule.COMPILE_TOTAL_ELEMENTS // a.size):
             dp.eval(dp.asinh(a) * a - dp.atan(a))
     assert events["compile"] == 1
     assert 1 <= events["launch"] <= 3
@@ -102,7 +104,7 @@ def test_a_structure_that_comes_back_is_compiled() -> None:
 
 def test_a_structure_of_few_elements_is_compiled_when_it_comes_back_often() -> None:
     a = dp.asarray(values(10))
-    often = _schedule.COMPILE_TOTAL_ELEMENTS // _schedule.LEAST_CALL_ELEMENTS
+    often = schedule.COMPILE_TOTAL_ELEMENTS // schedule.LEAST_CALL_ELEMENTS
     with dp.config.override(lazy=False, host_tier=False), counted() as events:
         for _ in range(often + 1):
             dp.atan2(a, a)
@@ -193,7 +195,7 @@ def test_a_long_loop_holds_neither_graph_nor_memory() -> None:
     x, wanted = a * 1, a.asnumpy()
     for step in range(20_000):
         x = x * 0.999 + a
-        assert x._node.weight <= _schedule.MOST_WEIGHT
+        assert x._node.weight <= schedule.MOST_WEIGHT
         if step % 1000 == 0:
             assert dp.memory.stats().in_use - before < 100_000
     for _ in range(20_000):
@@ -310,9 +312,9 @@ def tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str
     if request.param == "fused":
         force_fused(monkeypatch)
     elif request.param == "library":
-        monkeypatch.setattr(_evaluate, "HOST_ELEMENTS", 0)
-        monkeypatch.setattr(_tier_fused, "is_worth_compiling", lambda size, total: False)
-        monkeypatch.setattr(_tier_fused, "LOAD_ELEMENTS", 1 << 60)
+        monkeypatch.setattr(evaluate, "HOST_ELEMENTS", 0)
+        monkeypatch.setattr(tier_fused, "is_worth_compiling", lambda size, total: False)
+        monkeypatch.setattr(tier_fused, "LOAD_ELEMENTS", 1 << 60)
     return str(request.param)
 
 

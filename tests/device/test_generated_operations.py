@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _evaluate, _hooks, _tier_fused
+from dparray import _hooks
 from dparray._codegen import elementwise
+from dparray._evaluate import evaluate
+from dparray._evaluate import fused as tier_fused
 from dparray._graph.ops import OPS, Op
 
 DTYPES = [
@@ -24,8 +26,8 @@ FEW = ["bool", "int8", "int64", "uint8", "uint64", "float32", "float64", "comple
 
 @pytest.fixture(autouse=True)
 def fused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_evaluate, "HOST_ELEMENTS", 0)
-    monkeypatch.setattr(_tier_fused, "is_worth_compiling", lambda size, total: True)
+    monkeypatch.setattr(evaluate, "HOST_ELEMENTS", 0)
+    monkeypatch.setattr(tier_fused, "is_worth_compiling", lambda size, total: True)
 
 
 def edges(dtype: str) -> np.ndarray:

@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _evaluate, _hooks, _tier_fused
+from dparray import _hooks
+from dparray._evaluate import evaluate
+from dparray._evaluate import fused as tier_fused
 
 EVERY = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 OTHERS = np.random.default_rng(0).permutation(EVERY)
@@ -41,8 +43,8 @@ EXACT: dict[str, Callable[[Any, Any, Any], Any]] = {
 @pytest.fixture(autouse=True)
 def fused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Everything that can be is computed by generated kernels."""
-    monkeypatch.setattr(_evaluate, "HOST_ELEMENTS", 0)
-    monkeypatch.setattr(_tier_fused, "is_worth_compiling", lambda size, total: True)
+    monkeypatch.setattr(evaluate, "HOST_ELEMENTS", 0)
+    monkeypatch.setattr(tier_fused, "is_worth_compiling", lambda size, total: True)
 
 
 def launched(function: Callable[[], dp.ndarray]) -> np.ndarray:

@@ -17,7 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from dparray import _creation, _evaluate, _tier_fused, _tier_host
+from dparray import _creation
+from dparray._evaluate import evaluate, fused
+from dparray._evaluate import host as tier_host
 from dparray.memory import copies
 
 # Of each of three ways of computing, and a tenth of it compiled: 2000 in all in CI, where
@@ -143,11 +145,11 @@ def tier(name: str) -> Iterator[None]:
     """Force every evaluation onto one tier; on a working queue the host's waits."""
     with pytest.MonkeyPatch.context() as patch:
         limit = 1 << 30 if name.startswith("host") else 0
-        patch.setattr(_evaluate, "HOST_ELEMENTS", limit)
+        patch.setattr(evaluate, "HOST_ELEMENTS", limit)
         patch.setattr(_creation, "HOST_ELEMENTS", limit)
-        patch.setattr(_tier_fused, "is_worth_compiling", lambda size, total: name == "fused")
+        patch.setattr(fused, "is_worth_compiling", lambda size, total: name == "fused")
         if name == "host, waiting":
-            patch.setattr(_tier_host, "is_ready", lambda queue: False)
+            patch.setattr(tier_host, "is_ready", lambda queue: False)
             patch.setitem(copies.working, None, object())  # somebody works, so each queue is asked
         yield
 

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks, _progress, _sample
+from dparray import _hooks, _progress
+from dparray._evaluate import sample as _sample
 from dparray._magics import device_names, time_statement
 from dparray.memory import copies
 

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _dtypes, _placement, _tier_host
+from dparray import _dtypes, _placement
 from dparray._compiler import compile
+from dparray._evaluate import host
 from dparray._graph.ops import OPS
 from dparray.memory import copies
 
@@ -23,7 +24,7 @@ RNG = np.random.default_rng(0)
 def forget_answers() -> None:
     _placement.check_dtype.cache_clear()
     _placement.computes_in_double.cache_clear()
-    _tier_host.can_compute.cache_clear()
+    host.can_compute.cache_clear()
 
 
 @pytest.fixture

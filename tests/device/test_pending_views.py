@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks, _schedule
+from dparray import _hooks
+from dparray._evaluate import schedule
 
 ROWS, COLUMNS = 600, 400
-assert ROWS * COLUMNS >= _schedule.COMPILE_ELEMENTS
+assert ROWS * COLUMNS >= schedule.COMPILE_ELEMENTS
 
 
 def pair(dtype: str = "float32") -> tuple[np.ndarray, dp.ndarray]:

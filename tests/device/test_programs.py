@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _evaluate, _tier_fused
+from dparray._evaluate import evaluate, fused
 from dparray.bench._programs import PROGRAMS
 
 
@@ -46,8 +46,8 @@ def test_a_program_gives_the_same_in_generated_kernels(
     def always(*sizes: Any) -> bool:
         return True
 
-    monkeypatch.setattr(_evaluate, "HOST_ELEMENTS", 0)
-    monkeypatch.setattr(_tier_fused, "is_worth_compiling", always)
+    monkeypatch.setattr(evaluate, "HOST_ELEMENTS", 0)
+    monkeypatch.setattr(fused, "is_worth_compiling", always)
     same(name)
 
 

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _evaluate, _hooks, _tier_fused, config
+from dparray import _hooks, config
+from dparray._evaluate import evaluate
+from dparray._evaluate import fused as tier_fused
 
 SETTINGS: list[dict[str, Any]] = [
     {"elements": 4},
@@ -26,8 +28,8 @@ SETTINGS: list[dict[str, Any]] = [
 
 @pytest.fixture(autouse=True)
 def fused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_evaluate, "HOST_ELEMENTS", 0)
-    monkeypatch.setattr(_tier_fused, "is_worth_compiling", lambda size, total: True)
+    monkeypatch.setattr(evaluate, "HOST_ELEMENTS", 0)
+    monkeypatch.setattr(tier_fused, "is_worth_compiling", lambda size, total: True)
 
 
 def results(xp: Any, x: Any, wide: Any) -> list[Any]:

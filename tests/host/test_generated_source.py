@@ -14,11 +14,11 @@ import pytest
 
 from dparray._codegen import elementwise as codegen
 from dparray._codegen.reduction import Domain, Machine, linearize_reduction, source_of
+from dparray._evaluate.schedule import cut
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT, OPS, WHERE
 from dparray._graph.reductions import REDUCTIONS, Reduce
 from dparray._layout import broadcast_shapes, contiguous_strides
-from dparray._schedule import cut
 from dparray.config import Tuning
 
 MACHINE = Machine(2)

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from dparray._codegen import elementwise, reduction
+from dparray._evaluate.schedule import cut
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import OPS
 from dparray._graph.reductions import REDUCTIONS, Reduce
 from dparray._layout import contiguous_strides, reduced_shape
-from dparray._schedule import cut
 from dparray.kernel_api import (
     AtomicRef,
     LocalAccessor,

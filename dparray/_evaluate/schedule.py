@@ -126,9 +126,7 @@ class Cut(NamedTuple):
     apart: list[Node]
 
 
-def cut(
-    roots: Sequence[Node], kept: Sequence[Node], target: Any, machine: Machine
-) -> Cut:
+def cut(roots: Sequence[Node], kept: Sequence[Node], target: Any, machine: Machine) -> Cut:
     """Find out what of an expression one kernel computes.
 
     Args:
@@ -173,9 +171,7 @@ def cut(
     return part._replace(apart=[root for root in roots if places[id(root)] == "loose"])
 
 
-def _place(
-    node: Node, domain: Domain, places: Mapping[int, str]
-) -> tuple[str, list[Node]]:
+def _place(node: Node, domain: Domain, places: Mapping[int, str]) -> tuple[str, list[Node]]:
     """Where a node has its values in a kernel over a domain.
 
     Returns:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from dparray import _evaluate, _layout
+from dparray import _layout
+from dparray._evaluate import evaluate
 from dparray._graph.node import Node, view_of
 from dparray.memory import copies
 from dparray.memory.copies import Layout
@@ -22,7 +23,7 @@ def read(node: Node, index: Slices) -> np.ndarray:
         node: any value.
         index: a slice for each axis.
     """
-    _evaluate.compute_inner(node)
+    evaluate.compute_inner(node)
     layout = node.layout
     if layout is not None:
         block, offset, shape, strides, dtype = layout
@@ -31,5 +32,5 @@ def read(node: Node, index: Slices) -> np.ndarray:
     strides = _layout.contiguous_strides(node.shape, node.dtype.itemsize)
     sample = view_of(node, *_layout.basic_index(node.shape, strides, 0, index))
     assert sample is not None  # slices are views
-    _evaluate.evaluate(sample)
+    evaluate.evaluate(sample)
     return copies.copy_to_host(sample.layout)

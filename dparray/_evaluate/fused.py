@@ -19,12 +19,18 @@ from dparray._codegen import elementwise, reduction
 from dparray._codegen.elementwise import can_store
 from dparray._codegen.reduction import Domain, Machine, ReductionProgram, linearize_reduction
 from dparray._compiler import compile
+from dparray._evaluate.schedule import (
+    LOAD_ELEMENTS,
+    Kernel,
+    counted_elements,
+    is_call,
+    is_worth_compiling,
+)
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import Op
 from dparray._graph.reductions import Reduce
 from dparray._launcher import launch
 from dparray._runtime.arguments import Packed, pack_array, pack_local, pack_scalar, pack_scalars
-from dparray._schedule import LOAD_ELEMENTS, Kernel, counted_elements, is_call, is_worth_compiling
 from dparray.memory import copies
 
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from dparray import _tier_fused, config
+from dparray import config
 from dparray._codegen import elementwise
 from dparray._codegen.elementwise import Numbering
+from dparray._evaluate import fused
+from dparray._evaluate.fused import Generated, Launched
 from dparray._graph.node import Node
-from dparray._tier_fused import Generated, Launched
 from dparray.memory import copies
 
 
@@ -54,12 +55,12 @@ class Expression:
             first.queue,
             first.usm_type,
             config.fp_contract,
-            _tier_fused.tuning_of(first.queue),
+            fused.tuning_of(first.queue),
         )
 
     def repeat(self) -> bool:
         """Compute the nodes by the launches that are known for their form, if there are any."""
-        steps = _tier_fused.known_steps.get(self._form)
+        steps = fused.known_steps.get(self._form)
         if steps is None:
             return False
         queue, usm_type = self._place
@@ -67,12 +68,12 @@ class Expression:
         leaves = numbering.in_memory
         results = [copies.allocate(queue, usm_type, node.shape, node.dtype) for node in nodes]
         layouts = [*leaves, *results]  # their memory must not be given to others before the end
-        arrays = [_tier_fused.packed_flat(layout) for layout in layouts]
-        owners = _tier_fused.owners_of(leaves)
+        arrays = [fused.packed_flat(layout) for layout in layouts]
+        owners = fused.owners_of(leaves)
         for step in steps:
             for shape, dtype in step.left:
                 layouts.append(copies.allocate(queue, usm_type, shape, dtype))
-                arrays.append(_tier_fused.packed_flat(layouts[-1]))
+                arrays.append(fused.packed_flat(layouts[-1]))
             packed = [arrays[place] for place in step.arrays]
             scalars = [numbering.scalars[place] for place in step.scalars]
             step.generated.launch_on(queue, packed, scalars, owners)
@@ -110,7 +111,7 @@ class Expression:
                     tuple(numbers),
                 )
             )
-        elementwise.remember(_tier_fused.known_steps, self._form, steps)
+        elementwise.remember(fused.known_steps, self._form, steps)
 
 
 def _place_of(layout: Any) -> tuple[int, int, Any]:

@@ -21,16 +21,16 @@ from math import prod
 from sys import getrefcount
 from typing import TYPE_CHECKING, Any
 
-from dparray import _replay, _tier_fused, _tier_host, _tier_library, config
+from dparray import config
 from dparray._codegen import elementwise
 from dparray._codegen.reduction import Domain, can_reduce
-from dparray._graph.node import Node, Scalar, pending_order
-from dparray._graph.ops import CONVERT, Op
-from dparray._graph.reductions import WEIGHT, Reduce
-from dparray._schedule import (
+from dparray._evaluate import fused, host, launch_cache, library
+from dparray._evaluate.fused import argument_of as argument_of
+from dparray._evaluate.library import library_call as library_call
+from dparray._evaluate.schedule import (
     HOST_ELEMENTS as HOST_ELEMENTS,
 )
-from dparray._schedule import (
+from dparray._evaluate.schedule import (
     MOST_SIBLINGS,
     STORING_WEIGHT,
     Cut,
@@ -39,8 +39,9 @@ from dparray._schedule import (
     is_call,
     is_worth_storing,
 )
-from dparray._tier_fused import argument_of as argument_of
-from dparray._tier_library import library_call as library_call
+from dparray._graph.node import Node, Scalar, pending_order
+from dparray._graph.ops import CONVERT, Op
+from dparray._graph.reductions import WEIGHT, Reduce
 from dparray.memory import copies
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _evaluate_group(nodes: list[Node]) -> None:
     elif held or _has_siblings(order):
         _run(nodes, held)
     else:
-        expression = _replay.Expression(nodes, order)
+        expression = launch_cache.Expression(nodes, order)
         if not expression.repeat():
             launches = _run(nodes, [])
             if launches and sum(node.layout is not None for node in order) == len(nodes):
@@ -122,21 +123,19 @@ def compute_known(
     """
     size = prod(shape)
     if not size or (
-        size <= HOST_ELEMENTS and config.host_tier and _tier_host.can_compute(queue, usm_type)
+        size <= HOST_ELEMENTS and config.host_tier and host.can_compute(queue, usm_type)
     ):
         return None
     if target is None:
-        return _tier_fused.compute_known(op, operands, loop, shape, queue, usm_type, _only_kernel)
+        return fused.compute_known(op, operands, loop, shape, queue, usm_type, _only_kernel)
     with lock:
         settle_readers(target.block)
-        return _tier_fused.compute_known(
-            op, operands, loop, shape, queue, usm_type, _only_kernel, target
-        )
+        return fused.compute_known(op, operands, loop, shape, queue, usm_type, _only_kernel, target)
 
 
 def _only_kernel(node: Node) -> Kernel | None:
     """The kernel that computes a node of computed operands, if there is but one."""
-    part = cut([node], [], None, _tier_fused.machine_of(node.queue))
+    part = cut([node], [], None, fused.machine_of(node.queue))
     return None if part.first or part.apart else part.kernel
 
 
@@ -161,7 +160,7 @@ def compile_alone(node: Node) -> None:
     kernel = _only_kernel(alone)
     assert kernel is not None
     with lock:
-        _tier_fused.prepare(alone, kernel)
+        fused.prepare(alone, kernel)
 
 
 def compute_inner(root: Node) -> None:
@@ -322,7 +321,7 @@ def _run(
     held: Sequence[Node],
     value: Any = None,
     target: Any = None,
-) -> list[_tier_fused.Launched]:
+) -> list[fused.Launched]:
     """Compute values.
 
     Args:
@@ -346,7 +345,7 @@ def _run(
     if is_for_host(size, queue, usm_type, roots):
         _run_on_host([*held, *nodes], [(value, target)] if target is not None else [])
         return []
-    launches: list[_tier_fused.Launched] = []
+    launches: list[fused.Launched] = []
     kernels = 0
     while roots:
         part = plan(roots, held, value, target, evaluate)
@@ -362,7 +361,7 @@ def _run(
 def _run_on_host(nodes: Sequence[Node], stores: Sequence[tuple[Any, Any]] = ()) -> None:
     """Compute nodes, and values that are written to layouts, on the calling thread."""
     outputs = [(node, _fresh(node)) for node in nodes]
-    _tier_host.run([*outputs, *stores])
+    host.run([*outputs, *stores])
     for node, layout in outputs:
         node.complete(layout)
 
@@ -378,7 +377,7 @@ def plan(
 
     ``evaluate`` computes nodes; :mod:`dparray.explain` gives one that only takes notes.
     """
-    machine = _tier_fused.machine_of(roots[0].queue)
+    machine = fused.machine_of(roots[0].queue)
     while True:
         part = cut(roots, held, target if roots[-1] is value else None, machine)
         if not part.first:
@@ -395,7 +394,7 @@ def _run_kernel(
     held: Sequence[Node],
     value: Any,
     target: Any,
-) -> list[_tier_fused.Launched]:
+) -> list[fused.Launched]:
     """Compute what is in a kernel: of ``roots`` and ``held``, and reductions of the same memory."""
     wanted = stored_by(kernel, [*held, *roots])
     stores = [(value, target)] if any(node is value for node in wanted) else []
@@ -404,9 +403,9 @@ def _run_kernel(
         kernel, siblings = with_siblings(kernel)
         wanted += siblings
     outputs = [(node, _fresh(node)) for node in wanted]
-    launches: list[_tier_fused.Launched] = []
+    launches: list[fused.Launched] = []
     if kernel.domain is not None:
-        launches = _tier_fused.reduce([*outputs, *stores], kernel)
+        launches = fused.reduce([*outputs, *stores], kernel)
     if not launches:
         launches = _run_elements([*outputs, *stores], kernel.order, len(outputs))
     for node, layout in outputs:
@@ -417,20 +416,20 @@ def _run_kernel(
 
 def _run_elements(
     outputs: Sequence[tuple[Any, Any]], order: Sequence[Node], fresh: int = 0
-) -> list[_tier_fused.Launched]:
+) -> list[fused.Launched]:
     """Compute values of one shape, the first ``fresh`` of them into memory of their own."""
     if not outputs:
         return []
     size = prod(outputs[0][1].shape)
     if all(map(elementwise.can_generate, order)):
-        launches = _tier_fused.run(outputs, order, size)
+        launches = fused.run(outputs, order, size)
         if launches:
             return launches
     computed_apart(order, [value for value, _ in outputs], evaluate)
     for position, (value, layout) in enumerate(outputs):
         if type(value) is not Node or not is_call(value):
             _run_ready(value, layout)
-        elif not _tier_fused.run([(value, layout)], [value], size):
+        elif not fused.run([(value, layout)], [value], size):
             raise AssertionError(f"{value.op} has no kernel")
         if position < fresh:
             value.complete(layout)
@@ -441,9 +440,9 @@ def _run_ready(value: Node | Scalar, layout: Any) -> None:
     """Compute a value without a generated kernel."""
     queue, usm_type = layout.block.queue, layout.block.usm_type
     if type(value) is Node and is_for_host(value.size, queue, usm_type, [value]):
-        _tier_host.run([(value, layout)])
+        host.run([(value, layout)])
     else:
-        _tier_library.run(value, layout)
+        library.run(value, layout)
 
 
 def computed_apart(
@@ -547,7 +546,7 @@ def is_for_host(size: int, queue: Any, usm_type: str, roots: Sequence[Node]) -> 
 
 def host_may_compute(queue: Any, usm_type: str) -> bool:
     """Whether the host computes few elements in such memory."""
-    return config.host_tier and _tier_host.can_compute(queue, usm_type)
+    return config.host_tier and host.can_compute(queue, usm_type)
 
 
 # -- aliasing -------------------------------------------------------------------------------------
