@@ -110,7 +110,7 @@ with _startup.explained():
         testing as testing,
     )
     from dparray._absent import __getattr__ as __getattr__
-    from dparray._array import ndarray as ndarray
+    from dparray._array.ndarray import ndarray as ndarray
     from dparray._assembly import *
     from dparray._calculus import *
     from dparray._control import *

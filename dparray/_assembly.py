@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _layout
-from dparray._array import (
+from dparray._array.ndarray import (
     apply,
     assign,
     check_array,

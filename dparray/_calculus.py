@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dparray import _dtypes, _layout
-from dparray._array import (
+from dparray._array.ndarray import (
     apply,
     assign,
     astype_array,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dparray._array import ndarray
+from dparray._array.ndarray import ndarray
 from dparray._evaluate import evaluate
 from dparray.device import Device, default_device, queue_of
 from dparray.exceptions import HostConversionError

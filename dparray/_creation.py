@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes, _layout, config
-from dparray._array import (
+from dparray._array.ndarray import (
     apply,
     array_of_node,
     arrays_inside,

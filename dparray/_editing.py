@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from dparray import _absent, _dtypes, _layout
-from dparray._array import (
+from dparray._array.ndarray import (
     apply,
     as_method,
     assign,

@@ -2,7 +2,7 @@
 
 from typing import Any, Protocol
 
-from dparray._array import ndarray
+from dparray._array.ndarray import ndarray
 
 class Methods(Protocol):
     """What NumPy's ufuncs have beyond being called; only those that a function has."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array import as_method, check_array, ndarray
+from dparray._array.ndarray import as_method, check_array, ndarray
 from dparray.device import Device, default_device
 from dparray.device import devices as _devices
 from dparray.exceptions import DTypeError

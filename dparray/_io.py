@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from dparray import _dtypes, _hooks, _layout
-from dparray._array import (
+from dparray._array.ndarray import (
     as_method,
     check_array,
     corner,

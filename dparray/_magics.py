@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from dparray import _hooks, config, memory
-from dparray._array import ndarray
+from dparray._array.ndarray import ndarray
 from dparray._control import eval as evaluate
 from dparray._placement import USM_TYPES
 from dparray.device import (

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array import (
+from dparray._array.ndarray import (
     as_method,
     assign,
     call_at_once,

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._array import assign, check_array, copy_of, from_host, ndarray
+from dparray._array.ndarray import assign, check_array, copy_of, from_host, ndarray
 from dparray.device import Device, default_device
 from dparray.exceptions import DeviceError, HostConversionError
 

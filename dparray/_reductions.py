@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array import (
+from dparray._array.ndarray import (
     apply,
     as_method,
     assign,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array import assign, empty_on, ndarray
+from dparray._array.ndarray import assign, empty_on, ndarray
 from dparray._compiler.compile import DeviceFunction
 from dparray._placement import Placement
 from dparray.kernel import KernelFunction, call_kernel, device_func, kernel

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array import (
+from dparray._array.ndarray import (
     as_method,
     astype_array,
     call_at_once,

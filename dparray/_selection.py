@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array import assign, empty_on, layout_of, ndarray, reduce_array
+from dparray._array.ndarray import assign, empty_on, layout_of, ndarray, reduce_array
 from dparray._graph.reductions import REDUCTIONS
 from dparray._placement import Placement
 from dparray._scans import FEWEST_ELEMENTS, chain_memory, chain_of, runs_scans

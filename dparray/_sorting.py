@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import _dtypes, _layout, config
-from dparray._array import (
+from dparray._array.ndarray import (
     assign,
     call_library,
     call_numpy,

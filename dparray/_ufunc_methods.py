@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _elementwise, _layout, _numeric
-from dparray._array import (
+from dparray._array.ndarray import (
     assign,
     astype_array,
     call_numpy,

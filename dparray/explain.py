@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from dparray._array import check_array, ndarray
+from dparray._array.ndarray import check_array, ndarray
 from dparray._codegen import elementwise, reduction
 from dparray._compiler import cache
 from dparray._compiler import key as kernel_key

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array import (
+from dparray._array.ndarray import (
     apply,
     astype_array,
     call_neighbour,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import _dtypes, _layout, _reductions
-from dparray._array import (
+from dparray._array.ndarray import (
     apply,
     astype_array,
     call_neighbour,

@@ -17,7 +17,7 @@ from numpy.testing import (
     assert_warns,
 )
 
-from dparray._array import ndarray
+from dparray._array.ndarray import ndarray
 
 __all__ = [
     "assert_",

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from dparray import _dtypes
-from dparray._array import check_array, empty_on, ndarray
+from dparray._array.ndarray import check_array, empty_on, ndarray
 from dparray._placement import common_placement
 from dparray.algorithms._groups import GROUP, lanes_that_fit, rounded_up
 from dparray.algorithms._ranges import kernel_of, real_number

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dparray._array import ndarray
+from dparray._array.ndarray import ndarray
 from dparray._scans import runs_scans
 from dparray._selection import selected
 from dparray.algorithms._ranges import (

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _reductions
-from dparray._array import ndarray
+from dparray._array.ndarray import ndarray
 from dparray._creation import asarray
 from dparray._placement import Placement
 from dparray.algorithms._ranges import (

@@ -6,7 +6,7 @@ from math import prod
 from typing import Any
 
 from dparray import _dtypes, _layout
-from dparray._array import check_array, empty_on, ndarray
+from dparray._array.ndarray import check_array, empty_on, ndarray
 from dparray._placement import common_placement
 from dparray.algorithms._groups import lanes_that_fit
 from dparray.algorithms._ranges import kernel_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dparray._array import check_array, empty_on, ndarray
+from dparray._array.ndarray import check_array, empty_on, ndarray
 from dparray._placement import common_placement
 from dparray.algorithms._groups import lanes_that_fit, rounded_up
 from dparray.algorithms._ranges import kernel_of, real_number

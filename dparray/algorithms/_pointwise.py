@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array import check_array, empty_on, ndarray
+from dparray._array.ndarray import check_array, empty_on, ndarray
 from dparray._placement import Placement, check_usm_type, common_placement
 from dparray.algorithms._groups import rounded_up
 from dparray.algorithms._ranges import check_width, kernel_of, real_number, whole_number

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array import ndarray
+from dparray._array.ndarray import ndarray
 from dparray._creation import empty
 from dparray._layout import check_shape
 from dparray._manipulation import reshape

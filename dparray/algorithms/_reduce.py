@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _layout
-from dparray._array import astype_array, check_array, empty_on, ndarray, reduce_array
+from dparray._array.ndarray import astype_array, check_array, empty_on, ndarray, reduce_array
 from dparray._graph.reductions import REDUCTIONS
 from dparray._placement import Placement
 from dparray.algorithms._ranges import accumulator, operation

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._array import ndarray
+from dparray._array.ndarray import ndarray
 from dparray._scans import runs_scans, scalar_of, scan_lines
 from dparray.algorithms._ranges import (
     accumulator,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _reductions, config
-from dparray._array import ndarray
+from dparray._array.ndarray import ndarray
 from dparray.algorithms._ranges import (
     accumulator,
     check_1d,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._array import layout_of, ndarray
+from dparray._array.ndarray import layout_of, ndarray
 from dparray._creation import arange
 from dparray._placement import Placement
 from dparray.algorithms._ranges import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dparray as dp
 from dparray import algorithms
-from dparray._array import ndarray
+from dparray._array.ndarray import ndarray
 
 #: Centroids are kept to an eighth of a grey level. All differences between a colour and a centroid
 #: are then multiples of an eighth, and float32 holds the sum of their squares exactly: distances

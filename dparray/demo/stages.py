@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import dparray as dp
-from dparray._array import ndarray
+from dparray._array.ndarray import ndarray
 from dparray.demo import pipeline, reference
 from dparray.device import Device
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dparray import _absent
-from dparray._array import ndarray
+from dparray._array.ndarray import ndarray
 
 STUB = Path(__file__).resolve().parents[2] / "dparray" / "_methods.pyi"
 
@@ -21,7 +21,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from dparray._array import ndarray
+from dparray._array.ndarray import ndarray
 from dparray._reductions import Axis
 
 class Methods:

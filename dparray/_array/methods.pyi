@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from dparray._array import ndarray
+from dparray._array.ndarray import ndarray
 from dparray._reductions import Axis
 
 class Methods:

@@ -38,7 +38,7 @@ from dparray.memory.copies import Layout
 if TYPE_CHECKING:
     import dpctl
 
-    from dparray._methods import Methods
+    from dparray._array.methods import Methods
 else:
     Methods = object
 
