@@ -148,7 +148,7 @@ with _startup.explained():
         Explanation as Explanation,
         explain as explain,
     )
-    from dparray.kernel import (
+    from dparray._kernel.function import (
         call_kernel as call_kernel,
         call_kernel_async as call_kernel_async,
         device_func as device_func,

@@ -34,7 +34,7 @@ from dparray._evaluate import evaluate
 from dparray._evaluate.schedule import HOST_ELEMENTS
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement
-from dparray._selection import (
+from dparray.algorithms.selection import (
     can_locate,
     can_select,
     is_large_mask,

@@ -22,6 +22,7 @@ import numpy as np
 from dparray import _hooks, config, memory
 from dparray._array.ndarray import ndarray
 from dparray._control import eval as evaluate
+from dparray._kernel.function import OPTIONS
 from dparray._placement import USM_TYPES
 from dparray.device import (
     DeviceList,
@@ -32,7 +33,6 @@ from dparray.device import (
 )
 from dparray.exceptions import DeviceError
 from dparray.explain import explain
-from dparray.kernel import OPTIONS
 from dparray.memory import MemoryStats, copies
 
 _RESULT = "_dparray_result"

@@ -38,7 +38,7 @@ from dparray._evaluate.host import FOLDS, deviation_by, variance_by
 from dparray._graph.ops import OPS
 from dparray._graph.reductions import REDUCTIONS
 from dparray._placement import Placement, common_placement
-from dparray._scans import has_scan, scan_lines
+from dparray.algorithms.line_scans import has_scan, scan_lines
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 from dparray.memory.copies import library
 

@@ -26,7 +26,7 @@ from dparray._indexing import nonzero
 from dparray._manipulation import concat, ravel, reshape
 from dparray._placement import Placement, common_placement
 from dparray._reductions import cumulative_sum
-from dparray.algorithms._sort import sort_by_key
+from dparray.algorithms.sort import sort_by_key
 from dparray.exceptions import UnsupportedFeatureError
 from dparray.memory import copies
 from dparray.memory.copies import library

@@ -25,7 +25,7 @@ from dparray._evaluate import evaluate
 from dparray._indexing import take_along_axis
 from dparray._manipulation import flip, moveaxis, ravel
 from dparray._placement import Placement, common_placement
-from dparray.algorithms._sort import sort_by_key, stable_argsort
+from dparray.algorithms.sort import sort_by_key, stable_argsort
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 from dparray.memory import copies
 from dparray.memory.copies import library

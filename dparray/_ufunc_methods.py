@@ -39,8 +39,8 @@ from dparray._reductions import max as max_of
 from dparray._reductions import min as min_of
 from dparray._reductions import prod as prod_of
 from dparray._reductions import sum as sum_of
-from dparray._scans import has_scan, scan_lines
 from dparray._sorting import argsort
+from dparray.algorithms.line_scans import has_scan, scan_lines
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 _REDUCTIONS: dict[str, Callable[..., ndarray]] = {

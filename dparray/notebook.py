@@ -23,12 +23,12 @@ from dparray._compiler.compile import DeviceFunction
 from dparray._evaluate import sample
 from dparray._explain import svg
 from dparray._graph.node import pending_order
+from dparray._kernel.function import KernelFunction
 from dparray._kernel_makers import ElementwiseFunction, ReductionFunction
 from dparray._progress import Progress
 from dparray.device import Device, DeviceList, default_device, describe_queue, is_idle
 from dparray.exceptions import ExecutionPlacementError
 from dparray.explain import Explanation
-from dparray.kernel import KernelFunction
 from dparray.memory import MemoryStats, PoolStats, format_bytes
 
 __all__ = ["load_ipython_extension", "unload_ipython_extension"]

@@ -36,6 +36,7 @@ from dparray._creation import zeros
 from dparray._elementwise import where
 from dparray._graph.ops import OPS
 from dparray._indexing import take_along_axis
+from dparray._kernel.function import call_kernel, device_func, kernel
 from dparray._manipulation import broadcast_to, reshape
 from dparray._placement import Placement, check_usm_type, coerced_usm_type, common_placement
 from dparray._products import matmul
@@ -46,10 +47,9 @@ from dparray._reductions import min as min_of
 from dparray._reductions import sum as sum_of
 from dparray._searching import searchsorted
 from dparray._sorting import argsort
-from dparray.algorithms._random import philox_bits, philox_normal, philox_uniform
+from dparray.algorithms.random import philox_bits, philox_normal, philox_uniform
 from dparray.device import Device, queue_of
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.kernel import call_kernel, device_func, kernel
 from dparray.kernel_api import Range
 from dparray.kernels.philox import philox
 from dparray.kernels.variates import (

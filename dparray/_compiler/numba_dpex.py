@@ -481,7 +481,7 @@ def _prepare_contexts() -> None:
 def _launcher_named(name: str) -> Callable[..., Any]:
     # The launchers live above this layer, so they are looked up when they are called.
     def launch(*args: Any) -> Any:
-        return getattr(importlib.import_module("dparray._numba_dpex"), name)(*args)
+        return getattr(importlib.import_module("dparray._kernel.numba_dpex_calls"), name)(*args)
 
     launch.__name__ = launch.__qualname__ = name
     launch.__doc__ = f"dparray.{name}, under its name in numba-dpex."

@@ -29,7 +29,7 @@ from dparray._evaluate.schedule import (
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import Op
 from dparray._graph.reductions import Reduce
-from dparray._launcher import launch
+from dparray._kernel.arguments import launch
 from dparray._runtime.arguments import Packed, pack_array, pack_local, pack_scalar, pack_scalars
 from dparray.memory import copies
 

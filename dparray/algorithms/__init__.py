@@ -4,18 +4,18 @@ Every function runs on the queue of its inputs and returns without waiting, unle
 documentation says that it reads a result (the number of elements that ``compact`` keeps).
 """
 
-from dparray.algorithms._clustering import kmeans_assign, kmeans_update
-from dparray.algorithms._compact import compact
-from dparray.algorithms._histogram import bincount, histogram
-from dparray.algorithms._matrix import matmul, transpose
-from dparray.algorithms._points import nbody_acceleration, pairwise_distance
-from dparray.algorithms._pointwise import black_scholes, mandelbrot, map_elements
-from dparray.algorithms._random import philox_bits, philox_normal, philox_uniform
-from dparray.algorithms._reduce import reduce
-from dparray.algorithms._scan import exclusive_scan, inclusive_scan
-from dparray.algorithms._segments import csr_matvec, segmented_reduce
-from dparray.algorithms._sort import sort_by_key, stable_argsort
-from dparray.algorithms._stencil import convolve, convolve_separable
+from dparray.algorithms.clustering import kmeans_assign, kmeans_update
+from dparray.algorithms.compaction import compact
+from dparray.algorithms.histograms import bincount, histogram
+from dparray.algorithms.matrix import matmul, transpose
+from dparray.algorithms.points import nbody_acceleration, pairwise_distance
+from dparray.algorithms.pointwise import black_scholes, mandelbrot, map_elements
+from dparray.algorithms.random import philox_bits, philox_normal, philox_uniform
+from dparray.algorithms.reduction import reduce
+from dparray.algorithms.scan import exclusive_scan, inclusive_scan
+from dparray.algorithms.segments import csr_matvec, segmented_reduce
+from dparray.algorithms.sort import sort_by_key, stable_argsort
+from dparray.algorithms.stencil import convolve, convolve_separable
 
 __all__ = [
     "bincount",

@@ -10,8 +10,8 @@ import sys
 import time
 
 import dparray as dp
+from dparray._kernel.function import call_kernel
 from dparray.bench.launch import add, add_in_groups
-from dparray.kernel import call_kernel
 
 
 def main(filter_string: str) -> None:

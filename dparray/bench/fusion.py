@@ -302,7 +302,7 @@ def _chain_in_memory(settings: Settings) -> Row:
 
 def _launch_only(settings: Settings, x: Any) -> Callable[[], None]:
     """A hand-written kernel for the same work, launched with ready memory."""
-    from dparray.kernel import call_kernel, kernel
+    from dparray._kernel.function import call_kernel, kernel
     from dparray.kernel_api import Range
 
     out = dp.empty_like(x)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray
-from dparray._scans import runs_scans, scalar_of, scan_lines
-from dparray.algorithms._ranges import (
+from dparray._kernel.function import call_kernel
+from dparray.algorithms.line_scans import runs_scans, scalar_of, scan_lines
+from dparray.algorithms.ranges import (
     accumulator,
     check_1d,
     check_kind,
@@ -19,8 +20,7 @@ from dparray.algorithms._ranges import (
     operation,
     place,
 )
-from dparray.algorithms._reduce import chunk_totals
-from dparray.kernel import call_kernel
+from dparray.algorithms.reduction import chunk_totals
 from dparray.kernels.scan import make_chunk_scan_kernel
 
 __all__ = ["exclusive_scan", "inclusive_scan"]

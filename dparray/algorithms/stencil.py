@@ -6,11 +6,11 @@ from math import prod
 from typing import Any
 
 from dparray._array.ndarray import check_array, empty_on, ndarray
+from dparray._kernel.function import call_kernel
 from dparray._placement import common_placement
-from dparray.algorithms._groups import lanes_that_fit
-from dparray.algorithms._ranges import kernel_of
+from dparray.algorithms.ranges import kernel_of
+from dparray.algorithms.work_sizes import lanes_that_fit
 from dparray.exceptions import DTypeError, KernelRangeError, ShapeError
-from dparray.kernel import call_kernel
 from dparray.kernel_api import LocalAccessor, NdRange
 from dparray.kernels.stencil import (
     make_convolution_kernel,

@@ -7,11 +7,11 @@ from typing import Any
 
 from dparray import _dtypes
 from dparray._array.ndarray import check_array, empty_on, ndarray
+from dparray._kernel.function import call_kernel
 from dparray._placement import common_placement
-from dparray.algorithms._groups import GROUP, lanes_that_fit, rounded_up
-from dparray.algorithms._ranges import kernel_of, real_number
+from dparray.algorithms.ranges import kernel_of, real_number
+from dparray.algorithms.work_sizes import GROUP, lanes_that_fit, rounded_up
 from dparray.exceptions import DTypeError, ShapeError
-from dparray.kernel import call_kernel
 from dparray.kernel_api import LocalAccessor, NdRange, Range
 from dparray.kernels.kmeans import (
     make_accumulate_kernel,

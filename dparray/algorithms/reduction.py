@@ -12,7 +12,7 @@ from dparray import _layout
 from dparray._array.ndarray import astype_array, check_array, empty_on, ndarray, reduce_array
 from dparray._graph.reductions import REDUCTIONS
 from dparray._placement import Placement
-from dparray.algorithms._ranges import accumulator, operation
+from dparray.algorithms.ranges import accumulator, operation
 from dparray.exceptions import DTypeError, ShapeError
 from dparray.kernels.combine import identity
 

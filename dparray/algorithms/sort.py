@@ -9,8 +9,9 @@ import numpy as np
 
 from dparray._array.ndarray import layout_of, ndarray
 from dparray._creation import arange
+from dparray._kernel.function import DeviceFunction, call_kernel, device_func
 from dparray._placement import Placement
-from dparray.algorithms._ranges import (
+from dparray.algorithms.ranges import (
     check_1d,
     check_kind,
     check_width,
@@ -20,7 +21,6 @@ from dparray.algorithms._ranges import (
     place,
 )
 from dparray.exceptions import ShapeError
-from dparray.kernel import DeviceFunction, call_kernel, device_func
 from dparray.kernel_api import Range
 from dparray.kernels.radix_sort import (
     DIGITS,

@@ -11,9 +11,9 @@ import numpy as np
 
 from dparray._array.ndarray import ndarray
 from dparray._creation import empty, full
+from dparray._kernel.function import KernelFunction, device_func, kernel
 from dparray._placement import Placement, common_placement
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
-from dparray.kernel import KernelFunction, device_func, kernel
 from dparray.kernel_api import NdRange
 from dparray.kernels.combine import OPERATIONS, Operation
 

@@ -8,7 +8,8 @@ import numpy as np
 
 from dparray import _reductions, config
 from dparray._array.ndarray import ndarray
-from dparray.algorithms._ranges import (
+from dparray._kernel.function import call_kernel
+from dparray.algorithms.ranges import (
     accumulator,
     check_1d,
     check_kind,
@@ -21,7 +22,6 @@ from dparray.algorithms._ranges import (
     place,
 )
 from dparray.exceptions import ArgumentError, ShapeError
-from dparray.kernel import call_kernel
 from dparray.kernel_api import Range
 from dparray.kernels.combine import identity
 from dparray.kernels.segmented import (

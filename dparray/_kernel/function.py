@@ -18,7 +18,7 @@ from dparray._compiler.checks import RECORD_SIZE, CheckedKernel, checked_copy, d
 from dparray._compiler.compile import DeviceFunction, Kernel
 from dparray._compiler.key import Reference
 from dparray._evaluate.evaluate import settle_arguments
-from dparray._launcher import (
+from dparray._kernel.arguments import (
     Binder,
     Bound,
     explain_arguments,

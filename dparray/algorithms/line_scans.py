@@ -15,8 +15,8 @@ import numpy as np
 from dparray import _dtypes
 from dparray._array.ndarray import assign, empty_on, ndarray
 from dparray._compiler.compile import DeviceFunction
+from dparray._kernel.function import KernelFunction, call_kernel, device_func, kernel
 from dparray._placement import Placement
-from dparray.kernel import KernelFunction, call_kernel, device_func, kernel
 from dparray.kernel_api import NdRange
 from dparray.kernels import scan
 from dparray.kernels.combine import OPERATIONS, identity

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from dparray._array.ndarray import ndarray
-from dparray._scans import runs_scans
-from dparray._selection import selected
-from dparray.algorithms._ranges import (
+from dparray._kernel.function import call_kernel
+from dparray.algorithms.line_scans import runs_scans
+from dparray.algorithms.ranges import (
     check_1d,
     check_kind,
     check_width,
@@ -16,9 +16,9 @@ from dparray.algorithms._ranges import (
     new,
     place,
 )
-from dparray.algorithms._reduce import chunk_totals
+from dparray.algorithms.reduction import chunk_totals
+from dparray.algorithms.selection import selected
 from dparray.exceptions import ShapeError
-from dparray.kernel import call_kernel
 from dparray.kernels.compact import make_compact_kernel
 
 __all__ = ["compact"]

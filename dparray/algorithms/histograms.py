@@ -9,8 +9,9 @@ import numpy as np
 from dparray import _reductions
 from dparray._array.ndarray import ndarray
 from dparray._creation import asarray
+from dparray._kernel.function import call_kernel
 from dparray._placement import Placement
-from dparray.algorithms._ranges import (
+from dparray.algorithms.ranges import (
     check_1d,
     check_kind,
     check_width,
@@ -24,7 +25,6 @@ from dparray.algorithms._ranges import (
     whole_number,
 )
 from dparray.exceptions import ArgumentError
-from dparray.kernel import call_kernel
 from dparray.kernel_api import Range
 from dparray.kernels.histogram import (
     make_add_rows_kernel,

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from dparray._array.ndarray import check_array, empty_on, ndarray
+from dparray._kernel.function import call_kernel
 from dparray._placement import common_placement
-from dparray.algorithms._groups import lanes_that_fit, rounded_up
-from dparray.algorithms._ranges import kernel_of, real_number
+from dparray.algorithms.ranges import kernel_of, real_number
+from dparray.algorithms.work_sizes import lanes_that_fit, rounded_up
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.kernel import call_kernel
 from dparray.kernel_api import LocalAccessor, NdRange
 from dparray.kernels.distance import make_pairwise_distance_kernel
 from dparray.kernels.nbody import make_acceleration_kernel

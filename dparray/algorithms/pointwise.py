@@ -10,12 +10,18 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.ndarray import check_array, empty_on, ndarray
+from dparray._kernel.function import (
+    DeviceFunction,
+    KernelFunction,
+    call_kernel,
+    device_func,
+    kernel,
+)
 from dparray._placement import Placement, check_usm_type, common_placement
-from dparray.algorithms._groups import rounded_up
-from dparray.algorithms._ranges import check_width, kernel_of, real_number, whole_number
+from dparray.algorithms.ranges import check_width, kernel_of, real_number, whole_number
+from dparray.algorithms.work_sizes import rounded_up
 from dparray.device import queue_of
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.kernel import DeviceFunction, KernelFunction, call_kernel, device_func, kernel
 from dparray.kernel_api import Range
 from dparray.kernels.elementwise import (
     make_black_scholes_kernel,

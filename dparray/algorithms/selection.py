@@ -1,6 +1,6 @@
 """What a mask selects of a large array: its elements, their positions, and new values for them.
 
-In kernels whose tiles are chained, as those of :mod:`dparray._scans`: on the devices that run them.
+In kernels whose tiles are chained, as those of :mod:`dparray.algorithms.line_scans`: on the devices that run them.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 from dparray import _dtypes
 from dparray._array.ndarray import assign, empty_on, layout_of, ndarray, reduce_array
 from dparray._graph.reductions import REDUCTIONS
+from dparray._kernel.function import KernelFunction, call_kernel, device_func, kernel
 from dparray._placement import Placement
-from dparray._scans import FEWEST_ELEMENTS, chain_memory, chain_of, runs_scans
-from dparray.kernel import KernelFunction, call_kernel, device_func, kernel
+from dparray.algorithms.line_scans import FEWEST_ELEMENTS, chain_memory, chain_of, runs_scans
 from dparray.kernel_api import NdRange
 from dparray.kernels import compact
 

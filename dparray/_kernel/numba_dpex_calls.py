@@ -13,9 +13,9 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from dparray._compiler.numba_dpex import load_numba_dpex
+from dparray._kernel.function import Event, KernelFunction, kernel_of
+from dparray._kernel.function import call_kernel_async as launch
 from dparray.exceptions import ExecutionPlacementError, KernelArgumentError
-from dparray.kernel import Event, KernelFunction, kernel_of
-from dparray.kernel import call_kernel_async as launch
 
 if TYPE_CHECKING:
     import dpctl
