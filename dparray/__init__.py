@@ -12,7 +12,7 @@ if not (_folder / "kernels").is_dir():
     # A clone keeps its device code beside the package; only a wheel has it inside.
     __path__.append(str(_folder.parent))
 
-from dparray import _boundary as _boundary
+from dparray._functions import guard as _boundary
 from dparray._runtime import startup as _startup
 from dparray._compiler import numba_dpex as _runtime
 
@@ -96,8 +96,6 @@ with _startup.explained():
     )
 
     from dparray import (
-        _protocols as _protocols,
-        _ufunc_methods as _ufunc_methods,
         algorithms as algorithms,
         config as config,
         device as device,
@@ -109,33 +107,35 @@ with _startup.explained():
         random as random,
         testing as testing,
     )
-    from dparray._absent import __getattr__ as __getattr__
+    from dparray._functions import protocols as _protocols
+    from dparray._functions import ufunc_methods as _ufunc_methods
+    from dparray._functions.missing_names import __getattr__ as __getattr__
     from dparray._array.ndarray import ndarray as ndarray
-    from dparray._assembly import *
-    from dparray._calculus import *
-    from dparray._control import *
-    from dparray._creation import *
-    from dparray._editing import *
-    from dparray._elementwise import *
-    from dparray._grids import *
-    from dparray._indexing import *
-    from dparray._info import *
-    from dparray._io import *
-    from dparray._kernel_makers import (
+    from dparray._functions.attributes import *
+    from dparray._functions.calculus import *
+    from dparray._functions.evaluation import *
+    from dparray._functions.creation import *
+    from dparray._functions.editing import *
+    from dparray._functions.elementwise import *
+    from dparray._functions.grids import *
+    from dparray._functions.indexing import *
+    from dparray._functions.inspection import *
+    from dparray._functions.io import *
+    from dparray._functions.user_functions import (
         elementwise as elementwise,
         reduction as reduction,
         vectorize as vectorize,
     )
-    from dparray._manipulation import *
-    from dparray._numeric import *
-    from dparray._polynomials import *
-    from dparray._products import *
-    from dparray._reductions import *
-    from dparray._searching import *
-    from dparray._sets import *
-    from dparray._signal import *
-    from dparray._sorting import *
-    from dparray._statistics import *
+    from dparray._functions.manipulation import *
+    from dparray._functions.mathematics import *
+    from dparray._functions.polynomials import *
+    from dparray._functions.products import *
+    from dparray._functions.reductions import *
+    from dparray._functions.searching import *
+    from dparray._functions.sets import *
+    from dparray._functions.functional import *
+    from dparray._functions.sorting import *
+    from dparray._functions.statistics import *
     from dparray.device import (
         Device as Device,
         default_device as default_device,

@@ -21,7 +21,7 @@ import numpy as np
 
 from dparray import _hooks, config, memory
 from dparray._array.ndarray import ndarray
-from dparray._control import eval as evaluate
+from dparray._functions.evaluation import eval as evaluate
 from dparray._kernel.function import OPTIONS
 from dparray._placement import USM_TYPES
 from dparray.device import (

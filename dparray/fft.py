@@ -23,9 +23,9 @@ from dparray._array.ndarray import (
     ndarray,
     numpy_views,
 )
-from dparray._creation import arange
+from dparray._functions.creation import arange
+from dparray._functions.manipulation import concat, roll
 from dparray._graph.ops import OPS
-from dparray._manipulation import concat, roll
 from dparray._placement import computes_in_double
 from dparray.exceptions import DTypeError, ShapeError
 from dparray.memory.copies import neighbour

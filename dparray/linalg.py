@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray import _dtypes, _layout, _reductions
+from dparray import _dtypes, _layout
 from dparray._array.ndarray import (
     apply,
     astype_array,
@@ -24,18 +24,19 @@ from dparray._array.ndarray import (
     numpy_views,
     scalar_value,
 )
-from dparray._creation import eye
-from dparray._graph.ops import OPS
-from dparray._manipulation import (
+from dparray._functions import reductions
+from dparray._functions.creation import eye
+from dparray._functions.manipulation import (
     broadcast_to,
     expand_dims,
     matrix_transpose,
     moveaxis,
     reshape,
 )
-from dparray._manipulation import diagonal as _diagonal_of_axes
+from dparray._functions.manipulation import diagonal as _diagonal_of_axes
+from dparray._functions.products import cross, matmul, outer, tensordot, vecdot
+from dparray._graph.ops import OPS
 from dparray._placement import common_placement
-from dparray._products import cross, matmul, outer, tensordot, vecdot
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
 from dparray.memory.copies import neighbour
 
@@ -523,7 +524,7 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
         return matrix_transpose(x).copy()
     if isinstance(tolerance, ndarray) and tolerance.ndim:
         tolerance = expand_dims(tolerance, -1)
-    largest = _reductions.max(s, -1, keepdims=True)
+    largest = reductions.max(s, -1, keepdims=True)
     kept = apply(OPS["greater"], s, apply(OPS["multiply"], largest, tolerance))
     from_zero = apply(OPS["logical_not"], kept)
     inverted = apply(
@@ -559,11 +560,11 @@ def matrix_rank(
     tolerances = [(n, t) for n, t in (("tol", tol), ("rtol", rtol)) if isinstance(t, ndarray)]
     common_placement("matrix_rank", [("x", x), *tolerances])
     if x.ndim < 2:
-        return astype_array(_reductions.any(x), _dtypes.int64)
+        return astype_array(reductions.any(x), _dtypes.int64)
     x = _matrices("matrix_rank", "x", x, square=False)
     s = apply(OPS["abs"], eigvalsh(x)) if hermitian else svdvals(x)
     if s.shape[-1] == 0:
-        return _reductions.count_nonzero(s, -1)
+        return reductions.count_nonzero(s, -1)
     bound = scalar_value(tol)
     if bound is None:
         relative = scalar_value(rtol)
@@ -571,10 +572,10 @@ def matrix_rank(
             relative = max(x.shape[-2:]) * float(np.finfo(s.dtype).eps)
         if isinstance(relative, ndarray) and relative.ndim:
             relative = expand_dims(relative, -1)
-        bound = apply(OPS["multiply"], _reductions.max(s, -1, keepdims=True), relative)
+        bound = apply(OPS["multiply"], reductions.max(s, -1, keepdims=True), relative)
     elif isinstance(bound, ndarray) and bound.ndim:
         bound = expand_dims(bound, -1)
-    return _reductions.count_nonzero(apply(OPS["greater"], s, bound), -1)
+    return reductions.count_nonzero(apply(OPS["greater"], s, bound), -1)
 
 
 def matrix_power(x: Any, n: int, /) -> ndarray:
@@ -731,7 +732,7 @@ def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> ndarray:
         >>> int(dp.linalg.trace(dp.asarray([[1, 2], [3, 4]])))
         5
     """
-    return _reductions.sum(diagonal(x, offset=offset), -1, dtype)
+    return reductions.sum(diagonal(x, offset=offset), -1, dtype)
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> ndarray:
@@ -761,17 +762,17 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     size = apply(OPS["abs"], x)
     axes = tuple(range(x.ndim)) if axis is None else axis
     if ord == np.inf:
-        return _reductions.max(size, axes, keepdims=keepdims)
+        return reductions.max(size, axes, keepdims=keepdims)
     if ord == -np.inf:
-        return _reductions.min(size, axes, keepdims=keepdims)
+        return reductions.min(size, axes, keepdims=keepdims)
     if ord == 0:
-        return astype_array(_reductions.count_nonzero(size, axes, keepdims=keepdims), size.dtype)
+        return astype_array(reductions.count_nonzero(size, axes, keepdims=keepdims), size.dtype)
     if ord == 1:
-        return _reductions.sum(size, axes, keepdims=keepdims)
+        return reductions.sum(size, axes, keepdims=keepdims)
     if ord == 2:
-        total = _reductions.sum(apply(OPS["square"], size), axes, keepdims=keepdims)
+        total = reductions.sum(apply(OPS["square"], size), axes, keepdims=keepdims)
         return apply(OPS["sqrt"], total)
-    total = _reductions.sum(apply(OPS["pow"], size, ord), axes, keepdims=keepdims)
+    total = reductions.sum(apply(OPS["pow"], size, ord), axes, keepdims=keepdims)
     return apply(OPS["pow"], total, 1 / ord)
 
 
@@ -798,15 +799,15 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarr
     if ord in (1, -1, np.inf, -np.inf):
         added, compared = (-2, -1) if abs(ord) == 1 else (-1, -2)
         size = apply(OPS["abs"], x if x.dtype.kind in "fc" else astype_array(x, _default_float(x)))
-        sums = _reductions.sum(size, added, keepdims=True)
-        best = _reductions.max if ord > 0 else _reductions.min
+        sums = reductions.sum(size, added, keepdims=True)
+        best = reductions.max if ord > 0 else reductions.min
         result = best(sums, compared, keepdims=True)
     elif ord in ("nuc", 2, -2):
         s = svdvals(x)
         if ord == "nuc":
-            result = _reductions.sum(s, -1)
+            result = reductions.sum(s, -1)
         else:
-            result = (_reductions.max if ord == 2 else _reductions.min)(s, -1)
+            result = (reductions.max if ord == 2 else reductions.min)(s, -1)
         result = expand_dims(result, (-2, -1))
     else:
         raise ValueError(

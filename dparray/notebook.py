@@ -22,9 +22,9 @@ from dparray._array.ndarray import corner, ndarray, summary_threshold
 from dparray._compiler.compile import DeviceFunction
 from dparray._evaluate import sample
 from dparray._explain import svg
+from dparray._functions.user_functions import ElementwiseFunction, ReductionFunction
 from dparray._graph.node import pending_order
 from dparray._kernel.function import KernelFunction
-from dparray._kernel_makers import ElementwiseFunction, ReductionFunction
 from dparray._progress import Progress
 from dparray.device import Device, DeviceList, default_device, describe_queue, is_idle
 from dparray.exceptions import ExecutionPlacementError

@@ -5,7 +5,7 @@ from types import ModuleType
 from typing import Any
 
 from dparray._array.ndarray import ndarray
-from dparray._reductions import Axis
+from dparray._functions.reductions import Axis
 
 class Methods:
     @property

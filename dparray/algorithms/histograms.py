@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _reductions
 from dparray._array.ndarray import ndarray
-from dparray._creation import asarray
+from dparray._functions import reductions
+from dparray._functions.creation import asarray
 from dparray._kernel.function import call_kernel
 from dparray._placement import Placement
 from dparray.algorithms.ranges import (
@@ -112,7 +112,7 @@ def _outer_edges(x: ndarray, range: tuple[float, float] | None) -> tuple[Any, An
             raise ArgumentError(f"histogram: the range must be increasing; got {range}")
     elif x.size:
         # As scalars of the input's dtype, since NumPy computes the edges in it.
-        low, high = (x.dtype.type(f(x).item()) for f in (_reductions.min, _reductions.max))
+        low, high = (x.dtype.type(f(x).item()) for f in (reductions.min, reductions.max))
     else:
         low, high = 0.0, 1.0
     if not (np.isfinite(low) and np.isfinite(high)):
@@ -150,7 +150,7 @@ def bincount(x: ndarray, minlength: int = 0) -> ndarray:
     minlength = whole_number("bincount", "minlength", minlength, 0, np.iinfo(np.int64).max)
     if not x.size:
         return filled(minlength, np.int64(0), where)
-    smallest, largest = _reductions.min(x).item(), _reductions.max(x).item()
+    smallest, largest = reductions.min(x).item(), reductions.max(x).item()
     if smallest < 0:
         raise ValueError(f"bincount: the elements must not be negative; the smallest is {smallest}")
     rows, index_space, chunk = _rows(x, max(minlength, largest + 1), where)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray
-from dparray._creation import empty, full
+from dparray._functions.creation import empty, full
 from dparray._kernel.function import KernelFunction, device_func, kernel
 from dparray._placement import Placement, common_placement
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError

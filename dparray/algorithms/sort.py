@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import layout_of, ndarray
-from dparray._creation import arange
+from dparray._functions.creation import arange
 from dparray._kernel.function import DeviceFunction, call_kernel, device_func
 from dparray._placement import Placement
 from dparray.algorithms.ranges import (

@@ -7,7 +7,7 @@ from typing import Any
 
 from dparray import _layout
 from dparray._array.ndarray import check_array, ndarray
-from dparray._manipulation import broadcast_arrays, broadcast_shapes, broadcast_to
+from dparray._functions.manipulation import broadcast_arrays, broadcast_shapes, broadcast_to
 from dparray.exceptions import ArgumentError, ShapeError
 
 __all__ = [

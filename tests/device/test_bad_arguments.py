@@ -1,6 +1,6 @@
 """Every public function with every argument wrong, in turn: one of our errors, never another's.
 
-What fails inside leaves the namespace through :mod:`dparray._boundary`.
+What fails inside leaves the namespace through :mod:`dparray._functions.guard`.
 """
 
 from __future__ import annotations

@@ -612,7 +612,7 @@ def test_pickles_come_back_and_fall_back_to_the_default_device(
 
 @pytest.mark.parametrize("view", [np.s_[:], np.s_[::2, ::-1], np.s_[:0], np.s_[1, 2]])
 def test_npy_files_are_numpys(view: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dparray._io.BUFFER_BYTES", 24)
+    monkeypatch.setattr("dparray._functions.io.BUFFER_BYTES", 24)
     dp.save(tmp_path / "a", dp.asarray(A)[view])
     np.testing.assert_array_equal(np.load(tmp_path / "a.npy"), A[view])
     for order in "CF":

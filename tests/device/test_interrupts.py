@@ -15,8 +15,9 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks, _io
+from dparray import _hooks
 from dparray._compiler import interrupts
+from dparray._functions import io
 
 
 @pytest.fixture(autouse=True)
@@ -131,7 +132,7 @@ def test_compiling_can_be_interrupted_and_done_again(tmp_path: Path) -> None:
 
 @pytest.fixture
 def small_buffer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_io, "BUFFER_BYTES", 4000)
+    monkeypatch.setattr(io, "BUFFER_BYTES", 4000)
 
 
 WRITERS = {

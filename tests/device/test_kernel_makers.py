@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._kernel_makers import elementwise, reduction
+from dparray._functions.user_functions import elementwise, reduction
 
 
 @elementwise

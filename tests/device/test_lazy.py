@@ -17,9 +17,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from dparray import _creation
 from dparray._evaluate import evaluate, fused
 from dparray._evaluate import host as tier_host
+from dparray._functions import creation
 from dparray.memory import copies
 
 # Of each of three ways of computing, and a tenth of it compiled: 2000 in all in CI, where
@@ -146,7 +146,7 @@ def tier(name: str) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         limit = 1 << 30 if name.startswith("host") else 0
         patch.setattr(evaluate, "HOST_ELEMENTS", limit)
-        patch.setattr(_creation, "HOST_ELEMENTS", limit)
+        patch.setattr(creation, "HOST_ELEMENTS", limit)
         patch.setattr(fused, "is_worth_compiling", lambda size, total: name == "fused")
         if name == "host, waiting":
             patch.setattr(tier_host, "is_ready", lambda queue: False)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _keywords
+from dparray._functions import numpy_keywords
 
 NAMESPACES = {
     "dp": (dp, np),
@@ -58,12 +58,12 @@ def test_a_function_takes_the_arguments_of_numpys(
     name: str, own: Callable[..., Any], theirs: Callable[..., Any]
 ) -> None:
     parameters = inspect.signature(own).parameters
-    renamed = _keywords.names(own)
+    renamed = numpy_keywords.names(own)
     for parameter in inspect.signature(theirs).parameters.values():
         if parameter.kind in (P.VAR_POSITIONAL, P.VAR_KEYWORD):
             continue
         taken = parameter.name in parameters or parameter.name in renamed
-        explained = parameter.name in _keywords.REASONS or name in EXCEPTIONS
+        explained = parameter.name in numpy_keywords.REASONS or name in EXCEPTIONS
         assert taken or explained, f"{name} has no {parameter.name}="
 
 
@@ -71,7 +71,7 @@ def test_a_function_takes_the_arguments_of_numpys(
 def test_arguments_have_numpys_order(
     name: str, own: Callable[..., Any], theirs: Callable[..., Any]
 ) -> None:
-    renamed = _keywords.names(own)
+    renamed = numpy_keywords.names(own)
     ours = by_position(own)
     expected = [renamed.get(each, each) for each in by_position(theirs)]
     expected = [each for each in expected if each in ours]

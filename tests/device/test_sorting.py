@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _sets, _sorting
+from dparray._functions import sets, sorting
 
 DTYPES = [
     *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
@@ -23,9 +23,9 @@ DTYPES = [
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     if request.param == "radix":
         for module, name in (
-            (_sorting, "_LONG"),
-            (_sorting, "_LONG_FOR_POSITIONS"),
-            (_sets, "_LONG"),
+            (sorting, "_LONG"),
+            (sorting, "_LONG_FOR_POSITIONS"),
+            (sets, "_LONG"),
         ):
             monkeypatch.setattr(module, name, 1)
     with dp.config.override(host_tier=request.param != "library"):

@@ -44,6 +44,6 @@ def test_every_row_is_declared_with_its_parameters() -> None:
 
 
 def test_everything_declared_is_public() -> None:
-    from dparray import _elementwise
+    from dparray._functions import elementwise
 
-    assert set(declared()) == set(_elementwise.__all__)
+    assert set(declared()) == set(elementwise.__all__)

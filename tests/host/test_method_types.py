@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dparray import _absent
 from dparray._array.ndarray import ndarray
+from dparray._functions import missing_names
 
 STUB = Path(__file__).resolve().parents[2] / "dparray" / "_methods.pyi"
 
@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import Any
 
 from dparray._array.ndarray import ndarray
-from dparray._reductions import Axis
+from dparray._functions.reductions import Axis
 
 class Methods:
 '''
@@ -30,7 +30,7 @@ class Methods:
 
 #: An attribute of the class too, so that no type of a method is declared for it; and what is there
 #: only to say that it is not.
-EXCEPTIONS = {"__array_ufunc__", *_absent.ATTRIBUTES}
+EXCEPTIONS = {"__array_ufunc__", *missing_names.ATTRIBUTES}
 
 
 def added() -> Iterator[tuple[str, Any]]:

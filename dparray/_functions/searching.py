@@ -21,9 +21,9 @@ from dparray._array.ndarray import (
     ndarray,
     scalar_value,
 )
-from dparray._creation import full
-from dparray._indexing import nonzero
-from dparray._manipulation import ravel, stack
+from dparray._functions.creation import full
+from dparray._functions.indexing import nonzero
+from dparray._functions.manipulation import ravel, stack
 from dparray._placement import common_placement
 from dparray.exceptions import DTypeError, ShapeError
 from dparray.memory.copies import library

@@ -22,8 +22,8 @@ from dparray._array.ndarray import (
     ndarray,
 )
 from dparray._evaluate import evaluate
-from dparray._indexing import take_along_axis
-from dparray._manipulation import flip, moveaxis, ravel
+from dparray._functions.indexing import take_along_axis
+from dparray._functions.manipulation import flip, moveaxis, ravel
 from dparray._placement import Placement, common_placement
 from dparray.algorithms.sort import sort_by_key, stable_argsort
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError

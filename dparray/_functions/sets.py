@@ -21,11 +21,11 @@ from dparray._array.ndarray import (
     ndarray,
     numpy_views,
 )
-from dparray._creation import arange, full, ones
-from dparray._indexing import nonzero
-from dparray._manipulation import concat, ravel, reshape
+from dparray._functions.creation import arange, full, ones
+from dparray._functions.indexing import nonzero
+from dparray._functions.manipulation import concat, ravel, reshape
+from dparray._functions.reductions import cumulative_sum
 from dparray._placement import Placement, common_placement
-from dparray._reductions import cumulative_sum
 from dparray.algorithms.sort import sort_by_key
 from dparray.exceptions import UnsupportedFeatureError
 from dparray.memory import copies

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes, _elementwise, _layout, _numeric
+from dparray import _dtypes, _layout
 from dparray._array.ndarray import (
     assign,
     astype_array,
@@ -27,19 +27,20 @@ from dparray._array.ndarray import (
     ndarray,
     scalar_value,
 )
-from dparray._creation import arange
-from dparray._elementwise import where as where_of
-from dparray._indexing import index_for_numpy
-from dparray._manipulation import expand_dims, moveaxis, ravel, reshape
+from dparray._functions import elementwise, mathematics
+from dparray._functions.creation import arange
+from dparray._functions.elementwise import where as where_of
+from dparray._functions.indexing import index_for_numpy
+from dparray._functions.manipulation import expand_dims, moveaxis, ravel, reshape
+from dparray._functions.reductions import all as all_of
+from dparray._functions.reductions import any as any_of
+from dparray._functions.reductions import cumprod, cumsum, cumulative_logsumexp, logsumexp
+from dparray._functions.reductions import max as max_of
+from dparray._functions.reductions import min as min_of
+from dparray._functions.reductions import prod as prod_of
+from dparray._functions.reductions import sum as sum_of
+from dparray._functions.sorting import argsort
 from dparray._placement import Placement, common_placement
-from dparray._reductions import all as all_of
-from dparray._reductions import any as any_of
-from dparray._reductions import cumprod, cumsum, cumulative_logsumexp, logsumexp
-from dparray._reductions import max as max_of
-from dparray._reductions import min as min_of
-from dparray._reductions import prod as prod_of
-from dparray._reductions import sum as sum_of
-from dparray._sorting import argsort
 from dparray.algorithms.line_scans import has_scan, scan_lines
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
@@ -235,7 +236,7 @@ def _at(
     if call_numpy(by_numpy, [array for _, array in named[1:]], x):
         return
     if name in _AT_ONCE:
-        combine = getattr(_elementwise, _AT_ONCE[name])
+        combine = getattr(elementwise, _AT_ONCE[name])
     else:
         _check_associative(function, name)
         combine = call
@@ -327,7 +328,7 @@ _METHODS: dict[str, Callable[..., Any]] = {
 
 def _attach() -> None:
     """Give the functions that are ufuncs in NumPy what ufuncs have."""
-    for module in (_elementwise, _numeric):
+    for module in (elementwise, mathematics):
         for name in vars(module)["__all__"]:
             ufunc: Any = getattr(np, name, None)
             if not isinstance(ufunc, np.ufunc):

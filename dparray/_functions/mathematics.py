@@ -24,16 +24,16 @@ from dparray._array.ndarray import (
     ndarray,
     scalar_value,
 )
-from dparray._calculus import diff
-from dparray._creation import asarray, full
-from dparray._elementwise import where
+from dparray._functions.calculus import diff
+from dparray._functions.creation import asarray, full
+from dparray._functions.elementwise import where
+from dparray._functions.manipulation import expand_dims, moveaxis, reshape
+from dparray._functions.reductions import all as all_of
+from dparray._functions.reductions import cumsum
+from dparray._functions.reductions import sum as sum_of
+from dparray._functions.ufunc_options import with_options
 from dparray._graph.ops import OPS
-from dparray._manipulation import expand_dims, moveaxis, reshape
 from dparray._placement import Placement, common_placement
-from dparray._reductions import all as all_of
-from dparray._reductions import cumsum
-from dparray._reductions import sum as sum_of
-from dparray._ufunc_options import with_options
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
 
 __all__ = [

@@ -20,10 +20,19 @@ from dparray._array.ndarray import (
     ndarray,
     scalar_value,
 )
-from dparray._creation import arange, asarray, eye, linspace, ones
+from dparray._functions.creation import arange, asarray, eye, linspace, ones
+from dparray._functions.indexing import nonzero
+from dparray._functions.manipulation import (
+    broadcast_to,
+    diag,
+    expand_dims,
+    ravel,
+    reshape,
+    stack,
+    tril,
+    triu,
+)
 from dparray._graph.ops import OPS
-from dparray._indexing import nonzero
-from dparray._manipulation import broadcast_to, diag, expand_dims, ravel, reshape, stack, tril, triu
 from dparray._placement import Placement, common_placement
 from dparray.exceptions import DTypeError, ShapeError
 

@@ -23,8 +23,8 @@ from dparray._array.ndarray import (
     ndarray,
     summary_threshold,
 )
-from dparray._creation import placement_of
-from dparray._manipulation import ravel
+from dparray._functions.creation import placement_of
+from dparray._functions.manipulation import ravel
 from dparray._placement import Placement
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 

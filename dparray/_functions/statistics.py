@@ -23,15 +23,19 @@ from dparray._array.ndarray import (
     ndarray,
     scalar_value,
 )
-from dparray._creation import asarray
-from dparray._graph.ops import OPS
-from dparray._indexing import take_along_axis
-from dparray._manipulation import broadcast_to, expand_dims, moveaxis, permute_dims, reshape
-from dparray._placement import Placement, common_placement
-from dparray._products import matmul
-from dparray._reductions import all as all_of
-from dparray._reductions import any as any_of
-from dparray._reductions import (
+from dparray._functions.creation import asarray
+from dparray._functions.indexing import take_along_axis
+from dparray._functions.manipulation import (
+    broadcast_to,
+    expand_dims,
+    moveaxis,
+    permute_dims,
+    reshape,
+)
+from dparray._functions.products import matmul
+from dparray._functions.reductions import all as all_of
+from dparray._functions.reductions import any as any_of
+from dparray._functions.reductions import (
     argmax,
     argmin,
     average,
@@ -39,11 +43,13 @@ from dparray._reductions import (
     cumprod,
     cumsum,
 )
-from dparray._reductions import max as max_of
-from dparray._reductions import min as min_of
-from dparray._reductions import prod as prod_of
-from dparray._reductions import sum as sum_of
-from dparray._sorting import argsort, sort
+from dparray._functions.reductions import max as max_of
+from dparray._functions.reductions import min as min_of
+from dparray._functions.reductions import prod as prod_of
+from dparray._functions.reductions import sum as sum_of
+from dparray._functions.sorting import argsort, sort
+from dparray._graph.ops import OPS
+from dparray._placement import Placement, common_placement
 from dparray.algorithms import bincount as count_integers
 from dparray.algorithms import histogram as count_in_bins
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError

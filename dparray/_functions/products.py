@@ -27,8 +27,7 @@ from dparray._array.ndarray import (
 )
 from dparray._evaluate import evaluate
 from dparray._evaluate.schedule import HOST_ELEMENTS
-from dparray._graph.ops import OPS
-from dparray._manipulation import (
+from dparray._functions.manipulation import (
     broadcast_to,
     diagonal,
     expand_dims,
@@ -38,9 +37,10 @@ from dparray._manipulation import (
     reshape,
     stack,
 )
+from dparray._functions.reductions import any as any_of
+from dparray._functions.reductions import sum as sum_of
+from dparray._graph.ops import OPS
 from dparray._placement import common_placement
-from dparray._reductions import any as any_of
-from dparray._reductions import sum as sum_of
 from dparray.exceptions import DTypeError, ShapeError
 from dparray.memory import copies
 from dparray.memory.copies import neighbour

@@ -28,11 +28,11 @@ from dparray._array.ndarray import (
     view_at_once,
     with_axes,
 )
-from dparray._creation import arange, zeros_like
-from dparray._elementwise import where
 from dparray._evaluate.schedule import HOST_ELEMENTS
+from dparray._functions.creation import arange, zeros_like
+from dparray._functions.elementwise import where
+from dparray._functions.ufunc_options import DEFAULT_CASTING, check_casting
 from dparray._placement import Placement, common_placement
-from dparray._ufunc_options import DEFAULT_CASTING, check_casting
 from dparray.exceptions import AxisError, DTypeError, ShapeError
 
 __all__ = [

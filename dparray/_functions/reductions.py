@@ -964,9 +964,7 @@ def cumulative_logsumexp(
     x = check_array("cumulative_logsumexp", "x", x)
     _check_numeric("cumulative_logsumexp", x, "biuf")
     loop = _float_of(x, dtype)
-    return _cumulate(
-        "cumulative_logsumexp", np.logaddexp, x, axis, loop, out, include_initial
-    )
+    return _cumulate("cumulative_logsumexp", np.logaddexp, x, axis, loop, out, include_initial)
 
 
 def _flat_or(x: ndarray, axis: int | None) -> tuple[ndarray, int]:

@@ -17,15 +17,15 @@ from dparray._array.ndarray import (
     ndarray,
     scalar_value,
 )
-from dparray._creation import arange, asarray, ones, zeros
-from dparray._editing import trim_zeros
+from dparray._functions.creation import arange, asarray, ones, zeros
+from dparray._functions.editing import trim_zeros
+from dparray._functions.functional import convolve
+from dparray._functions.grids import vander
+from dparray._functions.manipulation import atleast_1d, concat, expand_dims, reshape
+from dparray._functions.products import matmul
+from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
-from dparray._grids import vander
-from dparray._manipulation import atleast_1d, concat, expand_dims, reshape
 from dparray._placement import Placement, common_placement
-from dparray._products import matmul
-from dparray._reductions import sum as sum_of
-from dparray._signal import convolve
 from dparray.exceptions import ArgumentError, ShapeError
 from dparray.linalg import eigvals, inv, lstsq
 

@@ -4,7 +4,7 @@ What a function expects of its arguments it checks itself, where that needs a se
 The rest, a text for an axis or a float for a count, fails somewhere inside with an error of Python
 or NumPy; it leaves the namespace as an :class:`~dparray.exceptions.ArgumentError` that names the
 function and what was given, with the first error as its cause. Arguments may have NumPy's names
-there, see :mod:`dparray._keywords`.
+there, see :mod:`dparray._functions.numpy_keywords`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable
 from types import FunctionType, TracebackType
 from typing import Any
 
-from dparray import _keywords, exceptions
+from dparray import exceptions
+from dparray._functions import numpy_keywords
 from dparray.exceptions import ArgumentError, DparrayError
 
 _STRAY = (
@@ -32,7 +33,7 @@ _CHECKED = frozenset(
     {"all", "any", "argmax", "argmin", "matmul", "mean", "prod", "ptp", "std", "sum", "var"}
     | {"amax", "amin", "max", "min"}
 )
-_CHECKED_MODULES = ("dparray._elementwise", "dparray.kernel", "dparray.kernel_api")
+_CHECKED_MODULES = ("dparray._functions.elementwise", "dparray.kernel", "dparray.kernel_api")
 
 
 def guard(owner: Any, names: Iterable[str] | None = None) -> None:
@@ -64,7 +65,7 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             raise
         except _STRAY as error:
             if kwargs and isinstance(error, TypeError):
-                other = _keywords.reread(function, args, kwargs)
+                other = numpy_keywords.reread(function, args, kwargs)
                 if other is not None:
                     return call(*other[0], **other[1])
             if not _came_from_inside(error):

@@ -16,11 +16,11 @@ from dparray._array.ndarray import (
     ndarray,
     scalar_value,
 )
-from dparray._creation import full
+from dparray._functions.creation import full
+from dparray._functions.manipulation import broadcast_to, concat, ravel, reshape
+from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
-from dparray._manipulation import broadcast_to, concat, ravel, reshape
 from dparray._placement import Placement, common_placement
-from dparray._reductions import sum as sum_of
 from dparray.exceptions import ShapeError
 
 __all__ = ["diff", "ediff1d", "gradient", "trapezoid", "trapz"]

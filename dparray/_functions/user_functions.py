@@ -32,13 +32,13 @@ from dparray._array.ndarray import (
 from dparray._compiler.compile import DeviceFunction, has_float64
 from dparray._compiler.diagnosis import describe_failure
 from dparray._compiler.key import Reference, UnkeyedError, describe
-from dparray._creation import empty, full
 from dparray._evaluate.evaluate import compile_alone
+from dparray._functions.creation import empty, full
+from dparray._functions.manipulation import permute_dims, reshape
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import Op
 from dparray._graph.reductions import WEIGHT, Reduce, Reduction, combination
 from dparray._layout import broadcast_shapes, normalize_axes, reduced_shape
-from dparray._manipulation import permute_dims, reshape
 from dparray._placement import Placement, common_placement
 from dparray.device import default_device
 from dparray.exceptions import (

@@ -23,9 +23,9 @@ from dparray._array.ndarray import (
     operate,
     scalar_value,
 )
+from dparray._functions.ufunc_options import taking_options
 from dparray._graph.ops import OPS, WHERE, Op
 from dparray._placement import common_placement, computes_in_double
-from dparray._ufunc_options import taking_options
 from dparray.exceptions import ArgumentError, DTypeError
 
 _SAMPLES = {

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from dparray import _absent, _dtypes, _layout
+from dparray import _dtypes, _layout
 from dparray._array.ndarray import (
     apply,
     as_method,
@@ -24,14 +24,15 @@ from dparray._array.ndarray import (
     scalar_value,
     take_layout_of,
 )
-from dparray._creation import asarray, full, zeros
-from dparray._elementwise import where
+from dparray._functions import missing_names
+from dparray._functions.creation import asarray, full, zeros
+from dparray._functions.elementwise import where
+from dparray._functions.indexing import put
+from dparray._functions.manipulation import broadcast_to, diagonal, moveaxis, ravel, reshape
+from dparray._functions.searching import compress
+from dparray._functions.sorting import argpartition, partition
 from dparray._graph.ops import OPS
-from dparray._indexing import put
-from dparray._manipulation import broadcast_to, diagonal, moveaxis, ravel, reshape
 from dparray._placement import Placement, common_placement
-from dparray._searching import compress
-from dparray._sorting import argpartition, partition
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 __all__ = [
@@ -654,7 +655,7 @@ def _attach() -> None:
         setattr(ndarray, name, method)
     for name, set_it in (("dtype", _set_dtype), ("strides", _set_strides)):
         setattr(ndarray, name, vars(ndarray)[name].setter(set_it))
-    for name, reason in _absent.ATTRIBUTES.items():
+    for name, reason in missing_names.ATTRIBUTES.items():
         setattr(ndarray, name, _absent_attribute(name, reason))
 
 

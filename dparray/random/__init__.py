@@ -32,21 +32,21 @@ from dparray._array.ndarray import (
     ndarray,
     scalar_value,
 )
-from dparray._creation import zeros
-from dparray._elementwise import where
+from dparray._functions.creation import zeros
+from dparray._functions.elementwise import where
+from dparray._functions.indexing import take_along_axis
+from dparray._functions.manipulation import broadcast_to, reshape
+from dparray._functions.products import matmul
+from dparray._functions.reductions import all as all_of
+from dparray._functions.reductions import cumsum
+from dparray._functions.reductions import max as max_of
+from dparray._functions.reductions import min as min_of
+from dparray._functions.reductions import sum as sum_of
+from dparray._functions.searching import searchsorted
+from dparray._functions.sorting import argsort
 from dparray._graph.ops import OPS
-from dparray._indexing import take_along_axis
 from dparray._kernel.function import call_kernel, device_func, kernel
-from dparray._manipulation import broadcast_to, reshape
 from dparray._placement import Placement, check_usm_type, coerced_usm_type, common_placement
-from dparray._products import matmul
-from dparray._reductions import all as all_of
-from dparray._reductions import cumsum
-from dparray._reductions import max as max_of
-from dparray._reductions import min as min_of
-from dparray._reductions import sum as sum_of
-from dparray._searching import searchsorted
-from dparray._sorting import argsort
 from dparray.algorithms.random import philox_bits, philox_normal, philox_uniform
 from dparray.device import Device, queue_of
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError

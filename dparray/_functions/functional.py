@@ -20,8 +20,8 @@ from dparray._array.ndarray import (
     empty_on,
     ndarray,
 )
-from dparray._creation import asarray
-from dparray._manipulation import moveaxis, reshape, stack
+from dparray._functions.creation import asarray
+from dparray._functions.manipulation import moveaxis, reshape, stack
 from dparray._placement import Placement, common_placement
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 

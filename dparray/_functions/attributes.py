@@ -18,10 +18,9 @@ from dparray._array.ndarray import (
     ndarray,
     scalar_value,
 )
-from dparray._creation import arange, asarray, linspace
-from dparray._editing import resize
-from dparray._graph.ops import OPS
-from dparray._manipulation import (
+from dparray._functions.creation import arange, asarray, linspace
+from dparray._functions.editing import resize
+from dparray._functions.manipulation import (
     atleast_1d,
     broadcast_to,
     concat,
@@ -31,10 +30,11 @@ from dparray._manipulation import (
     split,
     vstack,
 )
+from dparray._functions.products import matmul
+from dparray._functions.reductions import all as all_of
+from dparray._functions.sorting import sort
+from dparray._graph.ops import OPS
 from dparray._placement import common_placement
-from dparray._products import matmul
-from dparray._reductions import all as all_of
-from dparray._sorting import sort
 from dparray.exceptions import ArgumentError, ShapeError, UnsupportedFeatureError
 
 __all__ = [
