@@ -144,7 +144,7 @@ with _startup.explained():
         use_device as use_device,
     )
     from dparray.exceptions import *
-    from dparray.explain import (
+    from dparray._explain.explain import (
         Explanation as Explanation,
         explain as explain,
     )
@@ -155,11 +155,11 @@ with _startup.explained():
         kernel as kernel,
     )
     from dparray.kernel_api import *
-    from dparray.notebook import (
+    from dparray._notebook.cards import (
         load_ipython_extension as load_ipython_extension,
         unload_ipython_extension as unload_ipython_extension,
     )
-    from dparray.simulate import simulate as simulate
+    from dparray._simulator.simulate import simulate as simulate
 
     # What users call lets only our errors out; inside, functions call each other directly.
     for _module in (linalg, fft, lib.stride_tricks):

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._simulator.simulate import simulate
 from dparray.algorithms import compact
 from dparray.kernels import compact as kernels
 from dparray.kernels.combine import OPERATIONS
 from dparray.kernels.scan import make_chain
 from dparray.memory import copies
-from dparray.simulate import simulate
 
 
 @pytest.mark.parametrize("share", [0, 0.01, 0.5, 1])

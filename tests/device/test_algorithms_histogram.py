@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._simulator.simulate import simulate
 from dparray.algorithms import bincount, histogram
 from dparray.kernels.histogram import (
     make_add_rows_kernel,
     make_bincount_kernel,
     make_histogram_kernel,
 )
-from dparray.simulate import simulate
 
 
 def same(result, expected):

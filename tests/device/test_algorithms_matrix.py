@@ -9,8 +9,8 @@ import pytest
 
 import dparray as dp
 from dparray import algorithms
+from dparray._simulator.simulate import simulate
 from dparray.kernels.matrix import make_matmul_kernel, make_transpose_kernel
-from dparray.simulate import simulate
 
 
 def _values(shape: tuple[int, ...], dtype: str) -> np.ndarray:

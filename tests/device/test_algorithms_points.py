@@ -10,6 +10,7 @@ import pytest
 
 import dparray as dp
 from dparray import algorithms
+from dparray._simulator.simulate import simulate
 from dparray.kernels.distance import make_pairwise_distance_kernel
 from dparray.kernels.kmeans import (
     make_accumulate_kernel,
@@ -17,7 +18,6 @@ from dparray.kernels.kmeans import (
     make_centroids_kernel,
 )
 from dparray.kernels.nbody import make_acceleration_kernel
-from dparray.simulate import simulate
 
 
 def _values(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:

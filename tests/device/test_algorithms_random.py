@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._simulator.simulate import simulate
 from dparray.algorithms import philox_bits, philox_normal, philox_uniform
 from dparray.kernels.philox import make_bits_kernel, philox
-from dparray.simulate import simulate
 
 # counter, stream, key and the four words: the known answers of the authors' Random123 library.
 ALL = (1 << 64) - 1

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
+from dparray._simulator.simulate import simulate
 from dparray.algorithms import exclusive_scan, inclusive_scan
 from dparray.kernels.combine import OPERATIONS
 from dparray.kernels.scan import make_chain, make_chained_scan_kernel, make_chunk_scan_kernel
 from dparray.memory import copies
-from dparray.simulate import simulate
 
 UFUNCS = {"add": np.add, "multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum}
 SIZES = [1, 2, 3, 5, 16, 2048, 2049, 300_001]

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
+from dparray._simulator.simulate import simulate
 from dparray.algorithms import csr_matvec, segmented_reduce
 from dparray.kernels.combine import OPERATIONS
 from dparray.kernels.segmented import (
@@ -17,7 +18,6 @@ from dparray.kernels.segmented import (
     make_csr_matvec_kernel,
     make_segmented_reduce_kernel,
 )
-from dparray.simulate import simulate
 
 UFUNCS = {"add": np.add, "multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum}
 LENGTHS = {

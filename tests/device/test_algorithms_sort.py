@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._simulator.simulate import simulate
 from dparray.algorithms import sort_by_key, stable_argsort
 from dparray.kernels.radix_sort import (
     make_digit_count_kernel,
@@ -13,7 +14,6 @@ from dparray.kernels.radix_sort import (
     make_digit_place_kernel,
     make_move_kernel,
 )
-from dparray.simulate import simulate
 
 DTYPES = ["?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8"]
 

@@ -9,8 +9,8 @@ import pytest
 
 import dparray as dp
 from dparray import algorithms
+from dparray._simulator.simulate import simulate
 from dparray.kernels.stencil import make_convolution_kernel, make_separable_convolution_kernel
-from dparray.simulate import simulate
 
 ndimage = pytest.importorskip("scipy.ndimage")
 

@@ -13,12 +13,11 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import bench
 from dparray._graph.ops import OPS
-from dparray.bench import _machine, _timer, allocation, launch, operators, overhead
 from dparray.bench._registry import Row, Settings
 from dparray.bench._timer import Candidate, Timing
-from dparray.cli import main
+from dparray.cli import bench, main
+from dparray.cli.bench import _machine, _timer, allocation, launch, operators, overhead
 
 SETTINGS = Settings(dp.Device("cpu"), (9,), 0.0)
 
@@ -104,7 +103,7 @@ def test_allocation_hits_the_pool_in_one_candidate_and_misses_in_the_other(
         seen.update(candidates)
         return {}
 
-    monkeypatch.setattr("dparray.bench._registry.measure", keep)
+    monkeypatch.setattr("dparray.cli.bench._registry.measure", keep)
     allocation._fill(Settings(SETTINGS.device, (1_000_000,), 0.0), 1_000_000)
     seen["dparray"].batch(1)
     seen["dparray"].batch(1)

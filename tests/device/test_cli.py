@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 import dparray as dp
-from dparray import cli, info
+from dparray import cli
 from dparray._compiler import cache as _cache
-from dparray.cli import COMMANDS, main
+from dparray.cli import COMMANDS, info, main
 
 ROOT = Path(__file__).resolve().parents[2]
 

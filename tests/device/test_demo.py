@@ -13,8 +13,8 @@ import pytest
 from PIL import Image
 
 import dparray as dp
-from dparray import demo
-from dparray.demo import photograph, picture, pipeline, reference, stages
+from dparray.cli import demo
+from dparray.cli.demo import photograph, picture, pipeline, reference, stages
 
 
 @pytest.fixture(autouse=True)

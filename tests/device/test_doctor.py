@@ -17,9 +17,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import doctor
-from dparray.cli import main
-from dparray.doctor import FAILED, OK, SKIPPED, examine, links
+from dparray.cli import doctor, main
+from dparray.cli.doctor import FAILED, OK, SKIPPED, examine, links
 from dparray.doctor.links import LINKS, Broken, Link
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -441,7 +440,7 @@ def test_units_in_the_last_place() -> None:
 def test_a_kernel_that_gives_wrong_results(
     monkeypatch: pytest.MonkeyPatch, check: Any, kernel: str, what: str
 ) -> None:
-    from dparray.doctor import kernels
+    from dparray.cli.doctor import kernels
 
     launch = dp.call_kernel
 

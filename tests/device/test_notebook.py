@@ -18,9 +18,10 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks, _progress
+from dparray import _hooks
 from dparray._evaluate import sample as _sample
-from dparray._magics import device_names, time_statement
+from dparray._notebook import progress as _progress
+from dparray._notebook.magics import device_names, time_statement
 from dparray.memory import copies
 
 

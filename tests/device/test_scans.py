@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._simulator.simulate import simulate
 from dparray.kernels.scan import make_column_scan_kernel, make_line_scan_kernel
-from dparray.simulate import simulate
 
 SHAPES = [
     (40_000,),

@@ -11,7 +11,7 @@ import pytest
 
 import dparray as dp
 from dparray import kernel_api
-from dparray.simulate import simulate
+from dparray._simulator.simulate import simulate
 
 
 def on_both(function, index_range, *args):

@@ -284,9 +284,9 @@ def function():
     import inside
     importlib.import_module("by.name")
 """
-    found = list(imports_of(source, "dparray.demo"))
+    found = list(imports_of(source, "dparray.cli.demo"))
     assert [each.target for each in sorted(found, key=lambda each: each.line)] == [
-        "a.b", "c.d", "c.e", "dparray.demo.f", "dparray.demo.g.h", "dparray.kernels.k",
+        "a.b", "c.d", "c.e", "dparray.cli.demo.f", "dparray.cli.demo.g.h", "dparray.kernels.k",
         "types_only", "inside", "by.name",
     ]  # fmt: skip
     assert [each.target for each in found if each.for_types] == ["types_only"]

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from dparray._kernel.function import device_func
+from dparray._simulator.simulate import simulate
 from dparray.kernel_api import LocalAccessor, NdRange, Range
 from dparray.kernels import distance, elementwise, kmeans, matrix, nbody, stencil
-from dparray.simulate import simulate
 
 FLOAT = np.float32
 

@@ -14,6 +14,7 @@ from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import OPS
 from dparray._graph.reductions import REDUCTIONS, Reduce
 from dparray._layout import contiguous_strides, reduced_shape
+from dparray._simulator.simulate import simulate
 from dparray.kernel_api import (
     AtomicRef,
     LocalAccessor,
@@ -22,7 +23,6 @@ from dparray.kernel_api import (
     NdRange,
     group_barrier,
 )
-from dparray.simulate import simulate
 
 
 class FakeBlock(NamedTuple):

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dparray import kernel_api
+from dparray._simulator.simulate import simulate
 from dparray.exceptions import KernelArgumentError, KernelRangeError, SimulationError
 from dparray.kernel_api import (
     AddressSpace,
@@ -27,7 +28,6 @@ from dparray.kernel_api import (
     atomic_fence,
     group_barrier,
 )
-from dparray.simulate import simulate
 
 TILE = 4
 

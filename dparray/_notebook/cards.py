@@ -5,7 +5,7 @@ colours from the page, so it reads on light and dark ones; it has no JavaScript 
 nothing outside itself. What it shows of an array is a sample: an array of any size shows at once,
 and a pending one stays pending.
 
-``%load_ext dparray`` adds the magics (see :mod:`dparray._magics`) and progress bars, and shows the
+``%load_ext dparray`` adds the magics (see :mod:`dparray._notebook.magics`) and progress bars, and shows the
 table of a placement error under its traceback.
 """
 
@@ -17,18 +17,19 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _layout, _pictures
+from dparray import _layout
 from dparray._array.ndarray import corner, ndarray, summary_threshold
 from dparray._compiler.compile import DeviceFunction
 from dparray._evaluate import sample
 from dparray._explain import svg
+from dparray._explain.explain import Explanation
 from dparray._functions.user_functions import ElementwiseFunction, ReductionFunction
 from dparray._graph.node import pending_order
 from dparray._kernel.function import KernelFunction
-from dparray._progress import Progress
+from dparray._notebook import pictures
+from dparray._notebook.progress import Progress
 from dparray.device import Device, DeviceList, default_device, describe_queue, is_idle
 from dparray.exceptions import ExecutionPlacementError
-from dparray.explain import Explanation
 from dparray.memory import MemoryStats, PoolStats, format_bytes
 
 __all__ = ["load_ipython_extension", "unload_ipython_extension"]
@@ -214,17 +215,17 @@ def _thinned(x: ndarray, most: tuple[int, ...]) -> np.ndarray:
 def _picture_of(x: ndarray) -> str:
     """A picture with its caption, or nothing where it would not help."""
     if x.ndim == 1 and x.size >= 8:
-        values = _pictures.real(_thinned(x, _pictures.LINE_SAMPLES))
-        picture = _pictures.sparkline(values)
+        values = pictures.real(_thinned(x, pictures.LINE_SAMPLES))
+        picture = pictures.sparkline(values)
     elif x.ndim == 2 and min(x.shape) >= 4:
-        values = _pictures.real(_thinned(x, _pictures.MAP_SAMPLES))
-        picture = _pictures.heat_map(values, x.shape)
+        values = pictures.real(_thinned(x, pictures.MAP_SAMPLES))
+        picture = pictures.heat_map(values, x.shape)
     elif x.ndim == 3 and x.shape[2] in (3, 4) and min(x.shape[:2]) >= 8 and x.dtype.kind in "uif":
-        values = _thinned(x, _pictures.IMAGE_SAMPLES)
-        picture = _pictures.image(values, x.shape)
+        values = _thinned(x, pictures.IMAGE_SAMPLES)
+        picture = pictures.image(values, x.shape)
     else:
         return ""
-    limits = _pictures.finite_range(_pictures.real(values))
+    limits = pictures.finite_range(pictures.real(values))
     if limits is None:
         return ""
     of = "" if values.size == x.size else f" in {values.size} samples"
@@ -389,7 +390,7 @@ def explanation_html(plan: Explanation) -> str:
     title = _titled(f"{plan.shape} {plan.dtype}", "dp.explain")
     if not plan.is_pending:
         return _card(title, facts)
-    graph = _pictures.drawing(plan.svg(), "which operation needs which")
+    graph = pictures.drawing(plan.svg(), "which operation needs which")
     steps = _table(
         ("step", "how", "operations", "result", "reads", "writes", "why"),
         (
@@ -501,7 +502,7 @@ def load_ipython_extension(shell: Any) -> None:
     Adds the magics, the completion of device names and progress bars for long work, and shows the
     table of a placement error under its traceback where the front end shows HTML.
     """
-    from dparray._magics import register
+    from dparray._notebook.magics import register
 
     register(shell)
     if not _progress:
@@ -511,7 +512,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 def unload_ipython_extension(shell: Any) -> None:
     """What ``%unload_ext dparray`` does."""
-    from dparray._magics import unregister
+    from dparray._notebook.magics import unregister
 
     unregister(shell)
     while _progress:

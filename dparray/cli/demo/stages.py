@@ -12,7 +12,7 @@ import numpy as np
 
 import dparray as dp
 from dparray._array.ndarray import ndarray
-from dparray.demo import pipeline, reference
+from dparray.cli.demo import pipeline, reference
 from dparray.device import Device
 
 #: Runs that are not timed go on for this long: until the library has met each expression often

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dparray._simulated_numbers import CONSTRUCTORS, plain_dtype, typed
+from dparray._simulator.numbers import CONSTRUCTORS, plain_dtype, typed
 from dparray.exceptions import SimulationError
 
 __all__ = ["AtomicRef", "Clock", "Engine", "Memory", "PrivateArray", "SimulatedArray", "WorkItem"]

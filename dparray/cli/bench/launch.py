@@ -107,7 +107,7 @@ def rows(settings: Settings) -> Iterator[Row]:
 
 def _first_launches(filter_string: str) -> list[list[float]]:
     """What a new process takes for its first launches, for each of some processes."""
-    command = [sys.executable, "-m", "dparray.bench._first_launch", filter_string]
+    command = [sys.executable, "-m", "dparray.cli.bench._first_launch", filter_string]
     outputs = [
         subprocess.run(command, capture_output=True, text=True, check=True).stdout
         for _ in range(_PROCESSES + 1)

@@ -21,7 +21,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from dparray.demo import photograph, picture, stages
+from dparray.cli.demo import photograph, picture, stages
 from dparray.device import Device, describe_device, describe_queue
 from dparray.exceptions import DeviceError, DparrayError
 

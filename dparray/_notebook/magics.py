@@ -21,6 +21,7 @@ import numpy as np
 
 from dparray import _hooks, config, memory
 from dparray._array.ndarray import ndarray
+from dparray._explain.explain import explain
 from dparray._functions.evaluation import eval as evaluate
 from dparray._kernel.function import OPTIONS
 from dparray._placement import USM_TYPES
@@ -32,7 +33,6 @@ from dparray.device import (
     set_default_device,
 )
 from dparray.exceptions import DeviceError
-from dparray.explain import explain
 from dparray.memory import MemoryStats, copies
 
 _RESULT = "_dparray_result"

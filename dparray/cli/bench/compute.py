@@ -19,7 +19,7 @@ from dparray import algorithms
 from dparray._kernel.function import call_kernel, kernel
 from dparray.bench._registry import Benchmark, Row, Settings, complete, finish, row
 from dparray.bench._timer import Candidate
-from dparray.demo import reference
+from dparray.cli.demo import reference
 from dparray.kernel_api import Range
 
 _MOST_PAIRS = 1 << 24

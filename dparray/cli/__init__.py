@@ -32,13 +32,13 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("demo", "dparray.demo", "run the image pipeline on a photograph"),
-    Command("info", "dparray.info", "list devices, drivers, USM and dtype support", False),
+    Command("demo", "dparray.cli.demo", "run the image pipeline on a photograph"),
+    Command("info", "dparray.cli.info", "list devices, drivers, USM and dtype support", False),
     Command(
-        "doctor", "dparray.doctor", "check every link; say what to do about broken ones", False
+        "doctor", "dparray.cli.doctor", "check every link; say what to do about broken ones", False
     ),
-    Command("bench", "dparray.bench", "time dparray against NumPy and dpnp"),
-    Command("cache", "dparray._cache_command", "show or clear the disk cache of kernels", False),
+    Command("bench", "dparray.cli.bench", "time dparray against NumPy and dpnp"),
+    Command("cache", "dparray.cli.cache", "show or clear the disk cache of kernels", False),
 )
 
 

@@ -306,7 +306,7 @@ def _agree(what: str, found: Any, expected: Any) -> None:
 def check_kernel(name: str | None) -> str:
     """A kernel compiles, runs, and is ordered with array functions on its queue."""
     dp = importlib.import_module("dparray")
-    kernels = importlib.import_module("dparray.doctor.kernels")
+    kernels = importlib.import_module("dparray.cli.doctor.kernels")
     device = _device(name)
     n = 1031
     x = dp.arange(n, dtype="int32", device=device)
@@ -322,7 +322,7 @@ def check_kernel(name: str | None) -> str:
 def check_local_memory(name: str | None) -> str:
     """Work-items of a group see what the others wrote to local memory before a barrier."""
     dp = importlib.import_module("dparray")
-    kernels = importlib.import_module("dparray.doctor.kernels")
+    kernels = importlib.import_module("dparray.cli.doctor.kernels")
     device = _device(name)
     group, groups = kernels.GROUP, 64
     x = dp.arange(group * groups, dtype="int32", device=device)
@@ -388,7 +388,7 @@ def ulps(found: np.ndarray, expected: np.ndarray) -> float:
 def compute_in_kernel(dtype: str, inputs: Mapping[str, np.ndarray], name: str | None) -> Any:
     """Every function of its inputs, as a mapping, by one kernel."""
     dp = importlib.import_module("dparray")
-    kernels = importlib.import_module("dparray.doctor.kernels")
+    kernels = importlib.import_module("dparray.cli.doctor.kernels")
     x = dp.asarray(np.stack([inputs[function] for function in MATH]), device=_device(name))
     out = dp.zeros(x.shape, dtype=dtype, device=x.device)
     dp.call_kernel(kernels.math_functions, dp.Range(x.shape[1]), x, out)

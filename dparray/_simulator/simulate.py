@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._simulated_memory import (
+from dparray._simulator.memory import (
     Access,
     AtomicRef,
     Clock,
@@ -38,7 +38,7 @@ from dparray._simulated_memory import (
     SimulatedArray,
     WorkItem,
 )
-from dparray._simulated_numbers import (
+from dparray._simulator.numbers import (
     BUILTINS,
     CONSTRUCTORS,
     MATH,

@@ -17,7 +17,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from dparray.bench import (
+from dparray.bench._registry import Benchmark, Row, Settings
+from dparray.cli.bench import (
     _machine,
     algorithms,
     allocation,
@@ -30,7 +31,6 @@ from dparray.bench import (
     reductions,
     standard,
 )
-from dparray.bench._registry import Benchmark, Row, Settings
 from dparray.device import Device
 
 __all__ = ["BENCHMARKS", "add_arguments", "measure_all", "run"]
