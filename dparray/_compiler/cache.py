@@ -30,8 +30,7 @@ _HASH_SIZE = hashlib.sha256().digest_size
 _ABANDONED_SECONDS = 3600.0
 # The clock of an entry's last use is moved at most this often, to spare writes.
 _TOUCH_SECONDS = 60.0
-# Where our own modules are.
-_OURS = frozenset({Path(__file__).parent, Path(__file__).parent / "algorithms"})
+_PACKAGE = Path(__file__).parents[1]
 
 
 class Stats(NamedTuple):
@@ -132,7 +131,7 @@ def _warn(problem: str) -> None:
     if not _state.warned:
         _state.warned = True
         level, frame = 1, sys._getframe()
-        while frame.f_back is not None and Path(frame.f_code.co_filename).parent in _OURS:
+        while frame.f_back is not None and Path(frame.f_code.co_filename).is_relative_to(_PACKAGE):
             level, frame = level + 1, frame.f_back
         warnings.warn(
             f"dparray's kernel cache {problem}; kernels are compiled anew in every process. "

@@ -642,6 +642,4 @@ def _call_problem(function: Callable[..., Any], call: ast.Call) -> str | None:
 
 
 def _in_kernel_language(called: Any) -> bool:
-    return (getattr(called, "__module__", "") or "").startswith(
-        ("dparray.kernel_api", "dparray._group_algorithms")
-    )
+    return (getattr(called, "__module__", "") or "").startswith("dparray.kernel_api")

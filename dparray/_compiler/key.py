@@ -35,17 +35,10 @@ _ATTRIBUTE_LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 _STABLE_PACKAGES = _KNOWN_PACKAGES | {"dparray"} | sys.stdlib_module_names
 _COMPILING_PACKAGES = ("numba", "numba-dpex", "llvmlite", "dpcpp-llvm-spirv", "numpy", "dpnp")
 # Files of ours whose text decides what a kernel compiles to.
+_FOLDER = Path(__file__).parent
 _COMPILING_FILES = (
-    "_bounds.py",
-    "_compiler.py",
-    "_device_atomics.py",
-    "_device_bounds.py",
-    "_device_code.py",
-    "_device_exceptions.py",
-    "_device_integers.py",
-    "_device_vectors.py",
-    "_integer_power.py",
-    "_runtime.py",
+    *sorted(_FOLDER.rglob("*.py")),
+    _FOLDER.parent / "_codegen" / "integer_power.py",
 )
 
 
@@ -76,8 +69,8 @@ def _versions() -> tuple[Any, ...]:
             except importlib.metadata.PackageNotFoundError:
                 found[name] = "none"
     ours = hashlib.sha256()
-    for name in _COMPILING_FILES:
-        ours.update(Path(__file__).with_name(name).read_bytes())
+    for file in _COMPILING_FILES:
+        ours.update(file.read_bytes())
     # Bytecode and its meaning belong to the Python version.
     return (
         _FORMAT,

@@ -472,7 +472,7 @@ def _prepare_contexts() -> None:
     # Refreshed outside the override, overloads register for the wrong target for good.
     with override(descriptor.target_name):
         # It adds to numba-dpex, so it cannot be imported before numba-dpex is.
-        ours = importlib.import_module("dparray._compiler.compile.device_code.groups")
+        ours = importlib.import_module("dparray._compiler.device_code.groups")
         descriptor.typing_context.refresh()
         descriptor.target_context.refresh()
         ours.install(descriptor.target_context)

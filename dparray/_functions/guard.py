@@ -33,7 +33,7 @@ _CHECKED = frozenset(
     {"all", "any", "argmax", "argmin", "matmul", "mean", "prod", "ptp", "std", "sum", "var"}
     | {"amax", "amin", "max", "min"}
 )
-_CHECKED_MODULES = ("dparray._functions.elementwise", "dparray.kernel", "dparray.kernel_api")
+_CHECKED_MODULES = ("dparray._functions.elementwise", "dparray._kernel", "dparray.kernel_api")
 
 
 def guard(owner: Any, names: Iterable[str] | None = None) -> None:
@@ -51,7 +51,7 @@ def guard(owner: Any, names: Iterable[str] | None = None) -> None:
             and not name.startswith("_")
             and name not in _CHECKED
             and value.__module__.startswith("dparray")
-            and value.__module__ not in _CHECKED_MODULES
+            and not value.__module__.startswith(_CHECKED_MODULES)
         ):
             setattr(owner, name, guarded.get(value) or guarded.setdefault(value, _guarded(value)))
 

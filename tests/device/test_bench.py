@@ -14,10 +14,10 @@ import pytest
 
 import dparray as dp
 from dparray._graph.ops import OPS
-from dparray.bench._registry import Row, Settings
-from dparray.bench._timer import Candidate, Timing
 from dparray.cli import bench, main
 from dparray.cli.bench import _machine, _timer, allocation, launch, operators, overhead
+from dparray.cli.bench._registry import Row, Settings
+from dparray.cli.bench._timer import Candidate, Timing
 
 SETTINGS = Settings(dp.Device("cpu"), (9,), 0.0)
 

@@ -99,7 +99,7 @@ def test_a_reader_that_goes_away_is_no_error_to_talk_about() -> None:
 def test_only_the_command_asked_for_is_imported() -> None:
     script = (
         "import sys; from dparray.cli import make_parser; make_parser('info');"
-        "print(sorted({'dparray.info', 'dparray.bench', 'dparray.doctor'} & set(sys.modules)))"
+        "print(sorted({'dparray.info', 'dparray.cli.bench', 'dparray.cli.doctor'} & set(sys.modules)))"
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert run.stdout == "['dparray.info']\n"

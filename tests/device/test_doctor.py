@@ -19,7 +19,7 @@ import pytest
 import dparray as dp
 from dparray.cli import doctor, main
 from dparray.cli.doctor import FAILED, OK, SKIPPED, examine, links
-from dparray.doctor.links import LINKS, Broken, Link
+from dparray.cli.doctor.links import LINKS, Broken, Link
 
 ROOT = Path(__file__).resolve().parents[2]
 BY_NAME = {link.name: link for link in LINKS}

@@ -13,7 +13,7 @@ import pytest
 
 import dparray as dp
 from dparray._evaluate import evaluate, fused
-from dparray.bench._programs import PROGRAMS
+from dparray.cli.bench._programs import PROGRAMS
 
 
 def results(name: str) -> tuple[np.ndarray, dp.ndarray]:

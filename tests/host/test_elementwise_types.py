@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dparray._graph.ops import OPS
 
-STUB = Path(__file__).resolve().parents[2] / "dparray" / "_elementwise.pyi"
+STUB = Path(__file__).resolve().parents[2] / "dparray" / "_functions" / "elementwise.pyi"
 
 
 def declared() -> dict[str, list[str]]:

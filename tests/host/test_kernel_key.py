@@ -217,7 +217,7 @@ PROGRAM = """
 import sys, types
 package = types.ModuleType("dparray"); package.__path__ = [sys.argv[1]]
 sys.modules["dparray"] = package
-from dparray._compiler.compile.key import kernel_key
+from dparray._compiler.key import kernel_key
 import math
 TAGS = {"b", "a", "c"}
 def f(item, x):

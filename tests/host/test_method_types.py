@@ -13,7 +13,7 @@ from typing import Any
 from dparray._array.ndarray import ndarray
 from dparray._functions import missing_names
 
-STUB = Path(__file__).resolve().parents[2] / "dparray" / "_methods.pyi"
+STUB = Path(__file__).resolve().parents[2] / "dparray" / "_array" / "methods.pyi"
 
 HEAD = '''"""Types of the methods that other modules give arrays; a test compares them."""
 

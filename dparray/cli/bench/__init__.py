@@ -17,7 +17,6 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from dparray.bench._registry import Benchmark, Row, Settings
 from dparray.cli.bench import (
     _machine,
     algorithms,
@@ -31,6 +30,7 @@ from dparray.cli.bench import (
     reductions,
     standard,
 )
+from dparray.cli.bench._registry import Benchmark, Row, Settings
 from dparray.device import Device
 
 __all__ = ["BENCHMARKS", "add_arguments", "measure_all", "run"]

@@ -11,7 +11,7 @@ import time
 
 import dparray as dp
 from dparray._kernel.function import call_kernel
-from dparray.bench.launch import add, add_in_groups
+from dparray.cli.bench.launch import add, add_in_groups
 
 
 def main(filter_string: str) -> None:

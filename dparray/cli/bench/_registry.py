@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dparray.bench._timer import Candidate, Timing, measure
+from dparray.cli.bench._timer import Candidate, Timing, measure
 from dparray.device import Device
 from dparray.memory import copies
 

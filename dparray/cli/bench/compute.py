@@ -17,8 +17,8 @@ import numpy as np
 import dparray as dp
 from dparray import algorithms
 from dparray._kernel.function import call_kernel, kernel
-from dparray.bench._registry import Benchmark, Row, Settings, complete, finish, row
-from dparray.bench._timer import Candidate
+from dparray.cli.bench._registry import Benchmark, Row, Settings, complete, finish, row
+from dparray.cli.bench._timer import Candidate
 from dparray.cli.demo import reference
 from dparray.kernel_api import Range
 

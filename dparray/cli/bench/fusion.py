@@ -19,9 +19,9 @@ import numpy as np
 
 import dparray as dp
 from dparray._evaluate import fused
-from dparray.bench._registry import Benchmark, Row, Settings, finish, row
-from dparray.bench._timer import Candidate
 from dparray.cli.bench import _peers
+from dparray.cli.bench._registry import Benchmark, Row, Settings, finish, row
+from dparray.cli.bench._timer import Candidate
 from dparray.memory import copies
 
 Arrays = list[Any]

@@ -10,8 +10,8 @@ import dpnp
 
 import dparray as dp
 from dparray._kernel.function import call_kernel, kernel
-from dparray.bench._registry import Benchmark, Row, Settings, finish, row
-from dparray.bench._timer import Candidate, summary
+from dparray.cli.bench._registry import Benchmark, Row, Settings, finish, row
+from dparray.cli.bench._timer import Candidate, summary
 from dparray.kernel_api import NdRange, Range
 
 #: What a launch may cost on the host, not waiting for the result, with three array arguments.

@@ -17,8 +17,8 @@ import dparray as dp
 from dparray import _hooks, config
 from dparray._evaluate.schedule import COMPILE_TOTAL_ELEMENTS, LEAST_CALL_ELEMENTS
 from dparray._kernel.arguments import launch
-from dparray.bench._registry import Benchmark, Row, Settings, finish, row
-from dparray.bench._timer import Candidate
+from dparray.cli.bench._registry import Benchmark, Row, Settings, finish, row
+from dparray.cli.bench._timer import Candidate
 
 #: What a call may cost above the launch.
 ABOVE = 10e-6

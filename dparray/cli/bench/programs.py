@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 import dparray as dp
-from dparray.bench._programs import PROGRAMS, Program
-from dparray.bench._registry import Benchmark, Row, Settings, complete, row
-from dparray.bench._timer import Candidate
+from dparray.cli.bench._programs import PROGRAMS, Program
+from dparray.cli.bench._registry import Benchmark, Row, Settings, complete, row
+from dparray.cli.bench._timer import Candidate
 
 # Settings of fewer elements than this measure the small programs only.
 _SMALLEST_LARGE = 1_000_000

@@ -13,9 +13,9 @@ import dpnp
 import numpy as np
 
 import dparray as dp
-from dparray.bench._registry import Benchmark, Row, Settings, complete, finish, row
-from dparray.bench._timer import Candidate
-from dparray.bench.algorithms import elementwise
+from dparray.cli.bench._registry import Benchmark, Row, Settings, complete, finish, row
+from dparray.cli.bench._timer import Candidate
+from dparray.cli.bench.algorithms import elementwise
 
 _FUNCTIONS = ("sum", "prod", "max", "argmax", "mean", "var", "any")
 

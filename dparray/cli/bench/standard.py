@@ -20,9 +20,9 @@ import numpy as np
 import dparray as dp
 from dparray import _hooks
 from dparray._graph.ops import OPS
-from dparray.bench._registry import Benchmark, Row, Settings, finish, row
-from dparray.bench._timer import Candidate
-from dparray.bench.operators import operands as operands_of
+from dparray.cli.bench._registry import Benchmark, Row, Settings, finish, row
+from dparray.cli.bench._timer import Candidate
+from dparray.cli.bench.operators import operands as operands_of
 from dparray.exceptions import ArgumentError
 from dparray.memory import copies
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dparray.demo.pipeline import STEPS_OF_A_LEVEL
+from dparray.cli.demo.pipeline import STEPS_OF_A_LEVEL
 
 
 def starting_colours(planes: np.ndarray, colours: int) -> np.ndarray:

@@ -23,7 +23,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO
 
-from dparray.doctor.links import LINKS, Broken, Link
+from dparray.cli.doctor.links import LINKS, Broken, Link
 
 __all__ = ["Result", "add_arguments", "examine", "run", "run_here"]
 

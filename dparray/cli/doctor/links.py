@@ -314,7 +314,7 @@ def check_kernel(name: str | None) -> str:
     out = dp.zeros(n, dtype="int32", device=device)
     dp.call_kernel(kernels.add, dp.Range(n), x, y, out)
     _agree("a kernel that adds integers", dp.asnumpy(out + 1), np.arange(n) * 4 + 1)
-    binaries = importlib.import_module("dparray._compiler.compile.program")
+    binaries = importlib.import_module("dparray._compiler.program")
     kept = "kept on disk" if binaries.keeps_binaries(device.sycl_queue) else "left to the driver"
     return f"compiled, and ran on {device}; device binaries are {kept}"
 
