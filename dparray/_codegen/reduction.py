@@ -105,8 +105,8 @@ class ReductionStructure(NamedTuple):
     """What decides the text of a reduction kernel.
 
     Attributes:
-        steps, scalars: as in :class:`dparray._codegen.elementwise.Structure`; in place of the template, a
-            reduction has its row of the table and whether it merges accumulators.
+        steps, scalars: as in :class:`dparray._codegen.elementwise.Structure`; in place of the
+            template, a reduction has its row of the table and whether it merges accumulators.
         arrays: dtype, and index letters over the kept and over the reduced dimensions.
         outputs: reference, dtype, letters as of the arrays, and whether there is one element for
             each output of the reductions or one for each of the domain.

@@ -2,8 +2,8 @@
 
 The standard takes most arguments by position only; NumPy's documentation gives each a name, and
 programs use it: ``dp.allclose(a=x, b=y)``. A call that does not fit a function's own parameters is
-tried once more with its keywords read as NumPy reads them (:mod:`dparray._functions.guard`), so that
-calls that fit cost nothing. What NumPy has and we leave out on purpose is said here, too.
+tried once more with its keywords read as NumPy reads them (:mod:`dparray._functions.guard`), so
+that calls that fit cost nothing. What NumPy has and we leave out on purpose is said here, too.
 """
 
 from __future__ import annotations

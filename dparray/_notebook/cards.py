@@ -5,8 +5,8 @@ colours from the page, so it reads on light and dark ones; it has no JavaScript 
 nothing outside itself. What it shows of an array is a sample: an array of any size shows at once,
 and a pending one stays pending.
 
-``%load_ext dparray`` adds the magics (see :mod:`dparray._notebook.magics`) and progress bars, and shows the
-table of a placement error under its traceback.
+``%load_ext dparray`` adds the magics (see :mod:`dparray._notebook.magics`) and progress bars, and
+shows the table of a placement error under its traceback.
 """
 
 from __future__ import annotations

@@ -86,6 +86,7 @@ def place(function: str, operands: Sequence[tuple[str, Any]]) -> Placement:
 
 
 def check_1d(function: str, name: str, x: ndarray) -> None:
+    """Refuse an array of other than one dimension."""
     if x.ndim != 1:
         raise ShapeError(
             f"{function}: {name} must have 1 dimension; its shape is {x.shape}. "
@@ -94,6 +95,7 @@ def check_1d(function: str, name: str, x: ndarray) -> None:
 
 
 def check_kind(function: str, name: str, x: ndarray, kinds: str, what: str) -> None:
+    """Refuse a dtype whose kind is not one of ``kinds``, called ``what`` in the message."""
     if x.dtype.kind not in kinds:
         raise DTypeError(f"{function}: {name} must have {what} dtype; it has {x.dtype}")
 
@@ -122,6 +124,7 @@ def real_number(function: str, name: str, value: Any) -> float:
 
 
 def check_width(function: str, name: str, x: ndarray) -> None:
+    """Refuse half precision."""
     if x.dtype == np.float16:
         raise DTypeError(
             f"{function}: {name} has dtype float16, which kernels do not take; convert it: "

@@ -1,6 +1,7 @@
 """What a mask selects of a large array: its elements, their positions, and new values for them.
 
-In kernels whose tiles are chained, as those of :mod:`dparray.algorithms.line_scans`: on the devices that run them.
+In kernels whose tiles are chained, as those of :mod:`dparray.algorithms.line_scans`: on the devices
+that run them.
 """
 
 from __future__ import annotations

@@ -28,7 +28,12 @@ from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 
 from dparray._codegen.half import half, half_bits, half_value
 from dparray._codegen.result_kind import of_kind
-from dparray._compiler.device_code import exceptions, vectors
+from dparray._compiler.device_code import (
+    atomics,  # noqa: F401  it replaces numba-dpex's
+    checks,  # noqa: F401  what checked kernels call
+    exceptions,
+    vectors,
+)
 from dparray._compiler.device_code import integers as device_integers
 from dparray.kernel_api import (
     GROUP_OPERATIONS,
