@@ -49,6 +49,16 @@ NAMES = (
 )
 SUPPORTED = frozenset(np.dtype(name) for name in NAMES)
 
+#: The dtypes of NumPy's scalars, by their exact types: in promotion they are as strong as arrays.
+#: ``np.float64`` is a ``float`` and ``np.complex128`` a ``complex``, so types are compared exactly.
+OF_NUMPY_SCALAR: dict[type, np.dtype[Any]] = {
+    np.longlong: int64,
+    np.ulonglong: uint64,
+    **{dtype.type: dtype for dtype in map(np.dtype, NAMES)},
+}
+#: The types of Python's scalars, which are weak in promotion, and of NumPy's.
+SCALARS = frozenset({builtins.bool, int, float, complex, *OF_NUMPY_SCALAR})
+
 _ASPECTS = {float16: "fp16", float64: "fp64", complex128: "fp64"}
 _SINGLE = {float64: float32, complex128: complex64}
 _HALF_TO_SINGLE = {float16: float32}
@@ -144,6 +154,19 @@ def resolve(ufunc: np.ufunc, operands: tuple[Any, ...]) -> tuple[np.dtype[Any], 
         raise DTypeError(
             f"{ufunc.__name__}: not defined for {shown}; convert with `x.astype(...)`"
         ) from None
+
+
+def promotion_key(scalar: Any) -> Any:
+    """How a scalar takes part in promotion: NumPy's by its dtype, Python's as a weak value.
+
+    The value stands for any of its kind.
+    """
+    dtype = OF_NUMPY_SCALAR.get(type(scalar))
+    if dtype is not None:
+        return dtype
+    if isinstance(scalar, builtins.bool):
+        return bool
+    return 0 if isinstance(scalar, int) else 0.0 if isinstance(scalar, float) else 0j
 
 
 def promote(dtypes: Iterable[Any]) -> np.dtype[Any]:

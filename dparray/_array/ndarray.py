@@ -65,7 +65,7 @@ _working = copies.working
 _options = vars(config)
 _run_silently = host.run_silently
 _REFUSALS = host.REFUSALS
-_SCALARS = frozenset({bool, int, float, complex})
+_SCALARS = _dtypes.SCALARS
 
 
 def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
@@ -180,11 +180,27 @@ def _power_family() -> tuple[Binary, Binary, Binary]:
     power, reflected, in_place = _binary_family(OPS["pow"])
 
     def power_or_square(self: ndarray, other: Any) -> ndarray:
+        if type(other) in _dtypes.OF_NUMPY_SCALAR:
+            other = _weaker_exponent(self.dtype.kind, other)
         if type(other) in (int, float) and other == 2 and self.dtype.kind == "b":
             return apply(OPS["square"], astype_array(self, _dtypes.int8))
         return power(self, other)
 
     return power_or_square, reflected, in_place
+
+
+def _weaker_exponent(kind: str, exponent: Any) -> Any:
+    """NumPy's scalar as the exponent of ``**``: weak where NumPy has a simpler operation for it.
+
+    So ``x ** np.float64(2)`` is ``square(x)`` of the dtype of ``x``; the function ``pow`` promotes.
+    """
+    own = exponent.dtype.kind
+    if own in "iu":
+        is_simple = exponent == 2 or (kind in "fc" and exponent in (-1, 0, 1))
+    else:
+        simple = (-1.0, 0.0, 0.5, 1.0, 2.0) if kind in "fc" else (2.0,)
+        is_simple = own == "f" and exponent in simple
+    return exponent.item() if is_simple else exponent
 
 
 def _kept(slot: str, make: Callable[[ndarray], Any]) -> Any:
@@ -1482,7 +1498,7 @@ def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
         ):
             return _compare_out_of_range(op, operands, out)
         else:
-            values[len(keys)], key = _weak_scalar(op, name, value)
+            values[len(keys)], key = _scalar_operand(op, name, value)
             keys.append(key)
     if not arrays:
         queue = out.sycl_queue if out is not None else default_device().sycl_queue
@@ -1569,7 +1585,7 @@ def _typed_scalars(operands: Sequence[Any], device: Any) -> list[int]:
 
 
 def beside(function: str, names: Sequence[str], operands: Sequence[Any]) -> list[Any]:
-    """Operands with sequences made arrays beside the arrays among them; scalars stay weak."""
+    """Operands with sequences made arrays beside the arrays among them; scalars stay scalars."""
     named = list(zip(names, operands, strict=True))
     arrays = [each for each in named if isinstance(each[1], ndarray)]
     place = common_placement(function, arrays) if arrays else None
@@ -1680,9 +1696,13 @@ def _noted(node: Node) -> Node:
     return node
 
 
-def _weak_scalar(op: Op, name: str, value: Any) -> tuple[Any, Any]:
-    """A scalar operand as a Python scalar, and the kind by which it takes part in promotion."""
-    value = scalar_value(value)
+def _scalar_operand(op: Op, name: str, value: Any) -> tuple[Any, Any]:
+    """A scalar operand as a Python scalar, and how it takes part in promotion: NumPy's scalars by
+    their dtypes, Python's by their kinds.
+    """
+    strong = _dtypes.OF_NUMPY_SCALAR.get(type(value))
+    if strong is not None:
+        return value.item(), strong
     weak = _WEAK_TYPES.get(type(value))
     if weak is None:
         if not isinstance(value, bool | int | float | complex):
@@ -1733,6 +1753,10 @@ def _floored_quotient(
     `floor(x1 / x2)` is one too large where the division rounds up to an integer (1 // 0.1). With
     infinities and zeros it is what the standard asks for; there the remainder is no number.
     """
+    x1, x2 = (
+        x if isinstance(x, ndarray) else dtype.type(x)
+        for x, dtype in zip((x1, x2), loop, strict=False)
+    )
     quotient = apply(OPS["divide"], x1, x2)
     floored = apply(OPS["floor"], quotient)
     if not isinstance(x2, ndarray) and not math.isfinite(x2):

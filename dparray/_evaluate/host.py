@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import config
+from dparray import _dtypes, config
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce
@@ -133,11 +133,20 @@ def form(op: Op, operands: Sequence[Any], dtype: np.dtype[Any]) -> np.ndarray:
     return np.where(mask, x1, x2)
 
 
+_KINDS = {
+    **{scalar: dtype.kind for scalar, dtype in _dtypes.OF_NUMPY_SCALAR.items()},
+    bool: "b",
+    int: "i",
+    float: "f",
+    complex: "c",
+}
+
+
 def _kind(operand: Any) -> str:
-    """The kind of an array's or a Python scalar's dtype."""
+    """The kind of an array's or a scalar's dtype."""
     if type(operand) is np.ndarray:
         return operand.dtype.kind
-    return {bool: "b", int: "i", float: "f", complex: "c"}[type(operand)]
+    return _KINDS[type(operand)]
 
 
 def run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
@@ -252,9 +261,12 @@ def _compute(order: Sequence[Node], values: dict[int, Any], targets: dict[int, n
         if key in values:
             continue
         operands = []
-        for operand in node.operands:
+        is_reduction = isinstance(node.op, Reduce)
+        for place, operand in enumerate(node.operands):
             if type(operand) is Scalar:
-                operands.append(operand.value)
+                # In the dtype that the expression was checked with: by itself it would be weak.
+                given = operand.value
+                operands.append(given if is_reduction else node.loop[place].type(given))
                 continue
             value = values.get(id(operand))
             if value is None:

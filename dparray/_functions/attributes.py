@@ -16,7 +16,6 @@ from dparray._array.ndarray import (
     check_array,
     from_host,
     ndarray,
-    scalar_value,
 )
 from dparray._functions.creation import arange, asarray, linspace
 from dparray._functions.editing import resize
@@ -88,8 +87,7 @@ def _on_one_queue(function: str, values: Sequence[Any]) -> list[ndarray]:
 
 def _beside(function: str, name: str, value: Any, place: dict[str, Any]) -> ndarray:
     """A scalar as an array; anything else is refused."""
-    value = scalar_value(value)
-    if isinstance(value, bool | int | float | complex):
+    if isinstance(value, bool | int | float | complex | np.generic):
         return asarray(value, **place)
     return check_array(function, name, value)
 
@@ -137,6 +135,12 @@ def _depth(nested: Any) -> int:
     return depths.pop() + 1
 
 
+def _is_weak(value: Any) -> bool:
+    """Whether a value is a scalar of Python's: NumPy's have a dtype of their own."""
+    is_scalar = isinstance(value, bool | int | float | complex)
+    return is_scalar and not isinstance(value, np.generic)
+
+
 class _Joiner:
     """``r_`` and ``c_``: arrays, scalars and slices joined by indexing."""
 
@@ -166,13 +170,12 @@ class _Joiner:
             )
             place = {"sycl_queue": placement.queue, "usm_type": placement.usm_type}
         lines = [self._line(x, place) if isinstance(x, slice) else x for x in parts]
-        scalars = [scalar_value(x) for x in lines]
-        weak = [x for x in scalars if isinstance(x, bool | int | float | complex)]
+        weak = [x for x in lines if _is_weak(x)]
         shaped = [self._shaped(x, ndmin, first) for x in _on_one_queue(self.name, lines)]
         strong = [
             x.dtype
-            for x, given in zip(shaped, scalars, strict=True)
-            if not isinstance(given, bool | int | float | complex)
+            for x, given in zip(shaped, lines, strict=True)
+            if not _is_weak(given)
         ]
         dtype = np.result_type(*strong, *weak) if strong or weak else None
         return concat(shaped, axis=axis, dtype=dtype)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from dparray import _dtypes, _layout
 from dparray._array.ndarray import (
     apply,
@@ -14,7 +16,6 @@ from dparray._array.ndarray import (
     check_arrays,
     empty_on,
     ndarray,
-    scalar_value,
 )
 from dparray._functions.creation import full
 from dparray._functions.manipulation import broadcast_to, concat, ravel, reshape
@@ -77,9 +78,9 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
 def _edge(x: ndarray, value: Any, axis: int) -> ndarray | None:
     if value is None:
         return None
-    value = scalar_value(value)
     if not isinstance(value, ndarray):
-        value = full((), value, dtype=x.dtype, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
+        dtype = value.dtype if isinstance(value, np.generic) else x.dtype
+        value = full((), value, dtype=dtype, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
     if value.ndim == 0:
         return broadcast_to(value, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
     return value

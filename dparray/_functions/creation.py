@@ -194,15 +194,16 @@ def full(
 ) -> ndarray:
     """A new array filled with ``fill_value`` (a scalar, or an array on the same queue).
 
-    The dtype is that of ``fill_value`` where none is given: ``int64`` for an integer, the
-    device's default float dtype for a float. Further arguments and errors as of :func:`empty`.
+    The dtype is that of ``fill_value`` where none is given, also of a NumPy scalar: ``int64`` for
+    a Python integer, the device's default float dtype for a float. Further arguments and
+    errors as of :func:`empty`.
 
     Example:
         >>> import dparray as dp
         >>> dp.full(3, 7).asnumpy()
         array([7, 7, 7])
     """
-    value = scalar_value(fill_value)
+    value = fill_value
     if isinstance(value, list | tuple):
         place = {"device": device, "usm_type": usm_type, "sycl_queue": sycl_queue}
         value = asarray(value, **place)
@@ -210,14 +211,22 @@ def full(
         placement = _placed_like(value, None, usm_type, None)
     else:
         placement = placement_of(device, usm_type, sycl_queue)
-    if isinstance(value, ndarray):
+    if isinstance(value, ndarray | np.generic):
         default = value.dtype
     elif isinstance(value, bool | int | float | complex):
         default = _dtypes.default_for_scalar(type(value), placement.queue.sycl_device)
     else:
         raise foreign_operand("full", "fill_value", fill_value)
     chosen = _checked_dtype(dtype, placement, default)
+    value = _converted(value, chosen)
     return _filled(placement, _layout.check_shape(shape), chosen, order, value, "full")
+
+
+def _converted(value: Any, dtype: np.dtype[Any]) -> Any:
+    """A fill value: NumPy's integers are converted as arrays are, Python's have to fit."""
+    if isinstance(value, np.integer | np.bool_) and dtype.kind in "iu":
+        value = value.astype(dtype)
+    return scalar_value(value)
 
 
 def zeros(
@@ -372,7 +381,7 @@ def full_like(
     value = scalar_value(fill_value)
     if not isinstance(value, ndarray | bool | int | float | complex):
         raise foreign_operand("full_like", "fill_value", fill_value)
-    return _filled(*form, order, value, "full_like")
+    return _filled(*form, order, _converted(fill_value, form[-1]), "full_like")
 
 
 def arange(
@@ -396,6 +405,7 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
+    is_unsigned = any(isinstance(value, np.uint64 | np.ulonglong) for value in (start, stop, step))
     start, stop, step = (scalar_value(value) for value in (start, stop, step))
     placement = placement_of(device, usm_type, sycl_queue)
     for name, value in (("start", start), ("stop", stop), ("step", step)):
@@ -404,8 +414,9 @@ def arange(
     if step == 0:
         raise ValueError("arange: step is 0; it must lead from start towards stop")
     kinds = {type(value) for value in (start, stop, step)}
+    # NumPy's smallest choice is int64, which promotes with uint64 to a float.
     default = _dtypes.default_for_scalar(
-        int if kinds <= {int, bool} else float, placement.queue.sycl_device
+        int if kinds <= {int, bool} and not is_unsigned else float, placement.queue.sycl_device
     )
     chosen = _checked_dtype(dtype, placement, default)
     length = max(0, int(np.ceil((stop - start) / step)))
@@ -472,7 +483,8 @@ def linspace(
         num: how many.
         endpoint: ``stop`` is the last value.
         retstep: give the distance of neighbours too.
-        dtype: the default is the device's default float dtype.
+        dtype: the default is the dtype that ``start`` and ``stop`` promote to with a Python float:
+            the device's default float dtype for Python's scalars and integers.
         axis: where the new axis is among those of ``start`` and ``stop``.
         device, usm_type, sycl_queue: as of :func:`empty`; arrays stay on their queue.
 
@@ -489,7 +501,6 @@ def linspace(
         array([0.  , 0.25, 0.5 , 0.75, 1.  ])
     """
     (length,) = _layout.check_shape(num)
-    start, stop = scalar_value(start), scalar_value(stop)
     ends = [("start", start), ("stop", stop)]
     arrays = [each for each in ends if isinstance(each[1], ndarray | list | tuple)]
     if arrays:
@@ -498,37 +509,42 @@ def linspace(
     else:
         placement = placement_of(device, usm_type, sycl_queue)
         for name, value in ends:
-            if not isinstance(value, bool | int | float | complex):
+            if not isinstance(value, bool | int | float | complex | np.generic):
                 raise foreign_operand("linspace", name, value)
-    is_complex = any(
-        value.dtype.kind == "c" if isinstance(value, ndarray) else isinstance(value, complex)
-        for value in (start, stop)
-    )
     real = _dtypes.default_for_scalar(float, placement.queue.sycl_device)
-    loop = _dtypes.default_for_scalar(complex, placement.queue.sycl_device) if is_complex else real
+    keys = [
+        x.dtype if isinstance(given, list | tuple | ndarray) else _dtypes.promotion_key(given)
+        for (_, given), x in zip(ends, (start, stop), strict=True)
+    ]
+    loop = _dtypes.fit_device(_dtypes.promote([*keys, 0.0]), placement.queue.sycl_device)
     chosen = _checked_dtype(dtype, placement, loop)
     if not arrays and is_made_by_host(length, *placement) and chosen.kind in "fc":
         made, step = np.linspace(start, stop, length, endpoint, True, chosen)  # type: ignore[call-overload]
         values = ndarray._computed(made if made.base is None else made.copy(), *placement)
         return (values, step.item()) if retstep else values
-    ramp = arange(length, dtype=real, sycl_queue=placement.queue, usm_type=placement.usm_type)
-    ramp = astype_array(ramp, loop, copy=False)
+    counted = arange(length, dtype=real, sycl_queue=placement.queue, usm_type=placement.usm_type)
     # As NumPy computes them, so that the last bits are the same.
-    distance = stop - start if arrays else stop * 1.0 - start
-    intervals = length - bool(endpoint)
-    step = distance / intervals if intervals > 0 else math.nan
     if arrays:
-        ramp = ramp.reshape((length,) + (1,) * distance.ndim)
+        start, stop = (astype_array(x, loop, copy=False) for x in (start, stop))
+    else:
+        start, stop = (loop.type(x) for x in (start, stop))
+    intervals = length - bool(endpoint)
+    with np.errstate(all="ignore"):
+        distance = stop - start
+        step = distance / intervals if intervals > 0 else math.nan
+    if arrays:
+        counted = counted.reshape((length,) + (1,) * distance.ndim)
+    ramp = astype_array(counted, loop, copy=False)
     values = apply(OPS["multiply"], ramp, step if intervals > 0 else distance)
     values = apply(OPS["add"], values, start)
     if endpoint and length > 1:
-        is_last = apply(OPS["equal"], ramp, length - 1)
+        is_last = apply(OPS["equal"], counted, length - 1)
         last = astype_array(stop, values.dtype, copy=False) if arrays else stop
         values = (
             choose_elements("linspace", is_last, last, values)
             if arrays
             else choose_elements(
-                "linspace", is_last, checked_scalar("linspace", last, values.dtype), values
+                "linspace", is_last, checked_scalar("linspace", last.item(), values.dtype), values
             )
         )
     if chosen.kind in "iu":
@@ -538,7 +554,7 @@ def linspace(
         at = _layout.normalize_axis("linspace", axis, values.ndim)
         order = [place for place in range(values.ndim) if place]
         values = with_axes(values, [*order[:at], 0, *order[at:]])
-    return (values, step) if retstep else values
+    return (values, scalar_value(step)) if retstep else values
 
 
 def eye(

@@ -21,7 +21,6 @@ from dparray._array.ndarray import (
     foreign_operand,
     from_host,
     ndarray,
-    scalar_value,
     take_layout_of,
 )
 from dparray._functions import missing_names
@@ -393,14 +392,14 @@ def choose(
     values = [
         check_array("choose", "a choice", value, Placement(x.sycl_queue, x.usm_type))
         if isinstance(value, list | tuple)
-        else scalar_value(value)
+        else value
         for value in choices
     ]
     named = [("x", x)]
     for position, value in enumerate(values):
         if isinstance(value, ndarray):
             named.append((f"choices[{position}]", value))
-        elif not isinstance(value, bool | int | float | complex):
+        elif not isinstance(value, bool | int | float | complex | np.generic):
             raise foreign_operand("choose", f"choices[{position}]", value)
     common_placement("choose", named)
     if not values:
@@ -416,7 +415,9 @@ def choose(
         x = apply(OPS["minimum"], apply(OPS["maximum"], x, 0), len(values) - 1)
     elif x.size and not (int(x.min()) >= 0 and int(x.max()) < len(values)):
         raise IndexError(f"choose: an element of x is outside 0 ... {len(values) - 1}")
-    dtype = np.result_type(*(v.dtype if isinstance(v, ndarray) else v for v in values))
+    dtype = np.result_type(
+        *(v.dtype if isinstance(v, ndarray | np.generic) else v for v in values)
+    )
     result = full((), 0, dtype=dtype, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
     for position, value in enumerate(values):
         result = where(apply(OPS["equal"], x, position), value, result)

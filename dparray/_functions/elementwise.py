@@ -58,9 +58,9 @@ _TEMPLATE = """Elementwise {summary}.
 
     Returns:
         An array of the broadcast shape on the queue of the arrays, with a USM type coerced from
-        theirs (device over shared over host). The dtype is that of NumPy's ``{ufunc}``, Python
-        and NumPy scalars being weak; on a device without fp64, single precision takes the place
-        of double.
+        theirs (device over shared over host). The dtype is that of NumPy's ``{ufunc}``:
+        Python's scalars are weak, NumPy's count as arrays of their dtype. On a device without
+        fp64, single precision takes the place of double.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -260,14 +260,12 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
         condition = check_array("where", "condition", condition)
         placed = [("condition", condition)]
     placement = common_placement("where", placed)
-    values = [scalar_value(value) for value in (x1, x2)]
     keys = [
-        value.dtype
-        if isinstance(value, ndarray)
-        else (_dtypes.bool if isinstance(value, bool) else type(value)(0))
-        for value in values
+        value.dtype if isinstance(value, ndarray) else _dtypes.promotion_key(value)
+        for value in (x1, x2)
     ]
-    if any(isinstance(value, ndarray) for value in values):
+    values = [scalar_value(value) for value in (x1, x2)]
+    if any(isinstance(key, np.dtype) for key in keys):
         dtype = _dtypes.promote(keys)
     else:
         device = placement.queue.sycl_device

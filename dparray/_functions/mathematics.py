@@ -22,7 +22,6 @@ from dparray._array.ndarray import (
     choose_elements,
     from_host,
     ndarray,
-    scalar_value,
 )
 from dparray._functions.calculus import diff
 from dparray._functions.creation import asarray, full
@@ -79,12 +78,15 @@ __all__ = [
 
 
 def _operands(function: str, *named: tuple[str, Any]) -> list[Any]:
-    """Arrays and scalars, the arrays checked to be on one queue; at least one is an array."""
+    """Arrays and Python scalars, the arrays checked to be on one queue; at least one is an array.
+
+    NumPy's scalars, which are as strong as arrays, become arrays.
+    """
     arrays = [each for each in named if isinstance(each[1], ndarray)]
     place = common_placement(function, arrays) if arrays else None
-    values = [scalar_value(value) for _, value in named]
-    for position, (name, _) in enumerate(named):
-        if not isinstance(values[position], bool | int | float | complex):
+    values = [value for _, value in named]
+    for position, (name, value) in enumerate(named):
+        if isinstance(value, np.generic) or not isinstance(value, bool | int | float | complex):
             values[position] = check_array(function, name, values[position], place)
     if not any(isinstance(value, ndarray) for value in values):
         values[0] = check_array(function, named[0][0], values[0])
@@ -606,9 +608,16 @@ def copyto(x1: ndarray, x2: Any, /, casting: Any = "same_kind", where: Any = Tru
     if where is not True:
         named.append(("where", check_array("copyto", "where", where, place)))
     common_placement("copyto", named)
-    if isinstance(x2, ndarray) and not np.can_cast(x2.dtype, x1.dtype, casting):
+    is_scalar = isinstance(x2, bool | int | float | complex | np.generic)
+    if isinstance(x2, np.integer | np.bool_) and x1.dtype.kind in "iu":
+        given, x2 = x2.dtype, x2.astype(x1.dtype)
+    elif is_scalar or isinstance(x2, ndarray):
+        given = getattr(x2, "dtype", None) or np.result_type(x1.dtype, x2)
+    else:
+        given = x1.dtype
+    if not np.can_cast(given, x1.dtype, casting):
         raise DTypeError(
-            f"copyto: {x2.dtype} does not convert to {x1.dtype} by the rule {casting!r}; give "
+            f"copyto: {given} does not convert to {x1.dtype} by the rule {casting!r}; give "
             f"casting='unsafe'"
         )
     if where is not True:

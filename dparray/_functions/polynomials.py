@@ -47,7 +47,7 @@ __all__ = [
 def _coefficients(function: str, **named: Any) -> list[ndarray]:
     """Vectors of coefficients on one queue; lists and scalars come beside the arrays."""
     given = {
-        name: value._coefficients if isinstance(value, poly1d) else scalar_value(value)
+        name: value._coefficients if isinstance(value, poly1d) else value
         for name, value in named.items()
     }
     arrays = [(name, value) for name, value in given.items() if isinstance(value, ndarray)]
@@ -57,7 +57,7 @@ def _coefficients(function: str, **named: Any) -> list[ndarray]:
         place = {"sycl_queue": placement.queue, "usm_type": placement.usm_type}
     found = []
     for name, value in given.items():
-        if isinstance(value, list | tuple | bool | int | float | complex):
+        if isinstance(value, list | tuple | bool | int | float | complex | np.generic):
             value = asarray(value, **place)
         value = atleast_1d(check_array(function, name, value))
         if value.ndim != 1:

@@ -21,6 +21,9 @@ from dparray.exceptions import DeviceError, HostConversionError
 
 #: NumPy's defaults, which NumPy passes on as if the user had given them.
 _DEFAULTS = {"casting": "same_kind", "order": "K", "subok": True, "where": True}
+_COMPARISONS: frozenset[Any] = frozenset(
+    (np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal)
+)
 #: These come here for ``like=`` only.
 _CREATION: frozenset[Any] = frozenset(
     (np.arange, np.array, np.asarray, np.empty, np.eye, np.full, np.identity, np.ones, np.zeros)
@@ -45,6 +48,12 @@ def _array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **op
     is_numpys = getattr(np, ufunc.__name__, None) is ufunc
     name = f"numpy.{ufunc.__name__}" if is_numpys else f"the ufunc {ufunc.__name__}"
     name += "" if method == "__call__" else f".{method}"
+    if method == "__call__" and ufunc in _COMPARISONS:
+        # NumPy's scalars come here as arrays of no dimension: `np.float64(2) < x`.
+        inputs = tuple(
+            value[()] if isinstance(value, np.ndarray) and not value.ndim else value
+            for value in inputs
+        )
     for position, value in enumerate(inputs):
         if isinstance(value, np.ndarray):
             check_array(name, f"x{position + 1}", value)

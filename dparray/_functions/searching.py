@@ -19,12 +19,11 @@ from dparray._array.ndarray import (
     delivered,
     empty_on,
     ndarray,
-    scalar_value,
 )
 from dparray._functions.creation import full
 from dparray._functions.indexing import nonzero
 from dparray._functions.manipulation import ravel, stack
-from dparray._placement import common_placement
+from dparray._placement import Placement, common_placement
 from dparray.exceptions import DTypeError, ShapeError
 from dparray.memory.copies import library
 
@@ -64,7 +63,8 @@ def searchsorted(
         raise ShapeError(f"searchsorted: x1 has {x1.ndim} dimensions; give a sorted vector")
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side {side!r} is neither 'left' nor 'right'")
-    x2 = scalar_value(x2)
+    if isinstance(x2, np.generic):
+        x2 = check_array("searchsorted", "x2", x2, Placement(x1.sycl_queue, x1.usm_type))
     if isinstance(x2, bool | int | float | complex):
         dtype = np.result_type(x1.dtype, x2 if not isinstance(x2, bool) else np.bool_)
         x2 = full((), x2, dtype, sycl_queue=x1.sycl_queue, usm_type=x1.usm_type)

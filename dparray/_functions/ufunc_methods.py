@@ -25,7 +25,6 @@ from dparray._array.ndarray import (
     empty_on,
     from_host,
     ndarray,
-    scalar_value,
 )
 from dparray._functions import elementwise, mathematics
 from dparray._functions.creation import arange
@@ -211,17 +210,16 @@ def _at(
     x = check_array(function, "x", x)
     if isinstance(values, list | tuple):
         values = from_host(np.asarray(values), x.sycl_queue, x.usm_type)
-    values = scalar_value(values)
     named = [("x", x)]
     entries = indices if type(indices) is tuple else (indices,)
     for position, entry in enumerate(entries):
         if isinstance(entry, ndarray):
             named.append((f"index {position}", entry))
     is_array = isinstance(values, ndarray)
-    if is_array or not isinstance(values, bool | int | float | complex):
+    if is_array or not isinstance(values, bool | int | float | complex | np.generic):
         named.append(("values", check_array(function, "values", values)))
     common_placement(function, named)
-    key = values.dtype if is_array else type(values)
+    key = values.dtype if isinstance(values, ndarray | np.generic) else type(values)
     if not np.can_cast(_dtypes.resolve(ufunc, (x.dtype, key))[-1], x.dtype, "same_kind"):
         raise DTypeError(f"{function}: the result does not fit x of dtype {x.dtype}")
 

@@ -17,7 +17,6 @@ from dparray._array.ndarray import (
     choose_elements,
     empty_on,
     ndarray,
-    scalar_value,
     with_axes,
 )
 from dparray._placement import Placement, common_placement
@@ -198,9 +197,9 @@ def _check_choice(function: str, name: str, value: Any, allowed: tuple[str, ...]
 
 
 def _in_dtype(function: str, value: Any, dtype: Any, casting: str) -> Any:
-    """An operand in the dtype that an operation is asked to compute in."""
+    """An operand in the dtype that an operation is asked to compute in; Python's are weak."""
     wanted = _dtypes.as_dtype(dtype)
-    if not isinstance(value, ndarray):
+    if not isinstance(value, ndarray | np.generic):
         return value
     if value.dtype.kind == "c" and wanted.kind != "c":
         raise DTypeError(
@@ -211,6 +210,9 @@ def _in_dtype(function: str, value: Any, dtype: Any, casting: str) -> Any:
             f"{function}: {value.dtype} does not become {wanted} by the rule {casting!r}; convert "
             f"with `x.astype('{wanted}')`"
         )
+    if isinstance(value, np.generic):
+        with np.errstate(all="ignore"):
+            return wanted.type(value)
     return astype_array(value, wanted, copy=False)
 
 
@@ -220,13 +222,13 @@ def _check_unconverted(function: str, operands: tuple[Any, ...], casting: str) -
     if not isinstance(ufunc, np.ufunc):
         return
     keys = [
-        value.dtype if isinstance(value, ndarray) else type(scalar_value(value))
+        value.dtype if isinstance(value, ndarray | np.generic) else type(value)
         for value in operands
     ]
     if any(key not in (bool, int, float, complex) for key in keys if isinstance(key, type)):
         return  # no operand at all
     for value, wanted in zip(operands, _dtypes.resolve(ufunc, tuple(keys)), strict=False):
-        if isinstance(value, ndarray):
+        if isinstance(value, ndarray | np.generic):
             _in_dtype(function, value, wanted, casting)
 
 
