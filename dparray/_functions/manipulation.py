@@ -89,7 +89,8 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     Args:
         x: an array.
         shape: the new extents; one may be ``-1``, which stands for what is left.
-        order: ``"C"`` or ``"F"``: the last or the first axis runs fastest.
+        order: ``"C"`` or ``"F"``: the last or the first axis runs fastest; ``"A"`` is ``"F"`` if
+            ``x`` is contiguous in that order only, else ``"C"``.
         copy: ``True`` always copies, ``False`` never does and raises where it would be needed.
 
     Raises:
@@ -109,7 +110,7 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
         if small is not None:
             return small
     target = _layout.resolve_reshape(x.shape, shape)
-    if order == "F":
+    if _is_by_columns(x, order):
         turned = reshape(_reversed(x), target[::-1], copy=copy)
         return _reversed(turned)
     strides = _layout.reshape_strides(x.shape, x.strides, target, x.itemsize)
@@ -155,19 +156,55 @@ def _reshape_in_place(self: ndarray, shape: Any) -> None:
 
 @as_method
 def ravel(x: Any, /, order: str = "C") -> ndarray:
-    """The elements in one dimension: a view where the memory allows it, else a copy.
+    """The elements in one dimension: a view of an array that is contiguous, else a copy.
+
+    Args:
+        x: an array.
+        order: ``"C"`` or ``"F"``: the last or the first axis runs fastest; ``"A"``: as in memory if
+            ``x`` is contiguous, else as ``"C"``; ``"K"``: by the axes' strides.
+
+    Raises:
+        ValueError: there is no such order.
 
     Example:
         >>> import dparray as dp
         >>> dp.ravel(dp.ones((2, 2))).shape
         (4,)
     """
-    return reshape(check_array("ravel", "x", x), (-1,) if x.size else (0,), order)
+    x = check_array("ravel", "x", x)
+    _check_order("ravel", order)
+    small = view_at_once(x, np.ndarray.ravel, order)
+    return _flat(x, order, False) if small is None else small
+
+
+def _check_order(function: str, order: Any) -> None:
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"{function}: order {order!r} is none of 'C', 'F', 'A', 'K'")
+
+
+def _flat(x: ndarray, order: str, copy: bool) -> ndarray:
+    """The elements in one dimension; without ``copy`` a view of what is contiguous in the order."""
+    if order == "K":
+        x = with_axes(x, sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis])))
+    elif _is_by_columns(x, order):
+        x = _reversed(x)
+    is_view = not copy and _layout.is_contiguous(x.shape, x.strides, x.itemsize)
+    whole = x if is_view else copy_of(x)
+    return whole._view((x.size,), (x.itemsize,), whole.offset)
+
+
+def _is_by_columns(x: ndarray, order: str) -> bool:
+    """Whether the first axis runs fastest in an order that may go by the memory."""
+    if order != "A":
+        return order == "F"
+    place = (x.shape, x.strides, x.itemsize)
+    return _layout.is_contiguous(*place, "F") and not _layout.is_contiguous(*place)
 
 
 def _flatten(self: ndarray, order: str = "C") -> ndarray:
     """The elements in one dimension, always a copy."""
-    return reshape(self, (self.size,), order, copy=True)
+    _check_order("flatten", order)
+    return _flat(self, order, True)
 
 
 def permute_dims(x: Any, /, axes: Sequence[int]) -> ndarray:
