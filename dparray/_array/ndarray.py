@@ -20,9 +20,10 @@ from dparray import _dtypes, _hooks, _layout, config, memory
 from dparray._evaluate import evaluate, host
 from dparray._evaluate import sample as _sample
 from dparray._evaluate.schedule import MOST_LEAVES, MOST_WEIGHT
-from dparray._graph.node import Node, Scalar, pending_order, view_of
+from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce, Reduction
+from dparray._graph.views import view_of
 from dparray._placement import (
     Placement,
     check_dtype,

@@ -18,19 +18,31 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray._codegen.half import half, half_bits, half_value
-from dparray._codegen.integer_power import integer_power
-from dparray._codegen.result_kind import of_kind
+from dparray._codegen.canonical import Numbering, remember
+from dparray._codegen.indexing import collapse, index_terms
+from dparray._codegen.intrinsics import half, half_bits, half_value, integer_power, of_kind
+from dparray._codegen.values import (
+    TYPE_NAMES,
+    Values,
+    array_key,
+    array_parameters,
+    dtype_of,
+    dtype_read,
+    is_convertible,
+    kernel_name,
+    load,
+    scalar_lines,
+    scalar_parameters,
+    store,
+)
 from dparray._graph.node import Node, Scalar
-from dparray._graph.ops import PARTED, Op
-from dparray._layout import broadcast_strides, is_contiguous
+from dparray._graph.ops import Op
 from dparray.config import Tuning
 
 # Dtypes a kernel may compute in.
@@ -45,13 +57,6 @@ SHORTEST_ROW = 64
 
 # Kernel parameters are limited to about a kilobyte on some devices; an array takes 40 bytes.
 MOST_ARRAYS = 20
-
-# Kernels are named for their operations, in so many characters.
-LONGEST_NAME = 48
-
-
-# The dtype, in a structure, of an array whose elements are their own positions: no memory is read.
-POSITIONS = "positions"
 
 
 class Structure(NamedTuple):
@@ -121,11 +126,6 @@ def can_generate(node: Node) -> bool:
     return True
 
 
-def is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether a kernel can make values of one dtype such of another."""
-    return dtype.kind != "c" or wanted.kind in "cb"
-
-
 def _range_of(
     has_rows: bool, extents: Sequence[int], size: int, tuning: Tuning
 ) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
@@ -141,22 +141,9 @@ def _range_of(
     return (-(-items // multiple) * multiple,), None if local is None else (local,)
 
 
-def can_store(value: Node | Scalar, dtype: np.dtype[Any]) -> bool:
-    """Whether a kernel can write this value to memory of ``dtype``."""
-    return type(value) is Scalar or is_convertible(value.dtype, dtype)  # type: ignore[union-attr]
-
-
 # Plans by the form they follow from: a call that has been made before with arrays of the same
 # layouts costs a look-up.
 _plans: dict[Any, Plan] = {}
-_MOST_PLANS = 4096
-
-
-def remember(plans: dict[Any, Any], form: Any, plan: Any) -> None:
-    """Keep a plan; all are dropped when there are many."""
-    if len(plans) >= _MOST_PLANS:
-        plans.clear()
-    plans[form] = plan
 
 
 def linearize(
@@ -217,262 +204,6 @@ def _plan_of(
     )
 
 
-def dtype_read(layout: Any) -> str:
-    """What a structure says of the dtype of an array that is read."""
-    return POSITIONS if layout.block.memory is None else str(layout.dtype.str)
-
-
-class Numbering:
-    """The parts of an expression, numbered by first use.
-
-    Attributes:
-        form: everything that the numbers follow from, and all that a plan needs: operations,
-            dtypes, which operand is which, and the layouts of the arrays. Hashable.
-        arrays: the layouts of the leaves, each once.
-        in_memory: those of them that are kernel arguments.
-        scalars: kernel arguments.
-
-    Args:
-        order: the pending nodes, operands before users.
-        outputs: the values to be stored, and the dtypes they get there.
-        spread: ids of nodes whose leaves are seen through ``view``, a function from a layout to
-            another over the same memory.
-        view: see there.
-    """
-
-    def __init__(
-        self,
-        order: Sequence[Node],
-        outputs: Sequence[tuple[Node | Scalar, np.dtype[Any]]],
-        spread: Collection[int] = (),
-        view: Callable[[Any], Any] = lambda layout: layout,
-    ) -> None:
-        arrays: list[Any] = []
-        scalars: list[Any] = []
-        numbers: dict[int, int] = {}  # of arrays from 0 on, of steps from -1 on downwards
-        places: dict[Any, int] = {}
-        form: list[Any] = []
-        step = 0
-        stored = tuple([value for value, _ in outputs]), tuple([dtype for _, dtype in outputs])
-        for node in (*order, None):
-            operands, loop = stored if node is None else (node.operands, node.loop)
-            is_spread = bool(spread) and id(node) in spread
-            form.append(loop)
-            for position, operand in enumerate(operands):
-                if type(operand) is Scalar:
-                    scalars += scalar_arguments(operand.value, loop[position])
-                    form.append(None)
-                    continue
-                is_viewed = is_spread and operand.layout is not None  # type: ignore[union-attr]
-                key = ~id(operand) if is_viewed else id(operand)
-                number = numbers.get(key)
-                if number is None:
-                    layout = operand.layout  # type: ignore[union-attr]
-                    layout = view(layout) if is_viewed else layout
-                    block, offset, shape, strides, dtype = layout
-                    place = (offset, id(block), shape, strides, dtype)
-                    number = places.setdefault(place, len(arrays))
-                    if number == len(arrays):
-                        arrays.append(layout)
-                        form.append((dtype, shape, strides, block.memory is None))
-                    numbers[key] = number
-                form.append(number)
-            if node is not None:
-                form.append(node.op)
-                step -= 1
-                numbers[id(node)] = step
-        self.arrays = arrays
-        self.in_memory = [layout for layout in arrays if layout.block.memory is not None]
-        self.scalars = scalars
-        self.form = tuple(form)
-        self._order = order
-        self._outputs = outputs
-        self._numbers = numbers
-        self._spread = spread
-
-    def described(self) -> tuple[tuple[Any, ...], tuple[str, ...], list[tuple[str, str]]]:
-        """What :class:`Structure` says of the parts.
-
-        Returns:
-            The steps; the dtypes of the scalars; for each output the reference and its dtype.
-        """
-        scalars: list[str] = []
-
-        def reference(
-            operand: Node | Scalar, loop: np.dtype[Any], user: Node | None = None
-        ) -> tuple[str, str]:
-            if type(operand) is Scalar:
-                scalars.append(loop.str)
-                return f"s{len(scalars) - 1}", loop.str
-            number = self._numbers.get(~id(operand)) if id(user) in self._spread else None
-            if number is None:
-                number = self._numbers[id(operand)]
-            name = f"a{number}" if number >= 0 else f"t{-number - 1}"
-            return name, operand.dtype.str  # type: ignore[union-attr]
-
-        steps = []
-        for node in self._order:
-            op = node.op
-            assert op is not None
-            references = tuple(
-                reference(operand, loop, node)
-                for operand, loop in zip(node.operands, node.loop, strict=False)
-            )
-            text = op.expression_on("".join(dtype.kind for dtype in node.loop[:-1]))
-            loop = tuple(dtype.str for dtype in node.loop[:-1])
-            steps.append((op.name, text, references, loop, node.dtype.str))
-        stored = [reference(value, dtype) for value, dtype in self._outputs]
-        return tuple(steps), tuple(scalars), stored
-
-
-def element_strides(layouts: Sequence[Any], shape: tuple[int, ...]) -> list[list[int]]:
-    """The strides of each layout, broadcast to ``shape``, in elements."""
-    walked = []
-    for layout in layouts:
-        itemsize = layout.dtype.itemsize
-        strides = broadcast_strides("expression", layout.shape, layout.strides, shape)
-        walked.append([stride // itemsize for stride in strides])
-    return walked
-
-
-def merge_axes(
-    axes: Iterable[int], shape: tuple[int, ...], walked: Sequence[Sequence[int]]
-) -> tuple[list[int], list[list[int]]]:
-    """Extents and strides over some axes, neighbours made one where every layout allows it."""
-    extents: list[int] = []
-    columns: list[list[int]] = [[] for _ in walked]
-    for axis in axes:
-        extent = shape[axis]
-        if extent == 1:
-            continue
-        if extents and all(
-            column[-1] == strides[axis] * extent
-            for column, strides in zip(columns, walked, strict=True)
-        ):
-            extents[-1] *= extent
-            for column, strides in zip(columns, walked, strict=True):
-                column[-1] = strides[axis]
-        else:
-            extents.append(extent)
-            for column, strides in zip(columns, walked, strict=True):
-                column.append(strides[axis])
-    if not extents:
-        return [1], [[0] for _ in walked]
-    return extents, columns
-
-
-# Strides of the innermost dimension that are constants of a kernel, and their letters: devices load
-# and store vectors of such elements, and single elements where the stride is an argument (measured:
-# a fifth of the speed for 2).
-_CONSTANT_STRIDES = {-1: "m", 2: "2", 3: "3", 4: "4"}
-_STRIDES_OF_LETTERS = {letter: stride for stride, letter in _CONSTANT_STRIDES.items()}
-
-
-def letters_of(column: Sequence[int], constant: int = 0) -> str:
-    """The index class of a column of strides; ``"u"`` stands for a constant that is known."""
-    known = {constant: "u"} | {0: "0", 1: "1"}
-    outer = [known.get(stride, "s") for stride in column[:-1]]
-    inner = [(_CONSTANT_STRIDES | known).get(stride, "s") for stride in column[-1:]]
-    return "".join(outer + inner)
-
-
-def stride_arguments(column: Sequence[int], constant: int = 0) -> tuple[int, ...]:
-    """The strides that are kernel arguments: those that :func:`letters_of` calls ``"s"``."""
-    letters = letters_of(column, constant)
-    return tuple(stride for stride, letter in zip(column, letters, strict=True) if letter == "s")
-
-
-def index_terms(letters: str, index: str, stride: str, constant: int = 0) -> str:
-    """The sum that is an element's index, of indices called ``index``; empty if all are ``"0"``.
-
-    Args:
-        letters: as of :func:`letters_of`, with ``constant``.
-        stride: what the arguments that are strides are called, before their number.
-    """
-    terms = []
-    for dimension, letter in enumerate(letters):
-        name = f"{index}{dimension}"
-        if letter == "1":
-            terms.append(name)
-        elif letter == "s":
-            terms.append(f"{name} * {stride}{letters[:dimension].count('s')}")
-        elif letter != "0":
-            known = constant if letter == "u" else _STRIDES_OF_LETTERS[letter]
-            terms.append(f"{name} * uint64({known % 2**64})")
-    return " + ".join(terms)
-
-
-def collapse(
-    layouts: Sequence[Any], shape: tuple[int, ...]
-) -> tuple[tuple[int, ...], list[tuple[int, ...]], list[str]]:
-    """The fewest dimensions in which all layouts can be walked, with their strides in elements.
-
-    Returns:
-        Extents of the collapsed dimensions; the stride arguments of each layout; its class.
-    """
-    if all(
-        layout.shape == shape and is_contiguous(shape, layout.strides, layout.dtype.itemsize)
-        for layout in layouts
-    ):
-        size = 1
-        for extent in shape:
-            size *= extent
-        return (size,), [()] * len(layouts), ["c"] * len(layouts)
-    extents, columns = merge_axes(range(len(shape)), shape, element_strides(layouts, shape))
-    expected: list[int] = []
-    step = 1
-    for extent in reversed(extents):
-        expected.append(step)
-        step *= extent
-    expected.reverse()
-    classes = []
-    arguments: list[tuple[int, ...]] = []
-    for column in columns:
-        if column == expected:
-            classes.append("c")
-            arguments.append(())
-            continue
-        classes.append(letters_of(column))
-        arguments.append(stride_arguments(column))
-    return tuple(extents), arguments, classes
-
-
-TYPE_NAMES = {
-    np.dtype(name).str: name
-    for name in (
-        "int8",
-        "int16",
-        "int32",
-        "int64",
-        "uint8",
-        "uint16",
-        "uint32",
-        "uint64",
-        "float32",
-        "float64",
-        "complex64",
-        "complex128",
-    )
-}
-BOOL = np.dtype(np.bool_).str
-HALF = np.dtype(np.float16).str
-# How a value is converted: to half precision by rounding, which leaves a float32.
-CONVERSIONS = TYPE_NAMES | {HALF: "half"}
-INT64 = np.dtype(np.int64).str
-# dpctl takes no 8- and 16-bit integers as kernel arguments: they travel as 32-bit ones.
-_NARROW = frozenset({BOOL, *(np.dtype(code).str for code in ("i1", "i2", "u1", "u2"))})
-_CTYPES: dict[np.dtype[Any], Any] = {
-    np.dtype(dtype): ctypes.c_int32
-    if dtype in _NARROW
-    else np.ctypeslib.as_ctypes_type(np.dtype(dtype))
-    for dtype in (BOOL, *TYPE_NAMES)
-    if np.dtype(dtype).kind != "c"
-} | {np.dtype(HALF): lambda value: ctypes.c_float(float(np.float16(value)))}
-_PARTS = {np.dtype(np.complex64): ctypes.c_float, np.dtype(np.complex128): ctypes.c_double}
-_PART_NAMES = {
-    np.dtype(np.complex64).str: "float32",
-    np.dtype(np.complex128).str: "float64",
-}
 _NAMESPACE: dict[str, Any] = {
     "math": math,
     "half": half,
@@ -484,133 +215,8 @@ _NAMESPACE: dict[str, Any] = {
 }
 
 
-def scalar_arguments(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
-    """The kernel arguments that carry a scalar of a dtype: one, or two of a complex number."""
-    make = _CTYPES.get(dtype)
-    if make is not None:
-        return (make(value),)
-    part = _PARTS[dtype]
-    number = complex(value)
-    return part(number.real), part(number.imag)
-
-
-def converted_text(text: str, dtype: str, wanted: str) -> str:
-    if dtype == wanted:
-        return text
-    if wanted == BOOL:
-        if dtype in _PART_NAMES:
-            return f"(({text}_real != 0) | ({text}_imag != 0))"
-        return f"({text} != 0)"
-    return f"{CONVERSIONS[wanted]}({text})"
-
-
-class Parts(NamedTuple):
-    """A complex value as the texts of its parts; in a template, ``{0}`` is the whole of it.
-
-    In kernels, complex values are pairs of floats named ``x_real`` and ``x_imag``, and their memory
-    is that of floats: the vectorizer of Intel's CPU driver crashes on loops over complex numbers.
-    """
-
-    real: str
-    imag: str
-    dtype: str
-
-    def __str__(self) -> str:
-        return f"{self.dtype}(complex({self.real}, {self.imag}))"
-
-    def __format__(self, specification: str) -> str:
-        return str(self)
-
-
-def parts_of(name: str, dtype: str, wanted: str) -> Parts:
-    """A named value as a complex one of a dtype."""
-    part = _PART_NAMES[wanted]
-    if dtype not in _PART_NAMES:
-        real = converted_text(name, dtype, np.dtype(part).str)
-        return Parts(real, f"{part}(0)", TYPE_NAMES[wanted])
-    real, imag = f"{name}_real", f"{name}_imag"
-    if dtype != wanted:
-        real, imag = f"{part}({real})", f"{part}({imag})"
-    return Parts(real, imag, TYPE_NAMES[wanted])
-
-
-def store(array: str, index: str, name: str, dtype: str, wanted: str) -> list[str]:
-    """The lines that write a named value to an element of an array of the dtype ``wanted``."""
-    if wanted == HALF:
-        return [f"{array}[{index}] = half_bits({name})"]
-    if wanted not in _PART_NAMES:
-        return [f"{array}[{index}] = {converted_text(name, dtype, wanted)}"]
-    value = parts_of(name, dtype, wanted)
-    first, second = _part_indices(index)
-    return [f"{array}[{first}] = {value.real}", f"{array}[{second}] = {value.imag}"]
-
-
-def _part_indices(index: str) -> tuple[str, str]:
-    return f"uint64(2) * ({index})", f"uint64(2) * ({index}) + uint64(1)"
-
-
 def _index(cls: str, name: str) -> str:
     return "i" if cls == "c" else index_terms(cls, "i", f"{name}_s") or "zero"
-
-
-def array_parameters(arrays: Iterable[tuple[str, ...]]) -> list[tuple[str, str]]:
-    """Name and type key of the parameters that are the arrays in memory."""
-    return [
-        (f"a{number}", array_key(dtype))
-        for number, (dtype, *_) in enumerate(arrays)
-        if dtype != POSITIONS
-    ]
-
-
-def load(number: int, dtype: str, index: str) -> list[str]:
-    """The lines that load an element of an array."""
-    if dtype == POSITIONS:
-        return [f"x{number} = int64({index})"]
-    if dtype == HALF:
-        return [f"x{number} = half_value(a{number}[{index}])"]
-    if dtype in _PART_NAMES:
-        first, second = _part_indices(index)
-        return [f"x{number}_real = a{number}[{first}]", f"x{number}_imag = a{number}[{second}]"]
-    return [f"x{number} = a{number}[{index}]"]
-
-
-def scalar_parameters(scalars: Sequence[str]) -> list[tuple[str, str]]:
-    """Name and type key of the parameters that carry the scalars."""
-    parameters: list[tuple[str, str]] = []
-    for number, dtype in enumerate(scalars):
-        if dtype in _NARROW:
-            parameters.append((f"p{number}", "i4"))
-        elif dtype in _PART_NAMES:
-            part = type_key(_PART_NAMES[dtype])
-            parameters += [(f"s{number}_real", part), (f"s{number}_imag", part)]
-        else:
-            parameters.append((f"s{number}", type_key(dtype)))
-    return parameters
-
-
-def scalar_lines(scalars: Sequence[str]) -> list[str]:
-    """The lines that give each narrow scalar its own dtype."""
-    return [
-        f"    s{number} = "
-        + (f"p{number} != 0" if dtype == BOOL else f"{TYPE_NAMES[dtype]}(p{number})")
-        for number, dtype in enumerate(scalars)
-        if dtype in _NARROW
-    ]
-
-
-def array_key(dtype: str) -> str:
-    """The type key of an array of a dtype as kernels see it, contiguous.
-
-    Half precision is seen as its bits, complex numbers as their parts.
-    """
-    dtype = _PART_NAMES.get(dtype, dtype)
-    return f"{'u2' if dtype == HALF else type_key(dtype)}:1C"
-
-
-def type_key(dtype: str) -> str:
-    """The type key of a value of a dtype as a kernel computes with it."""
-    dtype = np.dtype(np.float32).str if dtype == HALF else dtype
-    return f"{np.dtype(dtype).kind}{np.dtype(dtype).itemsize}"
 
 
 def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
@@ -687,88 +293,6 @@ def source_of(structure: Structure) -> str:
     return "\n".join(lines) + "\n"
 
 
-def kernel_name(steps: Sequence[Any], last: str = "") -> str:
-    """The name of the kernel of some steps: its operations, as far as they fit."""
-    words = ["fused", *(step[0] for step in steps), *([last] if last else [])]
-    name = "_".join(words)
-    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME].rpartition('_')[0]}_etc"
-
-
-@lru_cache(maxsize=32)
-def _words(dtype: str) -> dict[str, str]:
-    """What the templates of :class:`dparray._graph.ops.Op` may say of the operands' dtype."""
-    if dtype == HALF:  # computed in single precision, and rounded afterwards
-        return _words(np.dtype(np.float32).str)
-    kind = np.dtype(dtype)
-    words = {"T": TYPE_NAMES.get(dtype, ""), "bits": str(8 * kind.itemsize)}
-    if kind.kind == "c":
-        words["T"], words["C"] = _PART_NAMES[dtype], words["T"]
-    if kind.kind in "iu":
-        words["U"] = f"uint{words['bits']}"
-    if kind.kind in "fc":
-        words["most"] = str(math.floor(math.log(np.finfo(kind).max)))
-        words["whole"] = f"{words['T']}({float(2 ** np.finfo(kind).nmant)!r})"
-    return words
-
-
-class Values:
-    """The names of the values computed so far, in one block of a kernel's text.
-
-    Args:
-        outer: what is known before the block.
-    """
-
-    def __init__(self, outer: Values | None = None) -> None:
-        self._known: dict[str, str] = dict(outer._known) if outer else {}
-        self._names: dict[str, str] = dict(outer._names) if outer else {}
-
-    def name(self, reference: str) -> str:
-        """The name of the value of a reference (``"a0"``, ``"s0"``, ``"t0"``)."""
-        known = self._names.get(reference)
-        return known or (f"x{reference[1:]}" if reference[0] == "a" else reference)
-
-    def emit(self, steps: Iterable[tuple[int, Any]], lines: list[str], indent: str) -> None:
-        """Append the lines that compute numbered steps, each expression once."""
-        for number, (_, template, references, loop, result) in steps:
-            own = f"t{number}"
-            converted: list[Any] = []
-            for place, ((name, dtype), wanted) in enumerate(zip(references, loop, strict=True)):
-                if wanted in _PART_NAMES:
-                    converted.append(parts_of(self.name(name), dtype, wanted))
-                    continue
-                text = converted_text(self.name(name), dtype, wanted)
-                if dtype != wanted:
-                    text = self._named(text, f"c{number}_{place}", lines, indent)
-                converted.append(text)
-            words = {"t": f"{own}_", **_words(loop[0])}
-            *parts, text = (line.format(*converted, **words) for line in template.split("\n"))
-            lines += [indent + part for part in parts]
-            if result in _PART_NAMES:
-                self._names[own] = self._named_parts(text, own, _PART_NAMES[result], lines, indent)
-                continue
-            if result != BOOL:
-                text = f"{CONVERSIONS[result]}({text})"
-            self._names[own] = self._named(text, own, lines, indent)
-
-    def _named(self, text: str, name: str, lines: list[str], indent: str) -> str:
-        if text not in self._known:
-            self._known[text] = name
-            lines.append(f"{indent}{name} = {text}")
-        return self._known[text]
-
-    def _named_parts(self, text: str, name: str, part: str, lines: list[str], indent: str) -> str:
-        """The same of a complex value: the texts of its parts, or that of a call."""
-        if text not in self._known:
-            self._known[text] = name
-            real, _, imag = text.partition(PARTED)
-            if not imag:
-                lines.append(f"{indent}{name}_value = {text}")
-                real, imag = f"{name}_value.real", f"{name}_value.imag"
-            lines.append(f"{indent}{name}_real = {part}({real})")
-            lines.append(f"{indent}{name}_imag = {part}({imag})")
-        return self._known[text]
-
-
 def function_of(source: str, names: Mapping[str, Any] = MappingProxyType({})) -> Callable[..., Any]:
     """The generated text as a Python function, as the kernel compiler takes it.
 
@@ -787,13 +311,3 @@ def functions_of(order: Iterable[Node]) -> dict[str, Any]:
         if isinstance(node.op, Op)
         for name, function in node.op.functions.items()
     }
-
-
-def dtype_of(structure: Any, name: str) -> str:
-    number = int(name[1:])
-    if name[0] == "t":
-        return str(structure.steps[number][4])
-    if name[0] != "a":
-        return str(structure.scalars[number])
-    dtype = structure.arrays[number][0]
-    return INT64 if dtype == POSITIONS else str(dtype)

@@ -38,7 +38,7 @@ _COMPILING_PACKAGES = ("numba", "numba-dpex", "llvmlite", "dpcpp-llvm-spirv", "n
 _FOLDER = Path(__file__).parent
 _COMPILING_FILES = (
     *sorted(_FOLDER.rglob("*.py")),
-    _FOLDER.parent / "_codegen" / "integer_power.py",
+    _FOLDER.parent / "_codegen" / "intrinsics.py",
 )
 
 

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 
 from dparray import config
 from dparray._codegen import elementwise
-from dparray._codegen.reduction import Domain, can_reduce
+from dparray._codegen.domain import Domain
+from dparray._codegen.reduction import can_reduce
 from dparray._evaluate import fused, host, launch_cache, library
 from dparray._evaluate.fused import argument_of as argument_of
 from dparray._evaluate.library import library_call as library_call

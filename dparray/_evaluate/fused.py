@@ -15,9 +15,17 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import config, kernel_api
-from dparray._codegen import elementwise, reduction
-from dparray._codegen.elementwise import can_store
-from dparray._codegen.reduction import Domain, Machine, ReductionProgram, linearize_reduction
+from dparray._codegen import (
+    canonical,
+    elementwise,
+    reduction,
+    reduction_steps,
+    reduction_text,
+    values,
+)
+from dparray._codegen.domain import Domain, Machine
+from dparray._codegen.reduction import ReductionProgram, linearize_reduction
+from dparray._codegen.values import can_store
 from dparray._compiler import compile
 from dparray._evaluate.schedule import (
     LOAD_ELEMENTS,
@@ -296,7 +304,7 @@ def compute_known(
     owners: tuple[Any, ...] = ()
     for operand, dtype in zip(operands, loop, strict=False):
         if type(operand) in _SCALARS:
-            scalars += elementwise.scalar_arguments(operand, dtype)
+            scalars += values.scalar_arguments(operand, dtype)
             key.append(None)
             continue
         if type(operand) is Node:  # positions, which are in no memory
@@ -328,7 +336,7 @@ def compute_known(
         known = _found(node, kernel_of(node), target)
         if known is None:
             return None
-        elementwise.remember(_known, form_of_all, known)
+        canonical.remember(_known, form_of_all, known)
     if target is None:
         target = copies.allocate(queue, usm_type, shape, loop[-1])
     else:
@@ -429,7 +437,7 @@ def names_for(structure: Any, order: Sequence[Node]) -> dict[str, Any]:
         "AtomicRef": kernel_api.AtomicRef,
         "MemoryOrder": kernel_api.MemoryOrder,
         "MemoryScope": kernel_api.MemoryScope,
-        **reduction.functions_of(structure),
+        **reduction_text.functions_of(structure),
     }
 
 
@@ -457,12 +465,12 @@ class Pass(NamedTuple):
         structure = self.program.structure
         if not structure.stores_accumulators:
             return []
-        return [dtype for _, dtype in reduction.shared_accumulators(structure)]
+        return [dtype for _, dtype in reduction_steps.shared_accumulators(structure)]
 
     @property
     def types(self) -> tuple[str, ...]:
         """The type keys of the kernel's parameters."""
-        return ("nditem:1", *reduction.types_of(self.program.structure))
+        return ("nditem:1", *reduction_text.types_of(self.program.structure))
 
 
 def first_pass(outputs: Sequence[tuple[Node, Any]], kernel: Kernel) -> Pass:
@@ -553,7 +561,7 @@ def _obtained_pass(now: Pass, size: int, must_compile: bool) -> Any:
     return _obtained(
         structure,
         size,
-        reduction.source_of,
+        reduction_text.source_of,
         lambda: now.types,
         lambda: names_for(structure, now.order),
         must_compile or must_generate(structure),
@@ -562,7 +570,7 @@ def _obtained_pass(now: Pass, size: int, must_compile: bool) -> Any:
 
 def must_generate(structure: Any) -> bool:
     """Whether one of the reductions in a structure is only in generated kernels."""
-    rows = [row for _, row, _ in reduction.reductions_of(structure)]
+    rows = [row for _, row, _ in reduction_steps.reductions_of(structure)]
     return not all(row.has_library for row in rows)
 
 
@@ -572,7 +580,7 @@ def _local_memory(program: ReductionProgram) -> list[Packed]:
     packed = [pack_local(np.dtype(np.int32), (1,))] if structure.merges_chunks else []
     if structure.form == "lanes":
         count = program.local_range[0]
-        for _, dtype in reduction.shared_accumulators(structure):
+        for _, dtype in reduction_steps.shared_accumulators(structure):
             packed.append(pack_local(dtype, (count,)))
     return packed
 

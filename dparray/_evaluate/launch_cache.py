@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from dparray import config
-from dparray._codegen import elementwise
-from dparray._codegen.elementwise import Numbering
+from dparray._codegen import canonical
+from dparray._codegen.canonical import Numbering
 from dparray._evaluate import fused
 from dparray._evaluate.fused import Generated, Launched
 from dparray._graph.node import Node
@@ -111,7 +111,7 @@ class Expression:
                     tuple(numbers),
                 )
             )
-        elementwise.remember(fused.known_steps, self._form, steps)
+        canonical.remember(fused.known_steps, self._form, steps)
 
 
 def _place_of(layout: Any) -> tuple[int, int, Any]:

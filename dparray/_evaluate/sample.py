@@ -6,7 +6,8 @@ import numpy as np
 
 from dparray import _layout
 from dparray._evaluate import evaluate
-from dparray._graph.node import Node, view_of
+from dparray._graph.node import Node
+from dparray._graph.views import view_of
 from dparray.memory import copies
 from dparray.memory.copies import Layout
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from dparray._codegen.domain import Domain, Machine, last_run
 from dparray._codegen.elementwise import MOST_ARRAYS, can_generate
-from dparray._codegen.reduction import Domain, Machine, is_generated, is_row_cached, last_run
+from dparray._codegen.reduction import is_generated, is_row_cached
 from dparray._graph.node import Node, pending_order
 from dparray._graph.ops import Op
 from dparray._graph.reductions import WEIGHT, Reduce

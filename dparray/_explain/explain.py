@@ -15,7 +15,7 @@ from math import prod
 from typing import Any
 
 from dparray._array.ndarray import check_array, ndarray
-from dparray._codegen import elementwise, reduction
+from dparray._codegen import elementwise, reduction, reduction_text
 from dparray._compiler import cache
 from dparray._compiler import key as kernel_key
 from dparray._evaluate import evaluate, schedule
@@ -386,7 +386,7 @@ class _Plan:
             assert kernel.domain is not None
             now = tier_fused.first_pass(outputs, kernel)
             structure = now.program.structure
-            source = reduction.source_of(structure)
+            source = reduction_text.source_of(structure)
             names = tier_fused.names_for(structure, now.order)
             size = prod(kernel.domain.shape)
             must = bool(merges) or tier_fused.must_generate(structure)

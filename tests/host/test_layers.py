@@ -45,7 +45,7 @@ USERS = {
 HOST_HALF = [
     *("exceptions", "_hooks", "config", "_dtypes", "_layout"),
     *("_runtime.startup", "_graph.node", "_graph.ops", "_graph.reductions"),
-    *("_codegen.elementwise", "_codegen.reduction", "_evaluate.schedule"),
+    *("_codegen.elementwise", "_codegen.reduction_text", "_evaluate.schedule"),
     *("_compiler.cache", "_compiler.diagnosis", "_compiler.key"),
     *("_simulator.numbers", "_simulator.memory"),
 ]

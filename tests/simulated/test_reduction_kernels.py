@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from dparray._codegen import elementwise, reduction
+from dparray._codegen import domain, elementwise, reduction, reduction_steps, reduction_text
 from dparray._evaluate.schedule import cut
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import OPS
@@ -71,7 +71,7 @@ NAMES = {
 
 def computed(*values: Node, chunks: int = 1) -> list[np.ndarray]:
     """The values, by the one kernel that the rules make of them, in the simulator."""
-    machine = reduction.Machine(compute_units=1)
+    machine = domain.Machine(compute_units=1)
     part = cut(values, [], None, machine)
     assert not part.first
     kernel = part.kernel
@@ -91,10 +91,10 @@ def computed(*values: Node, chunks: int = 1) -> list[np.ndarray]:
     )
     assert program.partials == chunks
     structure = program.structure
-    function = elementwise.function_of(reduction.source_of(structure), NAMES)
+    function = elementwise.function_of(reduction_text.source_of(structure), NAMES)
     arguments: list[Any] = [layout.block.memory.reshape(-1) for layout in program.arrays]
     arguments += [out.reshape(-1) for out in targets]
-    accumulators = [dtype for _, dtype in reduction.shared_accumulators(structure)]
+    accumulators = [dtype for _, dtype in reduction_steps.shared_accumulators(structure)]
     counters = np.zeros(reduction.most_counters(machine), np.int32)
     if structure.merges_chunks:
         left = reduction.count_left(program)
@@ -104,8 +104,8 @@ def computed(*values: Node, chunks: int = 1) -> list[np.ndarray]:
         arguments += [LocalAccessor(program.local_range[0], dtype) for dtype in accumulators]
     arguments += [scalar.value for scalar in program.scalars]
     arguments += [np.uint64(number.value) for number in program.numbers]
-    types = reduction.types_of(structure)
-    trips = [name for name, _ in reduction.parameters_of(structure)].index("trips")
+    types = reduction_text.types_of(structure)
+    trips = [name for name, _ in reduction_text.parameters_of(structure)].index("trips")
     assert types[trips] == "i8"
     arguments[trips] = int(arguments[trips])
     simulate(function, NdRange(program.global_range, program.local_range), *arguments)

@@ -26,8 +26,7 @@ from numba_dpex.kernel_api_impl.spirv.arrayobj import _getitem_array_generic
 from numba_dpex.kernel_api_impl.spirv.math import mathimpl
 from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 
-from dparray._codegen.half import half, half_bits, half_value
-from dparray._codegen.result_kind import of_kind
+from dparray._codegen.intrinsics import half, half_bits, half_value, of_kind
 from dparray._compiler.device_code import (
     atomics,  # noqa: F401  it replaces numba-dpex's
     checks,  # noqa: F401  what checked kernels call

@@ -22,7 +22,7 @@ from numba.extending import overload
 from numba_dpex.kernel_api_impl.spirv.math import mathdecl
 from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME, SPIRVTypingContext
 
-from dparray._codegen.integer_power import integer_power
+from dparray._codegen.intrinsics import integer_power
 from dparray.kernel_api import AtomicRef
 
 _registry = Registry()

@@ -1,0 +1,108 @@
+"""The structure of a kernel with reductions, and what follows from its steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dparray._graph.reductions import Reduction
+
+# Independent accumulators of a work-item, which hide the latency of additions; fewer where a loop
+# has many steps, which are written out once for each.
+ACCUMULATORS = 8
+MOST_STEPS_WRITTEN = 48
+
+
+class ReductionStructure(NamedTuple):
+    """What decides the text of a reduction kernel.
+
+    Attributes:
+        steps, scalars: as in :class:`dparray._codegen.elementwise.Structure`; in place of the
+            template, a reduction has its row of the table and whether it merges accumulators.
+        arrays: dtype, and index letters over the kept and over the reduced dimensions.
+        outputs: reference, dtype, letters as of the arrays, and whether there is one element for
+            each output of the reductions or one for each of the domain.
+        kept, reduced: the numbers of collapsed dimensions.
+        form: ``"items"``, ``"lanes"`` or ``"columns"``.
+        lanes: the work-items of a group.
+        vectors: of neighbouring outputs that a work-item folds; 1 but for columns.
+        unrolled: the reduced extent, if the loops over it are unrolled, else 0. A stride of the
+            kept dimensions that equals it has the letter ``"u"`` and is a constant, so that the
+            device can load neighbouring outputs' elements as vectors.
+        leaves_accumulators: in memory, for another kernel, in place of results.
+        merges_chunks: the last group to have left its accumulators makes the results of them.
+        elements_last: elements are stored in a loop of their own after all others, because memory
+            is overwritten that the others read.
+    """
+
+    steps: tuple[Any, ...]
+    arrays: tuple[tuple[str, str, str], ...]
+    scalars: tuple[str, ...]
+    outputs: tuple[tuple[str, str, str, str, bool], ...]
+    kept: int
+    reduced: int
+    form: str
+    lanes: int
+    vectors: int
+    unrolled: int
+    leaves_accumulators: bool
+    merges_chunks: bool
+    elements_last: bool
+
+    @property
+    def stores_accumulators(self) -> bool:
+        """Whether accumulators are left in memory, for whatever kernel."""
+        return self.leaves_accumulators or self.merges_chunks
+
+
+def accumulator_dtypes(row: Reduction, operand: np.dtype[Any]) -> list[np.dtype[Any]]:
+    """The dtypes of the accumulators of a reduction whose operand has the dtype."""
+    own = np.dtype(np.int32) if operand.kind == "b" else operand
+    return [np.dtype(dtype) if dtype else own for dtype in row.accumulators.values()]
+
+
+def is_reduction(step: Any) -> bool:
+    """Whether a step of a structure is a reduction."""
+    return not isinstance(step[1], str)
+
+
+def loops_before(steps: Sequence[Any]) -> list[int]:
+    """For each step the number of loops that come before its value is there."""
+    before: list[int] = []
+    for step in steps:
+        needed = max((before[int(name[1:])] for name, _ in step[2] if name[0] == "t"), default=0)
+        before.append(needed + is_reduction(step))
+    return before
+
+
+def loop_count(steps: Sequence[Any], elements: Sequence[str], elements_last: bool) -> int:
+    """How many loops a kernel has."""
+    before = loops_before(steps)
+    reductions = max(before[at] for at, step in enumerate(steps) if is_reduction(step))
+    stored = [before[int(name[1:])] for name in elements]
+    return max([reductions, *(1 + at for at in stored)]) + (
+        bool(elements) and elements_last and reductions > max(stored)
+    )
+
+
+def reductions_of(structure: ReductionStructure) -> Iterator[tuple[int, Reduction, np.dtype[Any]]]:
+    """Step number, row of the table and operand dtype of each reduction."""
+    for number, step in enumerate(structure.steps):
+        if is_reduction(step):
+            yield number, step[1][0], np.dtype(step[3][0])
+
+
+def shared_accumulators(structure: ReductionStructure) -> list[tuple[str, np.dtype[Any]]]:
+    """Name and dtype of all accumulators, in the order of steps."""
+    return [
+        (f"t{number}_{name}", dtype)
+        for number, row, operand in reductions_of(structure)
+        for name, dtype in zip(row.accumulators, accumulator_dtypes(row, operand), strict=True)
+    ]
+
+
+def power_of_two(number: int) -> int:
+    """The largest power of two that is no larger."""
+    return 1 << (number.bit_length() - 1)

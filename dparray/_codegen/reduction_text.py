@@ -1,0 +1,705 @@
+"""The text of a kernel with reductions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dparray._codegen.indexing import index_terms
+from dparray._codegen.reduction_steps import (
+    ACCUMULATORS,
+    MOST_STEPS_WRITTEN,
+    ReductionStructure,
+    accumulator_dtypes,
+    is_reduction,
+    loops_before,
+    power_of_two,
+    reductions_of,
+    shared_accumulators,
+)
+from dparray._codegen.values import (
+    BOOL,
+    CONVERSIONS,
+    TYPE_NAMES,
+    Values,
+    array_key,
+    array_parameters,
+    converted_text,
+    dtype_of,
+    kernel_name,
+    load,
+    scalar_lines,
+    scalar_parameters,
+    store,
+    type_key,
+)
+from dparray._graph.reductions import GROWTH, MOST_UNSETTLED
+
+
+def parameters_of(structure: ReductionStructure) -> tuple[tuple[str, str], ...]:
+    """Name and type key of each kernel parameter after the item, in order.
+
+    Inputs, outputs, accumulators left in memory, counters of the groups that have left theirs,
+    local memory, scalars, numbers.
+    """
+    parameters = array_parameters(structure.arrays)
+    parameters += [
+        (f"out{number}", array_key(dtype))
+        for number, (_, dtype, _, _, _) in enumerate(structure.outputs)
+    ]
+    accumulators = [(name, type_key(dtype.str)) for name, dtype in shared_accumulators(structure)]
+    if structure.stores_accumulators:
+        parameters += [(f"{name}_out", f"{key}:1C") for name, key in accumulators]
+    if structure.merges_chunks:
+        parameters += [("arrived", "i4:1C"), ("is_last", "local i4:1")]
+    if structure.form == "lanes":
+        parameters += [(f"{name}_local", f"local {key}:1") for name, key in accumulators]
+    parameters += scalar_parameters(structure.scalars)
+    parameters += [
+        ("kept", "u8"),
+        ("count", "u8"),
+        ("chunks", "u8"),
+        ("trips", "i8"),
+        ("row", "u8"),
+    ]
+    parameters += [(f"n{dimension}", "u8") for dimension in range(1, structure.kept)]
+    parameters += [(f"m{dimension}", "u8") for dimension in range(1, structure.reduced)]
+    walked = [(f"a{number}", row[1:]) for number, row in enumerate(structure.arrays)]
+    walked += [(f"out{number}", row[2:4]) for number, row in enumerate(structure.outputs)]
+    for name, (kept, reduced) in walked:
+        for prefix, letters in (("k", kept), ("r", reduced)):
+            parameters += [
+                (f"{name}_{prefix}{stride}", "u8") for stride in range(letters.count("s"))
+            ]
+    return tuple(parameters)
+
+
+def types_of(structure: ReductionStructure) -> tuple[str, ...]:
+    """The type keys of the kernel's parameters after the item."""
+    return tuple(key for _, key in parameters_of(structure))
+
+
+def functions_of(structure: ReductionStructure) -> dict[str, Any]:
+    """The device functions that the text calls, by the names it has for them."""
+    return {
+        f"t{number}_{name}": function
+        for number, row, _ in reductions_of(structure)
+        for name, function in row.functions.items()
+    }
+
+
+def source_of(structure: ReductionStructure) -> str:
+    """The text of the kernel for a structure."""
+    return _Text(structure).source()
+
+
+# Where a work-item is: output `o`, the first of its reduced elements and the step to the next. With
+# lanes, each may have one more, the last; columns have fewer in the last chunk. (With a condition
+# around a last element, a CPU device walks columns at a quarter of the speed.) The last group of a
+# row of columns begins where it is full, with outputs that the group before it stores.
+_PLACES = {
+    "items": [
+        "o = uint64(item.get_global_id(0))",
+        "if o >= kept:",
+        "    return",
+        "first = uint64(0)",
+        "step = uint64(1)",
+    ],
+    "lanes": [
+        "group = item.get_group()",
+        "lane = uint64(item.get_local_id(0))",
+        "number = uint64(group.get_group_id(0))",
+        "o = number // chunks",
+        "chunk = number - o * chunks",
+        "step = uint64({lanes})",
+        "first = chunk * uint64(trips) * step + lane",
+        "last = chunks * uint64(trips) * step + chunk * step + lane",
+    ],
+    "columns": [
+        "group = uint64(item.get_group().get_group_id(0))",
+        "blocks = (row + width - uint64(1)) // width",
+        "outer = group // blocks",
+        "own = (group - outer * blocks) * width",
+        "begin = own if own + width <= row else row - width",
+        "column = begin + uint64(item.get_local_id(0))",
+        "rows = kept // row",
+        "chunk = outer // rows",
+        "outer = outer - chunk * rows",
+        "first = chunk * uint64(trips)",
+        "trips = trips if count - first >= uint64(trips) else int64(count - first)",
+        "step = uint64(1)",
+    ],
+}
+
+
+_PARTIAL_INDEX = {"items": "o", "lanes": "o * chunks + chunk", "columns": "chunk * kept + o"}
+
+
+# Where one kernel merges the chunks: the counter of the groups that have left an output's, or a row
+# of outputs', the place of a chunk, and which chunks a work-item merges.
+_COUNTERS = {"lanes": "o", "columns": "outer * blocks + own // width"}
+
+
+_MERGED_INDEX = {
+    "lanes": "counter * chunks + chunk",
+    "columns": "(counter * chunks + chunk) * width + column - begin",
+}
+
+
+_MERGED_CHUNKS = {"lanes": "range(int64(lane), int64(chunks), {lanes})", "columns": "range(chunks)"}
+
+
+_ASSIGNMENT = re.compile(r"\s*(\w+) = ")
+
+
+_NAME = re.compile(r"\b[a-z_]\w*")
+
+
+def _of_vector(name: str, number: int) -> str:
+    """What a name is called for a further vector of outputs."""
+    return f"{name}__{number}"
+
+
+class _Text:
+    """Writes the text of one kernel.
+
+    Attributes:
+        lines: what is written so far.
+        rows: the values there are for each output, outside of loops.
+        own: the names that each output of a work-item has for itself.
+    """
+
+    def __init__(self, structure: ReductionStructure) -> None:
+        self.structure = structure
+        self.steps = structure.steps
+        self.lines: list[str] = []
+        # One dimension needs no taking apart.
+        self.j = "j0" if structure.reduced == 1 else "j"
+        self.rows = Values()
+        self.own: set[str] = set()
+        self.loops = loops_before(self.steps)
+        self.reductions = {number: row for number, row, _ in reductions_of(structure)}
+        self.same = self._which_are_same()
+        self.varies = self._which_vary()
+        last = max(self.loops[number] for number in self.reductions)
+        self.elements: dict[int, list[int]] = {}
+        for number, (name, _, _, _, is_row) in enumerate(structure.outputs):
+            if not is_row:
+                loop = last if structure.elements_last else self._before(name)
+                self.elements.setdefault(loop, []).append(number)
+        self.count = max([last, *(loop + 1 for loop in self.elements)])
+
+    def source(self) -> str:
+        structure = self.structure
+        names = ", ".join(name for name, _ in parameters_of(structure))
+        self.lines = [f"def {kernel_name(structure.steps)}(item, {names}):"]
+        self.lines += scalar_lines(structure.scalars)
+        if structure.form == "columns":
+            self._add(f"width = uint64({structure.lanes * structure.vectors})")
+        lanes = structure.lanes
+        self._add(*(line.format(lanes=lanes) for line in _PLACES[structure.form]))
+        if structure.form == "columns":
+            self.lines += _decomposed("outer", "n", structure.kept - 1, name="o")
+            for number in range(1, structure.vectors):
+                further = structure.lanes * number
+                self._add(f"{_of_vector('column', number)} = column + uint64({further})")
+            self.own.add("column")
+        else:
+            self.lines += _decomposed("o", "n", structure.kept)
+        with self._for_each_vector():
+            if structure.form == "columns":
+                self._add("o = outer * row + column", f"o{structure.kept - 1} = column")
+            for number, (dtype, kept, reduced) in enumerate(structure.arrays):
+                self._add(f"b{number} = {self._row_index(kept, f'a{number}')}")
+                if not self._is_walked(reduced):
+                    self._add(*load(number, dtype, f"b{number}"))
+            for number, (_, _, kept, _, is_row) in enumerate(structure.outputs):
+                if not is_row:
+                    # All elements are of the one output number 0. A constant would be right, too,
+                    # but Intel's CPU driver crashes on some stores to the same place by all items.
+                    start = self._row_index(kept, f"out{number}") if kept.strip("0") else "o"
+                    self._add(f"d{number} = {start}")
+        self._row_steps(0)
+        for loop in range(self.count):
+            self._loop(loop)
+            if not structure.leaves_accumulators:
+                self._row_steps(loop + 1)
+        self._store_rows()
+        return "\n".join(self.lines) + "\n"
+
+    @contextmanager
+    def _for_each_vector(self) -> Iterator[None]:
+        """The lines written within are repeated for each further vector of outputs."""
+        start = len(self.lines)
+        yield
+        lines = self.lines[start:]
+        if self.structure.vectors > 1:
+            self.own |= {found[1] for line in lines if (found := _ASSIGNMENT.match(line))}
+        for number in range(1, self.structure.vectors):
+            for line in lines:
+                names = {name for name in _NAME.findall(line) if name in self.own}
+                for name in names:
+                    line = re.sub(rf"\b{name}\b", _of_vector(name, number), line)
+                self.lines.append(line)
+
+    # -- what is needed where ---------------------------------------------------------------------
+
+    def _is_walked(self, letters: str) -> bool:
+        return letters.strip("0") != ""
+
+    def _which_vary(self) -> list[bool]:
+        """For each step whether its value differs along the reduced axes."""
+        varies: list[bool] = []
+        for step in self.steps:
+            varies.append(
+                not is_reduction(step)
+                and any(
+                    varies[int(name[1:])]
+                    if name[0] == "t"
+                    else name[0] == "a" and self._is_walked(self.structure.arrays[int(name[1:])][2])
+                    for name, _ in step[2]
+                )
+            )
+        return varies
+
+    def _which_are_same(self) -> dict[int, int]:
+        """For each reduction the first one like it."""
+        first: dict[Any, int] = {}
+        return {number: first.setdefault(self.steps[number], number) for number in self.reductions}
+
+    def _before(self, name: str) -> int:
+        return self.loops[int(name[1:])] if name[0] == "t" else 0
+
+    def _needed(self, names: Sequence[str]) -> tuple[list[int], list[int]]:
+        """The numbers of the steps and arrays that values in a loop are computed from there."""
+        found: set[str] = set()
+        stack = list(names)
+        while stack:
+            name = stack.pop()
+            is_step = name[0] == "t"
+            if name in found or name[0] == "s" or (is_step and not self.varies[int(name[1:])]):
+                continue
+            found.add(name)
+            if is_step:
+                stack += [operand for operand, _ in self.steps[int(name[1:])][2]]
+        steps = sorted(int(name[1:]) for name in found if name[0] == "t")
+        arrays = sorted(
+            int(name[1:])
+            for name in found
+            if name[0] == "a" and self._is_walked(self.structure.arrays[int(name[1:])][2])
+        )
+        return steps, arrays
+
+    # -- outside of loops -------------------------------------------------------------------------
+
+    def _add(self, *lines: str, indent: str = "    ") -> None:
+        self.lines += [indent + line for line in lines]
+
+    def _row_index(self, letters: str, name: str) -> str:
+        return index_terms(letters, "o", f"{name}_k", self.structure.unrolled) or "uint64(0)"
+
+    def _row_steps(self, loop: int) -> None:
+        """The steps on results of reductions that are possible after ``loop`` loops."""
+        with self._for_each_vector():
+            self.rows.emit(
+                (
+                    (number, step)
+                    for number, step in enumerate(self.steps)
+                    if not (self.varies[number] or is_reduction(step))
+                    and self.loops[number] == loop
+                ),
+                self.lines,
+                "    ",
+            )
+
+    def _store_rows(self) -> None:
+        stored = [
+            (number, output) for number, output in enumerate(self.structure.outputs) if output[4]
+        ]
+        if not stored:
+            return
+        with self._for_each_vector():
+            indent = self._only_once("    ")
+            for number, (name, dtype, kept, _, _) in stored:
+                text, known = self.rows.name(name), dtype_of(self.structure, name)
+                index = self._row_index(kept, f"out{number}")
+                self._add(*store(f"out{number}", index, text, known, dtype), indent=indent)
+
+    def _only_once(self, indent: str) -> str:
+        """Begin a block that one work-item of those that have an output runs; its indentation."""
+        if self.structure.form == "items":
+            return indent
+        is_one = "lane == 0" if self.structure.form == "lanes" else "column >= own"
+        self._add(f"if {is_one}:", indent=indent)
+        return indent + "    "
+
+    # -- loops ------------------------------------------------------------------------------------
+
+    def _loop(self, loop: int) -> None:
+        """One walk over the reduced elements of an output."""
+        inside = [number for number in self.reductions if self.loops[number] == loop + 1]
+        folded = [number for number in inside if self.same[number] == number]
+        stored = self.elements.get(loop, [])
+        names = [name for number in folded for name, _ in self.steps[number][2]]
+        needed = self._needed([*names, *(self.structure.outputs[at][0] for at in stored)])
+        walk = _Walk(folded, stored, *needed)
+        copies = 1
+        # Settled ones have several sums, which hide it too; copies cost more than they gain.
+        if folded and not self._settled(walk) and self.structure.form == "lanes":
+            copies = max(1, min(ACCUMULATORS, MOST_STEPS_WRITTEN // max(1, len(walk.steps))))
+        if self.structure.unrolled:
+            self._unrolled(walk)
+        else:
+            self._rolled(walk, copies)
+        for number in folded:
+            for other in range(1, copies):
+                self._merge(number, self._names(number, 0), self._names(number, other), "    ")
+        self._settle(folded, "", "    ")
+        if folded and self.structure.form == "lanes":
+            self._merge_lanes(folded)
+        if folded and self.structure.merges_chunks:
+            self._merge_chunks(folded)
+        with self._for_each_vector():
+            if self.structure.leaves_accumulators:
+                self._leave_accumulators(inside)
+            else:
+                for number in inside:
+                    self._finish(number)
+
+    def _unrolled(self, walk: _Walk) -> None:
+        with self._for_each_vector():
+            for number in walk.folded:
+                if not self._takes_first(number):
+                    self._begin(number, 0, "", "    ")
+        settled = self._settled(walk)
+        for position in range(self.structure.unrolled):
+            self._add(f"{self.j} = uint64({position})")
+            self._element(walk, "    ", 0, str(position), is_first=position == 0)
+            so_many = position + 1
+            if 1 < so_many == power_of_two(so_many) < self.structure.unrolled:
+                self._settle(settled, str(so_many), "    ")
+        self._end(walk.folded, 1, str(self.structure.unrolled), "    ")
+
+    def _rolled(self, walk: _Walk, copies: int) -> None:
+        for number in walk.folded:
+            if self._has_fold(number) and self.reductions[number].begins_with_element:
+                self._load_first(number)
+        with self._for_each_vector():
+            for number in walk.folded:
+                for copy in range(copies):
+                    self._begin(number, copy, f"t{number}_first", "    ")
+        whole = f"trips // {copies}" if copies > 1 else "trips"
+        inner = "            "
+        if settled := self._settled(walk):
+            self._add(
+                "until = int64(0)",
+                "while until < trips:",
+                "    done = until",
+                f"    until = done * {GROWTH} if done > 0 else int64({GROWTH})",
+                f"    most = done + {MOST_UNSETTLED}",
+                "    until = until if until < most else most",
+                "    until = until if until < trips else trips",
+                "    if done > 0:",
+            )
+            self._settle(settled, "done", inner)
+            self._add("    for trip in range(done, until):")
+        else:
+            self._add(f"for trip in range({whole}):")
+            inner = "        "
+        for copy in range(copies):
+            place = f"trip * {copies} + {copy}" if copies > 1 else "trip"
+            self._add(f"{self.j} = first + uint64({place}) * step", indent=inner)
+            self._element(walk, inner, copy, "trip")
+        self._end(walk.folded, copies, whole, "    ")
+        inner = "        "
+        if copies > 1:
+            self._add(f"for trip in range(trips - trips % {copies}, trips):")
+            self._add(f"{self.j} = first + uint64(trip) * step", indent=inner)
+            self._element(walk, inner, 0, "")
+        if self.structure.form == "lanes":
+            self._add(f"{self.j} = last", f"if {self.j} < count:")
+            self._element(walk, inner, 0, "")
+
+    def _element(self, walk: _Walk, indent: str, copy: int, n: str, is_first: bool = False) -> None:
+        """Fold and store element ``j``, number ``n`` of its accumulators, or by itself."""
+        structure = self.structure
+        if walk.arrays or walk.stored:
+            self._take_apart(indent)
+        with self._for_each_vector():
+            for number in walk.arrays:
+                index = self._element_index(f"b{number}", structure.arrays[number][2], f"a{number}")
+                self._add(*load(number, structure.arrays[number][0], index), indent=indent)
+            values = Values(self.rows)
+            values.emit(((number, self.steps[number]) for number in walk.steps), self.lines, indent)
+            for number in walk.folded:
+                self._fold(number, values, indent, copy, n, is_first)
+            if walk.stored:
+                indent = self._only_once(indent) if structure.form == "columns" else indent
+            for number in walk.stored:
+                name, dtype, _, letters, _ = structure.outputs[number]
+                index = self._element_index(f"d{number}", letters, f"out{number}")
+                text, known = values.name(name), dtype_of(structure, name)
+                self._add(*store(f"out{number}", index, text, known, dtype), indent=indent)
+
+    def _take_apart(self, indent: str) -> None:
+        """The indices of element ``j``, one for each dimension."""
+        if self.structure.reduced > 1:
+            self.lines += _decomposed("j", "m", self.structure.reduced, indent)
+
+    def _element_index(self, start: str, letters: str, name: str) -> str:
+        terms = index_terms(letters, "j", f"{name}_r")
+        return f"{start} + {terms}" if terms else start
+
+    # -- reductions -------------------------------------------------------------------------------
+
+    def _word(self, number: int) -> dict[str, str]:
+        """What the texts of a reduction may say, but for its accumulators."""
+        _, (row, _), references, loop, _ = self.steps[number]
+        operand = np.dtype(loop[0])
+        own = accumulator_dtypes(row, operand)[0]
+        words = {"A": TYPE_NAMES[own.str], "t": f"t{number}_"}
+        if own.kind == "f":
+            words |= {
+                "lowest": f"{words['A']}(-math.inf)",
+                "highest": f"{words['A']}(math.inf)",
+                "nan": f"{words['A']}(math.nan)",
+            }
+        else:
+            limits = np.iinfo(own)
+            words |= {
+                "lowest": f"{words['A']}({limits.min})",
+                "highest": f"{words['A']}({limits.max})",
+                "nan": f"{words['A']}(0)",
+            }
+        words |= {name: f"t{number}_{name}" for name in row.functions}
+        scalars = references[len(references) - row.scalars :]
+        wanted = loop[len(references) - row.scalars :]
+        for place, ((name, dtype), kind) in enumerate(zip(scalars, wanted, strict=True)):
+            words[f"s{place}"] = converted_text(name, dtype, kind)
+        return words
+
+    def _names(self, number: int, copy: int) -> dict[str, str]:
+        """The accumulators of a reduction."""
+        number = self.same[number]
+        row = self.reductions[number]
+        return {name: f"t{number}_{name}{copy}" for name in row.accumulators}
+
+    def _has_fold(self, number: int) -> bool:
+        return bool(self.reductions[number].fold) and not self.steps[number][1][1]
+
+    def _takes_first(self, number: int) -> bool:
+        """Whether the accumulators of an unrolled loop start with its first element."""
+        return not self._has_fold(number) or self.reductions[number].begins_with_element
+
+    def _begin(self, number: int, copy: int, first: str, indent: str) -> None:
+        """Set accumulators to what they are before the first element."""
+        row = self.reductions[number]
+        names, words = self._names(number, copy), self._word(number)
+        if self._has_fold(number):
+            lines = (line.format(first=first, **names, **words) for line in row.begin)
+            self._add(*lines, indent=indent)
+        else:
+            self._set_identity(number, copy)
+
+    def _set_identity(self, number: int, copy: int) -> None:
+        """Set accumulators to what changes nothing in a merge."""
+        row, words = self.reductions[number], self._word(number)
+        for name, text in zip(self._names(number, copy).values(), row.identity, strict=True):
+            self._add(f"{name} = {text.format(**words)}")
+
+    def _end(self, numbers: Sequence[int], copies: int, count: str, indent: str) -> None:
+        """Make accumulators of what was folded."""
+        with self._for_each_vector():
+            for number in filter(self._has_fold, numbers):
+                words = self._word(number) | {"count": count, "copies": str(copies)}
+                for copy in range(copies):
+                    names = self._names(number, copy) | {"copy": str(copy)}
+                    lines = self.reductions[number].end
+                    self._add(*(line.format(**names, **words) for line in lines), indent=indent)
+
+    def _settled(self, walk: _Walk) -> list[int]:
+        """The reductions of a loop that are settled in it."""
+        return [number for number in walk.folded if self.reductions[number].settle]
+
+    def _settle(self, numbers: Sequence[int], count: str, indent: str) -> None:
+        """Settle accumulators, of so many elements where they are not made yet."""
+        if count:
+            self._end(numbers, 1, count, indent)
+        with self._for_each_vector():
+            for number in numbers:
+                words = self._names(number, 0) | self._word(number)
+                lines = self.reductions[number].settle
+                self._add(*(line.format(**words) for line in lines), indent=indent)
+
+    def _load_first(self, number: int) -> None:
+        """The first element that the work-item folds."""
+        walk = _Walk([], [], *self._needed([self.steps[number][2][0][0]]))
+        # More lanes than elements have none in whole trips.
+        place = "first if trips > 0 else uint64(0)" if self.structure.form == "lanes" else "first"
+        self._add(f"{self.j} = {place}")
+        values = Values(self.rows)
+        self._take_apart("    ")
+        with self._for_each_vector():
+            for array in walk.arrays:
+                dtype, _, letters = self.structure.arrays[array]
+                index = self._element_index(f"b{array}", letters, f"a{array}")
+                self._add(*load(array, dtype, index))
+            values.emit(((at, self.steps[at]) for at in walk.steps), self.lines, "    ")
+            name, dtype = self.steps[number][2][0]
+            text = converted_text(values.name(name), dtype, self.steps[number][3][0])
+            self._add(f"t{number}_first = {text}")
+
+    def _fold(
+        self, number: int, values: Values, indent: str, copy: int, n: str, is_first: bool
+    ) -> None:
+        """Take the element into accumulators."""
+        _, (row, merges), references, _, _ = self.steps[number]
+        words = self._word(number)
+        operands = [
+            self._operand(number, place, values, indent)
+            for place in range(len(references) - row.scalars)
+        ]
+        names = self._names(number, copy)
+        if self._has_fold(number) and n:
+            if is_first and self._takes_first(number):
+                self._begin(number, copy, operands[0], indent)
+            lines = (line.format(v=operands[0], n=n, **names, **words) for line in row.fold)
+            self._add(*lines, indent=indent)
+            return
+        if merges:
+            other = dict(zip(row.accumulators, operands, strict=True))
+        else:
+            other = {
+                name: text.format(v=operands[0], j=self.j, **words)
+                for name, text in zip(row.accumulators, row.lifted, strict=True)
+            }
+        if is_first:
+            for name, text in other.items():
+                self._add(f"{names[name]} = {text}", indent=indent)
+        else:
+            self._merge(number, names, other, indent)
+
+    def _operand(self, number: int, place: int, values: Values, indent: str) -> str:
+        """The name of an operand's element in the accumulators' dtype."""
+        _, _, references, loop, _ = self.steps[number]
+        name, dtype = references[place]
+        text = converted_text(values.name(name), dtype, loop[place])
+        if loop[place] == BOOL:
+            text = f"int32({text})"
+        if text == values.name(name):
+            return text
+        self._add(f"t{number}_v{place} = {text}", indent=indent)
+        return f"t{number}_v{place}"
+
+    def _merge(
+        self, number: int, names: Mapping[str, str], other: Mapping[str, str], indent: str
+    ) -> None:
+        words = {**self._word(number), **names}
+        words |= {f"{name}_": text for name, text in other.items()}
+        for line in self.reductions[number].merge:
+            self._add(line.format(**words), indent=indent)
+
+    def _merge_lanes(self, folded: Sequence[int]) -> None:
+        """All work-items of the group get the group's accumulators."""
+        for number in folded:
+            for name, accumulator in self._names(number, 0).items():
+                self._add(f"t{number}_{name}_local[lane] = {accumulator}")
+        self._add("group_barrier(group, MemoryScope.WORK_GROUP)")
+        for number in folded:
+            for name, accumulator in self._names(number, 0).items():
+                self._add(f"{accumulator} = t{number}_{name}_local[uint64(0)]")
+        self._add(f"for other in range(1, {self.structure.lanes}):")
+        for number in folded:
+            others = {name: f"t{number}_{name}_" for name in self.reductions[number].accumulators}
+            for name, text in others.items():
+                self._add(f"{text} = t{number}_{name}_local[uint64(other)]", indent="        ")
+            self._merge(number, self._names(number, 0), others, "        ")
+        self._settle(folded, "", "    ")
+
+    def _merge_chunks(self, folded: Sequence[int]) -> None:
+        """The last group of an output goes on, with the accumulators of all chunks."""
+        form, index = self.structure.form, _MERGED_INDEX[self.structure.form]
+        # All items' accumulators are in memory before their group is counted.
+        everywhere = "group_barrier(item.get_group(), MemoryScope.DEVICE)"
+        self._add(f"counter = {_COUNTERS[form]}")
+        indent = self._only_once("    ") if form == "lanes" else "    "
+        with self._for_each_vector():
+            self._add(f"place = {index}", indent=indent)
+            for number in folded:
+                self._leave(number, "place", indent)
+        self._add(
+            everywhere,
+            "if item.get_local_id(0) == 0:",
+            "    counted = AtomicRef(arrived, counter, memory_order=MemoryOrder.ACQ_REL)",
+            "    is_last[0] = int32(uint64(counted.fetch_add(1)) + uint64(1) == chunks)",
+            "    if is_last[0] == 1:",
+            "        arrived[counter] = 0",
+            everywhere,
+            "if is_last[0] == 0:",
+            "    return",
+        )
+        with self._for_each_vector():
+            for number in folded:
+                self._set_identity(number, 0)
+        self._add(f"for merged in {_MERGED_CHUNKS[form].format(lanes=self.structure.lanes)}:")
+        self._add("    chunk = uint64(merged)")
+        with self._for_each_vector():
+            self._add(f"place = {index}", indent="        ")
+            for number in folded:
+                others = {name: f"t{number}_{name}_" for name in self._names(number, 0)}
+                for name, text in others.items():
+                    self._add(f"{text} = t{number}_{name}_out[place]", indent="        ")
+                self._merge(number, self._names(number, 0), others, "        ")
+        self._settle(folded, "", "        ")
+        if form == "lanes":
+            self._merge_lanes(folded)
+
+    def _leave_accumulators(self, folded: Sequence[int]) -> None:
+        """Leave them for another kernel."""
+        indent = self._only_once("    ")
+        for number in folded:
+            self._leave(number, _PARTIAL_INDEX[self.structure.form], indent)
+
+    def _leave(self, number: int, index: str, indent: str) -> None:
+        """Leave the accumulators of a reduction in memory."""
+        for name, text in self._names(number, 0).items():
+            self._add(f"t{number}_{name}_out[{index}] = {text}", indent=indent)
+
+    def _finish(self, number: int) -> None:
+        result = self.steps[number][4]
+        row, words = self.reductions[number], self._names(number, 0) | self._word(number)
+        self._add(*(line.format(**words) for line in row.finish))
+        text = row.result.format(**words)
+        if result != BOOL:
+            text = f"{CONVERSIONS[result]}({text})"
+        self._add(f"t{number} = {text}")
+
+
+class _Walk(NamedTuple):
+    """What a loop does: the steps folded, the outputs stored, the steps and arrays for that."""
+
+    folded: list[int]
+    stored: list[int]
+    steps: list[int]
+    arrays: list[int]
+
+
+def _decomposed(
+    index: str, extent: str, dimensions: int, indent: str = "    ", name: str = ""
+) -> list[str]:
+    """The lines that take a linear index apart into one for each dimension."""
+    name = name or index
+    lines = []
+    rest = index
+    for dimension in range(dimensions - 1, 0, -1):
+        quotient = f"{name}q{dimension}"
+        lines.append(f"{indent}{quotient} = {rest} // {extent}{dimension}")
+        lines.append(f"{indent}{name}{dimension} = {rest} - {quotient} * {extent}{dimension}")
+        rest = quotient
+    if dimensions:
+        lines.append(f"{indent}{name}0 = {rest}")
+    return lines

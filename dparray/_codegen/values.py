@@ -1,0 +1,307 @@
+"""Values in the text of a kernel: dtypes, conversions, loads, stores, parameters and names."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dparray._graph.node import Node, Scalar
+from dparray._graph.ops import PARTED
+
+# Kernels are named for their operations, in so many characters.
+LONGEST_NAME = 48
+
+
+# The dtype, in a structure, of an array whose elements are their own positions: no memory is read.
+POSITIONS = "positions"
+
+
+def is_convertible(dtype: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether a kernel can make values of one dtype such of another."""
+    return dtype.kind != "c" or wanted.kind in "cb"
+
+
+def can_store(value: Node | Scalar, dtype: np.dtype[Any]) -> bool:
+    """Whether a kernel can write this value to memory of ``dtype``."""
+    return type(value) is Scalar or is_convertible(value.dtype, dtype)  # type: ignore[union-attr]
+
+
+def dtype_read(layout: Any) -> str:
+    """What a structure says of the dtype of an array that is read."""
+    return POSITIONS if layout.block.memory is None else str(layout.dtype.str)
+
+
+TYPE_NAMES = {
+    np.dtype(name).str: name
+    for name in (
+        "int8",
+        "int16",
+        "int32",
+        "int64",
+        "uint8",
+        "uint16",
+        "uint32",
+        "uint64",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+    )
+}
+
+
+BOOL = np.dtype(np.bool_).str
+
+
+HALF = np.dtype(np.float16).str
+
+
+# How a value is converted: to half precision by rounding, which leaves a float32.
+CONVERSIONS = TYPE_NAMES | {HALF: "half"}
+
+
+INT64 = np.dtype(np.int64).str
+
+
+# dpctl takes no 8- and 16-bit integers as kernel arguments: they travel as 32-bit ones.
+_NARROW = frozenset({BOOL, *(np.dtype(code).str for code in ("i1", "i2", "u1", "u2"))})
+
+
+_CTYPES: dict[np.dtype[Any], Any] = {
+    np.dtype(dtype): ctypes.c_int32
+    if dtype in _NARROW
+    else np.ctypeslib.as_ctypes_type(np.dtype(dtype))
+    for dtype in (BOOL, *TYPE_NAMES)
+    if np.dtype(dtype).kind != "c"
+} | {np.dtype(HALF): lambda value: ctypes.c_float(float(np.float16(value)))}
+
+
+_PARTS = {np.dtype(np.complex64): ctypes.c_float, np.dtype(np.complex128): ctypes.c_double}
+
+
+_PART_NAMES = {
+    np.dtype(np.complex64).str: "float32",
+    np.dtype(np.complex128).str: "float64",
+}
+
+
+def scalar_arguments(value: Any, dtype: np.dtype[Any]) -> tuple[Any, ...]:
+    """The kernel arguments that carry a scalar of a dtype: one, or two of a complex number."""
+    make = _CTYPES.get(dtype)
+    if make is not None:
+        return (make(value),)
+    part = _PARTS[dtype]
+    number = complex(value)
+    return part(number.real), part(number.imag)
+
+
+def converted_text(text: str, dtype: str, wanted: str) -> str:
+    if dtype == wanted:
+        return text
+    if wanted == BOOL:
+        if dtype in _PART_NAMES:
+            return f"(({text}_real != 0) | ({text}_imag != 0))"
+        return f"({text} != 0)"
+    return f"{CONVERSIONS[wanted]}({text})"
+
+
+class Parts(NamedTuple):
+    """A complex value as the texts of its parts; in a template, ``{0}`` is the whole of it.
+
+    In kernels, complex values are pairs of floats named ``x_real`` and ``x_imag``, and their memory
+    is that of floats: the vectorizer of Intel's CPU driver crashes on loops over complex numbers.
+    """
+
+    real: str
+    imag: str
+    dtype: str
+
+    def __str__(self) -> str:
+        return f"{self.dtype}(complex({self.real}, {self.imag}))"
+
+    def __format__(self, specification: str) -> str:
+        return str(self)
+
+
+def parts_of(name: str, dtype: str, wanted: str) -> Parts:
+    """A named value as a complex one of a dtype."""
+    part = _PART_NAMES[wanted]
+    if dtype not in _PART_NAMES:
+        real = converted_text(name, dtype, np.dtype(part).str)
+        return Parts(real, f"{part}(0)", TYPE_NAMES[wanted])
+    real, imag = f"{name}_real", f"{name}_imag"
+    if dtype != wanted:
+        real, imag = f"{part}({real})", f"{part}({imag})"
+    return Parts(real, imag, TYPE_NAMES[wanted])
+
+
+def store(array: str, index: str, name: str, dtype: str, wanted: str) -> list[str]:
+    """The lines that write a named value to an element of an array of the dtype ``wanted``."""
+    if wanted == HALF:
+        return [f"{array}[{index}] = half_bits({name})"]
+    if wanted not in _PART_NAMES:
+        return [f"{array}[{index}] = {converted_text(name, dtype, wanted)}"]
+    value = parts_of(name, dtype, wanted)
+    first, second = _part_indices(index)
+    return [f"{array}[{first}] = {value.real}", f"{array}[{second}] = {value.imag}"]
+
+
+def _part_indices(index: str) -> tuple[str, str]:
+    return f"uint64(2) * ({index})", f"uint64(2) * ({index}) + uint64(1)"
+
+
+def array_parameters(arrays: Iterable[tuple[str, ...]]) -> list[tuple[str, str]]:
+    """Name and type key of the parameters that are the arrays in memory."""
+    return [
+        (f"a{number}", array_key(dtype))
+        for number, (dtype, *_) in enumerate(arrays)
+        if dtype != POSITIONS
+    ]
+
+
+def load(number: int, dtype: str, index: str) -> list[str]:
+    """The lines that load an element of an array."""
+    if dtype == POSITIONS:
+        return [f"x{number} = int64({index})"]
+    if dtype == HALF:
+        return [f"x{number} = half_value(a{number}[{index}])"]
+    if dtype in _PART_NAMES:
+        first, second = _part_indices(index)
+        return [f"x{number}_real = a{number}[{first}]", f"x{number}_imag = a{number}[{second}]"]
+    return [f"x{number} = a{number}[{index}]"]
+
+
+def scalar_parameters(scalars: Sequence[str]) -> list[tuple[str, str]]:
+    """Name and type key of the parameters that carry the scalars."""
+    parameters: list[tuple[str, str]] = []
+    for number, dtype in enumerate(scalars):
+        if dtype in _NARROW:
+            parameters.append((f"p{number}", "i4"))
+        elif dtype in _PART_NAMES:
+            part = type_key(_PART_NAMES[dtype])
+            parameters += [(f"s{number}_real", part), (f"s{number}_imag", part)]
+        else:
+            parameters.append((f"s{number}", type_key(dtype)))
+    return parameters
+
+
+def scalar_lines(scalars: Sequence[str]) -> list[str]:
+    """The lines that give each narrow scalar its own dtype."""
+    return [
+        f"    s{number} = "
+        + (f"p{number} != 0" if dtype == BOOL else f"{TYPE_NAMES[dtype]}(p{number})")
+        for number, dtype in enumerate(scalars)
+        if dtype in _NARROW
+    ]
+
+
+def array_key(dtype: str) -> str:
+    """The type key of an array of a dtype as kernels see it, contiguous.
+
+    Half precision is seen as its bits, complex numbers as their parts.
+    """
+    dtype = _PART_NAMES.get(dtype, dtype)
+    return f"{'u2' if dtype == HALF else type_key(dtype)}:1C"
+
+
+def type_key(dtype: str) -> str:
+    """The type key of a value of a dtype as a kernel computes with it."""
+    dtype = np.dtype(np.float32).str if dtype == HALF else dtype
+    return f"{np.dtype(dtype).kind}{np.dtype(dtype).itemsize}"
+
+
+def kernel_name(steps: Sequence[Any], last: str = "") -> str:
+    """The name of the kernel of some steps: its operations, as far as they fit."""
+    words = ["fused", *(step[0] for step in steps), *([last] if last else [])]
+    name = "_".join(words)
+    return name if len(name) <= LONGEST_NAME else f"{name[:LONGEST_NAME].rpartition('_')[0]}_etc"
+
+
+@lru_cache(maxsize=32)
+def _words(dtype: str) -> dict[str, str]:
+    """What the templates of :class:`dparray._graph.ops.Op` may say of the operands' dtype."""
+    if dtype == HALF:  # computed in single precision, and rounded afterwards
+        return _words(np.dtype(np.float32).str)
+    kind = np.dtype(dtype)
+    words = {"T": TYPE_NAMES.get(dtype, ""), "bits": str(8 * kind.itemsize)}
+    if kind.kind == "c":
+        words["T"], words["C"] = _PART_NAMES[dtype], words["T"]
+    if kind.kind in "iu":
+        words["U"] = f"uint{words['bits']}"
+    if kind.kind in "fc":
+        words["most"] = str(math.floor(math.log(np.finfo(kind).max)))
+        words["whole"] = f"{words['T']}({float(2 ** np.finfo(kind).nmant)!r})"
+    return words
+
+
+class Values:
+    """The names of the values computed so far, in one block of a kernel's text.
+
+    Args:
+        outer: what is known before the block.
+    """
+
+    def __init__(self, outer: Values | None = None) -> None:
+        self._known: dict[str, str] = dict(outer._known) if outer else {}
+        self._names: dict[str, str] = dict(outer._names) if outer else {}
+
+    def name(self, reference: str) -> str:
+        """The name of the value of a reference (``"a0"``, ``"s0"``, ``"t0"``)."""
+        known = self._names.get(reference)
+        return known or (f"x{reference[1:]}" if reference[0] == "a" else reference)
+
+    def emit(self, steps: Iterable[tuple[int, Any]], lines: list[str], indent: str) -> None:
+        """Append the lines that compute numbered steps, each expression once."""
+        for number, (_, template, references, loop, result) in steps:
+            own = f"t{number}"
+            converted: list[Any] = []
+            for place, ((name, dtype), wanted) in enumerate(zip(references, loop, strict=True)):
+                if wanted in _PART_NAMES:
+                    converted.append(parts_of(self.name(name), dtype, wanted))
+                    continue
+                text = converted_text(self.name(name), dtype, wanted)
+                if dtype != wanted:
+                    text = self._named(text, f"c{number}_{place}", lines, indent)
+                converted.append(text)
+            words = {"t": f"{own}_", **_words(loop[0])}
+            *parts, text = (line.format(*converted, **words) for line in template.split("\n"))
+            lines += [indent + part for part in parts]
+            if result in _PART_NAMES:
+                self._names[own] = self._named_parts(text, own, _PART_NAMES[result], lines, indent)
+                continue
+            if result != BOOL:
+                text = f"{CONVERSIONS[result]}({text})"
+            self._names[own] = self._named(text, own, lines, indent)
+
+    def _named(self, text: str, name: str, lines: list[str], indent: str) -> str:
+        if text not in self._known:
+            self._known[text] = name
+            lines.append(f"{indent}{name} = {text}")
+        return self._known[text]
+
+    def _named_parts(self, text: str, name: str, part: str, lines: list[str], indent: str) -> str:
+        """The same of a complex value: the texts of its parts, or that of a call."""
+        if text not in self._known:
+            self._known[text] = name
+            real, _, imag = text.partition(PARTED)
+            if not imag:
+                lines.append(f"{indent}{name}_value = {text}")
+                real, imag = f"{name}_value.real", f"{name}_value.imag"
+            lines.append(f"{indent}{name}_real = {part}({real})")
+            lines.append(f"{indent}{name}_imag = {part}({imag})")
+        return self._known[text]
+
+
+def dtype_of(structure: Any, name: str) -> str:
+    number = int(name[1:])
+    if name[0] == "t":
+        return str(structure.steps[number][4])
+    if name[0] != "a":
+        return str(structure.scalars[number])
+    dtype = structure.arrays[number][0]
+    return INT64 if dtype == POSITIONS else str(dtype)

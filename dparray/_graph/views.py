@@ -1,0 +1,86 @@
+"""Views of pending expressions."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+from dparray._graph.node import Node, Scalar, pending_order
+from dparray._graph.ops import CONVERT, OPS
+from dparray._layout import AxisMap, Shape, Strides, axis_map, is_contiguous, mapped
+
+
+def view_of(root: Node, shape: Shape, strides: Strides, offset: int) -> Node | None:
+    """A view of a pending elementwise expression: the expression of views of its leaves.
+
+    Where it lies is said as of a C-contiguous array of the expression's shape. The new nodes are
+    not yet known to the leaves as readers. ``None`` if the leaves cannot be seen so.
+    """
+    itemsize = root.dtype.itemsize
+    view = axis_map(root.shape, itemsize, (shape, strides, offset))
+    if view is None:  # a reshape that runs over the end of an axis
+        view = axis_map((root.size,), itemsize, (shape, strides, offset))
+        if view is None or not _is_linear(root):
+            return None
+        return _viewed(root, view, True)
+    return _viewed(root, view, False)
+
+
+def _is_linear(root: Node) -> bool:
+    """Whether all leaves of an expression are contiguous arrays of its shape."""
+    return all(
+        operand.shape == root.shape
+        and (
+            operand.layout is None
+            or is_contiguous(operand.shape, operand.layout.strides, operand.dtype.itemsize)
+        )
+        for node in pending_order([root])
+        for operand in node.operands
+        if type(operand) is Node
+    )
+
+
+def _viewed(root: Node, view: AxisMap, is_linear: bool) -> Node:
+    """The expression of the leaves seen through a view; linear ones as of one dimension."""
+    copies: dict[Node, Node] = {}
+    for node in pending_order([root]):
+        parts: list[Node | Scalar] = []
+        for operand in node.operands:
+            if type(operand) is Node:
+                if operand not in copies:
+                    copies[operand] = _viewed_leaf(operand, view, is_linear)
+                parts.append(copies[operand])
+            else:
+                parts.append(operand)
+        assert node.op is not None
+        seen = (node.size,) if is_linear else node.shape
+        shape, _, _ = mapped(seen, seen, 0, view)
+        copies[node] = Node(
+            node.op, tuple(parts), node.loop, shape, prod(shape), node.queue, node.usm_type
+        )
+    whole = copies[root]
+    if whole.shape == view.shape:
+        return whole
+    # The view repeats elements: they are computed once.
+    loop = (root.dtype, root.dtype)
+    return Node(CONVERT, (whole,), loop, view.shape, prod(view.shape), root.queue, root.usm_type)
+
+
+def _offset_positions(leaf: Node, layout: Any) -> Node:
+    """Positions that do not begin at 0, as a sum."""
+    start = Scalar(layout.offset // layout.dtype.itemsize)
+    first = Node.leaf(layout._replace(offset=0), leaf.queue, leaf.usm_type)
+    place = (first.shape, first.size, leaf.queue, leaf.usm_type)
+    return Node(OPS["add"], (first, start), (leaf.dtype,) * 3, *place)
+
+
+def _viewed_leaf(leaf: Node, view: AxisMap, is_linear: bool) -> Node:
+    layout = leaf.layout
+    seen = (layout.shape, layout.strides)
+    if is_linear:
+        seen = ((leaf.size,), (leaf.dtype.itemsize,))
+    shape, strides, offset = mapped(*seen, layout.offset, view)
+    layout = layout._replace(shape=shape, strides=strides, offset=offset)
+    if layout.block.memory is None and offset:
+        return _offset_positions(leaf, layout)
+    return Node.leaf(layout, leaf.queue, leaf.usm_type)
