@@ -1,10 +1,15 @@
 """The disk cache of compiled kernels: opaque bytes under a key.
 
-An entry is a file named by its key: a line that identifies the format, the SHA-256 of the rest,
-and the rest. Entries are written to a temporary file in the same directory and moved into place,
-so that a reader sees a whole entry or none; whatever fails the hash is a miss and is removed.
-When the directory cannot be written (read-only, full, no home), one warning says so and the
-process goes on without it.
+Entries are files in a folder of our own below the place, ``kernels-2``, which holds nothing else: a
+file named by its key, with a line that identifies the format, the key, a digest of key and content,
+and the content. Entries are written to a temporary file in the same folder and moved into place, so
+that a reader sees a whole entry or none; what fails the digest is a miss and is removed.
+
+What is loaded is run as native code, so it must have been written by this user. The digest is keyed
+with a secret, which lies beside the entries in a file that the user alone can read; a folder or a
+file that belongs to another user, or that others can write to, is refused with one warning. When
+the folder cannot be written (read-only, full, no home), one warning says so too, and the process
+goes on without the cache.
 
 The place is ``$DPARRAY_CACHE_DIR``, else ``$XDG_CACHE_HOME/dparray``, else ``~/.cache/dparray``.
 """
@@ -13,7 +18,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import hmac
 import os
+import re
+import secrets
+import stat
 import sys
 import tempfile
 import time
@@ -22,10 +31,18 @@ from pathlib import Path
 from typing import NamedTuple
 
 _PLACE_VARIABLE = "DPARRAY_CACHE_DIR"
-_MAGIC = b"dparray kernel 1\n"
+_FOLDER = "kernels-2"
+_SECRET = "secret"
+_MAGIC = b"dparray kernel 2\n"
 _SUFFIX = ".kernel"
 _TEMPORARY = ".part"
-_HASH_SIZE = hashlib.sha256().digest_size
+_KEY = re.compile(r"[0-9a-f]{64}")
+# The only files that are ever removed.
+_ENTRY_NAME = re.compile(_KEY.pattern + re.escape(_SUFFIX))
+_TEMPORARY_NAME = re.compile(rf"(?:{_KEY.pattern}|{_SECRET})\.\w+" + re.escape(_TEMPORARY))
+_SECRET_SIZE = _DIGEST_SIZE = 32
+# No entry comes near it; a larger file is none.
+_MOST_BYTES = 1 << 30
 # A temporary file this old was left by a process that died while it wrote.
 _ABANDONED_SECONDS = 3600.0
 # The clock of an entry's last use is moved at most this often, to spare writes.
@@ -68,15 +85,31 @@ def place() -> Path:
     return (Path(base) if base else Path("~/.cache").expanduser()) / "dparray"
 
 
+class _Refused(OSError):
+    """A folder or a file that another user may have written."""
+
+
+def folder() -> Path:
+    """The folder below the place that holds the entries, and nothing of anybody else's."""
+    return place() / _FOLDER
+
+
 def load(key: str) -> bytes | None:
     """The bytes saved under ``key``, or ``None``; a damaged entry is removed and is ``None``."""
     try:
-        path = place() / (key + _SUFFIX)
-        text = path.read_bytes()
+        directory = folder()
+        path = directory / (key + _SUFFIX)
+        _check_folders(directory)
+        text = _read(path)
+        secret = _read(directory / _SECRET, private=True)
+    except _Refused as error:
+        _state.misses += 1
+        _warn_refused(error)
+        return None
     except (OSError, RuntimeError):  # whoever makes the entry anew hears of it if that fails, too
         _state.misses += 1
         return None
-    payload = _checked(text)
+    payload = _checked(text, key, secret)
     if payload is None:
         _state.misses += 1
         with contextlib.suppress(OSError):
@@ -89,26 +122,80 @@ def load(key: str) -> bytes | None:
     return payload
 
 
-def _checked(text: bytes) -> bytes | None:
-    start = len(_MAGIC) + _HASH_SIZE
-    if not text.startswith(_MAGIC) or len(text) < start:
+def _check_folders(directory: Path) -> None:
+    """Refuse a folder of entries that is another user's or that others can write to.
+
+    The place above it may be shared as ``/tmp`` is, where nobody removes what is another's.
+    """
+    above = directory.parent.stat()
+    if above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
+        raise _Refused(f"{directory.parent} can be written by everybody")
+    status = directory.lstat()
+    if not stat.S_ISDIR(status.st_mode):
+        raise _Refused(f"{directory} is no folder")
+    _check_owner(directory, status)
+
+
+def _check_owner(path: Path, status: os.stat_result) -> None:
+    if status.st_uid != os.geteuid():
+        raise _Refused(f"{path} belongs to another user")
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise _Refused(f"{path} can be written by other users")
+
+
+def _read(path: Path, private: bool = False) -> bytes:
+    """The content of a file of this user's; whatever else has its name is not waited for.
+
+    Raises:
+        OSError: there is none, or it is no plain file.
+        _Refused: it is another user's, or others can write to it, or read it where it is private.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        status = os.fstat(handle)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MOST_BYTES:
+            raise OSError(f"{path} is no entry")
+        _check_owner(path, status)
+        if private and status.st_mode & (stat.S_IRGRP | stat.S_IROTH):
+            raise _Refused(f"{path} can be read by other users")
+        return file.read(_MOST_BYTES)
+
+
+def _digest(key: str, payload: bytes, secret: bytes) -> bytes:
+    text = key.encode() + b"\n" + payload
+    return hashlib.blake2b(text, digest_size=_DIGEST_SIZE, key=secret).digest()
+
+
+def _checked(text: bytes, key: str, secret: bytes) -> bytes | None:
+    head = _MAGIC + key.encode() + b"\n"
+    start = len(head) + _DIGEST_SIZE
+    if len(secret) != _SECRET_SIZE or not text.startswith(head) or len(text) < start:
         return None
     payload = text[start:]
-    return payload if hashlib.sha256(payload).digest() == text[len(_MAGIC) : start] else None
+    is_ours = hmac.compare_digest(_digest(key, payload, secret), text[len(head) : start])
+    return payload if is_ours else None
 
 
 def save(key: str, payload: bytes) -> None:
-    """Keep ``payload`` under ``key`` for this and other processes; never raises on a bad disk."""
+    """Keep ``payload`` under ``key`` for this and other processes; never raises on a bad disk.
+
+    Args:
+        key: a SHA-256 in hexadecimal.
+        payload: any bytes.
+    """
     if not _state.writes:
         return
-    text = _MAGIC + hashlib.sha256(payload).digest() + payload
+    if not _KEY.fullmatch(key):
+        raise ValueError(f"save: the key must be 64 hexadecimal digits; got {key!r}")
     temporary = None
     try:
-        directory = place()
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(suffix=_TEMPORARY, dir=directory)
-        with os.fdopen(handle, "wb") as file:
-            file.write(text)
+        directory = folder()
+        directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
+        _check_folders(directory)
+        digest = _digest(key, payload, _secret_of(directory))
+        text = b"".join((_MAGIC, key.encode(), b"\n", digest, payload))
+        temporary = _written(directory, key, text)
         os.replace(temporary, directory / (key + _SUFFIX))
     except (OSError, RuntimeError) as error:
         # A directory in the place of one entry does not keep others from being written.
@@ -116,7 +203,10 @@ def save(key: str, payload: bytes) -> None:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
-        _warn(f"cannot be written ({error})")
+        if isinstance(error, _Refused):
+            _warn_refused(error)
+        else:
+            _warn(f"cannot be written ({error})")
         return
     _state.saves += 1
     if _state.unchecked is None or _state.unchecked + len(text) > _state.limit // 16:
@@ -124,6 +214,40 @@ def save(key: str, payload: bytes) -> None:
         _trim(directory)
     else:
         _state.unchecked += len(text)
+
+
+def _written(directory: Path, name: str, text: bytes) -> str:
+    """A new temporary file that this user alone can read."""
+    handle, temporary = tempfile.mkstemp(_TEMPORARY, name + ".", directory)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(text)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(temporary)
+        raise
+    return temporary
+
+
+def _secret_of(directory: Path) -> bytes:
+    """The secret of a folder; one is made where there is none. Processes that race agree on one."""
+    path = directory / _SECRET
+    with contextlib.suppress(FileNotFoundError):
+        found = _read(path, private=True)
+        if len(found) == _SECRET_SIZE:
+            return found
+        path.unlink()
+    temporary = _written(directory, _SECRET, secrets.token_bytes(_SECRET_SIZE))
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, path)  # whole, or not at all
+    finally:
+        os.unlink(temporary)
+    return _read(path, private=True)
+
+
+def _warn_refused(error: _Refused) -> None:
+    _warn(f"is not used: {error}, and what it holds is run as native code")
 
 
 def _warn(problem: str) -> None:
@@ -135,32 +259,33 @@ def _warn(problem: str) -> None:
             level, frame = level + 1, frame.f_back
         warnings.warn(
             f"dparray's kernel cache {problem}; kernels are compiled anew in every process. "
-            f"Set {_PLACE_VARIABLE} to a directory that can be written.",
+            f"Set {_PLACE_VARIABLE} to a directory that you, and no other user, can write to.",
             RuntimeWarning,
             stacklevel=level,
         )
 
 
-def _entries(directory: Path) -> list[tuple[float, int, Path]]:
-    """Last use, size and path of every entry."""
+def _own_files(directory: Path, name: re.Pattern[str]) -> list[tuple[float, int, Path]]:
+    """Last use, size and path of our plain files whose names have a pattern."""
     found = []
     with contextlib.suppress(OSError), os.scandir(directory) as files:
         for file in files:
             with contextlib.suppress(OSError):  # another process removed it
-                if file.name.endswith(_SUFFIX):
-                    status = file.stat()
-                    found.append((status.st_mtime, status.st_size, Path(file.path)))
+                if name.fullmatch(file.name) and file.is_file(follow_symlinks=False):
+                    status = file.stat(follow_symlinks=False)
+                    if status.st_uid == os.geteuid():
+                        found.append((status.st_mtime, status.st_size, Path(file.path)))
     return found
 
 
 def _trim(directory: Path) -> None:
     """Remove what dead processes left, and the longest unused entries above the limit."""
     now = time.time()
-    for leftover in directory.glob("*" + _TEMPORARY):
+    for changed, _, leftover in _own_files(directory, _TEMPORARY_NAME):
         with contextlib.suppress(OSError):
-            if abs(now - leftover.stat().st_mtime) > _ABANDONED_SECONDS:
+            if abs(now - changed) > _ABANDONED_SECONDS:
                 leftover.unlink()
-    entries = sorted(_entries(directory))
+    entries = sorted(_own_files(directory, _ENTRY_NAME))
     total = sum(size for _, size, _ in entries)
     if total <= _state.limit:
         return
@@ -176,10 +301,9 @@ def _trim(directory: Path) -> None:
 
 def stats() -> Stats:
     """What the cache holds, and what this process did with it."""
-    directory = place()
-    entries = _entries(directory)
+    entries = _own_files(folder(), _ENTRY_NAME)
     return Stats(
-        directory,
+        place(),
         len(entries),
         sum(size for _, size, _ in entries),
         _state.limit,
@@ -203,14 +327,14 @@ def set_limit(nbytes: int) -> int:
 
 
 def clear() -> int:
-    """Remove every entry; returns how many were removed."""
+    """Remove every entry, and no other file; returns how many were removed."""
     removed = 0
-    directory = place()
-    for _, _, path in _entries(directory):
+    directory = folder()
+    for _, _, path in _own_files(directory, _ENTRY_NAME):
         with contextlib.suppress(OSError):
             path.unlink()
             removed += 1
-    for leftover in directory.glob("*" + _TEMPORARY):
+    for _, _, leftover in _own_files(directory, _TEMPORARY_NAME):
         with contextlib.suppress(OSError):
             leftover.unlink()
     return removed

@@ -148,7 +148,7 @@ class Kernel:
             "entry": self.entry,
             "name": self.name,
             "types": self.types,
-            "seconds": self.seconds,
+            "seconds": float(self.seconds),
             "build_options": self.build_options,
             "spirv": len(self.spirv),
         }
@@ -156,15 +156,30 @@ class Kernel:
 
     @classmethod
     def from_bytes(cls, text: bytes) -> Kernel:
-        """The kernel that :meth:`to_bytes` wrote."""
+        """The kernel that :meth:`to_bytes` wrote.
+
+        Raises:
+            ValueError, TypeError, KeyError, RecursionError: these are other bytes.
+        """
         line, _, rest = text.partition(b"\n")
         head = json.loads(line)
-        size = head["spirv"]
+        size, types = head["spirv"], head["types"]
+        texts = (head["name"], head["entry"], head["build_options"], *types)
+        is_module = type(size) is int and 0 < size <= len(rest) and size % 4 == 0
+        if (
+            not is_module
+            or type(types) is not list
+            or not all(type(each) is str for each in texts)
+            or type(head["seconds"]) is not float
+            or not rest.startswith(_ZLIB_HEADER, size)
+            or head["entry"] not in _entry_points(rest[:size])
+        ):
+            raise ValueError("this is no kernel")
         return cls(
             head["name"],
             head["entry"],
             rest[:size],
-            tuple(head["types"]),
+            tuple(types),
             llvm=rest[size:],
             seconds=head["seconds"],
             origin="disk",
@@ -172,9 +187,35 @@ class Kernel:
         )
 
 
+_ZLIB_HEADER = b"x"
+_SPIRV_MAGIC = 0x07230203
 _SPIRV_HEADER_WORDS = 5
+_OP_ENTRY_POINT = 15
 _OP_CAPABILITY = 17
+_OP_FUNCTION = 54
 _FLOAT64 = 10
+
+
+def _entry_points(spirv: bytes) -> set[str]:
+    """The names of the kernels in a SPIR-V module.
+
+    Raises:
+        ValueError: it is no module.
+    """
+    words = memoryview(spirv).cast("I")
+    if len(words) < _SPIRV_HEADER_WORDS or words[0] != _SPIRV_MAGIC:
+        raise ValueError("this is no SPIR-V module")
+    names = set()
+    at = _SPIRV_HEADER_WORDS
+    while at < len(words) and (words[at] & 0xFFFF) != _OP_FUNCTION:
+        count = words[at] >> 16
+        if not count or at + count > len(words):
+            raise ValueError("this is no SPIR-V module")
+        if words[at] & 0xFFFF == _OP_ENTRY_POINT:
+            literal = spirv[4 * (at + 3) : 4 * (at + count)]
+            names.add(literal.partition(b"\0")[0].decode())
+        at += count
+    return names
 
 
 def needs_float64(spirv: bytes) -> bool:
@@ -406,7 +447,7 @@ def _load(key: str) -> Kernel | None:
         return None
     try:
         kernel = Kernel.from_bytes(text)
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     if _hooks.subscribers:
         seconds = time.perf_counter() - started

@@ -282,7 +282,7 @@ def test_a_second_process_launches_without_importing_numba(tmp_path: Path) -> No
 
 def test_damaged_entries_are_compiled_anew(tmp_path: Path) -> None:
     run(tmp_path)
-    entries = list(tmp_path.glob("*.kernel"))
+    entries = list(tmp_path.rglob("*.kernel"))
     assert entries
     for entry in entries:
         entry.write_bytes(entry.read_bytes()[:-100])

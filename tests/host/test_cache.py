@@ -13,6 +13,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dparray._compiler import cache
@@ -33,7 +34,12 @@ def key(number: int) -> str:
 
 
 def entry(place: Path, number: int) -> Path:
-    return place / (key(number) + ".kernel")
+    return place / "kernels-2" / (key(number) + ".kernel")
+
+
+def contents(place: Path) -> list[str]:
+    """The names of what is in the folder of entries, but for the secret."""
+    return sorted(path.name for path in (place / "kernels-2").iterdir() if path.name != "secret")
 
 
 def test_what_is_saved_is_loaded(place: Path) -> None:
@@ -56,10 +62,10 @@ def test_clear_removes_entries_and_says_how_many(place: Path) -> None:
         cache.save(key(number), b"x")
     assert cache.clear() == 3
     assert cache.load(key(0)) is None
-    assert list(place.iterdir()) == []
+    assert contents(place) == []
 
 
-@pytest.mark.parametrize("size", [0, 5, 17, 30, 48, 49, 60])
+@pytest.mark.parametrize("size", [0, 5, 17, 30, 81, 82, 100, 114, 120])
 def test_a_truncated_entry_is_a_miss_and_is_removed(place: Path, size: int) -> None:
     cache.save(key(1), b"payload of the entry")
     path = entry(place, 1)
@@ -109,7 +115,7 @@ def test_a_full_or_read_only_disk_warns_once_and_leaves_nothing(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         cache.save(key(2), b"x")
-    assert [path.name for path in place.iterdir()] == [entry(place, 0).name]
+    assert contents(place) == [entry(place, 0).name]
     assert cache.load(key(0)) == b"before"
 
 
@@ -138,7 +144,7 @@ def test_what_was_read_lately_stays(place: Path) -> None:
 
 def test_entries_and_leftovers_of_the_future_age_like_others(place: Path) -> None:
     cache.save(key(0), b"x")
-    leftover = place / "old.part"
+    leftover = entry(place, 0).with_name(f"{key(0)}.old.part")
     leftover.write_bytes(b"half")
     later = time.time() + 1e6
     for path in (entry(place, 0), leftover):
@@ -151,14 +157,15 @@ def test_entries_and_leftovers_of_the_future_age_like_others(place: Path) -> Non
 
 
 def test_a_directory_in_the_place_of_an_entry_spoils_no_other(place: Path) -> None:
-    entry(place, 1).mkdir(parents=True)
+    entry(place, 1).parent.mkdir(mode=0o700, parents=True)
+    entry(place, 1).mkdir()
     assert cache.load(key(1)) is None
     with pytest.warns(RuntimeWarning, match="Is a directory") as caught:
         cache.save(key(1), b"x")
     assert caught[0].filename == __file__
     cache.save(key(2), b"x")
     assert cache.load(key(2)) == b"x"
-    assert sorted(place.iterdir()) == sorted((entry(place, 1), entry(place, 2)))
+    assert contents(place) == sorted((entry(place, 1).name, entry(place, 2).name))
 
 
 def test_an_entry_that_cannot_be_read_is_replaced(
@@ -166,11 +173,11 @@ def test_an_entry_that_cannot_be_read_is_replaced(
 ) -> None:
     cache.save(key(1), b"x")
 
-    def refuse(path: Path) -> bytes:
+    def refuse(path: Path, private: bool = False) -> bytes:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "read_bytes", refuse)
+        patch.setattr(cache, "_read", refuse)
         assert cache.load(key(1)) is None
     cache.save(key(1), b"y")
     assert cache.load(key(1)) == b"y"
@@ -184,8 +191,8 @@ def test_set_limit_gives_the_previous_one_and_takes_no_negative(place: Path) -> 
 
 
 def test_what_a_dead_process_left_is_removed_after_a_while(place: Path) -> None:
-    place.mkdir()
-    old, young = place / "old.part", place / "young.part"
+    (place / "kernels-2").mkdir(mode=0o700, parents=True)
+    old, young = (entry(place, 1).with_name(f"{key(1)}.{name}.part") for name in ("old", "young"))
     old.write_bytes(b"half")
     young.write_bytes(b"half")
     os.utime(old, (1, 1))
@@ -194,17 +201,154 @@ def test_what_a_dead_process_left_is_removed_after_a_while(place: Path) -> None:
     assert young.exists()
 
 
+# --- whose files they are ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["movie.mkv.part", "notes.kernel", "secret", f"{key(7)}.kernel"])
+def test_users_files_stay(place: Path, name: str) -> None:
+    cache.save(key(1), b"x")
+    names = [place / name]
+    if name in ("movie.mkv.part", "notes.kernel"):
+        names.append(place / "kernels-2" / name)
+    for path in names:
+        path.write_bytes(b"mine")
+        os.utime(path, (1, 1))
+    cache.set_limit(cache.set_limit(0))
+    cache.save(key(2), b"x")  # tidies up
+    assert cache.clear() == 2
+    assert [path.read_bytes() for path in names] == [b"mine"] * len(names)
+
+
+def test_only_plain_files_of_ours_are_removed(place: Path) -> None:
+    cache.save(key(1), b"x")
+    outside = place / "outside"
+    outside.write_bytes(b"mine")
+    entry(place, 2).symlink_to(outside)
+    entry(place, 3).mkdir()
+    assert cache.load(key(2)) is None
+    assert cache.clear() == 1
+    assert outside.read_bytes() == b"mine"
+    assert entry(place, 3).is_dir()
+
+
+def test_an_entry_is_no_other_keys(place: Path) -> None:
+    cache.save(key(1), b"one")
+    cache.save(key(2), b"two")
+    entry(place, 1).write_bytes(entry(place, 2).read_bytes())
+    assert cache.load(key(1)) is None
+    text = entry(place, 2).read_bytes().replace(key(2).encode(), key(1).encode())
+    entry(place, 1).write_bytes(text)  # the key in it, too, but not the digest
+    assert cache.load(key(1)) is None
+    assert cache.load(key(2)) == b"two"
+
+
+def test_an_entry_written_without_the_secret_is_a_miss(place: Path) -> None:
+    cache.save(key(1), b"one")
+    forged = cache._digest(key(1), b"bad", bytes(32))
+    entry(place, 1).write_bytes(cache._MAGIC + key(1).encode() + b"\n" + forged + b"bad")
+    assert cache.load(key(1)) is None
+    cache.save(key(1), b"one")
+    assert cache.load(key(1)) == b"one"
+
+
+def test_the_secret_and_the_folder_are_the_users_alone(place: Path) -> None:
+    cache.save(key(1), b"x")
+    assert (place / "kernels-2").stat().st_mode & 0o777 == 0o700
+    for path in (place / "kernels-2").iterdir():
+        assert path.stat().st_mode & 0o777 == 0o600
+    (place / "kernels-2" / "secret").write_bytes(b"short")
+    assert cache.load(key(1)) is None
+    cache.save(key(1), b"x")
+    assert cache.load(key(1)) == b"x"
+
+
+def refused(match: str) -> None:
+    with pytest.warns(RuntimeWarning, match=match):
+        assert cache.load(key(1)) is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert cache.load(key(1)) is None
+        cache.save(key(3), b"x")
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+def test_a_folder_that_others_can_write_to_is_refused_once(place: Path, mode: int) -> None:
+    cache.save(key(1), b"x")
+    (place / "kernels-2").chmod(mode)
+    refused("can be written by other users")
+    assert not entry(place, 3).exists()
+
+
+def test_a_place_that_everybody_can_write_to_is_refused(place: Path) -> None:
+    cache.save(key(1), b"x")
+    place.chmod(0o1777)
+    assert cache.load(key(1)) == b"x"
+    place.chmod(0o777)
+    refused("can be written by everybody")
+
+
+def test_files_that_others_can_write_or_read_are_refused(place: Path) -> None:
+    cache.save(key(1), b"x")
+    entry(place, 1).chmod(0o666)
+    refused("can be written by other users")
+
+
+def test_a_secret_that_others_can_read_is_refused(place: Path) -> None:
+    cache.save(key(1), b"x")
+    (place / "kernels-2" / "secret").chmod(0o644)
+    refused("can be read by other users")
+
+
+@pytest.mark.parametrize("which", ["entry", "secret", "folder"])
+def test_what_belongs_to_another_user_is_refused(
+    place: Path, which: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache.save(key(1), b"x")
+    if os.geteuid() == 0:
+        folder = place / "kernels-2"
+        paths = {"entry": entry(place, 1), "secret": folder / "secret", "folder": folder}
+        os.chown(paths[which], 12345, -1)
+    else:
+        user = os.geteuid() + 1
+        monkeypatch.setattr(cache.os, "geteuid", lambda: user)
+    refused("belongs to another user")
+
+
+def test_a_fifo_does_not_hang(place: Path) -> None:
+    cache.save(key(2), b"x")
+    os.mkfifo(entry(place, 1), 0o600)
+    assert cache.load(key(1)) is None
+    cache.save(key(1), b"x")
+    assert cache.load(key(1)) == b"x"
+
+
+def test_any_bytes_are_a_miss(place: Path) -> None:
+    random = np.random.default_rng(5)
+    cache.save(key(1), b"payload")
+    whole = entry(place, 1).read_bytes()
+    for _ in range(300):
+        damaged = bytearray(whole)
+        for position in random.integers(0, len(whole), random.integers(1, 5)):
+            damaged[position] = random.integers(0, 256)
+        damaged = damaged[: random.integers(0, len(whole) + 1)] + random.bytes(random.integers(9))
+        if bytes(damaged) == whole:
+            continue
+        entry(place, 1).write_bytes(damaged)
+        entry(place, 1).chmod(0o600)
+        assert cache.load(key(1)) is None, bytes(damaged)
+
+
 RACER = """
 import hashlib, sys
-from dparray import _cache
+from dparray._compiler import cache
 wrong = 0
 for turn in range(60):
     for number in range(8):
         key = hashlib.sha256(str(number).encode()).hexdigest()
         payload = bytes([number]) * (20_000 + number)
         if turn % 2:
-            _cache.save(key, payload)
-        found = _cache.load(key)
+            cache.save(key, payload)
+        found = cache.load(key)
         wrong += found is not None and found != payload
 sys.exit(wrong)
 """
@@ -224,15 +368,15 @@ def test_sixteen_processes_race_and_none_reads_a_wrong_byte(place: Path) -> None
     racers = [start(place, RACER) for _ in range(16)]
     assert [racer.wait(timeout=120) for racer in racers] == [0] * 16
     assert cache.stats().entries == 8
-    assert not list(place.glob("*.part"))
+    assert not list(place.rglob("*.part"))
 
 
 WRITER = """
 import hashlib
-from dparray import _cache
+from dparray._compiler import cache
 while True:
     for number in range(4):
-        _cache.save(hashlib.sha256(str(number).encode()).hexdigest(), bytes([number]) * 3_000_000)
+        cache.save(hashlib.sha256(str(number).encode()).hexdigest(), bytes([number]) * 3_000_000)
 """
 
 
@@ -240,7 +384,7 @@ def test_kill_in_the_middle_of_a_write_leaves_whole_entries(place: Path) -> None
     for delay in (0.00, 0.01, 0.02, 0.05, 0.08):
         writer = start(place, WRITER)
         deadline = time.monotonic() + 30
-        while not list(place.glob("*.kernel")) and time.monotonic() < deadline:
+        while not list(place.rglob("*.kernel")) and time.monotonic() < deadline:
             time.sleep(0.005)
         time.sleep(delay)
         writer.send_signal(signal.SIGKILL)
