@@ -19,6 +19,7 @@ import dpctl
 from dpctl._sycl_queue_manager import get_device_cached_queue
 from dpctl.utils import SequentialOrderManager
 
+from dparray._runtime.in_order import meet, wait_for
 from dparray.exceptions import DeviceError, UnsupportedDeviceError
 
 __all__ = [
@@ -125,7 +126,7 @@ def wait(queue: dpctl.SyclQueue) -> None:
     mark = working.get(queue)
     events = SequentialOrderManager[queue].submitted_events
     if events:
-        dpctl.SyclEvent.wait_for(events)
+        wait_for(events)
     _forget_work(queue, mark)
 
 
@@ -233,6 +234,7 @@ class Device:
                 f"device: {describe_device(queue.sycl_device)} ({queue.sycl_device.name}) cannot "
                 f"hold arrays: {reason}; use one of the devices that `dp.devices()` lists"
             )
+        meet(queue)
         self.sycl_queue = queue
 
     @property

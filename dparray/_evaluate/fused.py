@@ -39,6 +39,7 @@ from dparray._graph.ops import Op
 from dparray._graph.reductions import Reduce
 from dparray._kernel.arguments import launch
 from dparray._runtime.arguments import Packed, pack_array, pack_local, pack_scalar, pack_scalars
+from dparray._runtime.in_order import foreign_calls
 from dparray.memory import copies
 
 
@@ -414,7 +415,8 @@ def counters_of(queue: Any) -> Packed:
     counters = _counters.get(key)
     if counters is None:
         count = reduction.most_counters(machine_of(queue))
-        zeros = copies.library.zeros(count, dtype="int32", usm_type="device", sycl_queue=queue)
+        with foreign_calls(queue):
+            zeros = copies.library.zeros(count, dtype="int32", usm_type="device", sycl_queue=queue)
         counters = _counters[key] = packed_flat(copies.layout_of_tensor(zeros))
     return counters
 

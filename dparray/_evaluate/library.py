@@ -16,6 +16,7 @@ from dparray import _hooks
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT, WHERE
 from dparray._graph.reductions import Reduce
+from dparray._runtime.in_order import foreign_calls
 from dparray.exceptions import AxisError, DparrayError, DTypeError, ShapeError
 from dparray.memory import copies
 from dparray.memory.copies import library, neighbour
@@ -23,6 +24,11 @@ from dparray.memory.copies import library, neighbour
 
 def run(value: Node | Scalar, target: Any) -> None:
     """Compute ``value`` into ``target``, one operation after the other."""
+    with foreign_calls(target.block.queue):
+        _run(value, target)
+
+
+def _run(value: Node | Scalar, target: Any) -> None:
     out = copies.tensor_of(target)
     if _hooks.subscribers:
         _hooks.emit("library", function="an expression")
@@ -155,8 +161,10 @@ def library_call(
     """Call a function of dpnp.tensor and wrap the tensors it returns; its errors become ours."""
     if _hooks.subscribers:
         _hooks.emit("library", function=name)
+    queue = next(tensor.sycl_queue for tensor in tensors if hasattr(tensor, "sycl_queue"))
     try:
-        result = function(*tensors, *args, **kwargs)
+        with foreign_calls(queue):
+            result = function(*tensors, *args, **kwargs)
     except (DparrayError, np.linalg.LinAlgError):
         raise
     except neighbour.linalg.LinAlgError as error:

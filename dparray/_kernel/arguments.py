@@ -32,6 +32,7 @@ from dparray._runtime.arguments import (
     pack_scalars,
     submit,
 )
+from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.order import order_of
 from dparray.device import note_work
 from dparray.exceptions import (
@@ -381,7 +382,8 @@ def launch(
         raise _refusal(kernel, queue, global_range, local_range)
     order.add_launch(event, dependencies)
     if keep_alive:
-        order.add_host_task(queue._submit_keep_args_alive(keep_alive, [event]))
+        with foreign_calls(queue):
+            order.add_host_task(queue._submit_keep_args_alive(keep_alive, [event]))
     note_work(queue)
     if _hooks.subscribers:
         _hooks.emit(

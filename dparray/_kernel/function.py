@@ -27,6 +27,7 @@ from dparray._kernel.arguments import (
     make_binder,
 )
 from dparray._placement import common_placement
+from dparray._runtime.in_order import wait_for
 from dparray.device import queue_of
 from dparray.exceptions import (
     KernelArgumentError,
@@ -109,7 +110,7 @@ class Event:
             KernelExecutionError: the device failed; the message names the kernel and its line.
         """
         try:
-            self.sycl_event.wait()
+            wait_for([self.sycl_event])
         except Exception as error:
             raise KernelExecutionError(
                 f"kernel {self.kernel.__name__} ({self.kernel.location}) failed on "

@@ -5,7 +5,8 @@ for an array: with three arrays that took half of a launch. Here arguments are *
 are made, the numbers of an array once for its shape and strides, and a launch joins bytes.
 
 The functions are those of ``libDPCTLSyclInterface``, which dpctl's wheels bring with their headers
-(``dpctl.get_include()``); like dpctl's method they are called with the interpreter's lock held.
+(``dpctl.get_include()``); like dpctl's method they are called with the interpreter's lock held,
+since a thread that lets go of it may have to wait for it longer than a launch takes.
 """
 
 from __future__ import annotations
@@ -166,8 +167,8 @@ def capsule_address(capsule: Any) -> int:
     return int(pointer_of(capsule, name_of(capsule)))
 
 
-def _functions() -> tuple[Any, Any, Any, Any]:
-    interface = ctypes.PyDLL(str(Path(dpctl.__file__).parent / "libDPCTLSyclInterface.so"))
+def _functions(library: type[ctypes.CDLL] = ctypes.PyDLL) -> tuple[Any, Any, Any, Any]:
+    interface = library(str(Path(dpctl.__file__).parent / "libDPCTLSyclInterface.so"))
     # Kernel, queue, arguments with their number, range or ranges with their dimensions, events.
     head: list[Any] = [*[c_void_p] * 4, c_size_t]
     tail: list[Any] = [c_size_t, c_void_p, c_size_t]
@@ -184,6 +185,12 @@ def _functions() -> tuple[Any, Any, Any, Any]:
 
 
 _over_range, _in_groups, _make_event, _delete = _functions()
+
+
+def let_go_of_interpreter() -> None:
+    """From now on let other threads run while work is submitted."""
+    global _over_range, _in_groups, _delete
+    _over_range, _in_groups, _, _delete = _functions(ctypes.CDLL)
 
 
 def submit(

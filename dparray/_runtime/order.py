@@ -17,6 +17,8 @@ import dpctl
 from dpctl.utils import SequentialOrderManager
 from dpctl.utils._order_manager import _SequentialOrderManager
 
+from dparray._runtime.in_order import wait_for
+
 # Reentrant: the collector may run somebody's finalizer while it is held, which may launch.
 _lock = threading.RLock()
 
@@ -46,6 +48,8 @@ class Order(_SequentialOrderManager):
     def wait(self) -> None:
         """Wait for all of it."""
         self._give_last()
+        wait_for(self.host_task_events)
+        wait_for(self.submitted_events)
         super().wait()
 
     def _give_last(self) -> None:

@@ -51,6 +51,7 @@ import dpctl.memory
 import numpy as np
 
 from dparray import _hooks
+from dparray._runtime.in_order import wait_for_host_tasks
 from dparray.device import Device, describe_device, describe_queue, supports_usm, wait
 from dparray.exceptions import (
     DeviceError,
@@ -1009,6 +1010,7 @@ class SyclDriver:
         # The order manager knows work on other queues that uses blocks of this one, the queue
         # knows work that was submitted past the order manager.
         wait(queue)
+        wait_for_host_tasks(queue)
         queue.wait()
 
 

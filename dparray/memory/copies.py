@@ -20,6 +20,7 @@ from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks, memory
 from dparray._layout import contiguous_strides
+from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray.device import is_idle, note_others, note_work, wait, wait_if_working, working
 
 __all__ = [
@@ -148,7 +149,8 @@ def tensor_of(layout: Any) -> library.usm_ndarray:
     """
     if type(layout.block) is Positions:
         values, block = layout.block.values(layout), layout.block
-        return library.asarray(values, sycl_queue=block.queue, usm_type=block.usm_type)
+        with foreign_calls(block.queue):
+            return library.asarray(values, sycl_queue=block.queue, usm_type=block.usm_type)
     itemsize = layout.dtype.itemsize
     buffer = layout.block.memory  # first: an array finds its place there
     return library.usm_ndarray(
@@ -203,7 +205,7 @@ def wait_for_host_tasks(queue: dpctl.SyclQueue) -> None:
     for them. dpnp's calls of oneMKL hold the lock while they wait for a host task of their own, for
     ever if all those threads wait for the lock (dpnp 0.20: Cholesky of stacks, transforms).
     """
-    dpctl.SyclEvent.wait_for(SequentialOrderManager[queue].host_task_events)
+    wait_for(SequentialOrderManager[queue].host_task_events)
 
 
 def host_views(queue: dpctl.SyclQueue, *layouts: Any) -> list[np.ndarray] | None:
@@ -288,7 +290,9 @@ def copy_from_host(source: np.ndarray, target: Any) -> None:
         before = SequentialOrderManager[queue].submitted_events
         for start, stop in _pieces(source.nbytes, "copy to the device"):
             place = memory_at(block, target.offset + start)
-            queue.memcpy_async(place, flat[start:stop], stop - start, before).wait()
+            with foreign_calls(queue):
+                event = queue.memcpy_async(place, flat[start:stop], stop - start, before)
+            wait_for([event])
     if _hooks.subscribers:
         _hooks.emit("copy", source="host", target=queue, nbytes=source.nbytes)
 
@@ -307,7 +311,9 @@ def copy_to_host(layout: Any) -> np.ndarray:
         before = SequentialOrderManager[queue].submitted_events
         for start, stop in _pieces(result.nbytes, "copy to the host"):
             place = memory_at(layout.block, layout.offset + start)
-            queue.memcpy_async(flat[start:stop], place, stop - start, before).wait()
+            with foreign_calls(queue):
+                event = queue.memcpy_async(flat[start:stop], place, stop - start, before)
+            wait_for([event])
     if _hooks.subscribers:
         _hooks.emit("copy", source=queue, target="host", nbytes=result.nbytes)
     return result
@@ -328,9 +334,10 @@ def assign(target: Any, source: Any) -> None:
     """
     if _hooks.subscribers:
         _hooks.emit("library", function="a copy")
-    tensor_of(target)[...] = (
-        source if isinstance(source, int | float | complex) else tensor_of(source)
-    )
+    with foreign_calls(target.block.queue):
+        tensor_of(target)[...] = (
+            source if isinstance(source, int | float | complex) else tensor_of(source)
+        )
     note_work(target.block.queue)
 
 
@@ -360,9 +367,10 @@ def copy_to_queue(layout: Any, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
     before = SequentialOrderManager[source_queue].submitted_events
     if source_queue != queue:
         before = before + SequentialOrderManager[queue].submitted_events
-    event = queue.memcpy_async(
-        target.block.memory, memory_at(layout.block, layout.offset), nbytes, before
-    )
+    with foreign_calls(queue):
+        event = queue.memcpy_async(
+            target.block.memory, memory_at(layout.block, layout.offset), nbytes, before
+        )
     for ordered in {source_queue, queue}:
         SequentialOrderManager[ordered].add_event_pair([], [event])
         note_work(ordered)

@@ -53,6 +53,7 @@ HOST_HALF = [
 # Imports that still go up, until the definitions behind them have moved: (importer, imported).
 UPWARD: frozenset[tuple[str, str]] = frozenset(
     {
+        ("dparray.device", "dparray._runtime.in_order"),
         ("dparray._compiler.compile", "dparray._kernel.arguments"),
         ("dparray._compiler.numba_dpex", "dparray._kernel.numba_dpex_calls"),
         ("dparray._evaluate.fused", "dparray._kernel.arguments"),

@@ -1,0 +1,75 @@
+"""In-order queues: waiting for work on them, and other libraries' calls, without a deadlock.
+
+dpctl and dpnp submit host tasks after their kernels, which take the interpreter's lock. On an
+in-order queue the next kernel waits for them. SYCL waits for such a kernel with the lock of its
+graph held, submitting takes that lock, and the libraries submit with the interpreter's lock held:
+one thread holds the graph and waits for a host task, which waits for the interpreter, which a
+second thread holds that waits for the graph. So, from the first queue in order that is met:
+
+- nobody waits in SYCL for work that has not started, which a host task may hold up;
+- one thread at a time is in calls of other libraries, which submit and wait as they like, and it
+  begins when the host tasks of its queue are done;
+- our own launches let go of the interpreter.
+
+A program without such queues pays one look at a flag for each wait and each call.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import lru_cache
+
+import dpctl
+from dpctl.utils import SequentialOrderManager
+
+from dparray._runtime import arguments
+
+#: The longest pause between two looks at work that has not started, in seconds.
+MOST_PAUSE = 5e-4
+
+_NOT_STARTED = dpctl.event_status_type.submitted
+_is_met = False
+_lock = threading.RLock()
+_unlocked = nullcontext()
+
+
+@lru_cache(maxsize=256)
+def meet(queue: dpctl.SyclQueue) -> None:
+    """Say that arrays are about to be on ``queue``."""
+    global _is_met
+    if queue.is_in_order and not _is_met:
+        _is_met = True
+        arguments.let_go_of_interpreter()
+
+
+def wait_for(events: Sequence[dpctl.SyclEvent]) -> None:
+    """Wait on the host for events; other threads run meanwhile."""
+    if _is_met:
+        for event in events:
+            pause = 0.0
+            while event.execution_status == _NOT_STARTED:
+                time.sleep(pause)
+                pause = min(2 * pause + 1e-5, MOST_PAUSE)
+    dpctl.SyclEvent.wait_for(events)
+
+
+def wait_for_host_tasks(queue: dpctl.SyclQueue) -> None:
+    """Wait until all that work on ``queue`` keeps alive is let go."""
+    wait_for(SequentialOrderManager[queue].host_task_events)
+
+
+def foreign_calls(queue: dpctl.SyclQueue) -> AbstractContextManager[None]:
+    """A context for calls of dpctl and dpnp that submit work to ``queue`` or wait for it."""
+    meet(queue)
+    return _one_at_a_time(queue) if _is_met else _unlocked
+
+
+@contextmanager
+def _one_at_a_time(queue: dpctl.SyclQueue) -> Iterator[None]:
+    with _lock:
+        if queue.is_in_order:
+            wait_for_host_tasks(queue)
+        yield
