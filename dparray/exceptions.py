@@ -44,6 +44,7 @@ __all__ = [
     "DeviceError",
     "DparrayError",
     "ExecutionPlacementError",
+    "ForkError",
     "HostConversionError",
     "KernelArgumentError",
     "KernelCompileError",
@@ -92,6 +93,10 @@ class ExecutionPlacementError(DparrayError, ValueError, _NeighbourPlacementError
         self.function = function
         self.operands = operands
         self.remedy = remedy
+
+
+class ForkError(DparrayError, RuntimeError):
+    """Work for a device in a process forked from one that had used devices."""
 
 
 class HostConversionError(DparrayError, TypeError):

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import lru_cache
 
@@ -32,6 +32,7 @@ MOST_PAUSE = 5e-4
 
 _NOT_STARTED = dpctl.event_status_type.submitted
 _is_met = False
+_refuse: Callable[[], object] | None = None
 _lock = threading.RLock()
 _unlocked = nullcontext()
 
@@ -45,9 +46,23 @@ def meet(queue: dpctl.SyclQueue) -> None:
         arguments.let_go_of_interpreter()
 
 
+def refuse_with(refuse: Callable[[], object]) -> None:
+    """From now on call ``refuse``, which raises, in the place of any wait or foreign call."""
+    global _is_met, _refuse
+    _is_met, _refuse = True, refuse
+
+
+def _check() -> None:
+    if _refuse is not None:
+        _refuse()
+
+
 def wait_for(events: Sequence[dpctl.SyclEvent]) -> None:
     """Wait on the host for events; other threads run meanwhile."""
+    if not events:
+        return
     if _is_met:
+        _check()
         for event in events:
             pause = 0.0
             while event.execution_status == _NOT_STARTED:
@@ -69,6 +84,7 @@ def foreign_calls(queue: dpctl.SyclQueue) -> AbstractContextManager[None]:
 
 @contextmanager
 def _one_at_a_time(queue: dpctl.SyclQueue) -> Iterator[None]:
+    _check()
     with _lock:
         if queue.is_in_order:
             wait_for_host_tasks(queue)

@@ -1,0 +1,70 @@
+"""Forks: a child process has its parent's memory, and none of the threads that SYCL works with.
+
+SYCL's runtime and its drivers do not know that: a child that gives them work waits for ever. So in
+the child of a process that has given them some, whatever would do so raises. What a child only
+inherits does no harm, and a process that has used no device forks as ever.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from typing import Any, NoReturn
+
+from dpctl.utils import SequentialOrderManager, _order_manager
+
+from dparray import memory
+from dparray._evaluate import evaluate
+from dparray._runtime import in_order
+from dparray._runtime.order import Order
+from dparray.device import wait
+from dparray.exceptions import ForkError
+
+_is_used = False
+
+
+def _before() -> None:
+    """Let the work end, and the host tasks, which take the interpreter's lock."""
+    global _is_used
+    queues = list(SequentialOrderManager._map.get())
+    _is_used = bool(queues)
+    for queue in queues:
+        wait(queue)
+        in_order.wait_for_host_tasks(queue)
+
+
+def _in_child() -> None:
+    """Replace what gives work to SYCL by the error, so that nothing has to ask where it runs."""
+    if not _is_used:
+        return
+    memory.allocate = _refuse
+    Order.before_launch = _refuse  # type: ignore[method-assign]
+    in_order.refuse_with(_refuse)
+    evaluate.lock._at_fork_reinit()  # type: ignore[attr-defined]  # as the standard library does
+    _order_manager.f.detach()  # would wait when the process ends
+    _leave_without_destructors()
+
+
+def _refuse(*args: Any, **kwargs: Any) -> NoReturn:
+    raise ForkError(
+        f"process {os.getpid()} was forked from one that had used a device, whose threads it does "
+        "not have, so it cannot use devices itself; start it another way: "
+        "multiprocessing.get_context('spawn') or get_context('forkserver') (as mp_context= for "
+        "concurrent.futures), or fork before the first use of a device"
+    )
+
+
+def _leave_without_destructors() -> None:
+    """Let ``exit`` of the C library skip SYCL's destructors, which wait for its threads.
+
+    What is registered last is called first: the streams are closed, then the process ends with the
+    status it was given.
+    """
+    library = ctypes.CDLL(None)
+    if sys.platform == "linux" and hasattr(library, "on_exit"):
+        library.on_exit(library._exit, None)
+        library.on_exit(library.fcloseall, None)
+
+
+os.register_at_fork(before=_before, after_in_child=_in_child)
