@@ -12,12 +12,10 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from dpctl.utils import SequentialOrderManager, _order_manager
-
 from dparray import memory
 from dparray._evaluate import evaluate
 from dparray._runtime import in_order
-from dparray._runtime.order import Order
+from dparray._runtime.order import Order, forget_at_exit, used_queues
 from dparray.device import wait
 from dparray.exceptions import ForkError
 
@@ -27,7 +25,7 @@ _is_used = False
 def _before() -> None:
     """Let the work end, and the host tasks, which take the interpreter's lock."""
     global _is_used
-    queues = list(SequentialOrderManager._map.get())
+    queues = used_queues()
     _is_used = bool(queues)
     for queue in queues:
         wait(queue)
@@ -42,7 +40,7 @@ def _in_child() -> None:
     Order.before_launch = _refuse  # type: ignore[method-assign]
     in_order.refuse_with(_refuse)
     evaluate.lock._at_fork_reinit()  # type: ignore[attr-defined]  # as the standard library does
-    _order_manager.f.detach()  # would wait when the process ends
+    forget_at_exit()
     _leave_without_destructors()
 
 

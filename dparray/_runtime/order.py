@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import dpctl
-from dpctl.utils import SequentialOrderManager
+from dpctl.utils import SequentialOrderManager, _order_manager
 from dpctl.utils._order_manager import _SequentialOrderManager
 
 from dparray._runtime.in_order import wait_for
@@ -93,3 +93,13 @@ def order_of(queue: dpctl.SyclQueue) -> Any:
     if type(order) is not Order:
         order.__class__ = Order  # the same object, which somebody may be about to add work to
     return order
+
+
+def used_queues() -> list[dpctl.SyclQueue]:
+    """The queues that may have had work."""
+    return list(SequentialOrderManager._map.get())
+
+
+def forget_at_exit() -> None:
+    """Do not wait for the work on all queues when the process ends, as dpctl does."""
+    _order_manager.f.detach()
