@@ -149,11 +149,33 @@ def note_others(queue: dpctl.SyclQueue) -> None:
     working[queue] = _OTHERS_WORK
 
 
+#: Queues with memory that the host has mapped, and how many maps are open. They do not count as
+#: idle, so that nothing is computed at once beside a map, where nobody would ask for it.
+mapped: dict[dpctl.SyclQueue, int] = {}
+
+
+def note_mapped(queue: dpctl.SyclQueue) -> None:
+    """Say that the host has mapped memory of ``queue``."""
+    with _lock:
+        mapped[queue] = mapped.get(queue, 0) + 1
+        note_work(queue)
+
+
+def leave_unmapped(queue: dpctl.SyclQueue) -> None:
+    """Say that a map of the queue's memory is closed."""
+    with _lock:
+        mapped[queue] -= 1
+        if not mapped[queue]:
+            del mapped[queue]
+
+
 def is_idle(queue: dpctl.SyclQueue) -> bool:
     """Whether all work submitted to ``queue`` is done; never waits."""
     mark = working.get(queue)
     if mark is None:
         return True
+    if queue in mapped:
+        return False
     for event in SequentialOrderManager[queue].submitted_events:
         if event.execution_status != _COMPLETE:
             return False
@@ -166,7 +188,7 @@ _COMPLETE = dpctl.event_status_type.complete
 
 def _forget_work(queue: dpctl.SyclQueue, mark: object) -> None:
     """Take away a mark that was there before all work was seen to be done."""
-    if mark is not None and mark is not _OTHERS_WORK:
+    if mark is not None and mark is not _OTHERS_WORK and queue not in mapped:
         with _lock:
             if working.get(queue) is mark:
                 del working[queue]

@@ -13,6 +13,7 @@ catch anyway, so ``except ValueError`` keeps working::
     |- ShapeError (ValueError)  shapes that do not fit together
     |- AxisError (ValueError, IndexError)  an axis outside the array's dimensions
     |- ArgumentError (ValueError, TypeError)  any other argument that a function does not take
+    |- MapError (RuntimeError)  work would wait for a host map of its own thread, or a map is closed
     |- MemoryError (builtins.MemoryError)  the pool could not get what was asked
     |- KernelError
     |  |- KernelRangeError (ValueError)  a range that is empty, does not divide or is too large
@@ -51,6 +52,7 @@ __all__ = [
     "KernelError",
     "KernelExecutionError",
     "KernelRangeError",
+    "MapError",
     "MemoryError",
     "ShapeError",
     "SimulationError",
@@ -121,6 +123,10 @@ class AxisError(DparrayError, ValueError, IndexError):
 
 class ArgumentError(DparrayError, ValueError, TypeError):
     """An argument of a value or type that a function does not take."""
+
+
+class MapError(DparrayError, RuntimeError):
+    """Work that would wait for a host map of its own thread, or a map that cannot be opened."""
 
 
 class MemoryError(DparrayError, builtins.MemoryError):

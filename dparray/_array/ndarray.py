@@ -31,6 +31,7 @@ from dparray._placement import (
     common_placement,
     computes_in_double,
 )
+from dparray._runtime import access
 from dparray.device import Device, default_device, describe_queue
 from dparray.exceptions import DparrayError, DTypeError, HostConversionError, ShapeError
 from dparray.memory import copies
@@ -1821,6 +1822,8 @@ def call_numpy(function: Callable[..., Any], arrays: Sequence[ndarray], out: nda
     if not (config.host_tier and copies.is_cpu(out.sycl_queue)):
         return False
     layouts = [layout_of(x) for x in (*arrays, out)]
+    if access.holds:
+        access.before_write(layouts[-1])
     evaluate.settle_readers(out.block)
     views = copies.host_views(out.sycl_queue, *layouts)
     if views is None:

@@ -14,7 +14,6 @@ tier:
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Sequence
 from math import prod
@@ -43,6 +42,8 @@ from dparray._evaluate.schedule import (
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT, Op
 from dparray._graph.reductions import WEIGHT, Reduce
+from dparray._runtime import access
+from dparray._runtime.access import lock as lock
 from dparray.memory import copies
 
 if TYPE_CHECKING:
@@ -52,8 +53,6 @@ SHARED = copies.SHARED
 
 # Above this many notes of readers, those that are computed or gone are dropped.
 MOST_READERS = 64
-
-lock = threading.RLock()
 
 
 def evaluate(*nodes: Node) -> None:
@@ -127,6 +126,10 @@ def compute_known(
         size <= HOST_ELEMENTS and config.host_tier and host.can_compute(queue, usm_type)
     ):
         return None
+    if access.holds:
+        access.before_read(*(x for x in operands if hasattr(x, "block")))
+        if target is not None:
+            access.before_write(target)
     if target is None:
         return fused.compute_known(op, operands, loop, shape, queue, usm_type, _only_kernel)
     with lock:
@@ -221,6 +224,8 @@ def store(value: Node | Scalar, target: Any, is_fresh: bool = False) -> None:
     """
     if 0 in target.shape:  # nothing is written: what reads the memory, and the value, stay pending
         return
+    if access.holds:
+        access.before_write(target)
     with lock:
         settle_readers(target.block, value)
         if type(value) is not Node or is_fresh:
@@ -287,6 +292,8 @@ def settle_arguments(arguments: Sequence[Any]) -> None:
 def note_reader(node: Node, operand: Node) -> bool:
     """Remember that a pending node reads ``operand``; false if that lies in shared memory."""
     holder: Any = operand if operand.layout is None else operand.layout.block
+    if access.holds and operand.layout is not None:
+        access.before_read(operand.layout)
     readers = holder.users if operand.layout is None else holder.readers
     if readers is SHARED:
         return False
@@ -308,6 +315,8 @@ def note_reader(node: Node, operand: Node) -> bool:
 
 def share(block: Any) -> None:
     """The block's memory leaves our hands: compute what reads it, and defer no more on it."""
+    if access.holds:
+        access.before_sharing(block)
     with lock:
         settle_readers(block)
         block.readers = SHARED

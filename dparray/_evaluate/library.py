@@ -16,6 +16,7 @@ from dparray import _hooks
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT, WHERE
 from dparray._graph.reductions import Reduce
+from dparray._runtime import access
 from dparray._runtime.in_order import foreign_calls
 from dparray.exceptions import AxisError, DparrayError, DTypeError, ShapeError
 from dparray.memory import copies
@@ -162,6 +163,8 @@ def library_call(
     if _hooks.subscribers:
         _hooks.emit("library", function=name)
     queue = next(tensor.sycl_queue for tensor in tensors if hasattr(tensor, "sycl_queue"))
+    if access.holds:
+        access.before_reading_tensors(tensors)
     try:
         with foreign_calls(queue):
             result = function(*tensors, *args, **kwargs)

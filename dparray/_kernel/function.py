@@ -26,7 +26,9 @@ from dparray._kernel.arguments import (
     launch,
     make_binder,
 )
+from dparray._kernel.writes import read_only_parameters
 from dparray._placement import common_placement
+from dparray._runtime import access
 from dparray._runtime.in_order import wait_for
 from dparray.device import queue_of
 from dparray.exceptions import (
@@ -263,6 +265,8 @@ class KernelFunction:
                 break
         if config.debug and self._checked is not self:
             return self._launch_checked(index_space, arguments, depends_on)
+        if access.holds:
+            self._wait_for_maps(arguments)
         types, packed, queue, borrowed = self._bind(arguments)
         if type(index_space) is Range:
             size, local = index_space, None
@@ -310,6 +314,16 @@ class KernelFunction:
         if found[0]:
             raise KernelExecutionError(describe_fault(self.__name__, self._checks, found))
         return event
+
+    def _wait_for_maps(self, arguments: tuple[Any, ...]) -> None:
+        """Wait until no open map crosses what the kernel reads or may write."""
+        dimensions = [getattr(value, "ndim", None) for value in arguments]
+        head = [None] if self._has_item else []
+        only_read = read_only_parameters(self.py_func, (*head, *dimensions))
+        for name, value in zip(self._parameters, arguments, strict=False):
+            if is_array(type(value)):
+                layout = value if hasattr(value, "block") else layout_of_interface(value)
+                (access.before_read if name in only_read else access.before_write)(layout)
 
     def _bind(self, arguments: tuple[Any, ...]) -> Bound:
         binder = self._binders.get(tuple(map(type, arguments))) or self._binder(arguments)

@@ -20,6 +20,7 @@ from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks, memory
 from dparray._layout import contiguous_strides
+from dparray._runtime import access
 from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray.device import is_idle, note_others, note_work, wait, wait_if_working, working
 
@@ -216,6 +217,8 @@ def host_views(queue: dpctl.SyclQueue, *layouts: Any) -> list[np.ndarray] | None
     """
     if not is_cpu(queue):
         return None
+    if access.holds:
+        access.before_read(*layouts)
     if _hooks.subscribers:
         _hooks.emit("host", queue=queue)
     wait_if_working(queue)
@@ -280,6 +283,8 @@ def copy_from_host(source: np.ndarray, target: Any) -> None:
     """Copy a C-contiguous host array into a C-contiguous layout; returns when it is there."""
     if source.nbytes == 0:
         return
+    if access.holds:
+        access.before_write(target)
     block = target.block
     queue = block.queue
     if is_host_accessible(queue, block.usm_type):
@@ -300,6 +305,8 @@ def copy_from_host(source: np.ndarray, target: Any) -> None:
 def copy_to_host(layout: Any) -> np.ndarray:
     """A new host array with the values; waits for the work before it on the queue."""
     queue = layout.block.queue
+    if access.holds:
+        access.before_read(layout)
     result = np.empty(layout.shape, layout.dtype)
     if is_host_accessible(queue, layout.block.usm_type):
         wait_if_working(queue)
@@ -332,6 +339,10 @@ def assign(target: Any, source: Any) -> None:
     """Write the values of ``source`` into ``target`` on their common queue, with broadcasting and
     conversion; overlapping memory is copied as if through a temporary.
     """
+    if access.holds:
+        access.before_write(target)
+        if not isinstance(source, int | float | complex):
+            access.before_read(source)
     if _hooks.subscribers:
         _hooks.emit("library", function="a copy")
     with foreign_calls(target.block.queue):
@@ -355,6 +366,8 @@ def copy_to_queue(layout: Any, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
     queues it is ordered with the work before and after it.
     """
     source_queue = layout.block.queue
+    if access.holds:
+        access.before_read(layout)
     target = allocate(queue, usm_type, layout.shape, layout.dtype)
     nbytes = prod(layout.shape) * layout.dtype.itemsize
     if nbytes == 0:

@@ -21,6 +21,7 @@ from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
+from dparray._array.map import Map
 from dparray._array.ndarray import ndarray
 from dparray._functions.reductions import Axis
 

@@ -1,0 +1,216 @@
+"""Host maps: the contents of an array as a NumPy array, while a lock keeps other work away."""
+
+from __future__ import annotations
+
+import threading
+import time
+import warnings
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from dparray import _hooks
+from dparray._array.ndarray import ndarray
+from dparray._evaluate import evaluate
+from dparray._runtime import access
+from dparray.exceptions import ArgumentError, MapError
+from dparray.memory import copies, staging
+from dparray.memory.copies import Layout
+
+_MODES = ("r", "w", "rw")
+
+
+class Map:
+    """The contents of an array in host memory, made by :meth:`dparray.ndarray.map`.
+
+    Open from the start; :meth:`close`, or the end of a ``with`` block, closes it. A map that is
+    lost while it is open is closed, with its writes, before work that would wait for it; a
+    ``ResourceWarning`` says so.
+
+    Attributes:
+        values: the NumPy array, of the array's shape and dtype; read-only after closing, and from
+            the start in mode ``"r"``. Views that were taken of it are not made read-only.
+        mode: ``"r"``, ``"w"`` or ``"rw"``.
+        is_staged: whether it is a copy in host memory, because the host cannot reach the array's.
+        is_open: whether it is still open.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.arange(3)
+        >>> opened = x.map("rw")
+        >>> opened.values[0] = 7
+        >>> opened.close()
+        >>> x.asnumpy()
+        array([7, 1, 2])
+    """
+
+    # What closing needs is apart from the map, so that it can be done after the map was lost.
+    __slots__ = ("__weakref__", "_closer", "is_staged", "mode", "values")
+
+    def __init__(self, x: ndarray, mode: str) -> None:
+        if mode not in _MODES:
+            raise ArgumentError(
+                f"x.map: mode {mode!r} is none of 'r' (read), 'w' (write, contents discarded) and "
+                "'rw' (read and write)"
+            )
+        writes = mode != "r"
+        if writes and any(n > 1 and not step for n, step in zip(x.shape, x.strides, strict=True)):
+            raise MapError(
+                f"x.map: the array of shape {x.shape} shows elements more than once, so that they "
+                f"cannot be written through a map; map a copy: y = x.copy(); y.map({mode!r})"
+            )
+        start = time.perf_counter()
+        layout = Layout(x.block, x.offset, x.shape, x.strides, x.dtype)
+        queue = x.sycl_queue
+        hold = access.Hold(access.span_of_layout(layout), writes, queue)
+        access.open_hold(hold, (lambda: evaluate.settle_readers(layout.block)) if writes else _noop)
+        try:
+            self.mode = mode
+            self.is_staged = not copies.is_host_accessible(queue, x.usm_type)
+            if 0 in x.shape:
+                self.values, stage = np.empty(x.shape, x.dtype), None
+            elif self.is_staged:
+                stage = staging.allocate(layout)
+                self.values = staging.host_view(stage)
+                if mode != "w":
+                    staging.copy_in(layout, self.values)
+            else:
+                stage = None
+                copies.wait_if_working(queue)
+                self.values = staging.host_view(layout)
+        except BaseException:
+            access.close_hold(hold)
+            raise
+        hold.is_settling = False
+        if not writes:
+            self.values.flags.writeable = False
+        self._closer = _Closer(hold, layout, stage, self.values, mode, start)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the map is open."""
+        return not self._closer.is_done
+
+    def close(self) -> None:
+        """Give the memory back; what was written is seen by all work submitted from now on.
+
+        A second call does nothing.
+        """
+        self._closer()
+
+    def __enter__(self) -> np.ndarray:
+        if not self.is_open:
+            raise MapError("x.map: the map is closed; open a new one: with x.map('r') as h")
+        return self.values
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        how = "staged" if self.is_staged else "no copy"
+        state = "open" if self.is_open else "closed"
+        what = f"{self.values.shape} {self.values.dtype}"
+        return f"<dparray map {self.mode!r} of {what}, {how}, {state}>"
+
+    def __del__(self) -> None:
+        closer = getattr(self, "_closer", None)
+        if closer is not None and not closer.is_done:
+            # The collector runs this anywhere: whatever meets the map next closes it.
+            closer.hold.finish = closer
+            warnings.warn(
+                "a map of an array was lost while it was open; write `with x.map(...) as h:`, or "
+                "call close()",
+                ResourceWarning,
+                stacklevel=2,
+            )
+
+
+class _Closer:
+    """Closes a map, once."""
+
+    __slots__ = ("hold", "is_done", "layout", "mode", "stage", "start", "values")
+
+    def __init__(
+        self, hold: access.Hold, layout: Layout, stage: Any, values: Any, mode: str, start: float
+    ) -> None:
+        self.hold, self.layout, self.stage = hold, layout, stage
+        self.values, self.mode, self.start = values, mode, start
+        self.is_done = False
+
+    def __call__(self) -> None:
+        with access.lock:
+            if self.is_done:
+                return
+            self.is_done = True
+            self.values.flags.writeable = False
+            hold = self.hold
+            hold.is_settling, thread = True, hold.thread
+            hold.thread = threading.get_ident()
+            try:
+                if hold.writes and self.stage is not None:
+                    staging.copy_out(self.stage, self.values, self.layout)
+            finally:
+                hold.is_settling, hold.thread = False, thread
+                access.close_hold(hold)
+        if _hooks.subscribers:
+            _hooks.emit(
+                "map",
+                queue=hold.queue,
+                mode=self.mode,
+                nbytes=self.values.nbytes,
+                staged=self.stage is not None,
+                start=self.start,
+                seconds=time.perf_counter() - self.start,
+            )
+
+
+def _noop() -> None:
+    pass
+
+
+def open_map(self: ndarray, mode: str = "r") -> Map:
+    """The array's contents as a NumPy array in host memory, for as long as a map is open.
+
+    Without a copy for ``shared`` and ``host`` memory and where the device shares the host's memory
+    (CPUs); else through a buffer in host memory, which is copied to the device when the map closes.
+    Waits for the work before it on the queue. What is pending and reads the old values is computed
+    before a map that may write.
+
+    An open map is a lock on the addresses between the array's first and last element, of views and
+    of the arrays it is a view of, too: work that would write there, or, for a map that may write,
+    read there, waits if another thread holds the map. Kernels count as writing the arguments that
+    they may write. Several maps may read at once.
+
+    Args:
+        mode: ``"r"`` to read; ``"w"`` to write, the contents are undefined before; ``"rw"``.
+
+    Returns:
+        A :class:`Map`, for a ``with`` block, which gives the NumPy array of the array's shape. It
+        is read-only after the block; an exception in the block closes the map, and what was written
+        stays.
+
+    Raises:
+        MapError: the same thread has work or a map that would wait for itself, the array shows
+            elements more than once and is to be written, or two threads would wait for each other.
+        ArgumentError: there is no such mode.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.zeros(3)
+        >>> with x.map("w") as h:
+        ...     h[:] = [1, 2, 3]
+        >>> (x * 2).asnumpy()
+        array([2., 4., 6.])
+    """
+    return Map(self, mode)
+
+
+open_map.__name__ = "map"
+open_map.__qualname__ = "ndarray.map"
+ndarray.map = open_map  # type: ignore[assignment]

@@ -1,0 +1,76 @@
+"""Which arguments a kernel may write, read from its source."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+_FACTS = frozenset({"shape", "strides", "size", "ndim", "dtype", "itemsize", "nbytes"})
+
+
+@lru_cache(maxsize=1024)
+def read_only_parameters(
+    function: Callable[..., Any], dimensions: tuple[int | None, ...]
+) -> frozenset[str]:
+    """The parameters that a function only takes elements and facts of; others may be written.
+
+    Args:
+        function: of Python; without its source, nothing is known of any parameter.
+        dimensions: of the arguments that are arrays, ``None`` of the others.
+    """
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    except (OSError, TypeError, SyntaxError, IndexError):
+        return frozenset()
+    if not isinstance(tree, ast.FunctionDef):
+        return frozenset()
+    names = [each.arg for each in (*tree.args.posonlyargs, *tree.args.args)]
+    of_name = dict(zip(names, dimensions, strict=False))
+    known = inspect.getclosurevars(function)
+    called = {**known.globals, **known.nonlocals}
+    harmless: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+            if isinstance(node.ctx, ast.Load) and _is_element(node, of_name.get(node.value.id)):
+                harmless.add(id(node.value))
+        elif isinstance(node, ast.Attribute) and node.attr in _FACTS:
+            harmless.add(id(node.value))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id == "len":
+                harmless |= set(map(id, node.args))
+            harmless |= _only_read_by(called.get(node.func.id), node.args, of_name)
+    return frozenset(names) - {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and id(node) not in harmless
+    }
+
+
+def _is_element(node: ast.Subscript, dimensions: int | None) -> bool:
+    """Whether an index selects one element, and not a row that could be written."""
+    entries = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return len(entries) == dimensions and not any(
+        isinstance(entry, ast.Slice | ast.Starred) for entry in entries
+    )
+
+
+def _only_read_by(function: Any, arguments: list[ast.expr], of_name: dict[str, Any]) -> set[int]:
+    """The arguments of a call that the function called only reads."""
+    function = getattr(function, "py_func", function)
+    if not inspect.isfunction(function):
+        return set()
+    dimensions = tuple(
+        of_name.get(each.id) if isinstance(each, ast.Name) else None for each in arguments
+    )
+    try:
+        reads = read_only_parameters(function, dimensions)
+    except RecursionError:
+        return set()
+    parameters = inspect.signature(function).parameters
+    return {
+        id(argument) for name, argument in zip(parameters, arguments, strict=False) if name in reads
+    }

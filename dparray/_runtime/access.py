@@ -1,0 +1,176 @@
+"""Who may touch memory now: the maps that are open on the host, and work that would cross them.
+
+An open map holds a range of addresses for a thread, to read or to write. Work asks here before it
+reads or writes memory; with no map open that is one truth test. It waits for a map that another
+thread holds; it is refused where a thread would wait for itself.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import dpctl
+
+from dparray.device import leave_unmapped, note_mapped
+from dparray.exceptions import MapError
+
+#: Held while expressions are evaluated, and while maps open and close.
+lock = threading.RLock()
+_changed = threading.Condition(lock)  # to wait on it lets go of the lock, however often it is held
+
+#: The maps that are open. Work looks whether there are any, and asks only then.
+holds: list[Hold] = []
+
+_waiting: dict[int, Hold] = {}  # which map a thread waits for
+_LOOK_AGAIN = 0.2  # seconds, after which a thread that has ended or a map that was lost is noticed
+
+
+class Hold:
+    """The memory of one open map.
+
+    Attributes:
+        first, last: the first address, and the one after the last.
+        writes: whether the host may write there.
+        queue: the queue of the memory.
+        thread: who opened it.
+        finish: lets go of it where its map was lost without being closed, or ``None``.
+        is_settling: the opener itself copies for the map, which does not wait for it.
+    """
+
+    __slots__ = ("finish", "first", "is_settling", "last", "queue", "thread", "writes")
+
+    def __init__(self, span: tuple[int, int], writes: bool, queue: dpctl.SyclQueue) -> None:
+        self.first, self.last = span
+        self.writes = writes
+        self.queue = queue
+        self.thread = threading.get_ident()
+        self.finish: Callable[[], None] | None = None
+        self.is_settling = False
+
+    def crosses(self, span: tuple[int, int], writes: bool) -> bool:
+        """Whether reading or writing a range has to wait for the map."""
+        if not (writes or self.writes) or (
+            self.is_settling and self.thread == threading.get_ident()
+        ):
+            return False
+        return span[0] < self.last and self.first < span[1]
+
+
+def span_of(pointer: int, shape: Sequence[int], strides: Sequence[int], itemsize: int) -> Any:
+    """The addresses that elements take, from the first to behind the last; strides in bytes."""
+    if 0 in shape:
+        return pointer, pointer
+    reach = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
+    low = pointer + sum(each for each in reach if each < 0)
+    return low, pointer + sum(each for each in reach if each > 0) + itemsize
+
+
+def span_of_layout(layout: Any) -> tuple[int, int]:
+    """The addresses of an array or a layout; none for what lies in no memory."""
+    block = layout.block
+    if block.memory is None:
+        return 0, 0
+    start = block.pointer + layout.offset
+    span: tuple[int, int] = span_of(start, layout.shape, layout.strides, layout.dtype.itemsize)
+    return span
+
+
+def before_read(*layouts: Any) -> None:
+    """Wait until no map that may write crosses what work is about to read.
+
+    Raises:
+        MapError: the calling thread would wait for itself.
+    """
+    for layout in layouts:
+        _pass(span_of_layout(layout), False)
+
+
+def before_write(*layouts: Any) -> None:
+    """Wait until no map crosses what work is about to write; raises as :func:`before_read`."""
+    for layout in layouts:
+        _pass(span_of_layout(layout), True)
+
+
+def before_sharing(block: Any) -> None:
+    """Wait until no map lies in a block whose address others are given."""
+    if block.memory is not None:
+        _pass((block.pointer, block.pointer + block.nbytes), True)
+
+
+def before_reading_tensors(tensors: Sequence[Any]) -> None:
+    """The same as :func:`before_read` for arrays of dpnp.tensor."""
+    for tensor in tensors:
+        if hasattr(tensor, "usm_data"):
+            strides = [stride * tensor.itemsize for stride in tensor.strides]
+            _pass(span_of(tensor._pointer, tensor.shape, strides, tensor.itemsize), False)
+
+
+def open_hold(hold: Hold, settle: Callable[[], None]) -> None:
+    """Register a map after those that cross it are closed; ``settle`` is called just before."""
+    with lock:
+        _pass((hold.first, hold.last), hold.writes)
+        settle()
+        hold.is_settling = True
+        holds.append(hold)
+        note_mapped(hold.queue)
+
+
+def close_hold(hold: Hold) -> None:
+    """Let work go on that waits for a map."""
+    with lock:
+        if hold in holds:
+            holds.remove(hold)
+            leave_unmapped(hold.queue)
+            _changed.notify_all()
+
+
+def _pass(span: tuple[int, int], writes: bool) -> None:
+    me = threading.get_ident()
+    with lock:
+        while (hold := _in_the_way(span, writes)) is not None:
+            _check_end(hold, me, writes)
+            _waiting[me] = hold
+            try:
+                _changed.wait(_LOOK_AGAIN)
+            finally:
+                del _waiting[me]
+
+
+def _in_the_way(span: tuple[int, int], writes: bool) -> Hold | None:
+    for hold in [each for each in holds if each.finish is not None]:
+        finish, hold.finish = hold.finish, None
+        hold.thread, hold.is_settling = threading.get_ident(), True  # what it copies is our work
+        with suppress(Exception):
+            finish()  # type: ignore[misc]
+        close_hold(hold)
+    return next((hold for hold in holds if hold.crosses(span, writes)), None)
+
+
+def _check_end(hold: Hold, me: int, writes: bool) -> None:
+    """Raise where waiting for a map would never end."""
+    does = "would write" if writes else "reads"
+    which = "open for writing" if hold.writes else "open for reading"
+    if hold.thread == me:
+        raise MapError(
+            f"x.map: this work {does} memory that a map of the same thread holds {which}, and "
+            "would wait for it for ever; close the map first: leave its `with` block, or call its "
+            "close()"
+        )
+    asked, seen = hold, set()
+    while (further := _waiting.get(asked.thread)) is not None and asked.thread not in seen:
+        seen.add(asked.thread)
+        if further.thread == me:
+            raise MapError(
+                f"x.map: this work {does} memory that a map of another thread holds {which}, and "
+                "that thread waits for a map of this one: neither would ever go on; open maps in "
+                "the same order in all threads, or close one before the next is opened"
+            )
+        asked = further
+    if all(thread.ident != hold.thread for thread in threading.enumerate()):
+        raise MapError(
+            f"x.map: this work {does} memory that a map holds {which} whose thread has ended; call "
+            "the map's close()"
+        )

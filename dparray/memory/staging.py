@@ -1,0 +1,73 @@
+"""Host memory that stands in for an array the host cannot reach, while the host works on it."""
+
+from __future__ import annotations
+
+import ctypes
+from math import prod
+
+import numpy as np
+from dpctl.utils import SequentialOrderManager
+
+from dparray import memory as pool
+from dparray._layout import contiguous_strides
+from dparray._runtime.in_order import wait_for
+from dparray.device import note_work, supports_usm
+from dparray.memory import copies
+from dparray.memory.copies import Layout
+
+
+def host_view(layout: Layout) -> np.ndarray:
+    """A NumPy array over memory that the host reaches, which it keeps alive."""
+    block = layout.block
+    if isinstance(block, np.ndarray):
+        return block
+    buffer = (ctypes.c_char * block.nbytes).from_address(block.pointer)
+    buffer._owner = block
+    return np.ndarray(layout.shape, layout.dtype, buffer, layout.offset, layout.strides)
+
+
+def allocate(layout: Layout) -> Layout:
+    """Host memory for the elements of an array: of the pool where the device has such memory."""
+    queue, shape, dtype = layout.block.queue, layout.shape, layout.dtype
+    if not supports_usm(queue.sycl_device, "host"):
+        strides = contiguous_strides(shape, dtype.itemsize)
+        return Layout(np.empty(shape, dtype), 0, shape, strides, dtype)
+    block = pool.allocate(queue, "host", prod(shape) * dtype.itemsize)
+    return Layout(block, 0, shape, contiguous_strides(shape, dtype.itemsize), dtype)
+
+
+def _is_packed(layout: Layout) -> bool:
+    return layout.strides == contiguous_strides(layout.shape, layout.dtype.itemsize)
+
+
+def copy_in(layout: Layout, values: np.ndarray) -> None:
+    """Copy an array to the host values of its stage, and wait for it."""
+    queue = layout.block.queue
+    if not _is_packed(layout):
+        layout = copies.packed(layout)
+    before = SequentialOrderManager[queue].submitted_events
+    place = copies.memory_at(layout.block, layout.offset)
+    flat = values.reshape(-1).view(np.uint8)
+    wait_for([queue.memcpy_async(flat, place, values.nbytes, before)])
+
+
+def copy_out(stage: Layout, values: np.ndarray, layout: Layout) -> None:
+    """Copy from the stage, after the work before it and before the work after it on the queue."""
+    queue = layout.block.queue
+    if isinstance(stage.block, np.ndarray):
+        target = layout
+        if not _is_packed(layout):
+            usm_type = layout.block.usm_type
+            target = copies.allocate(queue, usm_type, layout.shape, layout.dtype)
+        copies.copy_from_host(values, target)
+        if target is not layout:
+            copies.assign(layout, target)
+        return
+    if not _is_packed(layout):
+        copies.assign(layout, stage)
+        return
+    before = SequentialOrderManager[queue].submitted_events
+    place = copies.memory_at(layout.block, layout.offset)
+    event = queue.memcpy_async(place, stage.block.memory, values.nbytes, before)
+    SequentialOrderManager[queue].add_event_pair([], [event])
+    note_work(queue)
