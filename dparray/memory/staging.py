@@ -10,7 +10,7 @@ from dpctl.utils import SequentialOrderManager
 
 from dparray import memory as pool
 from dparray._layout import contiguous_strides
-from dparray._runtime.in_order import wait_for
+from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray.device import note_work, supports_usm
 from dparray.memory import copies
 from dparray.memory.copies import Layout
@@ -68,6 +68,7 @@ def copy_out(stage: Layout, values: np.ndarray, layout: Layout) -> None:
         return
     before = SequentialOrderManager[queue].submitted_events
     place = copies.memory_at(layout.block, layout.offset)
-    event = queue.memcpy_async(place, stage.block.memory, values.nbytes, before)
+    with foreign_calls(queue):
+        event = queue.memcpy_async(place, stage.block.memory, values.nbytes, before)
     SequentialOrderManager[queue].add_event_pair([], [event])
     note_work(queue)
