@@ -150,12 +150,11 @@ with _startup.explained():
         Explanation as Explanation,
         explain as explain,
     )
-    from dparray._kernel.function import (
+    from dparray._kernel.launch import (
         call_kernel as call_kernel,
         call_kernel_async as call_kernel_async,
-        device_func as device_func,
-        kernel as kernel,
     )
+    from dparray._kernel.decorators import device_func as device_func, kernel as kernel
     from dparray.kernel_api import *
     from dparray._notebook.cards import (
         load_ipython_extension as load_ipython_extension,

@@ -11,6 +11,8 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dparray.exceptions import ArgumentError, AxisError, ShapeError
 
 Shape = tuple[int, ...]
@@ -388,3 +390,13 @@ def mapped(
         if own != 1:
             offset += start * stride
     return tuple(new_shape), tuple(new_strides), offset
+
+
+class Layout(NamedTuple):
+    """Where the elements of an array lie in a block; offset and strides in bytes."""
+
+    block: Any
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]

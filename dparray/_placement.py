@@ -28,12 +28,6 @@ class Placement(NamedTuple):
     usm_type: str
 
 
-@lru_cache(maxsize=64)
-def computes_in_double(queue: dpctl.SyclQueue) -> bool:
-    """Whether the queue's device has double precision; asked once."""
-    return _dtypes.has_aspect(queue.sycl_device, "fp64")
-
-
 @lru_cache(maxsize=256)
 def check_dtype(dtype: np.dtype[Any], queue: dpctl.SyclQueue) -> np.dtype[Any]:
     """``dtype`` itself if the queue's device can compute in it; asked once.

@@ -17,9 +17,7 @@ from typing import Any
 
 import dpctl
 from dpctl._sycl_queue_manager import get_device_cached_queue
-from dpctl.utils import SequentialOrderManager
 
-from dparray._runtime.in_order import meet, wait_for
 from dparray.exceptions import DeviceError, UnsupportedDeviceError
 
 __all__ = [
@@ -117,89 +115,6 @@ def _available() -> str:
     return ", ".join(found) if found else "none (run `dparray doctor`)"
 
 
-def wait(queue: dpctl.SyclQueue) -> None:
-    """Wait on the host for all work submitted to ``queue``.
-
-    The order manager's own ``wait`` walks its list of events without the interpreter's lock, while
-    other threads add to it; so the list is copied first.
-    """
-    mark = working.get(queue)
-    events = SequentialOrderManager[queue].submitted_events
-    if events:
-        wait_for(events)
-    _forget_work(queue, mark)
-
-
-#: The queues that may have work left, each with a mark of the last that was noted. A queue that is
-#: not here is idle, and asking that costs less than asking the queue.
-working: dict[dpctl.SyclQueue, object] = {}
-
-# The mark of a queue whose memory somebody else can have work on at any time.
-_OTHERS_WORK = object()
-
-
-def note_work(queue: dpctl.SyclQueue) -> None:
-    """Say that work has been submitted to ``queue``; whoever submits says so afterwards."""
-    if working.get(queue) is not _OTHERS_WORK:
-        working[queue] = object()
-
-
-def note_others(queue: dpctl.SyclQueue) -> None:
-    """Say that others have memory of ``queue``: from now on its events are asked every time."""
-    working[queue] = _OTHERS_WORK
-
-
-#: Queues with memory that the host has mapped, and how many maps are open. They do not count as
-#: idle, so that nothing is computed at once beside a map, where nobody would ask for it.
-mapped: dict[dpctl.SyclQueue, int] = {}
-
-
-def note_mapped(queue: dpctl.SyclQueue) -> None:
-    """Say that the host has mapped memory of ``queue``."""
-    with _lock:
-        mapped[queue] = mapped.get(queue, 0) + 1
-        note_work(queue)
-
-
-def leave_unmapped(queue: dpctl.SyclQueue) -> None:
-    """Say that a map of the queue's memory is closed."""
-    with _lock:
-        mapped[queue] -= 1
-        if not mapped[queue]:
-            del mapped[queue]
-
-
-def is_idle(queue: dpctl.SyclQueue) -> bool:
-    """Whether all work submitted to ``queue`` is done; never waits."""
-    mark = working.get(queue)
-    if mark is None:
-        return True
-    if queue in mapped:
-        return False
-    for event in SequentialOrderManager[queue].submitted_events:
-        if event.execution_status != _COMPLETE:
-            return False
-    _forget_work(queue, mark)
-    return True
-
-
-_COMPLETE = dpctl.event_status_type.complete
-
-
-def _forget_work(queue: dpctl.SyclQueue, mark: object) -> None:
-    """Take away a mark that was there before all work was seen to be done."""
-    if mark is not None and mark is not _OTHERS_WORK and queue not in mapped:
-        with _lock:
-            if working.get(queue) is mark:
-                del working[queue]
-
-
-def wait_if_working(queue: dpctl.SyclQueue) -> None:
-    """Wait on the host for the work on ``queue`` that may touch memory of the pool."""
-    if queue in working:
-        wait(queue)
-
-
 class Device:
     """A place where arrays live: a SYCL device together with one queue on it.
 
@@ -256,7 +171,6 @@ class Device:
                 f"device: {describe_device(queue.sycl_device)} ({queue.sycl_device.name}) cannot "
                 f"hold arrays: {reason}; use one of the devices that `dp.devices()` lists"
             )
-        meet(queue)
         self.sycl_queue = queue
 
     @property

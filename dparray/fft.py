@@ -26,9 +26,9 @@ from dparray._array.ndarray import (
 from dparray._functions.creation import arange
 from dparray._functions.manipulation import concat, roll
 from dparray._graph.ops import OPS
-from dparray._placement import computes_in_double
+from dparray._runtime.device_facts import computes_in_double
 from dparray.exceptions import DTypeError, ShapeError
-from dparray.memory.copies import neighbour
+from dparray.memory.exchange import dpnp as neighbour
 
 __all__ = [
     "fft",

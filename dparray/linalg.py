@@ -38,7 +38,7 @@ from dparray._functions.products import cross, matmul, outer, tensordot, vecdot
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
-from dparray.memory.copies import neighbour
+from dparray.memory.exchange import dpnp as neighbour
 
 __all__ = [
     "EigResult",

@@ -68,13 +68,13 @@ def queue(request: pytest.FixtureRequest) -> Any:
 def seeming_busy() -> Callable[[], contextlib.AbstractContextManager[None]]:
     """A context where all queues seem to work, so that nothing is computed at once."""
     from dparray._evaluate import host
-    from dparray.memory import copies
+    from dparray._runtime import queues as queues_module
 
     @contextlib.contextmanager
     def context() -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(host, "is_ready", lambda queue: False)
-            patch.setitem(copies.working, None, object())
+            patch.setitem(queues_module.working, None, object())
             yield
 
     return context

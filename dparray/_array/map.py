@@ -13,10 +13,10 @@ import numpy as np
 from dparray import _hooks
 from dparray._array.ndarray import ndarray
 from dparray._evaluate import evaluate
-from dparray._runtime import access
+from dparray._layout import Layout
+from dparray._runtime import access, queues
 from dparray.exceptions import ArgumentError, MapError
 from dparray.memory import copies, staging
-from dparray.memory.copies import Layout
 
 _MODES = ("r", "w", "rw")
 
@@ -77,7 +77,7 @@ class Map:
                     staging.copy_in(layout, self.values)
             else:
                 stage = None
-                copies.wait_if_working(queue)
+                queues.wait_if_working(queue)
                 self.values = staging.host_view(layout)
         except BaseException:
             access.close_hold(hold)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar
 
 import numpy as np
 
-from dparray import _dtypes, _hooks, _layout, config, memory
+from dparray import _dtypes, _hooks, _layout, config
 from dparray._evaluate import evaluate, host
 from dparray._evaluate import sample as _sample
 from dparray._evaluate.schedule import MOST_LEAVES, MOST_WEIGHT
@@ -24,18 +24,13 @@ from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce, Reduction
 from dparray._graph.views import view_of
-from dparray._placement import (
-    Placement,
-    check_dtype,
-    check_usm_type,
-    common_placement,
-    computes_in_double,
-)
-from dparray._runtime import access
+from dparray._layout import Layout
+from dparray._placement import Placement, check_dtype, check_usm_type, common_placement
+from dparray._runtime import access, device_facts, queues
+from dparray._runtime.device_facts import computes_in_double
 from dparray.device import Device, default_device, describe_queue
 from dparray.exceptions import DparrayError, DTypeError, HostConversionError, ShapeError
-from dparray.memory import copies
-from dparray.memory.copies import Layout
+from dparray.memory import blocks, copies, exchange, pool
 
 if TYPE_CHECKING:
     import dpctl
@@ -63,7 +58,7 @@ Unary = Callable[["ndarray"], "ndarray"]
 # What the short way of small arrays looks at in every call; see "small arrays, at once" below.
 _new = object.__new__
 _array_type = np.ndarray
-_working = copies.working
+_working = queues.working
 _options = vars(config)
 _run_silently = host.run_silently
 _REFUSALS = host.REFUSALS
@@ -399,7 +394,7 @@ class ndarray(Methods):
             return node
 
     _argument = _kept("_argument_kept", lambda self: evaluate.argument_of(self))
-    _tensor = _kept("_tensor_kept", lambda self: copies.tensor_of(self))
+    _tensor = _kept("_tensor_kept", lambda self: exchange.tensor_of(self))
 
     @property
     def is_pending(self) -> bool:
@@ -889,7 +884,7 @@ def scalar_value(value: Any) -> Any:
 
 def empty_on(placement: Placement, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ndarray:
     """A new C-contiguous array in memory of the pool, values undefined."""
-    return ndarray._from_layout(*copies.allocate(placement.queue, placement.usm_type, shape, dtype))
+    return ndarray._from_layout(*blocks.allocate(placement.queue, placement.usm_type, shape, dtype))
 
 
 def is_made_by_host(size: int, queue: dpctl.SyclQueue, usm_type: str) -> bool:
@@ -1110,8 +1105,8 @@ def _give_memory(x: ndarray) -> None:
         with evaluate.lock:
             _give_pending_memory(x)
         return
-    block = memory.allocate(x.sycl_queue, x.usm_type, values.nbytes)
-    copies.wait_if_working(x.sycl_queue)  # whose work may still use that memory
+    block = pool.allocate(x.sycl_queue, x.usm_type, values.nbytes)
+    queues.wait_if_working(x.sycl_queue)  # whose work may still use that memory
     view: np.ndarray = np.ndarray(values.shape, values.dtype, block.host_bytes)
     view[...] = values
     with evaluate.lock:
@@ -1819,7 +1814,7 @@ def call_numpy(function: Callable[..., Any], arrays: Sequence[ndarray], out: nda
     ``arrays`` and over ``out``, which it fills; whatever is pending on ``out`` is computed first.
     The calling thread waits for the queue's work before it.
     """
-    if not (config.host_tier and copies.is_cpu(out.sycl_queue)):
+    if not (config.host_tier and device_facts.is_cpu(out.sycl_queue)):
         return False
     layouts = [layout_of(x) for x in (*arrays, out)]
     if access.holds:
@@ -1861,8 +1856,8 @@ def call_neighbour(
 
     def on_dpnp_arrays(*operands: Any, **options: Any) -> Any:
         count = len(arrays)
-        copies.wait_for_host_tasks(arrays[0][1].sycl_queue)
-        return function(*map(copies.dpnp_array, operands[:count]), *operands[count:], **options)
+        exchange.wait_for_host_tasks(arrays[0][1].sycl_queue)
+        return function(*map(exchange.dpnp_array, operands[:count]), *operands[count:], **options)
 
     return call_library(name, on_dpnp_arrays, arrays, *args, **kwargs)
 
@@ -1878,7 +1873,7 @@ def call_either(
     placement = common_placement(name, arrays)
     views = numpy_views(*(x for _, x in arrays))
     if views is None:
-        return call_neighbour(name, lambda *operands: function(copies.neighbour, *operands), arrays)
+        return call_neighbour(name, lambda *operands: function(exchange.dpnp, *operands), arrays)
     try:
         with np.errstate(all="ignore"):
             results = function(np, *views)
@@ -1894,4 +1889,4 @@ def call_either(
 
 
 def _from_tensor(tensor: Any) -> ndarray:
-    return ndarray._from_layout(*copies.layout_of_tensor(tensor))
+    return ndarray._from_layout(*exchange.layout_of_tensor(tensor))

@@ -35,7 +35,7 @@ from dparray._compiler.diagnosis import MAY_RAISE, describe_failure, refusal
 from dparray._compiler.key import Reference, UnkeyedError, describe, kernel_key, with_references
 from dparray._compiler.numba_dpex import contraction_allowed, load_numba_dpex
 from dparray._compiler.program import obtain_program
-from dparray._kernel.arguments import place_of
+from dparray._runtime.device_facts import place_of
 from dparray.exceptions import (
     KernelArgumentError,
     KernelCompileError,

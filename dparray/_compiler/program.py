@@ -26,7 +26,7 @@ import dpctl
 from dpctl.program import create_program_from_spirv
 
 from dparray._compiler import cache
-from dparray._runtime.arguments import capsule_address
+from dparray._runtime.submission import capsule_address
 
 _SYCL_LIBRARY = "libsycl.so.9"
 _MAKE_KERNEL_BUNDLE = (

@@ -42,14 +42,14 @@ from dparray._evaluate.schedule import (
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT, Op
 from dparray._graph.reductions import WEIGHT, Reduce
-from dparray._runtime import access
+from dparray._runtime import access, queues
 from dparray._runtime.access import lock as lock
-from dparray.memory import copies
+from dparray.memory import blocks
 
 if TYPE_CHECKING:
     from dpctl import SyclQueue
 
-SHARED = copies.SHARED
+SHARED = blocks.SHARED
 
 # Above this many notes of readers, those that are computed or gone are dropped.
 MOST_READERS = 64
@@ -150,7 +150,7 @@ def compile_alone(node: Node) -> None:
     """
     operands = tuple(
         Node.leaf(
-            copies.planned_layout(part.queue, part.usm_type, part.shape, part.dtype),
+            blocks.planned_layout(part.queue, part.usm_type, part.shape, part.dtype),
             part.queue,
             part.usm_type,
         )
@@ -320,7 +320,7 @@ def share(block: Any) -> None:
     with lock:
         settle_readers(block)
         block.readers = SHARED
-        copies.note_others(block.queue)
+        queues.note_others(block.queue)
 
 
 # -- the choice of the tier -----------------------------------------------------------------------
@@ -532,7 +532,7 @@ def _reduces(node: Node, walked: Node, domain: Domain) -> bool:
 
 
 def _fresh(node: Node) -> Any:
-    return copies.allocate(node.queue, node.usm_type, node.shape, node.dtype)
+    return blocks.allocate(node.queue, node.usm_type, node.shape, node.dtype)
 
 
 def is_for_host(size: int, queue: Any, usm_type: str, roots: Sequence[Node]) -> bool:

@@ -16,8 +16,9 @@ from dparray import memory
 from dparray._evaluate import evaluate
 from dparray._runtime import in_order
 from dparray._runtime.order import Order, forget_at_exit, used_queues
-from dparray.device import wait
+from dparray._runtime.queues import wait
 from dparray.exceptions import ForkError
+from dparray.memory import pool
 
 _is_used = False
 
@@ -36,7 +37,7 @@ def _in_child() -> None:
     """Replace what gives work to SYCL by the error, so that nothing has to ask where it runs."""
     if not _is_used:
         return
-    memory.allocate = _refuse
+    pool.allocate = memory.allocate = _refuse
     Order.before_launch = _refuse  # type: ignore[method-assign]
     in_order.refuse_with(_refuse)
     evaluate.lock._at_fork_reinit()  # type: ignore[attr-defined]  # as the standard library does

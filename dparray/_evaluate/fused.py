@@ -37,10 +37,10 @@ from dparray._evaluate.schedule import (
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import Op
 from dparray._graph.reductions import Reduce
-from dparray._kernel.arguments import launch
 from dparray._runtime.arguments import Packed, pack_array, pack_local, pack_scalar, pack_scalars
 from dparray._runtime.in_order import foreign_calls
-from dparray.memory import copies
+from dparray._runtime.launch import launch
+from dparray.memory import blocks, exchange
 
 
 class Fused:
@@ -233,7 +233,7 @@ def prepare(node: Node, kernel: Kernel) -> None:
         KernelCompileError: a function in it does not compile.
         UnsupportedDeviceError: it computes in float64, which the device does not.
     """
-    outputs = [(node, copies.planned_layout(node.queue, node.usm_type, node.shape, node.dtype))]
+    outputs = [(node, blocks.planned_layout(node.queue, node.usm_type, node.shape, node.dtype))]
     if kernel.domain is None:
         plan = elementwise.linearize(kernel.order, outputs, node.shape, tuning_of(node.queue))
         compiled = _obtained_elements(plan.structure, node.size, kernel.order)
@@ -339,11 +339,11 @@ def compute_known(
             return None
         canonical.remember(_known, form_of_all, known)
     if target is None:
-        target = copies.allocate(queue, usm_type, shape, loop[-1])
+        target = blocks.allocate(queue, usm_type, shape, loop[-1])
     else:
         owners += owners_of([target])
     packed.append(packed_flat(target))
-    left = [copies.allocate(queue, usm_type, *each) for each in known.left]
+    left = [blocks.allocate(queue, usm_type, *each) for each in known.left]
     packed += map(packed_flat, left)
     known.generated.launch_on(queue, packed, scalars, owners)
     return target
@@ -352,7 +352,7 @@ def compute_known(
 def _found(node: Node, kernel: Kernel | None, target: Any) -> Known | None:
     """What :func:`compute_known` launches, if :func:`run` or :func:`reduce` has had the kernel."""
     if target is None:
-        target = copies.planned_layout(node.queue, node.usm_type, node.shape, node.dtype)
+        target = blocks.planned_layout(node.queue, node.usm_type, node.shape, node.dtype)
     if kernel is None or not can_store(node, target.dtype):
         return None
     outputs = [(node, target)]
@@ -416,8 +416,8 @@ def counters_of(queue: Any) -> Packed:
     if counters is None:
         count = reduction.most_counters(machine_of(queue))
         with foreign_calls(queue):
-            zeros = copies.library.zeros(count, dtype="int32", usm_type="device", sycl_queue=queue)
-        counters = _counters[key] = packed_flat(copies.layout_of_tensor(zeros))
+            zeros = exchange.dpt.zeros(count, dtype="int32", usm_type="device", sycl_queue=queue)
+        counters = _counters[key] = packed_flat(exchange.layout_of_tensor(zeros))
     return counters
 
 
@@ -541,7 +541,7 @@ def reduce(
     queue = target.block.queue
     accumulators = []
     for dtype in now.left_dtypes:
-        layout = copies.allocate(queue, first.usm_type, now.shape, dtype)
+        layout = blocks.allocate(queue, first.usm_type, now.shape, dtype)
         strides = tuple(stride * dtype.itemsize for stride in now.strides)
         accumulators.append(layout._replace(strides=strides))
     made = Launched(
@@ -626,7 +626,7 @@ def _partial_layout(
 def owners_of(layouts: Iterable[Any]) -> tuple[Any, ...]:
     """The blocks outside the pool, which a launch has to keep alive."""
     return tuple(
-        layout.block for layout in layouts if isinstance(layout.block, copies.BorrowedBlock)
+        layout.block for layout in layouts if isinstance(layout.block, blocks.BorrowedBlock)
     )
 
 

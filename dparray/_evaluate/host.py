@@ -21,7 +21,8 @@ from dparray import _dtypes, config
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce
-from dparray._placement import computes_in_double
+from dparray._runtime import queues
+from dparray._runtime.device_facts import computes_in_double
 from dparray.memory import copies
 
 
@@ -71,7 +72,7 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
 
 def is_ready(queue: Any) -> bool:
     """Whether the host may touch memory of the queue at once."""
-    return config.host_tier and (queue not in copies.working or copies.is_idle(queue))
+    return config.host_tier and (queue not in queues.working or queues.is_idle(queue))
 
 
 def at_once(op: Op) -> Callable[..., Any]:
@@ -151,7 +152,7 @@ def _kind(operand: Any) -> str:
 
 def run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
     """Compute each value into its layout."""
-    copies.wait_if_working(outputs[0][1].block.queue)
+    queues.wait_if_working(outputs[0][1].block.queue)
     targets = {id(value): copies.host_view(layout) for value, layout in outputs}
     values: dict[int, Any] = {}
     with np.errstate(all="ignore"):

@@ -16,7 +16,7 @@ from dparray._codegen.canonical import Numbering
 from dparray._evaluate import fused
 from dparray._evaluate.fused import Generated, Launched
 from dparray._graph.node import Node
-from dparray.memory import copies
+from dparray.memory import blocks
 
 
 class Step(NamedTuple):
@@ -66,13 +66,13 @@ class Expression:
         queue, usm_type = self._place
         numbering, nodes = self._numbering, self._nodes
         leaves = numbering.in_memory
-        results = [copies.allocate(queue, usm_type, node.shape, node.dtype) for node in nodes]
+        results = [blocks.allocate(queue, usm_type, node.shape, node.dtype) for node in nodes]
         layouts = [*leaves, *results]  # their memory must not be given to others before the end
         arrays = [fused.packed_flat(layout) for layout in layouts]
         owners = fused.owners_of(leaves)
         for step in steps:
             for shape, dtype in step.left:
-                layouts.append(copies.allocate(queue, usm_type, shape, dtype))
+                layouts.append(blocks.allocate(queue, usm_type, shape, dtype))
                 arrays.append(fused.packed_flat(layouts[-1]))
             packed = [arrays[place] for place in step.arrays]
             scalars = [numbering.scalars[place] for place in step.scalars]

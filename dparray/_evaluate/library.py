@@ -16,11 +16,12 @@ from dparray import _hooks
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT, WHERE
 from dparray._graph.reductions import Reduce
-from dparray._runtime import access
+from dparray._runtime import access, queues
 from dparray._runtime.in_order import foreign_calls
 from dparray.exceptions import AxisError, DparrayError, DTypeError, ShapeError
-from dparray.memory import copies
-from dparray.memory.copies import library, neighbour
+from dparray.memory import blocks, exchange
+from dparray.memory.exchange import dpnp as neighbour
+from dparray.memory.exchange import dpt as library
 
 
 def run(value: Node | Scalar, target: Any) -> None:
@@ -30,12 +31,12 @@ def run(value: Node | Scalar, target: Any) -> None:
 
 
 def _run(value: Node | Scalar, target: Any) -> None:
-    out = copies.tensor_of(target)
+    out = exchange.tensor_of(target)
     if _hooks.subscribers:
         _hooks.emit("library", function="an expression")
     if type(value) is Scalar:
         out[...] = value.value
-        copies.note_work(target.block.queue)
+        queues.note_work(target.block.queue)
         return
     assert type(value) is Node
     order = pending_order([value])
@@ -47,7 +48,7 @@ def _run(value: Node | Scalar, target: Any) -> None:
     for position, node in enumerate(order):
         result = target if node is value and target.dtype == node.dtype else None
         if result is None:
-            result = copies.allocate(node.queue, node.usm_type, node.shape, node.dtype)
+            result = blocks.allocate(node.queue, node.usm_type, node.shape, node.dtype)
         _step(node, layouts, result)
         layouts[id(node)] = result
         for operand in node.operands:
@@ -55,15 +56,15 @@ def _run(value: Node | Scalar, target: Any) -> None:
                 layouts.pop(id(operand), None)
     final = layouts[id(value)] if order else value.layout
     if final is not target:
-        out[...] = copies.tensor_of(final)
-    copies.note_work(value.queue)
+        out[...] = exchange.tensor_of(final)
+    queues.note_work(value.queue)
 
 
 def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
     """One operation of an expression, its operands converted to the dtypes of its loop."""
     op = node.op
     assert op is not None
-    out = copies.tensor_of(result)
+    out = exchange.tensor_of(result)
     if isinstance(op, Reduce):
         _reduce(node, op, layouts, out)
         return
@@ -74,10 +75,10 @@ def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
             continue
         layout = layouts.get(id(operand)) or operand.layout  # type: ignore[union-attr]
         if layout.dtype != dtype:
-            converted = copies.allocate(node.queue, node.usm_type, layout.shape, dtype)
-            copies.tensor_of(converted)[...] = copies.tensor_of(layout)
+            converted = blocks.allocate(node.queue, node.usm_type, layout.shape, dtype)
+            exchange.tensor_of(converted)[...] = exchange.tensor_of(layout)
             layout = converted
-        operands.append(copies.tensor_of(layout))
+        operands.append(exchange.tensor_of(layout))
     if op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):
         out[...] = operands[0]
         return
@@ -134,7 +135,7 @@ def _reduce(node: Node, op: Reduce, layouts: Mapping[int, Any], out: Any) -> Non
     operand, *scalars = node.operands
     assert type(operand) is Node
     layout = layouts.get(id(operand)) or operand.layout
-    tensor = copies.tensor_of(layout)
+    tensor = exchange.tensor_of(layout)
     name, loop = op.name, node.loop[0]
     options: dict[str, Any] = {"axis": op.axes, "keepdims": op.keepdims}
     if name in ("argmax", "argmin"):
@@ -184,7 +185,7 @@ def library_call(
     finally:
         for tensor in tensors:
             if isinstance(tensor, library.usm_ndarray):
-                copies.note_work(tensor.sycl_queue)
+                queues.note_work(tensor.sycl_queue)
     return _wrapped(result, wrap)
 
 

@@ -8,8 +8,8 @@ from dparray import _layout
 from dparray._evaluate import evaluate
 from dparray._graph.node import Node
 from dparray._graph.views import view_of
+from dparray._layout import Layout
 from dparray.memory import copies
-from dparray.memory.copies import Layout
 
 Slices = tuple[slice, ...]
 

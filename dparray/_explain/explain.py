@@ -24,8 +24,9 @@ from dparray._evaluate.schedule import is_call
 from dparray._explain import svg as graph
 from dparray._graph.node import Node, pending_order
 from dparray._graph.reductions import Reduce
+from dparray._layout import Layout
 from dparray.device import describe_queue
-from dparray.memory.copies import Layout, planned_layout
+from dparray.memory.blocks import planned_layout
 
 __all__ = ["Explanation", "PlannedKernel", "PlannedOperation", "explain"]
 

@@ -38,9 +38,10 @@ from dparray._evaluate.schedule import HOST_ELEMENTS
 from dparray._graph.node import Node
 from dparray._graph.ops import CONVERT, OPS
 from dparray._placement import Placement, check_dtype, check_usm_type, common_placement
+from dparray._runtime import queues
 from dparray.device import Device, queue_of, supports_usm
 from dparray.exceptions import DTypeError, HostConversionError, ShapeError
-from dparray.memory import copies
+from dparray.memory import blocks, copies, exchange
 
 if TYPE_CHECKING:
     import dpctl
@@ -438,8 +439,8 @@ def positions(
     """
     chosen = _layout.contiguous_strides(shape, 1) if strides is None else strides
     highest = sum((extent - 1) * stride for extent, stride in zip(shape, chosen, strict=True))
-    block = copies.Positions(*placement, max(highest, 0) + 1)
-    layout = copies.Layout(block, 0, shape, tuple(8 * each for each in chosen), _dtypes.int64)
+    block = blocks.Positions(*placement, max(highest, 0) + 1)
+    layout = _layout.Layout(block, 0, shape, tuple(8 * each for each in chosen), _dtypes.int64)
     counted = (_dtypes.int64, _dtypes.int64)
     leaf = Node.leaf(layout, *placement)
     return array_of_node(Node(CONVERT, (leaf,), counted, shape, prod(shape), *placement))
@@ -641,7 +642,7 @@ def asarray(
         return _rearranged(obj, wanted, order, copy, device, usm_type, sycl_queue)
     is_of_host = isinstance(obj, _HOST_TYPES)
     if not is_of_host and hasattr(obj, "__sycl_usm_array_interface__"):
-        shared = ndarray._from_layout(*copies.layout_of_interface(obj))
+        shared = ndarray._from_layout(*exchange.layout_of_interface(obj))
         return _rearranged(shared, wanted, order, copy, device, usm_type, sycl_queue)
     if isinstance(obj, _NESTED):
         arrays = arrays_inside("obj", obj)
@@ -793,7 +794,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
             f"from_dlpack: {type(x).__name__} has no __dlpack__; use dp.asarray(x)"
         )
     kind = x.__dlpack_device__()[0]
-    on_host = int(kind) == int(copies.library.DLDeviceType.kDLCPU)
+    on_host = int(kind) == int(exchange.dpt.DLDeviceType.kDLCPU)
     if on_host:
         if copy is False:
             raise ValueError(
@@ -802,7 +803,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
         queue = queue_of(device)
         return from_host(np.from_dlpack(x), queue, "device")
     shared = ndarray._from_layout(
-        *copies.layout_of_tensor(copies.library.from_dlpack(x), is_shared=True)
+        *exchange.layout_of_tensor(exchange.dpt.from_dlpack(x), is_shared=True)
     )
     return _rearranged(shared, None, None, copy, device, None, None)
 
@@ -828,18 +829,18 @@ def _dlpack(
     if stream is not None:
         raise ValueError("__dlpack__: streams are not supported; order work by queues")
     versions: dict[str, Any] = {} if max_version is None else {"max_version": max_version}
-    if dl_device is not None and int(dl_device[0]) == int(copies.library.DLDeviceType.kDLCPU):
+    if dl_device is not None and int(dl_device[0]) == int(exchange.dpt.DLDeviceType.kDLCPU):
         if copy is None and not copies.is_host_accessible(self.sycl_queue, self.usm_type):
             copy = True
         return (self.asnumpy() if copy else _shared_with_host(self)).__dlpack__(**versions)
     source = self.copy() if copy else self
-    tensor = copies.library.asarray(source)  # through the interface that shares our memory
+    tensor = exchange.dpt.asarray(source)  # through the interface that shares our memory
     if dl_device is not None and tuple(map(int, dl_device)) != _dlpack_device(self):
         raise BufferError(
             f"__dlpack__: the array is on DLPack device {_dlpack_device(self)}, not {dl_device}; "
             f"move it first: x.to_device(...)"
         )
-    copies.wait(self.sycl_queue)
+    queues.wait(self.sycl_queue)
     return tensor.__dlpack__(**versions)
 
 
@@ -864,13 +865,13 @@ def _shared_with_host(x: ndarray) -> np.ndarray:
             f"{x.device}; leave copy out"
         )
     evaluate.share(x.block)
-    copies.wait(x.sycl_queue)
+    queues.wait(x.sycl_queue)
     return np.asarray(_HostMemory(x))
 
 
 def _dlpack_device(self: ndarray) -> tuple[int, int]:
     """The DLPack device: type oneAPI and the number of the device."""
-    kind, number = copies.library.asarray(self).__dlpack_device__()
+    kind, number = exchange.dpt.asarray(self).__dlpack_device__()
     return int(kind), int(number)
 
 

@@ -25,7 +25,8 @@ from dparray._array.ndarray import (
 )
 from dparray._functions.ufunc_options import taking_options
 from dparray._graph.ops import OPS, WHERE, Op
-from dparray._placement import common_placement, computes_in_double
+from dparray._placement import common_placement
+from dparray._runtime.device_facts import computes_in_double
 from dparray.exceptions import ArgumentError, DTypeError
 
 _SAMPLES = {

@@ -6,9 +6,9 @@ from typing import Any
 
 from dparray._array.ndarray import ndarray
 from dparray._evaluate import evaluate
+from dparray._runtime import queues
 from dparray.device import Device, default_device, queue_of
 from dparray.exceptions import HostConversionError
-from dparray.memory import copies
 
 __all__ = ["eval", "synchronize"]
 
@@ -59,4 +59,4 @@ def synchronize(device: Any = None) -> None:
         queue = device.sycl_queue
     else:
         queue = default_device().sycl_queue if device is None else queue_of(Device(device))
-    copies.wait(queue)
+    queues.wait(queue)

@@ -43,7 +43,7 @@ from dparray.algorithms.selection import (
     selected,
 )
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.memory.copies import library
+from dparray.memory.exchange import dpt as library
 
 _ALL = slice(None)
 

@@ -42,8 +42,8 @@ from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import DTypeError, ShapeError
-from dparray.memory import copies
-from dparray.memory.copies import neighbour
+from dparray.memory import exchange
+from dparray.memory.exchange import dpnp as neighbour
 
 __all__ = [
     "cross",
@@ -125,7 +125,7 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
     evaluate.library_call(
         "matmul",
         lambda a, b: neighbour.matmul(
-            copies.dpnp_array(a), copies.dpnp_array(b), out=copies.dpnp_array(result._tensor)
+            exchange.dpnp_array(a), exchange.dpnp_array(b), out=exchange.dpnp_array(result._tensor)
         ),
         [x1._tensor, x2._tensor],
         (),

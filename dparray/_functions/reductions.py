@@ -40,7 +40,7 @@ from dparray._graph.reductions import REDUCTIONS
 from dparray._placement import Placement, common_placement
 from dparray.algorithms.line_scans import has_scan, scan_lines
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.memory.copies import library
+from dparray.memory.exchange import dpt as library
 
 __all__ = [
     "all",

@@ -25,7 +25,7 @@ from dparray._functions.indexing import nonzero
 from dparray._functions.manipulation import ravel, stack
 from dparray._placement import Placement, common_placement
 from dparray.exceptions import DTypeError, ShapeError
-from dparray.memory.copies import library
+from dparray.memory.exchange import dpt as library
 
 __all__ = ["argwhere", "compress", "extract", "flatnonzero", "searchsorted"]
 

@@ -26,10 +26,10 @@ from dparray._functions.indexing import nonzero
 from dparray._functions.manipulation import concat, ravel, reshape
 from dparray._functions.reductions import cumulative_sum
 from dparray._placement import Placement, common_placement
+from dparray._runtime import device_facts
 from dparray.algorithms.sort import sort_by_key
 from dparray.exceptions import UnsupportedFeatureError
-from dparray.memory import copies
-from dparray.memory.copies import library
+from dparray.memory.exchange import dpt as library
 
 __all__ = [
     "in1d",
@@ -75,7 +75,7 @@ _LONG = 1 << 19
 
 def _is_long(x: ndarray) -> bool:
     """Whether an array is worth our radix sort."""
-    return x.size >= _LONG and x.dtype.kind in "biuf" and copies.is_cpu(x.sycl_queue)
+    return x.size >= _LONG and x.dtype.kind in "biuf" and device_facts.is_cpu(x.sycl_queue)
 
 
 def _runs(ordered: ndarray) -> tuple[ndarray, ndarray]:

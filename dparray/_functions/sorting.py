@@ -25,10 +25,10 @@ from dparray._evaluate import evaluate
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import flip, moveaxis, ravel
 from dparray._placement import Placement, common_placement
+from dparray._runtime import device_facts
 from dparray.algorithms.sort import sort_by_key, stable_argsort
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.memory import copies
-from dparray.memory.copies import library
+from dparray.memory.exchange import dpt as library
 
 __all__ = ["TopKResult", "argpartition", "argsort", "lexsort", "partition", "sort", "top_k"]
 
@@ -64,7 +64,7 @@ def _is_long(x: ndarray, axis: int, least: int) -> bool:
         and x.shape[axis] >= least
         and x.size > 0
         and x.dtype.kind in "biuf"
-        and copies.is_cpu(x.sycl_queue)
+        and device_facts.is_cpu(x.sycl_queue)
     )
 
 

@@ -12,41 +12,24 @@ and ours: ``_order`` says how.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import dpctl
 import numpy as np
 
-from dparray import _hooks
+from dparray import _layout
 from dparray._compiler.numba_dpex import kernel_language
-from dparray._runtime.arguments import (
-    Packed,
-    PackedRange,
-    pack_array,
-    pack_local,
-    pack_range,
-    pack_scalar,
-    pack_scalars,
-    submit,
-)
-from dparray._runtime.in_order import foreign_calls
-from dparray._runtime.order import order_of
-from dparray.device import note_work
+from dparray._runtime.arguments import Packed, pack_array, pack_local, pack_scalar, pack_scalars
 from dparray.exceptions import (
     HostConversionError,
     KernelArgumentError,
-    KernelExecutionError,
-    KernelRangeError,
 )
-from dparray.memory import copies
+from dparray.memory import blocks, exchange
 
 LocalAccessor: Any = kernel_language().LocalAccessor
 
-# numba-dpex's index functions tell LLVM that every index and size is below this number.
-INDEX_LIMIT = 2**31
 
 _SCALAR_TYPES: dict[str, Any] = {
     "b1": ctypes.c_uint8,
@@ -69,9 +52,6 @@ ARRAY_TYPES = frozenset(_SCALAR_TYPES) | {"c8", "c16"}
 #: and must outlive the kernel. A plain tuple, which costs less to make.
 Bound = tuple[tuple[str, ...], list[Packed], dpctl.SyclQueue | None, tuple[Any, ...]]
 Binder = Callable[..., Bound]
-
-
-# --- arguments ------------------------------------------------------------------------------------
 
 
 def layout_class(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> str:
@@ -115,14 +95,14 @@ def _packed(layout: Any) -> tuple[str, Packed]:
 def _native(array: Any) -> tuple[str, Packed, tuple[Any, ...]]:
     # Remembered on the array, whose memory, shape and strides never change.
     block = array.block
-    owners = (block,) if isinstance(block, copies.BorrowedBlock) else ()
-    layout = copies.Layout(block, array.offset, array.shape, array.strides, array.dtype)
+    owners = (block,) if isinstance(block, blocks.BorrowedBlock) else ()
+    layout = _layout.Layout(block, array.offset, array.shape, array.strides, array.dtype)
     array._kernel_type = bound = (*_packed(layout), owners)
     return bound
 
 
 def _foreign(array: Any) -> tuple[str, Packed, dpctl.SyclQueue]:
-    layout = copies.layout_of_interface(array)
+    layout = exchange.layout_of_interface(array)
     return *_packed(layout), layout.block.queue
 
 
@@ -247,171 +227,3 @@ def explain_arguments(kernel: str, parameters: Sequence[str], arguments: Sequenc
             make_binder((type(value),))(value)
         except (TypeError, ValueError) as error:
             raise KernelArgumentError(f"{what} is {error}") from None
-
-
-# --- ranges ---------------------------------------------------------------------------------------
-
-
-class _Limits(NamedTuple):
-    group: int
-    sizes: tuple[int, ...]
-    local_memory: int
-    place: tuple[Any, Any]
-
-
-_limits: dict[dpctl.SyclQueue, _Limits] = {}
-
-
-def _limits_of(queue: dpctl.SyclQueue) -> _Limits:
-    limits = _limits.get(queue)
-    if limits is None:
-        device = queue.sycl_device
-        limits = _limits[queue] = _Limits(
-            device.max_work_group_size,
-            tuple(device.max_work_item_sizes3d),
-            device.local_mem_size,
-            (queue.sycl_context, device),
-        )
-    return limits
-
-
-def place_of(queue: dpctl.SyclQueue) -> tuple[Any, Any]:
-    """Context and device of a queue: what a built kernel belongs to."""
-    return _limits_of(queue).place
-
-
-def check_range(
-    kernel: str, queue: dpctl.SyclQueue, size: Sequence[int], local: Sequence[int] | None
-) -> None:
-    """Raise ``KernelRangeError`` unless the queue's device can run this range."""
-    for dimension, extent in enumerate(size):
-        if not 0 < extent < INDEX_LIMIT:
-            raise KernelRangeError(
-                f"kernel {kernel}: the global range {tuple(size)} has {extent} work-items in "
-                f"dimension {dimension}; a kernel's index counts from 1 to {INDEX_LIMIT - 1}. "
-                "Use more dimensions, or let each work-item do several elements"
-            )
-    if local is None:
-        return
-    limits = _limits_of(queue)
-    for dimension, (extent, part) in enumerate(zip(size, local, strict=True)):
-        if part <= 0 or extent % part:
-            raise KernelRangeError(
-                f"kernel {kernel}: the local size {part} does not divide the global size {extent} "
-                f"in dimension {dimension}"
-            )
-    # Dimensions are reversed on the way to the device.
-    allowed = limits.sizes[: len(local)][::-1]
-    if prod(local) > limits.group or any(map(int.__gt__, map(int, local), allowed)):
-        raise KernelRangeError(
-            f"kernel {kernel}: a work-group of {tuple(local)} is {prod(local)} work-items; "
-            f"{queue.sycl_device.name} allows {limits.group} in a group and {allowed} in its "
-            "dimensions. Use a smaller local size"
-        )
-
-
-def check_local_memory(kernel: str, queue: dpctl.SyclQueue, asked: int) -> None:
-    """Raise ``KernelRangeError`` where a group asks for more local memory than the device has."""
-    available = _limits_of(queue).local_memory
-    if asked > available:
-        raise KernelRangeError(
-            f"kernel {kernel}: its local accessors take {asked} bytes of local memory for each "
-            f"work-group; {queue.sycl_device.name} has {available}. Use smaller groups or tiles"
-        )
-
-
-# Ranges that were checked and are possible: looking one up costs less than checking it again.
-_possible_ranges: dict[tuple[Any, ...], PackedRange] = {}
-_MOST_POSSIBLE_RANGES = 4096
-
-
-def _checked_range(
-    kernel: str,
-    queue: dpctl.SyclQueue,
-    global_range: Sequence[int],
-    local_range: Sequence[int] | None,
-) -> PackedRange:
-    check_range(kernel, queue, global_range, local_range)
-    if len(_possible_ranges) >= _MOST_POSSIBLE_RANGES:
-        _possible_ranges.clear()
-    packed = pack_range(global_range, local_range)
-    _possible_ranges[queue, global_range, local_range] = packed
-    return packed
-
-
-# --- submission -----------------------------------------------------------------------------------
-
-
-def launch(
-    kernel: Any,
-    global_range: Sequence[int],
-    local_range: Sequence[int] | None,
-    arguments: Sequence[Packed],
-    queue: dpctl.SyclQueue,
-    depends_on: Iterable[dpctl.SyclEvent] = (),
-    keep_alive: tuple[Any, ...] = (),
-) -> dpctl.SyclEvent:
-    """Submit ``kernel`` after all earlier work on ``queue``; returns without waiting.
-
-    Args:
-        kernel: a compiled kernel (``sycl_kernel(queue)`` and ``name``).
-        global_range, local_range: extents in the order of the kernel's indices, as tuples.
-        arguments: those of all parameters of the kernel. Memory of the pool among them may be
-            dropped at once, because a block is only reused in order with its queue.
-        queue: where to run.
-        depends_on: events of other queues that must be complete first.
-        keep_alive: owners of memory outside the pool, held until the kernel has run.
-
-    Raises:
-        KernelRangeError: the device cannot run this range.
-        KernelExecutionError: the driver refuses the launch.
-    """
-    index_space = _possible_ranges.get((queue, global_range, local_range))
-    if index_space is None:
-        index_space = _checked_range(kernel.name, queue, global_range, local_range)
-    if local_range is not None:
-        asked = sum([argument.local_nbytes for argument in arguments])
-        if asked:
-            check_local_memory(kernel.name, queue, asked)
-    order = order_of(queue)
-    dependencies = order.before_launch()
-    if depends_on:
-        dependencies = [*depends_on, *dependencies]
-    event = submit(kernel.sycl_kernel(queue), queue, arguments, index_space, dependencies)
-    if event is None:
-        raise _refusal(kernel, queue, global_range, local_range)
-    order.add_launch(event, dependencies)
-    if keep_alive:
-        with foreign_calls(queue):
-            order.add_host_task(queue._submit_keep_args_alive(keep_alive, [event]))
-    note_work(queue)
-    if _hooks.subscribers:
-        _hooks.emit(
-            "launch",
-            kernel=kernel,
-            queue=queue,
-            sycl_event=event,
-            global_range=tuple(global_range),
-            local_range=local_range,
-            arguments=arguments,
-        )
-    return event
-
-
-def _refusal(
-    kernel: Any,
-    queue: dpctl.SyclQueue,
-    global_range: Sequence[int],
-    local_range: Sequence[int] | None,
-) -> KernelExecutionError:
-    total = prod(global_range)
-    remedy = "Smaller groups need less of what a device has"
-    if total >= INDEX_LIMIT:
-        remedy = (
-            f"These are {total} work-items, and drivers may count no further than "
-            f"{INDEX_LIMIT - 1}: let each work-item do several elements"
-        )
-    return KernelExecutionError(
-        f"kernel {kernel.name}: {queue.sycl_device.name} refused a launch over "
-        f"{tuple(global_range)} in groups of {local_range and tuple(local_range)}. {remedy}"
-    )

@@ -6,11 +6,8 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from math import prod
-from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any, NamedTuple
-
-import dpctl
-import numpy as np
+from types import BuiltinFunctionType, ModuleType
+from typing import Any
 
 from dparray import config
 from dparray._compiler import compile
@@ -18,18 +15,14 @@ from dparray._compiler.checks import RECORD_SIZE, CheckedKernel, checked_copy, d
 from dparray._compiler.compile import DeviceFunction, Kernel
 from dparray._compiler.key import Reference
 from dparray._evaluate.evaluate import settle_arguments
-from dparray._kernel.arguments import (
-    Binder,
-    Bound,
-    explain_arguments,
-    is_array,
-    launch,
-    make_binder,
-)
+from dparray._kernel.arguments import Binder, Bound, explain_arguments, is_array, make_binder
+from dparray._kernel.event import Event, _events
+from dparray._kernel.index_space import _as_index_space, _best_divisor
+from dparray._kernel.labels import Signature, _labels
 from dparray._kernel.writes import read_only_parameters
 from dparray._placement import common_placement
 from dparray._runtime import access
-from dparray._runtime.in_order import wait_for
+from dparray._runtime.launch import launch
 from dparray.device import queue_of
 from dparray.exceptions import (
     KernelArgumentError,
@@ -37,114 +30,17 @@ from dparray.exceptions import (
     KernelExecutionError,
     KernelRangeError,
 )
-from dparray.kernel_api import NdRange, Range, _language
-from dparray.memory.copies import layout_of_interface, library
+from dparray.kernel_api import NdRange, Range
+from dparray.memory.exchange import dpt as library
+from dparray.memory.exchange import layout_of_interface
 
 __all__ = [
     "DeviceFunction",
-    "Event",
     "KernelFunction",
-    "call_kernel",
-    "call_kernel_async",
-    "device_func",
-    "kernel",
 ]
 
 _ITEMS = ("", "item:1", "item:2", "item:3")
 _ND_ITEMS = ("", "nditem:1", "nditem:2", "nditem:3")
-OPTIONS = ("debug", "inline_threshold")
-_INLINE_THRESHOLDS = (0, 1, 2, 3)
-# Options of numba-dpex that say nothing here: they are always so.
-_IGNORED_OPTIONS = ("release_gil", "no_compile", "no_cpython_wrapper", "no_cfunc_wrapper")
-
-# Packages whose objects are signatures.
-_SIGNERS = ("numba", "numba_dpex")
-
-Signature = tuple[str, ...]
-
-
-class ProfilingTimes(NamedTuple):
-    """When a launch was submitted, started and ended, in nanoseconds of the device's clock."""
-
-    submit: int
-    start: int
-    end: int
-
-    @property
-    def seconds(self) -> float:
-        """How long the kernel ran."""
-        return (self.end - self.start) * 1e-9
-
-
-class Event:
-    """The end of one launch.
-
-    Attributes:
-        sycl_event: the ``dpctl.SyclEvent``.
-        kernel: the kernel function that was launched.
-        queue: where it runs.
-
-    Example:
-        >>> import dparray as dp
-        >>> @dp.kernel
-        ... def fill(item, x, value):
-        ...     x[item.get_id(0)] = value
-        >>> x = dp.zeros(4)
-        >>> event = dp.call_kernel(fill, dp.Range.like(x), x, 7)
-        >>> event.wait()
-        >>> event.done
-        True
-    """
-
-    __slots__ = ("kernel", "queue", "sycl_event")
-
-    def __init__(
-        self, sycl_event: dpctl.SyclEvent, kernel: KernelFunction, queue: dpctl.SyclQueue
-    ) -> None:
-        self.sycl_event = sycl_event
-        self.kernel = kernel
-        self.queue = queue
-
-    def wait(self) -> None:
-        """Wait on the host until the kernel has run.
-
-        Raises:
-            KernelExecutionError: the device failed; the message names the kernel and its line.
-        """
-        try:
-            wait_for([self.sycl_event])
-        except Exception as error:
-            raise KernelExecutionError(
-                f"kernel {self.kernel.__name__} ({self.kernel.location}) failed on "
-                f"{self.queue.sycl_device.name}: {error}"
-            ) from error
-
-    @property
-    def done(self) -> bool:
-        """Whether the kernel has run."""
-        return bool(self.sycl_event.execution_status == dpctl.event_status_type.complete)
-
-    @property
-    def profile(self) -> ProfilingTimes:
-        """The times of the launch; waits for it.
-
-        Raises:
-            KernelExecutionError: the queue does not collect times.
-        """
-        if not self.queue.has_enable_profiling:
-            raise KernelExecutionError(
-                f"kernel {self.kernel.__name__}: its queue collects no times; make one with "
-                'dpctl.SyclQueue(device, property="enable_profiling") and put the arrays on it'
-            )
-        self.wait()
-        event = self.sycl_event
-        return ProfilingTimes(
-            event.profiling_info_submit, event.profiling_info_start, event.profiling_info_end
-        )
-
-    def __repr__(self) -> str:
-        state = "done" if self.done else "running"
-        return f"<dparray event of kernel {self.kernel.__name__}, {state}>"
 
 
 class _Configured:
@@ -585,270 +481,3 @@ class KernelFunction:
 def _is_fixed(value: Any) -> bool:
     """Whether a name with this value is not worth watching: a module, or a part of one."""
     return isinstance(value, ModuleType | BuiltinFunctionType | type)
-
-
-def _best_divisor(extent: int, limit: int, multiple: int) -> int:
-    """The largest divisor up to ``limit``, if possible one that ``multiple`` divides."""
-    divisors = [d for d in range(1, min(extent, limit) + 1) if extent % d == 0]
-    preferred = [d for d in divisors if d % multiple == 0]
-    return (preferred or divisors)[-1]
-
-
-def _as_index_space(index_space: Any) -> Any:
-    """A ``Range`` or ``NdRange`` of what the user wrote."""
-    if isinstance(index_space, _language.NdRange):
-        if type(index_space) is NdRange:
-            return index_space
-        return NdRange(index_space.global_range, index_space.local_range)
-    if isinstance(index_space, tuple | list):
-        if len(index_space) == 2 and all(isinstance(part, tuple | list) for part in index_space):
-            return NdRange(*index_space)
-        return Range(*index_space)
-    if isinstance(index_space, int | np.integer):
-        return Range(index_space)
-    raise KernelRangeError(
-        f"the range of a kernel must be a Range, an NdRange, an integer or a tuple of integers; "
-        f"got {index_space!r} of type {type(index_space).__name__}"
-    )
-
-
-def _labels(types: Iterable[str]) -> Signature:
-    """Type keys in words: ``float32[2-D, C]``, ``local float32[1-D]``, ``int64``, ``Item(1)``."""
-    return tuple(map(_label, types))
-
-
-def _label(key: str) -> str:
-    kind, _, rest = key.partition(":")
-    if kind in ("item", "nditem"):
-        return f"{'Item' if kind == 'item' else 'NdItem'}({rest})"
-    local = "local " if kind.startswith("local ") else ""
-    name = np.dtype(kind.removeprefix("local ")).name
-    if not rest:
-        return name
-    if local:
-        return f"local {name}[{rest}-D]"
-    return f"{name}[{rest[:-1]}-D, {rest[-1]}]"
-
-
-def kernel(function: Any = None, *, range: Any = None, **options: Any) -> Any:
-    """Make a kernel of a Python function written in the kernel language.
-
-    The first parameter is the work-item (:class:`Item` or :class:`NdItem`); the others are
-    arrays, scalars and local accessors. The function is compiled when it is first launched, for
-    the argument types of that launch, and kept on disk for later processes.
-
-    A work-item raises no exception. Quotients by zero and mathematical functions outside of their
-    domain have NumPy's values. A range or a slice whose step is 0 only at run time is empty, and an
-    index outside of a tuple is that of its first item; an index outside of an array, a dimension
-    that the range has not and an array unpacked to another number of names have no defined result.
-    ``dp.config.debug`` and :func:`simulate` report all of these but the quotients and functions.
-    What else may raise, a constant step of 0 and a constant dimension that the range has not do not
-    compile.
-
-    Args:
-        function: the function; a signature or a list of signatures in Numba's types, to compile
-            at once and for these only; or nothing, for a decorator with options.
-        range: the default range, or a function of the kernel's arguments that gives it, so that
-            ``kernel(*arguments)`` launches.
-        options: ``debug`` and ``inline_threshold``, as in numba-dpex.
-
-    Raises:
-        KernelArgumentError: no work-item parameter, or an unknown option.
-
-    Example:
-        >>> import dparray as dp
-        >>> @dp.kernel(range=lambda x: dp.Range.like(x))
-        ... def double(item, x):
-        ...     i = item.get_id(0)
-        ...     x[i] = 2 * x[i]
-        >>> x = dp.arange(4, dtype="int32")
-        >>> event = double(x)
-        >>> event = dp.call_kernel(double, dp.Range(2), x)
-        >>> dp.asnumpy(x)
-        array([0, 4, 4, 6], dtype=int32)
-    """
-    options = _checked_options("kernel", options)
-    default = range if callable(range) or range is None else (lambda *arguments: range)
-
-    def make(function: Callable[..., Any]) -> KernelFunction:
-        return KernelFunction(function, options, default)
-
-    if function is None:
-        return make
-    if isinstance(function, FunctionType):
-        return make(function)
-    _check_signature("kernel", function)
-
-    def make_specialized(python_function: Callable[..., Any]) -> KernelFunction:
-        made = make(python_function)
-        made.specialize(compile.keys_of_signatures(function))
-        return made
-
-    return make_specialized
-
-
-def device_func(function: Any = None, **options: Any) -> Any:
-    """Make a function that kernels and other device functions may call; it may return a value.
-
-    Args:
-        function: the function; a signature in Numba's types is accepted and not needed.
-        options: ``debug`` and ``inline_threshold``, as in numba-dpex.
-
-    Example:
-        >>> import dparray as dp
-        >>> @dp.device_func
-        ... def square(value):
-        ...     return value * value
-        >>> @dp.kernel
-        ... def squares(item, x):
-        ...     i = item.get_id(0)
-        ...     x[i] = square(x[i])
-        >>> x = dp.arange(4, dtype="int32")
-        >>> event = squares[4](x)
-        >>> dp.asnumpy(x)
-        array([0, 1, 4, 9], dtype=int32)
-    """
-    options = _checked_options("device_func", options)
-    if isinstance(function, FunctionType):
-        return DeviceFunction(function, options)
-    if function is not None:
-        _check_signature("device_func", function)
-    return lambda function: DeviceFunction(function, options)
-
-
-def _check_signature(maker: str, signature: Any) -> None:
-    """Raise unless ``signature`` can be one: a text, an object of Numba's, or several of them."""
-    several = signature if isinstance(signature, list | tuple) else (signature,)
-    for each in several:
-        if not isinstance(each, str) and type(each).__module__.partition(".")[0] not in _SIGNERS:
-            raise KernelArgumentError(
-                f"{maker}: {each!r} of type {type(each).__name__} is neither a Python function nor "
-                f"a signature in Numba's types; write @dp.{maker} above a def"
-            )
-
-
-def _checked_options(maker: str, options: dict[str, Any]) -> dict[str, Any]:
-    for name in options:
-        if name not in OPTIONS + _IGNORED_OPTIONS:
-            raise KernelArgumentError(
-                f"{maker}: there is no option {name!r}; options: {', '.join(OPTIONS)}"
-            )
-    threshold = options.get("inline_threshold", 0)
-    if type(threshold) is not int or threshold not in _INLINE_THRESHOLDS:
-        raise KernelArgumentError(f"{maker}: inline_threshold is 0, 1, 2 or 3; got {threshold!r}")
-    if not isinstance(options.get("debug", False), bool):
-        raise KernelArgumentError(f"{maker}: debug is True or False; got {options['debug']!r}")
-    return {name: value for name, value in options.items() if name in OPTIONS}
-
-
-def kernel_of(candidate: Any) -> KernelFunction:
-    """The kernel function of ours, or one that wraps an object of ``numba_dpex.kernel``.
-
-    Raises:
-        KernelArgumentError: it is neither.
-    """
-    if isinstance(candidate, KernelFunction):
-        return candidate
-    wrapped = getattr(candidate, "_dparray_kernel", None)
-    if wrapped is None:
-        wrapped = _wrap_dispatcher(candidate)
-    return wrapped
-
-
-def _wrap_dispatcher(candidate: Any) -> KernelFunction:
-    if not (hasattr(candidate, "py_func") and hasattr(candidate, "targetoptions")):
-        raise KernelArgumentError(
-            f"call_kernel: {candidate!r} is not a kernel; decorate the function with @dp.kernel"
-        )
-    options = {k: v for k, v in candidate.targetoptions.items() if k in OPTIONS}
-    signatures = compile.keys_of_signatures([tuple(sig) for sig in candidate.overloads])
-    wrapped = KernelFunction(candidate.py_func, options)
-    if not candidate._can_compile:
-        wrapped.specialize(signatures)
-    candidate._dparray_kernel = wrapped
-    return wrapped
-
-
-def call_kernel(
-    kernel: Any, index_space: Any, *arguments: Any, depends_on: Iterable[Any] = (), **named: Any
-) -> Event:
-    """Launch a kernel on the queue of its array arguments; returns without waiting.
-
-    The launch comes after all earlier work on that queue, and whatever reads a result waits for
-    it.
-
-    Args:
-        kernel: an object made by :func:`kernel` or ``numba_dpex.kernel``.
-        index_space: a :class:`Range` (or an integer or tuple), or an :class:`NdRange` for
-            work-groups, barriers and local memory.
-        arguments: dparray, dpnp and dpnp.tensor arrays, anything with
-            ``__sycl_usm_array_interface__``, local accessors, Python and NumPy scalars. What has a
-            default may be left out.
-        depends_on: an event or events that must be complete first, of whatever queues.
-        named: arguments by name.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-        KernelArgumentError: an argument a kernel cannot take, or too many or too few.
-        HostConversionError: an argument is a NumPy array.
-        KernelRangeError: the device cannot run this range.
-        KernelCompileError: the kernel does not compile for these types.
-
-    Example:
-        >>> import dparray as dp
-        >>> @dp.kernel
-        ... def add(item, a, b, c):
-        ...     i = item.get_id(0)
-        ...     c[i] = a[i] + b[i]
-        >>> a = dp.arange(4)
-        >>> c = dp.empty_like(a)
-        >>> event = dp.call_kernel(add, dp.Range(4), a, a, c)
-        >>> c.tolist()
-        [0, 2, 4, 6]
-    """
-    launched = kernel_of(kernel)
-    if named or len(arguments) != len(launched._parameters):
-        arguments = launched._completed(arguments, named)
-    return launched._launch(index_space, arguments, _events(depends_on))
-
-
-def call_kernel_async(
-    kernel: Any, index_space: Any, depends_on: Iterable[Any], *arguments: Any, **named: Any
-) -> Event:
-    """Launch a kernel after the events in ``depends_on``; otherwise as :func:`call_kernel`.
-
-    Example:
-        >>> import dparray as dp
-        >>> @dp.kernel
-        ... def double(item, x):
-        ...     i = item.get_id(0)
-        ...     x[i] = 2 * x[i]
-        >>> x = dp.arange(3)
-        >>> first = dp.call_kernel_async(double, dp.Range(3), [], x)
-        >>> second = dp.call_kernel_async(double, dp.Range(3), [first], x)
-        >>> x.asnumpy()
-        array([0, 4, 8])
-    """
-    return call_kernel(kernel, index_space, *arguments, depends_on=depends_on, **named)
-
-
-def _events(depends_on: Any) -> Any:
-    """``depends_on`` as a sequence of ``dpctl.SyclEvent``."""
-    if type(depends_on) is tuple and not depends_on:
-        return depends_on
-    if isinstance(depends_on, Event | dpctl.SyclEvent):
-        depends_on = (depends_on,)
-    elif not isinstance(depends_on, Iterable):
-        raise _no_event(depends_on)
-    events = [event.sycl_event if isinstance(event, Event) else event for event in depends_on]
-    for event in events:
-        if not isinstance(event, dpctl.SyclEvent):
-            raise _no_event(event)
-    return events
-
-
-def _no_event(value: Any) -> KernelArgumentError:
-    return KernelArgumentError(
-        f"depends_on: {value!r} of type {type(value).__name__} is no event; give what call_kernel "
-        "returned, a dpctl.SyclEvent, or a list of them"
-    )

@@ -13,8 +13,10 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from dparray._compiler.numba_dpex import load_numba_dpex
-from dparray._kernel.function import Event, KernelFunction, kernel_of
-from dparray._kernel.function import call_kernel_async as launch
+from dparray._kernel.decorators import kernel_of
+from dparray._kernel.event import Event
+from dparray._kernel.function import KernelFunction
+from dparray._kernel.launch import call_kernel_async as launch
 from dparray.exceptions import ExecutionPlacementError, KernelArgumentError
 
 if TYPE_CHECKING:

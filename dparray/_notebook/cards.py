@@ -28,9 +28,10 @@ from dparray._graph.node import pending_order
 from dparray._kernel.function import KernelFunction
 from dparray._notebook import pictures
 from dparray._notebook.progress import Progress
-from dparray.device import Device, DeviceList, default_device, describe_queue, is_idle
+from dparray._runtime.queues import is_idle
+from dparray.device import Device, DeviceList, default_device, describe_queue
 from dparray.exceptions import ExecutionPlacementError
-from dparray.memory import MemoryStats, PoolStats, format_bytes
+from dparray.memory.stats import MemoryStats, PoolStats, format_bytes
 
 __all__ = ["load_ipython_extension", "unload_ipython_extension"]
 

@@ -19,12 +19,13 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from dparray import _hooks, config, memory
+from dparray import _hooks, config
 from dparray._array.ndarray import ndarray
 from dparray._explain.explain import explain
 from dparray._functions.evaluation import eval as evaluate
-from dparray._kernel.function import OPTIONS
+from dparray._kernel.decorators import OPTIONS
 from dparray._placement import USM_TYPES
+from dparray._runtime import queues as queues_module
 from dparray.device import (
     DeviceList,
     default_device,
@@ -33,7 +34,8 @@ from dparray.device import (
     set_default_device,
 )
 from dparray.exceptions import DeviceError
-from dparray.memory import MemoryStats, copies
+from dparray.memory import MemoryStats, pool
+from dparray.memory.stats import format_bytes
 
 _RESULT = "_dparray_result"
 
@@ -130,7 +132,7 @@ def time_statement(
         evaluate(*made)
         queues.update(x.sycl_queue for x in made)
         for queue in queues:
-            copies.wait(queue)
+            queues_module.wait(queue)
 
     run()
     launched: list[str] = []
@@ -250,12 +252,12 @@ _MEMORY_ACTIONS = ("release", "reset_peak")
 def _magic_memory(shell: Any, line: str) -> MemoryStats:
     action = line.strip()
     if action == "release":
-        print(f"{memory.format_bytes(memory.release())} given back")
+        print(f"{format_bytes(pool.release())} given back")
     elif action == "reset_peak":
-        memory.reset_peak()
+        pool.reset_peak()
     elif action:
         raise _UsageError(f"%dp_memory [{' | '.join(_MEMORY_ACTIONS)}]")
-    return memory.stats()
+    return pool.stats()
 
 
 def _magic_explain(shell: Any, line: str, cell: str | None = None) -> Any:

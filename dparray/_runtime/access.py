@@ -14,7 +14,7 @@ from typing import Any
 
 import dpctl
 
-from dparray.device import leave_unmapped, note_mapped
+from dparray._runtime.queues import leave_unmapped, note_mapped
 from dparray.exceptions import MapError
 
 #: Held while expressions are evaluated, and while maps open and close.

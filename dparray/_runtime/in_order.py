@@ -25,7 +25,7 @@ from functools import lru_cache
 import dpctl
 from dpctl.utils import SequentialOrderManager
 
-from dparray._runtime import arguments
+from dparray._runtime import submission
 
 #: The longest pause between two looks at work that has not started, in seconds.
 MOST_PAUSE = 5e-4
@@ -39,11 +39,11 @@ _unlocked = nullcontext()
 
 @lru_cache(maxsize=256)
 def meet(queue: dpctl.SyclQueue) -> None:
-    """Say that arrays are about to be on ``queue``."""
+    """Say that work is about to be submitted to ``queue``."""
     global _is_met
     if queue.is_in_order and not _is_met:
         _is_met = True
-        arguments.let_go_of_interpreter()
+        submission.let_go_of_interpreter()
 
 
 def refuse_with(refuse: Callable[[], object]) -> None:

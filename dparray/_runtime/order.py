@@ -17,7 +17,7 @@ import dpctl
 from dpctl.utils import SequentialOrderManager, _order_manager
 from dpctl.utils._order_manager import _SequentialOrderManager
 
-from dparray._runtime.in_order import wait_for
+from dparray._runtime.in_order import meet, wait_for
 
 # Reentrant: the collector may run somebody's finalizer while it is held, which may launch.
 _lock = threading.RLock()
@@ -91,6 +91,7 @@ def order_of(queue: dpctl.SyclQueue) -> Any:
     """The :class:`Order` that dpctl's map has for a queue from now on."""
     order = SequentialOrderManager[queue]
     if type(order) is not Order:
+        meet(queue)
         order.__class__ = Order  # the same object, which somebody may be about to add work to
     return order
 

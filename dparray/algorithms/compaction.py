@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dparray._array.ndarray import ndarray
-from dparray._kernel.function import call_kernel
+from dparray._kernel.launch import call_kernel
 from dparray.algorithms.line_scans import runs_scans
 from dparray.algorithms.ranges import (
     check_1d,

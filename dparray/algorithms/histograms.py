@@ -9,7 +9,7 @@ import numpy as np
 from dparray._array.ndarray import ndarray
 from dparray._functions import reductions
 from dparray._functions.creation import asarray
-from dparray._kernel.function import call_kernel
+from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement
 from dparray.algorithms.ranges import (
     check_1d,

@@ -15,12 +15,14 @@ import numpy as np
 from dparray import _dtypes
 from dparray._array.ndarray import assign, empty_on, ndarray
 from dparray._compiler.compile import DeviceFunction
-from dparray._kernel.function import KernelFunction, call_kernel, device_func, kernel
+from dparray._kernel.decorators import device_func, kernel
+from dparray._kernel.function import KernelFunction
+from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement
+from dparray._runtime import device_facts
 from dparray.kernel_api import NdRange
 from dparray.kernels import scan
 from dparray.kernels.combine import OPERATIONS, identity
-from dparray.memory import copies
 
 if TYPE_CHECKING:
     import dpctl
@@ -37,7 +39,7 @@ _FEWEST_COLUMN_BYTES = 256
 
 def runs_scans(queue: dpctl.SyclQueue) -> bool:
     """Whether the kernels of this module may run on a queue."""
-    return copies.is_cpu(queue)
+    return device_facts.is_cpu(queue)
 
 
 def has_scan(op: str, x: ndarray, loop: np.dtype[Any]) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dparray import _dtypes, _layout
 from dparray._array.ndarray import check_array, empty_on, ndarray
-from dparray._kernel.function import call_kernel
+from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
 from dparray.algorithms.ranges import kernel_of
 from dparray.algorithms.work_sizes import lanes_that_fit

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dparray._array.ndarray import check_array, empty_on, ndarray
-from dparray._kernel.function import call_kernel
+from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
 from dparray.algorithms.ranges import kernel_of, real_number
 from dparray.algorithms.work_sizes import lanes_that_fit, rounded_up

@@ -10,13 +10,9 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.ndarray import check_array, empty_on, ndarray
-from dparray._kernel.function import (
-    DeviceFunction,
-    KernelFunction,
-    call_kernel,
-    device_func,
-    kernel,
-)
+from dparray._kernel.decorators import device_func, kernel
+from dparray._kernel.function import DeviceFunction, KernelFunction
+from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement, check_usm_type, common_placement
 from dparray.algorithms.ranges import check_width, kernel_of, real_number, whole_number
 from dparray.algorithms.work_sizes import rounded_up

@@ -12,7 +12,8 @@ from dparray import _dtypes
 from dparray._array.ndarray import ndarray
 from dparray._functions.creation import empty
 from dparray._functions.manipulation import reshape
-from dparray._kernel.function import call_kernel, device_func
+from dparray._kernel.decorators import device_func
+from dparray._kernel.launch import call_kernel
 from dparray._layout import check_shape
 from dparray.algorithms.ranges import kernel_of, real_number, rounded, whole_number
 from dparray.exceptions import ArgumentError, DTypeError

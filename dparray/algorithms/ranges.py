@@ -11,7 +11,8 @@ import numpy as np
 
 from dparray._array.ndarray import ndarray
 from dparray._functions.creation import empty, full
-from dparray._kernel.function import KernelFunction, device_func, kernel
+from dparray._kernel.decorators import device_func, kernel
+from dparray._kernel.function import KernelFunction
 from dparray._placement import Placement, common_placement
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
 from dparray.kernel_api import NdRange

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray
-from dparray._kernel.function import call_kernel
+from dparray._kernel.launch import call_kernel
 from dparray.algorithms.line_scans import runs_scans, scalar_of, scan_lines
 from dparray.algorithms.ranges import (
     accumulator,

@@ -9,7 +9,7 @@ import numpy as np
 from dparray import config
 from dparray._array.ndarray import ndarray
 from dparray._functions import reductions
-from dparray._kernel.function import call_kernel
+from dparray._kernel.launch import call_kernel
 from dparray.algorithms.ranges import (
     accumulator,
     check_1d,

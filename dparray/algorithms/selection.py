@@ -15,7 +15,9 @@ import numpy as np
 from dparray import _dtypes
 from dparray._array.ndarray import assign, empty_on, layout_of, ndarray, reduce_array
 from dparray._graph.reductions import REDUCTIONS
-from dparray._kernel.function import KernelFunction, call_kernel, device_func, kernel
+from dparray._kernel.decorators import device_func, kernel
+from dparray._kernel.function import KernelFunction
+from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement
 from dparray.algorithms.line_scans import FEWEST_ELEMENTS, chain_memory, chain_of, runs_scans
 from dparray.kernel_api import NdRange

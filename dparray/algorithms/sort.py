@@ -9,7 +9,9 @@ import numpy as np
 
 from dparray._array.ndarray import layout_of, ndarray
 from dparray._functions.creation import arange
-from dparray._kernel.function import DeviceFunction, call_kernel, device_func
+from dparray._kernel.decorators import device_func
+from dparray._kernel.function import DeviceFunction
+from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement
 from dparray.algorithms.ranges import (
     check_1d,

@@ -7,206 +7,21 @@ passes here, in order with the work on the queues that own it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import dpctl
 import dpctl.memory
-import dpnp as neighbour
-import dpnp.tensor as library
 import numpy as np
 from dpctl.utils import SequentialOrderManager
 
-from dparray import _hooks, memory
-from dparray._layout import contiguous_strides
-from dparray._runtime import access
+from dparray import _hooks
+from dparray._layout import Layout, contiguous_strides
+from dparray._runtime import access, device_facts
 from dparray._runtime.in_order import foreign_calls, wait_for
-from dparray.device import is_idle, note_others, note_work, wait, wait_if_working, working
-
-__all__ = [
-    "is_idle",
-    "library",
-    "neighbour",
-    "note_others",
-    "note_work",
-    "wait",
-    "wait_if_working",
-    "working",
-]
-
-
-# What `readers` of a block says when somebody outside can write its memory at any time: nothing may
-# be deferred on it.
-SHARED: tuple[()] = ()
-
-
-class BorrowedBlock:
-    """USM memory that somebody else owns, seen as the pool's blocks are.
-
-    Invariant: holds a reference to the owner for as long as an array shows the memory.
-    """
-
-    __slots__ = ("memory", "nbytes", "pointer", "queue", "readers", "usm_type")
-
-    def __init__(self, usm_memory: Any, queue: dpctl.SyclQueue, readers: Any = None) -> None:
-        if readers is SHARED:
-            note_others(queue)
-        self.readers = readers
-        self.memory = usm_memory
-        self.pointer = usm_memory._pointer
-        self.nbytes = usm_memory.nbytes
-        self.queue = queue
-        self.usm_type = usm_memory.get_usm_type()
-
-    @property
-    def host_bytes(self) -> np.ndarray:
-        """The bytes at their own address, for memory that the host may touch."""
-        return memory.bytes_at(self.pointer, self.nbytes)
-
-
-class Positions:
-    """A block with no memory, of int64 elements that are their own positions: 0, 1, 2, ...
-
-    What lies on it begins at offset 0. In kernels the elements are index arithmetic.
-    """
-
-    __slots__ = ("nbytes", "queue", "readers", "usm_type")
-
-    memory = None
-
-    def __init__(self, queue: dpctl.SyclQueue, usm_type: str, count: int) -> None:
-        self.queue = queue
-        self.usm_type = usm_type
-        self.nbytes = 8 * count
-        self.readers: Any = None
-
-    def values(self, layout: Layout) -> np.ndarray:
-        """The elements of a layout on this block."""
-        result = np.zeros(layout.shape, np.int64)
-        for axis, (extent, stride) in enumerate(zip(layout.shape, layout.strides, strict=True)):
-            along = np.arange(extent, dtype=np.int64) * (stride // 8)
-            result += along.reshape((-1,) + (1,) * (len(layout.shape) - axis - 1))
-        return result
-
-
-class Layout(NamedTuple):
-    """Where the elements of an array lie in a block; offset and strides in bytes."""
-
-    block: Any
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: np.dtype[Any]
-
-
-class _NoMemory:
-    """Stands for a block of memory that would be allocated."""
-
-    def __init__(self, queue: dpctl.SyclQueue, usm_type: str, nbytes: int) -> None:
-        self.queue = queue
-        self.usm_type = usm_type
-        self.nbytes = nbytes
-        self.memory = self
-        self.readers: Any = None
-
-
-def planned_layout(
-    queue: dpctl.SyclQueue, usm_type: str, shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> Layout:
-    """Where values would lie that :func:`allocate` makes room for; nothing is allocated."""
-    block = _NoMemory(queue, usm_type, prod(shape) * dtype.itemsize)
-    return Layout(block, 0, shape, contiguous_strides(shape, dtype.itemsize), dtype)
-
-
-class _Interface:
-    """A pointer into a block as ``__sycl_usm_array_interface__``; keeps the block alive."""
-
-    __slots__ = ("__sycl_usm_array_interface__", "block")
-
-    def __init__(self, block: Any, offset: int) -> None:
-        self.block = block
-        self.__sycl_usm_array_interface__ = {
-            "data": (block.pointer + offset, False),
-            "shape": (max(block.nbytes - offset, 1),),
-            "strides": None,
-            "typestr": "|u1",
-            "version": 1,
-            "syclobj": block.queue,
-        }
-
-
-def memory_at(block: Any, offset: int) -> Any:
-    """A ``dpctl.memory`` object whose pointer is ``offset`` bytes into ``block``."""
-    if offset == 0:
-        return block.memory
-    return dpctl.memory.as_usm_memory(_Interface(block, offset))
-
-
-def tensor_of(layout: Any) -> library.usm_ndarray:
-    """The array as a ``dpnp.tensor.usm_ndarray`` over the same memory.
-
-    Whoever lets the library work on it says so with :func:`note_work`.
-    """
-    if type(layout.block) is Positions:
-        values, block = layout.block.values(layout), layout.block
-        with foreign_calls(block.queue):
-            return library.asarray(values, sycl_queue=block.queue, usm_type=block.usm_type)
-    itemsize = layout.dtype.itemsize
-    buffer = layout.block.memory  # first: an array finds its place there
-    return library.usm_ndarray(
-        layout.shape,
-        dtype=layout.dtype,
-        strides=tuple(stride // itemsize for stride in layout.strides),
-        buffer=buffer,
-        offset=layout.offset // itemsize,
-    )
-
-
-def layout_of_tensor(tensor: library.usm_ndarray, is_shared: bool = False) -> Layout:
-    """The layout of a ``usm_ndarray``, over its memory.
-
-    Args:
-        tensor: a result of the library, which nobody else has, or
-        is_shared: somebody's array, who can write it at any time.
-    """
-    note_work(tensor.sycl_queue)
-    itemsize = tensor.dtype.itemsize
-    return Layout(
-        BorrowedBlock(tensor.usm_data, tensor.sycl_queue, SHARED if is_shared else None),
-        tensor._element_offset * itemsize,
-        tensor.shape,
-        tuple(stride * itemsize for stride in tensor.strides),
-        tensor.dtype,
-    )
-
-
-def layout_of_interface(obj: Any) -> Layout:
-    """The layout of any object with ``__sycl_usm_array_interface__``; the memory is shared.
-
-    Raises:
-        DTypeError: its element type is none of ours.
-    """
-    if isinstance(obj, library.usm_ndarray):
-        return layout_of_tensor(obj, is_shared=True)
-    if isinstance(getattr(obj, "_array_obj", None), library.usm_ndarray):
-        return layout_of_tensor(obj._array_obj, is_shared=True)  # dpnp.ndarray
-    return layout_of_tensor(library.asarray(obj, copy=False), is_shared=True)
-
-
-def dpnp_array(tensor: library.usm_ndarray) -> Any:
-    """A ``dpnp.ndarray`` over the memory of a tensor, for what only dpnp itself (oneMKL) can do."""
-    return neighbour.ndarray._create_from_usm_ndarray(tensor)
-
-
-def wait_for_host_tasks(queue: dpctl.SyclQueue) -> None:
-    """Wait until all that work on ``queue`` keeps alive is let go, as a call of oneMKL needs it.
-
-    Each of these host tasks takes the interpreter's lock on one of the few threads that SYCL has
-    for them. dpnp's calls of oneMKL hold the lock while they wait for a host task of their own, for
-    ever if all those threads wait for the lock (dpnp 0.20: Cholesky of stacks, transforms).
-    """
-    wait_for(SequentialOrderManager[queue].host_task_events)
+from dparray._runtime.queues import note_work, wait_if_working
+from dparray.memory.blocks import Positions, allocate
+from dparray.memory.exchange import memory_at, tensor_of
 
 
 def host_views(queue: dpctl.SyclQueue, *layouts: Any) -> list[np.ndarray] | None:
@@ -215,7 +30,7 @@ def host_views(queue: dpctl.SyclQueue, *layouts: Any) -> list[np.ndarray] | None
     Waits for the work before it on the queue, so the caller may read and write until it submits
     work of its own.
     """
-    if not is_cpu(queue):
+    if not device_facts.is_cpu(queue):
         return None
     if access.holds:
         access.before_read(*layouts)
@@ -225,15 +40,9 @@ def host_views(queue: dpctl.SyclQueue, *layouts: Any) -> list[np.ndarray] | None
     return [host_view(layout) for layout in layouts]
 
 
-@lru_cache(maxsize=64)
-def is_cpu(queue: dpctl.SyclQueue) -> bool:
-    """Whether the queue's device is a CPU, whose memory the host shares; asked once."""
-    return bool(queue.sycl_device.is_cpu)
-
-
 def is_host_accessible(queue: dpctl.SyclQueue, usm_type: str) -> bool:
     """Whether the host may read and write the memory at its own address."""
-    return usm_type != "device" or is_cpu(queue)
+    return usm_type != "device" or device_facts.is_cpu(queue)
 
 
 def host_view(layout: Any) -> np.ndarray:
@@ -324,15 +133,6 @@ def copy_to_host(layout: Any) -> np.ndarray:
     if _hooks.subscribers:
         _hooks.emit("copy", source=queue, target="host", nbytes=result.nbytes)
     return result
-
-
-def allocate(
-    queue: dpctl.SyclQueue, usm_type: str, shape: tuple[int, ...], dtype: np.dtype[Any]
-) -> Layout:
-    """A C-contiguous layout in fresh memory of the pool."""
-    itemsize = dtype.itemsize
-    block = memory.allocate(queue, usm_type, prod(shape) * itemsize)
-    return Layout(block, 0, shape, contiguous_strides(shape, itemsize), dtype)
 
 
 def assign(target: Any, source: Any) -> None:

@@ -8,12 +8,12 @@ from math import prod
 import numpy as np
 from dpctl.utils import SequentialOrderManager
 
-from dparray import memory as pool
-from dparray._layout import contiguous_strides
+from dparray._layout import Layout, contiguous_strides
 from dparray._runtime.in_order import foreign_calls, wait_for
-from dparray.device import note_work, supports_usm
-from dparray.memory import copies
-from dparray.memory.copies import Layout
+from dparray._runtime.queues import note_work
+from dparray.device import supports_usm
+from dparray.memory import blocks, copies, exchange
+from dparray.memory import pool as pool_module
 
 
 def host_view(layout: Layout) -> np.ndarray:
@@ -32,7 +32,7 @@ def allocate(layout: Layout) -> Layout:
     if not supports_usm(queue.sycl_device, "host"):
         strides = contiguous_strides(shape, dtype.itemsize)
         return Layout(np.empty(shape, dtype), 0, shape, strides, dtype)
-    block = pool.allocate(queue, "host", prod(shape) * dtype.itemsize)
+    block = pool_module.allocate(queue, "host", prod(shape) * dtype.itemsize)
     return Layout(block, 0, shape, contiguous_strides(shape, dtype.itemsize), dtype)
 
 
@@ -46,7 +46,7 @@ def copy_in(layout: Layout, values: np.ndarray) -> None:
     if not _is_packed(layout):
         layout = copies.packed(layout)
     before = SequentialOrderManager[queue].submitted_events
-    place = copies.memory_at(layout.block, layout.offset)
+    place = exchange.memory_at(layout.block, layout.offset)
     flat = values.reshape(-1).view(np.uint8)
     wait_for([queue.memcpy_async(flat, place, values.nbytes, before)])
 
@@ -58,7 +58,7 @@ def copy_out(stage: Layout, values: np.ndarray, layout: Layout) -> None:
         target = layout
         if not _is_packed(layout):
             usm_type = layout.block.usm_type
-            target = copies.allocate(queue, usm_type, layout.shape, layout.dtype)
+            target = blocks.allocate(queue, usm_type, layout.shape, layout.dtype)
         copies.copy_from_host(values, target)
         if target is not layout:
             copies.assign(layout, target)
@@ -67,7 +67,7 @@ def copy_out(stage: Layout, values: np.ndarray, layout: Layout) -> None:
         copies.assign(layout, stage)
         return
     before = SequentialOrderManager[queue].submitted_events
-    place = copies.memory_at(layout.block, layout.offset)
+    place = exchange.memory_at(layout.block, layout.offset)
     with foreign_calls(queue):
         event = queue.memcpy_async(place, stage.block.memory, values.nbytes, before)
     SequentialOrderManager[queue].add_event_pair([], [event])

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._runtime import device_facts
 from dparray._simulator.simulate import simulate
 from dparray.algorithms import compact
 from dparray.kernels import compact as kernels
 from dparray.kernels.combine import OPERATIONS
 from dparray.kernels.scan import make_chain
-from dparray.memory import copies
 
 
 @pytest.mark.parametrize("share", [0, 0.01, 0.5, 1])
@@ -26,7 +26,7 @@ def test_compact_equals_numpy(size, dtype, share):
 
 
 def test_devices_without_independent_work_groups_compact_in_two_launches(monkeypatch):
-    monkeypatch.setattr(copies, "is_cpu", lambda queue: False)
+    monkeypatch.setattr(device_facts, "is_cpu", lambda queue: False)
     x = np.arange(40_001)
     out = compact(dp.asarray(x), dp.asarray(x % 7 == 2))
     np.testing.assert_array_equal(dp.asnumpy(out), x[x % 7 == 2])

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
+from dparray._runtime import device_facts
 from dparray._simulator.simulate import simulate
 from dparray.algorithms import exclusive_scan, inclusive_scan
 from dparray.kernels.combine import OPERATIONS
 from dparray.kernels.scan import make_chain, make_chained_scan_kernel, make_chunk_scan_kernel
-from dparray.memory import copies
 
 UFUNCS = {"add": np.add, "multiply": np.multiply, "minimum": np.minimum, "maximum": np.maximum}
 SIZES = [1, 2, 3, 5, 16, 2048, 2049, 300_001]
@@ -49,7 +49,7 @@ def test_exclusive_scan_starts_from_the_initial_value(size):
 
 @pytest.mark.parametrize("op", ["add", "maximum"])
 def test_devices_without_independent_work_groups_scan_in_two_launches(monkeypatch, op):
-    monkeypatch.setattr(copies, "is_cpu", lambda queue: False)
+    monkeypatch.setattr(device_facts, "is_cpu", lambda queue: False)
     x = values(30_001, "f4")
     out = dp.asnumpy(inclusive_scan(dp.asarray(x), op))
     np.testing.assert_array_equal(out, UFUNCS[op].accumulate(x))

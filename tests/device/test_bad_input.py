@@ -689,9 +689,9 @@ def test_a_limit_that_is_no_number_of_bytes(limit: Any) -> None:
 
 
 def test_a_launch_that_the_driver_refuses(monkeypatch: pytest.MonkeyPatch, given: Any) -> None:
-    from dparray._kernel import arguments as launcher
+    from dparray._runtime import launch
 
-    monkeypatch.setattr(launcher, "check_local_memory", lambda kernel, queue, arguments: None)
+    monkeypatch.setattr(launch, "check_local_memory", lambda kernel, queue, arguments: None)
     half_more = CPU.sycl_device.local_mem_size // 4 * 3 // 2
     expect(
         lambda: with_local(given, half_more, dtype=dp.float32),

@@ -20,7 +20,7 @@ import dparray as dp
 from dparray._evaluate import evaluate, fused
 from dparray._evaluate import host as tier_host
 from dparray._functions import creation
-from dparray.memory import copies
+from dparray._runtime import queues
 
 # Of each of three ways of computing, and a tenth of it compiled: 2000 in all in CI, where
 # hypothesis takes the same ones every time.
@@ -150,7 +150,7 @@ def tier(name: str) -> Iterator[None]:
         patch.setattr(fused, "is_worth_compiling", lambda size, total: name == "fused")
         if name == "host, waiting":
             patch.setattr(tier_host, "is_ready", lambda queue: False)
-            patch.setitem(copies.working, None, object())  # somebody works, so each queue is asked
+            patch.setitem(queues.working, None, object())  # somebody works, so each queue is asked
         yield
 
 

@@ -16,6 +16,7 @@ from dparray import _dtypes, _placement
 from dparray._compiler import compile
 from dparray._evaluate import host
 from dparray._graph.ops import OPS
+from dparray._runtime import device_facts
 from dparray.memory import copies
 
 RNG = np.random.default_rng(0)
@@ -23,7 +24,7 @@ RNG = np.random.default_rng(0)
 
 def forget_answers() -> None:
     _placement.check_dtype.cache_clear()
-    _placement.computes_in_double.cache_clear()
+    device_facts.computes_in_double.cache_clear()
     host.can_compute.cache_clear()
 
 
@@ -32,7 +33,7 @@ def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Device memory is out of the host's reach: copies go through the queue, work through dpnp."""
     forget_answers()
     with monkeypatch.context() as patch:
-        patch.setattr(copies, "is_cpu", lambda queue: False)
+        patch.setattr(device_facts, "is_cpu", lambda queue: False)
         patch.setattr(copies, "host_views", lambda queue, *layouts: None)
         yield
     forget_answers()

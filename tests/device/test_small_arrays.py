@@ -19,7 +19,7 @@ import pytest
 
 import dparray as dp
 from dparray._graph.ops import OPS
-from dparray.memory import copies
+from dparray._runtime import queues
 
 SLOW = 1 << 22
 
@@ -127,7 +127,7 @@ def test_a_working_queue_is_not_waited_for(queue: Any) -> None:
     few = dp.ones(10, sycl_queue=queue)
     event = dp.call_kernel_async(slowly_double, dp.Range(SLOW), (), x, y, 100)
     result = few + 1
-    is_done = not copies.working
+    is_done = not queues.working
     assert is_done or result.is_pending
     np.testing.assert_array_equal(result.asnumpy(), np.full(10, 2.0))
     event.wait()

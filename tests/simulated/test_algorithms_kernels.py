@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dparray._kernel.function import device_func
+from dparray._kernel.decorators import device_func
 from dparray._simulator.simulate import simulate
 from dparray.kernel_api import LocalAccessor, NdRange, Range
 from dparray.kernels import distance, elementwise, kmeans, matrix, nbody, stencil

@@ -23,10 +23,12 @@ from hypothesis.stateful import (
     rule,
 )
 
-from dparray import _hooks
-from dparray import memory as pool_module
+from dparray import _hooks, memory
 from dparray.exceptions import MemoryError, ShapeError, UnsupportedDeviceError, UsmTypeError
-from dparray.memory import LARGE, MAX_FREE_LISTS, MAX_RATIO, SLAB, Block, Pools
+from dparray.memory import pool as _pool
+from dparray.memory.driver import SLAB
+from dparray.memory.pool import LARGE, MAX_FREE_LISTS, MAX_RATIO, Pools
+from dparray.memory.segments import Block
 
 KiB, MiB, GiB = 1 << 10, 1 << 20, 1 << 30
 
@@ -966,5 +968,5 @@ TestEveryOrder = PoolMachine.TestCase
 
 def test_public_names_are_those_of_the_process_wide_pools() -> None:
     for name in ("allocate", "stats", "set_limit", "release", "reset_peak"):
-        assert getattr(pool_module, name).__self__ is pool_module._pools
-        assert name in pool_module.__all__
+        assert getattr(memory, name).__self__ is _pool._pools
+        assert name in memory.__all__

@@ -736,7 +736,7 @@ def test_lines_of_the_kernel_can_be_traced_as_a_debugger_does():
 DEBUGGED = """
 import numpy as np
 from dparray.kernel_api import LocalAccessor, NdRange, group_barrier
-from dparray.simulate import simulate
+from dparray._simulator.simulate import simulate
 def kernel(nd_item, x, slm):
     slm[nd_item.get_local_id(0)] = x[nd_item.get_global_id(0)]
     group_barrier(nd_item.get_group())

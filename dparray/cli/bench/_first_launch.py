@@ -10,7 +10,7 @@ import sys
 import time
 
 import dparray as dp
-from dparray._kernel.function import call_kernel
+from dparray._kernel.launch import call_kernel
 from dparray.cli.bench.launch import add, add_in_groups
 
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dparray._runtime import queues
 from dparray.cli.bench._timer import Candidate, Timing, measure
 from dparray.device import Device
-from dparray.memory import copies
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def row(
 
 def finish(settings: Settings) -> None:
     """Wait for all work on the device's queue."""
-    copies.wait(settings.device.sycl_queue)
+    queues.wait(settings.device.sycl_queue)
 
 
 def complete(settings: Settings, function: Callable[[], Any]) -> Callable[[], None]:

@@ -15,7 +15,8 @@ import numpy as np
 
 import dparray as dp
 from dparray import algorithms
-from dparray._kernel.function import call_kernel, kernel
+from dparray._kernel.decorators import kernel
+from dparray._kernel.launch import call_kernel
 from dparray.cli.bench._registry import Benchmark, Row, Settings, complete, finish, row
 from dparray.cli.bench._timer import Candidate
 from dparray.kernel_api import Range

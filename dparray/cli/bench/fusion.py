@@ -19,10 +19,10 @@ import numpy as np
 
 import dparray as dp
 from dparray._evaluate import fused
+from dparray._runtime import queues
 from dparray.cli.bench import _peers
 from dparray.cli.bench._registry import Benchmark, Row, Settings, finish, row
 from dparray.cli.bench._timer import Candidate
-from dparray.memory import copies
 
 Arrays = list[Any]
 
@@ -52,7 +52,7 @@ def _case(
     def call() -> None:
         result = function(dp, *ours)
         dp.eval(result)
-        copies.wait(queue)
+        queues.wait(queue)
 
     candidates = {
         "dparray": Candidate(call),
@@ -302,7 +302,8 @@ def _chain_in_memory(settings: Settings) -> Row:
 
 def _launch_only(settings: Settings, x: Any) -> Callable[[], None]:
     """A hand-written kernel for the same work, launched with ready memory."""
-    from dparray._kernel.function import call_kernel, kernel
+    from dparray._kernel.decorators import kernel
+    from dparray._kernel.launch import call_kernel
     from dparray.kernel_api import Range
 
     out = dp.empty_like(x)

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import dpnp
 
 import dparray as dp
-from dparray._kernel.function import call_kernel, kernel
+from dparray._kernel.decorators import kernel
+from dparray._kernel.launch import call_kernel
 from dparray.cli.bench._registry import Benchmark, Row, Settings, finish, row
 from dparray.cli.bench._timer import Candidate, summary
 from dparray.kernel_api import NdRange, Range

@@ -24,7 +24,7 @@ from dparray.cli.bench._registry import Benchmark, Row, Settings, finish, row
 from dparray.cli.bench._timer import Candidate
 from dparray.cli.bench.operators import operands as operands_of
 from dparray.exceptions import ArgumentError
-from dparray.memory import copies
+from dparray.memory import exchange
 
 #: Elements of the arrays; matrices that are decomposed have so many rows.
 _MOST_ELEMENTS = 1_000_000
@@ -306,7 +306,7 @@ def _row(
         finish(settings)
 
     def let_go() -> None:
-        copies.wait_for_host_tasks(settings.device.sycl_queue)
+        exchange.wait_for_host_tasks(settings.device.sycl_queue)
 
     candidates = {"dparray": Candidate(computed, after=let_go)}
     for other, call in (("numpy", numpys), ("dpnp", by_dpnp)):

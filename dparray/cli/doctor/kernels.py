@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from dparray._kernel.function import kernel
+from dparray._kernel.decorators import kernel
 from dparray.kernel_api import (
     AddressSpace,
     AtomicRef,

@@ -1,0 +1,170 @@
+"""``@kernel`` and ``@device_func``: functions of users become kernels and device functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any
+
+from dparray._compiler import compile
+from dparray._compiler.compile import DeviceFunction
+from dparray._kernel.function import KernelFunction
+from dparray.exceptions import KernelArgumentError
+
+__all__ = [
+    "device_func",
+    "kernel",
+]
+
+
+OPTIONS = ("debug", "inline_threshold")
+
+
+_INLINE_THRESHOLDS = (0, 1, 2, 3)
+
+
+# Options of numba-dpex that say nothing here: they are always so.
+_IGNORED_OPTIONS = ("release_gil", "no_compile", "no_cpython_wrapper", "no_cfunc_wrapper")
+
+
+# Packages whose objects are signatures.
+_SIGNERS = ("numba", "numba_dpex")
+
+
+def kernel(function: Any = None, *, range: Any = None, **options: Any) -> Any:
+    """Make a kernel of a Python function written in the kernel language.
+
+    The first parameter is the work-item (:class:`Item` or :class:`NdItem`); the others are
+    arrays, scalars and local accessors. The function is compiled when it is first launched, for
+    the argument types of that launch, and kept on disk for later processes.
+
+    A work-item raises no exception. Quotients by zero and mathematical functions outside of their
+    domain have NumPy's values. A range or a slice whose step is 0 only at run time is empty, and an
+    index outside of a tuple is that of its first item; an index outside of an array, a dimension
+    that the range has not and an array unpacked to another number of names have no defined result.
+    ``dp.config.debug`` and :func:`simulate` report all of these but the quotients and functions.
+    What else may raise, a constant step of 0 and a constant dimension that the range has not do not
+    compile.
+
+    Args:
+        function: the function; a signature or a list of signatures in Numba's types, to compile
+            at once and for these only; or nothing, for a decorator with options.
+        range: the default range, or a function of the kernel's arguments that gives it, so that
+            ``kernel(*arguments)`` launches.
+        options: ``debug`` and ``inline_threshold``, as in numba-dpex.
+
+    Raises:
+        KernelArgumentError: no work-item parameter, or an unknown option.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel(range=lambda x: dp.Range.like(x))
+        ... def double(item, x):
+        ...     i = item.get_id(0)
+        ...     x[i] = 2 * x[i]
+        >>> x = dp.arange(4, dtype="int32")
+        >>> event = double(x)
+        >>> event = dp.call_kernel(double, dp.Range(2), x)
+        >>> dp.asnumpy(x)
+        array([0, 4, 4, 6], dtype=int32)
+    """
+    options = _checked_options("kernel", options)
+    default = range if callable(range) or range is None else (lambda *arguments: range)
+
+    def make(function: Callable[..., Any]) -> KernelFunction:
+        return KernelFunction(function, options, default)
+
+    if function is None:
+        return make
+    if isinstance(function, FunctionType):
+        return make(function)
+    _check_signature("kernel", function)
+
+    def make_specialized(python_function: Callable[..., Any]) -> KernelFunction:
+        made = make(python_function)
+        made.specialize(compile.keys_of_signatures(function))
+        return made
+
+    return make_specialized
+
+
+def device_func(function: Any = None, **options: Any) -> Any:
+    """Make a function that kernels and other device functions may call; it may return a value.
+
+    Args:
+        function: the function; a signature in Numba's types is accepted and not needed.
+        options: ``debug`` and ``inline_threshold``, as in numba-dpex.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.device_func
+        ... def square(value):
+        ...     return value * value
+        >>> @dp.kernel
+        ... def squares(item, x):
+        ...     i = item.get_id(0)
+        ...     x[i] = square(x[i])
+        >>> x = dp.arange(4, dtype="int32")
+        >>> event = squares[4](x)
+        >>> dp.asnumpy(x)
+        array([0, 1, 4, 9], dtype=int32)
+    """
+    options = _checked_options("device_func", options)
+    if isinstance(function, FunctionType):
+        return DeviceFunction(function, options)
+    if function is not None:
+        _check_signature("device_func", function)
+    return lambda function: DeviceFunction(function, options)
+
+
+def _check_signature(maker: str, signature: Any) -> None:
+    """Raise unless ``signature`` can be one: a text, an object of Numba's, or several of them."""
+    several = signature if isinstance(signature, list | tuple) else (signature,)
+    for each in several:
+        if not isinstance(each, str) and type(each).__module__.partition(".")[0] not in _SIGNERS:
+            raise KernelArgumentError(
+                f"{maker}: {each!r} of type {type(each).__name__} is neither a Python function nor "
+                f"a signature in Numba's types; write @dp.{maker} above a def"
+            )
+
+
+def _checked_options(maker: str, options: dict[str, Any]) -> dict[str, Any]:
+    for name in options:
+        if name not in OPTIONS + _IGNORED_OPTIONS:
+            raise KernelArgumentError(
+                f"{maker}: there is no option {name!r}; options: {', '.join(OPTIONS)}"
+            )
+    threshold = options.get("inline_threshold", 0)
+    if type(threshold) is not int or threshold not in _INLINE_THRESHOLDS:
+        raise KernelArgumentError(f"{maker}: inline_threshold is 0, 1, 2 or 3; got {threshold!r}")
+    if not isinstance(options.get("debug", False), bool):
+        raise KernelArgumentError(f"{maker}: debug is True or False; got {options['debug']!r}")
+    return {name: value for name, value in options.items() if name in OPTIONS}
+
+
+def kernel_of(candidate: Any) -> KernelFunction:
+    """The kernel function of ours, or one that wraps an object of ``numba_dpex.kernel``.
+
+    Raises:
+        KernelArgumentError: it is neither.
+    """
+    if isinstance(candidate, KernelFunction):
+        return candidate
+    wrapped = getattr(candidate, "_dparray_kernel", None)
+    if wrapped is None:
+        wrapped = _wrap_dispatcher(candidate)
+    return wrapped
+
+
+def _wrap_dispatcher(candidate: Any) -> KernelFunction:
+    if not (hasattr(candidate, "py_func") and hasattr(candidate, "targetoptions")):
+        raise KernelArgumentError(
+            f"call_kernel: {candidate!r} is not a kernel; decorate the function with @dp.kernel"
+        )
+    options = {k: v for k, v in candidate.targetoptions.items() if k in OPTIONS}
+    signatures = compile.keys_of_signatures([tuple(sig) for sig in candidate.overloads])
+    wrapped = KernelFunction(candidate.py_func, options)
+    if not candidate._can_compile:
+        wrapped.specialize(signatures)
+    candidate._dparray_kernel = wrapped
+    return wrapped

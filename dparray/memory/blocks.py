@@ -1,0 +1,94 @@
+"""Blocks that the pool does not own, and layouts over blocks of the pool."""
+
+from __future__ import annotations
+
+from math import prod
+from typing import Any
+
+import dpctl.memory
+import numpy as np
+
+from dparray._layout import Layout, contiguous_strides
+from dparray._runtime.queues import note_others
+from dparray.memory import driver, pool
+
+# What `readers` of a block says when somebody outside can write its memory at any time: nothing may
+# be deferred on it.
+SHARED: tuple[()] = ()
+
+
+class BorrowedBlock:
+    """USM memory that somebody else owns, seen as the pool's blocks are.
+
+    Invariant: holds a reference to the owner for as long as an array shows the memory.
+    """
+
+    __slots__ = ("memory", "nbytes", "pointer", "queue", "readers", "usm_type")
+
+    def __init__(self, usm_memory: Any, queue: dpctl.SyclQueue, readers: Any = None) -> None:
+        if readers is SHARED:
+            note_others(queue)
+        self.readers = readers
+        self.memory = usm_memory
+        self.pointer = usm_memory._pointer
+        self.nbytes = usm_memory.nbytes
+        self.queue = queue
+        self.usm_type = usm_memory.get_usm_type()
+
+    @property
+    def host_bytes(self) -> np.ndarray:
+        """The bytes at their own address, for memory that the host may touch."""
+        return driver.bytes_at(self.pointer, self.nbytes)
+
+
+class Positions:
+    """A block with no memory, of int64 elements that are their own positions: 0, 1, 2, ...
+
+    What lies on it begins at offset 0. In kernels the elements are index arithmetic.
+    """
+
+    __slots__ = ("nbytes", "queue", "readers", "usm_type")
+
+    memory = None
+
+    def __init__(self, queue: dpctl.SyclQueue, usm_type: str, count: int) -> None:
+        self.queue = queue
+        self.usm_type = usm_type
+        self.nbytes = 8 * count
+        self.readers: Any = None
+
+    def values(self, layout: Layout) -> np.ndarray:
+        """The elements of a layout on this block."""
+        result = np.zeros(layout.shape, np.int64)
+        for axis, (extent, stride) in enumerate(zip(layout.shape, layout.strides, strict=True)):
+            along = np.arange(extent, dtype=np.int64) * (stride // 8)
+            result += along.reshape((-1,) + (1,) * (len(layout.shape) - axis - 1))
+        return result
+
+
+class _NoMemory:
+    """Stands for a block of memory that would be allocated."""
+
+    def __init__(self, queue: dpctl.SyclQueue, usm_type: str, nbytes: int) -> None:
+        self.queue = queue
+        self.usm_type = usm_type
+        self.nbytes = nbytes
+        self.memory = self
+        self.readers: Any = None
+
+
+def planned_layout(
+    queue: dpctl.SyclQueue, usm_type: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Layout:
+    """Where values would lie that :func:`allocate` makes room for; nothing is allocated."""
+    block = _NoMemory(queue, usm_type, prod(shape) * dtype.itemsize)
+    return Layout(block, 0, shape, contiguous_strides(shape, dtype.itemsize), dtype)
+
+
+def allocate(
+    queue: dpctl.SyclQueue, usm_type: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+) -> Layout:
+    """A C-contiguous layout in fresh memory of the pool."""
+    itemsize = dtype.itemsize
+    block = pool.allocate(queue, usm_type, prod(shape) * itemsize)
+    return Layout(block, 0, shape, contiguous_strides(shape, itemsize), dtype)

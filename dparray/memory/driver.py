@@ -1,0 +1,189 @@
+"""Where segments come from: SYCL's allocators, and what the host has left."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Hashable
+from typing import Any, ClassVar, Protocol
+
+import dpctl.memory
+import numpy as np
+
+from dparray._runtime.in_order import wait_for_host_tasks
+from dparray._runtime.queues import wait
+from dparray.device import Device, describe_device, describe_queue, supports_usm
+from dparray.exceptions import DeviceError
+
+__all__ = ["Driver"]
+
+SLAB = 2 << 20  # what small blocks are cut from; also the size of a huge page
+
+
+class Driver(Protocol):
+    """What the pool needs of SYCL; the tests put a simulated one in its place."""
+
+    def queue_of(self, device: Any) -> Any:
+        """A queue of whatever was given as a device."""
+
+    def place(self, queue: Any) -> Hashable:
+        """The context and the device of ``queue``: what shares a pool."""
+
+    def describe(self, queue: Any) -> tuple[str, str]:
+        """The device and the queue, for people."""
+
+    def supports(self, queue: Any, usm_type: str) -> bool:
+        """Whether the device has USM of that type."""
+
+    def capacity(self, queue: Any) -> tuple[int, int | None]:
+        """Largest single allocation, and all there is (``None``: the driver will say)."""
+
+    def available(self, queue: Any, usm_type: str, held: int) -> int | None:
+        """Bytes the host has left, beyond ``held``, if such memory comes out of the host's."""
+
+    def allocate(self, queue: Any, usm_type: str, nbytes: int) -> Any:
+        """Fresh memory, freed when the object dies; raises ``builtins.MemoryError``."""
+
+    def pointer(self, memory: Any) -> int:
+        """The address of the first byte."""
+
+    def part(self, memory: Any, pointer: int, nbytes: int, queue: Any) -> Any:
+        """A part of ``memory`` as an object of its own that keeps the whole alive."""
+
+    def wait(self, queue: Any) -> None:
+        """Wait for all work submitted to ``queue``."""
+
+
+def bytes_at(pointer: int, nbytes: int) -> np.ndarray:
+    """A NumPy array over bytes at an address, which somebody else keeps alive."""
+    return np.frombuffer(memoryview((ctypes.c_char * nbytes).from_address(pointer)), np.uint8)
+
+
+_MADV_HUGEPAGE = 14
+
+
+_madvise: Any = ctypes.CDLL(None).madvise if sys.platform == "linux" else None
+
+
+if _madvise is not None:
+    _madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+
+class _Part:
+    """A part of an allocation as ``__sycl_usm_array_interface__``; keeps the whole alive."""
+
+    __slots__ = ("__sycl_usm_array_interface__", "whole")
+
+    def __init__(self, whole: Any, pointer: int, nbytes: int, queue: dpctl.SyclQueue) -> None:
+        self.whole = whole
+        self.__sycl_usm_array_interface__ = {
+            "data": (pointer, False),
+            "shape": (nbytes,),
+            "strides": None,
+            "typestr": "|u1",
+            "version": 1,
+            "syclobj": queue,
+        }
+
+
+class SyclDriver:
+    """USM through dpctl."""
+
+    _classes: ClassVar[dict[str, Any]] = {
+        "device": dpctl.memory.MemoryUSMDevice,
+        "shared": dpctl.memory.MemoryUSMShared,
+        "host": dpctl.memory.MemoryUSMHost,
+    }
+
+    def queue_of(self, device: Any) -> dpctl.SyclQueue:
+        return Device(device).sycl_queue
+
+    def place(self, queue: dpctl.SyclQueue) -> Hashable:
+        if not isinstance(queue, dpctl.SyclQueue):
+            raise DeviceError(
+                f"allocate: {queue!r} is no dpctl.SyclQueue; `dp.Device(...).sycl_queue` is one"
+            )
+        return queue.sycl_context, queue.sycl_device
+
+    def describe(self, queue: dpctl.SyclQueue) -> tuple[str, str]:
+        return describe_device(queue.sycl_device), describe_queue(queue)
+
+    def supports(self, queue: dpctl.SyclQueue, usm_type: str) -> bool:
+        return supports_usm(queue.sycl_device, usm_type)
+
+    def capacity(self, queue: dpctl.SyclQueue) -> tuple[int, int | None]:
+        device = queue.sycl_device
+        return device.max_mem_alloc_size, device.global_mem_size if device.is_cpu else None
+
+    def available(self, queue: dpctl.SyclQueue, usm_type: str, held: int) -> int | None:
+        if queue.sycl_device.is_cpu or usm_type == "host":
+            return _host_memory_left(held)
+        return None
+
+    def allocate(self, queue: dpctl.SyclQueue, usm_type: str, nbytes: int) -> Any:
+        is_huge = nbytes >= 2 * SLAB
+        memory = self._classes[usm_type](nbytes, alignment=SLAB if is_huge else 4096, queue=queue)
+        if is_huge and _madvise is not None and queue.sycl_device.is_cpu:
+            # Huge pages make the first touch several times faster. It is advice: nothing is lost
+            # where the kernel does not take it.
+            _madvise(memory._pointer, nbytes, _MADV_HUGEPAGE)
+        return memory
+
+    def pointer(self, memory: Any) -> int:
+        return int(memory._pointer)
+
+    def part(self, memory: Any, pointer: int, nbytes: int, queue: dpctl.SyclQueue) -> Any:
+        return dpctl.memory.as_usm_memory(_Part(memory, pointer, nbytes, queue))
+
+    def wait(self, queue: dpctl.SyclQueue) -> None:
+        # The order manager knows work on other queues that uses blocks of this one, the queue
+        # knows work that was submitted past the order manager.
+        wait(queue)
+        wait_for_host_tasks(queue)
+        queue.wait()
+
+
+def _host_memory_left(held: int) -> int | None:
+    """Bytes that can be touched without swapping or being killed; ``None`` if unknown.
+
+    Of the ``held`` bytes that were allocated before, those not yet touched still count as
+    available for the kernel, not for us. A sixteenth is left to the rest of the machine.
+    """
+    try:
+        left = _first_number("/proc/meminfo", "MemAvailable:") * 1024
+        page = os.sysconf("SC_PAGE_SIZE")
+        physical = page * os.sysconf("SC_PHYS_PAGES")
+        with open("/proc/self/statm") as file:
+            resident = int(file.read().split()[1]) * page
+    except (OSError, ValueError):
+        return None
+    for limit_file, stat_file, used in _CONTROL_GROUPS:
+        try:
+            with open(limit_file) as file:
+                limit = int(file.read())
+            if limit < physical:
+                left = min(left, limit - _first_number(stat_file, used))
+        except (OSError, ValueError):  # no such control group, or no limit ("max")
+            continue
+    return max(left - left // 16 - max(held - resident, 0), 0)
+
+
+# Where version 2 and version 1 say how much a container may use, and has used.
+_CONTROL_GROUPS = (
+    ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.stat", "anon"),
+    (
+        "/sys/fs/cgroup/memory/memory.limit_in_bytes",
+        "/sys/fs/cgroup/memory/memory.stat",
+        "total_rss",
+    ),
+)
+
+
+def _first_number(path: str, name: str) -> int:
+    """The number after ``name`` in a file of the kernel's usual form."""
+    with open(path) as file:
+        for line in file:
+            if line.startswith(name):
+                return int(line.split()[1])
+    raise ValueError(f"{path} does not say {name}")

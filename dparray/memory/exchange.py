@@ -1,0 +1,119 @@
+"""The exchange with dpnp, dpnp.tensor and whatever has ``__sycl_usm_array_interface__``.
+
+dpnp is imported here, as ``dpnp`` and ``dpt``; whoever lets it compute takes it from this module.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import dpctl.memory
+import dpnp
+import dpnp.tensor as dpt
+from dpctl.utils import SequentialOrderManager
+
+from dparray._layout import Layout
+from dparray._runtime.in_order import foreign_calls, wait_for
+from dparray._runtime.queues import note_work
+from dparray.memory.blocks import SHARED, BorrowedBlock, Positions
+
+__all__ = [
+    "dpnp",
+    "dpnp_array",
+    "dpt",
+    "layout_of_interface",
+    "layout_of_tensor",
+    "memory_at",
+    "tensor_of",
+    "wait_for_host_tasks",
+]
+
+
+class _Interface:
+    """A pointer into a block as ``__sycl_usm_array_interface__``; keeps the block alive."""
+
+    __slots__ = ("__sycl_usm_array_interface__", "block")
+
+    def __init__(self, block: Any, offset: int) -> None:
+        self.block = block
+        self.__sycl_usm_array_interface__ = {
+            "data": (block.pointer + offset, False),
+            "shape": (max(block.nbytes - offset, 1),),
+            "strides": None,
+            "typestr": "|u1",
+            "version": 1,
+            "syclobj": block.queue,
+        }
+
+
+def memory_at(block: Any, offset: int) -> Any:
+    """A ``dpctl.memory`` object whose pointer is ``offset`` bytes into ``block``."""
+    if offset == 0:
+        return block.memory
+    return dpctl.memory.as_usm_memory(_Interface(block, offset))
+
+
+def tensor_of(layout: Any) -> dpt.usm_ndarray:
+    """The array as a ``dpnp.tensor.usm_ndarray`` over the same memory.
+
+    Whoever lets the library work on it says so with :func:`note_work`.
+    """
+    if type(layout.block) is Positions:
+        values, block = layout.block.values(layout), layout.block
+        with foreign_calls(block.queue):
+            return dpt.asarray(values, sycl_queue=block.queue, usm_type=block.usm_type)
+    itemsize = layout.dtype.itemsize
+    buffer = layout.block.memory  # first: an array finds its place there
+    return dpt.usm_ndarray(
+        layout.shape,
+        dtype=layout.dtype,
+        strides=tuple(stride // itemsize for stride in layout.strides),
+        buffer=buffer,
+        offset=layout.offset // itemsize,
+    )
+
+
+def layout_of_tensor(tensor: dpt.usm_ndarray, is_shared: bool = False) -> Layout:
+    """The layout of a ``usm_ndarray``, over its memory.
+
+    Args:
+        tensor: a result of the library, which nobody else has, or
+        is_shared: somebody's array, who can write it at any time.
+    """
+    note_work(tensor.sycl_queue)
+    itemsize = tensor.dtype.itemsize
+    return Layout(
+        BorrowedBlock(tensor.usm_data, tensor.sycl_queue, SHARED if is_shared else None),
+        tensor._element_offset * itemsize,
+        tensor.shape,
+        tuple(stride * itemsize for stride in tensor.strides),
+        tensor.dtype,
+    )
+
+
+def layout_of_interface(obj: Any) -> Layout:
+    """The layout of any object with ``__sycl_usm_array_interface__``; the memory is shared.
+
+    Raises:
+        DTypeError: its element type is none of ours.
+    """
+    if isinstance(obj, dpt.usm_ndarray):
+        return layout_of_tensor(obj, is_shared=True)
+    if isinstance(getattr(obj, "_array_obj", None), dpt.usm_ndarray):
+        return layout_of_tensor(obj._array_obj, is_shared=True)  # dpnp.ndarray
+    return layout_of_tensor(dpt.asarray(obj, copy=False), is_shared=True)
+
+
+def dpnp_array(tensor: dpt.usm_ndarray) -> Any:
+    """A ``dpnp.ndarray`` over the memory of a tensor, for what only dpnp itself (oneMKL) can do."""
+    return dpnp.ndarray._create_from_usm_ndarray(tensor)
+
+
+def wait_for_host_tasks(queue: dpctl.SyclQueue) -> None:
+    """Wait until all that work on ``queue`` keeps alive is let go, as a call of oneMKL needs it.
+
+    Each of these host tasks takes the interpreter's lock on one of the few threads that SYCL has
+    for them. dpnp's calls of oneMKL hold the lock while they wait for a host task of their own, for
+    ever if all those threads wait for the lock (dpnp 0.20: Cholesky of stacks, transforms).
+    """
+    wait_for(SequentialOrderManager[queue].host_task_events)

@@ -1,0 +1,493 @@
+"""The pool: a request becomes a block of a segment, or of a new one."""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import operator
+import os
+import sys
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable
+from threading import RLock
+from typing import Any
+
+from dparray import _hooks
+from dparray.exceptions import MemoryError, ShapeError, UnsupportedDeviceError, UsmTypeError
+from dparray.memory.driver import SLAB, Driver, SyclDriver
+from dparray.memory.segments import Block, _Arena, _Place, _Pool, _Segment
+from dparray.memory.stats import MemoryStats, PoolStats, format_bytes
+
+__all__ = [
+    "allocate",
+    "release",
+    "reset_peak",
+    "set_limit",
+    "stats",
+]
+
+
+ALIGNMENT = 64  # a cache line, and the widest vector register
+
+
+LARGE = 1 << 20  # from here on the host is asked what it has left
+
+
+LOOK_AGAIN = 32  # segments somebody else held that are looked at again by one request
+
+
+MAX_RATIO = 8  # a free block is cut for requests down to this fraction of it
+
+
+MAX_FREE_LISTS = 32  # (queue, USM type) pairs remembered before idle ones are forgotten
+
+
+_USM_TYPES = ("device", "shared", "host")
+
+
+def _checked_size(nbytes: Any, function: str) -> int:
+    try:
+        size = operator.index(nbytes)
+    except TypeError:
+        raise ShapeError(
+            f"{function}: a number of bytes is an integer, not {nbytes!r} of type "
+            f"{type(nbytes).__name__}"
+        ) from None
+    if size < 0:
+        raise ShapeError(f"{function}: a number of bytes is not negative, as {size} is")
+    return size
+
+
+class Pools:
+    """All pools of a process over one driver.
+
+    Thread-safe: one lock guards all state, also while a queue is waited for under pressure.
+    ``Block.__del__`` takes no lock. The lock is re-entrant because the collector may run, whenever
+    an object is made, a finaliser that allocates. So what a method works on is taken off its list
+    first, and what was seen before an object was made is looked at again.
+    """
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._lock = RLock()
+        self._limit: int | None = None
+        self._places: dict[Hashable, _Place] = {}
+        self._arenas: dict[tuple[Any, str], _Arena] = {}
+
+    def before_fork(self) -> None:
+        """Make the state one that a child can inherit: whole, and with no work submitted.
+
+        The threads that would complete that work do not exist in a child, which would wait for
+        ever, or crash, when it ends and dpctl waits for it.
+        """
+        self._lock.acquire()
+        for queue in {arena.queue for arena in self._arenas.values()}:
+            self._driver.wait(queue)
+
+    def after_fork(self) -> None:
+        """Go on, in the parent and in the child."""
+        self._lock.release()
+
+    def allocate(self, queue: Any, usm_type: str, nbytes: int) -> Block:
+        """Memory for later work on ``queue``; its content is undefined.
+
+        Args:
+            queue: the ``dpctl.SyclQueue`` whose work will use it.
+            usm_type: ``"device"``, ``"shared"`` or ``"host"``.
+            nbytes: how much; zero gives a block of the smallest size.
+
+        Raises:
+            MemoryError: there is not so much memory, on the device or below the limit.
+            UnsupportedDeviceError: the device has no USM of that type.
+            UsmTypeError: there is no such USM type.
+            ShapeError: ``nbytes`` is no integer or negative.
+
+        Example:
+            >>> import dparray as dp
+            >>> block = dp.memory.allocate(dp.default_device().sycl_queue, "device", 1000)
+            >>> block.nbytes
+            1024
+        """
+        if nbytes.__class__ is not int or nbytes < 0:
+            nbytes = _checked_size(nbytes, "allocate")
+        # Size classes: eight for each power of two, and multiples of the alignment.
+        if nbytes > 512:
+            shift = (nbytes - 1).bit_length() - 4
+            size = (((nbytes - 1) >> shift) + 1) << shift
+        else:
+            size = (nbytes + 63) & -64 or 64
+        with self._lock:
+            arena = self._arenas.get((queue, usm_type))
+            if arena is None:
+                arena = self._open(queue, usm_type)
+            pool = arena.pool
+            if pool.returned:
+                pool.collect()
+            misses = pool.misses
+            segments = arena.free.get(size)
+            segment = segments.pop() if segments else self._find(arena, size, nbytes)
+            size = segment.nbytes
+            if segment.memory is None:
+                segment.memory = self._driver.part(segment.slab, segment.pointer, size, queue)
+            pool.in_use += size
+            if pool.in_use > pool.peak:
+                pool.peak = pool.in_use
+            hit = pool.misses == misses
+            if hit:
+                pool.hits += 1
+        if _hooks.subscribers:
+            _hooks.emit("allocate", queue=queue, usm_type=usm_type, nbytes=size, hit=hit)
+        return Block(segment, pool.returned)
+
+    def stats(self, device: Any = None) -> MemoryStats:
+        """What the pools hold, and how often they could serve from it.
+
+        Args:
+            device: whatever :class:`dparray.Device` takes; ``None`` for all devices.
+
+        Example:
+            >>> import dparray as dp
+            >>> x = dp.empty(1000)
+            >>> dp.memory.stats(x.device).in_use >= x.nbytes
+            True
+        """
+        with self._lock:
+            rows = []
+            for place in self._chosen(device):
+                for pool in list(place.pools.values()):
+                    pool.settle()
+                    rows.append(
+                        PoolStats(
+                            device=place.name,
+                            usm_type=pool.usm_type,
+                            queues=len(pool.arenas),
+                            in_use=pool.in_use,
+                            cached=pool.held - pool.in_use,
+                            peak=pool.peak,
+                            hits=pool.hits,
+                            misses=pool.misses,
+                        )
+                    )
+            own = None if device is None else self._place(device).limit
+            return MemoryStats(
+                in_use=sum(row.in_use for row in rows),
+                cached=sum(row.cached for row in rows),
+                peak=sum(row.peak for row in rows),
+                hits=sum(row.hits for row in rows),
+                misses=sum(row.misses for row in rows),
+                limit=self._limit if own is None else own,
+                pools=tuple(rows),
+            )
+
+    def set_limit(self, nbytes: int | None, device: Any = None) -> int | None:
+        """Bound what the pools of one device may hold, in use and cached, all USM types together.
+
+        Cached memory above the new limit is given back at once; memory in use never is.
+
+        Args:
+            nbytes: the limit; ``None`` takes it away.
+            device: whatever :class:`dparray.Device` takes, for a limit of its own; ``None`` for
+                the general limit, which holds for each device that has none of its own.
+
+        Returns:
+            The previous limit.
+
+        Raises:
+            ShapeError: ``nbytes`` is no integer or negative.
+
+        Example:
+            >>> import dparray as dp
+            >>> previous = dp.memory.set_limit(4 << 30)
+            >>> dp.memory.set_limit(previous) == 4 << 30
+            True
+        """
+        if nbytes is not None:
+            nbytes = _checked_size(nbytes, "set_limit")
+        with self._lock:
+            if device is None:
+                previous, self._limit = self._limit, nbytes
+            else:
+                place = self._place(device)
+                previous, place.limit = place.limit, nbytes
+            for place in self._chosen(device):
+                limit = self._limit_of(place)
+                if limit is not None and place.held > limit:
+                    self._give_back(place.arenas(), place.held - limit)
+        return previous
+
+    def release(self, device: Any = None) -> int:
+        """Give cached memory back to the driver, after the work on its queues is complete.
+
+        Memory that arrays use stays. Returns the bytes that were given back.
+
+        Args:
+            device: whatever :class:`dparray.Device` takes; ``None`` for all devices.
+
+        Example:
+            >>> import dparray as dp
+            >>> x = dp.zeros(1_000_000)
+            >>> del x
+            >>> dp.memory.release() > 0
+            True
+        """
+        with self._lock:
+            arenas = [arena for place in self._chosen(device) for arena in place.arenas()]
+            return self._give_back(arenas)
+
+    def reset_peak(self, device: Any = None) -> None:
+        """Begin to measure the peak anew, from what is in use now.
+
+        Args:
+            device: whatever :class:`dparray.Device` takes; ``None`` for all devices.
+
+        Example:
+            >>> import dparray as dp
+            >>> dp.memory.reset_peak()
+            >>> stats = dp.memory.stats()
+            >>> stats.peak == stats.in_use
+            True
+        """
+        with self._lock:
+            for place in self._chosen(device):
+                for pool in list(place.pools.values()):
+                    pool.settle()
+                    pool.peak = pool.in_use
+
+    # What follows expects the lock to be held.
+
+    def _place(self, device: Any) -> _Place:
+        return self._place_of(self._driver.queue_of(device))
+
+    def _place_of(self, queue: Any) -> _Place:
+        key = self._driver.place(queue)
+        place = self._places.get(key)
+        if place is None:
+            name, _ = self._driver.describe(queue)
+            place = self._places.setdefault(key, _Place(name, *self._driver.capacity(queue)))
+        return place
+
+    def _chosen(self, device: Any) -> list[_Place]:
+        return list(self._places.values()) if device is None else [self._place(device)]
+
+    def _limit_of(self, place: _Place) -> int | None:
+        return self._limit if place.limit is None else place.limit
+
+    def _open(self, queue: Any, usm_type: str) -> _Arena:
+        """Free lists for a queue that had none."""
+        if usm_type not in _USM_TYPES:
+            raise UsmTypeError(
+                f"allocate: {usm_type!r} is no USM type; there are 'device', 'shared' and 'host'"
+            )
+        place = self._place_of(queue)
+        if not self._driver.supports(queue, usm_type):
+            raise UnsupportedDeviceError(
+                f"allocate: {place.name} has no {usm_type} USM (aspect "
+                f"usm_{usm_type}_allocations); `dp.Device(...).usm_types` says what it has"
+            )
+        if len(self._arenas) >= MAX_FREE_LISTS:
+            self._forget_idle()
+            self._places.setdefault(self._driver.place(queue), place)
+        pool = place.pools.setdefault(usm_type, _Pool(place, usm_type))
+        arena = pool.arenas.setdefault(queue, _Arena(pool, queue))
+        return self._arenas.setdefault((queue, usm_type), arena)
+
+    def _forget_idle(self) -> None:
+        """Forget queues of which nothing is in use, so that dead ones do not add up.
+
+        A queue cannot be watched dying: dpctl's order manager keeps every queue alive.
+        """
+        for arena in list(self._arenas.values()):
+            arena.pool.settle()
+            if arena.cached == arena.held:
+                self._give_back([arena])
+            if not arena.held:
+                self._arenas.pop((arena.queue, arena.pool.usm_type), None)
+                arena.pool.arenas.pop(arena.queue, None)
+        for key in list(self._places):
+            place = self._places.get(key)
+            if place is not None and place.limit is None and not place.arenas():
+                self._places.pop(key, None)
+
+    def _find(self, arena: _Arena, size: int, nbytes: int) -> _Segment:
+        """A segment where no free block has the very size."""
+        pool = arena.pool
+        pool.settle(most=LOOK_AGAIN)
+        largest = max(MAX_RATIO * size, SLAB)
+        segment = arena.take(size, largest)
+        if segment is None:
+            # Work that holds memory objects, as host tasks of dpnp.tensor do, ends sooner than
+            # fresh memory is touched.
+            of_use = 0 if size * MAX_RATIO <= SLAB else size
+            lingering = [s for s in list(pool.lingering) if s.arena is arena and s.nbytes >= of_use]
+            if self._await_lingering(lingering):
+                segment = arena.take(size, largest)
+        if segment is None:
+            segment = self._fresh(arena, size)
+        if segment is None:
+            # A size class may reach above the limit or the device's end where the request does not.
+            exact = -(-nbytes // ALIGNMENT) * ALIGNMENT or ALIGNMENT
+            segment = self._under_pressure(arena, size) or self._under_pressure(arena, exact)
+            if segment is None and exact <= pool.place.largest and gc.collect():
+                # Arrays in reference cycles were in use until now.
+                segment = self._under_pressure(arena, exact)
+            if segment is None:
+                raise self._refusal(arena, nbytes, exact)
+        return segment
+
+    def _await_lingering(self, segments: Iterable[_Segment]) -> bool:
+        """Wait for the work that may hold their memory objects; returns whether there was any.
+
+        Each is waited for once: what is still held then, somebody keeps.
+        """
+        waiting = [segment for segment in segments if not segment.awaited]
+        for arena in {segment.arena for segment in waiting}:
+            self._driver.wait(arena.queue)
+        for segment in waiting:
+            segment.awaited = True
+        for pool in {segment.arena.pool for segment in waiting}:
+            pool.settle()
+        return bool(waiting)
+
+    def _fresh(self, arena: _Arena, size: int) -> _Segment | None:
+        """A segment of a new slab, unless there is no room for it or the driver refuses."""
+        for slab_nbytes in (SLAB, size) if size * MAX_RATIO <= SLAB else (size,):
+            if self._obstacle(arena, slab_nbytes) is not None:
+                continue
+            try:
+                slab = self._driver.allocate(arena.queue, arena.pool.usm_type, slab_nbytes)
+            except builtins.MemoryError:
+                continue
+            arena.pool.misses += 1
+            pointer = self._driver.pointer(slab)
+            arena.give(_Segment(arena, slab, slab_nbytes, pointer, slab_nbytes))
+            return arena.take(size, slab_nbytes)
+        return None
+
+    def _ceiling(self, place: _Place) -> int | None:
+        """The most the place may hold."""
+        known = [bound for bound in (self._limit_of(place), place.total) if bound is not None]
+        return min(known) if known else None
+
+    def _obstacle(self, arena: _Arena, nbytes: int) -> str | None:
+        """Why the driver must not be asked for so much, or ``None``.
+
+        It would not refuse by itself: the host promises memory that it does not have, and kills
+        the process that touches it.
+        """
+        place = arena.pool.place
+        if nbytes > place.largest:
+            return f"the largest single allocation of the device is {format_bytes(place.largest)}"
+        limit = self._limit_of(place)
+        if limit is not None and place.held + nbytes > limit:
+            return f"the limit for this device is {format_bytes(limit)}"
+        if place.total is not None and place.held + nbytes > place.total:
+            return f"the device has {format_bytes(place.total)}"
+        if nbytes >= LARGE:
+            held = sum(other.held for other in list(self._places.values()))
+            left = self._driver.available(arena.queue, arena.pool.usm_type, held)
+            if left is not None and nbytes > left:
+                return f"the host has {format_bytes(left)} left"
+        return None
+
+    def _under_pressure(self, arena: _Arena, size: int) -> _Segment | None:
+        """A segment by giving up cached memory, which is kept where that cannot help."""
+        place = arena.pool.place
+        if size > place.largest:
+            return None
+        for pool in list(place.pools.values()):
+            pool.settle()
+            self._await_lingering(list(pool.lingering))
+        segment = arena.take(size, sys.maxsize) or self._take_over(arena, size)
+        if segment is None:
+            ceiling = self._ceiling(place)
+            if ceiling is not None and place.in_use + size > ceiling:
+                return None
+            missing = 0 if ceiling is None else place.held + size - ceiling
+            # With room enough it was the driver or the host that refused: give back all.
+            self._give_back(place.arenas(), missing if missing > 0 else None)
+            segment = self._fresh(arena, size)
+        return segment
+
+    def _take_over(self, arena: _Arena, size: int) -> _Segment | None:
+        """A segment cut from a free slab of another queue of the pool, once its work is done."""
+        for other in list(arena.pool.arenas.values()):
+            if other is arena:
+                continue
+            slabs = [slab for slab in other.whole_slabs() if slab.nbytes >= size]
+            slab = min(slabs, key=lambda segment: segment.nbytes, default=None)
+            if slab is not None and other.remove(slab):
+                self._driver.wait(other.queue)
+                arena.give(slab)
+                return arena.take(size, sys.maxsize)
+        return None
+
+    def _give_back(self, arenas: Iterable[_Arena], at_least: int | None = None) -> int:
+        """Free slabs of which nothing is in use; all of them, or until ``at_least`` bytes."""
+        arenas = list(arenas)
+        for pool in {arena.pool for arena in arenas}:
+            pool.settle()
+            self._await_lingering(list(pool.lingering))
+        slabs = [slab for arena in arenas for slab in arena.whole_slabs()]
+        slabs.sort(key=lambda segment: segment.nbytes)
+        complete = set()
+        freed = 0
+        while slabs and (at_least is None or freed < at_least):
+            missing = slabs[-1].nbytes if at_least is None else at_least - freed
+            # The smallest that is enough, else the largest.
+            slab = slabs.pop(
+                min(bisect_left(slabs, missing, key=lambda s: s.nbytes), len(slabs) - 1)
+            )
+            arena = slab.arena
+            if not arena.remove(slab):
+                continue
+            if arena not in complete:
+                self._driver.wait(arena.queue)
+                complete.add(arena)
+            slab.slab = None
+            freed += slab.nbytes
+        return freed
+
+    def _refusal(self, arena: _Arena, nbytes: int, size: int) -> MemoryError:
+        place = arena.pool.place
+        _, queue_name = self._driver.describe(arena.queue)
+        limit = self._limit_of(place)
+        in_use, cached = place.in_use, place.held - place.in_use
+        reason = self._obstacle(arena, size) or "the driver refused it"
+        remedy = "`del` arrays that are not needed and call `dp.memory.release()`, "
+        if limit is not None:
+            remedy += "raise the limit with `dp.memory.set_limit(...)`, "
+        return MemoryError(
+            f"allocate: {format_bytes(nbytes)} of {arena.pool.usm_type} USM on {queue_name} cannot "
+            f"be had: {reason} ({format_bytes(in_use)} in use, {format_bytes(cached)} cached, "
+            f"limit {format_bytes(limit)}); {remedy}or work on smaller arrays",
+            requested=nbytes,
+            in_use=in_use,
+            cached=cached,
+            limit=limit,
+            device=place.name,
+        )
+
+
+_pools = Pools(SyclDriver())
+
+
+os.register_at_fork(
+    before=_pools.before_fork,
+    after_in_parent=_pools.after_fork,
+    after_in_child=_pools.after_fork,
+)
+
+
+allocate = _pools.allocate
+
+
+stats = _pools.stats
+
+
+set_limit = _pools.set_limit
+
+
+release = _pools.release
+
+
+reset_peak = _pools.reset_peak

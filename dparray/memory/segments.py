@@ -1,0 +1,293 @@
+"""Segments of memory and the blocks that are cut from them: free lists, arenas, merging."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+from dparray.memory.driver import bytes_at
+
+__all__ = [
+    "Block",
+]
+
+
+class Block:
+    """Memory on loan from the pool; it goes back when this object dies.
+
+    Submitted work may still use the block then: it is only handed out again to the same queue,
+    whose later work comes after. Whoever uses it in work on *another* queue, as copies do,
+    adds that event to ``SequentialOrderManager[block.queue]``; whoever writes it from the host
+    waits for the queue first. ``memory`` may outlive the block: the pool notices and waits until
+    nobody else holds it.
+
+    Attributes:
+        memory: ``dpctl.memory`` object whose first byte is the block's.
+        pointer: address of the first byte, a multiple of 64.
+        nbytes: size, at least what was asked for.
+        queue, usm_type: where it was allocated.
+        readers: notes of whoever defers work on the block; the pool never looks at it.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.zeros(100, usm_type="shared")
+        >>> x.block.nbytes >= x.nbytes, x.block.usm_type
+        (True, 'shared')
+    """
+
+    __slots__ = ("_returned", "_segment", "memory", "nbytes", "pointer", "readers")
+
+    @property
+    def host_bytes(self) -> np.ndarray:
+        """The bytes at their own address, for memory that the host may touch."""
+        segment = self._segment
+        if segment.host_bytes is None:
+            segment.host_bytes = bytes_at(segment.pointer, segment.nbytes)
+        return segment.host_bytes
+
+    def __init__(self, segment: _Segment, returned: deque[_Segment]) -> None:
+        self.readers: Any = None
+        self._returned = returned
+        self._segment = segment
+        self.memory = segment.memory
+        self.nbytes = segment.nbytes
+        self.pointer = segment.pointer
+
+    @property
+    def queue(self) -> Any:
+        """The queue that the block belongs to."""
+        return self._segment.arena.queue
+
+    @property
+    def usm_type(self) -> str:
+        """``"device"``, ``"shared"`` or ``"host"``."""
+        return self._segment.arena.pool.usm_type
+
+    def __repr__(self) -> str:
+        return f"Block({self.nbytes} bytes of {self.usm_type} USM at {self.pointer:#x})"
+
+    def __del__(self) -> None:
+        # The collector may run this anywhere, inside the pool too: nothing here takes a lock, and
+        # no global is read, so it also works while the interpreter shuts down.
+        self._returned.append(self._segment)
+
+
+class _Segment:
+    """A part of a slab (one allocation of the driver), in use or free."""
+
+    __slots__ = (
+        "arena", "awaited", "host_bytes", "memory", "nbytes", "next", "pointer", "slab",
+        "slab_nbytes",
+    )  # fmt: skip
+
+    def __init__(
+        self, arena: _Arena, slab: Any, slab_nbytes: int, pointer: int, nbytes: int
+    ) -> None:
+        self.arena = arena
+        self.slab = slab
+        self.slab_nbytes = slab_nbytes
+        self.pointer = pointer
+        self.nbytes = nbytes
+        self.memory: Any = None  # made when it is first handed out
+        self.host_bytes: Any = None  # made when the host first looks
+        self.next: _Segment | None = None  # what follows in the slab
+        self.awaited = False
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is all of its slab, so that the slab can be given back."""
+        return self.nbytes == self.slab_nbytes
+
+    def cut(self, nbytes: int) -> _Segment:
+        """Keep the first ``nbytes``; returns the rest."""
+        rest = _Segment(
+            self.arena, self.slab, self.slab_nbytes, self.pointer + nbytes, self.nbytes - nbytes
+        )
+        rest.next, self.next = self.next, rest
+        self.nbytes = nbytes
+        self.memory = self.host_bytes = None
+        return rest
+
+    def absorb_next(self) -> None:
+        """Join with the next segment, which is nobody's from now on."""
+        other = self.next
+        assert other is not None
+        self.nbytes += other.nbytes
+        self.next = other.next
+        self.memory = self.host_bytes = None
+
+
+def _references_of_the_pool() -> int:
+    segment = _Segment.__new__(_Segment)
+    segment.memory = object()
+    return sys.getrefcount(segment.memory)
+
+
+_POOL_REFERENCES = _references_of_the_pool()
+
+
+class _Arena:
+    """The free lists of one queue in one pool, by size.
+
+    Invariant: ``held`` is the sum of the slabs; segments not in ``free`` are in use. The dict is
+    never replaced, and a list only removed from it while empty: see :class:`Pools` for why.
+    """
+
+    __slots__ = ("free", "held", "pool", "queue")
+
+    def __init__(self, pool: _Pool, queue: Any) -> None:
+        self.pool = pool
+        self.queue = queue
+        self.held = 0
+        self.free: dict[int, list[_Segment]] = {}
+
+    @property
+    def cached(self) -> int:
+        return sum(segment.nbytes for segment in self.free_segments())
+
+    def free_segments(self) -> list[_Segment]:
+        return [segment for segments in list(self.free.values()) for segment in segments]
+
+    def put(self, segment: _Segment) -> None:
+        """Make a segment free."""
+        segments = self.free.get(segment.nbytes)
+        if segments is None:
+            segments = self.free.setdefault(segment.nbytes, [])
+        segments.append(segment)
+
+    def take(self, nbytes: int, largest: int) -> _Segment | None:
+        """The closest fit among the free segments up to ``largest``, cut to ``nbytes``."""
+        segment = self._closest(nbytes, largest)
+        if segment is None and self._join(nbytes, largest):
+            segment = self._closest(nbytes, largest)
+        if segment is not None and segment.nbytes > nbytes:
+            self.put(segment.cut(nbytes))
+        return segment
+
+    def _closest(self, nbytes: int, largest: int) -> _Segment | None:
+        for size in sorted(size for size in list(self.free) if nbytes <= size <= largest):
+            segments = self.free.get(size)
+            if segments:
+                return segments.pop()
+        return None
+
+    def _join(self, at_least: int, at_most: int) -> bool:
+        """Join free neighbours in slabs of such sizes; returns whether there were any."""
+        taken = []
+        for segments in list(self.free.values()):
+            while segments:
+                taken.append(segments.pop())
+        for size in list(self.free):
+            if not self.free.get(size, True):
+                del self.free[size]
+        free = set(taken)
+        joined = False
+        for segment in taken:
+            if segment in free and at_least <= segment.slab_nbytes <= at_most:
+                while segment.next in free:
+                    free.remove(segment.next)
+                    segment.absorb_next()
+                    joined = True
+        for segment in reversed(taken):
+            if segment in free:
+                self.put(segment)
+        return joined
+
+    def whole_slabs(self) -> list[_Segment]:
+        """The slabs of which nothing is in use, as one free segment each."""
+        self._join(0, sys.maxsize)
+        return [segment for segment in self.free_segments() if segment.is_whole]
+
+    def give(self, segment: _Segment) -> None:
+        """Add a slab, as one free segment."""
+        segment.arena = self
+        self.held += segment.slab_nbytes
+        self.put(segment)
+
+    def remove(self, segment: _Segment) -> bool:
+        """Remove a slab if it is one free segment still; returns whether it was."""
+        segments = self.free.get(segment.slab_nbytes)
+        if segments is None or not segment.is_whole or segment not in segments:
+            return False
+        segments.remove(segment)
+        self.held -= segment.slab_nbytes
+        segment.memory = None
+        return True
+
+
+class _Pool:
+    """Memory of one USM type on one (context, device).
+
+    Invariant: ``in_use`` is the sum of the blocks handed out and not yet seen to be back.
+    """
+
+    __slots__ = (
+        "arenas", "hits", "in_use", "lingering", "misses", "peak", "place", "returned", "usm_type"
+    )  # fmt: skip
+
+    def __init__(self, place: _Place, usm_type: str) -> None:
+        self.place = place
+        self.usm_type = usm_type
+        self.arenas: dict[Any, _Arena] = {}
+        self.in_use = 0
+        self.peak = 0
+        self.hits = 0
+        self.misses = 0
+        self.returned: deque[_Segment] = deque()  # by Block.__del__, without the lock
+        self.lingering: deque[_Segment] = deque()  # back, but the memory object is still held
+
+    @property
+    def held(self) -> int:
+        return sum(arena.held for arena in list(self.arenas.values()))
+
+    def collect(self) -> None:
+        """Put the segments that came back on their free lists."""
+        returned = self.returned
+        while returned:
+            segment = returned.popleft()
+            if sys.getrefcount(segment.memory) > _POOL_REFERENCES:
+                segment.awaited = False
+                self.lingering.append(segment)
+            else:
+                self.in_use -= segment.nbytes
+                segment.arena.put(segment)
+
+    def settle(self, most: int = sys.maxsize) -> None:
+        """Like :meth:`collect`, and look again at the ``most`` that have lingered longest."""
+        self.collect()
+        for _ in range(min(most, len(self.lingering))):
+            if not self.lingering:
+                break
+            segment = self.lingering.popleft()
+            if sys.getrefcount(segment.memory) > _POOL_REFERENCES:
+                self.lingering.append(segment)
+            else:
+                self.in_use -= segment.nbytes
+                segment.arena.put(segment)
+
+
+class _Place:
+    """One (context, device): what a limit holds for."""
+
+    __slots__ = ("largest", "limit", "name", "pools", "total")
+
+    def __init__(self, name: str, largest: int, total: int | None) -> None:
+        self.name = name
+        self.largest = largest
+        self.total = total
+        self.limit: int | None = None
+        self.pools: dict[str, _Pool] = {}
+
+    @property
+    def held(self) -> int:
+        return sum(pool.held for pool in list(self.pools.values()))
+
+    @property
+    def in_use(self) -> int:
+        return sum(pool.in_use for pool in list(self.pools.values()))
+
+    def arenas(self) -> list[_Arena]:
+        return [arena for pool in list(self.pools.values()) for arena in list(pool.arenas.values())]

@@ -1,0 +1,955 @@
+"""The generator: Philox's counters turned into NumPy's distributions, in kernels."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import math
+import operator
+import secrets
+import threading
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array.ndarray import (
+    apply,
+    assign,
+    astype_array,
+    check_array,
+    check_out,
+    delivered,
+    empty_on,
+    from_host,
+    ndarray,
+    scalar_value,
+)
+from dparray._functions.creation import zeros
+from dparray._functions.elementwise import where
+from dparray._functions.indexing import take_along_axis
+from dparray._functions.manipulation import broadcast_to, reshape
+from dparray._functions.products import matmul
+from dparray._functions.reductions import all as all_of
+from dparray._functions.reductions import cumsum
+from dparray._functions.reductions import max as max_of
+from dparray._functions.reductions import min as min_of
+from dparray._functions.reductions import sum as sum_of
+from dparray._functions.searching import searchsorted
+from dparray._functions.sorting import argsort
+from dparray._graph.ops import OPS
+from dparray._kernel.decorators import device_func, kernel
+from dparray._kernel.launch import call_kernel
+from dparray._placement import Placement, coerced_usm_type, common_placement
+from dparray.algorithms.random import philox_bits, philox_normal, philox_uniform
+from dparray.device import Device
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+from dparray.kernel_api import Range
+from dparray.kernels.philox import philox
+from dparray.kernels.variates import (
+    make_binomial_kernel,
+    make_gamma_kernel,
+    make_hypergeometric_kernel,
+    make_log_binomial,
+    make_log_poisson,
+    make_poisson_kernel,
+    make_reals,
+    make_vonmises_kernel,
+    make_zipf_kernel,
+)
+from dparray.linalg import eigh
+
+__all__ = [
+    "Generator",
+]
+
+Size = int | Sequence[int] | None
+_WORDS_IN_BLOCK = 4
+
+
+class Generator:
+    """Random numbers on one queue; made by :func:`default_rng`.
+
+    The state is a seed and a position in its sequence; numbers of 64 bits take two positions. Calls
+    from several threads get different numbers.
+
+    Example:
+        >>> import dparray as dp
+        >>> rng = dp.random.default_rng(seed=1)
+        >>> rng.random((2, 3)).shape
+        (2, 3)
+        >>> first, second = dp.random.default_rng(7), dp.random.default_rng(7)
+        >>> dp.array_equal(first.random(4), second.random(4))
+        True
+    """
+
+    def __init__(self, key: int, queue: Any, usm_type: str) -> None:
+        self._key = key
+        self._position = 0
+        self._queue = queue
+        self._usm_type = usm_type
+        self._lock = threading.Lock()
+
+    @property
+    def device(self) -> Device:
+        """Where the numbers are made."""
+        return Device(self._queue)
+
+    def __repr__(self) -> str:
+        return f"Generator(Philox, seed={self._key}, position={self._position}, on {self.device})"
+
+    # -- words ------------------------------------------------------------------------------------
+
+    def _place(self) -> dict[str, Any]:
+        return {"sycl_queue": self._queue, "usm_type": self._usm_type}
+
+    def _take(self, count: int, words: int) -> tuple[int, int, int]:
+        """Take positions for ``count`` numbers of so many words.
+
+        Returns:
+            The first block, how many numbers of it were taken before, and how many numbers to make.
+        """
+        with self._lock:
+            start = -(-self._position // words) * words
+            self._position = start + count * words
+        block, taken = divmod(start, _WORDS_IN_BLOCK)
+        return block, taken // words, taken // words + count
+
+    def _float(self, dtype: Any) -> np.dtype[Any]:
+        device = self._queue.sycl_device
+        if dtype is None:
+            return _dtypes.default_float(device)
+        found = _dtypes.check_device(_dtypes.as_dtype(dtype), device)
+        if found not in (_dtypes.float32, _dtypes.float64):
+            raise DTypeError(f"random: dtype {found} is neither float32 nor float64")
+        return found
+
+    def _floats(self, make: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ndarray:
+        count = math.prod(shape)
+        block, skip, total = self._take(count, dtype.itemsize // 4)
+        numbers = make(total, self._key, dtype=dtype, counter=block, **self._place())
+        return reshape(numbers[skip:], shape)
+
+    def _integers64(self, count: int) -> ndarray:
+        """Words of 64 bits."""
+        block, skip, total = self._take(count, 2)
+        words = philox_bits(2 * total, self._key, counter=block, **self._place())
+        return words._view((count,), (8,), words.offset + 8 * skip, _dtypes.uint64)
+
+    def _arguments(
+        self, function: str, size: Size, **named: Any
+    ) -> tuple[list[Any], tuple[int, ...]]:
+        """Parameters of a distribution, and the shape of the result."""
+        values = {name: scalar_value(value) for name, value in named.items()}
+        for name, value in values.items():
+            if isinstance(value, list | tuple):
+                values[name] = from_host(np.asarray(value), self._queue, self._usm_type)
+            elif not isinstance(value, bool | int | float):
+                values[name] = check_array(function, name, value)
+        arrays = [(name, value) for name, value in values.items() if isinstance(value, ndarray)]
+        if arrays:
+            common_placement(function, [*arrays, ("the generator", _Placed(self))])
+        shapes = [value.shape for _, value in arrays]
+        if size is None:
+            shape = _layout.broadcast_shapes(function, shapes) if shapes else ()
+        else:
+            shape = _layout.check_shape(size)
+            for found in shapes:
+                _layout.broadcast_strides(function, found, (0,) * len(found), shape)
+        return list(values.values()), shape
+
+    def _uniforms(self, shape: tuple[int, ...], count: int) -> list[ndarray]:
+        """So many uniform numbers for each element of a shape, next to each other in sequence."""
+        numbers = self._floats(philox_uniform, (*shape, count), self._float(None))
+        return [numbers[..., position] for position in range(count)]
+
+    def _streams(self, count: int, each: int = 1) -> int:
+        """The number of the first of ``each * count`` streams that no other element has."""
+        block, skip, _ = self._take(each * count, 2)
+        return 2 * block + skip + 1
+
+    def _variates(
+        self,
+        factory: Any,
+        shape: tuple[int, ...],
+        parameters: Sequence[Any],
+        *,
+        is_integer: bool = True,
+        first: int | None = None,
+        step: int = 1,
+    ) -> ndarray:
+        """Numbers that a kernel of ``kernels.variates`` makes, each from a stream of its own.
+
+        Args:
+            factory: makes the kernel.
+            shape: the result's shape.
+            parameters: arrays that broadcast to it, or scalars.
+            is_integer: the numbers are integers.
+            first: the first element's stream; new ones are taken if not given.
+            step: from one element's stream to the next's.
+        """
+        count = math.prod(shape)
+        first = self._streams(count) if first is None else first
+        real = _dtypes.default_float(self._queue.sycl_device)
+        vectors = [self._vector(value, shape, real) for value in parameters]
+        arrays = [(f"parameter {at}", value) for at, value in enumerate(vectors)]
+        placement = common_placement("random", [*arrays, ("the generator", _Placed(self))])
+        usm_type = coerced_usm_type(placement.usm_type, self._usm_type)
+        dtype = _dtypes.int64 if is_integer else real
+        result = empty_on(Placement(self._queue, usm_type), (count,), dtype)
+        if count:
+            numbers = (np.uint64(number) for number in (first, step, self._key))
+            call_kernel(_kernel(factory, real), Range(count), result, *vectors, *numbers)
+        return reshape(result, shape)
+
+    def _vector(self, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ndarray:
+        """A parameter for each element; a scalar is one number that all of them read."""
+        count = math.prod(shape)
+        if not isinstance(value, ndarray):
+            value = from_host(np.asarray(value, dtype), self._queue, "host")
+        if value.size == 1:
+            value = reshape(astype_array(value, dtype, copy=False), ())
+            return value._view((count,), (0,), value.offset)
+        return reshape(astype_array(broadcast_to(value, shape), dtype, copy=False), (count,))
+
+    # -- distributions ----------------------------------------------------------------------------
+
+    def random(self, size: Size = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
+        """Numbers from 0 up to, not including, 1.
+
+        Args:
+            size: the result's shape; a single number if not given.
+            dtype: ``float64`` or ``float32``; the device's default float if not given.
+            out: an array for the result.
+
+        Raises:
+            DTypeError: there is no such dtype of random floats.
+            ShapeError: ``size`` is no shape.
+        """
+        return self._into("random", philox_uniform, size, dtype, out)
+
+    def uniform(
+        self, low: Any = 0.0, high: Any = 1.0, size: Size = None, *, dtype: Any = None
+    ) -> ndarray:
+        """Numbers from ``low`` up to ``high``, which may be arrays on the generator's queue."""
+        (low, high), shape = self._arguments("uniform", size, low=low, high=high)
+        width = apply(OPS["subtract"], high, low) if isinstance(high, ndarray) else high - low
+        scaled = apply(OPS["multiply"], self.random(shape, dtype), width)
+        return apply(OPS["add"], scaled, low)
+
+    def standard_normal(
+        self, size: Size = None, dtype: Any = None, out: ndarray | None = None
+    ) -> ndarray:
+        """Normally distributed numbers with mean 0 and deviation 1."""
+        return self._into("standard_normal", philox_normal, size, dtype, out)
+
+    def _into(
+        self, function: str, make: Any, size: Size, dtype: Any, out: ndarray | None
+    ) -> ndarray:
+        """Floats, in a new array or in ``out``."""
+        if out is not None:
+            placed = (("the generator", _Placed(self)), ("out", check_array(function, "out", out)))
+            common_placement(function, placed)
+            size = out.shape if size is None else size
+        chosen = self._float(dtype if out is None or dtype is not None else out.dtype)
+        shape = () if size is None else _layout.check_shape(size)
+        result = self._floats(make, shape, chosen)
+        if out is None:
+            return result
+        if out.shape != shape or out.dtype != chosen:
+            raise ShapeError(
+                f"{function}: numbers of shape {shape} and dtype {chosen} do not fit out of shape "
+                f"{out.shape} and dtype {out.dtype}"
+            )
+        assign(out, result, function)
+        return out
+
+    def normal(
+        self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None, *, dtype: Any = None
+    ) -> ndarray:
+        """Normally distributed numbers with mean ``loc`` and deviation ``scale``."""
+        (loc, scale), shape = self._arguments("normal", size, loc=loc, scale=scale)
+        _check("normal", scale=(scale, 0, math.inf))
+        numbers = self.standard_normal(shape, dtype)
+        return apply(OPS["add"], apply(OPS["multiply"], numbers, scale), loc)
+
+    def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> ndarray:
+        """Numbers whose logarithms are normally distributed."""
+        _check("lognormal", sigma=(sigma, 0, math.inf))
+        return apply(OPS["exp"], self.normal(mean, sigma, size))
+
+    def standard_exponential(
+        self,
+        size: Size = None,
+        dtype: Any = None,
+        method: str = "inv",
+        out: ndarray | None = None,
+    ) -> ndarray:
+        """Exponentially distributed numbers with mean 1; the method is always ``"inv"``."""
+        numbers = self._into("standard_exponential", philox_uniform, size, dtype, out)
+        return apply(OPS["negative"], apply(OPS["log1p"], apply(OPS["negative"], numbers)), out=out)
+
+    def exponential(self, scale: Any = 1.0, size: Size = None, *, dtype: Any = None) -> ndarray:
+        """Exponentially distributed numbers with mean ``scale``."""
+        (scale,), shape = self._arguments("exponential", size, scale=scale)
+        _check("exponential", scale=(scale, 0, math.inf))
+        return apply(OPS["multiply"], self.standard_exponential(shape, dtype), scale)
+
+    # -- distributions by the inverse of their distribution function ------------------------------
+
+    def _scaled(self, standard: ndarray, scale: Any, loc: Any = 0) -> ndarray:
+        return apply(OPS["add"], apply(OPS["multiply"], standard, scale), loc)
+
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> ndarray:
+        """Numbers with a peak at ``loc`` that falls off exponentially to both sides."""
+        (loc, scale), shape = self._arguments("laplace", size, loc=loc, scale=scale)
+        _check("laplace", scale=(scale, 0, math.inf))
+        centred = self.random(shape) - 0.5
+        tail = apply(OPS["log1p"], apply(OPS["abs"], centred) * -2.0)
+        return self._scaled(apply(OPS["copysign"], tail, centred), scale, loc)
+
+    def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> ndarray:
+        """Numbers of the logistic distribution."""
+        (loc, scale), shape = self._arguments("logistic", size, loc=loc, scale=scale)
+        _check("logistic", scale=(scale, 0, math.inf))
+        numbers = self._inside(shape)
+        odds = apply(OPS["log"], numbers) - apply(OPS["log1p"], -numbers)
+        return self._scaled(odds, scale, loc)
+
+    def _inside(self, shape: tuple[int, ...]) -> ndarray:
+        """Uniform numbers without 0, whose logarithms are finite."""
+        numbers = self.random(shape)
+        return apply(OPS["maximum"], numbers, float(np.finfo(numbers.dtype).eps) / 2)
+
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> ndarray:
+        """Numbers as the largest of many are distributed."""
+        (loc, scale), shape = self._arguments("gumbel", size, loc=loc, scale=scale)
+        _check("gumbel", scale=(scale, 0, math.inf))
+        exponential = -apply(OPS["log"], self._inside(shape))
+        return self._scaled(-apply(OPS["log"], exponential), scale, loc)
+
+    def weibull(self, a: Any, size: Size = None) -> ndarray:
+        """Numbers of the Weibull distribution of shape ``a``."""
+        (a,), shape = self._arguments("weibull", size, a=a)
+        _check("weibull", a=(a, 0, math.inf))
+        return _power_of(self.standard_exponential(shape), a)
+
+    def pareto(self, a: Any, size: Size = None) -> ndarray:
+        """Numbers of the Pareto II (Lomax) distribution of shape ``a``."""
+        (a,), shape = self._arguments("pareto", size, a=a)
+        _check("pareto", a=(a, 0, math.inf, True))
+        return apply(OPS["expm1"], apply(OPS["divide"], self.standard_exponential(shape), a))
+
+    def power(self, a: Any, size: Size = None) -> ndarray:
+        """Numbers in [0, 1] whose density goes with the power ``a - 1``."""
+        (a,), shape = self._arguments("power", size, a=a)
+        _check("power", a=(a, 0, math.inf, True))
+        return _power_of(1.0 - self.random(shape), a)
+
+    def rayleigh(self, scale: Any = 1.0, size: Size = None) -> ndarray:
+        """Lengths of vectors of two normally distributed numbers."""
+        (scale,), shape = self._arguments("rayleigh", size, scale=scale)
+        _check("rayleigh", scale=(scale, 0, math.inf))
+        return self._scaled(apply(OPS["sqrt"], 2.0 * self.standard_exponential(shape)), scale)
+
+    def standard_cauchy(self, size: Size = None) -> ndarray:
+        """Numbers of the Cauchy distribution, which has no mean."""
+        shape = () if size is None else _layout.check_shape(size)
+        return apply(OPS["tan"], (self.random(shape) - 0.5) * math.pi)
+
+    def triangular(self, left: Any, mode: Any, right: Any, size: Size = None) -> ndarray:
+        """Numbers from ``left`` to ``right`` whose density is a triangle, highest at ``mode``."""
+        (left, mode, right), shape = self._arguments(
+            "triangular", size, left=left, mode=mode, right=right
+        )
+        width = apply(OPS["subtract"], right, left)
+        rise = apply(OPS["subtract"], mode, left)
+        fall = apply(OPS["subtract"], right, mode)
+        _check("triangular", **{"mode - left": (rise, 0, math.inf)})
+        _check("triangular", **{"right - mode": (fall, 0, math.inf)})
+        _check("triangular", **{"right - left": (width, 0, math.inf, True)})
+        numbers = self.random(shape)
+        lower = left + apply(OPS["sqrt"], numbers * width * rise)
+        upper = right - apply(OPS["sqrt"], (1.0 - numbers) * width * fall)
+        return where(numbers * width < rise, lower, upper)
+
+    def geometric(self, p: Any, size: Size = None) -> ndarray:
+        """How many trials it takes to the first success, which has the chance ``p``."""
+        (p,), shape = self._arguments("geometric", size, p=p)
+        _check("geometric", p=(p, 0, 1, True))
+        trials = apply(OPS["divide"], -self.standard_exponential(shape), _log1p(-p))
+        whole = apply(OPS["minimum"], apply(OPS["ceil"], trials), 2.0**62)
+        return astype_array(apply(OPS["maximum"], whole, 1.0), _dtypes.int64)
+
+    def standard_t(self, df: Any, size: Size = None) -> ndarray:
+        """Numbers of Student's distribution with ``df`` degrees of freedom.
+
+        R. Bailey, "Polar Generation of Random Variates with the t-Distribution" (1994).
+        """
+        (df,), shape = self._arguments("standard_t", size, df=df)
+        _check("standard_t", df=(df, 0, math.inf, True))
+        first, second = self._uniforms(shape, 2)
+        exponent = apply(OPS["divide"], apply(OPS["log1p"], -first) * -2.0, df)
+        radius = apply(OPS["sqrt"], apply(OPS["multiply"], apply(OPS["expm1"], exponent), df))
+        return radius * apply(OPS["cos"], second * (2 * math.pi))
+
+    def wald(self, mean: Any, scale: Any, size: Size = None) -> ndarray:
+        """Numbers of the inverse Gaussian distribution.
+
+        J. Michael, W. Schucany and R. Haas, "Generating Random Variates Using Transformations with
+        Multiple Roots" (1976).
+        """
+        (mean, scale), shape = self._arguments("wald", size, mean=mean, scale=scale)
+        _check("wald", mean=(mean, 0, math.inf, True), scale=(scale, 0, math.inf, True))
+        first, second, third = self._uniforms(shape, 3)
+        cosine = apply(OPS["cos"], second * (2 * math.pi))
+        squared = apply(OPS["log1p"], -first) * -2.0 * cosine * cosine * mean
+        root = apply(OPS["sqrt"], squared * (squared + 4.0 * scale))
+        # The smaller root, without taking the difference of two numbers that are almost equal.
+        smaller = mean * 2.0 * scale / (2.0 * scale + squared + root)
+        return where(third * (mean + smaller) <= mean, smaller, mean * mean / smaller)
+
+    def logseries(self, p: Any, size: Size = None) -> ndarray:
+        """Integers of the logarithmic series distribution.
+
+        A. Kemp, "Efficient Generation of Logarithmically Distributed Pseudo-Random Variables"
+        (1981), algorithm LK.
+        """
+        (p,), shape = self._arguments("logseries", size, p=p)
+        _check("logseries", p=(p, 0, 1))
+        first, second = self._uniforms(shape, 2)
+        v = 1.0 - first
+        q = -apply(OPS["expm1"], (1.0 - second) * _log1p(-p))
+        ratio = apply(OPS["log"], v) / apply(OPS["log"], q)
+        tail = apply(OPS["minimum"], 1.0 + apply(OPS["floor"], ratio), 2.0**62)
+        few = where(v > q, 1.0, 2.0)
+        number = where(v >= p, 1.0, where(v <= q * q, tail, few))
+        return astype_array(number, _dtypes.int64)
+
+    # -- distributions by rejection ---------------------------------------------------------------
+
+    def _log_gamma(
+        self, shape: tuple[int, ...], shapes: Any, first: int | None = None, step: int = 1
+    ) -> ndarray:
+        return self._variates(
+            make_gamma_kernel, shape, [shapes], is_integer=False, first=first, step=step
+        )
+
+    def standard_gamma(
+        self, shape: Any, size: Size = None, dtype: Any = None, out: ndarray | None = None
+    ) -> ndarray:
+        """Numbers of the gamma distribution of a shape and of scale 1."""
+        if out is not None:
+            size = out.shape if size is None else size
+            placed = check_array("standard_gamma", "out", out)
+            common_placement("standard_gamma", (("the generator", _Placed(self)), ("out", placed)))
+        (shapes,), extents = self._arguments("standard_gamma", size, shape=shape)
+        _check("standard_gamma", shape=(shapes, 0, math.inf))
+        result = apply(OPS["exp"], self._log_gamma(extents, shapes))
+        if dtype is not None:
+            result = astype_array(result, self._float(dtype), copy=False)
+        return delivered("standard_gamma", result, out)
+
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None) -> ndarray:
+        """Numbers of the gamma distribution of a shape and a scale."""
+        (shapes, scale), extents = self._arguments("gamma", size, shape=shape, scale=scale)
+        _check("gamma", shape=(shapes, 0, math.inf), scale=(scale, 0, math.inf))
+        return self._scaled(apply(OPS["exp"], self._log_gamma(extents, shapes)), scale)
+
+    def chisquare(self, df: Any, size: Size = None) -> ndarray:
+        """Sums of the squares of ``df`` normally distributed numbers."""
+        (df,), shape = self._arguments("chisquare", size, df=df)
+        _check("chisquare", df=(df, 0, math.inf, True))
+        return 2.0 * apply(OPS["exp"], self._log_gamma(shape, df * 0.5))
+
+    def _two_log_gammas(self, shape: tuple[int, ...], a: Any, b: Any) -> tuple[ndarray, ndarray]:
+        first = self._streams(math.prod(shape), 2)
+        return self._log_gamma(shape, a, first, 2), self._log_gamma(shape, b, first + 1, 2)
+
+    def beta(self, a: Any, b: Any, size: Size = None) -> ndarray:
+        """Numbers in [0, 1] of the beta distribution."""
+        (a, b), shape = self._arguments("beta", size, a=a, b=b)
+        _check("beta", a=(a, 0, math.inf, True), b=(b, 0, math.inf, True))
+        one, other = self._two_log_gammas(shape, a, b)
+        return 1.0 / (1.0 + apply(OPS["exp"], other - one))
+
+    def f(self, dfnum: Any, dfden: Any, size: Size = None) -> ndarray:
+        """Numbers of Fisher's distribution, ratios of two :meth:`chisquare` per degree."""
+        (dfnum, dfden), shape = self._arguments("f", size, dfnum=dfnum, dfden=dfden)
+        _check("f", dfnum=(dfnum, 0, math.inf, True), dfden=(dfden, 0, math.inf, True))
+        one, other = self._two_log_gammas(shape, dfnum * 0.5, dfden * 0.5)
+        return apply(OPS["exp"], one - other) * dfden / dfnum
+
+    def noncentral_chisquare(self, df: Any, nonc: Any, size: Size = None) -> ndarray:
+        """Sums of the squares of ``df`` normally distributed numbers whose means are not 0."""
+        (df, nonc), shape = self._arguments("noncentral_chisquare", size, df=df, nonc=nonc)
+        _check("noncentral_chisquare", df=(df, 0, math.inf, True), nonc=(nonc, 0, math.inf))
+        first = self._streams(math.prod(shape), 2)
+        return self._noncentral(shape, df, nonc, first, 2)
+
+    def _noncentral(
+        self, shape: tuple[int, ...], df: Any, nonc: Any, first: int, step: int
+    ) -> ndarray:
+        """A central one whose degrees of freedom are raised by twice a Poisson number."""
+        raised = self._variates(make_poisson_kernel, shape, [nonc * 0.5], first=first, step=step)
+        degrees = apply(OPS["add"], apply(OPS["multiply"], raised, 2.0), df)
+        return 2.0 * apply(OPS["exp"], self._log_gamma(shape, degrees * 0.5, first + 1, step))
+
+    def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Size = None) -> ndarray:
+        """Numbers as of :meth:`f` with a noncentral numerator."""
+        (dfnum, dfden, nonc), shape = self._arguments(
+            "noncentral_f", size, dfnum=dfnum, dfden=dfden, nonc=nonc
+        )
+        _check(
+            "noncentral_f",
+            dfnum=(dfnum, 0, math.inf, True),
+            dfden=(dfden, 0, math.inf, True),
+            nonc=(nonc, 0, math.inf),
+        )
+        first = self._streams(math.prod(shape), 3)
+        above = self._noncentral(shape, dfnum, nonc, first, 3)
+        below = 2.0 * apply(OPS["exp"], self._log_gamma(shape, dfden * 0.5, first + 2, 3))
+        return above * dfden / (below * dfnum)
+
+    def vonmises(self, mu: Any, kappa: Any, size: Size = None) -> ndarray:
+        """Angles from -pi to pi about ``mu``, the more concentrated the larger ``kappa``."""
+        (mu, kappa), shape = self._arguments("vonmises", size, mu=mu, kappa=kappa)
+        _check("vonmises", kappa=(kappa, 0, math.inf))
+        angle = self._variates(make_vonmises_kernel, shape, [kappa], is_integer=False) + mu
+        return apply(OPS["remainder"], angle + math.pi, 2 * math.pi) - math.pi
+
+    def poisson(self, lam: Any = 1.0, size: Size = None) -> ndarray:
+        """How many of many rare events happen, ``lam`` on average."""
+        (lam,), shape = self._arguments("poisson", size, lam=lam)
+        _check("poisson", lam=(lam, 0, 2.0**62))
+        return self._variates(make_poisson_kernel, shape, [lam])
+
+    def binomial(self, n: Any, p: Any, size: Size = None) -> ndarray:
+        """How many of ``n`` trials succeed, each with the chance ``p``."""
+        (n, p), shape = self._arguments("binomial", size, n=n, p=p)
+        _check("binomial", n=(n, 0, 2.0**62), p=(p, 0, 1))
+        return self._variates(make_binomial_kernel, shape, [_whole(n), p])
+
+    def negative_binomial(self, n: Any, p: Any, size: Size = None) -> ndarray:
+        """How many trials fail before ``n`` succeed, each with the chance ``p``."""
+        (n, p), shape = self._arguments("negative_binomial", size, n=n, p=p)
+        _check("negative_binomial", n=(n, 0, math.inf, True), p=(p, 0, 1, True))
+        first = self._streams(math.prod(shape), 2)
+        means = apply(OPS["exp"], self._log_gamma(shape, n, first, 2)) * (1.0 - p) / p
+        return self._variates(make_poisson_kernel, shape, [means], first=first + 1, step=2)
+
+    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Size = None) -> ndarray:
+        """How many of ``nsample`` elements drawn without replacement are good ones."""
+        (ngood, nbad, nsample), shape = self._arguments(
+            "hypergeometric", size, ngood=ngood, nbad=nbad, nsample=nsample
+        )
+        most = 10**9
+        _check("hypergeometric", ngood=(ngood, 0, most), nbad=(nbad, 0, most))
+        rest = apply(OPS["subtract"], apply(OPS["add"], ngood, nbad), nsample)
+        _check(
+            "hypergeometric",
+            **{"nsample": (nsample, 0, 2 * most), "ngood + nbad - nsample": (rest, 0, 2 * most)},
+        )
+        whole = [_whole(value) for value in (ngood, nbad, nsample)]
+        return self._variates(make_hypergeometric_kernel, shape, whole)
+
+    def zipf(self, a: Any, size: Size = None) -> ndarray:
+        """Integers from 1 whose chances go with the power ``-a``."""
+        (a,), shape = self._arguments("zipf", size, a=a)
+        _check("zipf", a=(a, 1, math.inf, True))
+        return self._variates(make_zipf_kernel, shape, [a])
+
+    # -- distributions of vectors -----------------------------------------------------------------
+
+    def _weights(self, function: str, name: str, value: Any) -> ndarray:
+        """A vector of parameters on the generator's queue."""
+        if isinstance(value, list | tuple):
+            value = from_host(np.asarray(value), self._queue, self._usm_type)
+        value = check_array(function, name, value)
+        common_placement(function, [(name, value), ("the generator", _Placed(self))])
+        if value.ndim != 1 or not value.size:
+            raise ShapeError(f"{function}: {name} of shape {value.shape} must be a vector")
+        return astype_array(value, _dtypes.default_float(self._queue.sycl_device), copy=False)
+
+    def dirichlet(self, alpha: Any, size: Size = None) -> ndarray:
+        """Vectors of positive numbers whose sum is 1, along the last axis."""
+        alpha = self._weights("dirichlet", "alpha", alpha)
+        _check("dirichlet", alpha=(alpha, 0, math.inf, True))
+        shape = () if size is None else _layout.check_shape(size)
+        logarithms = self._log_gamma((*shape, alpha.size), alpha)
+        shares = apply(OPS["exp"], logarithms - max_of(logarithms, -1, keepdims=True))
+        return shares / sum_of(shares, -1, keepdims=True)
+
+    def multinomial(self, n: Any, pvals: Any, size: Size = None) -> ndarray:
+        """How often each outcome happens in ``n`` trials, along the last axis."""
+        chances = self._weights("multinomial", "pvals", pvals)
+        _check("multinomial", pvals=(chances, 0, 1))
+        values = chances.asnumpy().astype(np.float64)
+        if values[:-1].sum() > 1 + 1e-12:
+            raise ArgumentError("multinomial: the sum of pvals[:-1] is more than 1")
+        (n,), shape = self._arguments("multinomial", size, n=n)
+        _check("multinomial", n=(n, 0, 2.0**53))
+        count = chances.size
+        result = zeros((*shape, count), "int64", sycl_queue=self._queue, usm_type=self._usm_type)
+        first = self._streams(math.prod(shape), count)
+        left: Any = _whole(n)
+        rest = 1.0
+        for outcome in range(count - 1):
+            chance = min(1.0, float(values[outcome]) / rest) if rest > 0 else 0.0
+            taken = self._variates(
+                make_binomial_kernel, shape, [left, chance], first=first + outcome, step=count
+            )
+            result[..., outcome] = taken
+            left = apply(OPS["subtract"], left, taken)
+            rest -= float(values[outcome])
+        result[..., count - 1] = left
+        return result
+
+    def multivariate_hypergeometric(
+        self, colors: Any, nsample: int, size: Size = None, method: str = "marginals"
+    ) -> ndarray:
+        """How many of each colour are drawn without replacement, along the last axis."""
+        numbers = self._weights("multivariate_hypergeometric", "colors", colors)
+        _check("multivariate_hypergeometric", colors=(numbers, 0, 10**9))
+        values = [int(value) for value in numbers.asnumpy()]
+        if not 0 <= nsample <= sum(values):
+            raise ArgumentError(
+                f"multivariate_hypergeometric: nsample {nsample} is outside 0 ... {sum(values)}"
+            )
+        shape = () if size is None else _layout.check_shape(size)
+        count = len(values)
+        result = zeros((*shape, count), "int64", sycl_queue=self._queue, usm_type=self._usm_type)
+        first = self._streams(math.prod(shape), count)
+        left: Any = nsample
+        for colour in range(count - 1):
+            rest = sum(values[colour + 1 :])
+            parameters = [values[colour], rest, left]
+            taken = self._variates(
+                make_hypergeometric_kernel, shape, parameters, first=first + colour, step=count
+            )
+            result[..., colour] = taken
+            left = apply(OPS["subtract"], left, taken)
+        result[..., count - 1] = left
+        return result
+
+    def multivariate_normal(
+        self,
+        mean: Any,
+        cov: Any,
+        size: Size = None,
+        check_valid: str = "warn",
+        tol: float = 1e-8,
+        *,
+        method: str = "svd",
+    ) -> ndarray:
+        """Normally distributed vectors with a mean and a covariance matrix, along the last axis.
+
+        Args:
+            mean: a vector.
+            cov: a symmetric matrix without negative eigenvalues.
+            size: how many vectors, as a shape.
+            check_valid: ``"warn"``, ``"raise"`` or ``"ignore"`` a matrix that is none.
+            tol: how far the matrix may be from one.
+            method: without effect: the matrix is split by its eigenvectors.
+        """
+        mean = self._weights("multivariate_normal", "mean", mean)
+        if isinstance(cov, list | tuple):
+            cov = from_host(np.asarray(cov), self._queue, self._usm_type)
+        cov = check_array("multivariate_normal", "cov", cov)
+        common_placement("multivariate_normal", [("mean", mean), ("cov", cov)])
+        if cov.shape != (mean.size, mean.size):
+            raise ShapeError(
+                f"multivariate_normal: cov of shape {cov.shape} for a mean of {mean.size} elements"
+            )
+        values, vectors = eigh(astype_array(cov, mean.dtype, copy=False))
+        if check_valid != "ignore":
+            worst = float(min_of(values))
+            if worst < -tol * max(1.0, abs(float(max_of(values)))):
+                message = f"multivariate_normal: cov has the negative eigenvalue {worst:g}"
+                if check_valid == "raise":
+                    raise ArgumentError(message)
+                warnings.warn(message, RuntimeWarning, stacklevel=2)
+        shape = () if size is None else _layout.check_shape(size)
+        numbers = self.standard_normal((*shape, mean.size))
+        spread = vectors * apply(OPS["sqrt"], apply(OPS["maximum"], values, 0.0))
+        return matmul(numbers, spread.T) + mean
+
+    # -- integers, order, choice ------------------------------------------------------------------
+
+    def bytes(self, length: int) -> builtins.bytes:
+        """So many random bytes, on the host."""
+        count = operator.index(length)
+        return self._integers64(-(-count // 8)).asnumpy().tobytes()[:count]
+
+    def spawn(self, n_children: int) -> list[Generator]:
+        """Generators on the same queue whose numbers have nothing to do with each other."""
+        children = np.random.SeedSequence(self._key).spawn(operator.index(n_children))
+        return [
+            Generator(int(child.generate_state(1, np.uint64)[0]), self._queue, self._usm_type)
+            for child in children
+        ]
+
+    def integers(
+        self,
+        low: Any,
+        high: Any = None,
+        size: Size = None,
+        dtype: Any = "int64",
+        endpoint: bool = False,
+    ) -> ndarray:
+        """Integers from ``low`` up to ``high``, or from 0 up to ``low`` if that is all.
+
+        Args:
+            low: the least value: an integer, or an array on the generator's queue.
+            high: where they end.
+            size: the result's shape; a single number if not given.
+            dtype: an integer dtype, or ``bool``.
+            endpoint: ``high`` itself is included.
+
+        Raises:
+            DTypeError: the dtype is no integer.
+            ArgumentError: there is no integer in the range, or the dtype cannot hold all.
+        """
+        chosen = _dtypes.as_dtype(dtype)
+        if chosen.kind not in "biu":
+            raise DTypeError(f"integers: dtype {chosen} is no integer")
+        low, high = (0, low) if high is None else (low, high)
+        if any(isinstance(bound, ndarray | list | tuple) for bound in (low, high)):
+            return self._integers_between(low, high, size, chosen, endpoint)
+        first, last = _bound("low", low), _bound("high", high)
+        last -= not endpoint
+        limits = (0, 1) if chosen.kind == "b" else (np.iinfo(chosen).min, np.iinfo(chosen).max)
+        if last < first or first < limits[0] or last > limits[1]:
+            raise ArgumentError(
+                f"integers: there is no range {first} ... {last} within {limits[0]} ... {limits[1]}"
+            )
+        shape = () if size is None else _layout.check_shape(size)
+        words = self._integers64(math.prod(shape))
+        count = last - first + 1
+        if count < 1 << 64:
+            words = apply(OPS["remainder"], words, count)
+        # Addition wraps around in 64 bits, so it does for negative first values too.
+        offset = from_host(np.asarray(first % (1 << 64), np.uint64), self._queue, self._usm_type)
+        return reshape(astype_array(apply(OPS["add"], words, offset), chosen), shape)
+
+    def _integers_between(
+        self, low: Any, high: Any, size: Size, dtype: np.dtype[Any], endpoint: bool
+    ) -> ndarray:
+        """Integers between bounds of which one at least is an array."""
+        (low, high), shape = self._arguments("integers", size, low=low, high=high)
+        count = apply(OPS["subtract"], high, low) + int(endpoint)
+        if count.dtype.kind not in "iu":
+            raise DTypeError("integers: low and high must be integers")
+        _check("integers", **{"high - low": (count, 1, 2.0**63)})
+        words = reshape(self._integers64(math.prod(shape)), shape)
+        rest = apply(OPS["remainder"], words, astype_array(count, _dtypes.uint64))
+        return astype_array(apply(OPS["add"], astype_array(rest, _dtypes.int64), low), dtype)
+
+    def permutation(self, x: Any, axis: int = 0) -> ndarray:
+        """The integers 0 ... ``x`` - 1, or a copy of an array, in random order along an axis."""
+        if isinstance(x, int | np.integer):
+            return argsort(self._integers64(int(x)))
+        if isinstance(x, list | tuple):
+            x = from_host(np.asarray(x), self._queue, self._usm_type)
+        x = check_array("permutation", "x", x)
+        common_placement("permutation", (("x", x), ("the generator", _Placed(self))))
+        axis = _layout.normalize_axis("permutation", axis, x.ndim)
+        order = argsort(self._integers64(x.shape[axis]))
+        return x[_layout.at_axis(axis, order)]
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        """Bring an array into random order along an axis in its own memory, or a list."""
+        if isinstance(x, list):
+            x[:] = [x[place] for place in self.permutation(len(x)).tolist()]
+            return
+        x = check_array("shuffle", "x", x)
+        assign(x, self.permutation(x, axis), "shuffle")
+
+    def permuted(self, x: Any, *, axis: int | None = None, out: ndarray | None = None) -> ndarray:
+        """A copy of an array, each line along an axis in a random order of its own.
+
+        Without ``axis`` all elements are brought into random order.
+        """
+        if isinstance(x, list | tuple):
+            x = from_host(np.asarray(x), self._queue, self._usm_type)
+        x = check_array("permuted", "x", x)
+        placed = [("x", x), ("the generator", _Placed(self))]
+        common_placement("permuted", placed)
+        check_out("permuted", [("x", x)], out)
+        if axis is None:
+            result = reshape(self.permutation(reshape(x, (x.size,))), x.shape)
+        else:
+            axis = _layout.normalize_axis("permuted", axis, x.ndim)
+            order = argsort(reshape(self._integers64(x.size), x.shape), axis)
+            result = take_along_axis(x, order, axis)
+        if out is None:
+            return result
+        assign(out, result, "permuted")
+        return out
+
+    def choice(
+        self,
+        a: Any,
+        size: Size = None,
+        replace: bool = True,
+        p: Any = None,
+        axis: int = 0,
+        shuffle: bool = True,
+    ) -> ndarray:
+        """Random elements along an axis of an array, or of the integers 0 ... ``a`` - 1.
+
+        Args:
+            a: an array on the generator's queue, or a positive integer.
+            size: how many, as a shape; a single one if not given.
+            replace: an element may be chosen again.
+            p: the probability of each: a list or a vector; equal ones if not given.
+            axis: the axis.
+            shuffle: without effect: the order is always random.
+
+        Raises:
+            ArgumentError: there is nothing to choose from, or ``p`` are no probabilities.
+            ShapeError: ``p`` does not fit, or there are not as many elements to choose.
+        """
+        if isinstance(a, list | tuple):
+            a = from_host(np.asarray(a), self._queue, self._usm_type)
+        if isinstance(p, list | tuple):
+            p = from_host(np.asarray(p, np.float64), self._queue, self._usm_type)
+        named: list[tuple[str, Any]] = [("the generator", _Placed(self))]
+        if not isinstance(a, int | np.integer):
+            named.append(("a", check_array("choice", "a", a)))
+        if p is not None:
+            named.append(("p", check_array("choice", "p", p)))
+        common_placement("choice", named)
+        population = int(a) if isinstance(a, int | np.integer) else a.shape[axis]
+        if population < 1:
+            raise ArgumentError("choice: there is nothing to choose from")
+        if p is not None and p.shape != (population,):
+            raise ShapeError(f"choice: p has shape {p.shape} for {population} elements")
+        if p is not None:
+            _check("choice", p=(p, 0, math.inf))
+            total = float(sum_of(p))
+            if abs(total - 1) > 1e-6:
+                raise ArgumentError(f"choice: the sum of p is {total:g}, not 1; use p / p.sum()")
+        shape = () if size is None else _layout.check_shape(size)
+        count = math.prod(shape)
+        if not replace and count > population:
+            raise ShapeError(f"choice: {count} of {population} elements without replacement")
+        positions = reshape(self._chosen(population, count, replace, p), shape)
+        if isinstance(a, int | np.integer):
+            return positions
+        return a[_layout.at_axis(axis % a.ndim, positions)]
+
+    def _chosen(self, population: int, count: int, replace: bool, p: Any) -> ndarray:
+        if p is None:
+            if replace:
+                return self.integers(population, size=count)
+            return argsort(self._integers64(population))[:count]
+        if replace:
+            heights = cumsum(p)
+            levels = apply(OPS["multiply"], self.random(count), heights[-1])
+            found = searchsorted(heights, levels, side="right")
+            return apply(OPS["minimum"], found, population - 1)
+        # The largest of log(p) + Gumbel noise are a sample without replacement.
+        noise = apply(OPS["log"], self.exponential(size=population))
+        keys = apply(OPS["subtract"], noise, apply(OPS["log"], p))
+        return argsort(where(apply(OPS["greater"], p, 0), keys, math.inf))[:count]
+
+
+class _Placed:
+    """A generator as the placement checker sees arrays; it decides no USM type."""
+
+    def __init__(self, generator: Generator) -> None:
+        self.sycl_queue = generator._queue
+        self.usm_type = "host"
+        self.shape = ()
+
+
+def _check(function: str, **bounds: tuple[Any, ...]) -> None:
+    """Refuse parameters outside their range; the host waits for the values of arrays.
+
+    A bound is the parameter, its least and its greatest value, and whether the least is excluded.
+    """
+    for name, (value, low, high, *excluded) in bounds.items():
+        least = bool(excluded and excluded[0])
+        if isinstance(value, ndarray):
+            above = apply(OPS["greater" if least else "greater_equal"], value, low)
+            fits = bool(all_of(apply(OPS["logical_and"], above, value <= high)))
+        else:
+            fits = (low < value if least else low <= value) and value <= high
+        if not fits:
+            is_array = isinstance(value, ndarray)
+            shown = "has an element outside its range;" if is_array else f"is {value!r};"
+            limit = f"more than {low}" if least else f"{low} or more"
+            upper = "" if high == math.inf else f" and at most {high:g}"
+            raise ArgumentError(f"{function}: {name} {shown} it must be {limit}{upper}")
+
+
+def _bound(name: str, value: Any) -> int:
+    """A bound of integers; a float stands for one where it is whole."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        raise ArgumentError(f"integers: {name} must be an integer; got {value!r}") from None
+
+
+def _whole(value: Any) -> Any:
+    """A number of things, rounded down as NumPy does."""
+    if isinstance(value, ndarray):
+        return apply(OPS["floor"], value)
+    return math.floor(value)
+
+
+def _log1p(value: Any) -> Any:
+    if isinstance(value, ndarray):
+        return apply(OPS["log1p"], value)
+    return math.log1p(value) if value > -1 else -math.inf
+
+
+def _power_of(numbers: ndarray, a: Any) -> ndarray:
+    """``numbers`` to the power ``1 / a``, and 0 where ``a`` is 0."""
+    exponent = 1.0 / a if isinstance(a, ndarray) else (1.0 / a if a else math.inf)
+    if isinstance(exponent, float) and exponent == math.inf:
+        return apply(OPS["multiply"], numbers, 0.0)
+    return apply(OPS["pow"], numbers, exponent)
+
+
+@functools.cache
+def _kernel(factory: Any, dtype: np.dtype[Any]) -> Any:
+    """The kernel of a distribution for a device's default float."""
+    reals, log_poisson, log_binomial = _device_functions(dtype)
+    if factory is make_hypergeometric_kernel:
+        return kernel(factory(reals, log_binomial, dtype.type))
+    if factory in (make_binomial_kernel, make_poisson_kernel):
+        return kernel(factory(reals, log_poisson, dtype.type))
+    return kernel(factory(reals, dtype.type))
+
+
+@functools.cache
+def _device_functions(dtype: np.dtype[Any]) -> tuple[Any, Any, Any]:
+    """What the kernels of distributions call."""
+    reals = device_func(make_reals(device_func(philox), dtype.type))
+    log_poisson = device_func(make_log_poisson(dtype.type))
+    return reals, log_poisson, device_func(make_log_binomial(log_poisson))
+
+
+def _key_of(seed: Any) -> int:
+    """The key that a seed stands for."""
+    if seed is None:
+        return secrets.randbits(64)
+    if isinstance(seed, np.random.SeedSequence):
+        return int(seed.generate_state(1, np.uint64)[0])
+    if isinstance(seed, list | tuple):
+        return _key_of(np.random.SeedSequence([int(part) for part in seed]))
+    try:
+        key = operator.index(seed)
+    except TypeError:
+        raise ArgumentError(
+            f"default_rng: a seed is an integer or a list of integers; got {type(seed).__name__}"
+        ) from None
+    if not 0 <= key < 1 << 64:
+        raise ArgumentError(f"default_rng: seed {seed} is outside 0 ... 2**64 - 1")
+    return key

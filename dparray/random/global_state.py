@@ -1,0 +1,426 @@
+"""NumPy's older interface: one generator for each queue, and functions that draw from it."""
+
+from __future__ import annotations
+
+import builtins
+import inspect
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from dparray._array.ndarray import ndarray
+from dparray._placement import check_usm_type
+from dparray.device import queue_of
+from dparray.random.generator import Generator, Size, _key_of
+
+__all__ = [
+    "RandomState",
+    "beta",
+    "binomial",
+    "bytes",
+    "chisquare",
+    "choice",
+    "default_rng",
+    "dirichlet",
+    "exponential",
+    "f",
+    "gamma",
+    "geometric",
+    "get_state",
+    "gumbel",
+    "hypergeometric",
+    "laplace",
+    "logistic",
+    "lognormal",
+    "logseries",
+    "multinomial",
+    "multivariate_normal",
+    "negative_binomial",
+    "noncentral_chisquare",
+    "noncentral_f",
+    "normal",
+    "pareto",
+    "permutation",
+    "poisson",
+    "power",
+    "rand",
+    "randint",
+    "randn",
+    "random",
+    "random_integers",
+    "random_sample",
+    "ranf",
+    "rayleigh",
+    "sample",
+    "seed",
+    "set_state",
+    "shuffle",
+    "standard_cauchy",
+    "standard_exponential",
+    "standard_gamma",
+    "standard_normal",
+    "standard_t",
+    "triangular",
+    "uniform",
+    "vonmises",
+    "wald",
+    "weibull",
+    "zipf",
+]
+
+
+def default_rng(
+    seed: Any = None,
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: Any = None,
+) -> Generator:
+    """A generator of random numbers.
+
+    Args:
+        seed: an integer of at most 64 bits, a list of integers or a ``numpy.random.SeedSequence``;
+            a random one if not given. The same seed gives the same numbers on every device. A
+            generator is given back.
+        device: where the numbers are made; the default device if not given.
+        usm_type: ``"device"`` (the default), ``"shared"`` or ``"host"``.
+        sycl_queue: the queue; may be given instead of ``device``.
+
+    Raises:
+        ArgumentError: the seed is negative, too large or no integer.
+        DeviceError: there is no such device, or ``device`` and ``sycl_queue`` disagree.
+
+    Example:
+        >>> import dparray as dp
+        >>> rng = dp.random.default_rng(0)
+        >>> rng.integers(10, size=5).shape
+        (5,)
+    """
+    if isinstance(seed, Generator):
+        return seed
+    key = _key_of(seed)
+    kind = check_usm_type("device" if usm_type is None else usm_type)
+    return Generator(key, queue_of(device, sycl_queue), kind)
+
+
+class RandomState(Generator):
+    """A generator with the methods that NumPy's programs used before ``default_rng``.
+
+    Args:
+        seed: as of :func:`default_rng`.
+        device, usm_type, sycl_queue: as of :func:`default_rng`.
+
+    The numbers are those of :class:`Generator`, not those of NumPy.
+
+    Example:
+        >>> import dparray as dp
+        >>> state = dp.random.RandomState(0)
+        >>> state.randn(2, 3).shape
+        (2, 3)
+    """
+
+    def __init__(
+        self,
+        seed: Any = None,
+        *,
+        device: Any = None,
+        usm_type: str | None = None,
+        sycl_queue: Any = None,
+    ) -> None:
+        kind = check_usm_type("device" if usm_type is None else usm_type)
+        super().__init__(_key_of(seed), queue_of(device, sycl_queue), kind)
+
+    def seed(self, seed: Any = None) -> None:
+        """Start anew."""
+        key = _key_of(seed)
+        with self._lock:
+            self._key, self._position = key, 0
+
+    def get_state(self) -> tuple[str, int, int]:
+        """What :meth:`set_state` takes: the kind, the seed and the position."""
+        return "Philox", self._key, self._position
+
+    def set_state(self, state: tuple[str, int, int]) -> None:
+        """Go on from where :meth:`get_state` was called."""
+        with self._lock:
+            _, self._key, self._position = state
+
+    def rand(self, *shape: int) -> ndarray:
+        """Numbers from 0 up to, not including, 1, in the shape given by the arguments."""
+        return self.random(shape)
+
+    def randn(self, *shape: int) -> ndarray:
+        """Normally distributed numbers in the shape given by the arguments."""
+        return self.standard_normal(shape)
+
+    def randint(
+        self, low: Any, high: Any = None, size: Size = None, dtype: Any = "int64"
+    ) -> ndarray:
+        """Integers from ``low`` up to, not including, ``high``; see :meth:`Generator.integers`."""
+        return self.integers(low, high, size, dtype)
+
+    def random_integers(self, low: Any, high: Any = None, size: Size = None) -> ndarray:
+        """Integers from ``low`` up to and including ``high``, or from 1 to ``low``."""
+        low, high = (1, low) if high is None else (low, high)
+        return self.integers(low, high, size, endpoint=True)
+
+    def random_sample(self, size: Size = None) -> ndarray:
+        """Numbers from 0 up to, not including, 1."""
+        return self.random(size)
+
+    ranf = sample = random_sample
+
+
+_shared: dict[Any, RandomState] = {}
+
+
+_shared_seed: list[int] = []
+
+
+def _of_everybody(queue: Any) -> RandomState:
+    """The generator behind the module's functions on a queue."""
+    if not _shared_seed:
+        _shared_seed.append(secrets.randbits(64))
+    generator = _shared.get(queue)
+    if generator is None:
+        generator = _shared[queue] = RandomState(_shared_seed[0], sycl_queue=queue)
+    return generator
+
+
+def seed(seed: Any = None) -> None:
+    """Start the numbers of the module's functions anew.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.random.seed(3)
+        >>> first = dp.random.rand(4)
+        >>> dp.random.seed(3)
+        >>> dp.array_equal(first, dp.random.rand(4))
+        True
+    """
+    key = _key_of(seed)
+    _shared.clear()
+    _shared_seed[:] = [key]
+
+
+def get_state() -> tuple[str, int, int]:
+    """The state of the module's functions on the default device.
+
+    Example:
+        >>> import dparray as dp
+        >>> state = dp.random.get_state()
+        >>> first = dp.random.rand(3)
+        >>> dp.random.set_state(state)
+        >>> dp.array_equal(first, dp.random.rand(3))
+        True
+    """
+    return _of_everybody(queue_of(None, None)).get_state()
+
+
+def set_state(state: tuple[str, int, int]) -> None:
+    """Go on from a state that :func:`get_state` gave.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.random.set_state(dp.random.get_state())
+    """
+    _of_everybody(queue_of(None, None)).set_state(state)
+
+
+_TEMPLATE = """{summary}
+
+    The method of :class:`Generator` on a generator that all callers share, on the default device.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.random.{name}({arguments}).shape[0]
+        4
+    """
+
+
+def _function_of_everybody(name: str, arguments: str) -> Callable[..., ndarray]:
+    """A function that is a method of a generator on the default device.
+
+    With arrays among the arguments it is the generator on their queue.
+
+    Args:
+        name: the method.
+        arguments: those of the example.
+    """
+    method = getattr(RandomState, name)
+
+    def function(*args: Any, **kwargs: Any) -> ndarray:
+        places = [value for value in (*args, *kwargs.values()) if isinstance(value, ndarray)]
+        queue = places[0].sycl_queue if places else queue_of(None, None)
+        result: ndarray = method(_of_everybody(queue), *args, **kwargs)
+        return result
+
+    summary = (inspect.getdoc(method) or "").split("\n\n")[0]
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = _TEMPLATE.format(summary=summary, name=name, arguments=arguments)
+    signature = inspect.signature(method)
+    parameters = list(signature.parameters.values())[1:]
+    function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return function
+
+
+beta = _function_of_everybody("beta", "2.0, 3.0, 4")
+
+
+binomial = _function_of_everybody("binomial", "10, 0.5, 4")
+
+
+chisquare = _function_of_everybody("chisquare", "2.0, 4")
+
+
+choice = _function_of_everybody("choice", "5, 4")
+
+
+dirichlet = _function_of_everybody("dirichlet", "[1.0, 2.0], 4")
+
+
+exponential = _function_of_everybody("exponential", "2.0, 4")
+
+
+f = _function_of_everybody("f", "2.0, 3.0, 4")
+
+
+gamma = _function_of_everybody("gamma", "2.0, 1.0, 4")
+
+
+geometric = _function_of_everybody("geometric", "0.5, 4")
+
+
+gumbel = _function_of_everybody("gumbel", "size=4")
+
+
+hypergeometric = _function_of_everybody("hypergeometric", "5, 6, 3, 4")
+
+
+laplace = _function_of_everybody("laplace", "size=4")
+
+
+logistic = _function_of_everybody("logistic", "size=4")
+
+
+lognormal = _function_of_everybody("lognormal", "size=4")
+
+
+logseries = _function_of_everybody("logseries", "0.5, 4")
+
+
+multinomial = _function_of_everybody("multinomial", "5, [0.5, 0.5], 4")
+
+
+multivariate_normal = _function_of_everybody(
+    "multivariate_normal", "[0.0, 1.0], [[2.0, 1.0], [1.0, 2.0]], 4"
+)
+
+
+negative_binomial = _function_of_everybody("negative_binomial", "5, 0.5, 4")
+
+
+noncentral_chisquare = _function_of_everybody("noncentral_chisquare", "2.0, 1.0, 4")
+
+
+noncentral_f = _function_of_everybody("noncentral_f", "2.0, 3.0, 1.0, 4")
+
+
+normal = _function_of_everybody("normal", "0.0, 1.0, 4")
+
+
+pareto = _function_of_everybody("pareto", "2.0, 4")
+
+
+permutation = _function_of_everybody("permutation", "4")
+
+
+poisson = _function_of_everybody("poisson", "3.0, 4")
+
+
+power = _function_of_everybody("power", "2.0, 4")
+
+
+rand = _function_of_everybody("rand", "4")
+
+
+randint = _function_of_everybody("randint", "10, size=4")
+
+
+randn = _function_of_everybody("randn", "4")
+
+
+random = _function_of_everybody("random", "4")
+
+
+random_integers = _function_of_everybody("random_integers", "10, size=4")
+
+
+random_sample = _function_of_everybody("random_sample", "4")
+
+
+ranf = _function_of_everybody("ranf", "4")
+
+
+rayleigh = _function_of_everybody("rayleigh", "size=4")
+
+
+sample = _function_of_everybody("sample", "4")
+
+
+standard_cauchy = _function_of_everybody("standard_cauchy", "4")
+
+
+standard_exponential = _function_of_everybody("standard_exponential", "4")
+
+
+standard_gamma = _function_of_everybody("standard_gamma", "2.0, 4")
+
+
+standard_normal = _function_of_everybody("standard_normal", "4")
+
+
+standard_t = _function_of_everybody("standard_t", "3.0, 4")
+
+
+triangular = _function_of_everybody("triangular", "0.0, 1.0, 2.0, 4")
+
+
+uniform = _function_of_everybody("uniform", "0.0, 1.0, 4")
+
+
+vonmises = _function_of_everybody("vonmises", "0.0, 1.0, 4")
+
+
+wald = _function_of_everybody("wald", "1.0, 2.0, 4")
+
+
+weibull = _function_of_everybody("weibull", "2.0, 4")
+
+
+zipf = _function_of_everybody("zipf", "2.0, 4")
+
+
+def bytes(length: int) -> builtins.bytes:
+    """So many random bytes, on the host.
+
+    Example:
+        >>> import dparray as dp
+        >>> len(dp.random.bytes(5))
+        5
+    """
+    return _of_everybody(queue_of(None, None)).bytes(length)
+
+
+def shuffle(x: Any) -> None:
+    """Bring an array into random order along its first axis, or a list.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.arange(3)
+        >>> dp.random.shuffle(x)
+        >>> int(x.sum())
+        3
+    """
+    queue = x.sycl_queue if isinstance(x, ndarray) else queue_of(None, None)
+    _of_everybody(queue).shuffle(x)
