@@ -21,6 +21,12 @@ catch anyway, so ``except ValueError`` keeps working::
     |  |- KernelCompileError (TypeError)  a kernel that does not compile
     |  |- KernelExecutionError (RuntimeError)  the device failed while it ran a kernel
     |  `- SimulationError (RuntimeError)  the simulator found what a device could not report
+    |- TileError (ValueError)  an ill-formed Tile program, or one that does not fit its inputs
+    |  |- TileSyntaxError  the text is not in the language
+    |  |- TileNameError (NameError)  a name that is not defined, or defined twice
+    |  |- TileShapeError (ShapeError)  ranks, sizes or shapes that do not fit together
+    |  |- TileTypeError (TypeError)  a value of a kind or dtype that does not belong there
+    |  `- TileIndexError (IndexError)  an index set that is empty, unbounded or ambiguous
     `- UnsupportedFeatureError (NotImplementedError)  of numba-dpex or NumPy, that cannot work here
 
 A message says what was given, what is allowed and the line that mends it.
@@ -56,6 +62,12 @@ __all__ = [
     "MemoryError",
     "ShapeError",
     "SimulationError",
+    "TileError",
+    "TileIndexError",
+    "TileNameError",
+    "TileShapeError",
+    "TileSyntaxError",
+    "TileTypeError",
     "UnsupportedDeviceError",
     "UnsupportedFeatureError",
     "UsmTypeError",
@@ -200,6 +212,39 @@ class SimulationError(KernelError, RuntimeError):
         super().__init__(message)
         self.item = item
         self.line = line
+
+
+class TileError(DparrayError, ValueError):
+    """Base of the errors about programs of :mod:`dparray.tilelang`.
+
+    Attributes:
+        line, column: where in the program, from 1; 0 where it is not about a place.
+    """
+
+    def __init__(self, message: str, *, line: int = 0, column: int = 0) -> None:
+        super().__init__(message)
+        self.line = line
+        self.column = column
+
+
+class TileSyntaxError(TileError):
+    """Text that is not in the Tile language."""
+
+
+class TileNameError(TileError, NameError):
+    """A name or function that is not defined, or a name that is assigned twice."""
+
+
+class TileShapeError(TileError, ShapeError):
+    """Ranks, sizes or shapes that do not fit together."""
+
+
+class TileTypeError(TileError, TypeError):
+    """A value of a kind or dtype that does not belong where it is."""
+
+
+class TileIndexError(TileError, IndexError):
+    """An index set that is empty or unbounded, or gives one element two values."""
 
 
 class UnsupportedFeatureError(DparrayError, NotImplementedError):

@@ -1,0 +1,332 @@
+"""A contraction's checks, and what it computes as one typed operation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import NamedTuple
+
+from dparray.exceptions import TileIndexError, TileNameError, TileShapeError, TileTypeError
+from dparray.tilelang.affine import Affine, affine_of
+from dparray.tilelang.domain import Domain, Form, Space, domain_of
+from dparray.tilelang.elementwise import integer, shape_of
+from dparray.tilelang.syntax import Call, Contraction, Expression, Index, Name, parts
+from dparray.tilelang.uniqueness import is_single_valued
+from dparray.tilelang.values import (
+    BOOL,
+    Builder,
+    Constant,
+    DType,
+    Group,
+    Literal,
+    Tensor,
+    Unknown,
+    Value,
+)
+
+
+class Contracted(NamedTuple):
+    """What a contraction computes.
+
+    Attributes:
+        text: the statement, for :func:`dparray.explain`.
+        space: its index expressions; ``names`` are those of its variables.
+        domain: its loops; ``None`` if no element has a point.
+        compared: the dtype that ``==`` compares in.
+        has_default: the last operand is copied to elements without a point.
+    """
+
+    text: str
+    names: tuple[str, ...]
+    space: Space
+    domain: Domain | None
+    aggregation: str
+    combination: str
+    compared: DType
+    dtype: DType
+    has_default: bool
+
+
+class Scope(NamedTuple):
+    """The names a statement may use."""
+
+    builder: Builder
+    values: dict[str, Value]
+
+    def value(self, name: Name) -> Value:
+        """What a name stands for.
+
+        Raises:
+            TileNameError: nothing yet.
+        """
+        if name.name in self.values:
+            return self.values[name.name]
+        known = ", ".join(self.values) or "none"
+        self.builder.fail(
+            TileNameError,
+            name.position,
+            f"{name.name} is not defined here",
+            f"define it on a line before, or among the inputs; the names so far are {known}",
+        )
+
+    def integer(self, name: Name) -> int | None:
+        """The integer that a name in an index expression stands for; ``None`` if not known."""
+        value = self.value(name)
+        if isinstance(value, Unknown):
+            return None
+        if isinstance(value, Constant):
+            if not value.is_float:
+                return None if value.value is None else int(value.value)
+            kind = "a float"
+        else:
+            kind = "a tuple" if isinstance(value, Group) else "a tensor"
+        self.builder.fail(
+            TileTypeError,
+            name.position,
+            f"{name.name} is {kind}, in an index expression",
+            "index expressions hold index variables, integers and sizes; to index by the values "
+            "of a tensor use gather",
+        )
+
+
+def contract(scope: Scope, statement: Contraction, evaluate: _Evaluate) -> Tensor:
+    """Check a contraction, and emit it.
+
+    Args:
+        scope: the names it may use.
+        statement: the contraction.
+        evaluate: gives the value of an expression of sizes.
+    """
+    return _Contraction(scope, statement, evaluate).emitted()
+
+
+class _Evaluate:
+    def __call__(self, expression: Expression) -> Value:
+        raise NotImplementedError
+
+
+class _Contraction:
+    def __init__(self, scope: Scope, statement: Contraction, evaluate: _Evaluate) -> None:
+        self.scope = scope
+        self.builder = scope.builder
+        self.statement = statement
+        self.evaluate = evaluate
+        self.position = statement.name.position
+
+    def emitted(self) -> Tensor:
+        statement = self.statement
+        sizes = self.sizes()
+        operands = [self.operand(each.name, len(each.indices)) for each in statement.operands]
+        names = self.variables()
+        output = [self.affine(each) for each in statement.indices]
+        read = [[self.affine(each) for each in one.indices] for one in statement.operands]
+        limits = [
+            (self.affine(each.value), self.size(each.bound, "the bound of a constraint"))
+            for each in statement.constraints
+        ]
+        self.check_bounded(names, [*output, *(f for one in read for f in one), *(f for f, _ in limits)])
+        dtype, compared = self.dtypes(operands)
+        default = self.default(sizes, dtype)
+        shapes = [shape_of(each) for each in operands]
+        known = [shape is not None and None not in shape for shape in shapes]
+        if dtype is None or compared is None or not all(known) or None in sizes:
+            return Tensor(sizes, dtype)
+        space = Space(
+            len(names),
+            tuple((_form(form, names), size or 0) for form, size in zip(output, sizes, strict=True)),
+            tuple(
+                tuple(
+                    (_form(form, names), size or 0)
+                    for form, size in zip(one, shape or (), strict=True)
+                )
+                for one, shape in zip(read, shapes, strict=True)
+            ),
+            tuple((_form(form, names), bound or 0) for form, bound in limits),
+        )
+        domain = self.domain(space)
+        parameters = Contracted(
+            self.text(),
+            names,
+            space,
+            domain,
+            statement.aggregation,
+            statement.combination,
+            compared,
+            dtype,
+            default is not None,
+        )
+        return self.builder.emit(
+            "contract", [*operands, *([] if default is None else [default])], sizes, dtype, parameters
+        )
+
+    def text(self) -> str:
+        source = self.builder.source
+        end = source.find(";", self.position)
+        return " ".join(source[self.position : end].split())
+
+    def sizes(self) -> tuple[int | None, ...]:
+        indices, sizes = self.statement.indices, self.statement.sizes
+        name = self.statement.name.name
+        if sizes is None and indices:
+            self.builder.fail(
+                TileShapeError,
+                self.position,
+                f"the sizes of {name} are missing",
+                f"give one for each index: {name}[{', '.join('i' * len(indices))}: "
+                f"{', '.join('N' * len(indices))}]",
+            )
+        sizes = sizes or ()
+        if len(sizes) != len(indices):
+            self.builder.fail(
+                TileShapeError,
+                self.position,
+                f"{name} has {len(indices)} indices and {len(sizes)} sizes",
+                "give one size for each index",
+            )
+        return tuple(self.size(each, "a size") for each in sizes)
+
+    def size(self, expression: Expression, what: str) -> int | None:
+        value = self.evaluate(expression)
+        call = Call(f"the contraction of {self.statement.name.name}", (), expression.position)
+        size = integer(self.builder, value, call, what)
+        if size is not None and size < 0:
+            self.builder.fail(
+                TileShapeError,
+                expression.position,
+                f"{what} is {size}",
+                "sizes and bounds are 0 or more; was a subtraction the wrong way round?",
+            )
+        return size
+
+    def operand(self, name: Name, count: int) -> Tensor | Literal:
+        value = self.scope.value(name)
+        if isinstance(value, Unknown):
+            return Tensor(None, None)
+        if isinstance(value, Group):
+            self.builder.fail(
+                TileTypeError,
+                name.position,
+                f"{name.name} is a tuple",
+                "take a member of it first: A = element(T, 0);",
+            )
+        given = self.builder.operand(value, name.position)
+        shape = shape_of(given)
+        if shape is not None and len(shape) != count:
+            self.builder.fail(
+                TileShapeError,
+                name.position,
+                f"{name.name} has rank {len(shape)}, and {count} indices here",
+                "give one index expression for each axis",
+            )
+        return given
+
+    def variables(self) -> tuple[str, ...]:
+        """The index variables, in the order in which operands name them."""
+        statement = self.statement
+        read = [each for one in statement.operands for each in one.indices]
+        names = list(dict.fromkeys(each.name for each in _indices(*read, *statement.indices)))
+        for constraint in statement.constraints:
+            for each in _indices(constraint.value):
+                if each.name not in names:
+                    self.builder.fail(
+                        TileIndexError,
+                        each.position,
+                        f"the index variable {each.name!r} occurs in constraints only",
+                        "use it in an index of the output or of an operand, or remove it",
+                    )
+        return tuple(names)
+
+    def affine(self, expression: Expression) -> Affine:
+        return affine_of(self.builder, expression, self.scope.integer)
+
+    def check_bounded(self, names: tuple[str, ...], forms: list[Affine]) -> None:
+        """All inequalities have two sides, so what they leave unbounded is told by their rank."""
+        if any(None in form.coefficients.values() for form in forms):
+            return
+        space = Space(len(names), (), (tuple((_form(form, names), 1) for form in forms),), ())
+        if not space.is_bounded:
+            self.builder.fail(
+                TileIndexError,
+                self.position,
+                f"the index variables {', '.join(names)} are not all bounded",
+                "each one needs a range: let it index an axis alone, or add a constraint i < N",
+            )
+
+    def dtypes(self, operands: list[Tensor | Literal]) -> tuple[DType | None, DType | None]:
+        """The result's dtype, and the one that ``==`` compares in."""
+        given = [each.dtype for each in operands]
+        position = self.statement.operands[0].name.position
+        compared = self.builder.common(given[:2], position)
+        if self.statement.combination == "==":
+            return BOOL, compared
+        return self.builder.common(given, position), compared
+
+    def default(self, sizes: tuple[int | None, ...], dtype: DType | None) -> Tensor | Literal | None:
+        name = self.statement.default
+        if name is None:
+            return None
+        value = self.scope.value(name)
+        if isinstance(value, Unknown):
+            return Tensor(None, None)
+        if isinstance(value, Group):
+            self.builder.fail(
+                TileTypeError, name.position, f"the default {name.name} is a tuple", "use a tensor"
+            )
+        given = self.builder.operand(value, name.position)
+        shape = shape_of(given)
+        if shape is not None and (
+            len(shape) != len(sizes)
+            or any(None not in (a, b) and a != b for a, b in zip(shape, sizes, strict=True))
+        ):
+            self.builder.fail(
+                TileShapeError,
+                name.position,
+                f"the default {name.name} has shape {shape}, the output {sizes}",
+                "a default has exactly the output's shape",
+            )
+        if None not in (given.dtype, dtype) and given.dtype != dtype:
+            self.builder.fail(
+                TileTypeError,
+                name.position,
+                f"the default {name.name} is {given.dtype}, the output {dtype}",
+                "a default has exactly the output's dtype; convert it before with as_float, "
+                "as_int or as_uint",
+            )
+        return given
+
+    def domain(self, space: Space) -> Domain | None:
+        if any(size == 0 for _, size in space.output):
+            return None
+        if any(size == 0 for one in space.operands for _, size in one):
+            return None
+        found = domain_of(space)
+        if found is None:
+            self.builder.fail(
+                TileIndexError,
+                self.position,
+                "no index is valid: no element of the output would be written",
+                "check offsets and constraints; where the expressions hold fractions, all have to "
+                "be integers at once (name a truncated half first: P = (K - 1) / 2;)",
+            )
+        if self.statement.aggregation == "=" and not is_single_valued(found):
+            self.builder.fail(
+                TileIndexError,
+                self.position,
+                f"'=' would give one element of {self.statement.name.name} several values",
+                "use + * > or < to combine them, or use all index variables in the output",
+            )
+        return found
+
+
+def _indices(*expressions: Expression) -> Iterator[Index]:
+    for expression in expressions:
+        for each in parts(expression):
+            if isinstance(each, Index):
+                yield each
+
+
+def _form(form: Affine, names: tuple[str, ...]) -> Form:
+    zero = Fraction(0)
+    return Form(
+        tuple(form.coefficients.get(name, zero) or zero for name in names), form.constant or zero
+    )

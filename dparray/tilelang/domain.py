@@ -1,0 +1,255 @@
+"""The valid set of a contraction as loops: for each output element exactly its points.
+
+The index variables are replaced in two exact steps. Where coefficients are fractions, the points
+at which all index expressions are integers form a lattice, whose coordinates are the new
+variables. Hermite's form of the output's index expressions then splits these into those that an
+output element determines (:class:`Solved`) and those that are free, which become loops between
+the bounds that :mod:`dparray.tilelang.bounds` finds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import prod
+from typing import NamedTuple
+
+from dparray.tilelang.bounds import (
+    Box,
+    Inequality,
+    Level,
+    between,
+    box_of,
+    boxes_of,
+    eliminate,
+    has_point,
+    interval,
+)
+from dparray.tilelang.integers import hermite, lattice_where_integral, rank, times
+
+
+class Form(NamedTuple):
+    """An affine form of the index variables: exact rational coefficients, in their order."""
+
+    coefficients: tuple[Fraction, ...]
+    constant: Fraction
+
+
+class Term(NamedTuple):
+    """The same in the variables of the loops, all integers."""
+
+    coefficients: tuple[int, ...]
+    constant: int
+
+
+class Solved(NamedTuple):
+    """A variable that an output element determines.
+
+    ``divisor * variable = index[row] - constant - terms . variables before it``.
+    """
+
+    row: int
+    divisor: int
+    terms: tuple[int, ...]
+    constant: int
+
+
+class Check(NamedTuple):
+    """``index[row] == constant + terms . solved variables``, for the element to have points."""
+
+    row: int
+    terms: tuple[int, ...]
+    constant: int
+
+
+class Domain(NamedTuple):
+    """The loops of a contraction.
+
+    Attributes:
+        shape: the output's.
+        solved, checks: what an output element's index determines, and must fulfil.
+        guards: inequalities of the solved variables that their element must fulfil.
+        loops: levels of the free variables, which follow the solved ones.
+        operands: for each operand its indices in all variables.
+        boxes: intervals of all variables.
+        inequalities: all of them, in all variables.
+    """
+
+    shape: tuple[int, ...]
+    solved: tuple[Solved, ...]
+    checks: tuple[Check, ...]
+    guards: tuple[Inequality, ...]
+    loops: tuple[Level, ...]
+    operands: tuple[tuple[Term, ...], ...]
+    boxes: tuple[Box, ...]
+    inequalities: tuple[Inequality, ...]
+
+    @property
+    def variables(self) -> int:
+        """How many variables there are."""
+        return len(self.solved) + len(self.loops)
+
+    @property
+    def points(self) -> int:
+        """At most this many points for one output element."""
+        return prod(box.high - box.low + 1 for box in self.boxes[len(self.solved) :])
+
+    @property
+    def covers(self) -> bool:
+        """Whether each output element certainly has a point."""
+        if self.checks or self.guards or any(each.divisor != 1 for each in self.solved):
+            return False
+        return all(_is_never_empty(self, at) for at in range(len(self.loops)))
+
+
+def _is_never_empty(domain: Domain, at: int) -> bool:
+    """Whether a loop runs at least once, whatever the variables outside of it are."""
+    variable = len(domain.solved) + at
+    level = domain.loops[at]
+    if len(level.lower) != 1 or len(level.upper) != 1:
+        return False
+    low, high = level.lower[0], level.upper[0]
+    a, b = low.coefficients[variable], -high.coefficients[variable]
+    least = interval(high, domain.boxes, variable).low // b
+    most = -(interval(low, domain.boxes, variable).low // a)
+    return most <= least
+
+
+class Space(NamedTuple):
+    """What a contraction says of its index variables, in their order.
+
+    Attributes:
+        count: the number of variables.
+        output, operands: index expressions, and the sizes that they lie in.
+        constraints: expressions with their bounds.
+    """
+
+    count: int
+    output: tuple[tuple[Form, int], ...]
+    operands: tuple[tuple[tuple[Form, int], ...], ...]
+    constraints: tuple[tuple[Form, int], ...]
+
+    @property
+    def all(self) -> list[tuple[Form, int]]:
+        """Every expression with the size it lies in."""
+        return [*self.output, *(each for one in self.operands for each in one), *self.constraints]
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether every variable is bounded: all inequalities have two sides, so the rank says."""
+        return rank([form.coefficients for form, _ in self.all]) == self.count if self.count else True
+
+
+def domain_of(space: Space) -> Domain | None:
+    """The loops of a bounded space; ``None`` if it has no point."""
+    if any(size <= 0 for _, size in space.all):
+        return None
+    lattice = lattice_where_integral([form for form, _ in space.all], space.count)
+    if lattice is None:
+        return None
+
+    def on_lattice(form: Form) -> Term:
+        row = [
+            sum(
+                (a * b[column] for a, b in zip(form.coefficients, lattice.basis, strict=True)),
+                Fraction(0),
+            )
+            for column in range(space.count)
+        ]
+        constant = form.constant + sum(
+            a * x for a, x in zip(form.coefficients, lattice.origin, strict=True)
+        )
+        return Term(tuple(map(int, row)), int(constant))
+
+    outputs = [(on_lattice(form), size) for form, size in space.output]
+    turned = hermite([list(term.coefficients) for term, _ in outputs], space.count)
+
+    def turn(term: Term) -> Term:
+        return Term(tuple(times(term.coefficients, turned.unit)), term.constant)
+
+    outputs = [(turn(term), size) for term, size in outputs]
+    operands = [[(turn(on_lattice(form)), size) for form, size in one] for one in space.operands]
+    others = [each for one in operands for each in one]
+    others += [(turn(on_lattice(form)), size) for form, size in space.constraints]
+    return _looped(space.count, outputs, others, operands, turned.form, turned.pivots)
+
+
+def _looped(
+    count: int,
+    outputs: list[tuple[Term, int]],
+    others: list[tuple[Term, int]],
+    operands: list[list[tuple[Term, int]]],
+    form: list[list[int]],
+    pivots: list[int],
+) -> Domain | None:
+    """The domain in variables of which the first are solved for."""
+    known = len(pivots)
+    of_output = [each for term, size in outputs for each in between(*term, size)]
+    given = [each for term, size in others for each in between(*term, size)]
+    if not has_point([*of_output, *given], count):
+        return None
+    levels, rest = eliminate(given, count, stop=known)
+    guards = [each for each in rest if not each.is_derived]
+    solved = tuple(
+        Solved(row, form[row][at], tuple(form[row][:at]), outputs[row][0].constant)
+        for at, row in enumerate(pivots)
+    )
+    checks = tuple(
+        Check(row, tuple(form[row]), outputs[row][0].constant)
+        for row in range(len(outputs))
+        if row not in pivots and (any(form[row]) or outputs[row][1] > 1)
+    )
+    # Boxes of the solved variables by what a launch and the guards make sure of, no more.
+    outer, _ = eliminate([*of_output, *guards], known)
+    boxes = boxes_of(outer)
+    if boxes is None and known:
+        return None
+    boxes = boxes or []
+    only = boxes_of(eliminate(of_output, known)[0]) or []
+    guards = [each for each in guards if interval(each, only, known).low < 0]
+    loops: list[Level] = []
+    for at, level in enumerate(levels):
+        variable = known + at
+        kept = Level(
+            _not_implied(level.lower, boxes, variable), _not_implied(level.upper, boxes, variable)
+        )
+        box = box_of(kept, boxes, variable)
+        assert box is not None
+        loops.append(kept)
+        boxes.append(box)
+    return Domain(
+        tuple(size for _, size in outputs),
+        solved,
+        checks,
+        tuple(guards),
+        tuple(loops),
+        tuple(tuple(term for term, _ in one) for one in operands),
+        tuple(boxes),
+        (*of_output, *given),
+    )
+
+
+def _not_implied(
+    inequalities: Sequence[Inequality], boxes: Sequence[Box], variable: int
+) -> list[Inequality]:
+    """Of the bounds of a variable on one side those that another does not imply in the boxes.
+
+    A bound is its slack per step: the least of one against the most of another.
+    """
+    kept = list(inequalities)
+    # Derived ones first: they only follow from others.
+    for each in sorted(inequalities, key=lambda one: (not one.is_derived, one.constant == 0)):
+        if any(other is not each and _implies(other, each, boxes, variable) for other in kept):
+            kept.remove(each)
+    return kept
+
+
+def _implies(one: Inequality, other: Inequality, boxes: Sequence[Box], variable: int) -> bool:
+    """Whether ``other`` holds wherever ``one`` does, with the variables before in their boxes."""
+    a, b = abs(one.coefficients[variable]), abs(other.coefficients[variable])
+    # a * other - b * one has no such variable; where it is not negative, other follows.
+    difference = Inequality(
+        tuple(a * y - b * x for x, y in zip(one.coefficients, other.coefficients, strict=True)),
+        a * other.constant - b * one.constant,
+    )
+    return interval(difference, boxes, variable).low >= 0

@@ -1,0 +1,434 @@
+"""Operators and functions of whole tensors: their shapes, dtypes and meaning.
+
+Each rule takes the values of a call and emits typed operations, between operands of one dtype.
+Rules bear values of which only the text is known; then they check what the text shows.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+
+from dparray.exceptions import TileNameError, TileShapeError, TileTypeError
+from dparray.tilelang.folding import BIND_TIME_ONLY, COMPARISONS, FOLDS, FoldingError, fold
+from dparray.tilelang.syntax import Call
+from dparray.tilelang.values import (
+    BOOL,
+    FLOAT32,
+    INT32,
+    UINT32,
+    Builder,
+    Constant,
+    DType,
+    Group,
+    Literal,
+    Shape,
+    Tensor,
+    Unknown,
+    Value,
+    floatx,
+)
+
+#: What rules work on: constants, unknown inputs and groups are out of the way.
+Plain = Union[Constant, Tensor]
+Rule = Callable[[Builder, Call, Sequence[Any]], Value]
+
+_ARITHMETIC = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
+_COMPARED = {
+    "==": "equal",
+    "!=": "not_equal",
+    "<": "less",
+    ">": "greater",
+    "<=": "less_equal",
+    ">=": "greater_equal",
+}
+_BITWISE = {
+    "&": "bitwise_and",
+    "|": "bitwise_or",
+    "^": "bitwise_xor",
+    "<<": "left_shift",
+    ">>": "right_shift",
+}
+_MATHEMATICS = (
+    "exp log sqrt sin cos tan sinh cosh tanh asin acos atan floor ceil round".split()
+)
+_WIDTHS = {"as_float": (16, 32, 64), "as_int": (8, 16, 32, 64), "as_uint": (8, 16, 32, 64)}
+PRNG_COLUMNS = 2048
+
+
+def arithmetic(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
+    """``+ - * /``: in the common dtype."""
+    given = [builder.operand(each, call.position) for each in operands]
+    dtype = builder.common([each.dtype for each in given], call.position)
+    shape = builder.broadcast([shape_of(each) for each in given], call.position)
+    given = [builder.cast(each, dtype) for each in given]
+    return builder.emit(_ARITHMETIC[call.function], given, shape, dtype)
+
+
+def comparison(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
+    """Comparisons: in the common dtype, with a boolean result."""
+    given = [builder.operand(each, call.position) for each in operands]
+    dtype = builder.common([each.dtype for each in given], call.position)
+    shape = builder.broadcast([shape_of(each) for each in given], call.position)
+    given = [builder.cast(each, dtype) for each in given]
+    return builder.emit(_COMPARED[call.function], given, shape, BOOL)
+
+
+def bitwise(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
+    """``& | ^ << >>``: of integers and booleans."""
+    given = [builder.operand(each, call.position) for each in operands]
+    dtype = builder.common([each.dtype for each in given], call.position)
+    if dtype is not None and dtype.kind == "f":
+        _no_float(builder, call, dtype)
+    shape = builder.broadcast([shape_of(each) for each in given], call.position)
+    given = [builder.cast(each, dtype) for each in given]
+    return builder.emit(_BITWISE[call.function], given, shape, dtype)
+
+
+def _no_float(builder: Builder, call: Call, dtype: DType) -> None:
+    builder.fail(
+        TileTypeError,
+        call.position,
+        f"{call.function!r} of {dtype}",
+        "it takes integers and booleans; convert with as_int(x, 32)",
+    )
+
+
+def invert(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
+    """``~``: the other bits; of a boolean the other value."""
+    (given,) = [builder.operand(each, call.position) for each in operands]
+    if given.dtype is not None and given.dtype.kind == "f":
+        _no_float(builder, call, given.dtype)
+    return builder.emit("bitwise_invert", [given], shape_of(given), given.dtype)
+
+
+def negative(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
+    """Unary ``-``."""
+    (given,) = [builder.operand(each, call.position) for each in operands]
+    return builder.emit("negative", [given], shape_of(given), given.dtype)
+
+
+def choice(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
+    """``c ? t : e``: per element, in the common dtype of ``t`` and ``e``."""
+    condition, first, second = operands
+    given = [builder.operand(each, call.position) for each in (first, second)]
+    dtype = builder.common([each.dtype for each in given], call.position)
+    shapes = [shape_of(each) for each in given]
+    if isinstance(condition, Constant):
+        shape = builder.broadcast(shapes, call.position)
+        taken = builder.cast(given[0] if condition.value else given[1], dtype)
+        return stretched(builder, taken, shape, dtype)
+    shape = builder.broadcast([condition.shape, *shapes], call.position)
+    given = [builder.cast(each, dtype) for each in given]
+    return builder.emit("where", [truth(builder, condition), *given], shape, dtype)
+
+
+def truth(builder: Builder, value: Tensor | Literal) -> Tensor | Literal:
+    """Whether elements are not zero."""
+    if value.dtype in (None, BOOL):
+        return value
+    zero = Literal(value.dtype.type(0), value.dtype)  # type: ignore[union-attr]
+    return builder.emit("not_equal", [value, zero], shape_of(value), BOOL)
+
+
+def stretched(
+    builder: Builder, value: Tensor | Literal, shape: Shape | None, dtype: DType | None
+) -> Tensor:
+    """A value as a tensor of a shape it stretches to."""
+    if isinstance(value, Tensor) and (shape is None or value.shape == shape):
+        return value if value.dtype is not None else Tensor(shape, dtype)
+    return builder.emit("broadcast_to", [value], shape, dtype)
+
+
+def maximum(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
+    """``max(a, b)``: ``a < b ? b : a``."""
+    a, b = operands
+    less = comparison(builder, _as(call, "<"), (a, b))
+    return choice(builder, call, (less, b, a))
+
+
+def minimum(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
+    """``min(a, b)``: ``a < b ? a : b``."""
+    a, b = operands
+    less = comparison(builder, _as(call, "<"), (a, b))
+    return choice(builder, call, (less, a, b))
+
+
+def _as(call: Call, function: str) -> Call:
+    return Call(function, call.operands, call.position)
+
+
+def absolute(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
+    """``abs(x)``: ``x < 0 ? -x : x``."""
+    (given,) = [builder.operand(each, call.position) for each in operands]
+    if given.dtype is not None and given.dtype.kind in "bu":
+        return identity(builder, call, operands)
+    return builder.emit("abs", [given], shape_of(given), given.dtype)
+
+
+def relu(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
+    """``relu(x)``: ``x < 0.0 ? 0.0 : x``."""
+    (x,) = operands
+    less = comparison(builder, _as(call, "<"), (x, Constant(0.0, True)))
+    return choice(builder, call, (less, Constant(0.0, True), x))
+
+
+def sigmoid(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
+    """``sigmoid(x)``: ``1.0 / (1.0 + exp(-x))``."""
+    one = Constant(1.0, True)
+    opposite = negative(builder, call, operands)
+    power = mathematics(builder, _as(call, "exp"), (opposite,))
+    return arithmetic(
+        builder, _as(call, "/"), (one, arithmetic(builder, _as(call, "+"), (one, power)))
+    )
+
+
+def reciprocal(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
+    """``recip(x)``: ``1 / x``."""
+    return arithmetic(builder, _as(call, "/"), (Constant(1, False), operands[0]))
+
+
+def mathematics(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
+    """Functions of real numbers; integers are converted to the default float dtype."""
+    given = [builder.operand(each, call.position) for each in operands]
+    dtype = builder.common([each.dtype for each in given], call.position)
+    if dtype is not None and dtype.kind != "f":
+        dtype = floatx()
+    shape = builder.broadcast([shape_of(each) for each in given], call.position)
+    return builder.emit(call.function, [builder.cast(each, dtype) for each in given], shape, dtype)
+
+
+def identity(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
+    """The operand itself."""
+    return operands[0]
+
+
+def converted(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
+    """``as_float``, ``as_int``, ``as_uint``: C's casts."""
+    widths = _WIDTHS[call.function]
+    width = integer(builder, operands[1], call, "the width")
+    if width is None:
+        return Tensor(shape_of(builder.operand(operands[0], call.position)), None)
+    if width not in widths:
+        builder.fail(
+            TileTypeError,
+            call.operands[1].position,
+            f"{call.function} to {width} bits",
+            f"the width is one of {', '.join(map(str, widths))}",
+        )
+    dtype = np.dtype(f"{call.function.removeprefix('as_')}{width}")
+    value = builder.cast(builder.operand(operands[0], call.position), dtype)
+    assert isinstance(value, Tensor)
+    return value
+
+
+def as_bool(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
+    """``as_bool(x, 1)``: whether elements are not zero."""
+    value = truth(builder, builder.operand(operands[0], call.position))
+    assert isinstance(value, Tensor)
+    return value
+
+
+def integer(builder: Builder, value: Value, call: Call, what: str) -> int | None:
+    """A constant integer; ``None`` while it is not known.
+
+    Raises:
+        TileTypeError: it is a tensor or a float.
+    """
+    if isinstance(value, Unknown):
+        return None
+    if isinstance(value, Constant):
+        if not value.is_float:
+            return None if value.value is None else int(value.value)
+        kind = "a float"
+    else:
+        kind = "a tuple" if isinstance(value, Group) else "a tensor"
+    builder.fail(
+        TileTypeError,
+        call.position,
+        f"{what} in {call.function} is {kind}",
+        "it is an integer made of literals and sizes",
+    )
+
+
+def sizes_of(builder: Builder, call: Call, values: Sequence[Value]) -> Shape:
+    """Constant integers that are sizes.
+
+    Raises:
+        TileShapeError: one is negative.
+    """
+    sizes = [integer(builder, each, call, "a size") for each in values]
+    for size in sizes:
+        if size is not None and size < 0:
+            builder.fail(
+                TileShapeError, call.position, f"the size {size}", "sizes are 0 or more"
+            )
+    return tuple(sizes)
+
+
+def shape_of(value: Tensor | Literal) -> Shape | None:
+    """The shape of an operand."""
+    return value.shape if isinstance(value, Tensor) else ()
+
+
+# -- the table -------------------------------------------------------------------------------------
+
+
+class Function(NamedTuple):
+    """A function: how many arguments it takes, and its rule.
+
+    Attributes:
+        tensors: the arguments that are whole tensors, where others are constants.
+    """
+
+    least: int
+    most: int
+    rule: Rule
+    tensors: int = 9
+
+
+FUNCTIONS: dict[str, Function] = {
+    **{sign: Function(2, 2, arithmetic) for sign in _ARITHMETIC},
+    **{sign: Function(2, 2, comparison) for sign in _COMPARED},
+    **{sign: Function(2, 2, bitwise) for sign in _BITWISE},
+    **{name: Function(1, 1, mathematics) for name in _MATHEMATICS},
+    "~": Function(1, 1, invert),
+    "?": Function(3, 3, choice),
+    "cond": Function(3, 3, choice),
+    "neg": Function(1, 1, negative),
+    "pow": Function(2, 2, mathematics),
+    "abs": Function(1, 1, absolute),
+    "max": Function(2, 2, maximum),
+    "min": Function(2, 2, minimum),
+    "relu": Function(1, 1, relu),
+    "sigmoid": Function(1, 1, sigmoid),
+    "recip": Function(1, 1, reciprocal),
+    "ident": Function(1, 1, identity),
+    "as_float": Function(2, 2, converted, 1),
+    "as_int": Function(2, 2, converted, 1),
+    "as_uint": Function(2, 2, converted, 1),
+    "as_bool": Function(1, 2, as_bool, 1),
+    "reverse_grad": Function(2, 2, identity),
+}
+
+
+def apply(builder: Builder, call: Call, operands: Sequence[Value]) -> Value:
+    """The value of a function of values.
+
+    Raises:
+        TileNameError: there is no such function.
+        TileTypeError: the number of arguments, or one of them, does not fit.
+    """
+    if call.function.startswith("assert_"):
+        least = most = 1
+    elif call.function in BIND_TIME_ONLY:
+        least = most = 2
+    else:
+        function = FUNCTIONS.get(call.function)
+        if function is None:
+            _unknown(builder, call)
+        least, most = function.least, function.most
+    if not least <= len(operands) <= most:
+        wanted = f"{least}" if least == most else f"{least} or more"
+        builder.fail(
+            TileTypeError,
+            call.position,
+            f"{call.function} with {len(operands)} arguments",
+            f"it takes {wanted}",
+        )
+    if call.function not in _ON_GROUPS and any(isinstance(each, Group) for each in operands):
+        return _mapped(builder, call, operands)
+    if all(isinstance(each, Constant) for each in operands) and call.function not in _ON_GROUPS:
+        return _folded(builder, call, operands)
+    if call.function in BIND_TIME_ONLY or call.function.startswith("assert_"):
+        return _refuse_tensor(builder, call, operands)
+    if any(isinstance(each, Unknown) for each in operands[: function.tensors]):
+        return _of_unknown(builder, call, operands, function)
+    return function.rule(builder, call, operands)
+
+
+def _unknown(builder: Builder, call: Call) -> None:
+    known = sorted(name for name in [*FUNCTIONS, *BIND_TIME_ONLY] if name.isidentifier())
+    close = difflib.get_close_matches(call.function.lower(), known, 1)
+    hint = f"did you mean {close[0]}? " if close else ""
+    builder.fail(
+        TileNameError,
+        call.position,
+        f"there is no function {call.function!r}",
+        f"{hint}Names are case-sensitive; the functions are {', '.join(known)} and assert_...",
+    )
+
+
+def _mapped(builder: Builder, call: Call, operands: Sequence[Value]) -> Group:
+    counts = {len(each.members) for each in operands if isinstance(each, Group)}
+    if len(counts) != 1:
+        builder.fail(
+            TileTypeError,
+            call.position,
+            f"{call.function!r} of tuples of {' and '.join(map(str, sorted(counts)))} members",
+            "tuples in one expression have equally many members",
+        )
+    return Group(
+        tuple(
+            apply(
+                builder,
+                call,
+                [each.members[at] if isinstance(each, Group) else each for each in operands],
+            )
+            for at in range(counts.pop())
+        )
+    )
+
+
+def _folded(builder: Builder, call: Call, operands: Sequence[Any]) -> Constant:
+    name = call.function
+    if name not in FOLDS and not name.startswith("assert_"):
+        builder.fail(
+            TileTypeError,
+            call.position,
+            f"{name!r} of numbers",
+            f"of sizes and literals alone there are {', '.join(sorted(FOLDS))} and assert_...; "
+            "pass the number as a 0-d array, or compute it in Python",
+        )
+    values = [each.value for each in operands]
+    kinds = [each.is_float for each in (operands[1:] if name in ("?", "cond") else operands)]
+    is_float: bool | None = True if name == "relu" or True in kinds else None if None in kinds else False
+    if name in COMPARISONS:
+        is_float = False
+    if None in values or is_float is None:
+        return Constant(None, is_float)
+    try:
+        return Constant(fold(name, values, is_float), is_float)
+    except FoldingError as error:
+        kind = TileShapeError if name in ("broadcast", "match") or "assert" in name else TileTypeError
+        builder.fail(kind, call.position, error.what, error.cure)
+
+
+def _refuse_tensor(builder: Builder, call: Call, operands: Sequence[Value]) -> Unknown:
+    if any(isinstance(each, Tensor) for each in operands):
+        builder.fail(
+            TileTypeError,
+            call.position,
+            f"{call.function} of a tensor",
+            "it takes sizes and literals, which are known when shapes are",
+        )
+    return Unknown()
+
+
+def _of_unknown(
+    builder: Builder, call: Call, operands: Sequence[Value], function: Function
+) -> Value:
+    """What is known of a function of inputs of which nothing is."""
+    for each in operands[function.tensors :]:
+        integer(builder, each, call, "a parameter")
+    if any(isinstance(each, Tensor) for each in operands):
+        return Tensor(None, None)
+    return Unknown()
+
+
+_ON_GROUPS = frozenset(("tuple", "element", "prng_state", "prng_value"))
+
+__all__ = ["FLOAT32", "FUNCTIONS", "INT32", "UINT32", "Function", "apply"]

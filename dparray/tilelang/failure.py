@@ -1,0 +1,26 @@
+"""Errors that show the place in the program they are about."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from dparray.exceptions import TileError
+
+Error = TypeVar("Error", bound=TileError)
+
+
+def place(source: str, position: int) -> tuple[int, int]:
+    """Line and column of a position, both from 1."""
+    position = min(position, len(source))
+    before = source[:position]
+    return before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1
+
+
+def failure(kind: type[Error], source: str, position: int, what: str, cure: str) -> Error:
+    """An error of a class, with line, column, the line itself, a caret and the cure."""
+    line, column = place(source, position)
+    lines = source.split("\n")
+    text = lines[line - 1].rstrip("\r")
+    gap = "".join("\t" if each == "\t" else " " for each in text[: column - 1])
+    message = f"line {line}, column {column}: {what}\n    {text}\n    {gap}^\n{cure}"
+    return kind(message, line=line, column=column)

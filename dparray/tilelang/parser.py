@@ -1,0 +1,452 @@
+"""Tokens to the syntax tree, by recursive descent."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from dparray.exceptions import TileSyntaxError, TileTypeError
+from dparray.tilelang.failure import failure
+from dparray.tilelang.lexer import RESERVED, Token, tokens
+from dparray.tilelang.syntax import (
+    Assignment,
+    Attribute,
+    Call,
+    Constraint,
+    Contraction,
+    Expression,
+    Index,
+    Input,
+    Name,
+    Number,
+    Program,
+    Reference,
+    Statement,
+)
+
+# Binary operators, loosest first; those of a level in _UNCHAINED stand alone.
+_LEVELS = (("^",), ("|",), ("&",), ("==", "!="), (">", ">=", "<", "<="), ("<<", ">>"))
+_LEVELS += (("+", "-"), ("*", "/"))
+_UNCHAINED = (3, 4)
+_AGGREGATIONS = ("+", "*", ">", "<", "=")
+#: Deeper nesting is refused before Python's own stack is.
+_DEEPEST = 100
+
+
+def parse(source: str) -> Program:
+    """The tree of a program.
+
+    Raises:
+        TileSyntaxError: the text is not a program.
+        TileTypeError: a float in an index expression.
+    """
+    return _Parser(source).program()
+
+
+class _Parser:
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.tokens = tokens(source)
+        self.at = 0
+        self.depth = 0
+
+    # -- tokens ------------------------------------------------------------------------------
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.at]
+
+    def is_next(self, *kinds: str) -> bool:
+        return self.token.kind in kinds
+
+    def take(self) -> Token:
+        token = self.tokens[self.at]
+        self.at += token.kind != "end"
+        return token
+
+    def accept(self, kind: str) -> bool:
+        if self.token.kind == kind:
+            self.take()
+            return True
+        return False
+
+    def expect(self, kind: str, where: str, cure: str = "") -> Token:
+        if self.token.kind != kind:
+            wanted = {"ID": "a name with a capital", "IDX": "a small name"}.get(kind, f"{kind!r}")
+            self.refuse(f"{wanted} is missing {where}; there is {self.found()}", cure)
+        return self.take()
+
+    def found(self) -> str:
+        return "the end of the text" if self.token.kind == "end" else repr(self.token.text)
+
+    def refuse(self, what: str, cure: str, position: int | None = None) -> NoReturn:
+        position = self.token.position if position is None else position
+        cure = cure or "see the grammar in the documentation of dparray.tilelang"
+        raise failure(TileSyntaxError, self.source, position, what, cure)
+
+    def name(self, where: str, cure: str = "") -> Name:
+        if self.token.kind in RESERVED:
+            self.refuse(
+                f"{self.token.text!r} is a reserved word",
+                f"take another name, or write #{self.token.text}",
+            )
+        if self.token.kind == "IDX" and not cure:
+            cure = f"names of tensors and sizes begin with a capital, or write #{self.token.text}"
+        token = self.expect("ID", where, cure)
+        return Name(token.text, token.position)
+
+    # -- the whole ---------------------------------------------------------------------------
+
+    def program(self) -> Program:
+        form = "a program is: function (A[N], B) -> (C) { C = A + B; }"
+        self.expect("function", "at the start", form)
+        self.expect("(", "after 'function'", form)
+        inputs: list[Input] = []
+        if not self.is_next(")"):
+            inputs.append(self.input())
+            while self.accept(","):
+                inputs.append(self.input())
+        self.expect(")", "after the inputs", form)
+        self.expect("->", "after the inputs", form)
+        self.expect("(", "before the outputs", form)
+        outputs = [self.name("among the outputs")]
+        while self.accept(","):
+            outputs.append(self.name("among the outputs"))
+        self.expect(")", "after the outputs", "outputs are listed by name only: -> (A, B)")
+        self.expect("{", "before the statements", form)
+        statements: list[Statement] = []
+        while not self.is_next("}"):
+            if self.is_next("end"):
+                self.refuse("the function does not end", "close it with '}'")
+            statements.append(self.statement())
+        self.take()
+        if not self.is_next("end"):
+            self.refuse(f"{self.found()} follows the function", "a program is one function")
+        return Program(self.source, tuple(inputs), tuple(outputs), tuple(statements))
+
+    def input(self) -> Input:
+        name = self.name("among the inputs")
+        if not self.accept("["):
+            return Input(name, None)
+        sizes: list[Name] = []
+        cure = "the sizes of an input are names: A[N, M]; check or compute sizes in the body"
+        if not self.is_next("]"):
+            sizes.append(self.name("among the sizes of an input", cure))
+            while self.accept(","):
+                sizes.append(self.name("among the sizes of an input", cure))
+        self.expect("]", "after the sizes of an input", cure)
+        return Input(name, tuple(sizes))
+
+    def attributes(self) -> tuple[Attribute, ...]:
+        found: list[Attribute] = []
+        while self.accept("[["):
+            name = self.expect("IDX", "in an attribute", "an attribute is [[name(parameters)]]")
+            parameters: list[str] = []
+            if self.accept("("):
+                parameters.append(self.attribute_parameter())
+                while self.accept(","):
+                    parameters.append(self.attribute_parameter())
+                self.expect(")", "after the parameters of an attribute")
+            self.expect("]]", "after an attribute", "an attribute is [[name(parameters)]]")
+            found.append(Attribute(name.text, tuple(parameters)))
+        return tuple(found)
+
+    def attribute_parameter(self) -> str:
+        if not self.is_next("ID", "IDX"):
+            self.refuse(
+                f"{self.found()} is not a parameter of an attribute", "parameters are names"
+            )
+        return self.take().text
+
+    def statement(self) -> Statement:
+        attributes = self.attributes()
+        name = self.name(
+            "at the start of a statement",
+            "a statement is A = expression; or A[i: N] = +(B[i, j]);",
+        )
+        if self.is_next("["):
+            made: Statement = self.contraction(name, attributes)
+        else:
+            self.expect("=", f"after {name.name!r}", "a statement is A = expression; or a contraction")
+            made = Assignment(name, self.expression(), attributes)
+        if not self.is_next(";"):
+            self.after_statement(made)
+        self.take()
+        return made
+
+    def after_statement(self, made: Statement) -> NoReturn:
+        if isinstance(made, Assignment):
+            if self.is_next("<", "<=", ">", ">=", "==", "!="):
+                self.refuse(
+                    f"comparisons do not chain: {self.found()} follows a comparison",
+                    "put parentheses around the first: (a < b) < c",
+                )
+            if self.is_next("[") and not isinstance(made.value, Number):
+                self.refuse(
+                    "an elementwise expression has no indices",
+                    "write a contraction: O[i: N] = =(A[i]); or leave the indices out",
+                )
+        elif self.is_next("<=", ">", ">=", "==", "!="):
+            self.refuse(
+                f"a constraint is written with '<' only, not {self.token.text!r}",
+                "turn it round or add 1: i <= N is i < N + 1; its value is at least 0 as well",
+            )
+        self.refuse(f"';' is missing; there is {self.found()}", "end each statement with ';'")
+
+    # -- contractions ------------------------------------------------------------------------
+
+    def contraction(self, name: Name, attributes: tuple[Attribute, ...]) -> Contraction:
+        self.take()
+        indices: list[Expression] = []
+        sizes: tuple[Expression, ...] | None = None
+        if self.accept(":"):
+            sizes = ()
+        elif not self.is_next("]"):
+            indices.append(self.index_expression())
+            while self.accept(","):
+                indices.append(self.index_expression())
+            if self.accept(":"):
+                listed = [self.expression()]
+                while self.accept(","):
+                    listed.append(self.expression())
+                sizes = tuple(listed)
+        self.expect("]", "after the indices", "the output of a contraction is O[i, j: N, M]")
+        form = "a contraction is O[i: N] = +(A[i, j] * B[j]); with one of + * > < = before '('"
+        self.expect("=", f"after {name.name}[...]", form)
+        if not self.is_next(*_AGGREGATIONS):
+            self.refuse(f"{self.found()} is not an aggregation", form)
+        aggregation = self.take().kind
+        self.expect("(", "after the aggregation", form)
+        operands, combination = self.body()
+        constraints: list[Constraint] = []
+        while self.accept(","):
+            constraints.append(self.constraint())
+        default: Name | None = None
+        no_defract = False
+        while self.is_next("no_defract", "default"):
+            if self.take().kind == "no_defract":
+                no_defract = True
+            elif default is not None:
+                self.refuse("a second default", "a contraction has one default at most")
+            else:
+                default = self.name("after 'default'", "the default is a tensor's name")
+        return Contraction(
+            name,
+            tuple(indices),
+            sizes,
+            aggregation,
+            operands,
+            combination,
+            tuple(constraints),
+            default,
+            no_defract,
+            attributes,
+        )
+
+    def body(self) -> tuple[tuple[Reference, ...], str]:
+        operands = [self.reference()]
+        combination = ""
+        if self.is_next("*", "+", "=="):
+            combination = self.take().kind
+            operands.append(self.reference())
+            if self.is_next("?"):
+                if combination != "==":
+                    self.refuse(
+                        f"'?' follows a comparison, not {combination!r}",
+                        "the conditional form is +(A[i] == B[j] ? C[k])",
+                    )
+                self.take()
+                combination = "?"
+                operands.append(self.reference())
+        if not self.is_next(")"):
+            self.refuse(
+                f"{self.found()} in a contraction, whose operands are A[i], A[i] * B[j], "
+                "A[i] + B[j], A[i] == B[j] or A[i] == B[j] ? C[k]",
+                "compute the rest in a statement of its own, before or after",
+            )
+        self.take()
+        return tuple(operands), combination
+
+    def reference(self) -> Reference:
+        if self.is_next("ID"):
+            name = self.name("")
+            if self.accept("["):
+                indices: list[Expression] = []
+                if not self.is_next("]"):
+                    indices.append(self.index_expression())
+                    while self.accept(","):
+                        indices.append(self.index_expression())
+                self.expect("]", "after the indices", "an operand is A[i, j]")
+                return Reference(name, tuple(indices))
+            self.refuse(
+                f"{name.name} has no indices in a contraction",
+                f"write {name.name}[i], or {name.name}[] for one of rank 0; functions and "
+                "expressions go to a statement of their own",
+                name.position,
+            )
+        self.refuse(
+            f"{self.found()} in a contraction, whose operands are tensors with indices only",
+            "give the literal or the expression a name first: Two = 2; O[] = +(Two[] * A[i]);",
+        )
+
+    def constraint(self) -> Constraint:
+        value = self.index_expression()
+        if not self.is_next("<"):
+            if self.is_next("<=", ">", ">=", "==", "!=", "="):
+                self.refuse(
+                    f"a constraint is written with '<' only, not {self.token.text!r}",
+                    "turn it round or add 1: i <= N is i < N + 1; its value is at least 0 as well",
+                )
+            self.refuse(
+                f"'<' is missing in a constraint; there is {self.found()}",
+                "a constraint is: , i - k < N",
+            )
+        position = self.take().position
+        return Constraint(value, self.expression(), position)
+
+    # -- index expressions -------------------------------------------------------------------
+
+    def index_expression(self) -> Expression:
+        left = self.index_product()
+        while self.is_next("+", "-"):
+            sign = self.take()
+            left = Call(sign.kind, (left, self.index_product()), sign.position)
+        return left
+
+    def index_product(self) -> Expression:
+        left = self.index_unary()
+        while self.is_next("*", "/"):
+            sign = self.take()
+            left = Call(sign.kind, (left, self.index_unary()), sign.position)
+        return left
+
+    def index_unary(self) -> Expression:
+        token = self.token
+        if token.kind == "-":
+            self.take()
+            return Call("neg", (self.nested(self.index_unary),), token.position)
+        if token.kind == "(":
+            self.take()
+            inner = self.nested(self.index_expression)
+            self.expect(")", "in an index expression")
+            return inner
+        if token.kind == "int":
+            self.take()
+            number = Number(int(token.text), token.position)
+            if self.is_next("IDX"):  # 2i
+                index = self.take()
+                return Call("*", (number, Index(index.text, index.position)), token.position)
+            return number
+        if token.kind == "ID":
+            self.take()
+            if self.is_next("(", "["):
+                self.refuse(
+                    f"{token.text}{self.token.text}...: an index expression holds no tensor and "
+                    "no function",
+                    "compute sizes in a statement before; to index by values use gather",
+                )
+            return Name(token.text, token.position)
+        if token.kind == "IDX":
+            self.take()
+            if self.is_next("("):
+                self.refuse(
+                    f"{token.text}(...): an index expression holds no function",
+                    "compute it in a statement before: P = max(N, M);",
+                    token.position,
+                )
+            return Index(token.text, token.position)
+        if token.kind == "float":
+            raise failure(
+                TileTypeError,
+                self.source,
+                token.position,
+                f"the float {token.text} in an index expression",
+                "index expressions are exact: write fractions of integers, i/2",
+            )
+        self.refuse(
+            f"{self.found()} is not part of an index expression",
+            "index expressions are made of index variables, integers, sizes, + - * / and ()",
+        )
+
+    # -- expressions -------------------------------------------------------------------------
+
+    def nested(self, rule: object) -> Expression:
+        if self.depth >= _DEEPEST:
+            self.refuse(
+                f"the expression is nested more than {_DEEPEST} deep", "name parts of it first"
+            )
+        self.depth += 1
+        try:
+            return rule()  # type: ignore[operator, no-any-return]
+        finally:
+            self.depth -= 1
+
+    def expression(self) -> Expression:
+        condition = self.binary(0)
+        while self.is_next("?"):
+            sign = self.take()
+            first = self.nested(self.expression)
+            self.expect(":", "after '?'", "a choice is: condition ? value : other")
+            condition = Call("?", (condition, first, self.binary(0)), sign.position)
+        return condition
+
+    def binary(self, level: int) -> Expression:
+        if level == len(_LEVELS):
+            return self.unary()
+        left = self.binary(level + 1)
+        count = 0
+        while self.is_next(*_LEVELS[level]):
+            if count and level in _UNCHAINED:
+                self.refuse(
+                    f"comparisons do not chain: {self.found()} follows a comparison",
+                    "put parentheses around the first: (a < b) < c",
+                )
+            sign = self.take()
+            left = Call(sign.kind, (left, self.binary(level + 1)), sign.position)
+            count += 1
+        return left
+
+    def unary(self) -> Expression:
+        token = self.token
+        if token.kind in ("-", "~"):
+            self.take()
+            sign = "neg" if token.kind == "-" else "~"
+            return Call(sign, (self.nested(self.unary),), token.position)
+        if token.kind == "(":
+            self.take()
+            inner = self.nested(self.expression)
+            self.expect(")", "in an expression", "close the parenthesis")
+            return inner
+        if token.kind == "int":
+            self.take()
+            return Number(int(token.text), token.position)
+        if token.kind == "float":
+            self.take()
+            return Number(float(token.text), token.position)
+        if token.kind in ("ID", "IDX"):
+            self.take()
+            if self.is_next("("):
+                return self.call(token)
+            if self.is_next("[") :
+                self.refuse(
+                    "an elementwise expression has no indices",
+                    "write a contraction: O[i: N] = =(A[i]); or leave the indices out",
+                )
+            if token.kind == "ID":
+                return Name(token.text, token.position)
+            return Index(token.text, token.position)
+        if token.kind in RESERVED:
+            self.refuse(f"{token.text!r} is a reserved word", f"write #{token.text}")
+        self.refuse(
+            f"{self.found()} where a value belongs",
+            "a value is a number, a name, a function of values or (expression)",
+        )
+
+    def call(self, name: Token) -> Expression:
+        self.take()
+        if self.is_next(")"):
+            self.refuse(f"{name.text}() has no argument", "a function has at least one argument")
+        operands = [self.nested(self.expression)]
+        while self.accept(","):
+            operands.append(self.nested(self.expression))
+        self.expect(")", f"after the arguments of {name.text}")
+        return Call(name.text, tuple(operands), name.position)

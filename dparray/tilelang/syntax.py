@@ -1,0 +1,137 @@
+"""The syntax tree of a Tile program, and the text it came from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple, Union
+
+__all__ = [
+    "Assignment",
+    "Attribute",
+    "Call",
+    "Constraint",
+    "Contraction",
+    "Expression",
+    "Index",
+    "Input",
+    "Name",
+    "Number",
+    "Program",
+    "Reference",
+    "Statement",
+]
+
+
+@dataclass(frozen=True)
+class Number:
+    """A literal; a ``float`` value says that it was written with a point or an exponent."""
+
+    value: int | float
+    position: int
+
+
+@dataclass(frozen=True)
+class Name:
+    """A tensor, a size or a constant."""
+
+    name: str
+    position: int
+
+
+@dataclass(frozen=True)
+class Index:
+    """An index variable."""
+
+    name: str
+    position: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """A function or an operator (named by its sign; ``neg``, ``~`` and ``?`` too) on operands."""
+
+    function: str
+    operands: tuple[Expression, ...]
+    position: int
+
+
+Expression = Union[Number, Name, Index, Call]
+
+
+class Attribute(NamedTuple):
+    """``[[name(parameters)]]`` before a statement: kept, without a meaning."""
+
+    name: str
+    parameters: tuple[str, ...]
+
+
+class Reference(NamedTuple):
+    """``A[i, j]`` in a contraction."""
+
+    name: Name
+    indices: tuple[Expression, ...]
+
+
+class Constraint(NamedTuple):
+    """``value < bound``, which also means ``0 <= value``."""
+
+    value: Expression
+    bound: Expression
+    position: int
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """``name = expression;``."""
+
+    name: Name
+    value: Expression
+    attributes: tuple[Attribute, ...] = ()
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """``name[indices : sizes] = aggregation(operands), constraints default start;``.
+
+    Attributes:
+        sizes: ``None`` where the statement has none.
+        combination: ``""`` for one operand, ``"*"``, ``"+"``, ``"=="`` for two, ``"?"`` for three.
+    """
+
+    name: Name
+    indices: tuple[Expression, ...]
+    sizes: tuple[Expression, ...] | None
+    aggregation: str
+    operands: tuple[Reference, ...]
+    combination: str
+    constraints: tuple[Constraint, ...] = ()
+    default: Name | None = None
+    no_defract: bool = False
+    attributes: tuple[Attribute, ...] = ()
+
+
+Statement = Union[Assignment, Contraction]
+
+
+class Input(NamedTuple):
+    """A parameter: ``sizes`` is ``None`` where its rank is left open."""
+
+    name: Name
+    sizes: tuple[Name, ...] | None
+
+
+@dataclass(frozen=True)
+class Program:
+    """A whole function."""
+
+    source: str
+    inputs: tuple[Input, ...]
+    outputs: tuple[Name, ...]
+    statements: tuple[Statement, ...] = field(default=())
+
+
+def parts(expression: Expression) -> tuple[Expression, ...]:
+    """An expression and all that it is made of."""
+    if isinstance(expression, Call):
+        return (expression, *(each for operand in expression.operands for each in parts(operand)))
+    return (expression,)

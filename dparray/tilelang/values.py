@@ -1,0 +1,246 @@
+"""What stands behind a name of a program, and the typed operations that compute it."""
+
+from __future__ import annotations
+
+import threading
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, NoReturn, TypeVar, Union
+
+import numpy as np
+
+from dparray.exceptions import TileError, TileShapeError, TileTypeError
+from dparray.tilelang.failure import failure, place
+
+DType = np.dtype[Any]
+Shape = tuple[Union[int, None], ...]
+
+BOOL, INT32, INT64, UINT32 = map(np.dtype, (np.bool_, np.int32, np.int64, np.uint32))
+UINT64, FLOAT16, FLOAT32, FLOAT64 = map(
+    np.dtype, (np.uint64, np.float16, np.float32, np.float64)
+)
+DTYPES = frozenset(
+    map(
+        np.dtype,
+        ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64").split(),
+    )
+)
+
+
+class TileWarning(UserWarning):
+    """A program that is right, but may not do what it seems to."""
+
+
+class _Settings(threading.local):
+    floatx: DType = FLOAT32
+
+
+_settings = _Settings()
+
+
+def floatx() -> DType:
+    """The dtype of float literals, Python floats and functions of integers."""
+    return _settings.floatx
+
+
+def set_floatx(dtype: Any) -> DType:
+    """Set the dtype of float literals, Python floats and functions of integers.
+
+    It holds for the calling thread and for calls from now on.
+
+    Args:
+        dtype: ``float16``, ``float32`` (the default) or ``float64``.
+
+    Returns:
+        The dtype before.
+
+    Raises:
+        TileTypeError: another dtype.
+
+    Example:
+        >>> from dparray import tilelang
+        >>> before = tilelang.set_floatx("float64")
+        >>> tilelang.set_floatx(before)
+        dtype('float64')
+    """
+    try:
+        wanted = np.dtype(dtype)
+    except TypeError:
+        wanted = None
+    if wanted not in (FLOAT16, FLOAT32, FLOAT64):
+        raise TileTypeError(f"set_floatx: {dtype!r}; it is float16, float32 or float64")
+    before = _settings.floatx
+    _settings.floatx = wanted
+    return before
+
+
+class Constant(NamedTuple):
+    """A number known when shapes are: ``value`` is ``None`` while only the text is looked at.
+
+    ``is_float`` is ``None`` where the text does not tell.
+    """
+
+    value: int | float | None
+    is_float: bool | None
+
+
+class Unknown(NamedTuple):
+    """An input of any rank, of which the text does not tell whether it is a number."""
+
+
+@dataclass(eq=False)
+class Tensor:
+    """A tensor; shape, sizes in it and dtype are ``None`` while only the text is looked at."""
+
+    shape: Shape | None
+    dtype: DType | None
+
+
+class Group(NamedTuple):
+    """A tuple of values."""
+
+    members: tuple[Any, ...]
+
+
+Value = Union[Constant, Unknown, Tensor, Group]
+
+
+class Literal(NamedTuple):
+    """A constant as an operand, in the dtype it takes part in."""
+
+    value: Any
+    dtype: DType
+
+
+@dataclass(eq=False)
+class Operation:
+    """One step: ``result`` from ``operands``; ``parameters`` depend on the operation."""
+
+    name: str
+    operands: tuple[Tensor | Literal, ...]
+    result: Tensor
+    parameters: Any = None
+
+
+Error = TypeVar("Error", bound=TileError)
+
+
+class Builder:
+    """Collects the operations of a program; knows the text for its errors."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.operations: list[Operation] = []
+
+    def fail(self, kind: type[Error], position: int, what: str, cure: str) -> NoReturn:
+        """Raise an error about a place in the program."""
+        raise failure(kind, self.source, position, what, cure)
+
+    def emit(
+        self,
+        name: str,
+        operands: Sequence[Tensor | Literal],
+        shape: Shape | None,
+        dtype: DType | None,
+        parameters: Any = None,
+    ) -> Tensor:
+        """Note an operation."""
+        result = Tensor(shape, dtype)
+        self.operations.append(Operation(name, tuple(operands), result, parameters))
+        return result
+
+    def operand(self, value: Constant | Tensor, position: int) -> Tensor | Literal:
+        """A value as an operand; constants get the dtype they have."""
+        if isinstance(value, Tensor):
+            return value
+        dtype = self.dtype_of(value, position)
+        if dtype is None:
+            return Tensor((), None)
+        return Literal(np.asarray(value.value).astype(dtype)[()], dtype)
+
+    def dtype_of(self, value: Constant | Tensor, position: int) -> DType | None:
+        """The dtype a value takes part with."""
+        if isinstance(value, Tensor):
+            return value.dtype
+        if value.is_float is None or value.value is None:
+            return None
+        if value.is_float:
+            return floatx()
+        for dtype in (INT32, INT64, UINT64):
+            if np.iinfo(dtype).min <= value.value <= np.iinfo(dtype).max:
+                return dtype
+        self.fail(
+            TileTypeError, position, f"the integer {value.value} has more than 64 bits",
+            "write it as a float",
+        )
+
+    def cast(self, value: Tensor | Literal, dtype: DType | None) -> Tensor | Literal:
+        """A value in a dtype."""
+        if dtype is None or value.dtype in (None, dtype):
+            return value
+        if isinstance(value, Literal):
+            with np.errstate(all="ignore"):
+                return Literal(np.asarray(value.value).astype(dtype)[()], dtype)
+        return self.emit("cast", (value,), value.shape, dtype)
+
+    def common(self, dtypes: Sequence[DType | None], position: int) -> DType | None:
+        """The common dtype, left to right."""
+        found = dtypes[0]
+        for dtype in dtypes[1:]:
+            if found is None or dtype is None:
+                return None
+            before, found = found, common_dtype(found, dtype)
+            if _loses_sign(before, dtype, found):
+                self.warn(position, f"{before} and {dtype} are computed in {found}")
+        return found
+
+    def warn(self, position: int, what: str) -> None:
+        """Warn of a place in the program, as if it were a line of a file of its own."""
+        line, _ = place(self.source, position)
+        warnings.warn_explicit(
+            f"{what}, which cannot hold all their values; convert one with as_int or as_uint",
+            TileWarning,
+            "<tile program>",
+            line,
+            module="<tile program>",
+            registry={},
+        )
+
+    def broadcast(self, shapes: Sequence[Shape | None], position: int) -> Shape | None:
+        """The shape of an elementwise operation; ``None`` if one shape is not known."""
+        if any(shape is None for shape in shapes):
+            return None
+        result: list[int | None] = []
+        for shape in shapes:
+            assert shape is not None
+            result = [*[1] * (len(shape) - len(result)), *result]
+            for at, size in enumerate(shape, len(result) - len(shape)):
+                other = result[at]
+                if other == 1 or (other is None and size not in (None, 1)):
+                    result[at] = size
+                elif size is not None and other is not None and size not in (1, other):
+                    self.fail(
+                        TileShapeError,
+                        position,
+                        f"the shapes {' and '.join(map(str, shapes))} do not fit together: sizes "
+                        f"{other} and {size} meet",
+                        "sizes are equal or 1, counted from the last; reshape one of them, or "
+                        "write a contraction",
+                    )
+        return tuple(result)
+
+
+def common_dtype(left: DType, right: DType) -> DType:
+    """Tile's common dtype of two: the float, the wider, else the left one."""
+    if (left.kind == "f") != (right.kind == "f"):
+        return left if left.kind == "f" else right
+    return right if right.itemsize > left.itemsize else left
+
+
+def _loses_sign(left: DType, right: DType, common: DType) -> bool:
+    kinds = {left.kind, right.kind}
+    if kinds != {"i", "u"}:
+        return False
+    unsigned = left if left.kind == "u" else right
+    return common.kind == "u" or unsigned.itemsize >= common.itemsize
