@@ -106,6 +106,7 @@ with _startup.explained():
         memory as memory,
         random as random,
         testing as testing,
+        tilelang as tilelang,
     )
     from dparray._evaluate import forks as _forks
     from dparray._functions import protocols as _protocols

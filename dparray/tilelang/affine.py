@@ -85,7 +85,7 @@ def _sum(left: Affine, right: Affine) -> Affine:
 
 def _product(builder: Builder, call: Call, left: Affine, right: Affine) -> Affine:
     if left.coefficients and right.coefficients:
-        builder.fail(
+        raise builder.error(
             TileIndexError,
             call.position,
             f"a product of index variables: {_names(left)} and {_names(right)}",
@@ -98,14 +98,14 @@ def _product(builder: Builder, call: Call, left: Affine, right: Affine) -> Affin
 
 def _quotient(builder: Builder, call: Call, left: Affine, right: Affine) -> Affine:
     if right.coefficients:
-        builder.fail(
+        raise builder.error(
             TileIndexError,
             call.position,
             f"a division by index variables: {_names(right)}",
             "index expressions are affine: divide by literals and sizes only",
         )
     if right.constant == 0:
-        builder.fail(
+        raise builder.error(
             TileIndexError, call.position, "a division by zero", "divide by another number"
         )
     return _scaled(left, None if right.constant is None else 1 / right.constant)

@@ -65,7 +65,7 @@ def bind(program: Program, inputs: Mapping[str, Tensor | Constant]) -> Bound:
     for name in program.outputs:
         value = walk.values[name.name]
         if isinstance(value, (Group, Unknown)):
-            walk.builder.fail(
+            raise walk.builder.error(
                 TileTypeError,
                 name.position,
                 f"the output {name.name} is a tuple",
@@ -102,7 +102,7 @@ class _Walk:
             self.roles[statement.name.name] = "assigned on a line before"
         for name in program.outputs:
             if self.roles.get(name.name) != "assigned on a line before":
-                self.builder.fail(
+                raise self.builder.error(
                     TileNameError,
                     name.position,
                     f"the output {name.name} is never assigned",
@@ -113,7 +113,7 @@ class _Walk:
         seen: set[str] = set()
         for name in program.outputs:
             if name.name in seen:
-                self.builder.fail(
+                raise self.builder.error(
                     TileNameError,
                     name.position,
                     f"the output {name.name} is listed twice",
@@ -123,7 +123,7 @@ class _Walk:
 
     def check_new(self, name: Name) -> None:
         if name.name in self.values:
-            self.builder.fail(
+            raise self.builder.error(
                 TileNameError,
                 name.position,
                 f"{name.name} is assigned again: it is {self.roles[name.name]}",
@@ -146,7 +146,7 @@ class _Walk:
             self.values[name] = value
         assert shape is not None
         if len(shape) != len(given.sizes):
-            self.builder.fail(
+            raise self.builder.error(
                 TileShapeError,
                 given.name.position,
                 f"{name} has rank {len(given.sizes)} here, and was called with shape {shape}",
@@ -160,7 +160,7 @@ class _Walk:
             self.check_new(name)
         before = self.values.get(name.name)
         if isinstance(before, Constant) and before.value is not None and before.value != size:
-            self.builder.fail(
+            raise self.builder.error(
                 TileShapeError,
                 name.position,
                 f"the size {name.name} is {before.value} and {size}",
@@ -175,11 +175,13 @@ class _Walk:
         if isinstance(expression, Name):
             return self.scope.value(expression)
         if isinstance(expression, Index):
-            self.builder.fail(
+            raise self.builder.error(
                 TileIndexError,
                 expression.position,
                 f"the index variable {expression.name!r} outside of a contraction",
                 f"write #{expression.name} for a tensor of that name; for coordinates use "
                 "index(T, axis)",
             )
-        return apply(self.builder, expression, [self.evaluate(each) for each in expression.operands])
+        return apply(
+            self.builder, expression, [self.evaluate(each) for each in expression.operands]
+        )

@@ -39,9 +39,7 @@ class Box(NamedTuple):
     high: int
 
 
-def tightened(
-    coefficients: Sequence[int], constant: int, is_derived: bool = False
-) -> Inequality:
+def tightened(coefficients: Sequence[int], constant: int, is_derived: bool = False) -> Inequality:
     """An inequality in lowest terms over the integers."""
     divisor = 0
     for each in coefficients:
@@ -149,8 +147,7 @@ def box_of(level: Level, boxes: Sequence[Box], variable: int) -> Box | None:
         for each in level.lower
     )
     high = min(
-        interval(each, boxes, variable).high // -each.coefficients[variable]
-        for each in level.upper
+        interval(each, boxes, variable).high // -each.coefficients[variable] for each in level.upper
     )
     return Box(low, high)
 

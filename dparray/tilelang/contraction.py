@@ -62,7 +62,7 @@ class Scope(NamedTuple):
         if name.name in self.values:
             return self.values[name.name]
         known = ", ".join(self.values) or "none"
-        self.builder.fail(
+        raise self.builder.error(
             TileNameError,
             name.position,
             f"{name.name} is not defined here",
@@ -80,7 +80,7 @@ class Scope(NamedTuple):
             kind = "a float"
         else:
             kind = "a tuple" if isinstance(value, Group) else "a tensor"
-        self.builder.fail(
+        raise self.builder.error(
             TileTypeError,
             name.position,
             f"{name.name} is {kind}, in an index expression",
@@ -124,16 +124,21 @@ class _Contraction:
             (self.affine(each.value), self.size(each.bound, "the bound of a constraint"))
             for each in statement.constraints
         ]
-        self.check_bounded(names, [*output, *(f for one in read for f in one), *(f for f, _ in limits)])
+        forms = [*output, *(form for one in read for form in one), *(form for form, _ in limits)]
+        self.check_bounded(names, forms)
         dtype, compared = self.dtypes(operands)
         default = self.default(sizes, dtype)
         shapes = [shape_of(each) for each in operands]
         known = [shape is not None and None not in shape for shape in shapes]
+        known += [None not in (form.constant, *form.coefficients.values()) for form in forms]
+        known += [bound is not None for _, bound in limits]
         if dtype is None or compared is None or not all(known) or None in sizes:
             return Tensor(sizes, dtype)
         space = Space(
             len(names),
-            tuple((_form(form, names), size or 0) for form, size in zip(output, sizes, strict=True)),
+            tuple(
+                (_form(form, names), size or 0) for form, size in zip(output, sizes, strict=True)
+            ),
             tuple(
                 tuple(
                     (_form(form, names), size or 0)
@@ -156,7 +161,11 @@ class _Contraction:
             default is not None,
         )
         return self.builder.emit(
-            "contract", [*operands, *([] if default is None else [default])], sizes, dtype, parameters
+            "contract",
+            [*operands, *([] if default is None else [default])],
+            sizes,
+            dtype,
+            parameters,
         )
 
     def text(self) -> str:
@@ -168,7 +177,7 @@ class _Contraction:
         indices, sizes = self.statement.indices, self.statement.sizes
         name = self.statement.name.name
         if sizes is None and indices:
-            self.builder.fail(
+            raise self.builder.error(
                 TileShapeError,
                 self.position,
                 f"the sizes of {name} are missing",
@@ -177,7 +186,7 @@ class _Contraction:
             )
         sizes = sizes or ()
         if len(sizes) != len(indices):
-            self.builder.fail(
+            raise self.builder.error(
                 TileShapeError,
                 self.position,
                 f"{name} has {len(indices)} indices and {len(sizes)} sizes",
@@ -190,7 +199,7 @@ class _Contraction:
         call = Call(f"the contraction of {self.statement.name.name}", (), expression.position)
         size = integer(self.builder, value, call, what)
         if size is not None and size < 0:
-            self.builder.fail(
+            raise self.builder.error(
                 TileShapeError,
                 expression.position,
                 f"{what} is {size}",
@@ -203,7 +212,7 @@ class _Contraction:
         if isinstance(value, Unknown):
             return Tensor(None, None)
         if isinstance(value, Group):
-            self.builder.fail(
+            raise self.builder.error(
                 TileTypeError,
                 name.position,
                 f"{name.name} is a tuple",
@@ -212,7 +221,7 @@ class _Contraction:
         given = self.builder.operand(value, name.position)
         shape = shape_of(given)
         if shape is not None and len(shape) != count:
-            self.builder.fail(
+            raise self.builder.error(
                 TileShapeError,
                 name.position,
                 f"{name.name} has rank {len(shape)}, and {count} indices here",
@@ -228,7 +237,7 @@ class _Contraction:
         for constraint in statement.constraints:
             for each in _indices(constraint.value):
                 if each.name not in names:
-                    self.builder.fail(
+                    raise self.builder.error(
                         TileIndexError,
                         each.position,
                         f"the index variable {each.name!r} occurs in constraints only",
@@ -245,7 +254,7 @@ class _Contraction:
             return
         space = Space(len(names), (), (tuple((_form(form, names), 1) for form in forms),), ())
         if not space.is_bounded:
-            self.builder.fail(
+            raise self.builder.error(
                 TileIndexError,
                 self.position,
                 f"the index variables {', '.join(names)} are not all bounded",
@@ -261,7 +270,9 @@ class _Contraction:
             return BOOL, compared
         return self.builder.common(given, position), compared
 
-    def default(self, sizes: tuple[int | None, ...], dtype: DType | None) -> Tensor | Literal | None:
+    def default(
+        self, sizes: tuple[int | None, ...], dtype: DType | None
+    ) -> Tensor | Literal | None:
         name = self.statement.default
         if name is None:
             return None
@@ -269,7 +280,7 @@ class _Contraction:
         if isinstance(value, Unknown):
             return Tensor(None, None)
         if isinstance(value, Group):
-            self.builder.fail(
+            raise self.builder.error(
                 TileTypeError, name.position, f"the default {name.name} is a tuple", "use a tensor"
             )
         given = self.builder.operand(value, name.position)
@@ -278,14 +289,14 @@ class _Contraction:
             len(shape) != len(sizes)
             or any(None not in (a, b) and a != b for a, b in zip(shape, sizes, strict=True))
         ):
-            self.builder.fail(
+            raise self.builder.error(
                 TileShapeError,
                 name.position,
                 f"the default {name.name} has shape {shape}, the output {sizes}",
                 "a default has exactly the output's shape",
             )
-        if None not in (given.dtype, dtype) and given.dtype != dtype:
-            self.builder.fail(
+        if given.dtype is not None and dtype is not None and given.dtype != dtype:
+            raise self.builder.error(
                 TileTypeError,
                 name.position,
                 f"the default {name.name} is {given.dtype}, the output {dtype}",
@@ -301,7 +312,7 @@ class _Contraction:
             return None
         found = domain_of(space)
         if found is None:
-            self.builder.fail(
+            raise self.builder.error(
                 TileIndexError,
                 self.position,
                 "no index is valid: no element of the output would be written",
@@ -309,7 +320,7 @@ class _Contraction:
                 "be integers at once (name a truncated half first: P = (K - 1) / 2;)",
             )
         if self.statement.aggregation == "=" and not is_single_valued(found):
-            self.builder.fail(
+            raise self.builder.error(
                 TileIndexError,
                 self.position,
                 f"'=' would give one element of {self.statement.name.name} several values",

@@ -38,7 +38,7 @@ def _tensor(builder: Builder, call: Call, value: Value, at: int = 0) -> Tensor:
         return Tensor(None, None)
     if not isinstance(value, Tensor):
         kind = "a tuple" if isinstance(value, Group) else "a number"
-        builder.fail(
+        raise builder.error(
             TileTypeError,
             call.operands[at].position,
             f"{call.function} of {kind}",
@@ -54,7 +54,7 @@ def reshape(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
     if given.shape is not None and None not in given.shape and None not in shape:
         count, wanted = prod(given.shape), prod(shape)  # type: ignore[arg-type]
         if count != wanted:
-            builder.fail(
+            raise builder.error(
                 TileShapeError,
                 call.position,
                 f"reshape of {given.shape}, which has {count} elements, to {shape}, "
@@ -69,7 +69,7 @@ def index(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
     given = _tensor(builder, call, operands[0])
     axis = integer(builder, operands[1], call, "the axis")
     if axis is not None and given.shape is not None and not 0 <= axis < len(given.shape):
-        builder.fail(
+        raise builder.error(
             TileShapeError,
             call.operands[1].position,
             f"axis {axis} of a tensor of rank {len(given.shape)}",
@@ -91,12 +91,12 @@ def _check_indices(builder: Builder, call: Call, value: Value) -> Tensor | Liter
     if isinstance(value, Unknown):
         return Tensor(None, None)
     if isinstance(value, Group):
-        builder.fail(
+        raise builder.error(
             TileTypeError, call.operands[1].position, f"{call.function} by a tuple", "use a tensor"
         )
     given = builder.operand(value, call.operands[1].position)
-    if given.dtype not in (None, INT32):
-        builder.fail(
+    if given.dtype is not None and given.dtype != INT32:
+        raise builder.error(
             TileTypeError,
             call.operands[1].position,
             f"the indices of {call.function} are {given.dtype}",
@@ -111,7 +111,7 @@ def gather(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
     indices = _check_indices(builder, call, operands[1])
     where = shape_of(indices)
     if data.shape is not None and not data.shape:
-        builder.fail(
+        raise builder.error(
             TileShapeError,
             call.operands[0].position,
             "gather from a tensor of rank 0",
@@ -119,7 +119,7 @@ def gather(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
         )
     result = None if where is None or data.shape is None else (*where, *data.shape[1:])
     if data.shape is not None and data.shape[0] == 0 and where is not None and 0 not in where:
-        builder.fail(
+        raise builder.error(
             TileShapeError,
             call.operands[0].position,
             f"gather from {data.shape}, which has no row",
@@ -135,7 +135,7 @@ def scatter(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
     size = _tensor(builder, call, operands[2], 2)
     where = shape_of(indices)
     if size.shape is not None and not size.shape:
-        builder.fail(
+        raise builder.error(
             TileShapeError,
             call.operands[2].position,
             "scatter to the size of a tensor of rank 0",
@@ -147,14 +147,14 @@ def scatter(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
         None not in (one, other) and one != other
         for one, other in zip(values.shape, where, strict=False)
     ):
-        builder.fail(
+        raise builder.error(
             TileShapeError,
             call.position,
             f"scatter of {values.shape} by indices of {where}",
             "the shape of the values begins with that of the indices",
         )
     if size.shape[0] == 0 and 0 not in values.shape:
-        builder.fail(
+        raise builder.error(
             TileShapeError,
             call.operands[2].position,
             "scatter to no row",
@@ -175,15 +175,17 @@ def element(builder: Builder, call: Call, operands: Sequence[Value]) -> Value:
     if isinstance(given, Unknown):
         return given
     if not isinstance(given, Group):
-        builder.fail(
-            TileTypeError, call.operands[0].position, "element of what is not a tuple",
+        raise builder.error(
+            TileTypeError,
+            call.operands[0].position,
+            "element of what is not a tuple",
             "tuples are made by tuple(A, B)",
         )
     at = integer(builder, operands[1], call, "the position")
     if at is None:
         return Unknown()
     if not 0 <= at < len(given.members):
-        builder.fail(
+        raise builder.error(
             TileTypeError,
             call.operands[1].position,
             f"member {at} of a tuple of {len(given.members)}",
@@ -197,8 +199,8 @@ def prng_step(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
     """``prng_step(S, s1, ...)``: the next state, and uniform numbers of a shape."""
     state = _tensor(builder, call, operands[0])
     wanted = (3, PRNG_COLUMNS)
-    if state.dtype not in (None, UINT32):
-        builder.fail(
+    if state.dtype is not None and state.dtype != UINT32:
+        raise builder.error(
             TileTypeError,
             call.operands[0].position,
             f"a state of {state.dtype}",
@@ -208,7 +210,7 @@ def prng_step(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
         len(state.shape) != 2
         or any(size not in (None, want) for size, want in zip(state.shape, wanted, strict=True))
     ):
-        builder.fail(
+        raise builder.error(
             TileShapeError,
             call.operands[0].position,
             f"a state of shape {state.shape}",
@@ -226,7 +228,7 @@ def prng_part(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
     if isinstance(given, Unknown):
         return Tensor(None, UINT32 if call.function == "prng_state" else FLOAT32)
     if not isinstance(given, Group) or len(given.members) != 2:
-        builder.fail(
+        raise builder.error(
             TileTypeError,
             call.position,
             f"{call.function} of what is not a step",
@@ -244,7 +246,7 @@ def softmax(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
         len(given.shape) != 2
         or any(None not in (a, b) and a != b for a, b in zip(given.shape, sizes, strict=True))
     ):
-        builder.fail(
+        raise builder.error(
             TileShapeError,
             call.position,
             f"{call.function} of {given.shape} as {sizes}",

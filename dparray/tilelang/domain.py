@@ -137,7 +137,9 @@ class Space(NamedTuple):
     @property
     def is_bounded(self) -> bool:
         """Whether every variable is bounded: all inequalities have two sides, so the rank says."""
-        return rank([form.coefficients for form, _ in self.all]) == self.count if self.count else True
+        return (
+            rank([form.coefficients for form, _ in self.all]) == self.count if self.count else True
+        )
 
 
 def domain_of(space: Space) -> Domain | None:

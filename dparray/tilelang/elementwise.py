@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,7 +33,7 @@ from dparray.tilelang.values import (
 )
 
 #: What rules work on: constants, unknown inputs and groups are out of the way.
-Plain = Union[Constant, Tensor]
+Plain = Constant | Tensor
 Rule = Callable[[Builder, Call, Sequence[Any]], Value]
 
 _ARITHMETIC = {"+": "add", "-": "subtract", "*": "multiply", "/": "divide"}
@@ -53,7 +53,8 @@ _BITWISE = {
     ">>": "right_shift",
 }
 _MATHEMATICS = (
-    "exp log sqrt sin cos tan sinh cosh tanh asin acos atan floor ceil round".split()
+    *("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan"),
+    *("floor", "ceil", "round"),
 )
 _WIDTHS = {"as_float": (16, 32, 64), "as_int": (8, 16, 32, 64), "as_uint": (8, 16, 32, 64)}
 PRNG_COLUMNS = 2048
@@ -82,14 +83,14 @@ def bitwise(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
     given = [builder.operand(each, call.position) for each in operands]
     dtype = builder.common([each.dtype for each in given], call.position)
     if dtype is not None and dtype.kind == "f":
-        _no_float(builder, call, dtype)
+        raise _no_float(builder, call, dtype)
     shape = builder.broadcast([shape_of(each) for each in given], call.position)
     given = [builder.cast(each, dtype) for each in given]
     return builder.emit(_BITWISE[call.function], given, shape, dtype)
 
 
-def _no_float(builder: Builder, call: Call, dtype: DType) -> None:
-    builder.fail(
+def _no_float(builder: Builder, call: Call, dtype: DType) -> TileTypeError:
+    return builder.error(
         TileTypeError,
         call.position,
         f"{call.function!r} of {dtype}",
@@ -101,7 +102,7 @@ def invert(builder: Builder, call: Call, operands: Sequence[Plain]) -> Tensor:
     """``~``: the other bits; of a boolean the other value."""
     (given,) = [builder.operand(each, call.position) for each in operands]
     if given.dtype is not None and given.dtype.kind == "f":
-        _no_float(builder, call, given.dtype)
+        raise _no_float(builder, call, given.dtype)
     return builder.emit("bitwise_invert", [given], shape_of(given), given.dtype)
 
 
@@ -128,7 +129,7 @@ def choice(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
 
 def truth(builder: Builder, value: Tensor | Literal) -> Tensor | Literal:
     """Whether elements are not zero."""
-    if value.dtype in (None, BOOL):
+    if value.dtype is None or value.dtype == BOOL:
         return value
     zero = Literal(value.dtype.type(0), value.dtype)  # type: ignore[union-attr]
     return builder.emit("not_equal", [value, zero], shape_of(value), BOOL)
@@ -213,7 +214,7 @@ def converted(builder: Builder, call: Call, operands: Sequence[Plain]) -> Value:
     if width is None:
         return Tensor(shape_of(builder.operand(operands[0], call.position)), None)
     if width not in widths:
-        builder.fail(
+        raise builder.error(
             TileTypeError,
             call.operands[1].position,
             f"{call.function} to {width} bits",
@@ -246,7 +247,7 @@ def integer(builder: Builder, value: Value, call: Call, what: str) -> int | None
         kind = "a float"
     else:
         kind = "a tuple" if isinstance(value, Group) else "a tensor"
-    builder.fail(
+    raise builder.error(
         TileTypeError,
         call.position,
         f"{what} in {call.function} is {kind}",
@@ -263,7 +264,7 @@ def sizes_of(builder: Builder, call: Call, values: Sequence[Value]) -> Shape:
     sizes = [integer(builder, each, call, "a size") for each in values]
     for size in sizes:
         if size is not None and size < 0:
-            builder.fail(
+            raise builder.error(
                 TileShapeError, call.position, f"the size {size}", "sizes are 0 or more"
             )
     return tuple(sizes)
@@ -329,11 +330,11 @@ def apply(builder: Builder, call: Call, operands: Sequence[Value]) -> Value:
     else:
         function = FUNCTIONS.get(call.function)
         if function is None:
-            _unknown(builder, call)
+            raise _unknown(builder, call)
         least, most = function.least, function.most
     if not least <= len(operands) <= most:
         wanted = f"{least}" if least == most else f"{least} or more"
-        builder.fail(
+        raise builder.error(
             TileTypeError,
             call.position,
             f"{call.function} with {len(operands)} arguments",
@@ -350,11 +351,11 @@ def apply(builder: Builder, call: Call, operands: Sequence[Value]) -> Value:
     return function.rule(builder, call, operands)
 
 
-def _unknown(builder: Builder, call: Call) -> None:
+def _unknown(builder: Builder, call: Call) -> TileNameError:
     known = sorted(name for name in [*FUNCTIONS, *BIND_TIME_ONLY] if name.isidentifier())
     close = difflib.get_close_matches(call.function.lower(), known, 1)
     hint = f"did you mean {close[0]}? " if close else ""
-    builder.fail(
+    return builder.error(
         TileNameError,
         call.position,
         f"there is no function {call.function!r}",
@@ -365,7 +366,7 @@ def _unknown(builder: Builder, call: Call) -> None:
 def _mapped(builder: Builder, call: Call, operands: Sequence[Value]) -> Group:
     counts = {len(each.members) for each in operands if isinstance(each, Group)}
     if len(counts) != 1:
-        builder.fail(
+        raise builder.error(
             TileTypeError,
             call.position,
             f"{call.function!r} of tuples of {' and '.join(map(str, sorted(counts)))} members",
@@ -386,7 +387,7 @@ def _mapped(builder: Builder, call: Call, operands: Sequence[Value]) -> Group:
 def _folded(builder: Builder, call: Call, operands: Sequence[Any]) -> Constant:
     name = call.function
     if name not in FOLDS and not name.startswith("assert_"):
-        builder.fail(
+        raise builder.error(
             TileTypeError,
             call.position,
             f"{name!r} of numbers",
@@ -395,7 +396,9 @@ def _folded(builder: Builder, call: Call, operands: Sequence[Any]) -> Constant:
         )
     values = [each.value for each in operands]
     kinds = [each.is_float for each in (operands[1:] if name in ("?", "cond") else operands)]
-    is_float: bool | None = True if name == "relu" or True in kinds else None if None in kinds else False
+    is_float: bool | None = (
+        True if name == "relu" or True in kinds else None if None in kinds else False
+    )
     if name in COMPARISONS:
         is_float = False
     if None in values or is_float is None:
@@ -403,13 +406,15 @@ def _folded(builder: Builder, call: Call, operands: Sequence[Any]) -> Constant:
     try:
         return Constant(fold(name, values, is_float), is_float)
     except FoldingError as error:
-        kind = TileShapeError if name in ("broadcast", "match") or "assert" in name else TileTypeError
-        builder.fail(kind, call.position, error.what, error.cure)
+        kind = (
+            TileShapeError if name in ("broadcast", "match") or "assert" in name else TileTypeError
+        )
+        raise builder.error(kind, call.position, error.what, error.cure) from None
 
 
 def _refuse_tensor(builder: Builder, call: Call, operands: Sequence[Value]) -> Unknown:
     if any(isinstance(each, Tensor) for each in operands):
-        builder.fail(
+        raise builder.error(
             TileTypeError,
             call.position,
             f"{call.function} of a tensor",

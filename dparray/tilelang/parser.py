@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
-
 from dparray.exceptions import TileSyntaxError, TileTypeError
 from dparray.tilelang.failure import failure
 from dparray.tilelang.lexer import RESERVED, Token, tokens
@@ -72,20 +70,20 @@ class _Parser:
     def expect(self, kind: str, where: str, cure: str = "") -> Token:
         if self.token.kind != kind:
             wanted = {"ID": "a name with a capital", "IDX": "a small name"}.get(kind, f"{kind!r}")
-            self.refuse(f"{wanted} is missing {where}; there is {self.found()}", cure)
+            raise self.refused(f"{wanted} is missing {where}; there is {self.found()}", cure)
         return self.take()
 
     def found(self) -> str:
         return "the end of the text" if self.token.kind == "end" else repr(self.token.text)
 
-    def refuse(self, what: str, cure: str, position: int | None = None) -> NoReturn:
+    def refused(self, what: str, cure: str, position: int | None = None) -> TileSyntaxError:
         position = self.token.position if position is None else position
         cure = cure or "see the grammar in the documentation of dparray.tilelang"
-        raise failure(TileSyntaxError, self.source, position, what, cure)
+        return failure(TileSyntaxError, self.source, position, what, cure)
 
     def name(self, where: str, cure: str = "") -> Name:
         if self.token.kind in RESERVED:
-            self.refuse(
+            raise self.refused(
                 f"{self.token.text!r} is a reserved word",
                 f"take another name, or write #{self.token.text}",
             )
@@ -116,11 +114,11 @@ class _Parser:
         statements: list[Statement] = []
         while not self.is_next("}"):
             if self.is_next("end"):
-                self.refuse("the function does not end", "close it with '}'")
+                raise self.refused("the function does not end", "close it with '}'")
             statements.append(self.statement())
         self.take()
         if not self.is_next("end"):
-            self.refuse(f"{self.found()} follows the function", "a program is one function")
+            raise self.refused(f"{self.found()} follows the function", "a program is one function")
         return Program(self.source, tuple(inputs), tuple(outputs), tuple(statements))
 
     def input(self) -> Input:
@@ -152,7 +150,7 @@ class _Parser:
 
     def attribute_parameter(self) -> str:
         if not self.is_next("ID", "IDX"):
-            self.refuse(
+            raise self.refused(
                 f"{self.found()} is not a parameter of an attribute", "parameters are names"
             )
         return self.take().text
@@ -166,31 +164,35 @@ class _Parser:
         if self.is_next("["):
             made: Statement = self.contraction(name, attributes)
         else:
-            self.expect("=", f"after {name.name!r}", "a statement is A = expression; or a contraction")
+            self.expect(
+                "=", f"after {name.name!r}", "a statement is A = expression; or a contraction"
+            )
             made = Assignment(name, self.expression(), attributes)
         if not self.is_next(";"):
-            self.after_statement(made)
+            raise self.after_statement(made)
         self.take()
         return made
 
-    def after_statement(self, made: Statement) -> NoReturn:
+    def after_statement(self, made: Statement) -> TileSyntaxError:
         if isinstance(made, Assignment):
             if self.is_next("<", "<=", ">", ">=", "==", "!="):
-                self.refuse(
+                return self.refused(
                     f"comparisons do not chain: {self.found()} follows a comparison",
                     "put parentheses around the first: (a < b) < c",
                 )
             if self.is_next("[") and not isinstance(made.value, Number):
-                self.refuse(
+                return self.refused(
                     "an elementwise expression has no indices",
                     "write a contraction: O[i: N] = =(A[i]); or leave the indices out",
                 )
         elif self.is_next("<=", ">", ">=", "==", "!="):
-            self.refuse(
+            return self.refused(
                 f"a constraint is written with '<' only, not {self.token.text!r}",
                 "turn it round or add 1: i <= N is i < N + 1; its value is at least 0 as well",
             )
-        self.refuse(f"';' is missing; there is {self.found()}", "end each statement with ';'")
+        return self.refused(
+            f"';' is missing; there is {self.found()}", "end each statement with ';'"
+        )
 
     # -- contractions ------------------------------------------------------------------------
 
@@ -213,7 +215,7 @@ class _Parser:
         form = "a contraction is O[i: N] = +(A[i, j] * B[j]); with one of + * > < = before '('"
         self.expect("=", f"after {name.name}[...]", form)
         if not self.is_next(*_AGGREGATIONS):
-            self.refuse(f"{self.found()} is not an aggregation", form)
+            raise self.refused(f"{self.found()} is not an aggregation", form)
         aggregation = self.take().kind
         self.expect("(", "after the aggregation", form)
         operands, combination = self.body()
@@ -226,7 +228,7 @@ class _Parser:
             if self.take().kind == "no_defract":
                 no_defract = True
             elif default is not None:
-                self.refuse("a second default", "a contraction has one default at most")
+                raise self.refused("a second default", "a contraction has one default at most")
             else:
                 default = self.name("after 'default'", "the default is a tensor's name")
         return Contraction(
@@ -250,7 +252,7 @@ class _Parser:
             operands.append(self.reference())
             if self.is_next("?"):
                 if combination != "==":
-                    self.refuse(
+                    raise self.refused(
                         f"'?' follows a comparison, not {combination!r}",
                         "the conditional form is +(A[i] == B[j] ? C[k])",
                     )
@@ -258,7 +260,7 @@ class _Parser:
                 combination = "?"
                 operands.append(self.reference())
         if not self.is_next(")"):
-            self.refuse(
+            raise self.refused(
                 f"{self.found()} in a contraction, whose operands are A[i], A[i] * B[j], "
                 "A[i] + B[j], A[i] == B[j] or A[i] == B[j] ? C[k]",
                 "compute the rest in a statement of its own, before or after",
@@ -277,13 +279,13 @@ class _Parser:
                         indices.append(self.index_expression())
                 self.expect("]", "after the indices", "an operand is A[i, j]")
                 return Reference(name, tuple(indices))
-            self.refuse(
+            raise self.refused(
                 f"{name.name} has no indices in a contraction",
                 f"write {name.name}[i], or {name.name}[] for one of rank 0; functions and "
                 "expressions go to a statement of their own",
                 name.position,
             )
-        self.refuse(
+        raise self.refused(
             f"{self.found()} in a contraction, whose operands are tensors with indices only",
             "give the literal or the expression a name first: Two = 2; O[] = +(Two[] * A[i]);",
         )
@@ -292,11 +294,11 @@ class _Parser:
         value = self.index_expression()
         if not self.is_next("<"):
             if self.is_next("<=", ">", ">=", "==", "!=", "="):
-                self.refuse(
+                raise self.refused(
                     f"a constraint is written with '<' only, not {self.token.text!r}",
                     "turn it round or add 1: i <= N is i < N + 1; its value is at least 0 as well",
                 )
-            self.refuse(
+            raise self.refused(
                 f"'<' is missing in a constraint; there is {self.found()}",
                 "a constraint is: , i - k < N",
             )
@@ -339,7 +341,7 @@ class _Parser:
         if token.kind == "ID":
             self.take()
             if self.is_next("(", "["):
-                self.refuse(
+                raise self.refused(
                     f"{token.text}{self.token.text}...: an index expression holds no tensor and "
                     "no function",
                     "compute sizes in a statement before; to index by values use gather",
@@ -348,7 +350,7 @@ class _Parser:
         if token.kind == "IDX":
             self.take()
             if self.is_next("("):
-                self.refuse(
+                raise self.refused(
                     f"{token.text}(...): an index expression holds no function",
                     "compute it in a statement before: P = max(N, M);",
                     token.position,
@@ -362,7 +364,7 @@ class _Parser:
                 f"the float {token.text} in an index expression",
                 "index expressions are exact: write fractions of integers, i/2",
             )
-        self.refuse(
+        raise self.refused(
             f"{self.found()} is not part of an index expression",
             "index expressions are made of index variables, integers, sizes, + - * / and ()",
         )
@@ -371,7 +373,7 @@ class _Parser:
 
     def nested(self, rule: object) -> Expression:
         if self.depth >= _DEEPEST:
-            self.refuse(
+            raise self.refused(
                 f"the expression is nested more than {_DEEPEST} deep", "name parts of it first"
             )
         self.depth += 1
@@ -396,7 +398,7 @@ class _Parser:
         count = 0
         while self.is_next(*_LEVELS[level]):
             if count and level in _UNCHAINED:
-                self.refuse(
+                raise self.refused(
                     f"comparisons do not chain: {self.found()} follows a comparison",
                     "put parentheses around the first: (a < b) < c",
                 )
@@ -426,8 +428,8 @@ class _Parser:
             self.take()
             if self.is_next("("):
                 return self.call(token)
-            if self.is_next("[") :
-                self.refuse(
+            if self.is_next("["):
+                raise self.refused(
                     "an elementwise expression has no indices",
                     "write a contraction: O[i: N] = =(A[i]); or leave the indices out",
                 )
@@ -435,8 +437,8 @@ class _Parser:
                 return Name(token.text, token.position)
             return Index(token.text, token.position)
         if token.kind in RESERVED:
-            self.refuse(f"{token.text!r} is a reserved word", f"write #{token.text}")
-        self.refuse(
+            raise self.refused(f"{token.text!r} is a reserved word", f"write #{token.text}")
+        raise self.refused(
             f"{self.found()} where a value belongs",
             "a value is a number, a name, a function of values or (expression)",
         )
@@ -444,7 +446,9 @@ class _Parser:
     def call(self, name: Token) -> Expression:
         self.take()
         if self.is_next(")"):
-            self.refuse(f"{name.text}() has no argument", "a function has at least one argument")
+            raise self.refused(
+                f"{name.text}() has no argument", "a function has at least one argument"
+            )
         operands = [self.nested(self.expression)]
         while self.accept(","):
             operands.append(self.nested(self.expression))

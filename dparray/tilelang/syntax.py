@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple, Union
+from typing import NamedTuple
 
 __all__ = [
     "Assignment",
@@ -55,7 +55,7 @@ class Call:
     position: int
 
 
-Expression = Union[Number, Name, Index, Call]
+Expression = Number | Name | Index | Call
 
 
 class Attribute(NamedTuple):
@@ -110,7 +110,7 @@ class Contraction:
     attributes: tuple[Attribute, ...] = ()
 
 
-Statement = Union[Assignment, Contraction]
+Statement = Assignment | Contraction
 
 
 class Input(NamedTuple):

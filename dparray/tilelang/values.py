@@ -6,7 +6,7 @@ import threading
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, NoReturn, TypeVar, Union
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,18 +14,13 @@ from dparray.exceptions import TileError, TileShapeError, TileTypeError
 from dparray.tilelang.failure import failure, place
 
 DType = np.dtype[Any]
-Shape = tuple[Union[int, None], ...]
+Shape = tuple[int | None, ...]
 
 BOOL, INT32, INT64, UINT32 = map(np.dtype, (np.bool_, np.int32, np.int64, np.uint32))
-UINT64, FLOAT16, FLOAT32, FLOAT64 = map(
-    np.dtype, (np.uint64, np.float16, np.float32, np.float64)
-)
+UINT64, FLOAT16, FLOAT32, FLOAT64 = map(np.dtype, (np.uint64, np.float16, np.float32, np.float64))
 DTYPES = frozenset(
-    map(
-        np.dtype,
-        ("bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64").split(),
-    )
-)
+    map(np.dtype, (np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16))
+) | frozenset((UINT32, UINT64, FLOAT16, FLOAT32, FLOAT64))
 
 
 class TileWarning(UserWarning):
@@ -103,7 +98,7 @@ class Group(NamedTuple):
     members: tuple[Any, ...]
 
 
-Value = Union[Constant, Unknown, Tensor, Group]
+Value = Constant | Unknown | Tensor | Group
 
 
 class Literal(NamedTuple):
@@ -133,9 +128,9 @@ class Builder:
         self.source = source
         self.operations: list[Operation] = []
 
-    def fail(self, kind: type[Error], position: int, what: str, cure: str) -> NoReturn:
-        """Raise an error about a place in the program."""
-        raise failure(kind, self.source, position, what, cure)
+    def error(self, kind: type[Error], position: int, what: str, cure: str) -> Error:
+        """An error about a place in the program."""
+        return failure(kind, self.source, position, what, cure)
 
     def emit(
         self,
@@ -170,14 +165,16 @@ class Builder:
         for dtype in (INT32, INT64, UINT64):
             if np.iinfo(dtype).min <= value.value <= np.iinfo(dtype).max:
                 return dtype
-        self.fail(
-            TileTypeError, position, f"the integer {value.value} has more than 64 bits",
+        raise self.error(
+            TileTypeError,
+            position,
+            f"the integer {value.value} has more than 64 bits",
             "write it as a float",
         )
 
     def cast(self, value: Tensor | Literal, dtype: DType | None) -> Tensor | Literal:
         """A value in a dtype."""
-        if dtype is None or value.dtype in (None, dtype):
+        if dtype is None or value.dtype is None or value.dtype == dtype:
             return value
         if isinstance(value, Literal):
             with np.errstate(all="ignore"):
@@ -220,7 +217,7 @@ class Builder:
                 if other == 1 or (other is None and size not in (None, 1)):
                     result[at] = size
                 elif size is not None and other is not None and size not in (1, other):
-                    self.fail(
+                    raise self.error(
                         TileShapeError,
                         position,
                         f"the shapes {' and '.join(map(str, shapes))} do not fit together: sizes "

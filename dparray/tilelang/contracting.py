@@ -1,0 +1,321 @@
+"""Computing contractions: as array operations, on the host, or by a kernel of their own."""
+
+from __future__ import annotations
+
+import hashlib
+import linecache
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from dparray import config
+from dparray._array.ndarray import (
+    astype_array,
+    copy_of,
+    empty_on,
+    from_host,
+    is_made_by_host,
+    ndarray,
+    numpy_views,
+)
+from dparray._codegen.half import half, half_bits, half_value
+from dparray._functions import elementwise as ew
+from dparray._functions import reductions
+from dparray._functions.creation import zeros
+from dparray._functions.manipulation import permute_dims, reshape
+from dparray._functions.products import matmul
+from dparray._kernel.function import KernelFunction
+from dparray._placement import Placement
+from dparray.kernel_api import Range
+from dparray.tilelang.contraction import Contracted
+from dparray.tilelang.kernel_text import Text, text_of
+from dparray.tilelang.kernel_values import memory
+from dparray.tilelang.points import Points, enumerated, linear
+from dparray.tilelang.recognised import Aligned, Operations, aligned, line_up, product
+from dparray.tilelang.values import BOOL, FLOAT16, DType
+
+#: Contractions of so many points at most are computed by the host, where it can.
+MOST_HOST_POINTS = 16_384
+
+Computed = Callable[..., ndarray]
+
+_OPERATIONS = Operations(permute_dims, reshape, matmul, copy_of)
+
+
+def lowered(contracted: Contracted, operands: Sequence[Any]) -> Lowered:
+    """How a contraction is computed from arrays, or from literals as 0-d arrays.
+
+    Args:
+        contracted: what it computes.
+        operands: tensors or literals with ``dtype``; the default last, if it has one.
+    """
+    dtypes = [each.dtype for each in operands]
+    if contracted.domain is None:
+        return Lowered(contracted, dtypes, "nothing", None)
+    found = aligned(contracted, dtypes)
+    if found is not None:
+        return Lowered(contracted, dtypes, found.kind, found)
+    return Lowered(contracted, dtypes, "kernel", None)
+
+
+class Lowered:
+    """A contraction ready to be computed.
+
+    Attributes:
+        kind: ``"map"``, ``"reduction"``, ``"product"`` (array operations), ``"kernel"`` (one of
+            its own, or the host's loops while it is small), ``"nothing"`` (no element is written).
+    """
+
+    def __init__(
+        self,
+        contracted: Contracted,
+        dtypes: Sequence[DType],
+        kind: str,
+        alignment: Aligned | None,
+    ) -> None:
+        self.contracted = contracted
+        self.dtypes = dtypes
+        self.kind = kind
+        self.alignment = alignment
+        self.shape = tuple(size for _, size in contracted.space.output)
+        self._text: Text | None = None
+        self._on_host: _HostPlan | None = None
+
+    @property
+    def is_view(self) -> bool:
+        """Whether the result may be a view of an operand."""
+        return self.kind == "map" and not self.contracted.combination
+
+    def __call__(self, placement: Placement, *arrays: ndarray) -> ndarray:
+        """Compute it from the arrays of its operands."""
+        if self.kind == "nothing":
+            if self.contracted.has_default:
+                return copy_of(arrays[-1])
+            return zeros(
+                self.shape,
+                self.contracted.dtype,
+                sycl_queue=placement.queue,
+                usm_type=placement.usm_type,
+            )
+        if self.alignment is None:
+            return self.general(placement, arrays)
+        return self.as_arrays(self.alignment, arrays)
+
+    # -- array operations --------------------------------------------------------------------
+
+    def as_arrays(self, each: Aligned, arrays: Sequence[ndarray]) -> ndarray:
+        """By array operations, which stay pending."""
+        contracted = self.contracted
+        if each.kind == "product":
+            result = product(_OPERATIONS, each, arrays[0], arrays[1])
+        else:
+            count = len(each.order)
+            lined = [
+                line_up(_OPERATIONS, x, axes, count)
+                for x, axes in zip(arrays, each.axes, strict=False)
+            ]
+            result = self.mapped(lined)
+            if each.kind == "map":
+                if contracted.aggregation in "><" and contracted.dtype.kind == "f":
+                    result = without_nan(contracted.aggregation, result)
+            else:
+                inner = tuple(range(each.kept, count))
+                result = reduced(contracted.aggregation, result, inner, contracted.dtype)
+        return result if result.shape == self.shape else reshape(result, self.shape)
+
+    def mapped(self, arrays: Sequence[ndarray]) -> ndarray:
+        """The combination of operands that broadcast."""
+        contracted = self.contracted
+        dtype, compared = contracted.dtype, contracted.compared
+        if contracted.combination in ("==", "?"):
+            first, second = (astype_array(x, compared, copy=False) for x in arrays[:2])
+            equal = ew.equal(first, second)
+            if contracted.combination == "==":
+                return equal
+            third = astype_array(arrays[2], dtype, copy=False)
+            return astype_array(ew.where(equal, third, 0), dtype, copy=False)
+        cast = [astype_array(x, dtype, copy=False) for x in arrays]
+        if not contracted.combination:
+            return cast[0]
+        if dtype == BOOL:
+            both = ew.logical_and if contracted.combination == "*" else ew.logical_or
+            return both(*cast)
+        return (ew.multiply if contracted.combination == "*" else ew.add)(*cast)
+
+    # -- the general case --------------------------------------------------------------------
+
+    def general(self, placement: Placement, arrays: Sequence[ndarray]) -> ndarray:
+        """By the host while it is small, else by a kernel."""
+        if self.is_for_host(placement):
+            views = numpy_views(*arrays)
+            if views is not None:
+                plan = self.host_plan()
+                if plan is not None:
+                    values = plan(views).reshape(self.shape)
+                    return from_host(values, placement.queue, placement.usm_type)
+        return self.by_kernel(placement, arrays)
+
+    def is_for_host(self, placement: Placement) -> bool:
+        """Whether it is small, and the host may compute in such memory."""
+        domain = self.contracted.domain
+        assert domain is not None
+        elements = prod(self.shape)
+        return (
+            elements * max(1, domain.points) <= MOST_HOST_POINTS
+            and config.host_tier
+            and is_made_by_host(elements, placement.queue, placement.usm_type)
+        )
+
+    def host_plan(self) -> _HostPlan | None:
+        """The points as the host computes with them; ``None`` if there are too many."""
+        if self._on_host is None:
+            domain = self.contracted.domain
+            assert domain is not None
+            points = enumerated(domain, MOST_HOST_POINTS)
+            if points is None:
+                return None
+            self._on_host = _HostPlan(self.contracted, points)
+        return self._on_host
+
+    @property
+    def text(self) -> Text:
+        """The kernel's text."""
+        if self._text is None:
+            self._text = text_of(self.contracted, self.dtypes)
+        return self._text
+
+    def by_kernel(self, placement: Placement, arrays: Sequence[ndarray]) -> ndarray:
+        """By a kernel of its own, launched now."""
+        result = empty_on(placement, self.shape, self.contracted.dtype)
+        text = self.text
+        kernel = kernel_of(text.source)
+        seen = [_in_memory(x) for x in (result, *arrays)]
+        kernel._launch(Range(*text.items), (*seen, *text.numbers))
+        return result
+
+
+def _in_memory(x: ndarray) -> ndarray:
+    """An array as a kernel takes it."""
+    dtype = memory(x.dtype)
+    if dtype != x.dtype:
+        x = x.view(dtype)
+    return reshape(x, (1,)) if x.ndim == 0 else x
+
+
+_NAMES: dict[str, Any] = {
+    "half": half,
+    "half_bits": half_bits,
+    "half_value": half_value,
+    "inf": math.inf,
+    **{name: getattr(np, name) for name in ("int8", "int16", "int32", "int64")},
+    **{name: getattr(np, name) for name in ("uint8", "uint16", "uint32", "uint64")},
+    **{name: getattr(np, name) for name in ("float32", "float64")},
+}
+
+
+@lru_cache(maxsize=1024)
+def kernel_of(source: str) -> KernelFunction:
+    """The kernel with a text; its source can be shown, and checked in debug mode."""
+    file = f"<dparray tile kernel {hashlib.sha256(source.encode()).hexdigest()[:16]}>"
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    scope = dict(_NAMES)
+    exec(compile(source, file, "exec"), scope)
+    return KernelFunction(scope["tile_contraction"], {})
+
+
+# -- the host ------------------------------------------------------------------------------------
+
+
+class _HostPlan:
+    """The valid points of a small contraction, as positions in its operands."""
+
+    def __init__(self, contracted: Contracted, points: Points) -> None:
+        domain = contracted.domain
+        assert domain is not None
+        self.contracted = contracted
+        shapes = [tuple(size for _, size in one) for one in contracted.space.operands]
+        self.positions = [linear(domain, at, shape, points) for at, shape in enumerate(shapes)]
+        self.written = np.flatnonzero(points.counts)
+        self.starts = np.cumsum(points.counts)[self.written] - points.counts[self.written]
+        self.elements = len(points.counts)
+        self.is_single = bool((points.counts <= 1).all())
+
+    def __call__(self, views: Sequence[np.ndarray]) -> np.ndarray:
+        contracted = self.contracted
+        with np.errstate(all="ignore"):
+            parts = [
+                view.reshape(-1)[position]
+                for view, position in zip(views, self.positions, strict=False)
+            ]
+            values = _combined(contracted, parts)
+            if not self.is_single:
+                values = _folded(contracted.aggregation, values, self.starts, contracted.dtype)
+            elif contracted.aggregation in "><" and contracted.dtype.kind == "f":
+                values = _without_nan(contracted.aggregation, values)
+        if len(self.written) == self.elements:
+            return values
+        if contracted.has_default:
+            result = views[-1].reshape(-1).copy()
+        else:
+            result = np.zeros(self.elements, contracted.dtype)
+        result[self.written] = values
+        return result
+
+
+def _combined(contracted: Contracted, parts: list[np.ndarray]) -> np.ndarray:
+    dtype, compared = contracted.dtype, contracted.compared
+    if contracted.combination in ("==", "?"):
+        first, second = (part.astype(compared, copy=False) for part in parts[:2])
+        equal = first == second
+        if contracted.combination == "==":
+            return equal
+        return np.where(equal, parts[2].astype(dtype, copy=False), dtype.type(0))
+    cast = [part.astype(dtype, copy=False) for part in parts]
+    if not contracted.combination:
+        return cast[0]
+    if dtype == BOOL:
+        return (np.logical_and if contracted.combination == "*" else np.logical_or)(*cast)
+    return (np.multiply if contracted.combination == "*" else np.add)(*cast)
+
+
+def _folded(aggregation: str, values: np.ndarray, starts: np.ndarray, dtype: DType) -> np.ndarray:
+    if not len(starts):
+        return values[:0]
+    if dtype == BOOL:
+        fold = np.logical_or if aggregation in "+>" else np.logical_and
+        return fold.reduceat(values, starts)
+    if aggregation in "><":
+        if dtype.kind == "f":
+            values = _without_nan(aggregation, values)
+        return (np.maximum if aggregation == ">" else np.minimum).reduceat(values, starts)
+    return (np.add if aggregation == "+" else np.multiply).reduceat(values, starts, dtype=dtype)
+
+
+def _without_nan(aggregation: str, values: np.ndarray) -> np.ndarray:
+    worst = -np.inf if aggregation == ">" else np.inf
+    return np.where(values == values, values, values.dtype.type(worst))
+
+
+def reduced(aggregation: str, x: ndarray, axes: tuple[int, ...], dtype: DType) -> ndarray:
+    """An aggregation of array elements along axes; the accumulator has the dtype."""
+    if dtype == BOOL:
+        return (reductions.any if aggregation in "+>" else reductions.all)(x, axis=axes)
+    if aggregation == "+":
+        return reductions.sum(x, axis=axes, dtype=dtype)
+    if aggregation == "*":
+        return reductions.prod(x, axis=axes, dtype=dtype)
+    if dtype.kind == "f":
+        x = without_nan(aggregation, x)
+    return (reductions.max if aggregation == ">" else reductions.min)(x, axis=axes)
+
+
+def without_nan(aggregation: str, x: ndarray) -> ndarray:
+    """An array with what a maximum or minimum starts from in place of NaN, which they ignore."""
+    return ew.where(ew.equal(x, x), x, -math.inf if aggregation == ">" else math.inf)
+
+
+__all__ = ["FLOAT16", "Lowered", "lowered", "reduced"]

@@ -1,0 +1,346 @@
+"""Tile functions: made from text, called with arrays and numbers."""
+
+from __future__ import annotations
+
+import keyword
+from collections import OrderedDict, namedtuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dparray import _dtypes
+from dparray._array.ndarray import assign, ndarray
+from dparray._placement import Placement, common_placement
+from dparray.device import default_device
+from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
+from dparray.tilelang.bind import Bound, bind, check
+from dparray.tilelang.lowering import Plan, plan_of
+from dparray.tilelang.parser import parse
+from dparray.tilelang.values import DTYPES, Constant, DType, Tensor, floatx
+
+
+class CacheInfo(NamedTuple):
+    """How a function's cache of bound programs was used."""
+
+    hits: int
+    misses: int
+    size: int
+
+
+_MOST_PLANS = 256
+
+
+class TileFunction:
+    """A function of arrays in the Tile language; made by :func:`function`.
+
+    A call runs on the queue of its arrays and returns at once: elementwise results are pending, as
+    those of array code are. Programs bound to shapes, dtypes and numbers are kept.
+
+    Attributes:
+        source: the text.
+        inputs, outputs: the names, in order.
+    """
+
+    def __init__(self, source: str) -> None:
+        if not isinstance(source, str):
+            raise ArgumentError(
+                f"tilelang.function: {source!r} of type {type(source).__name__}; it takes a text, "
+                'tilelang.function("function (A) -> (B) { B = A; }")'
+            )
+        self.source = source
+        self._program = parse(source)
+        check(self._program)
+        self.inputs = tuple(each.name.name for each in self._program.inputs)
+        self.outputs = tuple(each.name for each in self._program.outputs)
+        self._results = _results_of(self.outputs)
+        self._plans: OrderedDict[Any, Plan] = OrderedDict()
+        self._hits = self._misses = 0
+        self.__name__ = "_".join(self.outputs)
+
+    # -- calling -----------------------------------------------------------------------------
+
+    def __call__(self, *args: Any, out: Any = None, device: Any = None, **named: Any) -> Any:
+        """Compute the outputs.
+
+        Args:
+            args, named: an array (dparray) or a Python number for each input.
+            out: an array of the same shape, dtype and queue to write to; of several outputs a
+                mapping by name, or a sequence in their order, ``None`` for those to be made.
+            device: where to compute if no input is an array.
+
+        Returns:
+            The array; of several outputs a named tuple of them.
+
+        Raises:
+            TileError: the program does not fit the inputs; the class says how.
+            ExecutionPlacementError: the arrays are on different queues.
+            HostConversionError: an input is a NumPy array.
+            ArgumentError: inputs are missing or unknown.
+        """
+        values = args if len(args) == len(self.inputs) and not named else self._ordered(args, named)
+        key, arrays = self._key(values)
+        placement = self._placement(arrays, device)
+        targets = None if out is None else self._targets(out, key, values, placement)
+        plan = self._plan(key, values)
+        results = plan.run(placement, arrays)
+        if targets is not None:
+            for at, target in enumerate(targets):
+                if target is not None:
+                    assign(target, results[at], "tilelang")
+                    results[at] = target
+        return results[0] if self._results is None else self._results(*results)
+
+    def _ordered(self, args: Sequence[Any], named: Mapping[str, Any]) -> list[Any]:
+        if len(args) > len(self.inputs):
+            raise ArgumentError(
+                f"tile function: {len(args)} inputs; it has {len(self.inputs)}: "
+                f"{', '.join(self.inputs)}"
+            )
+        found = dict(zip(self.inputs, args, strict=False))
+        for name, value in named.items():
+            if name not in self.inputs or name in found:
+                what = "is given twice" if name in found else "is none of its inputs"
+                raise ArgumentError(
+                    f"tile function: {name!r} {what}; they are {', '.join(self.inputs)}"
+                )
+            found[name] = value
+        missing = [name for name in self.inputs if name not in found]
+        if missing:
+            raise ArgumentError(
+                f"tile function: {', '.join(missing)} missing; its inputs are "
+                f"{', '.join(self.inputs)}"
+            )
+        return [found[name] for name in self.inputs]
+
+    def _key(self, values: Sequence[Any]) -> tuple[Any, list[ndarray]]:
+        """What a bound program depends on, and the arrays among the inputs."""
+        key: list[Any] = [floatx()]
+        arrays: list[ndarray] = []
+        for name, value in zip(self.inputs, values, strict=True):
+            if type(value) is ndarray:
+                arrays.append(value)
+                key.append((value.shape, value.dtype))
+            else:
+                number = _number(name, value)
+                key.append((type(number), repr(number)))
+        return tuple(key), arrays
+
+    def _placement(self, arrays: Sequence[ndarray], device: Any) -> Placement:
+        if not arrays:
+            if device is None:
+                queue = default_device().sycl_queue
+            else:
+                from dparray.device import queue_of
+
+                queue = queue_of(device)
+            return Placement(queue, "device")
+        first = arrays[0]
+        for each in arrays:
+            if each.sycl_queue is not first.sycl_queue or each.usm_type != first.usm_type:
+                return common_placement(
+                    "tile function", [(f"input {at}", x) for at, x in enumerate(arrays)]
+                )
+        return Placement(first.sycl_queue, first.usm_type)
+
+    def _plan(self, key: Any, values: Sequence[Any]) -> Plan:
+        plan = self._plans.get(key)
+        if plan is not None:
+            self._hits += 1
+            return plan
+        self._misses += 1
+        plan = plan_of(
+            self._bound(
+                [_value_of(name, each) for name, each in zip(self.inputs, values, strict=True)]
+            )
+        )
+        if len(self._plans) >= _MOST_PLANS:
+            self._plans.popitem(last=False)
+        self._plans[key] = plan
+        return plan
+
+    def _bound(self, values: Sequence[Tensor | Constant]) -> Bound:
+        return bind(self._program, dict(zip(self.inputs, values, strict=True)))
+
+    # -- out ---------------------------------------------------------------------------------
+
+    def _targets(
+        self, out: Any, key: Any, values: Sequence[Any], placement: Placement
+    ) -> list[ndarray | None]:
+        """The arrays to write to, checked before anything is computed."""
+        if isinstance(out, Mapping):
+            unknown = [name for name in out if name not in self.outputs]
+            if unknown:
+                raise ArgumentError(
+                    f"tile function: out={unknown[0]!r} is none of its outputs; they are "
+                    f"{', '.join(self.outputs)}"
+                )
+            given = [out.get(name) for name in self.outputs]
+        else:
+            given = list(out) if isinstance(out, tuple | list) else [out]
+        if len(given) != len(self.outputs):
+            raise ArgumentError(
+                f"tile function: {len(given)} arrays to write to, {len(self.outputs)} outputs; "
+                "give a mapping by name, or None for those to be made"
+            )
+        shapes = self._infer([_value_of(n, v) for n, v in zip(self.inputs, values, strict=True)])
+        for name, target in zip(self.outputs, given, strict=True):
+            if target is not None:
+                _check_target(name, target, *shapes[name], placement)
+        return given
+
+    # -- without arrays ----------------------------------------------------------------------
+
+    def infer(self, *args: Any, **named: Any) -> dict[str, tuple[tuple[int, ...], DType]]:
+        """Shapes and dtypes of the outputs, without arrays.
+
+        Args:
+            args, named: for each input a pair of shape and dtype, an array, or a number.
+
+        Returns:
+            By output a pair of shape and dtype.
+
+        Raises:
+            TileError: the program does not fit.
+            ArgumentError: inputs are missing or unknown.
+
+        Example:
+            >>> from dparray import tilelang
+            >>> f = tilelang.function("function (A[N, M]) -> (B) { B[j: M] = +(A[i, j]); }")
+            >>> f.infer(A=((3, 4), "float32"))
+            {'B': ((4,), dtype('float32'))}
+        """
+        values = self._ordered(args, named)
+        return self._infer(
+            [_described(name, each) for name, each in zip(self.inputs, values, strict=True)]
+        )
+
+    def _infer(
+        self, values: Sequence[Tensor | Constant]
+    ) -> dict[str, tuple[tuple[int, ...], DType]]:
+        bound = self._bound(values)
+        return {
+            name: (tuple(getattr(each, "shape", ())), each.dtype)  # type: ignore[misc]
+            for name, each in bound.outputs.items()
+        }
+
+    def cache_info(self) -> CacheInfo:
+        """How often a call found its bound program."""
+        return CacheInfo(self._hits, self._misses, len(self._plans))
+
+    def cache_clear(self) -> None:
+        """Forget the bound programs; compiled kernels stay."""
+        self._plans.clear()
+        self._hits = self._misses = 0
+
+    def __repr__(self) -> str:
+        return f"<tile function ({', '.join(self.inputs)}) -> ({', '.join(self.outputs)})>"
+
+
+def _results_of(names: tuple[str, ...]) -> Any:
+    if len(names) == 1:
+        return None
+    plain = [name.replace("'", "_") for name in names]
+    is_plain = all(name.isidentifier() and not keyword.iskeyword(name) for name in plain)
+    return namedtuple("Outputs", plain, rename=not is_plain or len(set(plain)) < len(plain))  # type: ignore[misc]
+
+
+def _number(name: str, value: Any) -> int | float:
+    """A Python number of an input."""
+    if isinstance(value, np.ndarray):
+        raise HostConversionError(
+            f"tile function: input {name} is a NumPy array, which lives on the host; copy it to "
+            f"the device first: {name}=dp.asarray({name}, device=...)"
+        )
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool):
+        return int(value)
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, ndarray):
+        return value  # type: ignore[return-value]
+    raise ArgumentError(
+        f"tile function: input {name} is {value!r} of type {type(value).__name__}; inputs are "
+        f"dparray arrays and Python numbers: {name}=dp.asarray(...)"
+    )
+
+
+def _value_of(name: str, value: Any) -> Tensor | Constant:
+    if isinstance(value, ndarray):
+        return _tensor(name, value.shape, value.dtype)
+    number = _number(name, value)
+    return Constant(number, isinstance(number, float))
+
+
+def _described(name: str, value: Any) -> Tensor | Constant:
+    """What ``infer`` was given for an input."""
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple | list):
+        return _tensor(name, tuple(int(size) for size in value[0]), np.dtype(value[1]))
+    return _value_of(name, value)
+
+
+def _tensor(name: str, shape: tuple[int, ...], dtype: DType) -> Tensor:
+    if dtype not in DTYPES:
+        raise DTypeError(
+            f"tile function: input {name} is {dtype}; the language has bool, integers of 8 to 64 "
+            f"bits and floats of 16 to 64; split complex arrays: {name}.real, {name}.imag"
+        )
+    return Tensor(shape, dtype)
+
+
+def _check_target(
+    name: str, target: Any, shape: tuple[int, ...], dtype: DType, placement: Placement
+) -> None:
+    if isinstance(target, np.ndarray) or not isinstance(target, ndarray):
+        raise HostConversionError(
+            f"tile function: out for {name} is a {type(target).__name__}; give a dparray array: "
+            f"dp.empty({shape}, {dtype.name!r})"
+        )
+    if target.shape != shape:
+        raise ShapeError(
+            f"tile function: out for {name} has shape {target.shape}, the result {shape}; give "
+            f"dp.empty({shape}, {dtype.name!r})"
+        )
+    if _dtypes.as_dtype(target.dtype) != dtype:
+        raise DTypeError(
+            f"tile function: out for {name} is {target.dtype}, the result {dtype}; give "
+            f"dp.empty({shape}, {dtype.name!r})"
+        )
+    if target.sycl_queue != placement.queue:
+        common_placement("tile function", [("inputs", _Place(*placement)), (f"out {name}", target)])
+
+
+class _Place(NamedTuple):
+    sycl_queue: Any
+    usm_type: str
+
+
+def function(source: str) -> TileFunction:
+    """A function of arrays from a program in the Tile language.
+
+    The text is checked here; what depends on shapes and dtypes at the call. Results are arrays on
+    the queue of the inputs, in their USM type; elementwise ones are pending, as those of array code
+    are, and fuse with what stands before and after.
+
+    Args:
+        source: ``function (inputs) -> (outputs) { statements }``.
+
+    Returns:
+        A :class:`TileFunction`.
+
+    Raises:
+        TileSyntaxError: the text is not in the language.
+        TileNameError: a name is not defined, or defined twice.
+        TileShapeError, TileTypeError, TileIndexError: what the text alone shows to be wrong.
+
+    Example:
+        >>> import dparray as dp
+        >>> product = dp.tilelang.function('''
+        ...     function (A[N, K], B[K, M]) -> (C) { C[i, j: N, M] = +(A[i, k] * B[k, j]); }
+        ... ''')
+        >>> a = dp.ones((2, 3), dtype="float32")
+        >>> product(a, a.T).tolist()
+        [[3.0, 3.0], [3.0, 3.0]]
+    """
+    return TileFunction(source)

@@ -1,0 +1,339 @@
+"""The kernel of a contraction as text: one work-item per output element, or per tile of them.
+
+The text holds the structure: coefficients, the order of loops, dtypes. Sizes, offsets and bounds
+are arguments, so that shapes of one class share a kernel. All index arithmetic has 64 bits. A
+work-item writes its own elements and no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+from dparray.tilelang import kernel_values as of
+from dparray.tilelang.bounds import Inequality
+from dparray.tilelang.contraction import Contracted
+from dparray.tilelang.domain import Domain, Term
+from dparray.tilelang.values import DType
+
+#: Most work-items of one launch, with room below what drivers count to.
+MOST_ITEMS = 1 << 30
+#: Elements of a tile that a work-item keeps in registers.
+_TILES = (16, 8, 12, 6, 4)
+_LEAST_LANES = 8
+
+
+class Text(NamedTuple):
+    """A kernel and how it is launched.
+
+    Attributes:
+        source: its text; arguments are the output, the operands, the default, then numbers.
+        numbers: the values of the numbers.
+        items: the range.
+    """
+
+    source: str
+    numbers: tuple[int, ...]
+    items: tuple[int, int]
+
+
+class Tile(NamedTuple):
+    """Elements along one output dimension that one work-item computes."""
+
+    dimension: int
+    count: int
+
+
+def text_of(contracted: Contracted, dtypes: Sequence[DType]) -> Text:
+    """The kernel of a contraction with a valid set.
+
+    Args:
+        contracted: what it computes.
+        dtypes: of the operands, and of the default last if there is one.
+    """
+    assert contracted.domain is not None
+    return _Writer(contracted, contracted.domain, dtypes).text()
+
+
+class _Writer:
+    def __init__(self, contracted: Contracted, domain: Domain, dtypes: Sequence[DType]) -> None:
+        self.contracted = contracted
+        self.domain = domain
+        self.dtypes = dtypes
+        self.numbers: dict[int, str] = {}
+        self.lines: list[str] = []
+        self.depth = 1
+        self.rank = len(domain.shape)
+        self.lane = lane_of(domain.shape)
+        self.tile = tile_of(domain, self.lane)
+        self.counts = 1 if self.tile is None else self.tile.count
+        self.has_flag = not domain.covers and (
+            contracted.has_default or contracted.aggregation in "*><"
+        )
+
+    # -- pieces ------------------------------------------------------------------------------
+
+    def number(self, value: int) -> str:
+        """An argument with a value; 0 is written out."""
+        if value == 0:
+            return "0"
+        return self.numbers.setdefault(value, f"p{len(self.numbers)}")
+
+    def line(self, text: str) -> None:
+        self.lines.append("    " * self.depth + text)
+
+    def sum(
+        self, coefficients: Sequence[int], constant: int, skip: int = -1, shift: str = ""
+    ) -> str:
+        """An affine form of the variables as text."""
+        parts = []
+        for at, a in enumerate(coefficients):
+            if a and at != skip:
+                parts.append(f"w{at}" if a == 1 else f"-w{at}" if a == -1 else f"{a} * w{at}")
+        if constant or not parts:
+            parts.append(self.number(constant))
+        if shift:
+            parts.append(shift)
+        return " + ".join(parts)
+
+    def index(self, terms: Sequence[Term], copy: int) -> str:
+        """The subscript of an operand, for one copy of the tile."""
+        moved = self.tiled_variable()
+        texts = []
+        for term in terms:
+            shift = ""
+            if copy and moved is not None and term.coefficients[moved]:
+                shift = f"{term.coefficients[moved]} * {self.offset(copy)}"
+            texts.append(f"uint64({self.sum(term.coefficients, term.constant, shift=shift)})")
+        return ", ".join(texts) or "uint64(0)"
+
+    def offset(self, copy: int) -> str:
+        """How far a copy of the tile is from the first one."""
+        return f"c{copy}" if self.is_ragged else str(copy)
+
+    def tiled_variable(self) -> int | None:
+        if self.tile is None:
+            return None
+        row = self.tile.dimension
+        return next(at for at, each in enumerate(self.domain.solved) if each.row == row)
+
+    @property
+    def is_ragged(self) -> bool:
+        return (
+            self.tile is not None and self.domain.shape[self.tile.dimension] % self.tile.count > 0
+        )
+
+    # -- the kernel --------------------------------------------------------------------------
+
+    def text(self) -> Text:
+        items = self.indices()
+        conditions = self.solve()
+        total = [f"t{copy}" for copy in range(self.counts)]
+        for each in total:
+            self.line(f"{each} = {of.start(self.contracted.aggregation, self.contracted.dtype)}")
+        if self.has_flag:
+            self.line("seen = False")
+        outside = self.depth
+        if conditions:
+            self.line(f"if {' and '.join(conditions)}:")
+            self.depth += 1
+        self.loops(total)
+        self.depth = outside
+        self.store(total)
+        operands = len(self.contracted.space.operands)
+        names = ["out", *(f"a{at}" for at in range(operands))]
+        names += ["start"] if self.contracted.has_default else []
+        names += self.numbers.values()
+        head = f"def tile_contraction(item, {', '.join(names)}):"
+        source = "\n".join([head, *self.lines]) + "\n"
+        return Text(source, tuple(self.numbers), items)
+
+    def indices(self) -> tuple[int, int]:
+        """Lines that find the output element; the range."""
+        extents = list(self.domain.shape)
+        if self.tile is not None:
+            at = self.tile.dimension
+            extents[at] = -(-extents[at] // self.tile.count)
+        if self.lane is None:
+            self.line("lane = int64(item.get_id(1))")
+            return 1, 1
+        lanes = extents[self.lane]
+        others = [at for at in range(self.rank) if at != self.lane]
+        rows = prod(extents[at] for at in others)
+        if lanes > MOST_ITEMS:  # one long dimension is cut
+            width = 1 << 20
+            self.line(f"first = int64(item.get_id(0)) * {width} + int64(item.get_id(1))")
+            self.line(f"if first >= {self.number(lanes * rows)}:")
+            self.line("    return")
+            self.line(f"rest = first // {self.number(lanes)}")
+            self.line(f"i{self.lane} = first - rest * {self.number(lanes)}")
+            items = (-(-lanes * rows // width), width)
+        else:
+            launched = min(rows, max(1, MOST_ITEMS // lanes))
+            self.line(f"i{self.lane} = int64(item.get_id(1))")
+            if launched < rows:
+                self.line(
+                    f"for rest in range(int64(item.get_id(0)), {self.number(rows)}, "
+                    f"int64(item.get_range(0))):"
+                )
+                self.depth += 1
+            elif others:
+                self.line("rest = int64(item.get_id(0))")
+            items = (launched, lanes)
+        for at in others[:0:-1]:
+            size = self.number(extents[at])
+            self.line(f"q{at} = rest // {size}")
+            self.line(f"i{at} = rest - q{at} * {size}")
+            self.line(f"rest = q{at}")
+        if others:
+            self.line(f"i{others[0]} = rest")
+        if self.tile is not None:
+            at = self.tile.dimension
+            self.line(f"i{at} = i{at} * {self.tile.count}")
+            if self.is_ragged:
+                last = self.number(self.domain.shape[at] - 1)
+                for copy in range(1, self.tile.count):
+                    self.line(f"c{copy} = min({copy}, {last} - i{at})")
+        return items
+
+    def solve(self) -> list[str]:
+        """Lines that find the solved variables; the conditions of the element."""
+        conditions: list[str] = []
+        for at, each in enumerate(self.domain.solved):
+            terms = " - ".join(
+                [f"i{each.row}"]
+                + ([self.number(each.constant)] if each.constant else [])
+                + [f"{a} * w{place}" for place, a in enumerate(each.terms) if a]
+            )
+            if each.divisor == 1:
+                self.line(f"w{at} = {terms}")
+            else:
+                self.line(f"r{at} = {terms}")
+                self.line(f"w{at} = r{at} // {each.divisor}")
+                conditions.append(f"w{at} * {each.divisor} == r{at}")
+        for check in self.domain.checks:
+            conditions.append(f"i{check.row} == {self.sum(check.terms, check.constant)}")
+        for guard in self.domain.guards:
+            conditions.append(f"{self.sum(guard.coefficients, guard.constant)} >= 0")
+        return conditions
+
+    def bound(self, inequality: Inequality, variable: int) -> str:
+        a = inequality.coefficients[variable]
+        rest = self.sum(inequality.coefficients, inequality.constant, skip=variable)
+        if a > 0:
+            return f"-({rest})" if a == 1 else f"-(({rest}) // {a})"
+        return f"{rest}" if a == -1 else f"({rest}) // {-a}"
+
+    def loops(self, total: list[str]) -> None:
+        known = len(self.domain.solved)
+        for at, level in enumerate(self.domain.loops, known):
+            low = [self.bound(each, at) for each in level.lower]
+            high = [self.bound(each, at) for each in level.upper]
+            first = low[0] if len(low) == 1 else _nested("max", low)
+            last = high[0] if len(high) == 1 else _nested("min", high)
+            self.line(f"for w{at} in range({first}, {last} + 1):")
+            self.depth += 1
+        if self.has_flag:
+            self.line("seen = True")
+        self.body(total)
+
+    def body(self, total: list[str]) -> None:
+        """One point: loads, the combination, and the aggregation, for each copy of the tile."""
+        contracted, moved = self.contracted, self.tiled_variable()
+        dtype, compared = contracted.dtype, contracted.compared
+        for copy, name in enumerate(total):
+            values = []
+            for at, terms in enumerate(self.domain.operands):
+                varies = moved is not None and any(term.coefficients[moved] for term in terms)
+                if copy == 0 or varies:
+                    text = of.loaded(f"a{at}[{self.index(terms, copy)}]", self.dtypes[at])
+                    is_compared = contracted.combination in ("==", "?") and at < 2
+                    wanted = compared if is_compared else dtype
+                    self.line(f"x{at}_{copy} = {of.converted(text, self.dtypes[at], wanted)}")
+                values.append(f"x{at}_{copy if varies else 0}")
+            self.line(f"v{copy} = {self.value(values)}")
+            self.line(f"{name} = {of.accumulated(contracted.aggregation, name, f'v{copy}', dtype)}")
+
+    def value(self, values: list[str]) -> str:
+        contracted = self.contracted
+        if contracted.combination == "":
+            return values[0]
+        if contracted.combination == "==":
+            return f"int64({values[0]} == {values[1]})"
+        if contracted.combination == "?":
+            zero = f"{of.wide(contracted.dtype)}(0)"
+            return f"{values[2]} if {values[0]} == {values[1]} else {zero}"
+        return of.combined(contracted.combination, values[0], values[1], contracted.dtype)
+
+    def store(self, total: list[str]) -> None:
+        dtype = self.contracted.dtype
+        for copy, name in enumerate(total):
+            subscript = self.output(copy)
+            text = of.stored(name, dtype)
+            if not self.has_flag:
+                self.line(f"out[{subscript}] = {text}")
+                continue
+            self.line("if seen:")
+            self.line(f"    out[{subscript}] = {text}")
+            self.line("else:")
+            if self.contracted.has_default:
+                self.line(f"    out[{subscript}] = start[{subscript}]")
+            else:
+                zero = of.stored(f"{of.wide(dtype)}(0)", dtype)
+                self.line(f"    out[{subscript}] = {zero}")
+
+    def output(self, copy: int) -> str:
+        texts = []
+        for at in range(self.rank):
+            moved = copy and self.tile is not None and self.tile.dimension == at
+            texts.append(f"uint64(i{at}{f' + {self.offset(copy)}' if moved else ''})")
+        return ", ".join(texts) or "uint64(0)"
+
+
+def _nested(function: str, texts: list[str]) -> str:
+    text = texts[0]
+    for each in texts[1:]:
+        text = f"{function}({text}, {each})"
+    return text
+
+
+def lane_of(shape: Sequence[int]) -> int | None:
+    """The output dimension along which neighbouring work-items lie."""
+    if not shape:
+        return None
+    for at in reversed(range(len(shape))):
+        if shape[at] >= _LEAST_LANES:
+            return at
+    return max(range(len(shape)), key=lambda at: (shape[at], at))
+
+
+def tile_of(domain: Domain, lane: int | None) -> Tile | None:
+    """A tile that pays: along a dimension that no bound and not every operand depends on."""
+    if domain.points < 4 or len(domain.operands) < 2:
+        return None
+    best: Tile | None = None
+    for at, each in enumerate(domain.solved):
+        extent = domain.shape[each.row]
+        if each.row == lane or extent < 4 or each.divisor != 1 or any(each.terms):
+            continue
+        if any(other.terms[at] for other in domain.solved[at + 1 :]):
+            continue
+        if any(check.row == each.row or check.terms[at] for check in domain.checks):
+            continue
+        if any(guard.coefficients[at] for guard in domain.guards):
+            continue
+        if any(
+            bound.coefficients[at]
+            for level in domain.loops
+            for bound in (*level.lower, *level.upper)
+        ):
+            continue
+        free = [not any(t.coefficients[at] for t in terms) for terms in domain.operands]
+        if not any(free):
+            continue
+        even = [count for count in _TILES if extent % count == 0]
+        count = even[0] if even else 8
+        if extent >= count and (best is None or extent > domain.shape[best.dimension]):
+            best = Tile(each.row, count)
+    return best

@@ -1,0 +1,104 @@
+"""How kernels of contractions compute in each dtype: texts in the kernel language.
+
+Integers are computed in 64 bits and cut to their width where it shows; truth values are 0 and 1;
+a half is a float32 rounded after every operation, its memory the bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dparray.tilelang.values import BOOL, FLOAT16, FLOAT32, DType
+
+
+def wide(dtype: DType) -> str:
+    """The type that values of a dtype have in a kernel."""
+    if dtype.kind == "f":
+        return "float64" if dtype.itemsize == 8 else "float32"
+    return "uint64" if dtype.kind == "u" else "int64"
+
+
+def loaded(text: str, dtype: DType) -> str:
+    """The value of an element."""
+    if dtype == FLOAT16:
+        return f"half_value({text})"
+    return text if dtype.kind == "f" else f"{wide(dtype)}({text})"
+
+
+def stored(text: str, dtype: DType) -> str:
+    """What is written for a value."""
+    if dtype == FLOAT16:
+        return f"half_bits({text})"
+    if dtype == BOOL:
+        return f"{text} != 0"
+    return text if dtype.kind == "f" else f"{dtype.name}({text})"
+
+
+def cut(text: str, dtype: DType) -> str:
+    """An integer of 64 bits, or a float, as a value of a dtype."""
+    if dtype == FLOAT16:
+        return f"half({text})"
+    if dtype == BOOL:
+        return f"int64(({text}) != 0)"
+    if dtype.kind == "f":
+        return text
+    return text if dtype.itemsize == 8 else f"{wide(dtype)}({dtype.name}({text}))"
+
+
+def converted(text: str, dtype: DType, wanted: DType) -> str:
+    """A value of a dtype in another one."""
+    if dtype == wanted:
+        return text
+    if wanted == FLOAT16:
+        return f"half(float32({text}))"
+    if wanted.kind == "f":
+        return text if wide(dtype) == wide(wanted) else f"{wide(wanted)}({text})"
+    if wanted == BOOL:
+        return f"int64({text} != 0)"
+    if dtype.kind == "f":
+        return f"{wide(wanted)}({wanted.name}({text}))"
+    return f"{wide(wanted)}({wanted.name}({text}))"
+
+
+def combined(sign: str, left: str, right: str, dtype: DType) -> str:
+    """``left * right`` or ``left + right`` in a dtype."""
+    if dtype == BOOL:
+        return f"({left} {'&' if sign == '*' else '|'} {right})"
+    return cut(f"({left} {sign} {right})", dtype)
+
+
+def start(aggregation: str, dtype: DType) -> str:
+    """What an accumulator begins with."""
+    kind = wide(dtype)
+    if aggregation in "+=":
+        return f"{kind}(0)"
+    if aggregation == "*":
+        return f"{kind}(1)"
+    if dtype.kind == "f":
+        return f"{kind}({'-' if aggregation == '>' else ''}inf)"
+    if dtype == BOOL:
+        return f"{kind}({int(aggregation == '<')})"
+    limits = np.iinfo(dtype)
+    return f"{kind}({limits.min if aggregation == '>' else limits.max})"
+
+
+def accumulated(aggregation: str, total: str, value: str, dtype: DType) -> str:
+    """The accumulator after a value."""
+    if aggregation == "=":
+        return value
+    if aggregation in "><":
+        return f"{value} if {value} {aggregation} {total} else {total}"
+    if dtype == BOOL:
+        return f"{total} {'|' if aggregation == '+' else '&'} {value}"
+    if dtype == FLOAT16:
+        return f"half({total} {aggregation} {value})"
+    return f"{total} {aggregation} {value}"
+
+
+def memory(dtype: DType) -> DType:
+    """The dtype under which a kernel sees memory."""
+    return np.dtype(np.uint16) if dtype == FLOAT16 else dtype
+
+
+__all__ = ["FLOAT32", "accumulated", "combined", "converted", "cut", "loaded", "memory"]
+__all__ += ["start", "stored", "wide"]

@@ -1,0 +1,439 @@
+"""A slow interpreter of Tile programs: the language's rules read literally, on NumPy arrays.
+
+It shares the parser with dparray and nothing else. Index sets are found by trying every point of a
+box; functions are computed one by one in the dtype that the rules give.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dparray.tilelang.parser import parse
+from dparray.tilelang.syntax import Assignment, Call, Index, Name, Number
+
+REACH = 80
+MOST_POINTS = 3_000_000
+
+
+class Refused(Exception):
+    """The program is ill-formed; says why in a word."""
+
+
+class TooLarge(Exception):
+    """The box to try is too large, or the language leaves a value undefined."""
+
+
+class Const:
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def interpret(source: str, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
+    program = parse(source)
+    env: dict[str, Any] = {}
+    for given in program.inputs:
+        value = inputs[given.name.name]
+        env[given.name.name] = value if isinstance(value, np.ndarray) else Const(value)
+        if given.sizes is not None:
+            shape = value.shape if isinstance(value, np.ndarray) else ()
+            for size, known in zip(given.sizes, shape, strict=True):
+                if size.name in env and env[size.name].value != known:
+                    raise Refused("size")
+                env[size.name] = Const(known)
+    for statement in program.statements:
+        if isinstance(statement, Assignment):
+            env[statement.name.name] = evaluate(statement.value, env)
+        else:
+            env[statement.name.name] = contract(statement, env)
+    return {name.name: tensor(env[name.name]) for name in program.outputs}
+
+
+def tensor(value: Any) -> np.ndarray:
+    if isinstance(value, Const):
+        dtype = np.float32 if isinstance(value.value, float) else np.int32
+        return np.asarray(value.value).astype(dtype)
+    return value
+
+
+# -- contractions ----------------------------------------------------------------------------------
+
+
+def affine(expression: Any, env: dict[str, Any]) -> tuple[dict[str, Fraction], Fraction]:
+    if isinstance(expression, Number):
+        return {}, Fraction(expression.value)
+    if isinstance(expression, Name):
+        return {}, Fraction(env[expression.name].value)
+    if isinstance(expression, Index):
+        return {expression.name: Fraction(1)}, Fraction(0)
+    parts = [affine(each, env) for each in expression.operands]
+    if expression.function == "neg":
+        parts = [({}, Fraction(0)), parts[0]]
+    (a, c), (b, d) = parts
+    if expression.function in ("+", "-", "neg"):
+        sign = 1 if expression.function == "+" else -1
+        names = {**a, **b}
+        return {
+            n: a.get(n, Fraction(0)) + sign * b.get(n, Fraction(0)) for n in names
+        }, c + sign * d
+    if expression.function == "*":
+        if a and b:
+            raise Refused("index")
+        factor, form = (d, (a, c)) if a else (c, (b, d))
+    else:
+        if b or d == 0:
+            raise Refused("index")
+        factor, form = 1 / d, (a, c)
+    return {n: x * factor for n, x in form[0].items()}, form[1] * factor
+
+
+def size_of(expression: Any, env: dict[str, Any]) -> int:
+    value = evaluate(expression, env)
+    if not isinstance(value, Const) or isinstance(value.value, float):
+        raise Refused("type")
+    if value.value < 0:
+        raise Refused("shape")
+    return value.value
+
+
+def contract(statement: Any, env: dict[str, Any]) -> np.ndarray:
+    sizes = tuple(size_of(each, env) for each in statement.sizes or ())
+    operands = [tensor(env[each.name.name]) for each in statement.operands]
+    for each, one in zip(statement.operands, operands, strict=True):
+        if len(each.indices) != one.ndim:
+            raise Refused("shape")
+    limits = [(affine(i, env), s) for i, s in zip(statement.indices, sizes, strict=True)]
+    for each, one in zip(statement.operands, operands, strict=True):
+        limits += [(affine(i, env), s) for i, s in zip(each.indices, one.shape, strict=True)]
+    names = sorted({n for (form, _), _ in limits for n in form})
+    for each in statement.constraints:
+        form = affine(each.value, env)
+        if set(form[0]) - set(names):
+            raise Refused("index")
+        limits.append((form, size_of(each.bound, env)))
+    matrix = [[float(form.get(n, 0)) for n in names] for (form, _), _ in limits]
+    if names and np.linalg.matrix_rank(np.array(matrix)) < len(names):
+        raise Refused("index")
+    dtypes = [each.dtype for each in operands]
+    if statement.combination == "==":
+        dtype = np.dtype(bool)
+    else:
+        dtype = common(*dtypes)
+    start = None
+    if statement.default is not None:
+        start = tensor(env[statement.default.name])
+        if start.shape != sizes:
+            raise Refused("shape")
+        if start.dtype != dtype:
+            raise Refused("type")
+    result = np.zeros(sizes, dtype) if start is None else start.copy()
+    if 0 in sizes:
+        return result
+    if any(0 in one.shape for one in operands):
+        return result
+    points = valid(names, limits)
+    if not points:
+        raise Refused("index")
+    seen: dict[tuple[int, ...], Any] = {}
+    indices = [(affine(i, env)) for i in statement.indices]
+    reads = [[affine(i, env) for i in each.indices] for each in statement.operands]
+    for point in points:
+        at = dict(zip(names, point, strict=True))
+        where = tuple(int(value(form, at)) for form in indices)
+        taken = [
+            one[tuple(int(value(form, at)) for form in read)]
+            for one, read in zip(operands, reads, strict=True)
+        ]
+        got = combine(statement.combination, taken, dtype)
+        if where not in seen:
+            first = got
+            if statement.aggregation in "><" and dtype.kind == "f" and np.isnan(got):
+                first = dtype.type(-np.inf if statement.aggregation == ">" else np.inf)
+            seen[where] = first
+        elif statement.aggregation == "=":
+            raise Refused("index")
+        else:
+            seen[where] = aggregate(statement.aggregation, seen[where], got, dtype)
+    for where, got in seen.items():
+        result[where] = got
+    return result
+
+
+def value(form: tuple[dict[str, Fraction], Fraction], at: dict[str, int]) -> Fraction:
+    return form[1] + sum(a * at[n] for n, a in form[0].items())
+
+
+def valid(names: list[str], limits: list[Any]) -> list[tuple[int, ...]]:
+    """Every point of a box at which all forms are integers from 0 up to their size."""
+    low = dict.fromkeys(names, -REACH)
+    high = dict.fromkeys(names, REACH)
+    for _ in range(30):
+        for (form, constant), size in limits:
+            for n, a in form.items():
+                if not a:
+                    continue
+                rest = [(form[m] * low[m], form[m] * high[m]) for m in form if m != n]
+                least = constant + sum(min(each) for each in rest)
+                most = constant + sum(max(each) for each in rest)
+                ends = sorted([(0 - most) / a, (size - 1 - least) / a])
+                low[n] = max(low[n], math.ceil(ends[0]))
+                high[n] = min(high[n], math.floor(ends[1]))
+                if low[n] > high[n]:
+                    return []
+    count = math.prod(high[n] - low[n] + 1 for n in names)
+    if count > MOST_POINTS:
+        raise TooLarge
+    grid = np.meshgrid(*[np.arange(low[n], high[n] + 1) for n in names], indexing="ij")
+    flat = {n: each.ravel() for n, each in zip(names, grid, strict=True)}
+    good = np.ones(count, bool)
+    for (form, constant), size in limits:
+        scale = math.lcm(constant.denominator, *(a.denominator for a in form.values()))
+        total = np.full(count, int(constant * scale))
+        for n, a in form.items():
+            total = total + int(a * scale) * flat[n]
+        good &= (total % scale == 0) & (total >= 0) & (total // scale < size)
+    return [tuple(int(flat[n][k]) for n in names) for k in np.flatnonzero(good)]
+
+
+def combine(sign: str, taken: list[Any], dtype: Any) -> Any:
+    if sign in ("==", "?"):
+        shared = common(taken[0].dtype, taken[1].dtype)
+        equal = cast(taken[0], shared) == cast(taken[1], shared)
+        if sign == "==":
+            return np.bool_(equal)
+        return cast(taken[2], dtype) if equal else dtype.type(0)
+    parts = [cast(each, dtype) for each in taken]
+    if sign == "":
+        return parts[0]
+    return arithmetic(sign, *parts)
+
+
+def aggregate(sign: str, total: Any, got: Any, dtype: Any) -> Any:
+    if sign in "+*":
+        return arithmetic(sign, total, got)
+    if sign == ">":
+        return got if got > total else total
+    return got if got < total else total
+
+
+# -- expressions -----------------------------------------------------------------------------------
+
+
+def common(*dtypes: Any) -> Any:
+    found = dtypes[0]
+    for each in dtypes[1:]:
+        if (found.kind == "f") != (each.kind == "f"):
+            found = found if found.kind == "f" else each
+        elif each.itemsize > found.itemsize:
+            found = each
+    return found
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    if x.dtype.kind == "f" and dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        if not np.all((x > float(limits.min) - 1) & (x < float(limits.max))):
+            raise TooLarge
+    with np.errstate(all="ignore"):
+        return x.astype(dtype)
+
+
+def arithmetic(sign: str, a: Any, b: Any) -> Any:
+    """On operands of one dtype, in that dtype."""
+    dtype = a.dtype
+    with np.errstate(all="ignore"):
+        if dtype == np.bool_:
+            x, y = a.astype(np.int64), b.astype(np.int64)
+            done = {"+": x + y, "-": x - y, "*": x * y, "/": x * (y != 0)}[sign]
+            return np.asarray(done != 0)[()] if np.ndim(done) == 0 else done != 0
+        if sign == "/" and dtype.kind in "iu":
+            if np.any(b == 0):
+                raise TooLarge
+            safe = np.where(b == 0, dtype.type(1), b).astype(dtype)
+            if dtype.kind == "u":
+                return np.asarray(a // safe, dtype)[()]
+            size = [
+                abs(int(x)) // abs(int(y)) * (1 if (x < 0) == (y < 0) else -1)
+                for x, y in zip(*map(np.ravel, np.broadcast_arrays(a, safe)), strict=True)
+            ]
+            shape = np.broadcast_shapes(np.shape(a), np.shape(safe))
+            return np.array(size, object).astype(np.int64).astype(dtype).reshape(shape)[()]
+        function = {"+": np.add, "-": np.subtract, "*": np.multiply, "/": np.divide}[sign]
+        return function(a, b, dtype=dtype)
+
+
+COMPARE = {
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    ">": np.greater,
+    "<=": np.less_equal,
+    ">=": np.greater_equal,
+}
+MATH = {
+    "exp": np.exp,
+    "log": np.log,
+    "sqrt": np.sqrt,
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": lambda x: np.trunc(x) + np.where(np.abs(x - np.trunc(x)) >= 0.5, np.sign(x), 0),
+}
+
+
+def trunc(a: Any, b: Any) -> Any:
+    if isinstance(a, float) or isinstance(b, float):
+        return a / b
+    if b == 0:
+        raise Refused("type")
+    return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+
+
+def constant(name: str, values: list[Any]) -> Any:
+    a, b = values[0], values[-1]
+    table = {
+        "+": lambda: a + b,
+        "-": lambda: a - b,
+        "*": lambda: a * b,
+        "/": lambda: trunc(a, b),
+        "neg": lambda: -a,
+        "max": lambda: b if a < b else a,
+        "min": lambda: a if a < b else b,
+        "abs": lambda: abs(a),
+        "?": lambda: values[1] if a else values[2],
+        "cond": lambda: values[1] if a else values[2],
+        "ident": lambda: a,
+        "floor": lambda: math.floor(a),
+        "ceil": lambda: math.ceil(a),
+        "relu": lambda: 0.0 if a < 0 else float(a),
+        "mod": lambda: a - b * trunc(a, b),
+        "recip": lambda: trunc(1, a),
+        **{sign: (lambda f=f: int(f(a, b))) for sign, f in COMPARE.items()},
+    }
+    if name not in table:
+        raise Refused("type")
+    done = table[name]()
+    kinds = values[1:] if name in ("?", "cond") else values
+    is_float = any(isinstance(each, float) for each in kinds) or name == "relu"
+    is_float = is_float and name not in COMPARE
+    return Const(float(done) if is_float else int(done))
+
+
+def evaluate(expression: Any, env: dict[str, Any]) -> Any:
+    if isinstance(expression, Number):
+        return Const(expression.value)
+    if isinstance(expression, Name):
+        return env[expression.name]
+    if isinstance(expression, Index):
+        raise Refused("index")
+    assert isinstance(expression, Call)
+    name = expression.function
+    operands = [evaluate(each, env) for each in expression.operands]
+    if all(isinstance(each, Const) for each in operands):
+        return constant(name, [each.value for each in operands])
+    return function(name, operands)
+
+
+def function(name: str, operands: list[Any]) -> Any:
+    if name in ("?", "cond"):
+        condition, first, second = operands
+        shapes = [tensor(each).shape for each in operands]
+        try:
+            np.broadcast_shapes(*shapes)
+        except ValueError:
+            raise Refused("shape") from None
+        first, second = tensor(first), tensor(second)
+        dtype = common(first.dtype, second.dtype)
+        test = condition.value if isinstance(condition, Const) else condition
+        return np.where(np.asarray(test) != 0, cast(first, dtype), cast(second, dtype))
+    if name == "max":
+        return function("?", [function("<", operands), operands[1], operands[0]])
+    if name == "min":
+        return function("?", [function("<", operands), operands[0], operands[1]])
+    if name == "relu":
+        return function("?", [function("<", [operands[0], Const(0.0)]), Const(0.0), operands[0]])
+    if name == "sigmoid":
+        power = function("exp", [function("neg", operands)])
+        return function("/", [Const(1.0), function("+", [Const(1.0), power])])
+    if name == "recip":
+        return function("/", [Const(1), operands[0]])
+    if name == "abs":
+        x = operands[0]
+        return function("?", [function("<", [x, Const(0)]), function("neg", [x]), x])
+    if name in ("as_float", "as_int", "as_uint"):
+        return cast(tensor(operands[0]), np.dtype(f"{name[3:]}{operands[1].value}"))
+    if name == "as_bool":
+        return operands[0] != 0
+    if name == "index":
+        return np.indices(operands[0].shape)[operands[1].value].astype(np.int32)
+    if name == "shape":
+        return np.array(operands[0].shape, np.int32)
+    if name == "reshape":
+        shape = tuple(each.value for each in operands[1:])
+        if math.prod(shape) != operands[0].size:
+            raise Refused("shape")
+        return operands[0].reshape(shape)
+    if name == "gather":
+        data, where = operands[0], tensor(operands[1])
+        if where.dtype != np.int32:
+            raise Refused("type")
+        return data[np.clip(where, 0, len(data) - 1)]
+    if name == "scatter":
+        values, where, like = operands
+        result = np.zeros((len(like), *values.shape[where.ndim :]), values.dtype)
+        for at in itertools.product(*map(range, where.shape)):
+            row = min(max(int(where[at]), 0), len(like) - 1)
+            result[row] = arithmetic("+", result[row], values[at])
+        return result
+    if name == "ident":
+        return operands[0]
+    given = [tensor(each) for each in operands]
+    dtype = common(*(each.dtype for each in given))
+    if name in MATH or name == "pow":
+        if dtype.kind != "f":
+            dtype = np.dtype(np.float32)
+        given = [cast(each, dtype) for each in given]
+        with np.errstate(all="ignore"):
+            done = (np.power if name == "pow" else MATH[name])(*given)
+        return np.asarray(done, dtype)
+    given = [cast(each, dtype) for each in given]
+    if name == "neg":
+        return given[0] if dtype == np.bool_ else np.negative(given[0])
+    if name == "~":
+        if dtype.kind == "f":
+            raise Refused("type")
+        return np.invert(given[0])
+    try:
+        np.broadcast_shapes(*(each.shape for each in given))
+    except ValueError:
+        raise Refused("shape") from None
+    if name in COMPARE:
+        return np.asarray(COMPARE[name](*given))
+    if name in "+-*/":
+        return np.asarray(arithmetic(name, *given))
+    if dtype.kind == "f":
+        raise Refused("type")
+    if dtype == np.bool_:
+        x, y = (each.astype(np.int64) for each in given)
+        done = {"&": x & y, "|": x | y, "^": x ^ y, "<<": x << y, ">>": x >> y}[name]
+        return np.asarray(done != 0)
+    table = {
+        "&": np.bitwise_and,
+        "|": np.bitwise_or,
+        "^": np.bitwise_xor,
+        "<<": np.left_shift,
+        ">>": np.right_shift,
+    }
+    return np.asarray(table[name](*given))

@@ -1,0 +1,84 @@
+"""Random programs agree with a slow interpreter; what it refuses is refused.
+
+``python test_random_tile_programs.py FIRST LAST [kernels]`` tries more of them.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from interpreter import Refused, TooLarge, interpret
+from random_programs import program
+
+import dparray as dp
+from dparray import config, tilelang
+
+QUICK = 500
+KERNELS = 12
+_TOLERANCE = {"float16": 3e-2, "float32": 1e-4, "float64": 1e-9}
+
+
+def difference(seed: int) -> str | None:
+    """What is wrong with the program of a seed; ``None`` if nothing is."""
+    source, inputs = program(seed)
+    expected: Any
+    try:
+        expected = interpret(source, inputs)
+    except Refused:
+        expected = None
+    except TooLarge:
+        return None
+    arrays = {
+        name: dp.asarray(each) if isinstance(each, np.ndarray) else each
+        for name, each in inputs.items()
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tilelang.TileWarning)
+        try:
+            function = tilelang.function(source)
+            found = function(**arrays)
+        except dp.TileError as error:
+            return None if expected is None else f"{source}\nis refused: {error}"
+    if expected is None:
+        return f"{source}\nis not refused"
+    found = found if isinstance(found, tuple) else (found,)
+    for name, result in zip(function.outputs, found, strict=True):
+        wanted, values = expected[name], result.asnumpy()
+        if (wanted.dtype, wanted.shape) != (values.dtype, values.shape):
+            kinds = f"{values.dtype} {values.shape}, not {wanted.dtype} {wanted.shape}"
+            return f"{source}\n{name} is {kinds}"
+        tolerance = _TOLERANCE.get(wanted.dtype.name, 0)
+        with np.errstate(all="ignore"):
+            is_close = np.allclose(
+                values.astype(np.float64) if tolerance else values,
+                wanted.astype(np.float64) if tolerance else wanted,
+                rtol=tolerance,
+                atol=tolerance,
+                equal_nan=True,
+            )
+        if not is_close:
+            return f"{source}\n{name} is {values.tolist()}, not {wanted.tolist()}"
+    return None
+
+
+@pytest.mark.parametrize("first", range(0, QUICK, 50))
+def test_random_programs_agree_with_the_interpreter(first: int) -> None:
+    assert [found for seed in range(first, first + 50) if (found := difference(seed))] == []
+
+
+@pytest.mark.parametrize("seed", range(1000, 1000 + KERNELS))
+def test_random_programs_agree_in_kernels(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "host_tier", False)
+    assert difference(seed) is None
+
+
+if __name__ == "__main__":
+    config.host_tier = "kernels" not in sys.argv
+    for number in range(int(sys.argv[1]), int(sys.argv[2])):
+        wrong = difference(number)
+        if wrong:
+            print(number, wrong)
