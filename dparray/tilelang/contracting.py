@@ -22,7 +22,7 @@ from dparray._array.ndarray import (
     ndarray,
     numpy_views,
 )
-from dparray._codegen.half import half, half_bits, half_value
+from dparray._codegen.intrinsics import half, half_bits, half_value
 from dparray._functions import elementwise as ew
 from dparray._functions import reductions
 from dparray._functions.creation import zeros

@@ -119,12 +119,12 @@ class Space(NamedTuple):
     """What a contraction says of its index variables, in their order.
 
     Attributes:
-        count: the number of variables.
+        variables: how many there are.
         output, operands: index expressions, and the sizes that they lie in.
         constraints: expressions with their bounds.
     """
 
-    count: int
+    variables: int
     output: tuple[tuple[Form, int], ...]
     operands: tuple[tuple[tuple[Form, int], ...], ...]
     constraints: tuple[tuple[Form, int], ...]
@@ -138,7 +138,9 @@ class Space(NamedTuple):
     def is_bounded(self) -> bool:
         """Whether every variable is bounded: all inequalities have two sides, so the rank says."""
         return (
-            rank([form.coefficients for form, _ in self.all]) == self.count if self.count else True
+            rank([form.coefficients for form, _ in self.all]) == self.variables
+            if self.variables
+            else True
         )
 
 
@@ -146,7 +148,7 @@ def domain_of(space: Space) -> Domain | None:
     """The loops of a bounded space; ``None`` if it has no point."""
     if any(size <= 0 for _, size in space.all):
         return None
-    lattice = lattice_where_integral([form for form, _ in space.all], space.count)
+    lattice = lattice_where_integral([form for form, _ in space.all], space.variables)
     if lattice is None:
         return None
 
@@ -156,7 +158,7 @@ def domain_of(space: Space) -> Domain | None:
                 (a * b[column] for a, b in zip(form.coefficients, lattice.basis, strict=True)),
                 Fraction(0),
             )
-            for column in range(space.count)
+            for column in range(space.variables)
         ]
         constant = form.constant + sum(
             a * x for a, x in zip(form.coefficients, lattice.origin, strict=True)
@@ -164,7 +166,7 @@ def domain_of(space: Space) -> Domain | None:
         return Term(tuple(map(int, row)), int(constant))
 
     outputs = [(on_lattice(form), size) for form, size in space.output]
-    turned = hermite([list(term.coefficients) for term, _ in outputs], space.count)
+    turned = hermite([list(term.coefficients) for term, _ in outputs], space.variables)
 
     def turn(term: Term) -> Term:
         return Term(tuple(times(term.coefficients, turned.unit)), term.constant)
@@ -173,7 +175,7 @@ def domain_of(space: Space) -> Domain | None:
     operands = [[(turn(on_lattice(form)), size) for form, size in one] for one in space.operands]
     others = [each for one in operands for each in one]
     others += [(turn(on_lattice(form)), size) for form, size in space.constraints]
-    return _looped(space.count, outputs, others, operands, turned.form, turned.pivots)
+    return _looped(space.variables, outputs, others, operands, turned.form, turned.pivots)
 
 
 def _looped(

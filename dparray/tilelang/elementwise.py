@@ -131,7 +131,7 @@ def truth(builder: Builder, value: Tensor | Literal) -> Tensor | Literal:
     """Whether elements are not zero."""
     if value.dtype is None or value.dtype == BOOL:
         return value
-    zero = Literal(value.dtype.type(0), value.dtype)  # type: ignore[union-attr]
+    zero = Literal(value.dtype.type(0), value.dtype)
     return builder.emit("not_equal", [value, zero], shape_of(value), BOOL)
 
 
@@ -323,6 +323,7 @@ def apply(builder: Builder, call: Call, operands: Sequence[Value]) -> Value:
         TileNameError: there is no such function.
         TileTypeError: the number of arguments, or one of them, does not fit.
     """
+    function: Function | None = None
     if call.function.startswith("assert_"):
         least = most = 1
     elif call.function in BIND_TIME_ONLY:
@@ -344,7 +345,7 @@ def apply(builder: Builder, call: Call, operands: Sequence[Value]) -> Value:
         return _mapped(builder, call, operands)
     if all(isinstance(each, Constant) for each in operands) and call.function not in _ON_GROUPS:
         return _folded(builder, call, operands)
-    if call.function in BIND_TIME_ONLY or call.function.startswith("assert_"):
+    if function is None:
         return _refuse_tensor(builder, call, operands)
     if any(isinstance(each, Unknown) for each in operands[: function.tensors]):
         return _of_unknown(builder, call, operands, function)

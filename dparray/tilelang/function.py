@@ -242,7 +242,7 @@ def _results_of(names: tuple[str, ...]) -> Any:
         return None
     plain = [name.replace("'", "_") for name in names]
     is_plain = all(name.isidentifier() and not keyword.iskeyword(name) for name in plain)
-    return namedtuple("Outputs", plain, rename=not is_plain or len(set(plain)) < len(plain))  # type: ignore[misc]
+    return namedtuple("Outputs", plain, rename=not is_plain or len(set(plain)) < len(plain))
 
 
 def _number(name: str, value: Any) -> int | float:

@@ -42,7 +42,7 @@ class Tile(NamedTuple):
     """Elements along one output dimension that one work-item computes."""
 
     dimension: int
-    count: int
+    length: int
 
 
 def text_of(contracted: Contracted, dtypes: Sequence[DType]) -> Text:
@@ -67,7 +67,7 @@ class _Writer:
         self.rank = len(domain.shape)
         self.lane = lane_of(domain.shape)
         self.tile = tile_of(domain, self.lane)
-        self.counts = 1 if self.tile is None else self.tile.count
+        self.counts = 1 if self.tile is None else self.tile.length
         self.has_flag = not domain.covers and (
             contracted.has_default or contracted.aggregation in "*><"
         )
@@ -121,7 +121,7 @@ class _Writer:
     @property
     def is_ragged(self) -> bool:
         return (
-            self.tile is not None and self.domain.shape[self.tile.dimension] % self.tile.count > 0
+            self.tile is not None and self.domain.shape[self.tile.dimension] % self.tile.length > 0
         )
 
     # -- the kernel --------------------------------------------------------------------------
@@ -154,7 +154,7 @@ class _Writer:
         extents = list(self.domain.shape)
         if self.tile is not None:
             at = self.tile.dimension
-            extents[at] = -(-extents[at] // self.tile.count)
+            extents[at] = -(-extents[at] // self.tile.length)
         if self.lane is None:
             self.line("lane = int64(item.get_id(1))")
             return 1, 1
@@ -190,10 +190,10 @@ class _Writer:
             self.line(f"i{others[0]} = rest")
         if self.tile is not None:
             at = self.tile.dimension
-            self.line(f"i{at} = i{at} * {self.tile.count}")
+            self.line(f"i{at} = i{at} * {self.tile.length}")
             if self.is_ragged:
                 last = self.number(self.domain.shape[at] - 1)
-                for copy in range(1, self.tile.count):
+                for copy in range(1, self.tile.length):
                     self.line(f"c{copy} = min({copy}, {last} - i{at})")
         return items
 

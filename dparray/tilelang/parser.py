@@ -22,8 +22,10 @@ from dparray.tilelang.syntax import (
 )
 
 # Binary operators, loosest first; those of a level in _UNCHAINED stand alone.
-_LEVELS = (("^",), ("|",), ("&",), ("==", "!="), (">", ">=", "<", "<="), ("<<", ">>"))
-_LEVELS += (("+", "-"), ("*", "/"))
+_LEVELS: tuple[tuple[str, ...], ...] = (
+    *(("^",), ("|",), ("&",), ("==", "!="), (">", ">=", "<", "<=")),
+    *(("<<", ">>"), ("+", "-"), ("*", "/")),
+)
 _UNCHAINED = (3, 4)
 _AGGREGATIONS = ("+", "*", ">", "<", "=")
 #: Deeper nesting is refused before Python's own stack is.
@@ -378,7 +380,7 @@ class _Parser:
             )
         self.depth += 1
         try:
-            return rule()  # type: ignore[operator, no-any-return]
+            return rule()  # type: ignore[operator]
         finally:
             self.depth -= 1
 

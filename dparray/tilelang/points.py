@@ -78,7 +78,7 @@ def _sum(terms: tuple[int, ...], variables: list[Array], like: Array) -> Array:
 def linear(domain: Domain, operand: int, shape: tuple[int, ...], points: Points) -> Array:
     """The row-major positions in an operand that the points read."""
     like = points.variables[0] if points.variables else np.zeros(int(points.counts.sum()), np.int64)
-    total = np.zeros(like.shape, np.int64)
+    total: Any = np.zeros(like.shape, np.int64)
     for size, term in zip(shape, domain.operands[operand], strict=True):
         total = total * size + term.constant + _sum(term.coefficients, points.variables, like)
     return total

@@ -11,7 +11,7 @@ from typing import Any
 from numpy import float32, uint32, uint64
 
 from dparray._array.ndarray import copy_of, empty_on, ndarray
-from dparray._kernel.function import kernel
+from dparray._kernel.decorators import kernel
 from dparray._placement import Placement
 from dparray.kernel_api import Range
 from dparray.tilelang.values import FLOAT32

@@ -43,11 +43,11 @@ def aligned(contracted: Contracted, dtypes: Sequence[DType]) -> Aligned | None:
     sizes: dict[int, int] = {}
     output = _bare(space.output, sizes, literals=True)
     operands = [_bare(one, sizes, literals=False) for one in space.operands]
-    if output is None or None in operands or len(sizes) != space.count:
+    if output is None or None in operands or len(sizes) != space.variables:
         return None
     kept = [each for each in output if each is not None]
     read = [tuple(each for each in one if each is not None) for one in operands if one is not None]
-    inner = [each for each in range(space.count) if each not in kept]
+    inner = [each for each in range(space.variables) if each not in kept]
     order = (*kept, *inner)
     if not all(any(each in one for one in read) for each in kept):
         return None  # a stretched output

@@ -163,7 +163,8 @@ class Builder:
         if value.is_float:
             return floatx()
         for dtype in (INT32, INT64, UINT64):
-            if np.iinfo(dtype).min <= value.value <= np.iinfo(dtype).max:
+            limits: Any = np.iinfo(dtype)
+            if limits.min <= value.value <= limits.max:
                 return dtype
         raise self.error(
             TileTypeError,
