@@ -112,7 +112,13 @@ with _startup.explained():
     from dparray._functions import protocols as _protocols
     from dparray._functions import ufunc_methods as _ufunc_methods
     from dparray._functions.missing_names import __getattr__ as __getattr__
-    from dparray._array import map as _map
+    from dparray._array import (
+        map as _map,
+        operators as _operators,
+        printing as _printing,
+        subscript as _subscript,
+        transfer as _transfer,
+    )
     from dparray._array.ndarray import ndarray as ndarray
     from dparray._functions.attributes import *
     from dparray._functions.calculus import *

@@ -12,17 +12,12 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import (
-    apply,
-    astype_array,
-    call_neighbour,
-    check_array,
-    check_out,
-    delivered,
-    from_host,
-    ndarray,
-    numpy_views,
-)
+from dparray._array.apply import apply, astype_array
+from dparray._array.assignment import delivered
+from dparray._array.fresh import from_host
+from dparray._array.libraries import call_neighbour, numpy_views
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, check_out
 from dparray._functions.creation import arange
 from dparray._functions.manipulation import concat, roll
 from dparray._graph.ops import OPS

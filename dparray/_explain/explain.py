@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from dparray._array.ndarray import check_array, ndarray
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array
 from dparray._codegen import elementwise, reduction, reduction_text
 from dparray._compiler import cache
 from dparray._compiler import key as kernel_key

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from dparray import _layout
-from dparray._array.ndarray import (
-    apply,
-    assign,
-    check_array,
-    from_host,
-    ndarray,
-)
+from dparray._array.apply import apply
+from dparray._array.assignment import assign
+from dparray._array.fresh import from_host
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array
 from dparray._functions.creation import arange, asarray, linspace
 from dparray._functions.editing import resize
 from dparray._functions.manipulation import (
@@ -172,11 +170,7 @@ class _Joiner:
         lines = [self._line(x, place) if isinstance(x, slice) else x for x in parts]
         weak = [x for x in lines if _is_weak(x)]
         shaped = [self._shaped(x, ndmin, first) for x in _on_one_queue(self.name, lines)]
-        strong = [
-            x.dtype
-            for x, given in zip(shaped, lines, strict=True)
-            if not _is_weak(given)
-        ]
+        strong = [x.dtype for x, given in zip(shaped, lines, strict=True) if not _is_weak(given)]
         dtype = np.result_type(*strong, *weak) if strong or weak else None
         return concat(shaped, axis=axis, dtype=dtype)
 

@@ -8,15 +8,11 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import (
-    apply,
-    assign,
-    astype_array,
-    check_array,
-    check_arrays,
-    empty_on,
-    ndarray,
-)
+from dparray._array.apply import apply, astype_array
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, check_arrays
 from dparray._functions.creation import full
 from dparray._functions.manipulation import broadcast_to, concat, ravel, reshape
 from dparray._functions.reductions import sum as sum_of

@@ -10,28 +10,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes, _layout, config
-from dparray._array.ndarray import (
-    apply,
-    array_of_node,
+from dparray._array.apply import apply, astype_array, choose_elements, copy_of, operate, with_axes
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on, from_host, is_made_by_host
+from dparray._array.ndarray import as_method, ndarray
+from dparray._array.nodes import array_of_node
+from dparray._array.operands import (
     arrays_inside,
-    as_method,
-    assign,
-    astype_array,
     check_array,
     check_arrays,
     checked_scalar,
-    choose_elements,
-    copy_of,
-    empty_on,
     foreign_operand,
-    from_host,
     host_values,
-    is_made_by_host,
-    ndarray,
-    operate,
     scalar_value,
     stack_nested,
-    with_axes,
 )
 from dparray._evaluate import evaluate
 from dparray._evaluate.schedule import HOST_ELEMENTS

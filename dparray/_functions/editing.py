@@ -9,20 +9,12 @@ from typing import Any, NoReturn
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import (
-    apply,
-    as_method,
-    assign,
-    astype_array,
-    call_at_once,
-    check_array,
-    check_out,
-    empty_on,
-    foreign_operand,
-    from_host,
-    ndarray,
-    take_layout_of,
-)
+from dparray._array.apply import apply, astype_array
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on, from_host
+from dparray._array.ndarray import as_method, ndarray, take_layout_of
+from dparray._array.operands import check_array, check_out, foreign_operand
+from dparray._array.small import call_at_once
 from dparray._functions import missing_names
 from dparray._functions.creation import asarray, full, zeros
 from dparray._functions.elementwise import where
@@ -415,9 +407,7 @@ def choose(
         x = apply(OPS["minimum"], apply(OPS["maximum"], x, 0), len(values) - 1)
     elif x.size and not (int(x.min()) >= 0 and int(x.max()) < len(values)):
         raise IndexError(f"choose: an element of x is outside 0 ... {len(values) - 1}")
-    dtype = np.result_type(
-        *(v.dtype if isinstance(v, ndarray | np.generic) else v for v in values)
-    )
+    dtype = np.result_type(*(v.dtype if isinstance(v, ndarray | np.generic) else v for v in values))
     result = full((), 0, dtype=dtype, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
     for position, value in enumerate(values):
         result = where(apply(OPS["equal"], x, position), value, result)

@@ -9,20 +9,17 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import (
-    OPERATIONS,
-    apply,
-    as_method,
+from dparray._array.apply import OPERATIONS, apply, operate
+from dparray._array.ndarray import as_method, ndarray
+from dparray._array.operands import (
     beside,
-    broadcast_at_once,
     check_array,
     check_out,
     checked_scalar,
     foreign_operand,
-    ndarray,
-    operate,
     scalar_value,
 )
+from dparray._array.small import broadcast_at_once
 from dparray._functions.ufunc_options import taking_options
 from dparray._graph.ops import OPS, WHERE, Op
 from dparray._placement import common_placement

@@ -9,17 +9,12 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import (
-    assign,
-    astype_array,
-    call_either,
-    check_array,
-    check_arrays,
-    check_out,
-    delivered,
-    empty_on,
-    ndarray,
-)
+from dparray._array.apply import astype_array
+from dparray._array.assignment import assign, delivered
+from dparray._array.fresh import empty_on
+from dparray._array.libraries import call_either
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, check_arrays, check_out
 from dparray._functions.creation import asarray
 from dparray._functions.manipulation import moveaxis, reshape, stack
 from dparray._placement import Placement, common_placement

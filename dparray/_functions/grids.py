@@ -9,17 +9,12 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import (
-    apply,
-    assign,
-    astype_array,
-    call_either,
-    check_array,
-    check_arrays,
-    empty_on,
-    ndarray,
-    scalar_value,
-)
+from dparray._array.apply import apply, astype_array
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on
+from dparray._array.libraries import call_either
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, check_arrays, scalar_value
 from dparray._functions.creation import arange, asarray, eye, linspace, ones
 from dparray._functions.indexing import nonzero
 from dparray._functions.manipulation import (

@@ -11,25 +11,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import (
-    apply,
-    as_method,
-    assign,
-    astype_array,
-    call_at_once,
-    call_library,
-    call_numpy,
+from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on, from_host
+from dparray._array.libraries import call_library, call_numpy, numpy_views
+from dparray._array.ndarray import as_method, ndarray
+from dparray._array.operands import (
     check_array,
     check_out,
     checked_scalar,
-    choose_elements,
-    empty_on,
     foreign_operand,
-    from_host,
-    ndarray,
-    numpy_views,
     scalar_value,
 )
+from dparray._array.small import call_at_once
 from dparray._evaluate import evaluate
 from dparray._evaluate.schedule import HOST_ELEMENTS
 from dparray._graph.ops import OPS

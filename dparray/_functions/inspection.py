@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.ndarray import as_method, check_array, ndarray
+from dparray._array.ndarray import as_method, ndarray
+from dparray._array.operands import check_array
 from dparray.device import Device, default_device
 from dparray.device import devices as _devices
 from dparray.exceptions import DTypeError

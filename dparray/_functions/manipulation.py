@@ -11,23 +11,12 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import (
-    as_method,
-    assign,
-    call_at_once,
-    check_array,
-    check_arrays,
-    check_out,
-    copy_of,
-    empty_on,
-    foreign_operand,
-    from_host,
-    join_at_once,
-    ndarray,
-    take_layout_of,
-    view_at_once,
-    with_axes,
-)
+from dparray._array.apply import copy_of, with_axes
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on, from_host
+from dparray._array.ndarray import as_method, ndarray, take_layout_of
+from dparray._array.operands import check_array, check_arrays, check_out, foreign_operand
+from dparray._array.small import call_at_once, join_at_once, view_at_once
 from dparray._evaluate.schedule import HOST_ELEMENTS
 from dparray._functions.creation import arange, zeros_like
 from dparray._functions.elementwise import where

@@ -10,19 +10,13 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import (
-    apply,
-    as_method,
-    assign,
-    astype_array,
-    call_at_once,
-    call_either,
-    check_array,
-    check_out,
-    choose_elements,
-    from_host,
-    ndarray,
-)
+from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.assignment import assign
+from dparray._array.fresh import from_host
+from dparray._array.libraries import call_either
+from dparray._array.ndarray import as_method, ndarray
+from dparray._array.operands import check_array, check_out
+from dparray._array.small import call_at_once
 from dparray._functions.calculus import diff
 from dparray._functions.creation import asarray, full
 from dparray._functions.elementwise import where

@@ -9,14 +9,10 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.ndarray import (
-    apply,
-    astype_array,
-    check_array,
-    empty_on,
-    ndarray,
-    scalar_value,
-)
+from dparray._array.apply import apply, astype_array
+from dparray._array.fresh import empty_on
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, scalar_value
 from dparray._functions.creation import arange, asarray, ones, zeros
 from dparray._functions.editing import trim_zeros
 from dparray._functions.functional import convolve

@@ -12,19 +12,13 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import (
-    apply,
-    as_method,
-    assign,
-    astype_array,
-    call_at_once,
-    call_numpy,
-    check_array,
-    check_arrays,
-    check_out,
-    empty_on,
-    ndarray,
-)
+from dparray._array.apply import apply, astype_array
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on
+from dparray._array.libraries import call_numpy
+from dparray._array.ndarray import as_method, ndarray
+from dparray._array.operands import check_array, check_arrays, check_out
+from dparray._array.small import call_at_once
 from dparray._evaluate import evaluate
 from dparray._evaluate.schedule import HOST_ELEMENTS
 from dparray._functions.manipulation import (

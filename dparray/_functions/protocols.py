@@ -15,7 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from dparray._array.ndarray import assign, check_array, copy_of, from_host, ndarray
+from dparray._array.apply import copy_of
+from dparray._array.assignment import assign
+from dparray._array.fresh import from_host
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array
 from dparray.device import Device, default_device
 from dparray.exceptions import DeviceError, HostConversionError
 

@@ -14,25 +14,13 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import (
-    apply,
-    as_method,
-    assign,
-    astype_array,
-    call_at_once,
-    call_numpy,
-    check_array,
-    check_out,
-    checked_scalar,
-    choose_elements,
-    delivered,
-    empty_on,
-    fold_at_once,
-    from_host,
-    ndarray,
-    reduce_array,
-    scalar_value,
-)
+from dparray._array.apply import apply, astype_array, choose_elements, reduce_array
+from dparray._array.assignment import assign, delivered
+from dparray._array.fresh import empty_on, from_host
+from dparray._array.libraries import call_numpy
+from dparray._array.ndarray import as_method, ndarray
+from dparray._array.operands import check_array, check_out, checked_scalar, scalar_value
+from dparray._array.small import call_at_once, fold_at_once
 from dparray._evaluate import evaluate
 from dparray._evaluate.host import FOLDS, deviation_by, variance_by
 from dparray._graph.ops import OPS

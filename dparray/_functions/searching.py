@@ -7,19 +7,13 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import (
-    as_method,
-    astype_array,
-    call_at_once,
-    call_library,
-    call_numpy,
-    check_array,
-    check_arrays,
-    check_out,
-    delivered,
-    empty_on,
-    ndarray,
-)
+from dparray._array.apply import astype_array
+from dparray._array.assignment import delivered
+from dparray._array.fresh import empty_on
+from dparray._array.libraries import call_library, call_numpy
+from dparray._array.ndarray import as_method, ndarray
+from dparray._array.operands import check_array, check_arrays, check_out
+from dparray._array.small import call_at_once
 from dparray._functions.creation import full
 from dparray._functions.indexing import nonzero
 from dparray._functions.manipulation import ravel, stack

@@ -11,16 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import (
-    call_library,
-    call_numpy,
-    check_array,
-    check_arrays,
-    empty_on,
-    from_host,
-    ndarray,
-    numpy_views,
-)
+from dparray._array.fresh import empty_on, from_host
+from dparray._array.libraries import call_library, call_numpy, numpy_views
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, check_arrays
 from dparray._functions.creation import arange, full, ones
 from dparray._functions.indexing import nonzero
 from dparray._functions.manipulation import concat, ravel, reshape

@@ -12,15 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import _dtypes, _layout, config
-from dparray._array.ndarray import (
-    assign,
-    call_library,
-    call_numpy,
-    check_array,
-    copy_of,
-    empty_on,
-    ndarray,
-)
+from dparray._array.apply import copy_of
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on
+from dparray._array.libraries import call_library, call_numpy
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array
 from dparray._evaluate import evaluate
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import flip, moveaxis, ravel

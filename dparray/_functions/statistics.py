@@ -9,20 +9,13 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import (
-    apply,
-    astype_array,
-    call_at_once,
-    call_either,
-    check_array,
-    check_out,
-    choose_elements,
-    delivered,
-    empty_on,
-    foreign_operand,
-    ndarray,
-    scalar_value,
-)
+from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.assignment import delivered
+from dparray._array.fresh import empty_on
+from dparray._array.libraries import call_either
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, check_out, foreign_operand, scalar_value
+from dparray._array.small import call_at_once
 from dparray._functions.creation import asarray
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import (

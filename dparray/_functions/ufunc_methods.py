@@ -13,19 +13,12 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import (
-    assign,
-    astype_array,
-    call_numpy,
-    check_array,
-    check_out,
-    checked_scalar,
-    copy_of,
-    delivered,
-    empty_on,
-    from_host,
-    ndarray,
-)
+from dparray._array.apply import astype_array, copy_of
+from dparray._array.assignment import assign, delivered
+from dparray._array.fresh import empty_on, from_host
+from dparray._array.libraries import call_numpy
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, check_out, checked_scalar
 from dparray._functions import elementwise, mathematics
 from dparray._functions.creation import arange
 from dparray._functions.elementwise import where as where_of

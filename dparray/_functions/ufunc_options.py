@@ -8,17 +8,11 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import (
-    assign,
-    astype_array,
-    beside,
-    check_array,
-    check_out,
-    choose_elements,
-    empty_on,
-    ndarray,
-    with_axes,
-)
+from dparray._array.apply import astype_array, choose_elements, with_axes
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import beside, check_array, check_out
 from dparray._placement import Placement, common_placement
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 

@@ -16,17 +16,14 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.ndarray import (
-    astype_array,
+from dparray._array.apply import astype_array, operate, operate_into, reduce_array
+from dparray._array.fresh import full_scalar
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import (
     check_array,
     check_out,
     checked_scalar,
     foreign_operand,
-    full_scalar,
-    ndarray,
-    operate,
-    operate_into,
-    reduce_array,
     scalar_value,
 )
 from dparray._compiler.compile import DeviceFunction, has_float64

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from dparray import _layout
-from dparray._array.ndarray import corner, ndarray, summary_threshold
+from dparray._array.ndarray import ndarray
+from dparray._array.printing import corner, summary_threshold
 from dparray._compiler.compile import DeviceFunction
 from dparray._evaluate import sample
 from dparray._explain import svg

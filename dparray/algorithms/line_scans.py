@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.ndarray import assign, empty_on, ndarray
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on
+from dparray._array.ndarray import ndarray
 from dparray._compiler.compile import DeviceFunction
 from dparray._kernel.decorators import device_func, kernel
 from dparray._kernel.function import KernelFunction

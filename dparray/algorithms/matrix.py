@@ -6,7 +6,9 @@ from math import prod
 from typing import Any
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import check_array, empty_on, ndarray
+from dparray._array.fresh import empty_on
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array
 from dparray._kernel.launch import call_kernel
 from dparray._placement import common_placement
 from dparray.algorithms.ranges import kernel_of

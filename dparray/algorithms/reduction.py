@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from dparray import _layout
-from dparray._array.ndarray import astype_array, check_array, empty_on, ndarray, reduce_array
+from dparray._array.apply import astype_array, reduce_array
+from dparray._array.fresh import empty_on
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array
 from dparray._graph.reductions import REDUCTIONS
 from dparray._placement import Placement
 from dparray.algorithms.ranges import accumulator, operation

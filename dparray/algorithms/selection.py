@@ -13,7 +13,10 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.ndarray import assign, empty_on, layout_of, ndarray, reduce_array
+from dparray._array.apply import reduce_array
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on
+from dparray._array.ndarray import layout_of, ndarray
 from dparray._graph.reductions import REDUCTIONS
 from dparray._kernel.decorators import device_func, kernel
 from dparray._kernel.function import KernelFunction

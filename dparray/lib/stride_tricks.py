@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from dparray import _layout
-from dparray._array.ndarray import check_array, ndarray
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array
 from dparray._functions.manipulation import broadcast_arrays, broadcast_shapes, broadcast_to
 from dparray.exceptions import ArgumentError, ShapeError
 

@@ -35,6 +35,7 @@ from dparray.memory.driver import Driver as Driver
 from dparray.memory.pool import allocate, release, reset_peak, set_limit, stats
 from dparray.memory.segments import Block
 from dparray.memory.stats import MemoryStats, PoolStats
+from dparray.memory.stats import format_bytes as format_bytes
 
 __all__ = [
     "Block",

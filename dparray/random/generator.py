@@ -15,18 +15,11 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.ndarray import (
-    apply,
-    assign,
-    astype_array,
-    check_array,
-    check_out,
-    delivered,
-    empty_on,
-    from_host,
-    ndarray,
-    scalar_value,
-)
+from dparray._array.apply import apply, astype_array
+from dparray._array.assignment import assign, delivered
+from dparray._array.fresh import empty_on, from_host
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, check_out, scalar_value
 from dparray._functions.creation import zeros
 from dparray._functions.elementwise import where
 from dparray._functions.indexing import take_along_axis

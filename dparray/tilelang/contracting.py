@@ -13,15 +13,10 @@ from typing import Any
 import numpy as np
 
 from dparray import config
-from dparray._array.ndarray import (
-    astype_array,
-    copy_of,
-    empty_on,
-    from_host,
-    is_made_by_host,
-    ndarray,
-    numpy_views,
-)
+from dparray._array.apply import astype_array, copy_of
+from dparray._array.fresh import empty_on, from_host, is_made_by_host
+from dparray._array.libraries import numpy_views
+from dparray._array.ndarray import ndarray
 from dparray._codegen.intrinsics import half, half_bits, half_value
 from dparray._functions import elementwise as ew
 from dparray._functions import reductions

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.ndarray import assign, ndarray
+from dparray._array.assignment import assign
+from dparray._array.ndarray import ndarray
 from dparray._placement import Placement, common_placement
 from dparray.device import default_device
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError

@@ -11,6 +11,7 @@ import pytest
 
 import dparray as dp
 from dparray import _hooks
+from dparray._array import apply, assignment, nodes
 from dparray._evaluate import fused
 
 
@@ -78,7 +79,8 @@ def test_a_known_call_makes_no_expression(name: str, monkeypatch: pytest.MonkeyP
     arrays = [dp.asarray(x) for x in (A, B, N)]
     for _ in range(2):
         CALLS[name](dp, *arrays)
-    monkeypatch.setattr(dp._array, "_node_of", None)
+    for module in (apply, assignment, nodes):
+        monkeypatch.setattr(module, "_node_of", None)
     launched = []
     unsubscribe = _hooks.subscribe(lambda event, **values: launched.append(event))
     try:

@@ -17,9 +17,11 @@ STUB = Path(__file__).resolve().parents[2] / "dparray" / "_array" / "methods.pyi
 
 HEAD = '''"""Types of the methods that other modules give arrays; a test compares them."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
-from typing import Any
+from typing import Any, NoReturn, SupportsIndex
+
+import numpy as np
 
 from dparray._array.map import Map
 from dparray._array.ndarray import ndarray
@@ -32,6 +34,10 @@ class Methods:
 #: An attribute of the class too, so that no type of a method is declared for it; and what is there
 #: only to say that it is not.
 EXCEPTIONS = {"__array_ufunc__", *missing_names.ATTRIBUTES}
+
+
+#: Comparisons of arrays are arrays, and object says that these two are truth values.
+_OVERRIDES = dict.fromkeys(("__eq__", "__ne__"), "  # type: ignore[override]")
 
 
 def added() -> Iterator[tuple[str, Any]]:
@@ -52,7 +58,7 @@ def declaration(name: str, member: Any) -> str:
     itself = first.replace(name="self", annotation=inspect.Parameter.empty)
     shown = [each.replace(default=_Shown(each.default)) for each in rest]
     text = str(signature.replace(parameters=[itself, *shown])).replace("'", "")
-    lines = [f"    def {name}{text}: ..."]
+    lines = [f"    def {name}{text}: ..." + _OVERRIDES.get(name, "")]
     if isinstance(member, property):
         lines.insert(0, "    @property")
         if member.fset is not None:

@@ -1,0 +1,415 @@
+"""``apply``: the way every elementwise operation and every reduction takes to a pending array."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array.assignment import _write, assign
+from dparray._array.fresh import empty_on, full_scalar
+from dparray._array.ndarray import _SEQUENCES, _living_alias, _new, _options, ndarray
+from dparray._array.nodes import _array_of, _node_of, _noted
+from dparray._array.operands import (
+    _WEAK_TYPES,
+    _checked_out,
+    _typed_scalars,
+    beside,
+    checked_scalar,
+    foreign_operand,
+    scalar_value,
+)
+from dparray._array.small import (
+    _REFUSALS,
+    _SCALARS,
+    _are_small_together,
+    _array_type,
+    _formed_at_once,
+    _run_silently,
+    _working,
+    call_at_once,
+    view_at_once,
+)
+from dparray._evaluate import host
+from dparray._graph.ops import CONVERT, OPS, WHERE, Op
+from dparray._graph.reductions import Reduce, Reduction
+from dparray._placement import Placement, check_dtype, common_placement
+from dparray._runtime.device_facts import computes_in_double
+from dparray.device import default_device
+from dparray.exceptions import DTypeError, ShapeError
+
+_COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+
+
+Binary = Callable[["ndarray", Any], "ndarray"]
+
+
+Unary = Callable[["ndarray"], "ndarray"]
+
+
+def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
+    """An operation on two operands: of small arrays at once by the host, else :func:`_defer`."""
+    compute = host.at_once(op)
+
+    def operate(x1: Any, x2: Any) -> ndarray:
+        if type(x1) is ndarray:
+            place, first = x1, x1._on_host
+            if type(x2) is ndarray:
+                second = x2._on_host
+                is_small = (
+                    first is not None
+                    and second is not None
+                    and x2.sycl_queue is x1.sycl_queue
+                    and x2.usm_type == x1.usm_type
+                    and (first.shape == second.shape or _are_small_together(first, second))
+                )
+            else:
+                second = x2
+                is_small = first is not None and type(x2) in _SCALARS
+        elif type(x2) is ndarray:
+            place, first, second = x2, x1, x2._on_host
+            is_small = second is not None and type(x1) in _SCALARS
+        else:
+            is_small = False
+        if is_small and (
+            (not _working and _options["host_tier"]) or host.is_ready(place.sycl_queue)
+        ):
+            try:
+                values = _run_silently(compute, first, second)
+            except _REFUSALS:
+                values = host.call(compute, first, second)
+                if values is None:
+                    return _defer(op, (x1, x2), None)
+            result = _new(ndarray)
+            result._on_host = values if type(values) is _array_type else np.asarray(values)
+            result._block = result._kernel_type = None
+            result.sycl_queue = place.sycl_queue
+            result.usm_type = place.usm_type
+            return result
+        return _defer(op, (x1, x2), None)
+
+    return operate
+
+
+def _single_operation(op: Op) -> Unary:
+    """An operation on one operand: of a small array at once by the host, else :func:`_defer`."""
+    compute = host.at_once(op)
+
+    def operate(x: Any) -> ndarray:
+        if (
+            type(x) is ndarray
+            and (seen := x._on_host) is not None
+            and ((not _working and _options["host_tier"]) or host.is_ready(x.sycl_queue))
+        ):
+            try:
+                values = _run_silently(compute, seen)
+            except _REFUSALS:
+                values = host.call(compute, seen)
+                if values is None:
+                    return _defer(op, (x,), None)
+            result = _new(ndarray)
+            result._on_host = values if type(values) is _array_type else np.asarray(values)
+            result._block = result._kernel_type = None
+            result.sycl_queue = x.sycl_queue
+            result.usm_type = x.usm_type
+            return result
+        return _defer(op, (x,), None)
+
+    return operate
+
+
+#: Every operation as a function of its operands.
+OPERATIONS: dict[Op, Callable[..., ndarray]] = {
+    op: _single_operation(op) if op.arity == 1 else _pair_operation(op) for op in OPS.values()
+}
+
+
+def copy_of(x: ndarray) -> ndarray:
+    """A C-contiguous copy on the same queue; pending like any other operation."""
+    small = call_at_once(_array_type.copy, x)
+    if small is not None:
+        return small
+    placement = Placement(x.sycl_queue, x.usm_type)
+    return operate(CONVERT, (x,), (x.dtype, x.dtype), x.shape, placement)
+
+
+def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True) -> ndarray:
+    """``x`` in another dtype; ``x`` itself if nothing changes and no copy is asked for."""
+    if x.dtype == dtype and not copy:
+        return x
+    check_dtype(dtype, x.sycl_queue)
+    small = call_at_once(_array_type.astype, x, dtype, "C")
+    if small is not None:
+        return small
+    return operate(CONVERT, (x,), (dtype, dtype), x.shape, Placement(x.sycl_queue, x.usm_type))
+
+
+def with_axes(x: ndarray, order: Sequence[int]) -> ndarray:
+    """The view whose axis ``i`` is axis ``order[i]`` of ``x``; the others have extent 1."""
+    if x._on_host is not None and len(order) == x._on_host.ndim:
+        view = view_at_once(x, _array_type.transpose, order)
+        if view is not None:
+            return view
+    shape, strides = x.shape, x.strides
+    return x._view(
+        tuple([shape[axis] for axis in order]), tuple([strides[axis] for axis in order]), x.offset
+    )
+
+
+def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
+    """Carry out an elementwise operation on arrays and scalars.
+
+    Everything the user can get wrong is found here: placement, then dtypes, then shapes.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        HostConversionError: an operand is a NumPy array or no array at all.
+        DTypeError: the operation is not defined for the dtypes, or the result does not fit ``out``.
+        ShapeError: the shapes do not broadcast, or not to ``out``.
+    """
+    return OPERATIONS[op](*operands) if out is None else _defer(op, operands, out)
+
+
+def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
+    """Check an operation and make a pending array of it, or write it to ``out``."""
+    arrays: list[tuple[str, ndarray]] = []
+    keys: list[Any] = []
+    values = list(operands)
+    for name, value in zip(op.parameters, operands, strict=True):
+        if isinstance(value, ndarray):
+            arrays.append((name, value))
+            keys.append(value.dtype)
+        elif type(value) in _SEQUENCES:
+            return apply(op, *beside(op.name, op.parameters, operands), out=out)
+        elif (
+            value is None
+            and out is None
+            and op.name in ("equal", "not_equal")
+            and any(isinstance(operand, ndarray) for operand in operands)
+        ):
+            return _compare_out_of_range(op, operands, out)
+        else:
+            values[len(keys)], key = _scalar_operand(op, name, value)
+            keys.append(key)
+    if not arrays:
+        queue = out.sycl_queue if out is not None else default_device().sycl_queue
+        # Among themselves, NumPy's scalars keep their dtypes.
+        for at in _typed_scalars(operands, queue.sycl_device) or [0]:
+            value = operands[at]
+            values[at] = full_scalar(value if isinstance(value, np.generic) else values[at], queue)
+        return apply(op, *values, out=out)
+    placed = arrays if out is None else [*arrays, ("out", _checked_out(op.name, out))]
+    placement = common_placement(op.name, placed)
+    if op.keeps_integers and keys[0].kind in "biu":
+        loop: tuple[np.dtype[Any], ...] = (keys[0], keys[0])
+    else:
+        loop = _dtypes.resolve(op.ufunc, tuple(keys))
+    shape = arrays[0][1].shape
+    if len(arrays) > 1 and arrays[1][1].shape != shape:
+        shape = _layout.broadcast_shapes(op.name, [array.shape for _, array in arrays])
+    if not computes_in_double(placement.queue):
+        device = placement.queue.sycl_device
+        loop = tuple(_dtypes.fit_device(dtype, device) for dtype in loop)
+    if len(arrays) < op.arity:
+        for position, (value, dtype) in enumerate(zip(values, loop, strict=False)):
+            if not isinstance(value, ndarray):
+                if op.name in _COMPARISONS and dtype.kind in "iu" and not _fits(value, dtype):
+                    return _compare_out_of_range(op, operands, out)
+                values[position] = checked_scalar(op.name, value, dtype)
+    if op.name == "pow" and loop[-1].kind == "i" and type(values[1]) is int and values[1] < 0:
+        raise DTypeError(
+            f"pow: an integer to the negative power {values[1]} is no integer; "
+            f"convert first: x1.astype('float64')"
+        )
+    if op.name == "pow" and type(values[1]) in (int, float, complex) and loop[-1].kind in "iufc":
+        op, values, loop = _simpler_power(op, values, loop)
+    if op.name == "floor_divide" and loop[-1].kind == "f":
+        quotient = _floored_quotient(values[0], values[1], loop, shape, placement)
+        return quotient if out is None else apply(OPS["positive"], quotient, out=out)
+    if out is None:
+        return operate(op, values, loop, shape, placement)
+    return operate_into(out, op, values, loop, shape, placement)
+
+
+def operate_into(
+    out: ndarray,
+    op: Op,
+    values: Sequence[Any],
+    loop: tuple[np.dtype[Any], ...],
+    shape: tuple[int, ...],
+    placement: Placement,
+) -> ndarray:
+    """Write the result of an operation that has been checked into an array, as :func:`operate`.
+
+    Raises:
+        ShapeError, DTypeError: the result does not fit ``out``.
+    """
+    if _layout.broadcast_shapes(op.name, [shape, out.shape]) != out.shape:
+        raise ShapeError(f"{op.name}: the result of shape {shape} does not fit out of {out.shape}")
+    if not np.can_cast(loop[-1], out.dtype, "same_kind"):
+        raise DTypeError(
+            f"{op.name}: the result of dtype {loop[-1]} does not fit out of dtype {out.dtype}; "
+            f"write out = out.astype('{loop[-1]}') first"
+        )
+    if (
+        out.shape == shape
+        and out.dtype == loop[-1]
+        and out.is_pending
+        and _living_alias(out) is None
+    ):
+        # Nobody else sees the memory that the pending value would get, so it need not exist.
+        out._node_kept = _noted(
+            _node_of(op, values, loop, shape, Placement(*placement[:1], out.usm_type))
+        )
+    elif out.size:
+        _write(op, values, loop, out, placement)
+    return out
+
+
+def operate(
+    op: Op,
+    operands: Sequence[Any],
+    loop: tuple[np.dtype[Any], ...],
+    shape: tuple[int, ...],
+    placement: Placement,
+) -> ndarray:
+    """A new array for an operation that has been checked: pending, unless laziness is off.
+
+    Args:
+        op: the operation.
+        operands: arrays and Python scalars.
+        loop: the dtype each operand is converted to, then the result's.
+        shape: the result's shape, to which the operands broadcast.
+        placement: the operands' common placement.
+    """
+    if op is CONVERT or op is WHERE:
+        result = _formed_at_once(op, operands, loop[-1], shape, placement)
+        if result is not None:
+            return result
+    return _array_of(op, operands, loop, shape, placement)
+
+
+def reduce_array(
+    reduction: Reduction,
+    x: ndarray,
+    axes: tuple[int, ...],
+    keepdims: bool,
+    loop: np.dtype[Any],
+    dtype: np.dtype[Any],
+    *scalars: Any,
+) -> ndarray:
+    """A new array for a reduction that has been checked: pending, unless laziness is off.
+
+    Args:
+        reduction: which.
+        x: the array, of at least one element.
+        axes: the reduced axes, ascending.
+        keepdims: whether the result has them, with extent 1.
+        loop: the dtype that elements and scalars are converted to.
+        dtype: the result's dtype.
+        *scalars: the reduction's scalar operands.
+    """
+    op = Reduce(reduction, axes, keepdims)
+    if reduction.has_library:
+        small = call_at_once(lambda values: host.reduced(op, values, scalars, loop), x)
+        if small is not None:
+            return small
+    shape = _layout.reduced_shape(x.shape, axes, keepdims)
+    # Half precision is reduced in single precision, and rounded once.
+    wide = np.dtype(np.float32) if loop.char == "e" else loop
+    loops = (*[wide] * (1 + len(scalars)), dtype)
+    placement = Placement(x.sycl_queue, x.usm_type)
+    return _array_of(op, (x, *scalars), loops, shape, placement)
+
+
+def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndarray:
+    """Elements of ``x1`` where a mask is true, else of ``x2``; an array gives the dtype.
+
+    The operands have been checked to be in one place, and are arrays of one dtype or scalars.
+    """
+    operands = (condition, x1, x2)
+    arrays = [x for x in operands if isinstance(x, ndarray)]
+    like = x1 if isinstance(x1, ndarray) else x2
+    shape = _layout.broadcast_shapes(function, [x.shape for x in arrays])
+    placement = common_placement(function, [(f"x{at}", x) for at, x in enumerate(arrays)])
+    loop = (_dtypes.bool, like.dtype, like.dtype, like.dtype)
+    return operate(WHERE, operands, loop, shape, placement)
+
+
+def _scalar_operand(op: Op, name: str, value: Any) -> tuple[Any, Any]:
+    """A scalar operand as a Python scalar, and how it takes part in promotion: NumPy's scalars by
+    their dtypes, Python's by their kinds.
+    """
+    strong = _dtypes.OF_NUMPY_SCALAR.get(type(value))
+    if strong is not None:
+        return value.item(), strong
+    weak = _WEAK_TYPES.get(type(value))
+    if weak is None:
+        if not isinstance(value, bool | int | float | complex):
+            raise foreign_operand(op.name, name, value)
+        weak = complex if isinstance(value, complex) else float if isinstance(value, float) else int
+    return value, weak
+
+
+def _simpler_power(
+    op: Op, values: list[Any], loop: tuple[np.dtype[Any], ...]
+) -> tuple[Op, list[Any], tuple[np.dtype[Any], ...]]:
+    """A power with a constant exponent as the operation NumPy makes of it, where there is one."""
+    simpler = host.SIMPLER_POWERS.get(values[1])
+    if simpler is None or not isinstance(values[0], ndarray):
+        return op, values, loop
+    return simpler, values[:1], loop[::2]
+
+
+def _floored_quotient(
+    x1: Any,
+    x2: Any,
+    loop: tuple[np.dtype[Any], ...],
+    shape: tuple[int, ...],
+    placement: Placement,
+) -> ndarray:
+    """`x1 // x2` of floats: the quotient that goes with the remainder.
+
+    `floor(x1 / x2)` is one too large where the division rounds up to an integer (1 // 0.1). With
+    infinities and zeros it is what the standard asks for; there the remainder is no number.
+    """
+    x1, x2 = (
+        x if isinstance(x, ndarray) else dtype.type(x)
+        for x, dtype in zip((x1, x2), loop, strict=False)
+    )
+    quotient = apply(OPS["divide"], x1, x2)
+    floored = apply(OPS["floor"], quotient)
+    if not isinstance(x2, ndarray) and not math.isfinite(x2):
+        return floored
+    rest = apply(OPS["remainder"], x1, x2)
+    whole = apply(OPS["round"], apply(OPS["divide"], apply(OPS["subtract"], x1, rest), x2))
+    is_plain = apply(OPS["isfinite"], rest)
+    if isinstance(x2, ndarray):
+        is_plain = apply(OPS["logical_and"], is_plain, apply(OPS["isfinite"], x2))
+    dtype = loop[-1]
+    chosen = operate(
+        WHERE, (is_plain, whole, floored), (_dtypes.bool, dtype, dtype, dtype), shape, placement
+    )
+    return apply(OPS["copysign"], chosen, quotient)
+
+
+def _fits(value: Any, dtype: np.dtype[Any]) -> bool:
+    limits = np.iinfo(dtype)
+    return bool(limits.min <= value <= limits.max)
+
+
+def _compare_out_of_range(op: Op, operands: Sequence[Any], out: ndarray | None) -> ndarray:
+    """A comparison with ``None`` or an integer beyond the dtype has one answer everywhere."""
+    first_is_array = isinstance(operands[0], ndarray)
+    x = operands[0] if first_is_array else operands[1]
+    value = scalar_value(operands[1] if first_is_array else operands[0])
+    sample, bound = (0, 1 if value is None or value > 0 else -1)
+    answer = bool(op.ufunc(sample, bound) if first_is_array else op.ufunc(bound, sample))
+    result = out
+    if result is None:
+        result = empty_on(Placement(x.sycl_queue, x.usm_type), x.shape, _dtypes.bool)
+    assign(result, answer, op.name)
+    return result

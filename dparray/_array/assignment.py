@@ -1,0 +1,92 @@
+"""Writing values into arrays that exist."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dparray import _layout, config
+from dparray._array.ndarray import layout_of, ndarray
+from dparray._array.nodes import _node_of
+from dparray._array.operands import (
+    arrays_inside,
+    checked_scalar,
+    foreign_operand,
+    scalar_value,
+    stack_nested,
+)
+from dparray._array.small import _write_at_once
+from dparray._evaluate import evaluate
+from dparray._graph.node import Scalar
+from dparray._graph.ops import CONVERT, Op
+from dparray._placement import Placement, common_placement
+from dparray.exceptions import DTypeError, ShapeError
+
+
+def delivered(name: str, result: ndarray, out: ndarray | None) -> ndarray:
+    """The result itself, or ``out`` with it; ``out`` is checked before it is written."""
+    if out is None:
+        return result
+    if out.shape != result.shape:
+        raise ShapeError(
+            f"{name}: the result of shape {result.shape} does not fit out of {out.shape}"
+        )
+    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+        raise DTypeError(
+            f"{name}: the result of dtype {result.dtype} does not fit out of dtype {out.dtype}"
+        )
+    assign(out, result, name)
+    return out
+
+
+def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> None:
+    """Write ``value`` into ``target``, broadcast and converted; checks come before any write."""
+    if _write_at_once(target, Ellipsis, value):
+        return
+    value = scalar_value(value)
+    if isinstance(value, list | tuple | range):
+        place = Placement(target.sycl_queue, target.usm_type)
+        common_placement(function, [("x", target), *arrays_inside("value", value)])
+        value = stack_nested(function, value, place)
+    if isinstance(value, bool | int | float | complex):
+        value = checked_scalar(function, value, target.dtype)
+        if target.size:
+            evaluate.store(Scalar(value), layout_of(target))
+        return
+    if not isinstance(value, ndarray):
+        raise foreign_operand(function, "value", value)
+    common_placement(function, (("x", target), ("value", value)))
+    shape = value.shape
+    while len(shape) > target.ndim and shape[0] == 1:
+        shape = shape[1:]
+    if shape != value.shape:
+        value = value._view(shape, value.strides[len(value.shape) - len(shape) :], value.offset)
+    strides = _layout.broadcast_strides(function, shape, value.strides, target.shape)
+    if value.dtype.kind == "c" and target.dtype.kind != "c":
+        raise DTypeError(
+            f"{function}: {value.dtype} does not fit into {target.dtype}; "
+            f"take dp.real(value) or dp.abs(value) first"
+        )
+    if target.size:
+        if shape != target.shape:
+            value = value._view(target.shape, strides, value.offset)
+        if config.lazy:
+            evaluate.store(value._node, layout_of(target))
+        else:
+            placement = Placement(target.sycl_queue, target.usm_type)
+            _write(CONVERT, (value,), (target.dtype, target.dtype), target, placement)
+
+
+def _write(
+    op: Op,
+    operands: Sequence[Any],
+    loop: tuple[np.dtype[Any], ...],
+    out: ndarray,
+    placement: Placement,
+) -> None:
+    """Write an operation that has been checked into an array of its shape or a larger one."""
+    target = layout_of(out)
+    if config.lazy or not evaluate.compute_known(op, operands, loop, out.shape, *placement, target):
+        evaluate.store(_node_of(op, operands, loop, out.shape, placement), target, True)

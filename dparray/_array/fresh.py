@@ -1,0 +1,67 @@
+"""Arrays in memory of their own: uninitialised, of one scalar, or copied from the host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dparray import _dtypes, _hooks
+from dparray._array.ndarray import _options, ndarray
+from dparray._evaluate import evaluate, host
+from dparray._placement import Placement, check_dtype, check_usm_type
+from dparray.memory import blocks, copies
+
+if TYPE_CHECKING:
+    import dpctl
+
+
+def empty_on(placement: Placement, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ndarray:
+    """A new C-contiguous array in memory of the pool, values undefined."""
+    return ndarray._from_layout(*blocks.allocate(placement.queue, placement.usm_type, shape, dtype))
+
+
+def is_made_by_host(size: int, queue: dpctl.SyclQueue, usm_type: str) -> bool:
+    """Whether few elements of a new array are made by the host at once."""
+    return (
+        size <= evaluate.HOST_ELEMENTS
+        and _options["host_tier"]
+        and host.COMPUTES_AT_ONCE
+        and host.can_compute(queue, usm_type)
+    )
+
+
+def full_scalar(value: Any, queue: dpctl.SyclQueue, dtype: Any = None) -> ndarray:
+    """A 0-dimensional array with the value of a Python or NumPy scalar."""
+    if dtype is None:
+        dtype = (
+            value.dtype
+            if isinstance(value, np.generic)
+            else _dtypes.default_for_scalar(type(value), queue.sycl_device)
+        )
+    try:
+        values = np.asarray(value, dtype)
+    except OverflowError:
+        raise OverflowError(f"{value} does not fit into {np.dtype(dtype)}") from None
+    return from_host(values, queue, "device")
+
+
+def from_host(
+    values: np.ndarray, queue: dpctl.SyclQueue, usm_type: str, dtype: Any = None
+) -> ndarray:
+    """A new array with the values of a host array.
+
+    Raises:
+        DTypeError: the host array's dtype is none that arrays have.
+        UnsupportedDeviceError: the device cannot compute in the dtype.
+    """
+    target = check_dtype(_dtypes.as_dtype(values.dtype if dtype is None else dtype), queue)
+    if values.dtype.kind not in "biufc":
+        _dtypes.as_dtype(values.dtype)
+    if is_made_by_host(values.size, queue, check_usm_type(usm_type)):
+        if _hooks.subscribers:
+            _hooks.emit("copy", source="host", target=queue, nbytes=values.size * target.itemsize)
+        return ndarray._computed(np.array(values, target, order="C"), queue, usm_type)
+    result = empty_on(Placement(queue, check_usm_type(usm_type)), values.shape, target)
+    copies.copy_from_host(np.ascontiguousarray(values, target).reshape(values.shape), result)
+    return result

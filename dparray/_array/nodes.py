@@ -1,0 +1,69 @@
+"""Arrays and the nodes of the graph: each pending array is one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from dparray import config
+from dparray._array.ndarray import ndarray
+from dparray._evaluate import evaluate
+from dparray._evaluate.schedule import MOST_LEAVES, MOST_WEIGHT
+from dparray._graph.node import Node, Scalar
+from dparray._graph.ops import Op
+from dparray._graph.reductions import Reduce
+from dparray._placement import Placement
+
+
+def _array_of(
+    op: Op | Reduce,
+    operands: Sequence[Any],
+    loop: tuple[np.dtype[Any], ...],
+    shape: tuple[int, ...],
+    placement: Placement,
+) -> ndarray:
+    """A new array for an operation or a reduction: pending, or computed where it may not wait."""
+    if not config.lazy:
+        layout = evaluate.compute_known(op, operands, loop, shape, *placement)
+        if layout is not None:
+            return ndarray._from_layout(*layout)
+    return ndarray._pending(_noted(_node_of(op, operands, loop, shape, placement)))
+
+
+def array_of_node(node: Node) -> ndarray:
+    """A new array for an expression that nobody else has."""
+    return ndarray._pending(_noted(node))
+
+
+def _noted(node: Node) -> Node:
+    """The node, known to its operands as a reader; computed at once where it may not wait."""
+    may_wait = config.lazy
+    for operand in node.operands:
+        if type(operand) is Node:
+            may_wait &= evaluate.note_reader(node, operand)
+    if not may_wait:
+        evaluate.evaluate(node)
+    return node
+
+
+def _node_of(
+    op: Op | Reduce,
+    operands: Sequence[Any],
+    loop: tuple[np.dtype[Any], ...],
+    shape: tuple[int, ...],
+    placement: Placement,
+) -> Node:
+    """The node of an operation; operands that have grown too large are computed first."""
+    parts = tuple(
+        [operand._node if isinstance(operand, ndarray) else Scalar(operand) for operand in operands]
+    )
+    node = Node(op, parts, loop, shape, prod(shape), *placement)
+    if node.weight > MOST_WEIGHT or node.leaves > MOST_LEAVES:
+        node.recount()
+    if node.weight > MOST_WEIGHT or node.leaves > MOST_LEAVES:
+        evaluate.evaluate(*(part for part in parts if type(part) is Node))
+        node = Node(op, parts, loop, shape, node.size, *placement)
+    return node

@@ -1,0 +1,204 @@
+"""What may stand beside an array: scalars, sequences, arrays of one queue; all else is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dparray import _dtypes
+from dparray._array.fresh import empty_on, from_host, full_scalar
+from dparray._array.ndarray import _HOST_TYPES, _SEQUENCES, ndarray
+from dparray._placement import Placement, common_placement
+from dparray.device import default_device
+from dparray.exceptions import DTypeError, HostConversionError, ShapeError
+
+if TYPE_CHECKING:
+    import dpctl
+
+
+_WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, complex: complex}
+
+
+def foreign_operand(function: str, name: str, value: Any) -> Exception:
+    """The error for an operand that is neither an array nor a Python scalar."""
+    if isinstance(value, np.ndarray):
+        return HostConversionError(
+            f"{function}: {name} is a NumPy array and the others are on a device; nothing is "
+            f"copied there unasked: {name} = dp.asarray({name}, device=...)"
+        )
+    if hasattr(value, "__sycl_usm_array_interface__"):
+        return HostConversionError(
+            f"{function}: {name} is a {type(value).__module__}.{type(value).__name__}; "
+            f"share its memory with {name} = dp.asarray({name})"
+        )
+    return HostConversionError(
+        f"{function}: {name} of type {type(value).__name__} is neither an array nor a scalar; "
+        f"convert it with dp.asarray({name})"
+    )
+
+
+def check_array(function: str, name: str, value: Any, place: Placement | None = None) -> ndarray:
+    """``value`` itself if it is an array; a scalar or a sequence as one.
+
+    Args:
+        function: the public function.
+        name: the parameter.
+        value: what the user gave.
+        place: where a new array goes; without it beside the arrays in a sequence, or on the default
+            device.
+
+    Raises:
+        HostConversionError: it is something else, a NumPy array for example.
+    """
+    if isinstance(value, ndarray):
+        return value
+    if isinstance(value, bool | int | float | complex | np.generic):
+        if place is None or place.usm_type == "device":
+            return full_scalar(value, default_device().sycl_queue if place is None else place.queue)
+        return from_host(np.asarray(value), *place)
+    if isinstance(value, list | tuple | range):
+        if place is None:
+            inside = arrays_inside(name, value)
+            place = (
+                common_placement(function, inside)
+                if inside
+                else Placement(default_device().sycl_queue, "device")
+            )
+        return stack_nested(function, value, place)
+    raise foreign_operand(function, name, value)
+
+
+def check_arrays(function: str, *named: tuple[str, Any]) -> list[ndarray]:
+    """Operands as arrays: scalars and sequences go beside the arrays among them.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        HostConversionError: an operand is a NumPy array, or nothing that holds numbers.
+    """
+    arrays = [each for each in named if isinstance(each[1], ndarray)]
+    place = common_placement(function, arrays) if arrays else None
+    return [check_array(function, name, value, place) for name, value in named]
+
+
+def arrays_inside(name: str, sequence: Any) -> list[tuple[str, ndarray]]:
+    """The arrays in nested sequences, named by their position."""
+    found: list[tuple[str, ndarray]] = []
+    if isinstance(sequence, range):
+        return found
+    for position, element in enumerate(sequence):
+        if isinstance(element, ndarray):
+            found.append((f"{name}[{position}]", element))
+        elif isinstance(element, list | tuple):
+            found += arrays_inside(f"{name}[{position}]", element)
+    return found
+
+
+def stack_nested(function: str, sequence: Any, placement: Placement) -> ndarray:
+    """Nested sequences of arrays and scalars as one array."""
+    if not arrays_inside("", sequence):
+        return from_host(host_values(function, sequence, placement.queue), *placement)
+    parts: list[Any] = []
+    for element in sequence:
+        if isinstance(element, list | tuple | range):
+            parts.append(stack_nested(function, element, placement))
+        elif isinstance(element, ndarray):
+            parts.append(element)
+        elif isinstance(element, bool | int | float | complex | np.generic):
+            parts.append(from_host(np.asarray(element), *placement))
+        else:
+            raise foreign_operand(function, "an element", element)
+    if len({part.shape for part in parts}) != 1:
+        raise ShapeError(
+            f"{function}: the elements have the shapes {[part.shape for part in parts]}; "
+            f"they must be equal"
+        )
+    shape = (len(parts), *parts[0].shape)
+    result = empty_on(placement, shape, _dtypes.promote([part.dtype for part in parts]))
+    for position, part in enumerate(parts):
+        result[position] = part
+    return result
+
+
+def host_values(function: str, obj: Any, queue: dpctl.SyclQueue) -> np.ndarray:
+    """A host array of the values, with the device's default dtype where Python types decide."""
+    try:
+        values = np.asarray(obj)
+    except ValueError as error:
+        raise ShapeError(f"{function}: the sequences do not form an array: {error}") from None
+    if values.dtype.kind not in "biufc":
+        raise DTypeError(
+            f"{function}: {type(obj).__name__} {obj!r:.60} holds no numbers (NumPy makes dtype "
+            f"{values.dtype} of it); dtypes are {', '.join(_dtypes.NAMES)}"
+        )
+    if not isinstance(obj, _HOST_TYPES):
+        return values.astype(_dtypes.fit_device(values.dtype, queue.sycl_device), copy=False)
+    return values
+
+
+def check_out(function: str, arrays: Sequence[tuple[str, ndarray]], out: Any) -> None:
+    """Check before any work that ``out``, where given, is an array on the inputs' queue."""
+    if out is not None:
+        common_placement(function, [*arrays, ("out", _checked_out(function, out))])
+
+
+def _checked_out(function: str, out: Any) -> ndarray:
+    if isinstance(out, ndarray):
+        return out
+    raise HostConversionError(
+        f"{function}: out must be an array to write into; got {out!r} of type {type(out).__name__}"
+    )
+
+
+def scalar_value(value: Any) -> Any:
+    """A NumPy scalar as the Python scalar it stands for; anything else unchanged."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def checked_scalar(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
+    """A Python scalar as one that ``dtype`` can hold.
+
+    Raises:
+        OverflowError: an integer outside the dtype's range.
+        DTypeError: a complex number for a real dtype, NaN or infinity for an integer.
+    """
+    kind = dtype.kind
+    if kind == "b":
+        return bool(value)
+    if isinstance(value, complex):
+        if kind != "c":
+            raise DTypeError(f"{function}: the complex number {value} does not fit into {dtype}")
+        return value
+    if kind in "iu":
+        try:
+            value = int(value)
+        except (ValueError, OverflowError):
+            raise DTypeError(f"{function}: {value} does not fit into {dtype}") from None
+        limits = np.iinfo(dtype)
+        if not limits.min <= value <= limits.max:
+            raise OverflowError(
+                f"{function}: {value} does not fit into {dtype} ({limits.min} ... {limits.max})"
+            )
+        return value
+    return float(value) if kind == "f" else complex(value)
+
+
+def _typed_scalars(operands: Sequence[Any], device: Any) -> list[int]:
+    """Where among the operands there are NumPy's scalars of dtypes that the device has."""
+    return [
+        at
+        for at, value in enumerate(operands)
+        if isinstance(value, np.generic) and _dtypes.fit_device(value.dtype, device) == value.dtype
+    ]
+
+
+def beside(function: str, names: Sequence[str], operands: Sequence[Any]) -> list[Any]:
+    """Operands with sequences made arrays beside the arrays among them; scalars stay scalars."""
+    named = list(zip(names, operands, strict=True))
+    arrays = [each for each in named if isinstance(each[1], ndarray)]
+    place = common_placement(function, arrays) if arrays else None
+    return [
+        check_array(function, name, value, place) if type(value) in _SEQUENCES else value
+        for name, value in named
+    ]

@@ -1,0 +1,110 @@
+"""The operators of arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dparray import _dtypes
+from dparray._array.apply import OPERATIONS, Binary, _defer, apply, astype_array
+from dparray._array.ndarray import ndarray
+from dparray._array.small import _REFUSALS, _SCALARS, _is_free_to_write, _run_silently
+from dparray._evaluate import host
+from dparray._graph.ops import OPS, Op
+
+
+def _binary_family(op: Op) -> tuple[Binary, Binary, Binary]:
+    """The operator, its reflected form and its in-place form."""
+    operate = OPERATIONS[op]
+    compute = host.in_place(op)
+
+    def reflected(self: ndarray, other: Any) -> ndarray:
+        return operate(other, self)
+
+    def in_place(self: ndarray, other: Any) -> ndarray:
+        target = self._on_host
+        if target is None or compute is None:
+            return _defer(op, (self, other), self)
+        if type(other) is ndarray:
+            operand = other._on_host
+            is_small = operand is not None and other.sycl_queue is self.sycl_queue
+        else:
+            operand = other
+            is_small = type(other) in _SCALARS
+        if is_small and _is_free_to_write(self):
+            try:
+                _run_silently(compute, target, operand, target)
+            except _REFUSALS:
+                if host.call(compute, target, operand, target) is None:
+                    return _defer(op, (self, other), self)
+            return self
+        return _defer(op, (self, other), self)
+
+    return operate, reflected, in_place
+
+
+def _power_family() -> tuple[Binary, Binary, Binary]:
+    """The operators of powers: NumPy's ``**`` squares masks in int8, its function in int64."""
+    power, reflected, in_place = _binary_family(OPS["pow"])
+
+    def power_or_square(self: ndarray, other: Any) -> ndarray:
+        if type(other) in _dtypes.OF_NUMPY_SCALAR:
+            other = _weaker_exponent(self.dtype.kind, other)
+        if type(other) in (int, float) and other == 2 and self.dtype.kind == "b":
+            return apply(OPS["square"], astype_array(self, _dtypes.int8))
+        return power(self, other)
+
+    return power_or_square, reflected, in_place
+
+
+def _weaker_exponent(kind: str, exponent: Any) -> Any:
+    """NumPy's scalar as the exponent of ``**``: weak where NumPy has a simpler operation for it.
+
+    So ``x ** np.float64(2)`` is ``square(x)`` of the dtype of ``x``; the function ``pow`` promotes.
+    """
+    own = exponent.dtype.kind
+    if own in "iu":
+        is_simple = exponent == 2 or (kind in "fc" and exponent in (-1, 0, 1))
+    else:
+        simple = (-1.0, 0.0, 0.5, 1.0, 2.0) if kind in "fc" else (2.0,)
+        is_simple = own == "f" and exponent in simple
+    return exponent.item() if is_simple else exponent
+
+
+_FAMILIES = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}
+_SINGLE = {
+    "__lt__": "less",
+    "__le__": "less_equal",
+    "__gt__": "greater",
+    "__ge__": "greater_equal",
+    "__eq__": "equal",
+    "__ne__": "not_equal",
+    "__neg__": "negative",
+    "__pos__": "positive",
+    "__abs__": "abs",
+    "__invert__": "bitwise_invert",
+}
+
+
+def _attach() -> None:
+    """Give arrays their operators; the class lies below the operations."""
+    families = {name: _binary_family(OPS[op]) for name, op in _FAMILIES.items()}
+    for name, family in (*families.items(), ("pow", _power_family())):
+        for prefix, operator in zip(("", "r", "i"), family, strict=True):
+            setattr(ndarray, f"__{prefix}{name}__", operator)
+    for name, op in _SINGLE.items():
+        setattr(ndarray, name, OPERATIONS[OPS[op]])
+
+
+_attach()

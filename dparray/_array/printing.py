@@ -1,0 +1,72 @@
+"""Arrays as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dparray._array.ndarray import as_method, ndarray
+from dparray._evaluate import sample as _sample
+
+
+def summary_threshold(x: ndarray, options: Any) -> int:
+    """NumPy's threshold, or one that makes it summarise the corner of a large array."""
+    return 0 if x.size > options["threshold"] else int(options["threshold"])
+
+
+def corner(x: ndarray, options: Any) -> np.ndarray:
+    """The values that printing needs: all of a small array, the edges of a large one.
+
+    An axis longer than both edges is cut to the edges and one element between them, which
+    NumPy then prints as "...". A pending array stays pending.
+    """
+    edge = int(options["edgeitems"])
+    if x.size <= options["threshold"]:
+        return _sample.read(x._node, (slice(None),) * x.ndim)
+    pieces: list[list[slice]] = [
+        [slice(0, edge + 1), slice(extent - edge, extent)]
+        if extent > 2 * edge + 1
+        else [slice(None)]
+        for extent in x.shape
+    ]
+
+    def gather(axis: int, index: tuple[slice, ...]) -> np.ndarray:
+        if axis == x.ndim:
+            return _sample.read(x._node, index)
+        return np.concatenate(
+            [gather(axis + 1, (*index, piece)) for piece in pieces[axis]], axis=axis
+        )
+
+    return gather(0, ())
+
+
+@as_method
+def __repr__(self: ndarray) -> str:
+    options = np.get_printoptions()
+    text = np.array2string(
+        corner(self, options),
+        separator=", ",
+        prefix="array(",
+        threshold=summary_threshold(self, options),
+    )
+    place = f"device='{self.device.filter_string}'"
+    if self.device.is_sub_device or not self.device.is_canonical:
+        place = f"device='{self.device}'"
+    shape = f", shape={self.shape}" if not self.size and self.shape != (0,) else ""
+    return f"array({text}{shape}, dtype={self.dtype}, {place}, usm_type='{self.usm_type}')"
+
+
+@as_method
+def __str__(self: ndarray) -> str:
+    if self.shape == ():
+        return str(self.asnumpy()[()])
+    options = np.get_printoptions()
+    return np.array2string(corner(self, options), threshold=summary_threshold(self, options))
+
+
+@as_method
+def __format__(self: ndarray, specification: str) -> str:
+    if self.shape == () and specification:
+        return format(self.item(), specification)
+    return format(str(self), specification)

@@ -1,0 +1,255 @@
+"""Small arrays of an idle CPU queue: computed by NumPy at the call, in the array's own memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes
+from dparray._array.ndarray import _HOST_TYPES, _SEQUENCES, _new, _options, ndarray
+from dparray._evaluate import evaluate, host
+from dparray._graph.ops import Op
+from dparray._placement import Placement
+from dparray._runtime import queues
+
+_NUMBERS = frozenset(np.dtype(name).char for name in _dtypes.NAMES) | {"q", "Q"}
+
+
+#: More arrays than these are joined the long way, which looks at each once.
+_MOST_JOINED = 64
+
+
+# What the short way of small arrays looks at in every call; see "small arrays, at once" below.
+
+
+_array_type = np.ndarray
+
+
+_working = queues.working
+
+
+_run_silently = host.run_silently
+
+
+_REFUSALS = host.REFUSALS
+
+
+_SCALARS = _dtypes.SCALARS
+
+
+_BASIC = frozenset({int, slice, type(None), type(Ellipsis)})
+
+
+def _is_plain(index: Any) -> bool:
+    """Whether an index is made of Python's integers and slices, of ``None`` and ``...``."""
+    if type(index) is tuple:
+        for entry in index:  # noqa: SIM110 - a generator would cost more than all the rest
+            if type(entry) not in _BASIC:
+                return False
+        return True
+    return type(index) in _BASIC
+
+
+def _formed_at_once(
+    op: Op,
+    operands: Sequence[Any],
+    dtype: np.dtype[Any],
+    shape: tuple[int, ...],
+    placement: Placement,
+) -> ndarray | None:
+    """A conversion or a choice, checked before; ``None`` if it is not for the host at once."""
+    seen = []
+    for operand in operands:
+        if type(operand) is ndarray:
+            operand = operand._on_host
+            if operand is None:
+                return None
+        seen.append(operand)
+    if prod(shape) > evaluate.HOST_ELEMENTS or not host.is_ready(placement.queue):
+        return None
+    return ndarray._computed(host.call(host.form, op, seen, dtype), *placement)
+
+
+def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | None:
+    """A function of NumPy's of small arrays, or ``None`` if it is not for the host at once.
+
+    The caller knows that the result is small too.
+
+    Args:
+        function: called with what the host sees of ``x`` and of the arrays among ``args``; makes a
+            new array, or a scalar.
+        x: whatever the user gave as the first array.
+        *args: ``None`` comes back where NumPy does not take them.
+    """
+    if type(x) is not ndarray or x._on_host is None or not _is_ready(x):
+        return None
+    seen = []
+    for arg in args:
+        if type(arg) is ndarray:
+            if arg.sycl_queue is not x.sycl_queue or arg.usm_type != x.usm_type:
+                return None
+            arg = arg._on_host
+            if arg is None:
+                return None
+        elif isinstance(arg, _HOST_TYPES):
+            return None
+        seen.append(arg)
+    values = host.call(function, x._on_host, *seen)
+    if values is None:
+        return None
+    if type(values) is not _array_type:
+        values = np.asarray(values)
+    if values.dtype.char not in _NUMBERS:  # of a text or an object among the arguments
+        return None
+    if values.base is not None:  # NumPy has reshaped its result
+        values = values.copy()
+    return ndarray._computed(values, x.sycl_queue, x.usm_type)
+
+
+def fold_at_once(fold: Callable[..., Any], x: Any, axis: Any, keepdims: Any) -> ndarray | None:
+    """A reduction of a small array, or ``None`` if it is not for the host at once.
+
+    Args:
+        fold: a reduction of ``_tier_host``.
+        x: whatever the user gave as the array.
+        axis: as given by the user.
+        keepdims: as given by the user.
+    """
+    if type(x) is not ndarray or (keepdims is not False and keepdims is not True):
+        return None
+    seen = x._on_host
+    # NumPy takes the axes 0 and -1 of an array that has none.
+    if seen is None or not _is_ready(x) or (axis is not None and not seen.ndim):
+        return None
+    try:
+        values = _run_silently(fold, seen, axis, None, None, keepdims)
+    except _REFUSALS:
+        values = host.call(fold, seen, axis, None, None, keepdims)
+        if values is None:
+            return None
+    if type(values) is not _array_type:
+        values = np.asarray(values)
+    elif values.base is not None:  # NumPy has reshaped its result
+        values = values.copy()
+    return ndarray._computed(values, x.sycl_queue, x.usm_type)
+
+
+def join_at_once(function: Callable[..., Any], arrays: Any, *args: Any) -> ndarray | None:
+    """A function of NumPy's of a sequence of small arrays, as :func:`call_at_once`."""
+    if type(arrays) not in _SEQUENCES or not 0 < len(arrays) <= _MOST_JOINED:
+        return None
+    size = 0
+    for x in arrays:
+        if type(x) is not ndarray or x._on_host is None:
+            return None
+        size += x.size
+    if size > evaluate.HOST_ELEMENTS:
+        return None
+    return call_at_once(lambda *parts: function(parts, *args), *arrays)
+
+
+def broadcast_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | None:
+    """A function of NumPy's that broadcasts small arrays, as :func:`call_at_once`."""
+    seen: list[np.ndarray] = []
+    for operand in (x, *args):
+        if type(operand) is ndarray:
+            if operand._on_host is None:
+                return None
+            seen.append(operand._on_host)
+    return call_at_once(function, x, *args) if _are_small_together(*seen) else None
+
+
+def _are_small_together(*arrays: np.ndarray) -> bool:
+    """Whether a result of the shape to which small arrays broadcast is small too."""
+    if prod([array.size for array in arrays]) <= evaluate.HOST_ELEMENTS:
+        return True
+    if all(array.shape == arrays[0].shape for array in arrays):
+        return True
+    try:
+        return np.broadcast(*arrays).size <= evaluate.HOST_ELEMENTS
+    except ValueError:
+        return False
+
+
+def _is_ready(x: ndarray) -> bool:
+    """Whether the host may touch the memory of a small array at once."""
+    return (not _working and _options["host_tier"]) or host.is_ready(x.sycl_queue)
+
+
+def _is_free_to_write(x: ndarray) -> bool:
+    """Whether the host may write an array at once: it is idle, and nothing pending reads it."""
+    if (_working or not _options["host_tier"]) and not host.is_ready(x.sycl_queue):
+        return False
+    return x._block is None or not x._block.readers
+
+
+def view_at_once(x: ndarray, function: Callable[..., np.ndarray], *args: Any) -> ndarray | None:
+    """A view of a small array; ``None`` if it is large, or what NumPy makes is no view of it.
+
+    Args:
+        x: the array.
+        function: called with what the host sees of ``x``, and ``args``; may copy.
+        *args: what NumPy does not take goes another way, as ever.
+    """
+    if x._on_host is None:
+        return None
+    seen, base = _shareable(x)
+    try:
+        view = function(seen, *args)
+    except _REFUSALS:
+        return None
+    return _sharing(x, view) if view.base is base and view.size else None
+
+
+def _shareable(x: ndarray) -> tuple[np.ndarray, Any]:
+    """What the host sees of a small array and the base of it, which views share."""
+    x.block  # noqa: B018 - views share memory, so there must be some
+    seen = x._on_host
+    return seen, seen.base  # type: ignore[union-attr,return-value]
+
+
+def _sharing(x: ndarray, view: np.ndarray) -> ndarray:
+    """An array over the memory of ``x``, of which the host sees ``view``."""
+    result = _new(ndarray)
+    result._on_host = view
+    result._block = x._block
+    result._kernel_type = None
+    result.sycl_queue = x.sycl_queue
+    result.usm_type = x.usm_type
+    return result
+
+
+def _write_at_once(x: ndarray, index: Any, value: Any) -> bool:
+    """Write to a part of a small array; false if that is not done."""
+    target = x._on_host
+    if target is None or not _is_plain(index):
+        return False
+    dtype = target.dtype
+    source: Any
+    if type(value) is ndarray:
+        source = value._on_host
+        if source is None or value.sycl_queue is not x.sycl_queue:
+            return False
+        is_exact = source.dtype is dtype
+        if not is_exact and source.dtype.kind == "c" and dtype.kind != "c":
+            return False
+    else:
+        source = value
+        kind = type(value)
+        if kind is not float and kind is not int:
+            return False
+        is_exact = dtype.char == "d"
+        if not is_exact and dtype.kind not in ("fc" if kind is float else "fciu"):
+            return False
+    if not _is_free_to_write(x):
+        return False
+    if not is_exact:  # the conversion may overflow
+        return host.call(host.write, target, index, source) is not None
+    try:
+        target[index] = source
+    except _REFUSALS:
+        return False
+    return True

@@ -1,0 +1,80 @@
+"""``x[index]`` and ``x[index] = value``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dparray import _layout
+from dparray._array.apply import copy_of
+from dparray._array.assignment import assign
+from dparray._array.ndarray import as_method, ndarray
+from dparray._array.small import (
+    _REFUSALS,
+    _array_type,
+    _is_plain,
+    _is_ready,
+    _shareable,
+    _sharing,
+    _write_at_once,
+)
+from dparray._evaluate import host
+
+
+@as_method
+def __getitem__(self: ndarray, index: Any) -> ndarray:
+    seen = self._on_host
+    if seen is not None and _is_plain(index):
+        base = seen.base
+        try:
+            view = seen[index]
+            if type(view) is not _array_type:  # integers select a scalar, which is a copy
+                if _is_ready(self):
+                    values = np.asarray(seen[index])  # read once more: the queue is idle now
+                    return ndarray._computed(values, self.sycl_queue, self.usm_type)
+                view = _NOTHING
+            elif base is None:
+                seen, base = _shareable(self)
+                view = seen[index]
+        except _REFUSALS:
+            view = _NOTHING
+        if view.base is base and view.size:
+            return _sharing(self, view)
+    if _layout.is_basic_index(index):
+        view = self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index))
+        return view if view.shape or _has_ellipsis(index) else _element(view)
+    return self._take_advanced(index)
+
+
+@as_method
+def __setitem__(self: ndarray, index: Any, value: Any) -> None:
+    if self._on_host is not None and _write_at_once(self, index, value):
+        return
+    if index is Ellipsis:
+        self.block  # noqa: B018 - as below
+        assign(self, value)
+    elif _layout.is_basic_index(index):
+        self.block  # noqa: B018 - a view of what is pending is not written
+        assign(
+            self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index)),
+            value,
+        )
+    else:
+        self._put_advanced(index, value)
+
+
+_NOTHING = np.empty(0)
+
+
+def _has_ellipsis(index: Any) -> bool:
+    entries = index if type(index) is tuple else (index,)
+    return any(entry is Ellipsis for entry in entries)
+
+
+def _element(view: ndarray) -> ndarray:
+    """A copy of what integers select: later writes to the array do not change it, as in NumPy."""
+    seen = view._on_host
+    if seen is not None and host.is_ready(view.sycl_queue):
+        return ndarray._computed(seen.copy(), view.sycl_queue, view.usm_type)
+    return copy_of(view)

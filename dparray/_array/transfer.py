@@ -1,0 +1,166 @@
+"""From arrays to the host, and to other queues."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator
+from typing import Any, NoReturn, SupportsIndex
+
+import numpy as np
+
+from dparray import _dtypes, _hooks
+from dparray._array.apply import copy_of
+from dparray._array.ndarray import _readable, as_method, ndarray
+from dparray._array.small import _is_ready
+from dparray._evaluate import host
+from dparray.device import Device, describe_queue
+from dparray.exceptions import DTypeError, HostConversionError, ShapeError
+from dparray.memory import copies
+
+
+@as_method
+def asnumpy(self: ndarray) -> np.ndarray:
+    """The values as a new NumPy array; waits for the work before it on the queue.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.arange(3, dtype="int32").asnumpy()
+        array([0, 1, 2], dtype=int32)
+    """
+    values = self._on_host
+    if values is not None and host.is_ready(self.sycl_queue):
+        if _hooks.subscribers:
+            _hooks.emit("copy", source=self.sycl_queue, target="host", nbytes=values.nbytes)
+        return values.copy()
+    return copies.copy_to_host(_readable(self))
+
+
+@as_method
+def item(self: ndarray, *index: SupportsIndex) -> Any:
+    """One element as a Python scalar; waits for the work before it on the queue.
+
+    Raises:
+        ShapeError: no index was given and the array has not exactly one element.
+    """
+    element = self
+    if not index:
+        seen = self._on_host
+        if seen is not None and seen.size == 1 and _is_ready(self):
+            return seen.item()
+    else:
+        element = self.reshape(-1)[index[0]] if len(index) == 1 else self[tuple(index)]
+    if element.size != 1:
+        raise ShapeError(
+            f"item: only an array of one element becomes a scalar; this has shape "
+            f"{self.shape}; "
+            f"use x.item(i), or dp.asnumpy(x) for all of them"
+        )
+    values = element._on_host
+    if values is not None and host.is_ready(element.sycl_queue):
+        return values.item()
+    return copies.copy_to_host(_readable(element)).item()
+
+
+@as_method
+def tolist(self: ndarray) -> Any:
+    """The values as nested Python lists; waits for the work before it on the queue."""
+    return self.asnumpy().tolist()
+
+
+@as_method
+def __bool__(self: ndarray) -> bool:
+    if self.size != 1:
+        raise ShapeError(
+            f"the truth value of an array of shape {self.shape} is ambiguous; "
+            f"use dp.any(x) or dp.all(x)"
+        )
+    return bool(self.item())
+
+
+@as_method
+def __int__(self: ndarray) -> int:
+    return int(self.item())
+
+
+@as_method
+def __float__(self: ndarray) -> float:
+    return float(self.item())
+
+
+@as_method
+def __complex__(self: ndarray) -> complex:
+    return complex(self.item())
+
+
+@as_method
+def __index__(self: ndarray) -> int:
+    if self.dtype.kind not in "iu":
+        raise DTypeError(f"an array of dtype {self.dtype} cannot be an index; only integers can")
+    return operator.index(self.item())
+
+
+@as_method
+def __array__(self: ndarray, dtype: Any = None, copy: Any = None) -> NoReturn:
+    raise HostConversionError(
+        "a dparray array does not become a NumPy array by itself, because that copies from the "
+        "device and waits; write dp.asnumpy(x)"
+    )
+
+
+@as_method
+def __iter__(self: ndarray) -> Iterator[ndarray]:
+    if not self.shape:
+        raise TypeError("iteration over an array with 0 dimensions")
+    return (self[position] for position in range(self.shape[0]))
+
+
+@as_method
+def __hash__(self: ndarray) -> int:
+    if self.shape:
+        raise TypeError(
+            f"an array of shape {self.shape} is no key; write x.tobytes(), or tuple(x.tolist())"
+        )
+    return hash(self.item())
+
+
+@as_method
+def to_device(
+    self: ndarray, device: Any, /, *, stream: None = None, copy: bool | None = None
+) -> ndarray:
+    """The array on another device or queue: the only way data move.
+
+    Args:
+        device: whatever :class:`dparray.Device` takes: a filter string, a device, a queue,
+            another array's ``.device``.
+        stream: only ``None``.
+        copy: ``None`` copies if the queue differs; ``True`` always; ``False`` never, and
+            raises where a copy would be needed.
+
+    Returns:
+        ``self`` if the queue is the same; otherwise a contiguous copy that shares nothing,
+        of the same USM type. The copy is ordered with the work before and after it on both
+        queues. Within one context it goes directly, otherwise through the host.
+
+    Raises:
+        DeviceError: there is no such device.
+        ValueError: ``copy=False`` and the queue differs, or a stream was given.
+
+    Example:
+        >>> import dparray as dp
+        >>> first, second = dp.Device("cpu").create_sub_devices(partition=1)
+        >>> a, b = dp.ones(3, device=first), dp.ones(3, device=second)
+        >>> (a + b.to_device(a.device)).asnumpy()
+        array([2., 2., 2.])
+    """
+    if stream is not None:
+        raise ValueError("to_device: streams are not supported; order work by queues")
+    queue = Device(device).sycl_queue
+    if queue == self.sycl_queue:
+        return copy_of(self) if copy else self
+    if copy is False:
+        raise ValueError(
+            f"to_device: copy=False, but the array is on {describe_queue(self.sycl_queue)} and "
+            f"would have to be copied to {describe_queue(queue)}"
+        )
+    _dtypes.check_device(self.dtype, queue.sycl_device)
+    return ndarray._from_layout(*copies.copy_to_queue(self, queue, self.usm_type))
