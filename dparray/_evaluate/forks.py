@@ -12,35 +12,41 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from dparray import memory
-from dparray._evaluate import evaluate
-from dparray._runtime import in_order
+from dparray import device, memory
+from dparray._compiler import compile as compiler
+from dparray._compiler import numba_dpex
+from dparray._runtime import access, in_order, order
 from dparray._runtime.order import Order, forget_at_exit, used_queues
 from dparray._runtime.queues import wait
 from dparray.exceptions import ForkError
 from dparray.memory import pool
 
-_is_used = False
+_LOCKS: tuple[Any, ...] = (
+    access.lock,
+    compiler._lock,
+    device._lock,
+    in_order._lock,
+    numba_dpex._load_lock,
+    order._lock,
+)
 
 
 def _before() -> None:
     """Let the work end, and the host tasks, which take the interpreter's lock."""
-    global _is_used
-    queues = used_queues()
-    _is_used = bool(queues)
-    for queue in queues:
+    for queue in used_queues():
         wait(queue)
         in_order.wait_for_host_tasks(queue)
 
 
 def _in_child() -> None:
     """Replace what gives work to SYCL by the error, so that nothing has to ask where it runs."""
-    if not _is_used:
+    for lock in _LOCKS:
+        lock._at_fork_reinit()  # as the standard library does: its holder may not be in the child
+    if not (used_queues() or pool.holds_device_memory()):
         return
     pool.allocate = memory.allocate = _refuse
     Order.before_launch = _refuse  # type: ignore[method-assign]
     in_order.refuse_with(_refuse)
-    evaluate.lock._at_fork_reinit()  # type: ignore[attr-defined]  # as the standard library does
     forget_at_exit()
     _leave_without_destructors()
 

@@ -75,14 +75,8 @@ class Pools:
         self._arenas: dict[tuple[Any, str], _Arena] = {}
 
     def before_fork(self) -> None:
-        """Make the state one that a child can inherit: whole, and with no work submitted.
-
-        The threads that would complete that work do not exist in a child, which would wait for
-        ever, or crash, when it ends and dpctl waits for it.
-        """
+        """Hold the lock, so that a child inherits a whole state."""
         self._lock.acquire()
-        for queue in {arena.queue for arena in self._arenas.values()}:
-            self._driver.wait(queue)
 
     def after_fork(self) -> None:
         """Go on, in the parent and in the child."""
@@ -138,6 +132,10 @@ class Pools:
         if _hooks.subscribers:
             _hooks.emit("allocate", queue=queue, usm_type=usm_type, nbytes=size, hit=hit)
         return Block(segment, pool.returned)
+
+    def holds_device_memory(self) -> bool:
+        """Whether there is memory of a device that is not the host: its driver is in use."""
+        return any(place.total is None for place in self._places.values() if place.held)
 
     def stats(self, device: Any = None) -> MemoryStats:
         """What the pools hold, and how often they could serve from it.
@@ -479,6 +477,9 @@ os.register_at_fork(
 
 
 allocate = _pools.allocate
+
+
+holds_device_memory = _pools.holds_device_memory
 
 
 stats = _pools.stats
