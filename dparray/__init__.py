@@ -123,8 +123,20 @@ with _startup.explained():
     from dparray._functions.attributes import *
     from dparray._functions.calculus import *
     from dparray._functions.evaluation import *
+    from dparray._functions.conversion import *
+    from dparray._functions.cumulative import *
+    from dparray._functions.histograms import *
+    from dparray._functions.joining import *
+    from dparray._functions.logic import *
+    from dparray._functions.matrices import *
+    from dparray._functions.moments import *
+    from dparray._functions.nan_reductions import *
+    from dparray._functions.padding import *
+    from dparray._functions.quantiles import *
+    from dparray._functions.ranges import *
+    from dparray._functions.windows import *
     from dparray._functions.creation import *
-    from dparray._functions.editing import *
+    from dparray._functions.methods import *
     from dparray._functions.elementwise import *
     from dparray._functions.grids import *
     from dparray._functions.indexing import *

@@ -19,7 +19,6 @@ from dparray._array.libraries import call_neighbour, numpy_views
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out, scalar_value
 from dparray._functions import reductions
-from dparray._functions.creation import eye
 from dparray._functions.manipulation import (
     broadcast_to,
     expand_dims,
@@ -28,6 +27,7 @@ from dparray._functions.manipulation import (
     reshape,
 )
 from dparray._functions.manipulation import diagonal as _diagonal_of_axes
+from dparray._functions.matrices import eye
 from dparray._functions.products import cross, matmul, outer, tensordot, vecdot
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement

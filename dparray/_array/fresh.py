@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dparray import _dtypes, _hooks
+from dparray import _dtypes, _hooks, _layout
 from dparray._array.ndarray import _options, ndarray
 from dparray._evaluate import evaluate, host
 from dparray._placement import Placement, check_dtype, check_usm_type
+from dparray.device import queue_of
 from dparray.memory import blocks, copies
 
 if TYPE_CHECKING:
@@ -65,3 +66,30 @@ def from_host(
     result = empty_on(Placement(queue, check_usm_type(usm_type)), values.shape, target)
     copies.copy_from_host(np.ascontiguousarray(values, target).reshape(values.shape), result)
     return result
+
+
+def placement_of(
+    device: Any, usm_type: str | None, sycl_queue: dpctl.SyclQueue | None
+) -> Placement:
+    return Placement(
+        queue_of(device, sycl_queue), check_usm_type("device" if usm_type is None else usm_type)
+    )
+
+
+def _placed_like(
+    x: ndarray, device: Any, usm_type: str | None, sycl_queue: dpctl.SyclQueue | None
+) -> Placement:
+    queue = x.sycl_queue if device is None and sycl_queue is None else queue_of(device, sycl_queue)
+    return Placement(queue, check_usm_type(x.usm_type if usm_type is None else usm_type))
+
+
+def _empty(
+    placement: Placement, shape: tuple[int, ...], dtype: np.dtype[Any], order: str
+) -> ndarray:
+    if order not in ("C", "F", "A", "K"):
+        raise ValueError(f"order: {order!r} is none of 'C', 'F', 'A', 'K'")
+    array = empty_on(placement, shape, dtype)
+    if order != "F":
+        return array
+    strides = _layout.contiguous_strides(shape, dtype.itemsize, "F")
+    return array._view(shape, strides, 0)

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from dparray import config
+from dparray import _dtypes, _layout, config
 from dparray._array.ndarray import ndarray
 from dparray._evaluate import evaluate
 from dparray._evaluate.schedule import MOST_LEAVES, MOST_WEIGHT
 from dparray._graph.node import Node, Scalar
-from dparray._graph.ops import Op
+from dparray._graph.ops import CONVERT, Op
 from dparray._graph.reductions import Reduce
 from dparray._placement import Placement
+from dparray.memory import blocks
 
 
 def _array_of(
@@ -67,3 +68,19 @@ def _node_of(
         evaluate.evaluate(*(part for part in parts if type(part) is Node))
         node = Node(op, parts, loop, shape, node.size, *placement)
     return node
+
+
+def positions(
+    placement: Placement, shape: tuple[int, ...], strides: tuple[int, ...] | None = None
+) -> ndarray:
+    """An int64 array, pending, of what is counted along its axes: `sum(index * stride)`.
+
+    In a kernel that is index arithmetic. The strides are those of a contiguous array if not given.
+    """
+    chosen = _layout.contiguous_strides(shape, 1) if strides is None else strides
+    highest = sum((extent - 1) * stride for extent, stride in zip(shape, chosen, strict=True))
+    block = blocks.Positions(*placement, max(highest, 0) + 1)
+    layout = _layout.Layout(block, 0, shape, tuple(8 * each for each in chosen), _dtypes.int64)
+    counted = (_dtypes.int64, _dtypes.int64)
+    leaf = Node.leaf(layout, *placement)
+    return array_of_node(Node(CONVERT, (leaf,), counted, shape, prod(shape), *placement))

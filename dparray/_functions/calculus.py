@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,16 +12,29 @@ from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
+from dparray._array.libraries import call_either
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays
 from dparray._functions.creation import full
-from dparray._functions.manipulation import broadcast_to, concat, ravel, reshape
+from dparray._functions.cumulative import cumsum
+from dparray._functions.elementwise import where
+from dparray._functions.joining import concat
+from dparray._functions.manipulation import broadcast_to, ravel, reshape
+from dparray._functions.operands import _as_float, _vector
 from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray.exceptions import ShapeError
 
-__all__ = ["diff", "ediff1d", "gradient", "trapezoid", "trapz"]
+__all__ = [
+    "diff",
+    "ediff1d",
+    "gradient",
+    "interp",
+    "trapezoid",
+    "trapz",
+    "unwrap",
+]
 
 
 def _along(axis: int, start: int | None, stop: int | None) -> tuple[Any, ...]:
@@ -234,3 +248,74 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray
 
 
 trapz = trapezoid
+
+
+def unwrap(
+    x: Any, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi
+) -> ndarray:
+    """Angles along an axis without jumps of more than half a period, or than ``discont``.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.unwrap(dp.asarray([0.0, 3.0, -3.0])).asnumpy()
+        array([0.        , 3.        , 3.28318531])
+    """
+    x = _as_float(check_array("unwrap", "x", x))
+    axis = _layout.normalize_axis("unwrap", axis, x.ndim)
+    steps = diff(x, axis=axis)
+    half = period / 2
+    inside = steps + half
+    wrapped = apply(OPS["remainder"], inside, period) - half
+    at_edge = apply(
+        OPS["logical_and"], apply(OPS["equal"], wrapped, -half), apply(OPS["greater"], steps, 0)
+    )
+    wrapped = where(at_edge, half, wrapped)
+    largest = half if discont is None else max(discont, half)
+    correction = where(apply(OPS["less"], apply(OPS["abs"], steps), largest), 0.0, wrapped - steps)
+    result = x.copy()
+    rest = (*(slice(None),) * axis, slice(1, None))
+    result[rest] = x[rest] + cumsum(correction, axis)
+    return result
+
+
+def interp(
+    x: Any,
+    xp: Any,
+    fp: Any,
+    left: float | None = None,
+    right: float | None = None,
+    period: float | None = None,
+) -> ndarray:
+    """The values at ``x`` of the function that joins the points (``xp``, ``fp``) by lines.
+
+    Args:
+        x: an array of places.
+        xp: an increasing vector of places.
+        fp: the values there.
+        left: the value left of ``xp[0]``; ``fp[0]`` if not given.
+        right: the value right of ``xp[-1]``; ``fp[-1]`` if not given.
+        period: of the places, which then need not increase.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: ``xp`` and ``fp`` differ in length.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.interp(dp.asarray([0.5]), dp.asarray([0.0, 1.0]), dp.asarray([2.0, 4.0])).asnumpy()
+        array([3.])
+    """
+    x = check_array("interp", "x", x)
+    named = (
+        ("x", x),
+        ("xp", _vector("interp", x, "xp", xp)),
+        ("fp", _vector("interp", x, "fp", fp)),
+    )
+    return call_either(
+        "interp",
+        lambda module, *arrays: module.interp(*arrays, left=left, right=right, period=period),
+        named,
+    )

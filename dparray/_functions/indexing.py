@@ -5,353 +5,59 @@ A basic index (integers, slices, ``None``, ``...``) is a view and belongs to the
 
 from __future__ import annotations
 
-import operator
-from typing import Any, NamedTuple
+import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array, choose_elements
-from dparray._array.assignment import assign
-from dparray._array.fresh import empty_on, from_host
-from dparray._array.libraries import call_library, call_numpy, numpy_views
+from dparray._array.assignment import assign, delivered
+from dparray._array.fresh import from_host
+from dparray._array.libraries import call_either, call_library, numpy_views
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import (
     check_array,
+    check_arrays,
     check_out,
-    checked_scalar,
     foreign_operand,
     scalar_value,
 )
 from dparray._array.small import call_at_once
-from dparray._evaluate import evaluate
 from dparray._evaluate.schedule import HOST_ELEMENTS
+from dparray._functions.conversion import asarray
+from dparray._functions.creation import full
+from dparray._functions.elementwise import where
+from dparray._functions.joining import resize
+from dparray._functions.manipulation import diagonal, ravel, reshape
+from dparray._functions.operands import _operands, _place
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray.algorithms.selection import (
     can_locate,
-    can_select,
-    is_large_mask,
     positions,
-    put_selected,
-    selected,
 )
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 from dparray.memory.exchange import dpt as library
 
-_ALL = slice(None)
-
-__all__ = ["nonzero", "put", "take", "take_along_axis"]
-
-
-def _index_arrays(x: ndarray, index: Any) -> list[Any]:
-    """The entries of an index with lists and integers among arrays made arrays, masks resolved.
-
-    Integers count as arrays once an array is among the entries, as in NumPy. Every array is
-    checked to be on the queue of ``x``.
-    """
-    entries: list[Any] = []
-    for position, entry in enumerate(index if type(index) is tuple else (index,)):
-        name = f"index {position}"
-        if isinstance(entry, ndarray):
-            common_placement("x[index]", (("x", x), (name, entry)))
-            if entry.dtype.kind not in "biu":
-                raise IndexError(
-                    f"x[index]: {name} has dtype {entry.dtype}; indices are integers or a mask"
-                )
-            if entry.dtype.kind == "b":
-                entries.extend(_mask_positions(entry))
-            else:
-                entries.append(entry)
-        elif isinstance(entry, np.ndarray):
-            raise foreign_operand("x[index]", name, entry)
-        elif isinstance(entry, list | range):
-            values = np.asarray(entry)
-            if values.size == 0:
-                values = values.astype(np.int64)
-            if values.dtype.kind not in "biu":
-                raise IndexError(f"x[index]: {name} is {entry!r}; indices are integers or a mask")
-            array = from_host(values, x.sycl_queue, x.usm_type)
-            entries.extend(_mask_positions(array) if values.dtype.kind == "b" else (array,))
-        elif isinstance(entry, bool | np.bool_):
-            entries.append(_OfNewAxis(from_host(np.arange(int(entry)), x.sycl_queue, x.usm_type)))
-        else:
-            entries.append(scalar_value(entry))
-    return entries
-
-
-class _OfNewAxis(NamedTuple):
-    """The positions that a mask of 0 dimensions selects of a new axis of extent 1."""
-
-    positions: ndarray
-
-
-def _mask_positions(mask: ndarray) -> list[Any]:
-    """A mask as one array of positions for each of its axes."""
-    if mask.ndim == 0:
-        length = int(bool(mask))
-        return [_OfNewAxis(from_host(np.arange(length), mask.sycl_queue, mask.usm_type))]
-    return list(nonzero(mask))
-
-
-def _check_masks(x: ndarray, index: Any) -> None:
-    axis = 0
-    for entry in index if type(index) is tuple else (index,):
-        if entry is Ellipsis:
-            return
-        if entry is None:
-            continue
-        shape = np.shape(entry) if isinstance(entry, list) else getattr(entry, "shape", ())
-        is_mask = (
-            np.asarray(entry).dtype.kind == "b"
-            if isinstance(entry, list)
-            else getattr(getattr(entry, "dtype", None), "kind", "") == "b"
-        )
-        fits = len(shape) <= x.ndim - axis and all(
-            extent in (0, found)
-            for extent, found in zip(shape, x.shape[axis : axis + len(shape)], strict=True)
-        )
-        if is_mask and not fits:
-            raise IndexError(
-                f"x[index]: a mask of shape {tuple(shape)} does not fit axes {axis} ... "
-                f"{axis + len(shape) - 1} of an array of shape {x.shape}"
-            )
-        axis += len(shape) if is_mask else 1
-
-
-def _split(x: ndarray, index: Any) -> tuple[ndarray, list[ndarray], int, int]:
-    """An index as a basic view and index arrays on adjacent axes of it.
-
-    Returns:
-        The view with the indexed axes made adjacent, the index arrays (broadcast together), the
-        first indexed axis of the view, and where the result's indexed axes belong.
-    """
-    _check_masks(x, index)
-    entries = _index_arrays(x, index)
-    consumed = sum(
-        entry is not None and entry is not Ellipsis and not isinstance(entry, _OfNewAxis)
-        for entry in entries
-    )
-    expanded = _layout.expand_ellipsis(tuple(entries), x.ndim, consumed)
-    has_integers = [isinstance(entry, int) and not isinstance(entry, bool) for entry in expanded]
-    basic = tuple(
-        None
-        if isinstance(entry, _OfNewAxis)
-        else slice(None)
-        if isinstance(entry, ndarray) or is_integer
-        else entry
-        for entry, is_integer in zip(expanded, has_integers, strict=True)
-    )
-    view = x[basic]
-    places = [
-        place
-        for place, (entry, is_integer) in enumerate(zip(expanded, has_integers, strict=True))
-        if isinstance(entry, ndarray | _OfNewAxis) or is_integer
-    ]
-    arrays = []
-    for place in places:
-        entry = expanded[place]
-        if isinstance(entry, _OfNewAxis):
-            entry = entry.positions
-        if not isinstance(entry, ndarray):
-            extent = view.shape[place]
-            if not -extent <= entry < extent:
-                raise IndexError(f"index {entry} is out of bounds for an axis with extent {extent}")
-            entry = from_host(np.asarray(entry), x.sycl_queue, x.usm_type)
-        arrays.append(entry)
-    adjacent = places == list(range(places[0], places[0] + len(places)))
-    if not adjacent:
-        rest = [axis for axis in range(view.ndim) if axis not in places]
-        view = view.transpose((*places, *rest))
-        places = list(range(len(places)))
-    return view, arrays, places[0], places[0]
-
-
-def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
-    """The index arrays broadcast together, refused if one leads outside its axis."""
-    shape = _layout.broadcast_shapes("x[index]", [array.shape for array in arrays])
-    checked = []
-    for axis, array in enumerate(arrays, start=first):
-        extent = view.shape[axis]
-        if array.size:
-            low = int(call_library("x[index]", library.min, (("index", array),)))
-            high = int(call_library("x[index]", library.max, (("index", array),)))
-            if low < -extent or high >= extent:
-                raise IndexError(
-                    f"index {low if low < -extent else high} is out of bounds for an axis "
-                    f"with extent {extent}"
-                )
-        array = astype_array(array, _dtypes.int64, copy=False)
-        strides = _layout.broadcast_strides("x[index]", array.shape, array.strides, shape)
-        checked.append(array._view(shape, strides, array.offset))
-    return checked
-
-
-def _with_lists_stacked(index: Any) -> Any:
-    """The index with lists that hold arrays made one array each."""
-    if type(index) is tuple:
-        return tuple([_with_lists_stacked(entry) for entry in index])
-    if type(index) is list and any(isinstance(part, ndarray) for part in index):
-        return check_array("x[index]", "an index", index)
-    return index
-
-
-def _operands(x: ndarray, index: Any) -> list[tuple[str, ndarray]]:
-    """The arrays of an indexing operation by name; refuses what is no index."""
-    named = [("x", x)]
-    for position, entry in enumerate(index if type(index) is tuple else (index,)):
-        name = f"index {position}"
-        if isinstance(entry, ndarray):
-            if entry.dtype.kind not in "biu":
-                raise IndexError(
-                    f"x[index]: {name} has dtype {entry.dtype}; indices are integers or a mask"
-                )
-            named.append((name, entry))
-        elif isinstance(entry, np.ndarray):
-            raise foreign_operand("x[index]", name, entry)
-    return named
-
-
-def index_for_numpy(index: Any, views: list[np.ndarray]) -> Any:
-    """The index with NumPy's views in the place of arrays."""
-    rest = iter(views)
-    entries = tuple(
-        next(rest)
-        if isinstance(entry, ndarray)
-        else (np.asarray(entry, dtype=np.int64) if not len(entry) else np.asarray(entry))
-        if isinstance(entry, list | range)
-        else entry
-        for entry in (index if type(index) is tuple else (index,))
-    )
-    return entries if type(index) is tuple else entries[0]
-
-
-def _gathered_axis(x: ndarray, index: Any) -> int | None:
-    """The axis that a single array of integers selects along, if that is all the index does."""
-    entries = index if type(index) is tuple else (index,)
-    if not all(isinstance(entry, slice | ndarray) for entry in entries):
-        return None
-    places = [at for at, entry in enumerate(entries) if isinstance(entry, ndarray) or entry != _ALL]
-    if len(places) != 1 or places[0] >= x.ndim or len(entries) > x.ndim:
-        return None
-    entry = entries[places[0]]
-    return places[0] if isinstance(entry, ndarray) and entry.dtype.kind in "iu" else None
-
-
-def _only_mask(index: Any) -> ndarray | None:
-    """The mask, if that is all there is in an index."""
-    entry = index[0] if type(index) is tuple and len(index) == 1 else index
-    return entry if isinstance(entry, ndarray) and entry.dtype.kind == "b" else None
-
-
-def _take(source: np.ndarray, positions: np.ndarray, axis: int, out: np.ndarray) -> None:
-    """NumPy's ``take`` without its detour through a buffer, which checking bounds needs."""
-    extent = source.shape[axis]
-    if positions.size:
-        low, high = positions.min(), positions.max()
-        if low < -extent or high >= extent:
-            raise IndexError(
-                f"index {low if low < -extent else high} is out of bounds for axis {axis} with "
-                f"extent {extent}"
-            )
-    source.take(positions, axis, out, "wrap")
-
-
-@as_method
-def _take_advanced(x: ndarray, index: Any) -> ndarray:
-    """The elements that an advanced index selects, in a new array."""
-    if type(index) is ndarray and index.size * x.size <= HOST_ELEMENTS * (x.shape or (1,))[0]:
-        small = call_at_once(operator.getitem, x, index)
-        if small is not None:
-            return small
-    index = _with_lists_stacked(index)
-    named = _operands(x, index)
-    placement = common_placement("x[index]", named)
-    mask = _only_mask(index)
-    if mask is not None and can_select(x, mask):
-        return selected(x, mask, placement)
-    axis = _gathered_axis(x, index)
-    if axis is not None:
-        positions = named[1][1]
-        shape = (*x.shape[:axis], *positions.shape, *x.shape[axis + 1 :])
-        result = empty_on(placement, shape, x.dtype)
-        if call_numpy(lambda source, at, out: _take(source, at, axis, out), [x, positions], result):
-            return result
-    views = numpy_views(*(array for _, array in named))
-    if views is not None:
-        return from_host(views[0][index_for_numpy(index, views[1:])], *placement)
-    view, arrays, first, _ = _split(x, index)
-    checked = _checked(view, arrays, first)
-    selector = (*(slice(None),) * first, *(array._tensor for array in checked))
-    named = [("x", view), *((f"index {place}", array) for place, array in enumerate(checked))]
-    found: ndarray = call_library("x[index]", lambda tensor, *_: tensor[selector], named)
-    if found.usm_type != placement.usm_type:
-        result = empty_on(placement, found.shape, found.dtype)
-        assign(result, found)
-        return result
-    return found
-
-
-@as_method
-def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
-    """Write to the elements that an advanced index selects; checks come before any write."""
-    function = "x[index] = value"
-    index = _with_lists_stacked(index)
-    named = _operands(x, index)
-    value = scalar_value(value)
-    if isinstance(value, list | tuple | range):
-        value = check_array(function, "value", value, Placement(x.sycl_queue, x.usm_type))
-    if isinstance(value, ndarray):
-        common_placement(function, [*named, ("value", value)])
-        if value.dtype.kind == "c" and x.dtype.kind != "c":
-            raise DTypeError(
-                f"{function}: {value.dtype} does not fit into {x.dtype}; "
-                f"take dp.real(value) or dp.abs(value) first"
-            )
-        sources = [value]
-    elif isinstance(value, bool | int | float | complex):
-        common_placement(function, named)
-        value = checked_scalar(function, value, x.dtype)
-        sources = []
-    else:
-        raise foreign_operand(function, "value", value)
-    mask = _only_mask(index)
-    if mask is not None and not sources and is_large_mask(x, mask):
-        condition = mask.reshape((*mask.shape, *(1,) * (x.ndim - mask.ndim)))
-        assign(x, choose_elements(function, condition, value, x), function)
-        return
-    if mask is not None and sources and can_select(x, mask):
-        put_selected(x, mask, sources[0], function)
-        return
-    arrays = [array for _, array in named[1:]]
-
-    def by_numpy(*views: np.ndarray) -> None:
-        target, inputs = views[-1], list(views[:-1])
-        taken = inputs.pop() if sources else value
-        try:
-            target[index_for_numpy(index, inputs)] = taken
-        except ValueError as error:
-            raise ShapeError(f"{function}: {error}") from None
-
-    if call_numpy(by_numpy, [*arrays, *sources], x):
-        return
-    view, positions, first, _ = _split(x, index)
-    checked = _checked(view, positions, first)
-    shape = (*view.shape[:first], *checked[0].shape, *view.shape[first + len(checked) :])
-    values = empty_on(Placement(x.sycl_queue, x.usm_type), shape, x.dtype)
-    assign(values, value, function)
-    if values.size == 0:
-        return
-    evaluate.settle_readers(x.block)
-    selector = _layout.at_axis(first, *(array._tensor for array in checked))
-    evaluate.library_call(
-        function,
-        lambda target, source: target.__setitem__(selector, source),
-        [view._tensor, values._tensor],
-        (),
-        {},
-        lambda tensor: tensor,
-    )
+__all__ = [
+    "choose",
+    "compress",
+    "copyto",
+    "extract",
+    "fill_diagonal",
+    "nonzero",
+    "place",
+    "put",
+    "put_along_axis",
+    "putmask",
+    "ravel_multi_index",
+    "select",
+    "take",
+    "take_along_axis",
+    "unravel_index",
+]
 
 
 @as_method
@@ -532,3 +238,396 @@ def put(x: ndarray, ind: Any, v: Any, mode: str = "raise") -> None:
     flat[positions] = v
     if flat.block is not x.block:
         assign(x, flat.reshape(x.shape), "put")
+
+
+def fill_diagonal(x: ndarray, val: Any, wrap: bool = False) -> None:
+    """Write to the diagonal of a matrix, or of an array of more dimensions and equal extents.
+
+    Args:
+        x: an array of two dimensions or more.
+        val: a scalar, a list or an array on the queue of ``x``, repeated along the diagonal.
+        wrap: begin again below the last column of a tall matrix, after a row left out.
+
+    Raises:
+        ExecutionPlacementError: ``val`` is on another queue.
+        ShapeError: ``x`` has fewer dimensions, or more with extents that differ.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.zeros((2, 2), dtype="int32")
+        >>> dp.fill_diagonal(x, 7)
+        >>> x.asnumpy()
+        array([[7, 0],
+               [0, 7]], dtype=int32)
+    """
+    x = check_array("fill_diagonal", "x", x)
+    if isinstance(val, list | tuple):
+        val = check_array("fill_diagonal", "val", val, Placement(x.sycl_queue, x.usm_type))
+    if isinstance(val, ndarray):
+        common_placement("fill_diagonal", (("x", x), ("val", val)))
+    if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) != 1):
+        raise ShapeError(
+            f"fill_diagonal: x of shape {x.shape}; give a matrix or an array of equal extents"
+        )
+    length = min(x.shape)
+    targets = [x._view((length,), (sum(x.strides),), x.offset)]
+    if wrap and x.ndim == 2:
+        step = x.shape[1] + 1
+        targets = [diagonal(x[start : start + step]) for start in range(0, x.shape[0], step)]
+    done = 0
+    for target in targets:
+        part = val
+        if isinstance(val, ndarray) and val.ndim:
+            part = resize(val, done + target.size)[done:]
+        assign(target, part, "fill_diagonal")
+        done += target.size
+
+
+def put_along_axis(x: ndarray, indices: ndarray, values: Any, axis: int) -> None:
+    """Write ``values`` at ``indices``, which lists positions along ``axis`` for each line.
+
+    Raises:
+        AxisError: there is no such axis.
+        ExecutionPlacementError: the arrays are on different queues.
+        IndexError: an index leads outside the axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.zeros((2, 2), dtype="int32")
+        >>> dp.put_along_axis(x, dp.asarray([[1], [0]]), 5, axis=1)
+        >>> x.asnumpy()
+        array([[0, 5],
+               [5, 0]], dtype=int32)
+    """
+    x = check_array("put_along_axis", "x", x)
+    indices = check_array("put_along_axis", "indices", indices)
+    named = [("x", x), ("indices", indices)]
+    if isinstance(values, ndarray):
+        named.append(("values", values))
+    placement = common_placement("put_along_axis", named)
+    axis = _layout.normalize_axis("put_along_axis", axis, x.ndim)
+    if indices.ndim != x.ndim:
+        raise ShapeError(
+            f"put_along_axis: indices of {indices.ndim} dimensions for an array of {x.ndim}"
+        )
+    entries: list[Any] = []
+    for at, extent in enumerate(x.shape):
+        if at == axis:
+            entries.append(indices)
+        else:
+            line = from_host(np.arange(extent), *placement)
+            shape = (1,) * at + (extent,) + (1,) * (x.ndim - at - 1)
+            entries.append(reshape(line, shape))
+    x[tuple(entries)] = values
+
+
+def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
+    """Write the elements of ``values`` to where ``mask`` is true.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not fit.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([1, 2, 3])
+        >>> dp.putmask(x, x > 1, 0)
+        >>> x.asnumpy()
+        array([1, 0, 0])
+    """
+    x = check_array("putmask", "x", x)
+    mask = check_array("putmask", "mask", mask)
+    named = [("x", x), ("mask", mask)]
+    if isinstance(values, ndarray):
+        named.append(("values", values))
+    common_placement("putmask", named)
+    if mask.shape != x.shape:
+        raise ShapeError(f"putmask: mask of shape {mask.shape} for x of shape {x.shape}")
+    if isinstance(values, list | tuple):
+        values = from_host(np.asarray(values), x.sycl_queue, x.usm_type)
+    if isinstance(values, ndarray) and values.shape != x.shape:
+        values = resize(values, x.shape)
+    assign(x, where(mask, values, x), "putmask")
+
+
+def place(x: ndarray, mask: ndarray, vals: Any) -> None:
+    """Write the first elements of a vector to where ``mask`` is true, repeating them.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not fit.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([1, 2, 3, 4])
+        >>> dp.place(x, x > 1, dp.asarray([8, 9]))
+        >>> x.asnumpy()
+        array([1, 8, 9, 8])
+    """
+    x = check_array("place", "x", x)
+    mask = check_array("place", "mask", mask)
+    vals = (
+        from_host(np.asarray(vals), x.sycl_queue, x.usm_type)
+        if isinstance(vals, list | tuple)
+        else check_array("place", "vals", vals)
+    )
+    common_placement("place", (("x", x), ("mask", mask), ("vals", vals)))
+    if mask.shape != x.shape:
+        raise ShapeError(f"place: mask of shape {mask.shape} for x of shape {x.shape}")
+    mask = astype_array(mask, _dtypes.bool, copy=False)
+    count = int(mask.sum())
+    if count:
+        x[mask] = resize(vals, count)
+
+
+@as_method
+def choose(
+    x: Any, choices: Sequence[Any], out: ndarray | None = None, mode: str = "raise"
+) -> ndarray:
+    """For each element the choice that it numbers.
+
+    Args:
+        x: integers from 0 to the number of choices - 1.
+        choices: arrays or scalars.
+        out: an array for the result.
+        mode: what other integers do: ``"raise"``, or ``"wrap"`` around, or ``"clip"`` to the range.
+
+    Raises:
+        ArgumentError: there is no such mode.
+        ExecutionPlacementError: the arrays are on different queues.
+        IndexError: an element numbers no choice.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.choose(dp.asarray([1, 0]), [dp.asarray([1, 2]), dp.asarray([3, 4])]).asnumpy()
+        array([3, 2])
+    """
+    x = check_array("choose", "x", x)
+    values = [
+        check_array("choose", "a choice", value, Placement(x.sycl_queue, x.usm_type))
+        if isinstance(value, list | tuple)
+        else value
+        for value in choices
+    ]
+    named = [("x", x)]
+    for position, value in enumerate(values):
+        if isinstance(value, ndarray):
+            named.append((f"choices[{position}]", value))
+        elif not isinstance(value, bool | int | float | complex | np.generic):
+            raise foreign_operand("choose", f"choices[{position}]", value)
+    common_placement("choose", named)
+    if not values:
+        raise ShapeError("choose: there is no choice")
+    if x.dtype.kind not in "iu":
+        raise DTypeError(f"choose: x of dtype {x.dtype} must be integers")
+    if mode not in ("raise", "wrap", "clip"):
+        raise ArgumentError(f"choose: mode {mode!r} is none of 'raise', 'wrap', 'clip'")
+    check_out("choose", named, out)
+    if mode == "wrap":
+        x = apply(OPS["remainder"], x, len(values))
+    elif mode == "clip":
+        x = apply(OPS["minimum"], apply(OPS["maximum"], x, 0), len(values) - 1)
+    elif x.size and not (int(x.min()) >= 0 and int(x.max()) < len(values)):
+        raise IndexError(f"choose: an element of x is outside 0 ... {len(values) - 1}")
+    dtype = np.result_type(*(v.dtype if isinstance(v, ndarray | np.generic) else v for v in values))
+    result = full((), 0, dtype=dtype, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
+    for position, value in enumerate(values):
+        result = where(apply(OPS["equal"], x, position), value, result)
+    if out is None:
+        return result
+    assign(out, result, "choose")
+    return out
+
+
+def unravel_index(indices: Any, shape: Sequence[int], order: str = "C") -> tuple[ndarray, ...]:
+    """Positions in the flattened array as positions along each axis.
+
+    Args:
+        indices: integers.
+        shape: the array's extents.
+        order: ``"C"`` or ``"F"``: how it was flattened.
+
+    Raises:
+        ShapeError: a position is outside the array.
+
+    Example:
+        >>> import dparray as dp
+        >>> [at.tolist() for at in dp.unravel_index(dp.asarray([5, 2]), (2, 3))]
+        [[1, 0], [2, 2]]
+    """
+    flat = check_array("unravel_index", "indices", indices)
+    if flat.dtype.kind not in "iu":
+        raise DTypeError(f"unravel_index: indices of dtype {flat.dtype} must be integers")
+    extents = _layout.check_shape(shape)
+    size = math.prod(extents)
+    if flat.size and not (int(flat.min()) >= 0 and int(flat.max()) < size):
+        raise ShapeError(f"unravel_index: an index is outside an array of {size} elements")
+    rest = astype_array(flat, _dtypes.int64, copy=False)
+    found = []
+    for extent in extents[::-1] if order == "C" else extents:
+        found.append(apply(OPS["remainder"], rest, extent))
+        rest = apply(OPS["floor_divide"], rest, extent)
+    return tuple(found[::-1] if order == "C" else found)
+
+
+def ravel_multi_index(
+    arrays: Sequence[Any], shape: Sequence[int], mode: str = "raise", order: str = "C"
+) -> ndarray:
+    """Positions along each axis as positions in the flattened array.
+
+    Args:
+        arrays: integers for each axis.
+        shape: the array's extents.
+        mode: what to do with positions outside: ``"raise"``, ``"wrap"`` or ``"clip"``.
+        order: ``"C"`` or ``"F"``: how the array is flattened.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: a position is outside the array.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.ravel_multi_index([dp.asarray([1]), dp.asarray([2])], (2, 3)).asnumpy()
+        array([5])
+    """
+    named = [
+        (f"arrays[{at}]", check_array("ravel_multi_index", f"arrays[{at}]", x))
+        for at, x in enumerate(arrays)
+    ]
+    extents = _layout.check_shape(shape)
+    if len(named) != len(extents):
+        raise ShapeError(f"ravel_multi_index: {len(named)} arrays for {len(extents)} axes")
+    return call_either(
+        "ravel_multi_index",
+        lambda xp, *at: xp.ravel_multi_index(at, extents, mode, order),
+        named,
+    )
+
+
+def copyto(x1: ndarray, x2: Any, /, casting: Any = "same_kind", where: Any = True) -> None:
+    """Write the values of ``x2`` (an array or a scalar) into ``x1``.
+
+    Args:
+        x1: the array that is written.
+        x2: an array or a scalar that broadcasts to it.
+        casting: which conversions of arrays are allowed, as of NumPy.
+        where: a mask that broadcasts to ``x1``: other elements stay.
+
+    Raises:
+        DTypeError: ``casting`` forbids the conversion.
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: ``x2`` does not broadcast to ``x1``.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.zeros(2)
+        >>> dp.copyto(x, 3)
+        >>> x.asnumpy()
+        array([3., 3.])
+    """
+    x1 = check_array("copyto", "x1", x1)
+    place = Placement(x1.sycl_queue, x1.usm_type)
+    named = [("x1", x1), *([("x2", x2)] if isinstance(x2, ndarray) else [])]
+    if where is not True:
+        named.append(("where", check_array("copyto", "where", where, place)))
+    common_placement("copyto", named)
+    is_scalar = isinstance(x2, bool | int | float | complex | np.generic)
+    if isinstance(x2, np.integer | np.bool_) and x1.dtype.kind in "iu":
+        given, x2 = x2.dtype, x2.astype(x1.dtype)
+    elif is_scalar or isinstance(x2, ndarray):
+        given = getattr(x2, "dtype", None) or np.result_type(x1.dtype, x2)
+    else:
+        given = x1.dtype
+    if not np.can_cast(given, x1.dtype, casting):
+        raise DTypeError(
+            f"copyto: {given} does not convert to {x1.dtype} by the rule {casting!r}; give "
+            f"casting='unsafe'"
+        )
+    if where is not True:
+        mask = astype_array(named[-1][1], _dtypes.bool, copy=False)
+        values = x2 if isinstance(x2, ndarray) else asarray(x2, x1.dtype, **_place(x1))
+        x2 = choose_elements("copyto", mask, astype_array(values, x1.dtype, copy=False), x1)
+        _layout.broadcast_shapes("copyto", [x1.shape, x2.shape])
+    assign(x1, x2, "copyto")
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> ndarray:
+    """For each element the choice that belongs to the first condition that is true.
+
+    Args:
+        condlist: boolean arrays.
+        choicelist: as many arrays or scalars.
+        default: where no condition is true.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: there are not as many choices as conditions.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([1, 5, 9])
+        >>> dp.select([x < 3, x < 7], [x, 10 * x], 0).asnumpy()
+        array([ 1, 50,  0])
+    """
+    if not condlist or len(condlist) != len(choicelist):
+        raise ShapeError(f"select: {len(condlist)} conditions for {len(choicelist)} choices")
+    named = [(f"condlist[{at}]", x) for at, x in enumerate(condlist)]
+    named += [(f"choicelist[{at}]", x) for at, x in enumerate(choicelist)]
+    values = _operands("select", *named, ("default", default))
+    conditions, choices = values[: len(condlist)], values[len(condlist) : -1]
+    result = values[-1]
+    for condition, choice in zip(conditions[::-1], choices[::-1], strict=True):
+        result = where(condition, choice, result)
+    return result
+
+
+def extract(condition: ndarray, x: ndarray) -> ndarray:
+    """The elements of ``x`` where ``condition`` of the same size is true, in one dimension.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the sizes differ.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.arange(4)
+        >>> dp.extract(x % 2 == 0, x).asnumpy()
+        array([0, 2])
+    """
+    condition, x = check_arrays("extract", ("condition", condition), ("x", x))
+    common_placement("extract", (("condition", condition), ("x", x)))
+    if condition.size != x.size:
+        raise ShapeError(f"extract: condition has {condition.size} elements, x has {x.size}")
+    return ravel(x)[astype_array(ravel(condition), _dtypes.bool, copy=False)]
+
+
+def compress(
+    condition: ndarray, x: ndarray, axis: int | None = None, out: ndarray | None = None
+) -> ndarray:
+    """The slices of ``x`` along ``axis`` where the vector ``condition`` is true.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: ``condition`` is no vector or longer than the axis, or ``out`` does not fit.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([[1, 2], [3, 4]])
+        >>> dp.compress(dp.asarray([False, True]), x, axis=0).asnumpy()
+        array([[3, 4]])
+    """
+    condition, x = check_arrays("compress", ("condition", condition), ("x", x))
+    named = (("condition", condition), ("x", x))
+    common_placement("compress", named)
+    check_out("compress", named, out)
+    if axis is None:
+        x, axis = ravel(x), 0
+    if condition.ndim != 1 or condition.size > x.shape[axis]:
+        raise ShapeError(
+            f"compress: condition of shape {condition.shape} is no vector of at most "
+            f"{x.shape[axis]} elements"
+        )
+    if condition.dtype.kind == "c":
+        raise DTypeError("compress: the condition is complex; compare it with something")
+    found = x[_layout.at_axis(axis % x.ndim, nonzero(condition)[0])]
+    return delivered("compress", found, out)

@@ -14,11 +14,10 @@ from typing import IO, Any
 import numpy as np
 
 from dparray import _dtypes, _hooks, _layout
-from dparray._array.fresh import empty_on, from_host
+from dparray._array.fresh import empty_on, from_host, placement_of
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array
 from dparray._array.printing import corner, summary_threshold
-from dparray._functions.creation import placement_of
 from dparray._functions.manipulation import ravel
 from dparray._placement import Placement
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError

@@ -5,46 +5,33 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes, _layout
+from dparray import _layout
 from dparray._array.apply import copy_of, with_axes
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import as_method, ndarray, take_layout_of
-from dparray._array.operands import check_array, check_arrays, check_out, foreign_operand
-from dparray._array.small import call_at_once, join_at_once, view_at_once
+from dparray._array.operands import check_array, check_arrays, foreign_operand
+from dparray._array.small import call_at_once, view_at_once
 from dparray._evaluate.schedule import HOST_ELEMENTS
-from dparray._functions.creation import arange, zeros_like
-from dparray._functions.elementwise import where
-from dparray._functions.ufunc_options import DEFAULT_CASTING, check_casting
 from dparray._placement import Placement, common_placement
 from dparray.exceptions import AxisError, DTypeError, ShapeError
 
 __all__ = [
-    "append",
-    "array_split",
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
     "broadcast_arrays",
     "broadcast_shapes",
     "broadcast_to",
-    "column_stack",
-    "concat",
-    "concatenate",
-    "diag",
     "diagonal",
-    "dstack",
     "expand_dims",
     "flip",
     "fliplr",
     "flipud",
-    "hsplit",
-    "hstack",
     "matrix_transpose",
     "moveaxis",
     "permute_dims",
@@ -54,17 +41,10 @@ __all__ = [
     "roll",
     "rollaxis",
     "rot90",
-    "split",
     "squeeze",
-    "stack",
     "swapaxes",
     "tile",
     "transpose",
-    "tril",
-    "triu",
-    "unstack",
-    "vsplit",
-    "vstack",
 ]
 
 
@@ -427,151 +407,6 @@ def _named(function: str, arrays: Any) -> list[tuple[str, ndarray]]:
     return [(name, x) for (name, _), x in zip(named, checked, strict=True)]
 
 
-def concat(
-    arrays: Sequence[Any],
-    /,
-    axis: int | None = 0,
-    out: ndarray | None = None,
-    *,
-    dtype: Any = None,
-    casting: str = DEFAULT_CASTING,
-) -> ndarray:
-    """Arrays one after another along an existing axis, in a new array.
-
-    Args:
-        arrays: a sequence of arrays that differ in extent along ``axis`` only.
-        axis: the axis; ``None`` flattens the arrays first.
-        out: an array for the result.
-        dtype: the result's dtype; what the arrays promote to if not given.
-        casting: which conversions, to ``dtype`` or to that of ``out``, are allowed, as of NumPy.
-
-    Returns:
-        An array on the queue of the arrays, with a USM type coerced from theirs.
-
-    Raises:
-        ArgumentError: there is no such ``casting``.
-        DTypeError: ``casting`` forbids a conversion.
-        ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes do not fit, or there is no array.
-        AxisError: there is no such axis.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.concat([dp.asarray([1, 2]), dp.asarray([3])]).asnumpy()
-        array([1, 2, 3])
-    """
-    if out is None and dtype is None and casting is DEFAULT_CASTING:
-        small = join_at_once(np.concatenate, arrays, axis)
-        if small is not None:
-            return small
-    return _joined("concat", arrays, axis, out, dtype, casting)
-
-
-concatenate = concat
-
-
-def _joined(
-    function: str,
-    arrays: Any,
-    axis: int | None,
-    out: ndarray | None = None,
-    dtype: Any = None,
-    casting: str = DEFAULT_CASTING,
-) -> ndarray:
-    check_casting(function, casting)
-    named = _named(function, arrays)
-    if not named:
-        raise ShapeError(f"{function}: needs at least one array")
-    check_out(function, named, out)
-    placement = common_placement(function, named if out is None else [*named, ("out", out)])
-    parts = [x for _, x in named]
-    if axis is None:
-        parts, axis = [reshape(x, (x.size,)) for x in parts], 0
-    axis = _layout.normalize_axis(function, axis, parts[0].ndim)
-    for name, x in zip((name for name, _ in named), parts, strict=True):
-        same = x.ndim == parts[0].ndim and all(
-            at == axis or x.shape[at] == parts[0].shape[at] for at in range(x.ndim)
-        )
-        if not same:
-            raise ShapeError(
-                f"{function}: {name} has shape {x.shape}, arrays[0] has {parts[0].shape}; only the "
-                f"extents of axis {axis} may differ"
-            )
-    chosen = (
-        _dtypes.promote([x.dtype for x in parts])
-        if dtype is None
-        else _dtypes.check_device(_dtypes.as_dtype(dtype), placement.queue.sycl_device)
-    )
-    shape = list(parts[0].shape)
-    shape[axis] = sum(x.shape[axis] for x in parts)
-    if out is not None and out.shape != tuple(shape):
-        raise ShapeError(
-            f"{function}: a result of shape {tuple(shape)} does not fit out of shape {out.shape}"
-        )
-    target = chosen if out is None else out.dtype
-    for (name, _), x in zip(named, parts, strict=True):
-        if not np.can_cast(x.dtype, target, casting):  # type: ignore[arg-type]
-            raise DTypeError(
-                f"{function}: {name} of dtype {x.dtype} does not convert to {target} by the rule "
-                f"{casting!r}; give casting='unsafe', or write x.astype('{target}')"
-            )
-    result = empty_on(placement, tuple(shape), chosen)
-    start = 0
-    for x in parts:
-        stop = start + x.shape[axis]
-        assign(result[_layout.at_axis(axis, slice(start, stop))], x, function)
-        start = stop
-    if out is not None:
-        assign(out, result, function)
-        return out
-    return result
-
-
-def stack(
-    arrays: Sequence[Any],
-    /,
-    axis: int = 0,
-    out: ndarray | None = None,
-    *,
-    dtype: Any = None,
-    casting: str = DEFAULT_CASTING,
-) -> ndarray:
-    """Arrays of one shape along a new axis, in a new array.
-
-    Args:
-        arrays: a sequence of arrays of one shape.
-        axis: where the new axis is in the result.
-        out: an array for the result.
-        dtype: the result's dtype; what the arrays promote to if not given.
-        casting: which conversions are allowed, as of :func:`concat`, with its errors.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes differ, or there is no array.
-        AxisError: the result has no such axis.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.stack([dp.zeros(2), dp.ones(2)], axis=1).asnumpy()
-        array([[0., 1.],
-               [0., 1.]])
-    """
-    if out is None and dtype is None and casting is DEFAULT_CASTING:
-        small = join_at_once(np.stack, arrays, axis)
-        if small is not None:
-            return small
-    named = _named("stack", arrays)
-    if not named:
-        raise ShapeError("stack: needs at least one array")
-    common_placement("stack", named)
-    if len({x.shape for _, x in named}) != 1:
-        raise ShapeError(
-            f"stack: the shapes {[x.shape for _, x in named]} differ; they must be equal"
-        )
-    at = _layout.normalize_axis("stack", axis, named[0][1].ndim + 1)
-    return _joined("stack", [expand_dims(x, at) for _, x in named], at, out, dtype, casting)
-
-
 def atleast_1d(*arrays: Any) -> Any:
     """Views with at least one dimension; a single array for a single one, else a list.
 
@@ -619,196 +454,6 @@ def _at_least(function: str, arrays: tuple[Any, ...], widen: Any) -> Any:
         common_placement(function, named)
     widened = [widen(x) for _, x in named]
     return widened[0] if len(widened) == 1 else widened
-
-
-def vstack(
-    arrays: Sequence[Any], /, *, dtype: Any = None, casting: str = DEFAULT_CASTING
-) -> ndarray:
-    """Arrays below each other: along the first axis, vectors as rows. Errors as of :func:`concat`.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.vstack([dp.zeros(2), dp.ones(2)]).shape
-        (2, 2)
-    """
-    if dtype is None and casting is DEFAULT_CASTING:
-        small = join_at_once(np.vstack, arrays)
-        if small is not None:
-            return small
-    parts = [_two_dimensions(x) for _, x in _named("vstack", arrays)]
-    return _joined("vstack", parts, 0, None, dtype, casting)
-
-
-def hstack(
-    arrays: Sequence[Any], /, *, dtype: Any = None, casting: str = DEFAULT_CASTING
-) -> ndarray:
-    """Arrays beside each other: along the second axis, vectors along their only one.
-
-    Errors as of :func:`concat`.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.hstack([dp.zeros(2), dp.ones(1)]).asnumpy()
-        array([0., 0., 1.])
-    """
-    if dtype is None and casting is DEFAULT_CASTING:
-        small = join_at_once(np.hstack, arrays)
-        if small is not None:
-            return small
-    parts = [reshape(x, (1,)) if x.ndim == 0 else x for _, x in _named("hstack", arrays)]
-    axis = 0 if parts and parts[0].ndim == 1 else 1
-    return _joined("hstack", parts, axis, None, dtype, casting)
-
-
-def dstack(arrays: Sequence[Any], /) -> ndarray:
-    """Arrays behind each other: along the third axis. Errors as of :func:`concat`.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.dstack([dp.zeros((2, 3)), dp.ones((2, 3))]).shape
-        (2, 3, 2)
-    """
-    small = join_at_once(np.dstack, arrays)
-    if small is not None:
-        return small
-    return _joined("dstack", [_three_dimensions(x) for _, x in _named("dstack", arrays)], 2)
-
-
-def column_stack(arrays: Sequence[Any], /) -> ndarray:
-    """Vectors as the columns of a matrix. Errors as of :func:`concat`.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.column_stack([dp.zeros(3), dp.ones(3)]).shape
-        (3, 2)
-    """
-    small = join_at_once(np.column_stack, arrays)
-    if small is not None:
-        return small
-    parts = [
-        reshape(x, (x.size, 1)) if x.ndim < 2 else x for _, x in _named("column_stack", arrays)
-    ]
-    return _joined("column_stack", parts, 1)
-
-
-def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
-    """``x`` and ``values`` one after another, flattened if ``axis`` is ``None``.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes do not fit.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.append(dp.asarray([1, 2]), dp.asarray([3])).asnumpy()
-        array([1, 2, 3])
-    """
-    x, values = check_arrays("append", ("x", x), ("values", values))
-    common_placement("append", (("x", x), ("values", values)))
-    return _joined("append", [x, values], axis)
-
-
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
-    """Views of the parts along an axis, without that axis.
-
-    Raises:
-        AxisError: there is no such axis.
-
-    Example:
-        >>> import dparray as dp
-        >>> [part.shape for part in dp.unstack(dp.ones((2, 3)))]
-        [(3,), (3,)]
-    """
-    x = check_array("unstack", "x", x)
-    if x.ndim == 0:
-        raise AxisError("unstack: an array with 0 dimensions has no axis")
-    front = moveaxis(x, _layout.normalize_axis("unstack", axis, x.ndim), 0)
-    return tuple(front[position] for position in range(front.shape[0]))
-
-
-_MOST_EMPTY_SECTIONS = 1 << 20
-
-
-def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
-    """Views of consecutive parts along an axis; their extents may differ by one.
-
-    Args:
-        x: an array.
-        indices_or_sections: the number of parts, or the positions between them.
-        axis: the axis.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: the number of parts is not positive.
-
-    Example:
-        >>> import dparray as dp
-        >>> [part.shape for part in dp.array_split(dp.arange(5), 2)]
-        [(3,), (2,)]
-    """
-    x = check_array("array_split", "x", x)
-    axis = _layout.normalize_axis("array_split", axis, x.ndim)
-    extent = x.shape[axis]
-    if isinstance(indices_or_sections, ndarray) and indices_or_sections.ndim:
-        indices_or_sections = indices_or_sections.tolist()
-    try:
-        sections = operator.index(indices_or_sections)
-    except TypeError:
-        bounds = [0, *(operator.index(at) for at in indices_or_sections), extent]
-    else:
-        if not 1 <= sections <= extent + _MOST_EMPTY_SECTIONS:
-            raise ShapeError(
-                f"array_split: {sections} sections of {extent} elements; there must be 1 or more, "
-                f"and at most {_MOST_EMPTY_SECTIONS} empty ones"
-            )
-        each, larger = divmod(extent, sections)
-        bounds = [part * each + min(part, larger) for part in range(sections + 1)]
-    return [x[_layout.at_axis(axis, slice(start, stop))] for start, stop in pairwise(bounds)]
-
-
-def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
-    """Views of consecutive parts of equal extent; otherwise as :func:`array_split`.
-
-    Raises:
-        ShapeError: the extent does not divide by the number of parts.
-
-    Example:
-        >>> import dparray as dp
-        >>> [part.shape for part in dp.split(dp.arange(6), 3)]
-        [(2,), (2,), (2,)]
-    """
-    x = check_array("split", "x", x)
-    at = _layout.normalize_axis("split", axis, x.ndim)
-    parts = indices_or_sections
-    if isinstance(parts, int) and parts > 0 and x.shape[at] % parts:
-        raise ShapeError(
-            f"split: an extent of {x.shape[at]} does not divide into {parts} equal parts; "
-            f"use dp.array_split"
-        )
-    return array_split(x, indices_or_sections, at)
-
-
-def vsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
-    """:func:`split` along the first axis.
-
-    Example:
-        >>> import dparray as dp
-        >>> len(dp.vsplit(dp.ones((4, 2)), 2))
-        2
-    """
-    return split(x, indices_or_sections, 0)
-
-
-def hsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
-    """:func:`split` along the second axis, of a vector along its only one.
-
-    Example:
-        >>> import dparray as dp
-        >>> len(dp.hsplit(dp.ones((4, 2)), 2))
-        2
-    """
-    x = check_array("hsplit", "x", x)
-    return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 def flip(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
@@ -1057,85 +702,6 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ndarray
         (*(x.strides[at] for at in rest), x.strides[row] + x.strides[column]),
         x.offset + start,
     )
-
-
-def diag(x: Any, k: int = 0) -> ndarray:
-    """A matrix with the vector ``x`` on diagonal ``k``, or a view of that diagonal of a matrix.
-
-    Raises:
-        ShapeError: ``x`` has neither one nor two dimensions.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.diag(dp.asarray([1, 2])).asnumpy()
-        array([[1, 0],
-               [0, 2]])
-    """
-    x = check_array("diag", "x", x)
-    if x.ndim == 2:
-        return diagonal(x, k)
-    if x.ndim != 1:
-        raise ShapeError(f"diag: x has {x.ndim} dimensions; give a vector or a matrix")
-    extent = x.size + abs(k)
-    if type(k) is int and extent * extent <= HOST_ELEMENTS:
-        small = call_at_once(np.diag, x, k)
-        if small is not None:
-            return small
-    result = empty_on(_placement(x), (extent, extent), x.dtype)
-    assign(result, 0)
-    assign(diagonal(result, k), x, "diag")
-    return result
-
-
-def _triangle(name: str, x: ndarray, k: int, keep_lower: bool) -> ndarray:
-    """``x`` with one triangle of each matrix zeroed, row block by row block."""
-    if x.ndim >= 2 and type(k) is int:
-        small = call_at_once(np.tril if keep_lower else np.triu, x, k)
-        if small is not None:
-            return small
-    if x.ndim < 2:
-        raise ShapeError(f"{name}: needs 2 dimensions or more, x has {x.ndim}")
-    rows, columns = x.shape[-2:]
-    placement = _placement(x)
-    row = _column_of_integers(placement, rows)
-    column = _column_of_integers(placement, columns)
-    bound = row + k  # the column of the diagonal in each row
-    inside = column[None, :] <= bound[:, None] if keep_lower else column[None, :] >= bound[:, None]
-    return where(broadcast_to(inside, x.shape), x, zeros_like(x, shape=()))
-
-
-def _column_of_integers(placement: Placement, length: int) -> ndarray:
-    return arange(length, dtype="int64", sycl_queue=placement.queue, usm_type=placement.usm_type)
-
-
-def tril(x: Any, /, k: int = 0) -> ndarray:
-    """A copy with the elements of each matrix above diagonal ``k`` set to zero.
-
-    Raises:
-        ShapeError: ``x`` has fewer than two dimensions.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.tril(dp.asarray([[1, 2], [3, 4]])).asnumpy()
-        array([[1, 0],
-               [3, 4]])
-    """
-    return _triangle("tril", check_array("tril", "x", x), k, True)
-
-
-def triu(x: Any, /, k: int = 0) -> ndarray:
-    """A copy with the elements of each matrix below diagonal ``k`` set to zero.
-
-    Raises:
-        ShapeError: ``x`` has fewer than two dimensions.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.triu(dp.asarray([[1, 2], [3, 4]])).asnumpy()
-        array([[1, 2],
-               [0, 4]])
-    """
-    return _triangle("triu", check_array("triu", "x", x), k, False)
 
 
 def _matrix_transposed(self: ndarray) -> ndarray:

@@ -4,38 +4,32 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
 from dparray._array.fresh import from_host
 from dparray._array.libraries import call_either
 from dparray._array.ndarray import as_method, ndarray
-from dparray._array.operands import check_array, check_out
-from dparray._array.small import call_at_once
-from dparray._functions.calculus import diff
-from dparray._functions.creation import asarray, full
+from dparray._array.operands import check_array, check_arrays, check_out
+from dparray._functions.creation import full
 from dparray._functions.elementwise import where
 from dparray._functions.manipulation import expand_dims, moveaxis, reshape
-from dparray._functions.reductions import all as all_of
-from dparray._functions.reductions import cumsum
+from dparray._functions.operands import _as_float, _operands, _place
 from dparray._functions.reductions import sum as sum_of
 from dparray._functions.ufunc_options import with_options
 from dparray._graph.ops import OPS
-from dparray._placement import Placement, common_placement
+from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
 
 __all__ = [
-    "allclose",
     "around",
-    "array_equal",
-    "array_equiv",
     "bitwise_count",
-    "copyto",
+    "convolve",
+    "correlate",
     "deg2rad",
     "degrees",
     "divmod",
@@ -49,48 +43,19 @@ __all__ = [
     "gcd",
     "heaviside",
     "i0",
-    "isclose",
-    "iscomplex",
-    "isneginf",
-    "isposinf",
-    "isreal",
     "lcm",
     "ldexp",
     "logaddexp2",
+    "modf",
     "nan_to_num",
     "packbits",
     "rad2deg",
     "radians",
-    "real_if_close",
     "round",
-    "select",
     "sinc",
     "spacing",
     "unpackbits",
-    "unwrap",
 ]
-
-
-def _operands(function: str, *named: tuple[str, Any]) -> list[Any]:
-    """Arrays and Python scalars, the arrays checked to be on one queue; at least one is an array.
-
-    NumPy's scalars, which are as strong as arrays, become arrays.
-    """
-    arrays = [each for each in named if isinstance(each[1], ndarray)]
-    place = common_placement(function, arrays) if arrays else None
-    values = [value for _, value in named]
-    for position, (name, value) in enumerate(named):
-        if isinstance(value, np.generic) or not isinstance(value, bool | int | float | complex):
-            values[position] = check_array(function, name, values[position], place)
-    if not any(isinstance(value, ndarray) for value in values):
-        values[0] = check_array(function, named[0][0], values[0])
-    placed = [
-        (name, value)
-        for (name, _), value in zip(named, values, strict=True)
-        if isinstance(value, ndarray)
-    ]
-    common_placement(function, placed)
-    return values
 
 
 @as_method
@@ -171,12 +136,6 @@ def fabs(x: Any, /) -> ndarray:
     if x.dtype.kind == "c":
         raise DTypeError("fabs: not defined for complex numbers; use dp.abs")
     return apply(OPS["abs"], _as_float(x))
-
-
-def _as_float(x: ndarray) -> ndarray:
-    if x.dtype.kind in "fc":
-        return x
-    return astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
 
 
 @with_options
@@ -381,53 +340,6 @@ def lcm(x1: Any, x2: Any, /) -> ndarray:
     return call_either("lcm", lambda xp, a, b: xp.lcm(a, b), (("x1", x1), ("x2", x2)))
 
 
-@with_options
-def isposinf(x: Any, /) -> ndarray:
-    """Whether the value is positive infinity.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.isposinf(dp.asarray([dp.inf, -dp.inf])).asnumpy()
-        array([ True, False])
-    """
-    return apply(OPS["equal"], _as_float(check_array("isposinf", "x", x)), math.inf)
-
-
-@with_options
-def isneginf(x: Any, /) -> ndarray:
-    """Whether the value is negative infinity.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.isneginf(dp.asarray([dp.inf, -dp.inf])).asnumpy()
-        array([False,  True])
-    """
-    return apply(OPS["equal"], _as_float(check_array("isneginf", "x", x)), -math.inf)
-
-
-def isreal(x: Any, /) -> ndarray:
-    """Whether the imaginary part is zero.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.isreal(dp.asarray([1 + 0j, 1j])).asnumpy()
-        array([ True, False])
-    """
-    x = check_array("isreal", "x", x)
-    return apply(OPS["equal"], x.imag, 0)
-
-
-def iscomplex(x: Any, /) -> ndarray:
-    """Whether the imaginary part is not zero.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.iscomplex(dp.asarray([1 + 0j, 1j])).asnumpy()
-        array([False,  True])
-    """
-    return apply(OPS["logical_not"], isreal(x))
-
-
 def nan_to_num(
     x: Any,
     copy: bool = True,
@@ -463,224 +375,11 @@ def nan_to_num(
     return target
 
 
-def isclose(
-    x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-) -> ndarray:
-    """Whether the values differ by at most `atol + rtol * abs(x2)`.
-
-    Args:
-        x1: an array or a scalar.
-        x2: an array or a scalar.
-        rtol: relative tolerance.
-        atol: absolute tolerance.
-        equal_nan: NaN is close to NaN.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the shapes do not broadcast.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.isclose(dp.asarray([1.0, 2.0]), 1.0).asnumpy()
-        array([ True, False])
-    """
-    if type(x1) is type(x2) and getattr(x1, "shape", ()) == getattr(x2, "shape", None):
-        small = call_at_once(np.isclose, x1, x2, rtol, atol, equal_nan)
-        if small is not None:
-            return small
-    x1, x2 = _operands("isclose", ("x1", x1), ("x2", x2))
-    first, second = (
-        astype_array(x, _dtypes.int64) if isinstance(x, ndarray) and x.dtype.kind == "b" else x
-        for x in (x1, x2)
-    )
-    bound = apply(
-        OPS["add"], apply(OPS["multiply"], apply(OPS["abs"], _array_of(second, first)), rtol), atol
-    )
-    near = apply(OPS["less_equal"], apply(OPS["abs"], apply(OPS["subtract"], first, second)), bound)
-    near = apply(OPS["logical_and"], near, apply(OPS["isfinite"], _array_of(second, first)))
-    result = apply(OPS["logical_or"], near, apply(OPS["equal"], x1, x2))
-    if equal_nan:
-        both = apply(
-            OPS["logical_and"],
-            apply(OPS["isnan"], _array_of(x1, x2)),
-            apply(OPS["isnan"], _array_of(x2, x1)),
-        )
-        result = apply(OPS["logical_or"], result, both)
-    return result
-
-
 def _array_of(value: Any, like: Any) -> ndarray:
     """An array itself; a scalar as an array on the queue of another."""
     if isinstance(value, ndarray):
         return value
     return full((), value, sycl_queue=like.sycl_queue, usm_type=like.usm_type)
-
-
-def allclose(
-    x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
-) -> ndarray:
-    """Whether all values are close; arguments and errors as of :func:`isclose`.
-
-    Returns:
-        A 0-dimensional boolean array; ``bool(...)`` of it waits for the answer.
-
-    Example:
-        >>> import dparray as dp
-        >>> bool(dp.allclose(dp.asarray([1.0, 2.0]), dp.asarray([1.0, 2.0 + 1e-9])))
-        True
-    """
-    x1, x2 = _operands("allclose", ("x1", x1), ("x2", x2))
-    return all_of(isclose(x1, x2, rtol, atol, equal_nan))
-
-
-def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> bool:
-    """Whether two arrays have one shape and equal elements; waits for the answer.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.array_equal(dp.asarray([1, 2]), dp.asarray([1, 2]))
-        True
-    """
-    x1, x2 = check_array("array_equal", "x1", x1), check_array("array_equal", "x2", x2)
-    common_placement("array_equal", (("x1", x1), ("x2", x2)))
-    if x1.shape != x2.shape:
-        return False
-    same = apply(OPS["equal"], x1, x2)
-    if equal_nan:
-        both = apply(OPS["logical_and"], apply(OPS["isnan"], x1), apply(OPS["isnan"], x2))
-        same = apply(OPS["logical_or"], same, both)
-    return bool(all_of(same))
-
-
-def array_equiv(x1: Any, x2: Any, /) -> bool:
-    """Whether two arrays broadcast to each other with equal elements; waits for the answer.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.array_equiv(dp.asarray([1, 1]), dp.asarray(1))
-        True
-    """
-    x1, x2 = check_array("array_equiv", "x1", x1), check_array("array_equiv", "x2", x2)
-    common_placement("array_equiv", (("x1", x1), ("x2", x2)))
-    try:
-        _layout.broadcast_shapes("array_equiv", [x1.shape, x2.shape])
-    except ShapeError:
-        return False
-    return bool(all_of(apply(OPS["equal"], x1, x2)))
-
-
-def copyto(x1: ndarray, x2: Any, /, casting: Any = "same_kind", where: Any = True) -> None:
-    """Write the values of ``x2`` (an array or a scalar) into ``x1``.
-
-    Args:
-        x1: the array that is written.
-        x2: an array or a scalar that broadcasts to it.
-        casting: which conversions of arrays are allowed, as of NumPy.
-        where: a mask that broadcasts to ``x1``: other elements stay.
-
-    Raises:
-        DTypeError: ``casting`` forbids the conversion.
-        ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: ``x2`` does not broadcast to ``x1``.
-
-    Example:
-        >>> import dparray as dp
-        >>> x = dp.zeros(2)
-        >>> dp.copyto(x, 3)
-        >>> x.asnumpy()
-        array([3., 3.])
-    """
-    x1 = check_array("copyto", "x1", x1)
-    place = Placement(x1.sycl_queue, x1.usm_type)
-    named = [("x1", x1), *([("x2", x2)] if isinstance(x2, ndarray) else [])]
-    if where is not True:
-        named.append(("where", check_array("copyto", "where", where, place)))
-    common_placement("copyto", named)
-    is_scalar = isinstance(x2, bool | int | float | complex | np.generic)
-    if isinstance(x2, np.integer | np.bool_) and x1.dtype.kind in "iu":
-        given, x2 = x2.dtype, x2.astype(x1.dtype)
-    elif is_scalar or isinstance(x2, ndarray):
-        given = getattr(x2, "dtype", None) or np.result_type(x1.dtype, x2)
-    else:
-        given = x1.dtype
-    if not np.can_cast(given, x1.dtype, casting):
-        raise DTypeError(
-            f"copyto: {given} does not convert to {x1.dtype} by the rule {casting!r}; give "
-            f"casting='unsafe'"
-        )
-    if where is not True:
-        mask = astype_array(named[-1][1], _dtypes.bool, copy=False)
-        values = x2 if isinstance(x2, ndarray) else asarray(x2, x1.dtype, **_place(x1))
-        x2 = choose_elements("copyto", mask, astype_array(values, x1.dtype, copy=False), x1)
-        _layout.broadcast_shapes("copyto", [x1.shape, x2.shape])
-    assign(x1, x2, "copyto")
-
-
-def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> ndarray:
-    """For each element the choice that belongs to the first condition that is true.
-
-    Args:
-        condlist: boolean arrays.
-        choicelist: as many arrays or scalars.
-        default: where no condition is true.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: there are not as many choices as conditions.
-
-    Example:
-        >>> import dparray as dp
-        >>> x = dp.asarray([1, 5, 9])
-        >>> dp.select([x < 3, x < 7], [x, 10 * x], 0).asnumpy()
-        array([ 1, 50,  0])
-    """
-    if not condlist or len(condlist) != len(choicelist):
-        raise ShapeError(f"select: {len(condlist)} conditions for {len(choicelist)} choices")
-    named = [(f"condlist[{at}]", x) for at, x in enumerate(condlist)]
-    named += [(f"choicelist[{at}]", x) for at, x in enumerate(choicelist)]
-    values = _operands("select", *named, ("default", default))
-    conditions, choices = values[: len(condlist)], values[len(condlist) : -1]
-    result = values[-1]
-    for condition, choice in zip(conditions[::-1], choices[::-1], strict=True):
-        result = where(condition, choice, result)
-    return result
-
-
-def unwrap(
-    x: Any, /, discont: float | None = None, axis: int = -1, *, period: float = 2 * math.pi
-) -> ndarray:
-    """Angles along an axis without jumps of more than half a period, or than ``discont``.
-
-    Raises:
-        AxisError: there is no such axis.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.unwrap(dp.asarray([0.0, 3.0, -3.0])).asnumpy()
-        array([0.        , 3.        , 3.28318531])
-    """
-    x = _as_float(check_array("unwrap", "x", x))
-    axis = _layout.normalize_axis("unwrap", axis, x.ndim)
-    steps = diff(x, axis=axis)
-    half = period / 2
-    inside = steps + half
-    wrapped = apply(OPS["remainder"], inside, period) - half
-    at_edge = apply(
-        OPS["logical_and"], apply(OPS["equal"], wrapped, -half), apply(OPS["greater"], steps, 0)
-    )
-    wrapped = where(at_edge, half, wrapped)
-    largest = half if discont is None else max(discont, half)
-    correction = where(apply(OPS["less"], apply(OPS["abs"], steps), largest), 0.0, wrapped - steps)
-    result = x.copy()
-    rest = (*(slice(None),) * axis, slice(1, None))
-    result[rest] = x[rest] + cumsum(correction, axis)
-    return result
 
 
 def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
@@ -796,26 +495,6 @@ def i0(x: Any, /) -> ndarray:
     return call_either("i0", lambda xp, values: xp.i0(values), (("x", x),))
 
 
-def real_if_close(x: Any, /, tol: float = 100) -> ndarray:
-    """The real part where all imaginary parts are almost 0; the host waits to know.
-
-    Args:
-        x: an array.
-        tol: how many times the spacing of floats at 1 imaginary parts may be; below 1 absolute.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.real_if_close(dp.asarray([1 + 1e-15j])).dtype
-        dtype('float64')
-    """
-    x = check_array("real_if_close", "x", x)
-    if x.dtype.kind != "c":
-        return x
-    limit = tol * float(np.finfo(x.dtype).eps) if tol > 1 else tol
-    near = apply(OPS["less"], apply(OPS["abs"], x.imag), limit)
-    return x.real.copy() if bool(all_of(near)) else x
-
-
 def packbits(x: Any, axis: int | None = None, bitorder: str = "big") -> ndarray:
     """Elements as bits of ``uint8``, eight along an axis in one; the last is filled with zeros.
 
@@ -889,13 +568,73 @@ def unpackbits(
     return moveaxis(bits, -1, axis)
 
 
-def _place(x: ndarray) -> dict[str, Any]:
-    return {"sycl_queue": x.sycl_queue, "usm_type": x.usm_type}
-
-
 def _bit_shifts(function: str, x: ndarray, bitorder: str) -> ndarray:
     """By how much each of eight bits is shifted in its byte."""
     if bitorder not in ("big", "little"):
         raise ArgumentError(f"{function}: bitorder {bitorder!r} is neither 'big' nor 'little'")
     order = range(7, -1, -1) if bitorder == "big" else range(8)
     return from_host(np.asarray(order, np.uint8), x.sycl_queue, x.usm_type)
+
+
+def modf(x: Any, /) -> tuple[ndarray, ndarray]:
+    """The parts after and before the point, both with the sign of ``x``.
+
+    Example:
+        >>> import dparray as dp
+        >>> [part.tolist() for part in dp.modf(dp.asarray([1.5, -2.25]))]
+        [[0.5, -0.25], [1.0, -2.0]]
+    """
+    x = check_array("modf", "x", x)
+    if x.dtype.kind not in "f":
+        x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
+    whole = apply(OPS["trunc"], x)
+    rest = where(apply(OPS["isinf"], x), 0.0, apply(OPS["subtract"], x, whole))
+    return apply(OPS["copysign"], rest, x), whole
+
+
+_MODES = ("full", "same", "valid")
+
+
+def _slide(function: str, x: Any, v: Any, mode: str) -> ndarray:
+    x, v = check_arrays(function, ("x", x), ("v", v))
+    named = (("x", x), ("v", v))
+    common_placement(function, named)
+    if mode not in _MODES:
+        raise ValueError(f"{function}: mode {mode!r} is none of {', '.join(_MODES)}")
+    if x.ndim != 1 or v.ndim != 1 or not x.size or not v.size:
+        raise ShapeError(
+            f"{function}: shapes {x.shape} and {v.shape}; give two vectors that are not empty"
+        )
+    return call_either(function, lambda xp, a, b: getattr(xp, function)(a, b, mode), named)
+
+
+def convolve(x: Any, v: Any, mode: str = "full") -> ndarray:
+    """The convolution of two vectors.
+
+    Args:
+        x: a vector.
+        v: a vector.
+        mode: ``"full"``: wherever they overlap; ``"same"``: as long as the longer one; ``"valid"``:
+            where they overlap wholly.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: one of them is no vector, or empty.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.convolve(dp.asarray([1, 2, 3]), dp.asarray([1, 1])).asnumpy()
+        array([1, 3, 5, 3])
+    """
+    return _slide("convolve", x, v, mode)
+
+
+def correlate(x: Any, v: Any, mode: str = "valid") -> ndarray:
+    """The cross-correlation of two vectors; arguments and errors as of :func:`convolve`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.correlate(dp.asarray([1, 2, 3]), dp.asarray([0, 1])).asnumpy()
+        array([2, 3])
+    """
+    return _slide("correlate", x, v, mode)

@@ -67,7 +67,8 @@ def numpy_function(function: Callable[..., Any]) -> Callable[..., Any] | None:
     """NumPy's function of the name of one of ours; ``None`` if there is none."""
     if "." in function.__qualname__:
         return None
-    place = _NAMESPACES.get(function.__module__, np)
+    package = ".".join(function.__module__.split(".")[:2])
+    place = _NAMESPACES.get(package, np)
     theirs = getattr(place, function.__name__, None)
     return theirs if callable(theirs) else None
 

@@ -13,12 +13,14 @@ from dparray._array.apply import apply, astype_array
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, scalar_value
-from dparray._functions.creation import arange, asarray, ones, zeros
-from dparray._functions.editing import trim_zeros
-from dparray._functions.functional import convolve
-from dparray._functions.grids import vander
-from dparray._functions.manipulation import atleast_1d, concat, expand_dims, reshape
+from dparray._functions.conversion import asarray
+from dparray._functions.creation import ones, zeros
+from dparray._functions.joining import concat, trim_zeros
+from dparray._functions.manipulation import atleast_1d, expand_dims, reshape
+from dparray._functions.mathematics import convolve
+from dparray._functions.matrices import vander
 from dparray._functions.products import matmul
+from dparray._functions.ranges import arange
 from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement

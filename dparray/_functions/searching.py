@@ -6,22 +6,26 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes, _layout
+from dparray import _dtypes
 from dparray._array.apply import astype_array
-from dparray._array.assignment import delivered
 from dparray._array.fresh import empty_on
 from dparray._array.libraries import call_library, call_numpy
 from dparray._array.ndarray import as_method, ndarray
-from dparray._array.operands import check_array, check_arrays, check_out
+from dparray._array.operands import check_array
 from dparray._array.small import call_at_once
 from dparray._functions.creation import full
 from dparray._functions.indexing import nonzero
-from dparray._functions.manipulation import ravel, stack
+from dparray._functions.joining import stack
+from dparray._functions.manipulation import ravel
 from dparray._placement import Placement, common_placement
-from dparray.exceptions import DTypeError, ShapeError
+from dparray.exceptions import ShapeError
 from dparray.memory.exchange import dpt as library
 
-__all__ = ["argwhere", "compress", "extract", "flatnonzero", "searchsorted"]
+__all__ = [
+    "argwhere",
+    "flatnonzero",
+    "searchsorted",
+]
 
 
 @as_method
@@ -112,55 +116,3 @@ def flatnonzero(x: Any, /) -> ndarray:
         array([1, 2])
     """
     return nonzero(ravel(check_array("flatnonzero", "x", x)))[0]
-
-
-def extract(condition: ndarray, x: ndarray) -> ndarray:
-    """The elements of ``x`` where ``condition`` of the same size is true, in one dimension.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the sizes differ.
-
-    Example:
-        >>> import dparray as dp
-        >>> x = dp.arange(4)
-        >>> dp.extract(x % 2 == 0, x).asnumpy()
-        array([0, 2])
-    """
-    condition, x = check_arrays("extract", ("condition", condition), ("x", x))
-    common_placement("extract", (("condition", condition), ("x", x)))
-    if condition.size != x.size:
-        raise ShapeError(f"extract: condition has {condition.size} elements, x has {x.size}")
-    return ravel(x)[astype_array(ravel(condition), _dtypes.bool, copy=False)]
-
-
-def compress(
-    condition: ndarray, x: ndarray, axis: int | None = None, out: ndarray | None = None
-) -> ndarray:
-    """The slices of ``x`` along ``axis`` where the vector ``condition`` is true.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: ``condition`` is no vector or longer than the axis, or ``out`` does not fit.
-
-    Example:
-        >>> import dparray as dp
-        >>> x = dp.asarray([[1, 2], [3, 4]])
-        >>> dp.compress(dp.asarray([False, True]), x, axis=0).asnumpy()
-        array([[3, 4]])
-    """
-    condition, x = check_arrays("compress", ("condition", condition), ("x", x))
-    named = (("condition", condition), ("x", x))
-    common_placement("compress", named)
-    check_out("compress", named, out)
-    if axis is None:
-        x, axis = ravel(x), 0
-    if condition.ndim != 1 or condition.size > x.shape[axis]:
-        raise ShapeError(
-            f"compress: condition of shape {condition.shape} is no vector of at most "
-            f"{x.shape[axis]} elements"
-        )
-    if condition.dtype.kind == "c":
-        raise DTypeError("compress: the condition is complex; compare it with something")
-    found = x[_layout.at_axis(axis % x.ndim, nonzero(condition)[0])]
-    return delivered("compress", found, out)

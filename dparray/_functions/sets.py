@@ -15,10 +15,12 @@ from dparray._array.fresh import empty_on, from_host
 from dparray._array.libraries import call_library, call_numpy, numpy_views
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays
-from dparray._functions.creation import arange, full, ones
+from dparray._functions.creation import full, ones
+from dparray._functions.cumulative import cumulative_sum
 from dparray._functions.indexing import nonzero
-from dparray._functions.manipulation import concat, ravel, reshape
-from dparray._functions.reductions import cumulative_sum
+from dparray._functions.joining import concat
+from dparray._functions.manipulation import ravel, reshape
+from dparray._functions.ranges import arange
 from dparray._placement import Placement, common_placement
 from dparray._runtime import device_facts
 from dparray.algorithms.sort import sort_by_key

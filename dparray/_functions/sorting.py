@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import _dtypes, _layout, config
-from dparray._array.apply import copy_of
+from dparray._array.apply import apply, copy_of
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
 from dparray._array.libraries import call_library, call_numpy
@@ -21,13 +21,23 @@ from dparray._array.operands import check_array
 from dparray._evaluate import evaluate
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import flip, moveaxis, ravel
+from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._runtime import device_facts
 from dparray.algorithms.sort import sort_by_key, stable_argsort
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 from dparray.memory.exchange import dpt as library
 
-__all__ = ["TopKResult", "argpartition", "argsort", "lexsort", "partition", "sort", "top_k"]
+__all__ = [
+    "TopKResult",
+    "argpartition",
+    "argsort",
+    "lexsort",
+    "partition",
+    "sort",
+    "sort_complex",
+    "top_k",
+]
 
 # From so many elements along the axis on, our radix sort is faster than NumPy's stable ones on two
 # cores or more (`dparray bench algorithms`). NumPy's own radix sort gives the positions of narrow
@@ -375,3 +385,17 @@ def _taken(values: ndarray, positions: ndarray) -> ndarray:
             lambda tensor: result._tensor.__setitem__(Ellipsis, tensor),
         )
     return result
+
+
+def sort_complex(x: Any) -> ndarray:
+    """The elements by their real parts, then by their imaginary ones, as complex numbers.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.sort_complex(dp.asarray([2 + 1j, 1 - 1j])).asnumpy()
+        array([1.-1.j, 2.+1.j])
+    """
+    x = check_array("sort_complex", "x", x)
+    if x.dtype.kind != "c":
+        x = apply(OPS["add"], x, 0j)
+    return sort(x, axis=-1)

@@ -20,13 +20,14 @@ from dparray._array.libraries import call_numpy
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out, checked_scalar
 from dparray._functions import elementwise, mathematics
-from dparray._functions.creation import arange
+from dparray._functions.advanced_indexing import index_for_numpy
+from dparray._functions.cumulative import cumprod, cumsum, cumulative_logsumexp
 from dparray._functions.elementwise import where as where_of
-from dparray._functions.indexing import index_for_numpy
 from dparray._functions.manipulation import expand_dims, moveaxis, ravel, reshape
+from dparray._functions.ranges import arange
 from dparray._functions.reductions import all as all_of
 from dparray._functions.reductions import any as any_of
-from dparray._functions.reductions import cumprod, cumsum, cumulative_logsumexp, logsumexp
+from dparray._functions.reductions import logsumexp
 from dparray._functions.reductions import max as max_of
 from dparray._functions.reductions import min as min_of
 from dparray._functions.reductions import prod as prod_of

@@ -112,7 +112,7 @@ def simulate(
 
     Example:
         >>> import numpy as np
-        >>> from dparray.simulate import simulate
+        >>> from dparray import simulate
         >>> def double(item, x, out):
         ...     i = item.get_id(0)
         ...     out[i] = x[i] * 2
@@ -496,7 +496,7 @@ def _host_mirrors(arrays: Sequence[Any]) -> dict[int, np.ndarray[Any, Any]]:
 
 
 def _copy_to_device(host: np.ndarray[Any, Any], array: Any) -> None:
-    from dparray import asarray
+    from dparray._functions.conversion import asarray
 
     array[...] = asarray(
         np.ascontiguousarray(host), sycl_queue=array.sycl_queue, usm_type=array.usm_type

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
-from dparray._functions import reductions
-from dparray._functions.creation import asarray
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement
 from dparray.algorithms.ranges import (
@@ -91,7 +90,7 @@ def histogram(
             f"histogram: the range from {low} to {high} is too wide or too narrow to divide in "
             f"{dtype}; scale x, or convert it with x.astype('float64')"
         )
-    edges = asarray(host_edges, sycl_queue=where.queue, usm_type=where.usm_type)
+    edges = from_host(host_edges, where.queue, where.usm_type)
     if not x.size:
         return filled(number, np.int64(0), where), edges
     rows, index_space, chunk = _rows(x, number, where)
@@ -112,7 +111,7 @@ def _outer_edges(x: ndarray, range: tuple[float, float] | None) -> tuple[Any, An
             raise ArgumentError(f"histogram: the range must be increasing; got {range}")
     elif x.size:
         # As scalars of the input's dtype, since NumPy computes the edges in it.
-        low, high = (x.dtype.type(f(x).item()) for f in (reductions.min, reductions.max))
+        low, high = (x.dtype.type(each.item()) for each in (x.min(), x.max()))
     else:
         low, high = 0.0, 1.0
     if not (np.isfinite(low) and np.isfinite(high)):
@@ -150,7 +149,7 @@ def bincount(x: ndarray, minlength: int = 0) -> ndarray:
     minlength = whole_number("bincount", "minlength", minlength, 0, np.iinfo(np.int64).max)
     if not x.size:
         return filled(minlength, np.int64(0), where)
-    smallest, largest = reductions.min(x).item(), reductions.max(x).item()
+    smallest, largest = x.min().item(), x.max().item()
     if smallest < 0:
         raise ValueError(f"bincount: the elements must not be negative; the smallest is {smallest}")
     rows, index_space, chunk = _rows(x, max(minlength, largest + 1), where)

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes
+from dparray._array.fresh import empty_on, placement_of
 from dparray._array.ndarray import ndarray
-from dparray._functions.creation import empty
-from dparray._functions.manipulation import reshape
 from dparray._kernel.decorators import device_func
 from dparray._kernel.launch import call_kernel
 from dparray._layout import check_shape
@@ -207,8 +206,9 @@ def _random(
     per_block = _BLOCK_BYTES // np.dtype(dtype).itemsize
     blocks = rounded(-(-size // per_block))
     # Kernels write whole blocks; the result is a view of as much as was asked for.
-    whole = empty(blocks * per_block, dtype, **where)
+    whole = empty_on(placement_of(**where), (blocks * per_block,), np.dtype(dtype))
     if size > 0:
         random = kernel_of(factory, _BLOCK, *key)
         call_kernel(random, Range(blocks), whole, *start, *parameters)
-    return reshape(whole[:size], extents)
+    result: ndarray = whole[:size].reshape(extents)
+    return result

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
-from dparray._functions.creation import empty, full
 from dparray._kernel.decorators import device_func, kernel
 from dparray._kernel.function import KernelFunction
+from dparray._layout import check_shape
 from dparray._placement import Placement, common_placement
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
 from dparray.kernel_api import NdRange
@@ -135,7 +137,7 @@ def check_width(function: str, name: str, x: ndarray) -> None:
 
 def new(shape: int | tuple[int, ...], dtype: Any, where: Placement) -> ndarray:
     """An uninitialised array at a placement."""
-    return empty(shape, dtype=np.dtype(dtype), sycl_queue=where.queue, usm_type=where.usm_type)
+    return empty_on(where, check_shape(shape), np.dtype(dtype))
 
 
 def accumulator(op: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -149,4 +151,6 @@ def accumulator(op: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def filled(size: int, value: Any, where: Placement) -> ndarray:
     """A 1-D array with ``value``, a NumPy scalar, everywhere."""
-    return full(size, value, dtype=value.dtype, sycl_queue=where.queue, usm_type=where.usm_type)
+    result = empty_on(where, (size,), value.dtype)
+    assign(result, value)
+    return result

@@ -8,7 +8,6 @@ import numpy as np
 
 from dparray import config
 from dparray._array.ndarray import ndarray
-from dparray._functions import reductions
 from dparray._kernel.launch import call_kernel
 from dparray.algorithms.ranges import (
     accumulator,
@@ -138,7 +137,7 @@ def csr_matvec(data: ndarray, indices: ndarray, offsets: ndarray, x: ndarray) ->
     if data.size and not x.size:
         raise ShapeError(f"csr_matvec: x has no element, and data has {data.size}")
     if config.debug and data.size:
-        smallest, largest = reductions.min(indices).item(), reductions.max(indices).item()
+        smallest, largest = indices.min().item(), indices.max().item()
         if smallest < 0 or largest >= x.size:
             raise ArgumentError(
                 f"csr_matvec: indices must be from 0 to {x.size - 1}, the places in x; they are "

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import layout_of, ndarray
-from dparray._functions.creation import arange
+from dparray._array.nodes import positions
 from dparray._kernel.decorators import device_func
 from dparray._kernel.function import DeviceFunction
 from dparray._kernel.launch import call_kernel
@@ -104,13 +104,8 @@ def stable_argsort(keys: ndarray, *, descending: bool = False) -> ndarray:
     check_kind("stable_argsort", "keys", keys, "biuf", "a boolean, integer or real")
     # Positions of 32 bits halve the memory moved in every pass.
     small = keys.size <= np.iinfo(np.int32).max
-    positions = arange(
-        keys.size,
-        dtype=np.int32 if small else np.int64,
-        sycl_queue=where.queue,
-        usm_type=where.usm_type,
-    )
-    result: ndarray = _sorted(keys, positions, descending, where)[1].astype(np.int64, copy=False)
+    counted = positions(where, (keys.size,)).astype(np.int32 if small else np.int64)
+    result: ndarray = _sorted(keys, counted, descending, where)[1].astype(np.int64, copy=False)
     return result
 
 

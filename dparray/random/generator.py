@@ -21,12 +21,12 @@ from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out, scalar_value
 from dparray._functions.creation import zeros
+from dparray._functions.cumulative import cumsum
 from dparray._functions.elementwise import where
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import broadcast_to, reshape
 from dparray._functions.products import matmul
 from dparray._functions.reductions import all as all_of
-from dparray._functions.reductions import cumsum
 from dparray._functions.reductions import max as max_of
 from dparray._functions.reductions import min as min_of
 from dparray._functions.reductions import sum as sum_of

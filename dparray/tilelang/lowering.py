@@ -13,9 +13,10 @@ from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
 from dparray._functions import elementwise as ew
 from dparray._functions import reductions
-from dparray._functions.creation import arange, zeros
+from dparray._functions.creation import zeros
 from dparray._functions.indexing import take
 from dparray._functions.manipulation import broadcast_to, reshape
+from dparray._functions.ranges import arange
 from dparray._placement import Placement
 from dparray.tilelang import prng
 from dparray.tilelang.bind import Bound

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._functions import statistics
+from dparray._functions import quantiles
 
 RNG = np.random.default_rng(3)
 FRACTIONS: list[Any] = [0.0, 0.1, 0.3, 0.5, 0.75, 1.0, [0.2, 0.5]]
@@ -29,11 +29,11 @@ def same(call: Callable[[Any, Callable[[Any], Any]], Any], rtol: float = 1e-6) -
 @pytest.fixture(params=[True, False], ids=["at once", "sorted"])
 def at_once(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if not request.param:
-        monkeypatch.setattr(statistics, "call_at_once", lambda *args: None)
+        monkeypatch.setattr(quantiles, "call_at_once", lambda *args: None)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
-@pytest.mark.parametrize("method", statistics._METHODS)
+@pytest.mark.parametrize("method", quantiles._METHODS)
 def test_methods(method: str, dtype: str, at_once: None) -> None:
     for count in (1, 2, 5, 10):
         x = (RNG.normal(size=(3, count)) * 10).astype(dtype)
@@ -42,7 +42,7 @@ def test_methods(method: str, dtype: str, at_once: None) -> None:
         same(lambda xp, a, x=x: xp.percentile(a(x), 40, method=method, keepdims=True))
 
 
-@pytest.mark.parametrize("method", statistics._METHODS)
+@pytest.mark.parametrize("method", quantiles._METHODS)
 def test_methods_with_nan(method: str, at_once: None) -> None:
     x = RNG.normal(size=(3, 10))
     x[0, 0] = x[1, :] = np.nan

@@ -54,15 +54,7 @@ HOST_HALF = [
 UPWARD: frozenset[tuple[str, str]] = frozenset(
     {
         ("dparray._compiler.numba_dpex", "dparray._kernel.numba_dpex_calls"),
-        ("dparray.algorithms.histograms", "dparray._functions.reductions"),
-        ("dparray.algorithms.histograms", "dparray._functions.creation"),
-        ("dparray.algorithms.random", "dparray._functions.creation"),
-        ("dparray.algorithms.random", "dparray._functions.manipulation"),
-        ("dparray.algorithms.ranges", "dparray._functions.creation"),
-        ("dparray.algorithms.segments", "dparray._functions.reductions"),
-        ("dparray.algorithms.sort", "dparray._functions.creation"),
         ("dparray._compiler.numba_dpex", "dparray._compiler.device_code.groups"),
-        ("dparray._simulator.simulate", "dparray"),
     }
 )
 

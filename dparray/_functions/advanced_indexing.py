@@ -1,0 +1,341 @@
+"""``x[index]`` with arrays of integers and masks among the indices."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array.apply import astype_array, choose_elements
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on, from_host
+from dparray._array.libraries import call_library, call_numpy, numpy_views
+from dparray._array.ndarray import as_method, ndarray
+from dparray._array.operands import check_array, checked_scalar, foreign_operand, scalar_value
+from dparray._array.small import call_at_once
+from dparray._evaluate import evaluate
+from dparray._evaluate.schedule import HOST_ELEMENTS
+from dparray._functions.indexing import nonzero
+from dparray._placement import Placement, common_placement
+from dparray.algorithms.selection import (
+    can_select,
+    is_large_mask,
+    put_selected,
+    selected,
+)
+from dparray.exceptions import DTypeError, ShapeError
+from dparray.memory.exchange import dpt as library
+
+_ALL = slice(None)
+
+
+def _index_arrays(x: ndarray, index: Any) -> list[Any]:
+    """The entries of an index with lists and integers among arrays made arrays, masks resolved.
+
+    Integers count as arrays once an array is among the entries, as in NumPy. Every array is
+    checked to be on the queue of ``x``.
+    """
+    entries: list[Any] = []
+    for position, entry in enumerate(index if type(index) is tuple else (index,)):
+        name = f"index {position}"
+        if isinstance(entry, ndarray):
+            common_placement("x[index]", (("x", x), (name, entry)))
+            if entry.dtype.kind not in "biu":
+                raise IndexError(
+                    f"x[index]: {name} has dtype {entry.dtype}; indices are integers or a mask"
+                )
+            if entry.dtype.kind == "b":
+                entries.extend(_mask_positions(entry))
+            else:
+                entries.append(entry)
+        elif isinstance(entry, np.ndarray):
+            raise foreign_operand("x[index]", name, entry)
+        elif isinstance(entry, list | range):
+            values = np.asarray(entry)
+            if values.size == 0:
+                values = values.astype(np.int64)
+            if values.dtype.kind not in "biu":
+                raise IndexError(f"x[index]: {name} is {entry!r}; indices are integers or a mask")
+            array = from_host(values, x.sycl_queue, x.usm_type)
+            entries.extend(_mask_positions(array) if values.dtype.kind == "b" else (array,))
+        elif isinstance(entry, bool | np.bool_):
+            entries.append(_OfNewAxis(from_host(np.arange(int(entry)), x.sycl_queue, x.usm_type)))
+        else:
+            entries.append(scalar_value(entry))
+    return entries
+
+
+class _OfNewAxis(NamedTuple):
+    """The positions that a mask of 0 dimensions selects of a new axis of extent 1."""
+
+    positions: ndarray
+
+
+def _mask_positions(mask: ndarray) -> list[Any]:
+    """A mask as one array of positions for each of its axes."""
+    if mask.ndim == 0:
+        length = int(bool(mask))
+        return [_OfNewAxis(from_host(np.arange(length), mask.sycl_queue, mask.usm_type))]
+    return list(nonzero(mask))
+
+
+def _check_masks(x: ndarray, index: Any) -> None:
+    axis = 0
+    for entry in index if type(index) is tuple else (index,):
+        if entry is Ellipsis:
+            return
+        if entry is None:
+            continue
+        shape = np.shape(entry) if isinstance(entry, list) else getattr(entry, "shape", ())
+        is_mask = (
+            np.asarray(entry).dtype.kind == "b"
+            if isinstance(entry, list)
+            else getattr(getattr(entry, "dtype", None), "kind", "") == "b"
+        )
+        fits = len(shape) <= x.ndim - axis and all(
+            extent in (0, found)
+            for extent, found in zip(shape, x.shape[axis : axis + len(shape)], strict=True)
+        )
+        if is_mask and not fits:
+            raise IndexError(
+                f"x[index]: a mask of shape {tuple(shape)} does not fit axes {axis} ... "
+                f"{axis + len(shape) - 1} of an array of shape {x.shape}"
+            )
+        axis += len(shape) if is_mask else 1
+
+
+def _split(x: ndarray, index: Any) -> tuple[ndarray, list[ndarray], int, int]:
+    """An index as a basic view and index arrays on adjacent axes of it.
+
+    Returns:
+        The view with the indexed axes made adjacent, the index arrays (broadcast together), the
+        first indexed axis of the view, and where the result's indexed axes belong.
+    """
+    _check_masks(x, index)
+    entries = _index_arrays(x, index)
+    consumed = sum(
+        entry is not None and entry is not Ellipsis and not isinstance(entry, _OfNewAxis)
+        for entry in entries
+    )
+    expanded = _layout.expand_ellipsis(tuple(entries), x.ndim, consumed)
+    has_integers = [isinstance(entry, int) and not isinstance(entry, bool) for entry in expanded]
+    basic = tuple(
+        None
+        if isinstance(entry, _OfNewAxis)
+        else slice(None)
+        if isinstance(entry, ndarray) or is_integer
+        else entry
+        for entry, is_integer in zip(expanded, has_integers, strict=True)
+    )
+    view = x[basic]
+    places = [
+        place
+        for place, (entry, is_integer) in enumerate(zip(expanded, has_integers, strict=True))
+        if isinstance(entry, ndarray | _OfNewAxis) or is_integer
+    ]
+    arrays = []
+    for place in places:
+        entry = expanded[place]
+        if isinstance(entry, _OfNewAxis):
+            entry = entry.positions
+        if not isinstance(entry, ndarray):
+            extent = view.shape[place]
+            if not -extent <= entry < extent:
+                raise IndexError(f"index {entry} is out of bounds for an axis with extent {extent}")
+            entry = from_host(np.asarray(entry), x.sycl_queue, x.usm_type)
+        arrays.append(entry)
+    adjacent = places == list(range(places[0], places[0] + len(places)))
+    if not adjacent:
+        rest = [axis for axis in range(view.ndim) if axis not in places]
+        view = view.transpose((*places, *rest))
+        places = list(range(len(places)))
+    return view, arrays, places[0], places[0]
+
+
+def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
+    """The index arrays broadcast together, refused if one leads outside its axis."""
+    shape = _layout.broadcast_shapes("x[index]", [array.shape for array in arrays])
+    checked = []
+    for axis, array in enumerate(arrays, start=first):
+        extent = view.shape[axis]
+        if array.size:
+            low = int(call_library("x[index]", library.min, (("index", array),)))
+            high = int(call_library("x[index]", library.max, (("index", array),)))
+            if low < -extent or high >= extent:
+                raise IndexError(
+                    f"index {low if low < -extent else high} is out of bounds for an axis "
+                    f"with extent {extent}"
+                )
+        array = astype_array(array, _dtypes.int64, copy=False)
+        strides = _layout.broadcast_strides("x[index]", array.shape, array.strides, shape)
+        checked.append(array._view(shape, strides, array.offset))
+    return checked
+
+
+def _with_lists_stacked(index: Any) -> Any:
+    """The index with lists that hold arrays made one array each."""
+    if type(index) is tuple:
+        return tuple([_with_lists_stacked(entry) for entry in index])
+    if type(index) is list and any(isinstance(part, ndarray) for part in index):
+        return check_array("x[index]", "an index", index)
+    return index
+
+
+def _operands(x: ndarray, index: Any) -> list[tuple[str, ndarray]]:
+    """The arrays of an indexing operation by name; refuses what is no index."""
+    named = [("x", x)]
+    for position, entry in enumerate(index if type(index) is tuple else (index,)):
+        name = f"index {position}"
+        if isinstance(entry, ndarray):
+            if entry.dtype.kind not in "biu":
+                raise IndexError(
+                    f"x[index]: {name} has dtype {entry.dtype}; indices are integers or a mask"
+                )
+            named.append((name, entry))
+        elif isinstance(entry, np.ndarray):
+            raise foreign_operand("x[index]", name, entry)
+    return named
+
+
+def index_for_numpy(index: Any, views: list[np.ndarray]) -> Any:
+    """The index with NumPy's views in the place of arrays."""
+    rest = iter(views)
+    entries = tuple(
+        next(rest)
+        if isinstance(entry, ndarray)
+        else (np.asarray(entry, dtype=np.int64) if not len(entry) else np.asarray(entry))
+        if isinstance(entry, list | range)
+        else entry
+        for entry in (index if type(index) is tuple else (index,))
+    )
+    return entries if type(index) is tuple else entries[0]
+
+
+def _gathered_axis(x: ndarray, index: Any) -> int | None:
+    """The axis that a single array of integers selects along, if that is all the index does."""
+    entries = index if type(index) is tuple else (index,)
+    if not all(isinstance(entry, slice | ndarray) for entry in entries):
+        return None
+    places = [at for at, entry in enumerate(entries) if isinstance(entry, ndarray) or entry != _ALL]
+    if len(places) != 1 or places[0] >= x.ndim or len(entries) > x.ndim:
+        return None
+    entry = entries[places[0]]
+    return places[0] if isinstance(entry, ndarray) and entry.dtype.kind in "iu" else None
+
+
+def _only_mask(index: Any) -> ndarray | None:
+    """The mask, if that is all there is in an index."""
+    entry = index[0] if type(index) is tuple and len(index) == 1 else index
+    return entry if isinstance(entry, ndarray) and entry.dtype.kind == "b" else None
+
+
+def _take(source: np.ndarray, positions: np.ndarray, axis: int, out: np.ndarray) -> None:
+    """NumPy's ``take`` without its detour through a buffer, which checking bounds needs."""
+    extent = source.shape[axis]
+    if positions.size:
+        low, high = positions.min(), positions.max()
+        if low < -extent or high >= extent:
+            raise IndexError(
+                f"index {low if low < -extent else high} is out of bounds for axis {axis} with "
+                f"extent {extent}"
+            )
+    source.take(positions, axis, out, "wrap")
+
+
+@as_method
+def _take_advanced(x: ndarray, index: Any) -> ndarray:
+    """The elements that an advanced index selects, in a new array."""
+    if type(index) is ndarray and index.size * x.size <= HOST_ELEMENTS * (x.shape or (1,))[0]:
+        small = call_at_once(operator.getitem, x, index)
+        if small is not None:
+            return small
+    index = _with_lists_stacked(index)
+    named = _operands(x, index)
+    placement = common_placement("x[index]", named)
+    mask = _only_mask(index)
+    if mask is not None and can_select(x, mask):
+        return selected(x, mask, placement)
+    axis = _gathered_axis(x, index)
+    if axis is not None:
+        positions = named[1][1]
+        shape = (*x.shape[:axis], *positions.shape, *x.shape[axis + 1 :])
+        result = empty_on(placement, shape, x.dtype)
+        if call_numpy(lambda source, at, out: _take(source, at, axis, out), [x, positions], result):
+            return result
+    views = numpy_views(*(array for _, array in named))
+    if views is not None:
+        return from_host(views[0][index_for_numpy(index, views[1:])], *placement)
+    view, arrays, first, _ = _split(x, index)
+    checked = _checked(view, arrays, first)
+    selector = (*(slice(None),) * first, *(array._tensor for array in checked))
+    named = [("x", view), *((f"index {place}", array) for place, array in enumerate(checked))]
+    found: ndarray = call_library("x[index]", lambda tensor, *_: tensor[selector], named)
+    if found.usm_type != placement.usm_type:
+        result = empty_on(placement, found.shape, found.dtype)
+        assign(result, found)
+        return result
+    return found
+
+
+@as_method
+def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
+    """Write to the elements that an advanced index selects; checks come before any write."""
+    function = "x[index] = value"
+    index = _with_lists_stacked(index)
+    named = _operands(x, index)
+    value = scalar_value(value)
+    if isinstance(value, list | tuple | range):
+        value = check_array(function, "value", value, Placement(x.sycl_queue, x.usm_type))
+    if isinstance(value, ndarray):
+        common_placement(function, [*named, ("value", value)])
+        if value.dtype.kind == "c" and x.dtype.kind != "c":
+            raise DTypeError(
+                f"{function}: {value.dtype} does not fit into {x.dtype}; "
+                f"take dp.real(value) or dp.abs(value) first"
+            )
+        sources = [value]
+    elif isinstance(value, bool | int | float | complex):
+        common_placement(function, named)
+        value = checked_scalar(function, value, x.dtype)
+        sources = []
+    else:
+        raise foreign_operand(function, "value", value)
+    mask = _only_mask(index)
+    if mask is not None and not sources and is_large_mask(x, mask):
+        condition = mask.reshape((*mask.shape, *(1,) * (x.ndim - mask.ndim)))
+        assign(x, choose_elements(function, condition, value, x), function)
+        return
+    if mask is not None and sources and can_select(x, mask):
+        put_selected(x, mask, sources[0], function)
+        return
+    arrays = [array for _, array in named[1:]]
+
+    def by_numpy(*views: np.ndarray) -> None:
+        target, inputs = views[-1], list(views[:-1])
+        taken = inputs.pop() if sources else value
+        try:
+            target[index_for_numpy(index, inputs)] = taken
+        except ValueError as error:
+            raise ShapeError(f"{function}: {error}") from None
+
+    if call_numpy(by_numpy, [*arrays, *sources], x):
+        return
+    view, positions, first, _ = _split(x, index)
+    checked = _checked(view, positions, first)
+    shape = (*view.shape[:first], *checked[0].shape, *view.shape[first + len(checked) :])
+    values = empty_on(Placement(x.sycl_queue, x.usm_type), shape, x.dtype)
+    assign(values, value, function)
+    if values.size == 0:
+        return
+    evaluate.settle_readers(x.block)
+    selector = _layout.at_axis(first, *(array._tensor for array in checked))
+    evaluate.library_call(
+        function,
+        lambda target, source: target.__setitem__(selector, source),
+        [view._tensor, values._tensor],
+        (),
+        {},
+        lambda tensor: tensor,
+    )

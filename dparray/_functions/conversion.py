@@ -1,0 +1,536 @@
+"""Arrays from other objects, and to them: ``asarray`` is the way in for data of the host."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array.apply import apply, astype_array, copy_of
+from dparray._array.assignment import assign
+from dparray._array.fresh import _empty, _placed_like, from_host, placement_of
+from dparray._array.ndarray import as_method, ndarray
+from dparray._array.operands import arrays_inside, check_array, host_values, stack_nested
+from dparray._evaluate import evaluate
+from dparray._functions.manipulation import reshape
+from dparray._functions.reductions import all as all_of
+from dparray._graph.ops import OPS
+from dparray._placement import Placement, check_usm_type, common_placement
+from dparray._runtime import queues
+from dparray.device import Device, queue_of
+from dparray.exceptions import ArgumentError, DTypeError, HostConversionError
+from dparray.memory import copies, exchange
+
+if TYPE_CHECKING:
+    import dpctl
+
+__all__ = [
+    "array",
+    "asanyarray",
+    "asarray",
+    "asarray_chkfinite",
+    "ascontiguousarray",
+    "asfortranarray",
+    "asnumpy",
+    "astype",
+    "copy",
+    "from_dlpack",
+    "frombuffer",
+    "fromiter",
+    "isfortran",
+    "require",
+    "to_numpy",
+]
+
+
+def asarray_chkfinite(
+    obj: Any, dtype: Any = None, order: str | None = None, **place: Any
+) -> ndarray:
+    """:func:`asarray` that refuses NaN and infinity; the host waits to know.
+
+    Raises:
+        ArgumentError: there is NaN or infinity.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.asarray_chkfinite([1.0, 2.0]).shape
+        (2,)
+    """
+    x = asarray(obj, dtype, order, **place)
+    if x.dtype.kind in "fc" and not bool(all_of(apply(OPS["isfinite"], x))):
+        raise ArgumentError("asarray_chkfinite: there is NaN or infinity among the values")
+    return x
+
+
+def require(x: Any, dtype: Any = None, requirements: Any = None) -> ndarray:
+    """An array of a dtype that meets NumPy's requirements, copied where it has to be.
+
+    Args:
+        x: whatever :func:`asarray` takes.
+        dtype: the dtype.
+        requirements: some of ``"C"``, ``"F"``, ``"A"`` (aligned) and ``"W"`` (writeable), which all
+            arrays are, ``"O"`` (owns its memory) and ``"E"``, a list of them or one.
+
+    Raises:
+        ArgumentError: there is no such requirement, or both orders are asked for.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.require([[1, 2]], "float32", "F").flags.f_contiguous
+        True
+    """
+    known = {"C": "C", "C_CONTIGUOUS": "C", "CONTIGUOUS": "C", "F": "F", "F_CONTIGUOUS": "F"}
+    known |= {"FORTRAN": "F", "A": "A", "ALIGNED": "A", "W": "W", "WRITEABLE": "W"}
+    known |= {"O": "O", "OWNDATA": "O", "E": "E", "ENSUREARRAY": "E"}
+    given = [requirements] if isinstance(requirements, str) else list(requirements or ())
+    unknown = [one for one in given if str(one).upper() not in known]
+    if unknown:
+        raise ArgumentError(f"require: {unknown[0]!r} is none of C, F, A, W, O, E")
+    wanted = {known[str(one).upper()] for one in given}
+    if {"C", "F"} <= wanted:
+        raise ArgumentError("require: an array cannot be asked to be both C and F contiguous")
+    order = "C" if "C" in wanted else "F" if "F" in wanted else None
+    return asarray(x, dtype, order, copy=True if "O" in wanted else None)
+
+
+def isfortran(x: ndarray) -> bool:
+    """Whether columns lie one after another, and rows do not.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.isfortran(dp.ones((2, 3)).T)
+        True
+    """
+    return bool(check_array("isfortran", "x", x).flags.fnc)
+
+
+_HOST_TYPES = (np.ndarray, np.generic)
+
+
+_NESTED = (list, tuple)
+
+
+def asarray(
+    obj: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = None,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """Anything that holds numbers as an array.
+
+    Args:
+        obj: an array, a NumPy array, a buffer, a Python or NumPy scalar, nested sequences of
+            scalars and of arrays on one queue, or an object with ``__sycl_usm_array_interface__``
+            (dpnp) or ``__dlpack__``.
+        dtype: the result's dtype; that of ``obj`` if not given.
+        order: ``"C"`` or ``"F"``; as ``obj`` is if not given.
+        copy: ``True`` always copies, ``False`` never does and raises where it would be needed,
+            ``None`` copies only where needed.
+        device: where the result lives. If neither this nor ``sycl_queue`` is given: on the queue
+            of ``obj`` if it has one, on the default device otherwise.
+        usm_type: the result's USM type: that of ``obj`` if not given, else ``"device"``.
+        sycl_queue: the queue; may be given instead of ``device``.
+
+    Returns:
+        ``obj`` itself if it is an array that already is what was asked for; an array over the
+        same memory for USM objects of other libraries; else a copy.
+
+    Raises:
+        DeviceError: there is no such device, or ``device`` and ``sycl_queue`` disagree.
+        DTypeError: the values are of a dtype that arrays cannot have.
+        ExecutionPlacementError: arrays inside a sequence are on different queues.
+        OverflowError: a Python integer does not fit the dtype.
+        ValueError: ``copy=False``, but a copy is needed.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.asarray([[1, 2], [3, 4]], dtype="float32").shape
+        (2, 2)
+    """
+    if usm_type is not None:
+        check_usm_type(usm_type)
+    wanted = None if dtype is None else _dtypes.as_dtype(dtype)
+    if isinstance(obj, ndarray):
+        return _rearranged(obj, wanted, order, copy, device, usm_type, sycl_queue)
+    is_of_host = isinstance(obj, _HOST_TYPES)
+    if not is_of_host and hasattr(obj, "__sycl_usm_array_interface__"):
+        shared = ndarray._from_layout(*exchange.layout_of_interface(obj))
+        return _rearranged(shared, wanted, order, copy, device, usm_type, sycl_queue)
+    if isinstance(obj, _NESTED):
+        arrays = arrays_inside("obj", obj)
+        if arrays:
+            stacked = stack_nested("asarray", obj, common_placement("asarray", arrays))
+            return _rearranged(stacked, wanted, order, copy, device, usm_type, sycl_queue)
+    elif not is_of_host and hasattr(obj, "__dlpack__"):
+        return _rearranged(from_dlpack(obj), wanted, order, copy, device, usm_type, sycl_queue)
+    if copy is False:
+        raise ValueError(
+            "asarray: copy=False, but values of the host have to be copied to a device"
+        )
+    placement = placement_of(device, usm_type, sycl_queue)
+    values = host_values("asarray", obj, placement.queue)
+    if wanted is not None and wanted.kind in "iu" and not is_of_host and values.dtype != wanted:
+        # NumPy makes floats of integers on both sides of 2**63, and tells which do not fit.
+        values = np.asarray(obj, wanted)
+    array = from_host(values, placement.queue, placement.usm_type, wanted)
+    if order == "F":
+        return _rearranged(array, None, "F", None, None, None, None)
+    return array
+
+
+def _rearranged(
+    x: ndarray,
+    dtype: np.dtype[Any] | None,
+    order: str | None,
+    copy: bool | None,
+    device: Any,
+    usm_type: str | None,
+    sycl_queue: dpctl.SyclQueue | None,
+) -> ndarray:
+    """``x`` with another dtype, order, place or USM type; ``x`` itself if it has them already."""
+    if order not in (None, "C", "F", "A", "K"):
+        raise ValueError(f"order: {order!r} is none of 'C', 'F', 'A', 'K'")
+    placement = _placed_like(x, device, usm_type, sycl_queue)
+    changes_place = placement.queue != x.sycl_queue or placement.usm_type != x.usm_type
+    changes_dtype = dtype is not None and dtype != x.dtype
+    changes_order = order in ("C", "F") and not _layout.is_contiguous(
+        x.shape, x.strides, x.itemsize, order or "C"
+    )
+    if not (changes_place or changes_dtype or changes_order):
+        return copy_of(x) if copy else x
+    if copy is False:
+        what = [
+            name
+            for name, changes in (
+                ("its place", changes_place),
+                ("its dtype", changes_dtype),
+                ("its order", changes_order),
+            )
+            if changes
+        ]
+        raise ValueError(f"asarray: copy=False, but {' and '.join(what)} must change")
+    if changes_dtype and dtype is not None:
+        _dtypes.check_device(dtype, placement.queue.sycl_device)
+        x = astype_array(x, dtype)
+    if changes_place:
+        x = ndarray._from_layout(*copies.copy_to_queue(x, *placement))
+    if order == "F" and not _layout.is_contiguous(x.shape, x.strides, x.itemsize, "F"):
+        result = _empty(Placement(x.sycl_queue, x.usm_type), x.shape, x.dtype, "F")
+        assign(result, x)
+        return result
+    if order == "C" and not _layout.is_contiguous(x.shape, x.strides, x.itemsize):
+        return copy_of(x)
+    return x
+
+
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> ndarray:
+    """An array from any object with ``__dlpack__``; memory is shared where that is possible.
+
+    Args:
+        x: the producer. Data of the host (NumPy and the like) are copied to ``device``.
+        device: where the result lives; the producer's own queue if not given, the default
+            device for data of the host.
+        copy: as of :func:`asarray`.
+
+    Raises:
+        TypeError: the object has no ``__dlpack__``.
+        ValueError: ``copy=False``, but a copy is needed.
+
+    Example:
+        >>> import dparray as dp
+        >>> import numpy as np
+        >>> dp.from_dlpack(np.arange(3, dtype="int32")).asnumpy()
+        array([0, 1, 2], dtype=int32)
+    """
+    if isinstance(x, ndarray):
+        return _rearranged(x, None, None, copy, device, None, None)
+    if not hasattr(x, "__dlpack__"):
+        raise HostConversionError(
+            f"from_dlpack: {type(x).__name__} has no __dlpack__; use dp.asarray(x)"
+        )
+    kind = x.__dlpack_device__()[0]
+    on_host = int(kind) == int(exchange.dpt.DLDeviceType.kDLCPU)
+    if on_host:
+        if copy is False:
+            raise ValueError(
+                "from_dlpack: copy=False, but data of the host have to be copied to a device"
+            )
+        queue = queue_of(device)
+        return from_host(np.from_dlpack(x), queue, "device")
+    shared = ndarray._from_layout(
+        *exchange.layout_of_tensor(exchange.dpt.from_dlpack(x), is_shared=True)
+    )
+    return _rearranged(shared, None, None, copy, device, None, None)
+
+
+def _dlpack(
+    self: ndarray,
+    /,
+    *,
+    stream: None = None,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[int, int] | None = None,
+    copy: bool | None = None,
+) -> Any:
+    """The array as a DLPack capsule over its own memory, or over a copy where that is needed.
+
+    Waits for the work before it on the queue. For the host (``dl_device=(1, 0)``) memory that it
+    can read at its own address is shared, other memory copied.
+
+    Raises:
+        BufferError: ``copy=False``, but a copy is needed; another device was asked for; or the
+            array is on a sub-device or in a context that DLPack cannot name.
+    """
+    if stream is not None:
+        raise ValueError("__dlpack__: streams are not supported; order work by queues")
+    versions: dict[str, Any] = {} if max_version is None else {"max_version": max_version}
+    if dl_device is not None and int(dl_device[0]) == int(exchange.dpt.DLDeviceType.kDLCPU):
+        if copy is None and not copies.is_host_accessible(self.sycl_queue, self.usm_type):
+            copy = True
+        return (self.asnumpy() if copy else _shared_with_host(self)).__dlpack__(**versions)
+    source = self.copy() if copy else self
+    tensor = exchange.dpt.asarray(source)  # through the interface that shares our memory
+    if dl_device is not None and tuple(map(int, dl_device)) != _dlpack_device(self):
+        raise BufferError(
+            f"__dlpack__: the array is on DLPack device {_dlpack_device(self)}, not {dl_device}; "
+            f"move it first: x.to_device(...)"
+        )
+    queues.wait(self.sycl_queue)
+    return tensor.__dlpack__(**versions)
+
+
+class _HostMemory:
+    """The memory of an array as NumPy's array interface; keeps the array alive."""
+
+    def __init__(self, x: ndarray) -> None:
+        self.owner = x
+        view = copies.host_view(x)
+        self.__array_interface__ = view.__array_interface__
+
+
+def _shared_with_host(x: ndarray) -> np.ndarray:
+    """A NumPy array over the memory of an array, after the work before it on the queue.
+
+    Raises:
+        BufferError: the host cannot read the memory.
+    """
+    if not copies.is_host_accessible(x.sycl_queue, x.usm_type):
+        raise BufferError(
+            f"__dlpack__: copy=False, but the host cannot read {x.usm_type} memory of "
+            f"{x.device}; leave copy out"
+        )
+    evaluate.share(x.block)
+    queues.wait(x.sycl_queue)
+    return np.asarray(_HostMemory(x))
+
+
+def _dlpack_device(self: ndarray) -> tuple[int, int]:
+    """The DLPack device: type oneAPI and the number of the device."""
+    kind, number = exchange.dpt.asarray(self).__dlpack_device__()
+    return int(kind), int(number)
+
+
+def _attach_dlpack() -> None:
+    for name, method in (("__dlpack__", _dlpack), ("__dlpack_device__", _dlpack_device)):
+        method.__name__ = name
+        method.__qualname__ = f"ndarray.{name}"
+        setattr(ndarray, name, method)
+
+
+_attach_dlpack()
+
+
+def asnumpy(x: ndarray) -> np.ndarray:
+    """The values of an array as a new NumPy array; waits for the work before it on its queue.
+
+    Raises:
+        HostConversionError: ``x`` is no array.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.asnumpy(dp.ones(2))
+        array([1., 1.])
+    """
+    if isinstance(x, np.ndarray):
+        return x
+    return check_array("asnumpy", "x", x).asnumpy()
+
+
+to_numpy = asnumpy
+
+
+@as_method
+def astype(
+    x: ndarray,
+    dtype: Any,
+    order: str = "K",
+    *,
+    casting: Any = "unsafe",
+    subok: bool = True,
+    copy: bool = True,
+    device: Any = None,
+) -> ndarray:
+    """The array in another dtype, on the same queue unless ``device`` names another.
+
+    Args:
+        x: the array.
+        dtype: the new dtype. Complex to real is an error, as it would lose the imaginary part.
+        order: ``"K"``, ``"C"`` or ``"F"``.
+        casting: which conversions are allowed, as of NumPy.
+        subok: without effect, as there are no subclasses.
+        copy: ``False`` gives ``x`` itself if nothing changes.
+        device: another place for the result.
+
+    Raises:
+        DTypeError: there is no such dtype, complex would become real, or ``casting`` forbids it.
+        UnsupportedDeviceError: the device cannot compute in it.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.ones(2).astype("int32").asnumpy()
+        array([1, 1], dtype=int32)
+    """
+    x = check_array("astype", "x", x)
+    wanted = _dtypes.as_dtype(dtype)
+    if x.dtype.kind == "c" and wanted.kind not in "c":
+        raise DTypeError(
+            f"astype: {x.dtype} to {wanted} would lose the imaginary part; "
+            f"write x.real.astype('{wanted}')"
+        )
+    if casting != "unsafe" and not np.can_cast(x.dtype, wanted, casting):
+        raise DTypeError(
+            f"astype: {x.dtype} does not convert to {wanted} by the rule {casting!r}; leave "
+            f"casting= out"
+        )
+    if device is not None:
+        x = x.to_device(Device(device))
+    result = astype_array(x, wanted, copy)
+    if order == "F":
+        return _rearranged(result, None, "F", None, None, None, None)
+    return result
+
+
+@as_method
+def copy(x: ndarray, order: str = "C") -> ndarray:
+    """A copy on the same queue, of the same USM type, that shares nothing.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.zeros(2)
+        >>> y = x.copy()
+        >>> y[0] = 1
+        >>> float(x[0])
+        0.0
+    """
+    x = check_array("copy", "x", x)
+    if order == "F":
+        result = _empty(Placement(x.sycl_queue, x.usm_type), x.shape, x.dtype, "F")
+        assign(result, x)
+        return result
+    return copy_of(x)
+
+
+def array(
+    obj: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    copy: bool | None = True,
+    ndmin: int = 0,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: Any = None,
+) -> ndarray:
+    """NumPy's spelling of :func:`asarray`, which copies unless told not to.
+
+    Args:
+        obj: as of :func:`asarray`.
+        dtype: as of :func:`asarray`.
+        order: as of :func:`asarray`.
+        copy: as of :func:`asarray`, but ``True`` if not given.
+        ndmin: the least number of dimensions; axes are added in front.
+        device: as of :func:`asarray`.
+        usm_type: as of :func:`asarray`.
+        sycl_queue: as of :func:`asarray`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.array([1, 2], ndmin=2).shape
+        (1, 2)
+    """
+    result = asarray(
+        obj, dtype, order, copy=copy, device=device, usm_type=usm_type, sycl_queue=sycl_queue
+    )
+    return reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
+
+
+def asanyarray(obj: Any, dtype: Any = None, order: str | None = None, **place: Any) -> ndarray:
+    """NumPy's other name for :func:`asarray`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.asanyarray([1, 2]).shape
+        (2,)
+    """
+    return asarray(obj, dtype, order, **place)
+
+
+def ascontiguousarray(obj: Any, dtype: Any = None, **place: Any) -> ndarray:
+    """:func:`asarray` with rows one after another in memory and one dimension or more.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.ascontiguousarray(dp.ones((2, 3)).T).strides
+        (16, 8)
+    """
+    result = asarray(obj, dtype, "C", **place)
+    return result if result.ndim else reshape(result, (1,))
+
+
+def asfortranarray(obj: Any, dtype: Any = None, **place: Any) -> ndarray:
+    """:func:`asarray` with columns one after another in memory.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.asfortranarray(dp.ones((2, 3))).strides
+        (8, 16)
+    """
+    return asarray(obj, dtype, "F", **place)
+
+
+def frombuffer(
+    buffer: Any, dtype: Any = None, count: int = -1, offset: int = 0, **place: Any
+) -> ndarray:
+    """The numbers in a buffer of bytes, copied to a device.
+
+    Args:
+        buffer: an object with the buffer protocol.
+        dtype: what the bytes are; the default float if not given.
+        count: how many numbers; all if -1.
+        offset: the first byte.
+        **place: ``device``, ``usm_type``, ``sycl_queue`` as of :func:`asarray`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.frombuffer(b"ab", dtype="uint8").asnumpy()
+        array([97, 98], dtype=uint8)
+    """
+    kind = np.float64 if dtype is None else dtype
+    return asarray(np.frombuffer(buffer, kind, count, offset), **place)
+
+
+def fromiter(iterable: Iterable[Any], dtype: Any, count: int = -1, **place: Any) -> ndarray:
+    """The numbers of an iterable as a vector.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.fromiter((i * i for i in range(3)), int).asnumpy()
+        array([0, 1, 4])
+    """
+    return asarray(np.fromiter(iterable, dtype, count), **place)

@@ -1,0 +1,214 @@
+"""Cumulative sums and products along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dparray import _layout
+from dparray._array.assignment import delivered
+from dparray._array.fresh import empty_on
+from dparray._array.libraries import call_numpy
+from dparray._array.ndarray import as_method, ndarray
+from dparray._array.operands import check_array, check_out
+from dparray._array.small import call_at_once
+from dparray._evaluate import evaluate
+from dparray._functions.reductions import _accumulator, _check_numeric, _float_of
+from dparray._placement import Placement
+from dparray.algorithms.line_scans import has_scan, scan_lines
+from dparray.exceptions import ShapeError
+from dparray.memory.exchange import dpt as library
+
+__all__ = [
+    "cumprod",
+    "cumsum",
+    "cumulative_logsumexp",
+    "cumulative_prod",
+    "cumulative_sum",
+]
+
+
+_CUMULATIVE: dict[np.ufunc, Callable[..., Any]] = {
+    np.add: library.cumulative_sum,
+    np.multiply: library.cumulative_prod,
+    np.logaddexp: library.cumulative_logsumexp,
+}
+
+
+def _cumulate(
+    name: str,
+    ufunc: np.ufunc,
+    x: ndarray,
+    axis: int | None,
+    loop: np.dtype[Any],
+    out: ndarray | None,
+    include_initial: bool,
+) -> ndarray:
+    check_out(name, (("x", x),), out)
+    if axis is None:
+        if x.ndim != 1:
+            raise ShapeError(
+                f"{name}: an array of {x.ndim} dimensions needs axis=...; "
+                f"or flatten it with x.reshape(-1)"
+            )
+        axis = 0
+    axis = _layout.normalize_axis(name, axis, x.ndim)
+    shape = list(x.shape)
+    shape[axis] += include_initial
+    result = empty_on(Placement(x.sycl_queue, x.usm_type), tuple(shape), loop)
+    initial = -np.inf if ufunc.identity is None else ufunc.identity
+    first, following = _layout.at_axis(axis, 0), _layout.at_axis(axis, slice(1, None))
+
+    if has_scan(ufunc.__name__, x, loop):
+        if include_initial:
+            result[first] = initial
+        scan_lines(ufunc.__name__, x, result[following] if include_initial else result, axis)
+        return delivered(name, result, out)
+
+    def into(source: np.ndarray, target: np.ndarray) -> None:
+        if include_initial:
+            target[first] = initial
+            target = target[following]
+        ufunc.accumulate(source, axis, loop, out=target)
+
+    if call_numpy(into, [x], result):
+        return delivered(name, result, out)
+    evaluate.library_call(
+        name,
+        _CUMULATIVE[ufunc],
+        [x._tensor],
+        (),
+        {
+            "axis": axis,
+            "dtype": loop,
+            "include_initial": include_initial,
+            "out": result._tensor,
+        },
+        lambda tensor: tensor,
+    )
+    return delivered(name, result, out)
+
+
+def cumulative_sum(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    include_initial: bool = False,
+) -> ndarray:
+    """The sums of the elements up to each position along an axis.
+
+    Args:
+        x: an array.
+        axis: the axis; may be left out if ``x`` has one dimension.
+        dtype: the dtype to add in; as of :func:`sum` if not given.
+        out: an array for the result.
+        include_initial: start with the empty sum, so that the axis is one longer.
+
+    Large arrays of real numbers are scanned by kernels (``dparray.kernels.scan``), which add in
+    another order than NumPy: the last digits of floats may differ from its, and repeat exactly.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: ``axis`` was left out and ``x`` has not one dimension.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.cumulative_sum(dp.asarray([1, 2, 3]), include_initial=True).asnumpy()
+        array([0, 1, 3, 6])
+    """
+    x = check_array("cumulative_sum", "x", x)
+    loop = _accumulator(x, dtype)
+    return _cumulate("cumulative_sum", np.add, x, axis, loop, out, include_initial)
+
+
+def cumulative_prod(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    include_initial: bool = False,
+) -> ndarray:
+    """The products of the elements up to each position; arguments as of :func:`cumulative_sum`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.cumulative_prod(dp.asarray([2, 3, 4])).asnumpy()
+        array([ 2,  6, 24])
+    """
+    x = check_array("cumulative_prod", "x", x)
+    loop = _accumulator(x, dtype)
+    return _cumulate("cumulative_prod", np.multiply, x, axis, loop, out, include_initial)
+
+
+def cumulative_logsumexp(
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    include_initial: bool = False,
+) -> ndarray:
+    """The log-sum-exp of the elements up to each position; arguments as of :func:`cumulative_sum`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.cumulative_logsumexp(dp.asarray([0.0, 0.0])).asnumpy()
+        array([0.        , 0.69314718])
+    """
+    x = check_array("cumulative_logsumexp", "x", x)
+    _check_numeric("cumulative_logsumexp", x, "biuf")
+    loop = _float_of(x, dtype)
+    return _cumulate("cumulative_logsumexp", np.logaddexp, x, axis, loop, out, include_initial)
+
+
+def _flat_or(x: ndarray, axis: int | None) -> tuple[ndarray, int]:
+    """The flattened array and its axis where ``axis`` is ``None``, as NumPy's spellings have it."""
+    return (x, axis) if axis is not None else (x.reshape(-1), 0)
+
+
+@as_method
+def cumsum(
+    x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
+) -> ndarray:
+    """NumPy's spelling of :func:`cumulative_sum`; without ``axis``, of the flattened array.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.cumsum(dp.asarray([[1, 2], [3, 4]])).asnumpy()
+        array([ 1,  3,  6, 10])
+    """
+    if dtype is None and out is None:
+        small = call_at_once(np.cumsum, x, axis)
+        if small is not None:
+            return small
+    x, axis = _flat_or(check_array("cumsum", "x", x), axis)
+    loop = _accumulator(x, dtype)
+    return _cumulate("cumsum", np.add, x, axis, loop, out, False)
+
+
+@as_method
+def cumprod(
+    x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
+) -> ndarray:
+    """NumPy's spelling of :func:`cumulative_prod`; without ``axis``, of the flattened array.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.cumprod(dp.asarray([1, 2, 3])).asnumpy()
+        array([1, 2, 6])
+    """
+    if dtype is None and out is None:
+        small = call_at_once(np.cumprod, x, axis)
+        if small is not None:
+            return small
+    x, axis = _flat_or(check_array("cumprod", "x", x), axis)
+    loop = _accumulator(x, dtype)
+    return _cumulate("cumprod", np.multiply, x, axis, loop, out, False)

@@ -1,0 +1,325 @@
+"""Histograms, counts of integers, and the bins that values fall into."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes
+from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.fresh import empty_on
+from dparray._array.libraries import call_either
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array
+from dparray._functions.conversion import asarray
+from dparray._functions.manipulation import expand_dims, reshape
+from dparray._functions.operands import _vector
+from dparray._functions.reductions import sum as sum_of
+from dparray._graph.ops import OPS
+from dparray._placement import Placement, common_placement
+from dparray.algorithms import bincount as count_integers
+from dparray.algorithms import histogram as count_in_bins
+from dparray.exceptions import ShapeError
+
+__all__ = [
+    "bincount",
+    "digitize",
+    "histogram",
+    "histogram2d",
+    "histogram_bin_edges",
+    "histogramdd",
+]
+
+
+# From so many elements on, the kernels are faster than NumPy on the host.
+_LARGE = 1 << 15
+
+
+_LARGE_COUNT = 1 << 17
+
+
+# Of integers that NumPy counts: those that are safely positions.
+_INDICES = tuple(np.dtype(letter) for letter in "bBhHiIq")
+
+
+def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
+    """How often each of the integers 0, 1, 2 ... is there, or the sums of their weights.
+
+    The length of the result depends on the values, so the host waits for them.
+
+    Args:
+        x: a vector of integers that are not negative.
+        weights: a vector of the same length.
+        minlength: the least number of counts.
+
+    Returns:
+        An array of ``max(x) + 1`` counts or more.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: ``x`` is no vector, or the lengths differ.
+        ValueError: an integer or ``minlength`` is negative.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.bincount(dp.asarray([0, 2, 2])).asnumpy()
+        array([1, 0, 2])
+    """
+    x = check_array("bincount", "x", x)
+    named = [("x", x)]
+    if weights is None and x.ndim == 1 and x.size >= _LARGE_COUNT and x.dtype in _INDICES:
+        return count_integers(x, minlength)
+    if weights is not None:
+        named.append(("weights", _vector("bincount", x, "weights", weights)))
+    return call_either(
+        "bincount", lambda xp, *arrays: xp.bincount(*arrays, minlength=minlength), named
+    )
+
+
+def histogram(
+    x: Any,
+    bins: Any = 10,
+    range: tuple[float, float] | None = None,
+    density: bool = False,
+    weights: Any = None,
+) -> tuple[ndarray, ndarray]:
+    """How many elements are in each of a row of bins.
+
+    Args:
+        x: an array.
+        bins: their number, or a list or array of their edges.
+        range: lowest and highest edge, if ``bins`` is a number; those of ``x`` if not given.
+        density: give the density of probability instead, whose integral is 1.
+        weights: what each element counts.
+
+    Returns:
+        The counts and the edges.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the weights do not fit.
+        ValueError: the edges do not increase, or are not finite, or there are no bins.
+
+    Example:
+        >>> import dparray as dp
+        >>> counts, edges = dp.histogram(dp.asarray([1.0, 2.0, 2.5, 4.0]), bins=3)
+        >>> counts.asnumpy(), edges.asnumpy()
+        (array([1, 2, 1]), array([1., 2., 3., 4.]))
+    """
+    x = check_array("histogram", "x", x)
+    named = [("x", x)]
+    is_number = isinstance(bins, int | np.integer) and not isinstance(bins, bool)
+    has_kernel = x.dtype.kind in "iuf" and x.dtype != np.float16
+    if is_number and weights is None and has_kernel and x.size >= _LARGE:
+        counts, edges = count_in_bins(x.reshape(-1), int(bins), range)
+        if density:
+            real = _dtypes.default_float(x.sycl_queue.sycl_device)
+            widths = astype_array(edges[1:] - edges[:-1], real)
+            counts = astype_array(counts, real) / widths / sum_of(counts)
+        return counts, edges
+    if isinstance(bins, ndarray | list | tuple):
+        named.append(("bins", _vector("histogram", x, "bins", bins)))
+    if weights is not None:
+        named.append(("weights", _vector("histogram", x, "weights", weights)))
+
+    def compute(xp: Any, values: Any, *rest: Any) -> Any:
+        arrays = dict(zip((name for name, _ in named[1:]), rest, strict=True))
+        options = {"bins": bins, "range": range, "density": density} | arrays
+        return tuple(xp.histogram(values, **options))
+
+    counts, edges = call_either("histogram", compute, named)
+    return counts, edges
+
+
+def histogram2d(
+    x: Any,
+    y: Any,
+    bins: Any = 10,
+    range: Any = None,
+    density: bool = False,
+    weights: Any = None,
+) -> tuple[ndarray, ndarray, ndarray]:
+    """How many points are in each cell of a grid.
+
+    Args:
+        x: a vector of coordinates.
+        y: the other coordinates.
+        bins: their number, a pair of numbers, a vector of edges, or a pair of such.
+        range: lowest and highest edge along both axes; those of the points if not given.
+        density: give the density of probability instead, whose integral is 1.
+        weights: what each point counts.
+
+    Returns:
+        The counts, and the edges along both axes.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the vectors differ in length, or edges do not increase.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.asarray([0.5, 1.5, 1.5])
+        >>> dp.histogram2d(x, x, bins=2, range=[[0, 2], [0, 2]])[0].asnumpy()
+        array([[1., 0.],
+               [0., 2.]])
+    """
+    x = asarray(x) if isinstance(x, list | tuple) else check_array("histogram2d", "x", x)
+    y = _vector("histogram2d", x, "y", y)
+    common_placement("histogram2d", (("x", x), ("y", y)))
+    if x.ndim != 1 or x.shape != y.shape:
+        raise ShapeError(f"histogram2d: x of shape {x.shape} and y of shape {y.shape}")
+    is_pair = isinstance(bins, list | tuple) and len(bins) == 2
+    chosen = list(bins) if is_pair else [bins, bins]
+    named = [("x", x), ("y", y)]
+    counts, edges = _counts("histogram2d", named, chosen, range, density, weights)
+    return counts, edges[0], edges[1]
+
+
+def histogramdd(
+    x: Any, bins: Any = 10, range: Any = None, density: bool = False, weights: Any = None
+) -> tuple[ndarray, tuple[ndarray, ...]]:
+    """How many points of any dimension are in each cell of a grid.
+
+    Args:
+        x: points as rows, or a sequence of vectors of coordinates.
+        bins: as of :func:`histogram2d`, for each dimension.
+        range: as of :func:`histogram2d`, for each dimension.
+        density: as of :func:`histogram2d`.
+        weights: as of :func:`histogram2d`.
+
+    Returns:
+        The counts, and a tuple of edges.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the arguments do not fit each other, or edges do not increase.
+
+    Example:
+        >>> import dparray as dp
+        >>> counts, edges = dp.histogramdd(dp.asarray([[0.0, 0.0], [1.0, 1.0]]), bins=2)
+        >>> counts.asnumpy()
+        array([[1., 0.],
+               [0., 1.]])
+    """
+    if isinstance(x, list | tuple):
+        named = [
+            (f"x[{at}]", check_array("histogramdd", f"x[{at}]", one)) for at, one in enumerate(x)
+        ]
+    else:
+        x = check_array("histogramdd", "x", x)
+        x = expand_dims(x, 1) if x.ndim == 1 else x
+        named = [("x", x[:, at]) for at in np.arange(x.shape[1])]
+    is_listed = isinstance(bins, list | tuple) and len(bins) == len(named)
+    chosen = list(bins) if is_listed else [bins] * len(named)
+    return _counts("histogramdd", named, chosen, range, density, weights)
+
+
+def _counts(
+    function: str,
+    coordinates: list[tuple[str, ndarray]],
+    bins: list[Any],
+    limits: Any,
+    density: bool,
+    weights: Any,
+) -> tuple[ndarray, tuple[ndarray, ...]]:
+    """A histogram of points: the cell of each by its coordinates, and one count of all cells."""
+    named = list(coordinates)
+    if weights is not None:
+        named.append(("weights", _vector(function, coordinates[0][1], "weights", weights)))
+    placement = common_placement(function, named)
+    columns = [_with_usm_type(column, placement) for _, column in coordinates]
+    ranges = [None] * len(columns) if limits is None else list(limits)
+    if len(ranges) != len(columns):
+        raise ShapeError(f"{function}: {len(ranges)} ranges for {len(columns)} dimensions")
+    edges = tuple(
+        histogram_bin_edges(column, one, limit)
+        for column, one, limit in zip(columns, bins, ranges, strict=True)
+    )
+    shape = tuple(edge.size - 1 for edge in edges)
+    cell: Any = None
+    inside: Any = None
+    for column, edge, extent in zip(columns, edges, shape, strict=True):
+        place = apply(OPS["subtract"], digitize(column, edge), 1)
+        # The last cell has its right edge.
+        place = choose_elements(function, apply(OPS["equal"], column, edge[-1]), extent - 1, place)
+        fits = apply(
+            OPS["logical_and"],
+            apply(OPS["greater_equal"], place, 0),
+            apply(OPS["less"], place, extent),
+        )
+        if cell is None:
+            cell, inside = place, fits
+        else:
+            cell = apply(OPS["add"], apply(OPS["multiply"], cell, extent), place)
+            inside = apply(OPS["logical_and"], inside, fits)
+    # Points outside are counted in a cell behind the last one.
+    total = math.prod(shape)
+    cell = choose_elements(function, inside, cell, total)
+    amounts = None if weights is None else named[-1][1]
+    flat = bincount(cell, amounts, minlength=total + 1)[:total]
+    dtype = _dtypes.default_float(placement.queue.sycl_device)
+    counts = reshape(astype_array(flat, dtype), shape)
+    if density:
+        for axis, edge in enumerate(edges):
+            width = edge[1:] - edge[:-1]
+            counts = counts / reshape(width, (-1,) + (1,) * (len(edges) - axis - 1))
+        counts = counts / sum_of(flat)
+    return counts, edges
+
+
+def _with_usm_type(x: ndarray, placement: Placement) -> ndarray:
+    """The array, or a copy of it in memory of the common USM type."""
+    if x.usm_type == placement.usm_type:
+        return x
+    copied = empty_on(placement, x.shape, x.dtype)
+    copied[...] = x
+    return copied
+
+
+def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> ndarray:
+    """The edges that :func:`histogram` takes; weights have no influence on them.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.histogram_bin_edges(dp.asarray([1.0, 4.0]), bins=3).asnumpy()
+        array([1., 2., 3., 4.])
+    """
+    x = check_array("histogram_bin_edges", "x", x)
+    named = [("x", x)]
+    if isinstance(bins, ndarray | list | tuple):
+        named.append(("bins", _vector("histogram_bin_edges", x, "bins", bins)))
+    return call_either(
+        "histogram_bin_edges",
+        lambda xp, values, *edges: xp.histogram_bin_edges(
+            values, bins=edges[0] if edges else bins, range=range
+        ),
+        named,
+    )
+
+
+def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
+    """In which of the bins with the given edges each element is.
+
+    Args:
+        x: an array.
+        bins: a vector of edges that increase or decrease.
+        right: the right edge belongs to the bin.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: ``bins`` is no vector, or is not monotonic.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.digitize(dp.asarray([0.5, 1.5]), dp.asarray([0.0, 1.0, 2.0])).asnumpy()
+        array([1, 2])
+    """
+    x = check_array("digitize", "x", x)
+    edges = _vector("digitize", x, "bins", bins)
+    return call_either(
+        "digitize",
+        lambda xp, values, at: xp.digitize(values, at, right=right),
+        (("x", x), ("bins", edges)),
+    )

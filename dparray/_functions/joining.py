@@ -1,0 +1,653 @@
+"""Arrays put together and taken apart."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array.apply import apply
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on, from_host
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, check_arrays, check_out, foreign_operand
+from dparray._array.small import call_at_once, join_at_once
+from dparray._functions.conversion import asarray
+from dparray._functions.manipulation import (
+    _named,
+    _three_dimensions,
+    _two_dimensions,
+    broadcast_to,
+    expand_dims,
+    moveaxis,
+    ravel,
+    reshape,
+)
+from dparray._functions.ufunc_options import DEFAULT_CASTING, check_casting
+from dparray._graph.ops import OPS
+from dparray._placement import Placement, common_placement
+from dparray.exceptions import ArgumentError, AxisError, DTypeError, ShapeError
+
+__all__ = [
+    "append",
+    "array_split",
+    "block",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "delete",
+    "dsplit",
+    "dstack",
+    "hsplit",
+    "hstack",
+    "insert",
+    "resize",
+    "row_stack",
+    "split",
+    "stack",
+    "trim_zeros",
+    "unstack",
+    "vsplit",
+    "vstack",
+]
+
+
+def _arrays_in(nested: Any) -> Iterator[ndarray]:
+    if isinstance(nested, list):
+        for part in nested:
+            yield from _arrays_in(part)
+    elif isinstance(nested, ndarray):
+        yield nested
+
+
+def _on_one_queue(function: str, values: Sequence[Any]) -> list[ndarray]:
+    """Arrays, and scalars and lists as arrays beside them; all on one queue."""
+    arrays = [(f"arrays[{at}]", x) for at, x in enumerate(values) if isinstance(x, ndarray)]
+    place: dict[str, Any] = {}
+    if arrays:
+        placement = common_placement(function, arrays)
+        place = {"sycl_queue": placement.queue, "usm_type": placement.usm_type}
+    return [
+        x
+        if isinstance(x, ndarray)
+        else asarray(x, **place)
+        if isinstance(x, list | tuple | range)
+        else _beside(function, f"arrays[{at}]", x, place)
+        for at, x in enumerate(values)
+    ]
+
+
+def _beside(function: str, name: str, value: Any, place: dict[str, Any]) -> ndarray:
+    """A scalar as an array; anything else is refused."""
+    if isinstance(value, bool | int | float | complex | np.generic):
+        return asarray(value, **place)
+    return check_array(function, name, value)
+
+
+def block(arrays: Any) -> ndarray:
+    """An array put together of blocks in nested lists: the innermost along the last axis.
+
+    Args:
+        arrays: an array, a scalar, or nested lists of them, all nested to the same depth.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the blocks do not fit, or lists differ in depth.
+
+    Example:
+        >>> import dparray as dp
+        >>> one, two = dp.eye(2, dtype="int32"), dp.full((2, 2), 2, dtype="int32")
+        >>> dp.block([[one, two], [two, one]]).shape
+        (4, 4)
+    """
+    inside = [(f"arrays[{at}]", x) for at, x in enumerate(_arrays_in(arrays))]
+    place: dict[str, Any] = {}
+    if inside:
+        placement = common_placement("block", inside)
+        place = {"sycl_queue": placement.queue, "usm_type": placement.usm_type}
+    depth = _depth(arrays)
+    most = max([depth, *(x.ndim for _, x in inside)])
+
+    def joined(nested: Any, level: int) -> ndarray:
+        if isinstance(nested, list):
+            return concat([joined(part, level + 1) for part in nested], axis=most - depth + level)
+        x = nested if isinstance(nested, ndarray) else _beside("block", "a block", nested, place)
+        return reshape(x, (1,) * (most - x.ndim) + x.shape)
+
+    result = joined(arrays, 0)
+    return result if depth else result.copy()
+
+
+def _depth(nested: Any) -> int:
+    if not isinstance(nested, list):
+        return 0
+    depths = {_depth(part) for part in nested}
+    if len(depths) != 1:
+        raise ShapeError("block: lists are empty or nested to different depths")
+    return depths.pop() + 1
+
+
+def dsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
+    """:func:`split` along the third axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> len(dp.dsplit(dp.ones((1, 2, 4)), 2))
+        2
+    """
+    x = check_array("dsplit", "x", x)
+    if x.ndim < 3:
+        raise ShapeError(f"dsplit: needs 3 dimensions or more, x has {x.ndim}")
+    return split(x, indices_or_sections, 2)
+
+
+def _positions(function: str, x: ndarray, indices: Any, extent: int) -> np.ndarray:
+    """Positions along an axis on the host, where they decide the result's shape."""
+    if isinstance(indices, ndarray):
+        common_placement(function, (("x", x), ("obj", indices)))
+        indices = indices.asnumpy()
+    elif isinstance(indices, slice):
+        indices = np.arange(extent)[indices]
+    elif isinstance(indices, np.ndarray):
+        raise foreign_operand(function, "obj", indices)
+    found = np.asarray(indices)
+    if found.size == 0:
+        return found.astype(np.int64).reshape(-1)
+    if found.dtype.kind == "b":
+        return np.flatnonzero(found)
+    if found.dtype.kind not in "iu":
+        raise IndexError(f"{function}: obj of dtype {found.dtype} must be integers")
+    return found
+
+
+def _is_plain_position(obj: Any) -> bool:
+    """Whether NumPy reads a position as we do: an integer, or a list of integers."""
+    return type(obj) is int or (type(obj) is list and all(type(one) is int for one in obj))
+
+
+def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
+    """A copy without some slices along an axis.
+
+    Args:
+        x: an array.
+        obj: their positions: an integer, a slice, a list, or an array on the queue of ``x``
+            (for whose values the host waits).
+        axis: the axis; ``None`` flattens ``x`` first.
+
+    Raises:
+        ExecutionPlacementError: ``obj`` is on another queue.
+        IndexError: a position is outside the axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.delete(dp.asarray([1, 2, 3]), 1).asnumpy()
+        array([1, 3])
+    """
+    small = call_at_once(np.delete, x, obj, axis) if _is_plain_position(obj) else None
+    if small is not None:
+        return small
+    x = check_array("delete", "x", x)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = _layout.normalize_axis("delete", axis, x.ndim)
+    positions = _positions("delete", x, obj, x.shape[axis])
+    placement = Placement(x.sycl_queue, x.usm_type)
+    if isinstance(obj, ndarray):
+        placement = common_placement("delete", (("x", x), ("obj", obj)))
+    kept = np.delete(np.arange(x.shape[axis]), positions)
+    return x[_layout.at_axis(axis, from_host(kept, *placement))]
+
+
+def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
+    """A copy with slices inserted before positions along an axis.
+
+    Args:
+        x: an array.
+        obj: the positions, as of :func:`delete`.
+        values: an array or a scalar that broadcasts to the inserted slices.
+        axis: the axis; ``None`` flattens ``x`` first.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        IndexError: a position is outside the axis.
+        ShapeError: the values do not fit.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.insert(dp.asarray([1, 3]), 1, 2).asnumpy()
+        array([1, 2, 3])
+    """
+    if _is_plain_position(obj) and type(values) in (ndarray, int, float):
+        small = call_at_once(np.insert, x, obj, values, axis)
+        if small is not None:
+            return small
+    x = check_array("insert", "x", x)
+    named = [("x", x)]
+    for name, value in (("obj", obj), ("values", values)):
+        if isinstance(value, ndarray):
+            named.append((name, value))
+    placement = common_placement("insert", named)
+    if axis is None:
+        x, axis = ravel(x), 0
+    axis = _layout.normalize_axis("insert", axis, x.ndim)
+    extent = x.shape[axis]
+    positions = _positions("insert", x, obj, extent)
+    if isinstance(values, list | tuple):
+        values = from_host(np.asarray(values), *placement)
+    if positions.ndim == 0:  # one position takes as many slices as there are values
+        count = 1
+        if isinstance(values, ndarray):
+            values = reshape(values, (1,) * (x.ndim - values.ndim) + values.shape)
+            values = moveaxis(values, 0, axis)
+            count = values.shape[axis]
+        positions = np.full(count, operator.index(positions[()]))
+    positions = positions.reshape(-1)
+    positions = np.where(positions < 0, positions + extent, positions)
+    if positions.size and (positions.min() < 0 or positions.max() > extent):
+        raise IndexError(f"insert: a position is outside an axis of extent {extent}")
+    order = np.argsort(positions, kind="stable")
+    places = np.empty(positions.size, np.int64)
+    places[order] = positions[order] + np.arange(positions.size)
+    shape = (*x.shape[:axis], extent + positions.size, *x.shape[axis + 1 :])
+    result = empty_on(placement, shape, x.dtype)
+    old = np.setdiff1d(np.arange(extent + positions.size), places)
+    result[_layout.at_axis(axis, from_host(old, *placement))] = x
+    result[_layout.at_axis(axis, from_host(places, *placement))] = values
+    return result
+
+
+def resize(x: Any, new_shape: int | Sequence[int]) -> ndarray:
+    """A copy in another shape, the elements repeated as often as it takes.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.resize(dp.asarray([1, 2]), 5).asnumpy()
+        array([1, 2, 1, 2, 1])
+    """
+    x = ravel(check_array("resize", "x", x))
+    target = _layout.check_shape(new_shape)
+    result = empty_on(Placement(x.sycl_queue, x.usm_type), target, x.dtype)
+    if result.size == 0:
+        return result
+    if x.size == 0:
+        assign(result, 0)
+        return result
+    flat = ravel(result)
+    whole = result.size // x.size
+    repeated = broadcast_to(x, (whole, x.size))
+    assign(reshape(flat[: whole * x.size], (whole, x.size)), repeated, "resize")
+    assign(flat[whole * x.size :], x[: result.size - whole * x.size], "resize")
+    return result
+
+
+def trim_zeros(x: Any, trim: str = "fb", axis: int | Sequence[int] | None = None) -> ndarray:
+    """A view without the zeros at the front (``f``) or back (``b``) of axes; of all, if not given.
+
+    The host waits for the values, as they decide the result's shape.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.trim_zeros(dp.asarray([0, 1, 0, 2, 0])).asnumpy()
+        array([1, 0, 2])
+    """
+    x = check_array("trim_zeros", "x", x)
+    if trim.lower() not in ("f", "b", "fb", "bf"):
+        raise ArgumentError(f"trim_zeros: trim {trim!r} is none of 'f', 'b', 'fb'")
+    axes = range(x.ndim) if axis is None else _layout.normalize_axes("trim_zeros", axis, x.ndim)
+    is_there = apply(OPS["not_equal"], x, 0).asnumpy()
+    index = [slice(None)] * x.ndim
+    for at in axes:
+        others = tuple(other for other in range(x.ndim) if other != at)
+        places = np.flatnonzero(is_there.any(axis=others))
+        start, last = (int(places[0]), int(places[-1])) if places.size else (0, -1)
+        index[at] = slice(
+            start if "f" in trim.lower() else None, last + 1 if "b" in trim.lower() else None
+        )
+    if not is_there.any():
+        index = [slice(0, 0) if at in axes else slice(None) for at in range(x.ndim)]
+    return x[tuple(index)]
+
+
+def concat(
+    arrays: Sequence[Any],
+    /,
+    axis: int | None = 0,
+    out: ndarray | None = None,
+    *,
+    dtype: Any = None,
+    casting: str = DEFAULT_CASTING,
+) -> ndarray:
+    """Arrays one after another along an existing axis, in a new array.
+
+    Args:
+        arrays: a sequence of arrays that differ in extent along ``axis`` only.
+        axis: the axis; ``None`` flattens the arrays first.
+        out: an array for the result.
+        dtype: the result's dtype; what the arrays promote to if not given.
+        casting: which conversions, to ``dtype`` or to that of ``out``, are allowed, as of NumPy.
+
+    Returns:
+        An array on the queue of the arrays, with a USM type coerced from theirs.
+
+    Raises:
+        ArgumentError: there is no such ``casting``.
+        DTypeError: ``casting`` forbids a conversion.
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not fit, or there is no array.
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.concat([dp.asarray([1, 2]), dp.asarray([3])]).asnumpy()
+        array([1, 2, 3])
+    """
+    if out is None and dtype is None and casting is DEFAULT_CASTING:
+        small = join_at_once(np.concatenate, arrays, axis)
+        if small is not None:
+            return small
+    return _joined("concat", arrays, axis, out, dtype, casting)
+
+
+concatenate = concat
+
+
+def _joined(
+    function: str,
+    arrays: Any,
+    axis: int | None,
+    out: ndarray | None = None,
+    dtype: Any = None,
+    casting: str = DEFAULT_CASTING,
+) -> ndarray:
+    check_casting(function, casting)
+    named = _named(function, arrays)
+    if not named:
+        raise ShapeError(f"{function}: needs at least one array")
+    check_out(function, named, out)
+    placement = common_placement(function, named if out is None else [*named, ("out", out)])
+    parts = [x for _, x in named]
+    if axis is None:
+        parts, axis = [reshape(x, (x.size,)) for x in parts], 0
+    axis = _layout.normalize_axis(function, axis, parts[0].ndim)
+    for name, x in zip((name for name, _ in named), parts, strict=True):
+        same = x.ndim == parts[0].ndim and all(
+            at == axis or x.shape[at] == parts[0].shape[at] for at in range(x.ndim)
+        )
+        if not same:
+            raise ShapeError(
+                f"{function}: {name} has shape {x.shape}, arrays[0] has {parts[0].shape}; only the "
+                f"extents of axis {axis} may differ"
+            )
+    chosen = (
+        _dtypes.promote([x.dtype for x in parts])
+        if dtype is None
+        else _dtypes.check_device(_dtypes.as_dtype(dtype), placement.queue.sycl_device)
+    )
+    shape = list(parts[0].shape)
+    shape[axis] = sum(x.shape[axis] for x in parts)
+    if out is not None and out.shape != tuple(shape):
+        raise ShapeError(
+            f"{function}: a result of shape {tuple(shape)} does not fit out of shape {out.shape}"
+        )
+    target = chosen if out is None else out.dtype
+    for (name, _), x in zip(named, parts, strict=True):
+        if not np.can_cast(x.dtype, target, casting):  # type: ignore[arg-type]
+            raise DTypeError(
+                f"{function}: {name} of dtype {x.dtype} does not convert to {target} by the rule "
+                f"{casting!r}; give casting='unsafe', or write x.astype('{target}')"
+            )
+    result = empty_on(placement, tuple(shape), chosen)
+    start = 0
+    for x in parts:
+        stop = start + x.shape[axis]
+        assign(result[_layout.at_axis(axis, slice(start, stop))], x, function)
+        start = stop
+    if out is not None:
+        assign(out, result, function)
+        return out
+    return result
+
+
+def stack(
+    arrays: Sequence[Any],
+    /,
+    axis: int = 0,
+    out: ndarray | None = None,
+    *,
+    dtype: Any = None,
+    casting: str = DEFAULT_CASTING,
+) -> ndarray:
+    """Arrays of one shape along a new axis, in a new array.
+
+    Args:
+        arrays: a sequence of arrays of one shape.
+        axis: where the new axis is in the result.
+        out: an array for the result.
+        dtype: the result's dtype; what the arrays promote to if not given.
+        casting: which conversions are allowed, as of :func:`concat`, with its errors.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes differ, or there is no array.
+        AxisError: the result has no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.stack([dp.zeros(2), dp.ones(2)], axis=1).asnumpy()
+        array([[0., 1.],
+               [0., 1.]])
+    """
+    if out is None and dtype is None and casting is DEFAULT_CASTING:
+        small = join_at_once(np.stack, arrays, axis)
+        if small is not None:
+            return small
+    named = _named("stack", arrays)
+    if not named:
+        raise ShapeError("stack: needs at least one array")
+    common_placement("stack", named)
+    if len({x.shape for _, x in named}) != 1:
+        raise ShapeError(
+            f"stack: the shapes {[x.shape for _, x in named]} differ; they must be equal"
+        )
+    at = _layout.normalize_axis("stack", axis, named[0][1].ndim + 1)
+    return _joined("stack", [expand_dims(x, at) for _, x in named], at, out, dtype, casting)
+
+
+def vstack(
+    arrays: Sequence[Any], /, *, dtype: Any = None, casting: str = DEFAULT_CASTING
+) -> ndarray:
+    """Arrays below each other: along the first axis, vectors as rows. Errors as of :func:`concat`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.vstack([dp.zeros(2), dp.ones(2)]).shape
+        (2, 2)
+    """
+    if dtype is None and casting is DEFAULT_CASTING:
+        small = join_at_once(np.vstack, arrays)
+        if small is not None:
+            return small
+    parts = [_two_dimensions(x) for _, x in _named("vstack", arrays)]
+    return _joined("vstack", parts, 0, None, dtype, casting)
+
+
+def hstack(
+    arrays: Sequence[Any], /, *, dtype: Any = None, casting: str = DEFAULT_CASTING
+) -> ndarray:
+    """Arrays beside each other: along the second axis, vectors along their only one.
+
+    Errors as of :func:`concat`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.hstack([dp.zeros(2), dp.ones(1)]).asnumpy()
+        array([0., 0., 1.])
+    """
+    if dtype is None and casting is DEFAULT_CASTING:
+        small = join_at_once(np.hstack, arrays)
+        if small is not None:
+            return small
+    parts = [reshape(x, (1,)) if x.ndim == 0 else x for _, x in _named("hstack", arrays)]
+    axis = 0 if parts and parts[0].ndim == 1 else 1
+    return _joined("hstack", parts, axis, None, dtype, casting)
+
+
+def dstack(arrays: Sequence[Any], /) -> ndarray:
+    """Arrays behind each other: along the third axis. Errors as of :func:`concat`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.dstack([dp.zeros((2, 3)), dp.ones((2, 3))]).shape
+        (2, 3, 2)
+    """
+    small = join_at_once(np.dstack, arrays)
+    if small is not None:
+        return small
+    return _joined("dstack", [_three_dimensions(x) for _, x in _named("dstack", arrays)], 2)
+
+
+def column_stack(arrays: Sequence[Any], /) -> ndarray:
+    """Vectors as the columns of a matrix. Errors as of :func:`concat`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.column_stack([dp.zeros(3), dp.ones(3)]).shape
+        (3, 2)
+    """
+    small = join_at_once(np.column_stack, arrays)
+    if small is not None:
+        return small
+    parts = [
+        reshape(x, (x.size, 1)) if x.ndim < 2 else x for _, x in _named("column_stack", arrays)
+    ]
+    return _joined("column_stack", parts, 1)
+
+
+def append(x: Any, values: Any, axis: int | None = None) -> ndarray:
+    """``x`` and ``values`` one after another, flattened if ``axis`` is ``None``.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not fit.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.append(dp.asarray([1, 2]), dp.asarray([3])).asnumpy()
+        array([1, 2, 3])
+    """
+    x, values = check_arrays("append", ("x", x), ("values", values))
+    common_placement("append", (("x", x), ("values", values)))
+    return _joined("append", [x, values], axis)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[ndarray, ...]:
+    """Views of the parts along an axis, without that axis.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> [part.shape for part in dp.unstack(dp.ones((2, 3)))]
+        [(3,), (3,)]
+    """
+    x = check_array("unstack", "x", x)
+    if x.ndim == 0:
+        raise AxisError("unstack: an array with 0 dimensions has no axis")
+    front = moveaxis(x, _layout.normalize_axis("unstack", axis, x.ndim), 0)
+    return tuple(front[position] for position in range(front.shape[0]))
+
+
+_MOST_EMPTY_SECTIONS = 1 << 20
+
+
+def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
+    """Views of consecutive parts along an axis; their extents may differ by one.
+
+    Args:
+        x: an array.
+        indices_or_sections: the number of parts, or the positions between them.
+        axis: the axis.
+
+    Raises:
+        AxisError: there is no such axis.
+        ShapeError: the number of parts is not positive.
+
+    Example:
+        >>> import dparray as dp
+        >>> [part.shape for part in dp.array_split(dp.arange(5), 2)]
+        [(3,), (2,)]
+    """
+    x = check_array("array_split", "x", x)
+    axis = _layout.normalize_axis("array_split", axis, x.ndim)
+    extent = x.shape[axis]
+    if isinstance(indices_or_sections, ndarray) and indices_or_sections.ndim:
+        indices_or_sections = indices_or_sections.tolist()
+    try:
+        sections = operator.index(indices_or_sections)
+    except TypeError:
+        bounds = [0, *(operator.index(at) for at in indices_or_sections), extent]
+    else:
+        if not 1 <= sections <= extent + _MOST_EMPTY_SECTIONS:
+            raise ShapeError(
+                f"array_split: {sections} sections of {extent} elements; there must be 1 or more, "
+                f"and at most {_MOST_EMPTY_SECTIONS} empty ones"
+            )
+        each, larger = divmod(extent, sections)
+        bounds = [part * each + min(part, larger) for part in range(sections + 1)]
+    return [x[_layout.at_axis(axis, slice(start, stop))] for start, stop in pairwise(bounds)]
+
+
+def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
+    """Views of consecutive parts of equal extent; otherwise as :func:`array_split`.
+
+    Raises:
+        ShapeError: the extent does not divide by the number of parts.
+
+    Example:
+        >>> import dparray as dp
+        >>> [part.shape for part in dp.split(dp.arange(6), 3)]
+        [(2,), (2,), (2,)]
+    """
+    x = check_array("split", "x", x)
+    at = _layout.normalize_axis("split", axis, x.ndim)
+    parts = indices_or_sections
+    if isinstance(parts, int) and parts > 0 and x.shape[at] % parts:
+        raise ShapeError(
+            f"split: an extent of {x.shape[at]} does not divide into {parts} equal parts; "
+            f"use dp.array_split"
+        )
+    return array_split(x, indices_or_sections, at)
+
+
+def vsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
+    """:func:`split` along the first axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> len(dp.vsplit(dp.ones((4, 2)), 2))
+        2
+    """
+    return split(x, indices_or_sections, 0)
+
+
+def hsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
+    """:func:`split` along the second axis, of a vector along its only one.
+
+    Example:
+        >>> import dparray as dp
+        >>> len(dp.hsplit(dp.ones((4, 2)), 2))
+        2
+    """
+    x = check_array("hsplit", "x", x)
+    return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
+
+
+row_stack = vstack

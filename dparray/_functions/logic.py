@@ -1,0 +1,205 @@
+"""Comparisons of whole arrays, and questions about kinds of numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array.apply import apply, astype_array
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array
+from dparray._array.small import call_at_once
+from dparray._functions.mathematics import _array_of
+from dparray._functions.operands import _as_float, _operands
+from dparray._functions.reductions import all as all_of
+from dparray._functions.ufunc_options import with_options
+from dparray._graph.ops import OPS
+from dparray._placement import common_placement
+from dparray.exceptions import ShapeError
+
+__all__ = [
+    "allclose",
+    "array_equal",
+    "array_equiv",
+    "isclose",
+    "iscomplex",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "real_if_close",
+]
+
+
+@with_options
+def isposinf(x: Any, /) -> ndarray:
+    """Whether the value is positive infinity.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.isposinf(dp.asarray([dp.inf, -dp.inf])).asnumpy()
+        array([ True, False])
+    """
+    return apply(OPS["equal"], _as_float(check_array("isposinf", "x", x)), math.inf)
+
+
+@with_options
+def isneginf(x: Any, /) -> ndarray:
+    """Whether the value is negative infinity.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.isneginf(dp.asarray([dp.inf, -dp.inf])).asnumpy()
+        array([False,  True])
+    """
+    return apply(OPS["equal"], _as_float(check_array("isneginf", "x", x)), -math.inf)
+
+
+def isreal(x: Any, /) -> ndarray:
+    """Whether the imaginary part is zero.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.isreal(dp.asarray([1 + 0j, 1j])).asnumpy()
+        array([ True, False])
+    """
+    x = check_array("isreal", "x", x)
+    return apply(OPS["equal"], x.imag, 0)
+
+
+def iscomplex(x: Any, /) -> ndarray:
+    """Whether the imaginary part is not zero.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.iscomplex(dp.asarray([1 + 0j, 1j])).asnumpy()
+        array([False,  True])
+    """
+    return apply(OPS["logical_not"], isreal(x))
+
+
+def isclose(
+    x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> ndarray:
+    """Whether the values differ by at most `atol + rtol * abs(x2)`.
+
+    Args:
+        x1: an array or a scalar.
+        x2: an array or a scalar.
+        rtol: relative tolerance.
+        atol: absolute tolerance.
+        equal_nan: NaN is close to NaN.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not broadcast.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.isclose(dp.asarray([1.0, 2.0]), 1.0).asnumpy()
+        array([ True, False])
+    """
+    if type(x1) is type(x2) and getattr(x1, "shape", ()) == getattr(x2, "shape", None):
+        small = call_at_once(np.isclose, x1, x2, rtol, atol, equal_nan)
+        if small is not None:
+            return small
+    x1, x2 = _operands("isclose", ("x1", x1), ("x2", x2))
+    first, second = (
+        astype_array(x, _dtypes.int64) if isinstance(x, ndarray) and x.dtype.kind == "b" else x
+        for x in (x1, x2)
+    )
+    bound = apply(
+        OPS["add"], apply(OPS["multiply"], apply(OPS["abs"], _array_of(second, first)), rtol), atol
+    )
+    near = apply(OPS["less_equal"], apply(OPS["abs"], apply(OPS["subtract"], first, second)), bound)
+    near = apply(OPS["logical_and"], near, apply(OPS["isfinite"], _array_of(second, first)))
+    result = apply(OPS["logical_or"], near, apply(OPS["equal"], x1, x2))
+    if equal_nan:
+        both = apply(
+            OPS["logical_and"],
+            apply(OPS["isnan"], _array_of(x1, x2)),
+            apply(OPS["isnan"], _array_of(x2, x1)),
+        )
+        result = apply(OPS["logical_or"], result, both)
+    return result
+
+
+def allclose(
+    x1: Any, x2: Any, /, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> ndarray:
+    """Whether all values are close; arguments and errors as of :func:`isclose`.
+
+    Returns:
+        A 0-dimensional boolean array; ``bool(...)`` of it waits for the answer.
+
+    Example:
+        >>> import dparray as dp
+        >>> bool(dp.allclose(dp.asarray([1.0, 2.0]), dp.asarray([1.0, 2.0 + 1e-9])))
+        True
+    """
+    x1, x2 = _operands("allclose", ("x1", x1), ("x2", x2))
+    return all_of(isclose(x1, x2, rtol, atol, equal_nan))
+
+
+def array_equal(x1: Any, x2: Any, /, equal_nan: bool = False) -> bool:
+    """Whether two arrays have one shape and equal elements; waits for the answer.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.array_equal(dp.asarray([1, 2]), dp.asarray([1, 2]))
+        True
+    """
+    x1, x2 = check_array("array_equal", "x1", x1), check_array("array_equal", "x2", x2)
+    common_placement("array_equal", (("x1", x1), ("x2", x2)))
+    if x1.shape != x2.shape:
+        return False
+    same = apply(OPS["equal"], x1, x2)
+    if equal_nan:
+        both = apply(OPS["logical_and"], apply(OPS["isnan"], x1), apply(OPS["isnan"], x2))
+        same = apply(OPS["logical_or"], same, both)
+    return bool(all_of(same))
+
+
+def array_equiv(x1: Any, x2: Any, /) -> bool:
+    """Whether two arrays broadcast to each other with equal elements; waits for the answer.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.array_equiv(dp.asarray([1, 1]), dp.asarray(1))
+        True
+    """
+    x1, x2 = check_array("array_equiv", "x1", x1), check_array("array_equiv", "x2", x2)
+    common_placement("array_equiv", (("x1", x1), ("x2", x2)))
+    try:
+        _layout.broadcast_shapes("array_equiv", [x1.shape, x2.shape])
+    except ShapeError:
+        return False
+    return bool(all_of(apply(OPS["equal"], x1, x2)))
+
+
+def real_if_close(x: Any, /, tol: float = 100) -> ndarray:
+    """The real part where all imaginary parts are almost 0; the host waits to know.
+
+    Args:
+        x: an array.
+        tol: how many times the spacing of floats at 1 imaginary parts may be; below 1 absolute.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.real_if_close(dp.asarray([1 + 1e-15j])).dtype
+        dtype('float64')
+    """
+    x = check_array("real_if_close", "x", x)
+    if x.dtype.kind != "c":
+        return x
+    limit = tol * float(np.finfo(x.dtype).eps) if tol > 1 else tol
+    near = apply(OPS["less"], apply(OPS["abs"], x.imag), limit)
+    return x.real.copy() if bool(all_of(near)) else x

@@ -1,0 +1,338 @@
+"""Matrices of a given form, and their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array.apply import apply, astype_array
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on, placement_of
+from dparray._array.ndarray import ndarray
+from dparray._array.nodes import positions
+from dparray._array.operands import check_array
+from dparray._array.small import call_at_once
+from dparray._evaluate.schedule import HOST_ELEMENTS
+from dparray._functions.creation import _checked_dtype, _filled, may_wait, ones, zeros_like
+from dparray._functions.elementwise import where
+from dparray._functions.indexing import nonzero
+from dparray._functions.manipulation import _placement, broadcast_to, diagonal, ravel
+from dparray._functions.ranges import arange
+from dparray._graph.ops import OPS
+from dparray._placement import Placement
+from dparray.exceptions import ShapeError
+
+if TYPE_CHECKING:
+    import dpctl
+
+__all__ = [
+    "diag",
+    "diag_indices",
+    "diag_indices_from",
+    "diagflat",
+    "eye",
+    "identity",
+    "mask_indices",
+    "tri",
+    "tril",
+    "tril_indices",
+    "tril_indices_from",
+    "triu",
+    "triu_indices",
+    "triu_indices_from",
+    "vander",
+]
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    k: int = 0,
+    dtype: Any = None,
+    order: str = "C",
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """A matrix with ones on diagonal ``k`` and zeros elsewhere. Errors as of :func:`empty`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.eye(2, dtype="int8").asnumpy()
+        array([[1, 0],
+               [0, 1]], dtype=int8)
+    """
+    shape = _layout.check_shape((n_rows, n_rows if n_cols is None else n_cols))
+    placement = placement_of(device, usm_type, sycl_queue)
+    chosen = _checked_dtype(dtype, placement)
+    if order in ("C", "A", "K") and may_wait(placement, prod(shape), chosen):
+        rows, columns = (positions(placement, shape, each) for each in ((1, 0), (0, 1)))
+        is_one = apply(OPS["equal"], apply(OPS["add"], rows, k) if k else rows, columns)
+        return astype_array(is_one, chosen, copy=False)
+    array = _filled(placement, shape, chosen, order, 0, "eye")
+    row, column = max(0, -k), max(0, k)
+    length = min(shape[0] - row, shape[1] - column)
+    if length > 0:
+        stride = array.strides[0] + array.strides[1]
+        offset = array.offset + row * array.strides[0] + column * array.strides[1]
+        assign(array._view((length,), (stride,), offset), 1)
+    return array
+
+
+def identity(n: int, dtype: Any = None, **place: Any) -> ndarray:
+    """The square matrix with ones on its diagonal.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.identity(2, dtype="int8").asnumpy()
+        array([[1, 0],
+               [0, 1]], dtype=int8)
+    """
+    return eye(n, dtype=dtype, **place)
+
+
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None, **place: Any) -> ndarray:
+    """A matrix with ones up to diagonal ``k`` and zeros above it.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.tri(2, dtype="int8").asnumpy()
+        array([[1, 0],
+               [1, 1]], dtype=int8)
+    """
+    return tril(ones((N, N if M is None else M), dtype, **place), k)
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None, **place: Any) -> tuple[ndarray, ...]:
+    """The positions of the elements of a matrix up to diagonal ``k``.
+
+    Example:
+        >>> import dparray as dp
+        >>> [at.tolist() for at in dp.tril_indices(2)]
+        [[0, 1, 1], [0, 0, 1]]
+    """
+    return nonzero(tri(n, m, k, "int8", **place))
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None, **place: Any) -> tuple[ndarray, ...]:
+    """The positions of the elements of a matrix from diagonal ``k`` on.
+
+    Example:
+        >>> import dparray as dp
+        >>> [at.tolist() for at in dp.triu_indices(2)]
+        [[0, 0, 1], [0, 1, 1]]
+    """
+    return nonzero(triu(ones((n, n if m is None else m), "int8", **place), k))
+
+
+def _square(function: str, x: Any) -> ndarray:
+    x = check_array(function, "x", x)
+    if x.ndim != 2:
+        raise ShapeError(f"{function}: x has {x.ndim} dimensions; give a matrix")
+    return x
+
+
+def tril_indices_from(x: ndarray, k: int = 0) -> tuple[ndarray, ...]:
+    """:func:`tril_indices` for a matrix, on its queue.
+
+    Raises:
+        ShapeError: ``x`` is no matrix.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.ones((2, 2))
+        >>> x[dp.tril_indices_from(x)].size
+        3
+    """
+    x = _square("tril_indices_from", x)
+    place = {"sycl_queue": x.sycl_queue, "usm_type": x.usm_type}
+    return tril_indices(x.shape[0], k, x.shape[1], **place)
+
+
+def triu_indices_from(x: ndarray, k: int = 0) -> tuple[ndarray, ...]:
+    """:func:`triu_indices` for a matrix, on its queue.
+
+    Raises:
+        ShapeError: ``x`` is no matrix.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.ones((2, 2))
+        >>> x[dp.triu_indices_from(x, 1)].size
+        1
+    """
+    x = _square("triu_indices_from", x)
+    place = {"sycl_queue": x.sycl_queue, "usm_type": x.usm_type}
+    return triu_indices(x.shape[0], k, x.shape[1], **place)
+
+
+def mask_indices(
+    n: int, mask_func: Callable[..., Any], k: Any = 0, **place: Any
+) -> tuple[ndarray, ...]:
+    """The positions that a function such as :func:`triu` leaves of an ``n`` by ``n`` matrix.
+
+    Example:
+        >>> import dparray as dp
+        >>> rows, columns = dp.mask_indices(2, dp.triu)
+        >>> rows.asnumpy(), columns.asnumpy()
+        (array([0, 0, 1]), array([0, 1, 1]))
+    """
+    return nonzero(mask_func(ones((n, n), int, **place), k))
+
+
+def diag_indices_from(x: ndarray) -> tuple[ndarray, ...]:
+    """:func:`diag_indices` for an array of equal extents, on its queue.
+
+    Raises:
+        ShapeError: ``x`` has fewer than two dimensions, or extents that differ.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.ones((2, 2))
+        >>> x[dp.diag_indices_from(x)].size
+        2
+    """
+    x = check_array("diag_indices_from", "x", x)
+    if x.ndim < 2 or len(set(x.shape)) != 1:
+        raise ShapeError(f"diag_indices_from: x of shape {x.shape} is no square")
+    return diag_indices(x.shape[0], x.ndim, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
+
+
+def diag_indices(n: int, ndim: int = 2, **place: Any) -> tuple[ndarray, ...]:
+    """The positions of the diagonal of an array with ``n`` elements along each axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> [at.tolist() for at in dp.diag_indices(2)]
+        [[0, 1], [0, 1]]
+    """
+    return (arange(n, **place),) * ndim
+
+
+def diagflat(x: Any, k: int = 0) -> ndarray:
+    """A matrix with the elements of ``x``, flattened, on diagonal ``k``.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.diagflat(dp.asarray([[1, 2]])).asnumpy()
+        array([[1, 0],
+               [0, 2]])
+    """
+    return diag(ravel(check_array("diagflat", "x", x)), k)
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
+    """A matrix whose columns are powers of a vector.
+
+    Raises:
+        ShapeError: ``x`` is no vector.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.vander(dp.asarray([2, 3])).asnumpy()
+        array([[2, 1],
+               [3, 1]])
+    """
+    x = check_array("vander", "x", x)
+    if x.ndim != 1:
+        raise ShapeError(f"vander: x has {x.ndim} dimensions; give a vector")
+    columns = x.size if N is None else N
+    result = empty_on(Placement(x.sycl_queue, x.usm_type), (x.size, columns), _powers_dtype(x))
+    power: ndarray | None = None
+    for column in range(columns):
+        at = column if increasing else columns - 1 - column
+        if power is None:
+            assign(result[:, at], 1)
+            power = result[:, at].copy()
+        else:
+            power = apply(OPS["multiply"], power, x)
+            assign(result[:, at], power)
+    return result
+
+
+def _powers_dtype(x: ndarray) -> np.dtype[Any]:
+    return _dtypes.int64 if x.dtype.kind in "bi" else x.dtype
+
+
+def diag(x: Any, k: int = 0) -> ndarray:
+    """A matrix with the vector ``x`` on diagonal ``k``, or a view of that diagonal of a matrix.
+
+    Raises:
+        ShapeError: ``x`` has neither one nor two dimensions.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.diag(dp.asarray([1, 2])).asnumpy()
+        array([[1, 0],
+               [0, 2]])
+    """
+    x = check_array("diag", "x", x)
+    if x.ndim == 2:
+        return diagonal(x, k)
+    if x.ndim != 1:
+        raise ShapeError(f"diag: x has {x.ndim} dimensions; give a vector or a matrix")
+    extent = x.size + abs(k)
+    if type(k) is int and extent * extent <= HOST_ELEMENTS:
+        small = call_at_once(np.diag, x, k)
+        if small is not None:
+            return small
+    result = empty_on(_placement(x), (extent, extent), x.dtype)
+    assign(result, 0)
+    assign(diagonal(result, k), x, "diag")
+    return result
+
+
+def _triangle(name: str, x: ndarray, k: int, keep_lower: bool) -> ndarray:
+    """``x`` with one triangle of each matrix zeroed, row block by row block."""
+    if x.ndim >= 2 and type(k) is int:
+        small = call_at_once(np.tril if keep_lower else np.triu, x, k)
+        if small is not None:
+            return small
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: needs 2 dimensions or more, x has {x.ndim}")
+    rows, columns = x.shape[-2:]
+    placement = _placement(x)
+    row = _column_of_integers(placement, rows)
+    column = _column_of_integers(placement, columns)
+    bound = row + k  # the column of the diagonal in each row
+    inside = column[None, :] <= bound[:, None] if keep_lower else column[None, :] >= bound[:, None]
+    return where(broadcast_to(inside, x.shape), x, zeros_like(x, shape=()))
+
+
+def _column_of_integers(placement: Placement, length: int) -> ndarray:
+    return arange(length, dtype="int64", sycl_queue=placement.queue, usm_type=placement.usm_type)
+
+
+def tril(x: Any, /, k: int = 0) -> ndarray:
+    """A copy with the elements of each matrix above diagonal ``k`` set to zero.
+
+    Raises:
+        ShapeError: ``x`` has fewer than two dimensions.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.tril(dp.asarray([[1, 2], [3, 4]])).asnumpy()
+        array([[1, 0],
+               [3, 4]])
+    """
+    return _triangle("tril", check_array("tril", "x", x), k, True)
+
+
+def triu(x: Any, /, k: int = 0) -> ndarray:
+    """A copy with the elements of each matrix below diagonal ``k`` set to zero.
+
+    Raises:
+        ShapeError: ``x`` has fewer than two dimensions.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.triu(dp.asarray([[1, 2], [3, 4]])).asnumpy()
+        array([[1, 2],
+               [0, 4]])
+    """
+    return _triangle("triu", check_array("triu", "x", x), k, False)

@@ -1,0 +1,143 @@
+"""Methods and attributes of arrays that are no functions of the namespace, as NumPy has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from dparray import _dtypes
+from dparray._array.assignment import assign
+from dparray._array.ndarray import ndarray, take_layout_of
+from dparray._array.operands import check_array
+from dparray._functions import missing_names
+from dparray._functions.creation import zeros
+from dparray._functions.indexing import compress, put
+from dparray._functions.manipulation import ravel
+from dparray._functions.sorting import argpartition, partition
+from dparray.exceptions import ShapeError
+
+__all__ = [
+    "may_share_memory",
+    "shares_memory",
+]
+
+
+def shares_memory(x1: ndarray, x2: ndarray, /) -> bool:
+    """Whether two arrays have an allocation in common, as views of one array have.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.ones(4)
+        >>> dp.shares_memory(x, x[1:]), dp.shares_memory(x, x.copy())
+        (True, False)
+    """
+    x1, x2 = check_array("shares_memory", "x1", x1), check_array("shares_memory", "x2", x2)
+    return bool(x1.block.pointer == x2.block.pointer)
+
+
+may_share_memory = shares_memory
+
+
+def _view(self: ndarray, dtype: Any = None) -> ndarray:
+    """The same memory as another dtype; without one, another array over it.
+
+    Raises:
+        ShapeError: the last axis is not contiguous, or its bytes do not divide.
+    """
+    wanted = self.dtype if dtype is None else _dtypes.as_dtype(dtype)
+    _dtypes.check_device(wanted, self.sycl_queue.sycl_device)
+    if wanted.itemsize == self.itemsize:
+        return self._view(self.shape, self.strides, self.offset, wanted)
+    if self.ndim == 0 or (self.strides[-1] != self.itemsize and self.shape[-1] != 1):
+        raise ShapeError(
+            f"view: {self.dtype} as {wanted} needs a last axis whose elements lie one after another"
+        )
+    nbytes = self.shape[-1] * self.itemsize
+    if nbytes % wanted.itemsize or self.offset % wanted.itemsize:
+        raise ShapeError(f"view: {nbytes} bytes along the last axis do not divide into {wanted}")
+    shape = (*self.shape[:-1], nbytes // wanted.itemsize)
+    if any(stride % wanted.itemsize for stride in self.strides[:-1]):
+        raise ShapeError(f"view: the rows do not lie at multiples of {wanted.itemsize} bytes")
+    return self._view(shape, (*self.strides[:-1], wanted.itemsize), self.offset, wanted)
+
+
+def _set_dtype(self: ndarray, dtype: Any) -> None:
+    """Let the array itself see its memory as another dtype; see :meth:`view`."""
+    self.block  # noqa: B018 - computes what is pending
+    take_layout_of(self, _view(self, dtype))
+
+
+def _set_strides(self: ndarray, strides: Any) -> None:
+    raise AttributeError(
+        f"x.strides cannot be set; write x = dp.lib.stride_tricks.as_strided(x, {self.shape}, "
+        f"{strides!r:.40})"
+    )
+
+
+def _resize_in_place(self: ndarray, *new_shape: Any, refcheck: bool = True) -> None:
+    """Give the array itself another shape, cut or with zeros at its end; views keep the old memory.
+
+    Args:
+        *new_shape: extents, or a tuple of them.
+        refcheck: without effect, as other views never lose their memory.
+    """
+    given = new_shape[0] if len(new_shape) == 1 else new_shape
+    resized = zeros(given, self.dtype, usm_type=self.usm_type, sycl_queue=self.sycl_queue)
+    count = min(self.size, resized.size)
+    ravel(resized)[:count] = ravel(self)[:count]
+    resized.block  # noqa: B018 - computes it
+    take_layout_of(self, resized)
+
+
+def _absent_attribute(name: str, reason: str) -> property:
+    def refuse(self: ndarray) -> NoReturn:
+        raise AttributeError(f"'ndarray' object has no attribute {name!r}: {reason}")
+
+    return property(refuse, doc=f"Not there: {reason}.")
+
+
+def _partition_in_place(
+    self: ndarray, kth: int | Sequence[int], axis: int = -1, kind: str = "introselect"
+) -> None:
+    """Partition the array itself, as NumPy's method does; see :func:`dparray.partition`."""
+    assign(self, partition(self, kth, axis, kind), "partition")
+
+
+def _argpartition(
+    self: ndarray, kth: int | Sequence[int], axis: int = -1, kind: str = "introselect"
+) -> ndarray:
+    """The positions that partition the array; see :func:`dparray.argpartition`."""
+    return argpartition(self, kth, axis, kind)
+
+
+def _compress(
+    self: ndarray, condition: ndarray, axis: int | None = None, out: ndarray | None = None
+) -> ndarray:
+    """The slices where ``condition`` is true; see :func:`dparray.compress`."""
+    return compress(condition, self, axis, out)
+
+
+def _put(self: ndarray, indices: Any, values: Any, mode: str = "raise") -> None:
+    """Write to the elements of the flattened array; see :func:`dparray.put`."""
+    put(self, indices, values, mode)
+
+
+def _attach() -> None:
+    for name, method in {
+        "view": _view,
+        "partition": _partition_in_place,
+        "argpartition": _argpartition,
+        "compress": _compress,
+        "put": _put,
+        "resize": _resize_in_place,
+    }.items():
+        method.__name__ = name
+        method.__qualname__ = f"ndarray.{name}"
+        setattr(ndarray, name, method)
+    for name, set_it in (("dtype", _set_dtype), ("strides", _set_strides)):
+        setattr(ndarray, name, vars(ndarray)[name].setter(set_it))
+    for name, reason in missing_names.ATTRIBUTES.items():
+        setattr(ndarray, name, _absent_attribute(name, reason))
+
+
+_attach()

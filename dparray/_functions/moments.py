@@ -1,0 +1,298 @@
+"""Means, variances and averages."""
+
+from __future__ import annotations
+
+import builtins
+from math import prod as product
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes
+from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.assignment import assign, delivered
+from dparray._array.fresh import empty_on, from_host
+from dparray._array.ndarray import as_method, ndarray
+from dparray._array.operands import check_array, check_out, scalar_value
+from dparray._array.small import fold_at_once
+from dparray._evaluate.host import FOLDS, deviation_by, variance_by
+from dparray._functions.reductions import (
+    Axis,
+    _axes,
+    _float_of,
+    _mask,
+    _real_of,
+    _reduce,
+    count_nonzero,
+    sum,
+)
+from dparray._graph.ops import OPS
+from dparray._placement import Placement, common_placement
+from dparray.exceptions import ArgumentError, ShapeError
+
+__all__ = [
+    "average",
+    "mean",
+    "std",
+    "var",
+]
+
+
+def _mean_in(
+    x: ndarray,
+    loop: np.dtype[Any],
+    axes: tuple[int, ...],
+    keepdims: bool,
+    mask: ndarray | None = None,
+) -> ndarray:
+    """The mean in ``loop``'s dtype; half precision is added up in single."""
+    wide = _dtypes.float32 if loop == _dtypes.float16 else loop
+    if mask is not None:
+        total = sum(
+            choose_elements("mean", mask, astype_array(x, wide, copy=False), 0),
+            axes,
+            wide,
+            None,
+            keepdims,
+        )
+        number = astype_array(count_nonzero(mask, axes, keepdims=keepdims), _real_of(wide))
+        return astype_array(apply(OPS["divide"], total, number), loop, copy=False)
+    count = float(product(x.shape[axis] for axis in axes))
+    narrow = astype_array(x, wide, copy=False) if x.dtype == _dtypes.float16 else x
+    result = _reduce("mean", narrow, axes, wide, None, keepdims, count)
+    return astype_array(result, loop, copy=False)
+
+
+@as_method
+def mean(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+) -> ndarray:
+    """The arithmetic mean over axes; NaN where there is no element.
+
+    Args:
+        a: an array.
+        axis: an axis or a tuple of axes; all of them if ``None``.
+        dtype: the dtype to compute in; the device's default float for integers if not given.
+        out: an array for the result.
+        keepdims: keep the reduced axes, with extent 1.
+        where: a mask that broadcasts to ``a``: other elements do not count.
+
+    Raises:
+        AxisError: there is no such axis.
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.mean(dp.asarray([1, 2, 6])))
+        3.0
+    """
+    small = (
+        fold_at_once(FOLDS["mean"], a, axis, keepdims)
+        if dtype is out is None and where is True
+        else None
+    )
+    if small is not None:
+        return small
+    x = check_array("mean", "a", a)
+    check_out("mean", (("a", x),), out)
+    mask = None if where is True else _mask("mean", x, where, out)
+    result = _mean_in(x, _float_of(x, dtype), _axes("mean", x, axis), keepdims, mask)
+    return delivered("mean", result, out)
+
+
+@as_method
+def var(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: ndarray | None = None,
+    correction: float | None = None,
+) -> ndarray:
+    """The variance over axes: the mean of the squared distances from the mean.
+
+    Real elements are read once, by the shifted sums of T. Chan, G. Golub and R. LeVeque
+    ("Algorithms for computing the sample variance", 1983): a mean that is large beside the
+    deviations costs no precision, and equal elements have exactly 0.
+
+    Args:
+        a: an array.
+        axis: an axis or a tuple of axes; all of them if ``None``.
+        dtype: the dtype to compute in; the device's default float for integers if not given.
+        out: an array for the result.
+        ddof: what is taken from the number of elements in the divisor.
+        keepdims: keep the reduced axes, with extent 1.
+        where: a mask that broadcasts to ``a``: other elements do not count.
+        mean: the mean, if it is known, with the reduced axes kept.
+        correction: the Array API's name for ``ddof``.
+
+    Returns:
+        A real array on the queue of ``a``; NaN where there are not more elements than ``ddof``.
+
+    Raises:
+        ArgumentError: ``ddof`` is no number.
+        AxisError: there is no such axis.
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.var(dp.asarray([1.0, 2.0, 3.0]), correction=1))
+        1.0
+    """
+    less = ddof if correction is None else correction
+    if dtype is out is mean is None and where is True:
+        small = fold_at_once(variance_by(less), a, axis, keepdims)
+        if small is not None:
+            return small
+    x = check_array("var", "a", a)
+    check_out("var", (("a", x),), out)
+    variance = _variance("var", x, axis, dtype, less, keepdims, where, mean)
+    return delivered("var", variance, out)
+
+
+def _variance(
+    name: str,
+    x: ndarray,
+    axis: Axis,
+    dtype: Any,
+    ddof: float,
+    keepdims: bool,
+    where: Any,
+    known_mean: ndarray | None,
+) -> ndarray:
+    axes = _axes(name, x, axis)
+    loop = _float_of(x, dtype)
+    wide = _dtypes.float32 if loop == _dtypes.float16 else loop
+    mask = None if where is True else _mask(name, x, where, None)
+    taken = _degrees_of_freedom(name, ddof)
+    x = astype_array(x, wide, copy=False)
+    count = builtins.max(float(product(x.shape[axis] for axis in axes) - taken), 0.0)
+    if mask is None and known_mean is None and wide.kind == "f" and (axes or not x.ndim):
+        result = _reduce("var", x, axes, wide, None, keepdims, count)
+        return astype_array(result, loop, copy=False)
+    if known_mean is None:
+        known_mean = _mean_in(x, wide, axes, True, mask)
+    else:
+        common_placement(name, (("a", x), ("mean", check_array(name, "mean", known_mean))))
+    distance = apply(OPS["subtract"], x, known_mean)
+    if wide.kind == "c":
+        distance = apply(OPS["abs"], distance)
+    squares = apply(OPS["square"], distance)
+    divisor: Any
+    if mask is None:
+        total = sum(squares, axes, None, None, keepdims)
+        divisor = count
+    else:
+        total = sum(choose_elements(name, mask, squares, 0), axes, None, None, keepdims)
+        number = apply(OPS["subtract"], count_nonzero(mask, axes, keepdims=keepdims), taken)
+        divisor = astype_array(apply(OPS["maximum"], number, 0), total.dtype)
+    result = apply(OPS["divide"], total, divisor)
+    return astype_array(result, _dtypes.float16, False) if loop == _dtypes.float16 else result
+
+
+def _degrees_of_freedom(name: str, ddof: Any) -> Any:
+    """``ddof`` if it is a number."""
+    value = scalar_value(ddof)
+    if not isinstance(value, int | float):
+        raise ArgumentError(f"{name}: ddof must be a number; got {ddof!r}")
+    return value
+
+
+@as_method
+def std(
+    a: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: ndarray | None = None,
+    correction: float | None = None,
+) -> ndarray:
+    """The standard deviation over axes, `sqrt(var(x))`. Arguments and errors as of :func:`var`.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.std(dp.asarray([1.0, 3.0])))
+        1.0
+    """
+    less = ddof if correction is None else correction
+    if dtype is out is mean is None and where is True:
+        small = fold_at_once(deviation_by(less), a, axis, keepdims)
+        if small is not None:
+            return small
+    x = check_array("std", "a", a)
+    check_out("std", (("a", x),), out)
+    variance = _variance("std", x, axis, dtype, less, keepdims, where, mean)
+    return delivered("std", apply(OPS["sqrt"], variance), out)
+
+
+def average(
+    x: Any,
+    axis: Axis = None,
+    weights: Any = None,
+    returned: bool = False,
+    *,
+    keepdims: bool = False,
+) -> Any:
+    """The mean over axes, weighted by ``weights`` where they are given.
+
+    Args:
+        x: an array.
+        axis: an axis or a tuple of axes; all of them if ``None``.
+        weights: an array or a list of the shape of ``x``, or of the extents of ``axis``.
+        returned: give the sums of the weights too.
+        keepdims: keep the reduced axes, with extent 1.
+
+    Returns:
+        An array on the queue of ``x``, or a tuple with the sums of the weights.
+
+    Raises:
+        ExecutionPlacementError: ``x`` and ``weights`` are on different queues.
+        ShapeError: the weights do not fit.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.average(dp.asarray([1.0, 5.0]), weights=dp.asarray([3.0, 1.0])))
+        2.0
+    """
+    x = check_array("average", "x", x)
+    if weights is None:
+        result = mean(x, axis, keepdims=keepdims)
+        if not returned:
+            return result
+        scale = empty_on(Placement(x.sycl_queue, x.usm_type), result.shape, result.dtype)
+        assign(scale, x.size // builtins.max(result.size, 1))
+        return result, scale
+    if isinstance(weights, list | tuple):
+        weights = from_host(np.asarray(weights), x.sycl_queue, x.usm_type)
+    weights = check_array("average", "weights", weights)
+    common_placement("average", (("x", x), ("weights", weights)))
+    if weights.shape != x.shape:
+        axes = _axes("average", x, axis)
+        if axis is None or weights.shape != tuple(x.shape[at] for at in axes):
+            raise ShapeError(
+                f"average: weights of shape {weights.shape} fit neither x of shape {x.shape} "
+                f"nor its axis {axis}"
+            )
+        step = dict(zip(axes, weights.strides, strict=True))
+        strides = tuple(step.get(at, 0) for at in range(x.ndim))
+        weights = weights._view(x.shape, strides, weights.offset)
+    dtype = np.result_type(x.dtype, weights.dtype, *(("f8",) if x.dtype.kind in "biu" else ()))
+    dtype = _dtypes.fit_device(dtype, x.sycl_queue.sycl_device)
+    scale = sum(weights, axis, dtype, None, keepdims)
+    product_of_both = apply(OPS["multiply"], astype_array(x, dtype, copy=False), weights)
+    result = apply(OPS["divide"], sum(product_of_both, axis, dtype, None, keepdims), scale)
+    return (result, scale) if returned else result

@@ -1,0 +1,336 @@
+"""Reductions that pass over what is not a number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from dparray import _dtypes
+from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, check_out
+from dparray._functions.cumulative import cumprod, cumsum
+from dparray._functions.manipulation import broadcast_to
+from dparray._functions.reductions import all as all_of
+from dparray._functions.reductions import any as any_of
+from dparray._functions.reductions import argmax, argmin, count_nonzero
+from dparray._functions.reductions import max as max_of
+from dparray._functions.reductions import min as min_of
+from dparray._functions.reductions import prod as prod_of
+from dparray._functions.reductions import sum as sum_of
+from dparray._functions.statistics import Axis
+from dparray._graph.ops import OPS
+from dparray._placement import Placement, common_placement
+
+__all__ = [
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmin",
+    "nanprod",
+    "nanstd",
+    "nansum",
+    "nanvar",
+]
+
+
+def _filled(
+    function: str, x: Any, value: Any, out: ndarray | None = None, where: Any = True
+) -> tuple[ndarray, Any]:
+    """``x`` with NaN replaced, and where it was; integers have none."""
+    x = check_array(function, "x", x)
+    placed = [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])]
+    check_out(function, placed, out)
+    common_placement(function, placed)
+    if x.dtype.kind not in "fc":
+        return x, None
+    is_nan = apply(OPS["isnan"], x)
+    return choose_elements("where", is_nan, value, x), is_nan
+
+
+def nansum(
+    x: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> ndarray:
+    """:func:`sum` with NaN counted as 0.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nansum(dp.asarray([1.0, dp.nan])))
+        1.0
+    """
+    filled = _filled("nansum", x, 0, out, where)[0]
+    return sum_of(filled, axis, dtype, out, keepdims, initial, where)
+
+
+def nanprod(
+    x: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> ndarray:
+    """:func:`prod` with NaN counted as 1.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanprod(dp.asarray([2.0, dp.nan])))
+        2.0
+    """
+    filled = _filled("nanprod", x, 1, out, where)[0]
+    return prod_of(filled, axis, dtype, out, keepdims, initial, where)
+
+
+def nancumsum(
+    x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
+) -> ndarray:
+    """:func:`cumsum` with NaN counted as 0.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.nancumsum(dp.asarray([1.0, dp.nan, 2.0])).asnumpy()
+        array([1., 1., 3.])
+    """
+    return cumsum(_filled("nancumsum", x, 0, out)[0], axis, dtype, out)
+
+
+def nancumprod(
+    x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
+) -> ndarray:
+    """:func:`cumprod` with NaN counted as 1.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.nancumprod(dp.asarray([2.0, dp.nan, 3.0])).asnumpy()
+        array([2., 2., 6.])
+    """
+    return cumprod(_filled("nancumprod", x, 1, out)[0], axis, dtype, out)
+
+
+def _extreme(
+    function: str,
+    reduce: Callable[..., ndarray],
+    x: Any,
+    axis: Axis,
+    out: ndarray | None,
+    keepdims: bool,
+    worst: float,
+    initial: Any,
+    where: Any,
+) -> ndarray:
+    filled, is_nan = _filled(function, x, worst, out, where)
+    result = reduce(filled, axis, None, keepdims, initial, where)
+    if is_nan is not None and initial is None:
+        result = choose_elements("where", all_of(is_nan, axis, None, keepdims), math.nan, result)
+    if out is None:
+        return result
+    out[...] = result
+    return out
+
+
+def nanmax(
+    x: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> ndarray:
+    """:func:`max` of the elements that are not NaN; NaN where there is nothing else.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanmax(dp.asarray([1.0, dp.nan])))
+        1.0
+    """
+    return _extreme("nanmax", max_of, x, axis, out, keepdims, -math.inf, initial, where)
+
+
+def nanmin(
+    x: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+    initial: Any = None,
+    where: Any = True,
+) -> ndarray:
+    """:func:`min` of the elements that are not NaN; NaN where there is nothing else.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanmin(dp.asarray([1.0, dp.nan])))
+        1.0
+    """
+    return _extreme("nanmin", min_of, x, axis, out, keepdims, math.inf, initial, where)
+
+
+def _extreme_position(
+    function: str,
+    find: Callable[..., ndarray],
+    x: Any,
+    axis: int | None,
+    keepdims: bool,
+    worst: float,
+    out: ndarray | None,
+) -> ndarray:
+    filled, is_nan = _filled(function, x, worst, out)
+    if is_nan is not None and bool(any_of(all_of(is_nan, axis))):
+        raise ValueError(f"{function}: there is nothing but NaN along axis {axis}")
+    return find(filled, axis, out, keepdims=keepdims)
+
+
+def nanargmax(
+    x: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
+) -> ndarray:
+    """:func:`argmax` of the elements that are not NaN; the host waits to know that there are some.
+
+    Raises:
+        ValueError: there is nothing but NaN.
+
+    Example:
+        >>> import dparray as dp
+        >>> int(dp.nanargmax(dp.asarray([dp.nan, 1.0])))
+        1
+    """
+    return _extreme_position("nanargmax", argmax, x, axis, keepdims, -math.inf, out)
+
+
+def nanargmin(
+    x: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
+) -> ndarray:
+    """:func:`argmin` of the elements that are not NaN; the host waits to know that there are some.
+
+    Raises:
+        ValueError: there is nothing but NaN.
+
+    Example:
+        >>> import dparray as dp
+        >>> int(dp.nanargmin(dp.asarray([dp.nan, 1.0])))
+        1
+    """
+    return _extreme_position("nanargmin", argmin, x, axis, keepdims, math.inf, out)
+
+
+def _moments(
+    function: str, x: Any, axis: Axis, dtype: Any, keepdims: bool, where: Any = True
+) -> tuple[ndarray, ndarray, ndarray]:
+    """The values with 0 for NaN and what is masked out, where they are, how many along the axes."""
+    x = check_array(function, "x", x)
+    if x.dtype.kind not in "fc" and dtype is None:
+        dtype = _dtypes.default_float(x.sycl_queue.sycl_device)
+    if dtype is not None:
+        x = astype_array(x, _dtypes.as_dtype(dtype), copy=False)
+    is_there = apply(OPS["logical_not"], apply(OPS["isnan"], x))
+    if where is not True:
+        mask = check_array(function, "where", where, Placement(x.sycl_queue, x.usm_type))
+        common_placement(function, (("x", x), ("where", mask)))
+        is_there = apply(OPS["logical_and"], is_there, broadcast_to(mask, x.shape))
+    count = count_nonzero(is_there, axis, keepdims=keepdims)
+    return choose_elements("where", is_there, x, 0), is_there, count
+
+
+def nanmean(
+    x: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+) -> ndarray:
+    """:func:`mean` of the elements that are not NaN.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanmean(dp.asarray([1.0, dp.nan, 3.0])))
+        2.0
+    """
+    x = check_array("nanmean", "x", x)
+    check_out(
+        "nanmean", [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])], out
+    )
+    values, _, count = _moments("nanmean", x, axis, dtype, keepdims, where)
+    total = sum_of(values, axis, None, None, keepdims)
+    return apply(OPS["divide"], total, astype_array(count, total.dtype), out=out)
+
+
+def nanvar(
+    x: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: ndarray | None = None,
+    correction: float | None = None,
+) -> ndarray:
+    """:func:`var` of the elements that are not NaN.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanvar(dp.asarray([1.0, dp.nan, 3.0])))
+        1.0
+    """
+    x = check_array("nanvar", "x", x)
+    check_out(
+        "nanvar", [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])], out
+    )
+    values, is_there, count = _moments("nanvar", x, axis, dtype, True, where)
+    if mean is None:
+        total = sum_of(values, axis, None, None, True)
+        mean = apply(OPS["divide"], total, astype_array(count, total.dtype))
+    else:
+        common_placement("nanvar", (("x", x), ("mean", check_array("nanvar", "mean", mean))))
+    distance = apply(OPS["abs"], apply(OPS["subtract"], values, mean))
+    squares = choose_elements("where", is_there, apply(OPS["square"], distance), 0)
+    spread = sum_of(squares, axis, None, None, keepdims)
+    number = count_nonzero(is_there, axis, keepdims=keepdims)
+    freedom = apply(
+        OPS["maximum"],
+        apply(OPS["subtract"], number, ddof if correction is None else correction),
+        0,
+    )
+    return apply(OPS["divide"], spread, astype_array(freedom, spread.dtype), out=out)
+
+
+def nanstd(
+    x: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: ndarray | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = True,
+    mean: ndarray | None = None,
+    correction: float | None = None,
+) -> ndarray:
+    """:func:`std` of the elements that are not NaN.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanstd(dp.asarray([1.0, dp.nan, 3.0])))
+        1.0
+    """
+    x = check_array("nanstd", "x", x)
+    placed = [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])]
+    common_placement("nanstd", placed)
+    check_out("nanstd", placed, out)
+    return apply(
+        OPS["sqrt"],
+        nanvar(x, axis, dtype, None, ddof, keepdims, where=where, mean=mean, correction=correction),
+        out=out,
+    )

@@ -1,0 +1,125 @@
+"""``pad``: arrays with a border."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dparray import _layout
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on
+from dparray._array.libraries import call_either
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array
+from dparray._placement import Placement
+from dparray.exceptions import ArgumentError, ShapeError
+
+__all__ = [
+    "pad",
+]
+
+
+_STATISTICS = ("maximum", "minimum", "mean", "median")
+
+
+_PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "empty")
+
+
+def pad(
+    x: Any,
+    pad_width: Any,
+    mode: str = "constant",
+    *,
+    constant_values: Any = 0,
+    stat_length: Any = None,
+    end_values: Any = 0,
+) -> ndarray:
+    """A copy with elements added before and after along each axis.
+
+    Args:
+        x: an array.
+        pad_width: how many: a number; a pair (before, after) for all axes; or one pair for each.
+        mode: ``"constant"``, ``"edge"`` (the outermost element), ``"reflect"`` and
+            ``"symmetric"`` (mirrored at it, without and with it), ``"wrap"``, ``"empty"``,
+            ``"maximum"``, ``"minimum"``, ``"mean"``, ``"median"`` or ``"linear_ramp"``.
+        constant_values: the added elements for ``"constant"``, in the form of ``pad_width``.
+        stat_length: of how many elements at the edges the maximum and so on are, in that form.
+        end_values: where the ramps end, in that form.
+
+    Raises:
+        ShapeError: ``pad_width`` does not fit.
+        ValueError: there is no such mode.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.pad(dp.asarray([1, 2]), (1, 2)).asnumpy()
+        array([0, 1, 2, 0, 0])
+    """
+    x = check_array("pad", "x", x)
+    if mode in _STATISTICS or mode == "linear_ramp":
+        options = (
+            {"end_values": end_values} if mode == "linear_ramp" else {"stat_length": stat_length}
+        )
+        _pairs("pad_width", pad_width, x.ndim)
+        return call_either(
+            "pad", lambda xp, a: xp.pad(a, pad_width, mode=mode, **options), (("x", x),)
+        )
+    if mode not in _PAD_MODES:
+        known = (*_PAD_MODES, *_STATISTICS, "linear_ramp")
+        raise ArgumentError(f"pad: mode {mode!r} is none of {', '.join(known)}")
+    widths = _pairs("pad_width", pad_width, x.ndim)
+    if any(width < 0 for pair in widths for width in pair):
+        raise ShapeError(f"pad: pad_width {pad_width!r} has negative numbers")
+    constants = _pairs("constant_values", constant_values, x.ndim)
+    result = empty_on(
+        Placement(x.sycl_queue, x.usm_type),
+        tuple(
+            before + extent + after for extent, (before, after) in zip(x.shape, widths, strict=True)
+        ),
+        x.dtype,
+    )
+    inside = tuple(
+        slice(before, before + extent) for extent, (before, _) in zip(x.shape, widths, strict=True)
+    )
+    assign(result[inside], x, "pad")
+    for axis, (before, after) in enumerate(widths):
+        # The axes after this one are not padded yet, so only their inner part counts.
+        rest = inside[axis + 1 :]
+        extent = x.shape[axis]
+        if mode == "constant":
+            assign(
+                result[_layout.at_axis(axis, slice(0, before), *rest)], constants[axis][0], "pad"
+            )
+            after_all = _layout.at_axis(axis, slice(before + extent, None), *rest)
+            assign(result[after_all], constants[axis][1], "pad")
+        elif mode != "empty" and (before or after):
+            if extent == 0:
+                raise ShapeError(f"pad: axis {axis} is empty, so mode {mode!r} has nothing to add")
+            line = np.arange(-before, extent + after)
+            sources = _sources(line, extent, mode) + before
+            for place in (*range(before), *range(before + extent, len(line))):
+                source = result[_layout.at_axis(axis, int(sources[place]), *rest)]
+                result[_layout.at_axis(axis, place, *rest)] = source
+    return result
+
+
+def _pairs(name: str, value: Any, ndim: int) -> list[tuple[Any, Any]]:
+    try:
+        return [tuple(pair) for pair in np.broadcast_to(np.asarray(value), (ndim, 2)).tolist()]
+    except ValueError:
+        raise ShapeError(f"pad: {name} {value!r} is not in pairs for {ndim} axes") from None
+
+
+def _sources(line: np.ndarray, extent: int, mode: str) -> np.ndarray:
+    """Which element each place takes, places counted from the first element."""
+    if mode == "edge":
+        return np.clip(line, 0, extent - 1)
+    if mode == "wrap":
+        return line % extent
+    if mode == "symmetric":
+        folded = line % (2 * extent)
+        return np.where(folded < extent, folded, 2 * extent - 1 - folded)
+    period = max(2 * extent - 2, 1)
+    folded = line % period
+    return np.where(folded < extent, folded, period - folded)

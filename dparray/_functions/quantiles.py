@@ -1,0 +1,456 @@
+"""Quantiles, percentiles and medians."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.assignment import delivered
+from dparray._array.fresh import empty_on
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, check_out, foreign_operand, scalar_value
+from dparray._array.small import call_at_once
+from dparray._functions.cumulative import cumsum
+from dparray._functions.indexing import take_along_axis
+from dparray._functions.manipulation import (
+    broadcast_to,
+    expand_dims,
+    moveaxis,
+    permute_dims,
+    reshape,
+)
+from dparray._functions.operands import _vector
+from dparray._functions.reductions import any as any_of
+from dparray._functions.reductions import count_nonzero
+from dparray._functions.sorting import argsort, sort
+from dparray._functions.statistics import Axis
+from dparray._graph.ops import OPS
+from dparray._placement import common_placement
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+
+__all__ = [
+    "median",
+    "nanmedian",
+    "nanpercentile",
+    "nanquantile",
+    "percentile",
+    "quantile",
+]
+
+
+#: The offsets alpha and beta of the methods that interpolate (Hyndman and Fan, 1996, types 4 to 9).
+_OFFSETS = {
+    "interpolated_inverted_cdf": (0.0, 1.0),
+    "hazen": (0.5, 0.5),
+    "weibull": (0.0, 0.0),
+    "linear": (1.0, 1.0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
+
+
+#: The methods that give one of the elements, and keep the dtype of integers.
+_CHOOSING = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
+
+
+_METHODS = (*_OFFSETS, *_CHOOSING, "averaged_inverted_cdf", "midpoint")
+
+
+def _fractions(function: str, q: Any, whole: float) -> np.ndarray:
+    """The quantiles asked for, on the host, between 0 and 1."""
+    q = scalar_value(q)
+    if isinstance(q, np.ndarray):
+        raise foreign_operand(function, "q", q)
+    values = np.asarray(q.asnumpy() if isinstance(q, ndarray) else q, dtype=np.float64) / whole
+    if np.any(~((values >= 0) & (values <= 1))):
+        raise ValueError(f"{function}: q is {q!r}; it must be between 0 and {whole:g}")
+    return values
+
+
+def _quantiles(
+    function: str,
+    x: Any,
+    q: Any,
+    axis: Axis,
+    out: ndarray | None,
+    method: str,
+    keepdims: bool,
+    whole: float,
+    leave_nan_out: bool,
+    weights: Any = None,
+) -> ndarray:
+    x = check_array(function, "x", x)
+    named = [("x", x), *([("q", q)] if isinstance(q, ndarray) else [])]
+    if weights is not None:
+        weights = _vector(function, x, "weights", weights)
+        named.append(("weights", weights))
+    placement = common_placement(function, named)
+    check_out(function, named, out)
+    if method not in _METHODS:
+        raise ArgumentError(f"{function}: method {method!r} is none of {', '.join(_METHODS)}")
+    if weights is not None and method != "inverted_cdf":
+        raise ArgumentError(
+            f"{function}: weights are for method='inverted_cdf' only; got {method!r}"
+        )
+    if x.dtype.kind == "c":
+        raise DTypeError(f"{function}: complex numbers have no order")
+    fractions = _fractions(function, q, whole)
+    if out is weights is None and not leave_nan_out and x.size and not isinstance(q, ndarray):
+        wanted: Any = float(fractions) if isinstance(q, int | float) else fractions
+        known_method: Any = method
+        small = call_at_once(
+            (lambda values: np.median(values, axis, keepdims=keepdims))
+            if function == "median"
+            else lambda values: np.quantile(
+                values, wanted, axis, method=known_method, keepdims=keepdims
+            ),
+            x,
+        )
+        if small is not None:
+            return small
+    axes = tuple(range(x.ndim)) if axis is None else _layout.normalize_axes(function, axis, x.ndim)
+    kept = tuple(extent for at, extent in enumerate(x.shape) if at not in axes)
+    if weights is not None:
+        weights = _lines(_spread(function, weights, x, axis, axes), axes, kept)
+    lines = _lines(x, axes, kept)
+    if lines.shape[-1] == 0:
+        raise ShapeError(f"{function}: an array of shape {x.shape} has no element along {axis}")
+    dtype = _quantile_dtype(x, q, method)
+    if weights is not None:
+        pick = _weighted_picker(function, lines, weights, leave_nan_out)
+    elif leave_nan_out and lines.dtype.kind == "f":
+        pick = _picker_without_nan(sort(lines), method, dtype)
+    else:
+        pick = _picker(sort(lines), method, dtype)
+    result = empty_on(placement, (*fractions.shape, *kept), dtype)
+    for position in np.ndindex(fractions.shape):
+        result[position] = pick(float(fractions[position]))
+    if keepdims:
+        shape = tuple(1 if at in axes else extent for at, extent in enumerate(x.shape))
+        result = reshape(result, (*fractions.shape, *shape))
+    return delivered(function, result, out)
+
+
+def _quantile_dtype(x: ndarray, q: Any, method: str) -> np.dtype[Any]:
+    """NumPy's: elements that are given as they are keep theirs; fractions in arrays take part."""
+    device = x.sycl_queue.sycl_device
+    if x.dtype.kind != "f":
+        is_kept = method in _CHOOSING and x.dtype.kind != "b"
+        return x.dtype if is_kept else _dtypes.default_float(device)
+    if method in _CHOOSING or isinstance(q, int | float):
+        return x.dtype
+    single = isinstance(q, ndarray) and q.dtype.kind == "f"
+    return _dtypes.fit_device(_dtypes.promote([x.dtype, q.dtype if single else np.float64]), device)
+
+
+def _lines(x: ndarray, axes: tuple[int, ...], kept: tuple[int, ...]) -> ndarray:
+    """The elements along the given axes as the last axis of an array."""
+    moved = moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim)))
+    return reshape(moved, (*kept, math.prod(x.shape[at] for at in axes)))
+
+
+def _spread(
+    function: str, weights: ndarray, x: ndarray, axis: Axis, axes: tuple[int, ...]
+) -> ndarray:
+    """Weights of the shape of ``x``, if they were given for its axes alone."""
+    if bool(any_of(apply(OPS["less"], weights, 0))):
+        raise ArgumentError(f"{function}: weights must not be negative")
+    if weights.shape == x.shape:
+        return weights
+    if axis is None or weights.shape != tuple(x.shape[at] for at in axes):
+        raise ShapeError(
+            f"{function}: weights of shape {weights.shape} fit neither x of shape {x.shape} nor "
+            f"its axis {axis}"
+        )
+    ordered = permute_dims(weights, tuple(sorted(range(len(axes)), key=axes.__getitem__)))
+    shape = tuple(extent if at in axes else 1 for at, extent in enumerate(x.shape))
+    return broadcast_to(reshape(ordered, shape), x.shape)
+
+
+Pick = Callable[[float], ndarray]
+
+
+def _picker(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:
+    """Quantiles of sorted lines; NaN where a line has one, which is last then."""
+    count = ordered.shape[-1]
+    last = ordered[..., count - 1]
+
+    def pick(fraction: float) -> ndarray:
+        low, weight = _neighbours(method, np.float64(count), fraction, np.floor, np.where)
+        below, above = (ordered[..., min(max(at, 0), count - 1)] for at in (int(low), int(low) + 1))
+        if method in _CHOOSING:
+            value = above if weight else below
+        else:
+            below, above = (astype_array(one, dtype, copy=False) for one in (below, above))
+            value = _between(below, above, float(weight))
+        if ordered.dtype.kind != "f":
+            return value
+        return choose_elements("where", apply(OPS["isnan"], last), last, value)
+
+    return pick
+
+
+def _picker_without_nan(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:
+    """Quantiles of sorted lines up to the first NaN; NaN where there is nothing else."""
+    count = count_nonzero(apply(OPS["logical_not"], apply(OPS["isnan"], ordered)), -1)
+    number = astype_array(count, _dtypes.default_float(ordered.sycl_queue.sycl_device))
+
+    def floor(place: ndarray) -> ndarray:
+        return apply(OPS["floor"], place)
+
+    def choose(condition: ndarray, x1: float, x2: float) -> ndarray:
+        first = apply(OPS["multiply"], condition, x1)
+        return first + apply(OPS["multiply"], apply(OPS["logical_not"], condition), x2)
+
+    def pick(fraction: float) -> ndarray:
+        low, weight = _neighbours(method, number, fraction, floor, choose)
+        below, above = (
+            take_along_axis(
+                ordered,
+                expand_dims(
+                    apply(
+                        OPS["maximum"],
+                        apply(OPS["minimum"], astype_array(low, _dtypes.int64) + step, count - 1),
+                        0,
+                    ),
+                    -1,
+                ),
+                -1,
+            )[..., 0]
+            for step in (0, 1)
+        )
+        below, above, weight = (
+            astype_array(one, dtype, copy=False) for one in (below, above, weight)
+        )
+        return _between(below, above, weight)
+
+    return pick
+
+
+def _weighted_picker(function: str, lines: ndarray, weights: ndarray, leave_nan_out: bool) -> Pick:
+    """Quantiles of lines whose elements count by their weights."""
+    order = argsort(lines)
+    ordered = take_along_axis(lines, order, -1)
+    weights = astype_array(weights, _dtypes.default_float(lines.sycl_queue.sycl_device))
+    sums: Any = take_along_axis(weights, order, -1)
+    is_nan = apply(OPS["isnan"], ordered)
+    if leave_nan_out:
+        sums = choose_elements(function, is_nan, 0, sums)
+    sums = cumsum(sums, -1)
+    shares = sums / sums[..., -1:]
+    last = lines.shape[-1] - 1
+
+    def pick(fraction: float) -> ndarray:
+        # Elements of no weight in front are none, not even for the fraction 0.
+        is_before = apply(OPS["logical_or"], shares < fraction, apply(OPS["equal"], shares, 0))
+        place = apply(OPS["minimum"], count_nonzero(is_before, -1), last)
+        value = take_along_axis(ordered, expand_dims(place, -1), -1)[..., 0]
+        if leave_nan_out or ordered.dtype.kind != "f":
+            return value
+        return choose_elements(function, is_nan[..., -1], ordered[..., -1], value)
+
+    return pick
+
+
+def _neighbours(method: str, count: Any, fraction: float, floor: Any, choose: Any) -> Any:
+    """The lower of the two sorted elements around a quantile, and how much of the upper goes in.
+
+    The lower one may lie outside 0 ... count - 1, and so may the upper one, which is the next.
+    ``count`` is a number, or an array of numbers with ``floor`` and ``choose`` for it.
+    """
+    if method in _OFFSETS and method != "linear":
+        alpha, beta = _OFFSETS[method]
+        place = count * fraction + (alpha + fraction * (1 - alpha - beta)) - 1
+    elif method in ("inverted_cdf", "averaged_inverted_cdf"):
+        place = count * fraction - 1
+    elif method == "closest_observation":
+        place = count * fraction - 1.5
+    else:
+        place = (count - 1) * fraction
+    low = floor(place)
+    rest = place - low
+    if method in _OFFSETS:
+        return low, rest
+    if method == "nearest":
+        return low, choose((rest > 0.5) | ((rest == 0.5) & (low % 2 == 1)), 1.0, 0.0)
+    if method == "closest_observation":
+        return low, choose((rest == 0) & (low % 2 == 1), 0.0, 1.0)
+    at_element, beyond = {
+        "averaged_inverted_cdf": (0.5, 1.0),
+        "inverted_cdf": (0.0, 1.0),
+        "lower": (0.0, 0.0),
+        "higher": (0.0, 1.0),
+        "midpoint": (0.0, 0.5),
+    }[method]
+    return low, choose(rest == 0, at_element, beyond)
+
+
+def _between(low: ndarray, high: ndarray, weight: Any) -> ndarray:
+    """The point between two values; from the nearer one, so that both ends are exact."""
+    distance = apply(OPS["subtract"], high, low)
+    from_low = apply(OPS["add"], low, apply(OPS["multiply"], distance, weight))
+    from_high = apply(
+        OPS["subtract"],
+        high,
+        apply(OPS["multiply"], distance, apply(OPS["subtract"], 1, weight))
+        if isinstance(weight, ndarray)
+        else apply(OPS["multiply"], distance, 1 - weight),
+    )
+    if not isinstance(weight, ndarray):
+        # Equal neighbours, infinite ones too, have no distance.
+        chosen = from_high if weight >= 0.5 else from_low
+        return choose_elements("where", apply(OPS["equal"], low, high), low, chosen)
+    chosen = choose_elements("where", apply(OPS["greater_equal"], weight, 0.5), from_high, from_low)
+    return choose_elements("where", apply(OPS["equal"], low, high), low, chosen)
+
+
+def quantile(
+    x: Any,
+    q: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> ndarray:
+    """The values below which fractions ``q`` of the elements lie.
+
+    Args:
+        x: a real array.
+        q: fractions between 0 and 1: a scalar, a list, or an array on the queue of ``x`` (for
+            whose values the host waits).
+        axis: an axis or a tuple of axes; all of them if ``None``.
+        out: an array for the result.
+        overwrite_input: without effect.
+        method: between two elements: ``"linear"``, ``"lower"``, ``"higher"``, ``"nearest"``,
+            ``"midpoint"``, or any other of NumPy's: ``"inverted_cdf"``,
+            ``"averaged_inverted_cdf"``, ``"closest_observation"``,
+            ``"interpolated_inverted_cdf"``, ``"hazen"``, ``"weibull"``, ``"median_unbiased"``,
+            ``"normal_unbiased"`` (Hyndman and Fan, "Sample Quantiles in Statistical Packages",
+            1996).
+        keepdims: keep the reduced axes, with extent 1.
+        weights: how much each element counts, for ``method="inverted_cdf"``: of the shape of
+            ``x``, or of the extents of ``axis``.
+
+    Returns:
+        An array of the shape of ``q`` followed by that of the reduced ``x``; NaN where one is.
+
+    Raises:
+        ArgumentError: there is no such method, or it takes no weights, or one is negative.
+        AxisError: there is no such axis.
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: there is no element, or the weights do not fit.
+        ValueError: a fraction is outside 0 ... 1.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.quantile(dp.asarray([1.0, 2.0, 3.0]), [0.25, 0.5]).asnumpy()
+        array([1.5, 2. ])
+    """
+    return _quantiles("quantile", x, q, axis, out, method, keepdims, 1, False, weights)
+
+
+def percentile(
+    x: Any,
+    q: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> ndarray:
+    """The values below which ``q`` percent of the elements lie; otherwise as :func:`quantile`.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.percentile(dp.asarray([1.0, 2.0, 3.0]), 50))
+        2.0
+    """
+    return _quantiles("percentile", x, q, axis, out, method, keepdims, 100, False, weights)
+
+
+def median(
+    x: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> ndarray:
+    """The middle of the sorted elements, or the mean of the two middle ones.
+
+    Arguments and errors as of :func:`quantile`.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.median(dp.asarray([3.0, 1.0, 2.0])))
+        2.0
+    """
+    return _quantiles("median", x, 0.5, axis, out, "linear", keepdims, 1, False)
+
+
+def nanquantile(
+    x: Any,
+    q: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> ndarray:
+    """:func:`quantile` of the elements that are not NaN.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanquantile(dp.asarray([1.0, dp.nan, 3.0]), 0.5))
+        2.0
+    """
+    return _quantiles("nanquantile", x, q, axis, out, method, keepdims, 1, True, weights)
+
+
+def nanpercentile(
+    x: Any,
+    q: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> ndarray:
+    """:func:`percentile` of the elements that are not NaN.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanpercentile(dp.asarray([1.0, dp.nan, 3.0]), 50))
+        2.0
+    """
+    return _quantiles("nanpercentile", x, q, axis, out, method, keepdims, 100, True, weights)
+
+
+def nanmedian(
+    x: Any,
+    axis: Axis = None,
+    out: ndarray | None = None,
+    overwrite_input: bool = False,
+    keepdims: bool = False,
+) -> ndarray:
+    """:func:`median` of the elements that are not NaN.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.nanmedian(dp.asarray([1.0, dp.nan, 3.0])))
+        2.0
+    """
+    return _quantiles("nanmedian", x, 0.5, axis, out, "linear", keepdims, 1, True)

@@ -1,0 +1,315 @@
+"""Evenly spaced values."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array.apply import apply, astype_array, choose_elements, with_axes
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on, is_made_by_host, placement_of
+from dparray._array.ndarray import ndarray
+from dparray._array.nodes import positions
+from dparray._array.operands import check_arrays, checked_scalar, foreign_operand, scalar_value
+from dparray._functions.creation import _checked_dtype
+from dparray._functions.manipulation import expand_dims
+from dparray._graph.ops import OPS
+from dparray._placement import Placement, common_placement
+from dparray.exceptions import DTypeError, ShapeError
+
+if TYPE_CHECKING:
+    import dpctl
+
+__all__ = [
+    "arange",
+    "geomspace",
+    "linspace",
+    "logspace",
+    "meshgrid",
+]
+
+
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = 1,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """Evenly spaced values from ``start`` up to, not including, ``stop``.
+
+    With one value it is the stop and the start is 0. Placement and errors as of :func:`empty`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.arange(1, 7, 2).asnumpy()
+        array([1, 3, 5])
+    """
+    if stop is None:
+        start, stop = 0, start
+    is_unsigned = any(isinstance(value, np.uint64 | np.ulonglong) for value in (start, stop, step))
+    start, stop, step = (scalar_value(value) for value in (start, stop, step))
+    placement = placement_of(device, usm_type, sycl_queue)
+    for name, value in (("start", start), ("stop", stop), ("step", step)):
+        if isinstance(value, complex) or not hasattr(value, "__float__"):
+            raise DTypeError(f"arange: {name} must be a real number, not {value!r}")
+    if step == 0:
+        raise ValueError("arange: step is 0; it must lead from start towards stop")
+    kinds = {type(value) for value in (start, stop, step)}
+    # NumPy's smallest choice is int64, which promotes with uint64 to a float.
+    default = _dtypes.default_for_scalar(
+        int if kinds <= {int, bool} and not is_unsigned else float, placement.queue.sycl_device
+    )
+    chosen = _checked_dtype(dtype, placement, default)
+    length = max(0, int(np.ceil((stop - start) / step)))
+    if kinds <= {int, bool}:
+        length = len(range(int(start), int(stop), int(step)))
+    if is_made_by_host(length, *placement):
+        values = np.arange(start, stop, step, chosen)
+        if values.shape == (length,):
+            return ndarray._computed(values, *placement)
+    return _ramp(placement, length, start, step, chosen)
+
+
+def _ramp(
+    placement: Placement, length: int, start: Any, step: Any, dtype: np.dtype[Any]
+) -> ndarray:
+    """`start + i * step` as NumPy computes it: the step is the distance of the first two values."""
+    with np.errstate(all="ignore"):
+        first, second = np.array([start, start + step], dtype)
+        wide = np.dtype(np.float32) if dtype == _dtypes.float16 else dtype
+        begin, distance = wide.type(first), wide.type(second) - wide.type(first)
+    wide = _dtypes.uint8 if dtype.kind == "b" else wide
+    values = astype_array(positions(placement, (length,)), wide)
+    if distance != 1:
+        values = apply(OPS["multiply"], values, distance.item())
+    if begin != 0:
+        values = apply(OPS["add"], values, begin.item())
+    return astype_array(values, dtype, copy=False)
+
+
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: bool = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> Any:
+    """``num`` evenly spaced values from ``start`` to ``stop``, which ``endpoint`` includes.
+
+    Args:
+        start: the first value, or an array of first values.
+        stop: where they end; an array on the queue of ``start``, or a scalar.
+        num: how many.
+        endpoint: ``stop`` is the last value.
+        retstep: give the distance of neighbours too.
+        dtype: the default is the dtype that ``start`` and ``stop`` promote to with a Python float:
+            the device's default float dtype for Python's scalars and integers.
+        axis: where the new axis is among those of ``start`` and ``stop``.
+        device, usm_type, sycl_queue: as of :func:`empty`; arrays stay on their queue.
+
+    Returns:
+        An array, or a tuple of it and the step.
+
+    Raises:
+        ExecutionPlacementError: ``start`` and ``stop`` are on different queues.
+        As :func:`empty` otherwise.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.linspace(0, 1, 5).asnumpy()
+        array([0.  , 0.25, 0.5 , 0.75, 1.  ])
+    """
+    (length,) = _layout.check_shape(num)
+    ends = [("start", start), ("stop", stop)]
+    arrays = [each for each in ends if isinstance(each[1], ndarray | list | tuple)]
+    if arrays:
+        start, stop = check_arrays("linspace", *ends)
+        placement = common_placement("linspace", (("start", start), ("stop", stop)))
+    else:
+        placement = placement_of(device, usm_type, sycl_queue)
+        for name, value in ends:
+            if not isinstance(value, bool | int | float | complex | np.generic):
+                raise foreign_operand("linspace", name, value)
+    real = _dtypes.default_for_scalar(float, placement.queue.sycl_device)
+    keys = [
+        x.dtype if isinstance(given, list | tuple | ndarray) else _dtypes.promotion_key(given)
+        for (_, given), x in zip(ends, (start, stop), strict=True)
+    ]
+    loop = _dtypes.fit_device(_dtypes.promote([*keys, 0.0]), placement.queue.sycl_device)
+    chosen = _checked_dtype(dtype, placement, loop)
+    if not arrays and is_made_by_host(length, *placement) and chosen.kind in "fc":
+        made, step = np.linspace(start, stop, length, endpoint, True, chosen)  # type: ignore[call-overload]
+        values = ndarray._computed(made if made.base is None else made.copy(), *placement)
+        return (values, step.item()) if retstep else values
+    counted = arange(length, dtype=real, sycl_queue=placement.queue, usm_type=placement.usm_type)
+    # As NumPy computes them, so that the last bits are the same.
+    if arrays:
+        start, stop = (astype_array(x, loop, copy=False) for x in (start, stop))
+    else:
+        start, stop = (loop.type(x) for x in (start, stop))
+    intervals = length - bool(endpoint)
+    with np.errstate(all="ignore"):
+        distance = stop - start
+        step = distance / intervals if intervals > 0 else math.nan
+    if arrays:
+        counted = counted.reshape((length,) + (1,) * distance.ndim)
+    ramp = astype_array(counted, loop, copy=False)
+    values = apply(OPS["multiply"], ramp, step if intervals > 0 else distance)
+    values = apply(OPS["add"], values, start)
+    if endpoint and length > 1:
+        is_last = apply(OPS["equal"], counted, length - 1)
+        last = astype_array(stop, values.dtype, copy=False) if arrays else stop
+        values = (
+            choose_elements("linspace", is_last, last, values)
+            if arrays
+            else choose_elements(
+                "linspace", is_last, checked_scalar("linspace", last.item(), values.dtype), values
+            )
+        )
+    if chosen.kind in "iu":
+        values = apply(OPS["floor"], values)
+    values = astype_array(values, chosen, copy=False)
+    if arrays and axis:
+        at = _layout.normalize_axis("linspace", axis, values.ndim)
+        order = [place for place in range(values.ndim) if place]
+        values = with_axes(values, [*order[:at], 0, *order[at:]])
+    return (values, scalar_value(step)) if retstep else values
+
+
+def meshgrid(
+    *arrays: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+) -> list[ndarray]:
+    """Coordinate arrays made of coordinate vectors.
+
+    Args:
+        *arrays: vectors (or scalars) of one dtype.
+        copy: ``False`` gives views, in which elements share their memory.
+        sparse: keep each array's extent along the other axes 1.
+        indexing: ``"xy"`` (the first vector runs along the second axis) or ``"ij"``.
+
+    Returns:
+        As many arrays as vectors, each with one axis for every vector.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: one of them has more than one dimension.
+
+    Example:
+        >>> import dparray as dp
+        >>> x, y = dp.meshgrid(dp.asarray([1, 2]), dp.asarray([3, 4]))
+        >>> y.asnumpy()
+        array([[3, 3],
+               [4, 4]])
+    """
+    if indexing not in ("xy", "ij"):
+        raise ValueError(f"meshgrid: indexing {indexing!r} is neither 'xy' nor 'ij'")
+    if not arrays:
+        return []
+    given = [(f"arrays[{position}]", x) for position, x in enumerate(arrays)]
+    checked = check_arrays("meshgrid", *given)
+    named = [(name, x) for (name, _), x in zip(given, checked, strict=True)]
+    placement = common_placement("meshgrid", named)
+    for name, x in named:
+        if x.ndim > 1:
+            raise ShapeError(f"meshgrid: {name} has {x.ndim} dimensions; give vectors")
+    order = list(range(len(named)))
+    if indexing == "xy" and len(named) > 1:
+        order[0], order[1] = 1, 0
+    shape = tuple(named[at][1].size for at in order)
+    results = []
+    for position, (_, x) in enumerate(named):
+        strides = [0] * len(named)
+        own = order.index(position)
+        strides[own] = x.strides[0] if x.ndim else x.itemsize
+        extents = [1] * len(named) if sparse else list(shape)
+        extents[own] = x.size
+        view = x._view(tuple(extents), tuple(strides), x.offset)
+        if not copy:
+            results.append(view)
+            continue
+        result = empty_on(placement, view.shape, x.dtype)
+        assign(result, view, "meshgrid")
+        results.append(result)
+    return results
+
+
+def logspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    base: Any = 10.0,
+    dtype: Any = None,
+    axis: int = 0,
+    **place: Any,
+) -> ndarray:
+    """Powers of ``base`` whose exponents are evenly spaced; otherwise as :func:`linspace`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.logspace(0, 2, 3).asnumpy()
+        array([  1.,  10., 100.])
+    """
+    exponents = linspace(start, stop, num, endpoint=endpoint, axis=axis, **place)
+    result = apply(OPS["pow"], base, exponents)
+    return result if dtype is None else astype_array(result, _dtypes.as_dtype(dtype), copy=False)
+
+
+def geomspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    dtype: Any = None,
+    axis: int = 0,
+    **place: Any,
+) -> ndarray:
+    """Numbers from ``start`` to ``stop`` each of which is the last one times a constant.
+
+    Raises:
+        ValueError: one of the ends is 0, or they have different signs.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.geomspace(1, 8, 4).asnumpy()
+        array([1., 2., 4., 8.])
+    """
+    ends = [("start", scalar_value(start)), ("stop", scalar_value(stop))]
+    if any(isinstance(end, ndarray | list | tuple) for _, end in ends):
+        first, last = check_arrays("geomspace", *ends)
+        common_placement("geomspace", (("start", first), ("stop", last)))
+        low, high = (apply(OPS["log10"], apply(OPS["abs"], end)) for end in (first, last))
+        exponents = linspace(low, high, num, endpoint=endpoint, axis=axis)
+        signs = apply(OPS["add"], apply(OPS["sign"], first), apply(OPS["multiply"], last, 0))
+        at = _layout.normalize_axis("geomspace", axis, exponents.ndim)
+        values = apply(OPS["multiply"], apply(OPS["pow"], 10.0, exponents), expand_dims(signs, at))
+        if num > 0:
+            values[_layout.at_axis(at, 0)] = first
+            if endpoint and num > 1:
+                values[_layout.at_axis(at, -1)] = last
+        return values if dtype is None else astype_array(values, _dtypes.as_dtype(dtype), False)
+    if start == 0 or stop == 0 or (start < 0) != (stop < 0):
+        raise ValueError(f"geomspace: {start} ... {stop}; both ends must be on one side of 0")
+    sign = -1.0 if start < 0 else 1.0
+    exponents = linspace(
+        math.log10(abs(start)), math.log10(abs(stop)), num, endpoint=endpoint, **place
+    )
+    result = apply(OPS["multiply"], apply(OPS["pow"], 10.0, exponents), sign)
+    if num > 0:
+        result[0] = start
+        if endpoint and num > 1:
+            result[-1] = stop
+    return result if dtype is None else astype_array(result, _dtypes.as_dtype(dtype), copy=False)

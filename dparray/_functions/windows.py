@@ -1,0 +1,77 @@
+"""Window functions of signal processing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dparray._array.ndarray import ndarray
+from dparray._functions.conversion import asarray
+
+__all__ = [
+    "bartlett",
+    "blackman",
+    "hamming",
+    "hanning",
+    "kaiser",
+]
+
+
+def _window(values: np.ndarray, place: dict[str, Any]) -> ndarray:
+    return asarray(values, **place)
+
+
+def hanning(m: int, **place: Any) -> ndarray:
+    """The Hann window of ``m`` points; ``device=`` and the like as of :func:`asarray`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.hanning(3).asnumpy()
+        array([0., 1., 0.])
+    """
+    return _window(np.hanning(m), place)
+
+
+def hamming(m: int, **place: Any) -> ndarray:
+    """The Hamming window of ``m`` points; ``device=`` and the like as of :func:`asarray`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.hamming(3).asnumpy()
+        array([0.08, 1.  , 0.08])
+    """
+    return _window(np.hamming(m), place)
+
+
+def blackman(m: int, **place: Any) -> ndarray:
+    """The Blackman window of ``m`` points; ``device=`` and the like as of :func:`asarray`.
+
+    Example:
+        >>> import dparray as dp
+        >>> round(float(dp.blackman(3)[1]), 6)
+        1.0
+    """
+    return _window(np.blackman(m), place)
+
+
+def bartlett(m: int, **place: Any) -> ndarray:
+    """The Bartlett window of ``m`` points; ``device=`` and the like as of :func:`asarray`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.bartlett(3).asnumpy()
+        array([0., 1., 0.])
+    """
+    return _window(np.bartlett(m), place)
+
+
+def kaiser(m: int, beta: float, **place: Any) -> ndarray:
+    """The Kaiser window of ``m`` points; ``device=`` and the like as of :func:`asarray`.
+
+    Example:
+        >>> import dparray as dp
+        >>> round(float(dp.kaiser(3, 5.0)[1]), 6)
+        1.0
+    """
+    return _window(np.kaiser(m, beta), place)
