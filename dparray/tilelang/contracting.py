@@ -25,9 +25,9 @@ from dparray._functions.manipulation import permute_dims, reshape
 from dparray._functions.products import matmul
 from dparray._kernel.function import KernelFunction
 from dparray._placement import Placement
-from dparray.kernel_api import Range
+from dparray.kernel_api import NdRange, Range
 from dparray.tilelang.contraction import Contracted
-from dparray.tilelang.kernel_text import Text, text_of
+from dparray.tilelang.kernel_text import MOST_ACROSS, Text, text_of
 from dparray.tilelang.kernel_values import memory
 from dparray.tilelang.points import Points, enumerated, linear
 from dparray.tilelang.recognised import Aligned, Operations, aligned, line_up, product
@@ -79,6 +79,17 @@ class Lowered:
         self.shape = tuple(size for _, size in contracted.space.output)
         self._text: Text | None = None
         self._on_host: _HostPlan | None = None
+        self._kernel: KernelFunction | None = None
+        self._ranges: dict[Any, Range | NdRange] = {}
+        # Whether kernels take the arrays as they are.
+        self._is_plain = (
+            bool(self.shape)
+            and all(contracted.space.operands)
+            and FLOAT16 not in (contracted.dtype, *dtypes)
+        )
+        domain = contracted.domain
+        points = 0 if domain is None else prod(self.shape) * max(1, domain.points)
+        self._is_small = points <= MOST_HOST_POINTS
 
     @property
     def is_view(self) -> bool:
@@ -156,13 +167,10 @@ class Lowered:
 
     def is_for_host(self, placement: Placement) -> bool:
         """Whether it is small, and the host may compute in such memory."""
-        domain = self.contracted.domain
-        assert domain is not None
-        elements = prod(self.shape)
         return (
-            elements * max(1, domain.points) <= MOST_HOST_POINTS
+            self._is_small
             and config.host_tier
-            and is_made_by_host(elements, placement.queue, placement.usm_type)
+            and is_made_by_host(prod(self.shape), placement.queue, placement.usm_type)
         )
 
     def host_plan(self) -> _HostPlan | None:
@@ -186,11 +194,26 @@ class Lowered:
     def by_kernel(self, placement: Placement, arrays: Sequence[ndarray]) -> ndarray:
         """By a kernel of its own, launched now."""
         result = empty_on(placement, self.shape, self.contracted.dtype)
-        text = self.text
-        kernel = kernel_of(text.source)
-        seen = [_in_memory(x) for x in (result, *arrays)]
-        kernel._launch(Range(*text.items), (*seen, *text.numbers))
+        if self._kernel is None:
+            self._kernel = kernel_of(self.text.source)
+        items = self._ranges.get(placement.queue)
+        if items is None:
+            items = self._ranges[placement.queue] = _range_on(placement.queue, self.text)
+        seen = (result, *arrays) if self._is_plain else map(_in_memory, (result, *arrays))
+        self._kernel._launch(items, (*seen, *self.text.numbers))
         return result
+
+
+def _range_on(queue: Any, text: Text) -> Range | NdRange:
+    """The range of a kernel, in groups as large as the queue's device takes."""
+    if not text.grouped:
+        return Range(*text.items)
+    most = min(queue.sycl_device.max_work_group_size, 2048)
+    *rows, across, lanes = text.items
+    along = max(each for each in range(1, lanes + 1) if lanes % each == 0 and each <= most)
+    width = max(1, min(MOST_ACROSS, most // along, across))
+    whole = -(-across // width) * width
+    return NdRange((*rows, whole, lanes), (*[1] * len(rows), width, along))
 
 
 def _in_memory(x: ndarray) -> ndarray:

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from fractions import Fraction
 from math import prod
+from operator import mul
 from typing import NamedTuple
 
 from dparray.tilelang.bounds import (
@@ -33,6 +34,11 @@ class Form(NamedTuple):
 
     coefficients: tuple[Fraction, ...]
     constant: Fraction
+
+    @property
+    def is_integral(self) -> bool:
+        """Whether it is an integer at every integer point."""
+        return all(each.denominator == 1 for each in (self.constant, *self.coefficients))
 
 
 class Term(NamedTuple):
@@ -148,21 +154,19 @@ def domain_of(space: Space) -> Domain | None:
     """The loops of a bounded space; ``None`` if it has no point."""
     if any(size <= 0 for _, size in space.all):
         return None
-    lattice = lattice_where_integral([form for form, _ in space.all], space.variables)
-    if lattice is None:
-        return None
+    if all(form.is_integral for form, _ in space.all):
+        lattice = None
+    else:
+        lattice = lattice_where_integral([form for form, _ in space.all], space.variables)
+        if lattice is None:
+            return None
 
     def on_lattice(form: Form) -> Term:
-        row = [
-            sum(
-                (a * b[column] for a, b in zip(form.coefficients, lattice.basis, strict=True)),
-                Fraction(0),
-            )
-            for column in range(space.variables)
-        ]
-        constant = form.constant + sum(
-            a * x for a, x in zip(form.coefficients, lattice.origin, strict=True)
-        )
+        if lattice is None:
+            return Term(tuple(map(int, form.coefficients)), int(form.constant))
+        columns = zip(*lattice.basis, strict=True)
+        row = [sum(map(mul, form.coefficients, column), Fraction(0)) for column in columns]
+        constant = sum(map(mul, form.coefficients, lattice.origin), form.constant)
         return Term(tuple(map(int, row)), int(constant))
 
     outputs = [(on_lattice(form), size) for form, size in space.output]

@@ -22,6 +22,11 @@ MOST_ITEMS = 1 << 30
 #: Elements of a tile that a work-item keeps in registers.
 _TILES = (16, 8, 12, 6, 4)
 _LEAST_LANES = 8
+_LONG_LANES = 256
+#: Most work-items of a group along the last but one extent.
+MOST_ACROSS = 64
+#: Copies of the body that short loops are written out to.
+_MOST_COPIES = 12
 
 
 class Text(NamedTuple):
@@ -31,11 +36,13 @@ class Text(NamedTuple):
         source: its text; arguments are the output, the operands, the default, then numbers.
         numbers: the values of the numbers.
         items: the range.
+        grouped: work-items lie in groups, over a range whose last but one extent is rounded up.
     """
 
     source: str
     numbers: tuple[int, ...]
-    items: tuple[int, int]
+    items: tuple[int, ...]
+    grouped: bool
 
 
 class Tile(NamedTuple):
@@ -68,6 +75,9 @@ class _Writer:
         self.lane = lane_of(domain.shape)
         self.tile = tile_of(domain, self.lane)
         self.counts = 1 if self.tile is None else self.tile.length
+        # A short last dimension alone would make groups too small to pay for their start.
+        self.grouped = False
+        self.unrolled = _unrolled(domain, self.counts)
         self.has_flag = not domain.covers and (
             contracted.has_default or contracted.aggregation in "*><"
         )
@@ -147,40 +157,46 @@ class _Writer:
         names += self.numbers.values()
         head = f"def tile_contraction(item, {', '.join(names)}):"
         source = "\n".join([head, *self.lines]) + "\n"
-        return Text(source, tuple(self.numbers), items)
+        return Text(source, tuple(self.numbers), items, self.grouped)
 
-    def indices(self) -> tuple[int, int]:
+    def indices(self) -> tuple[int, ...]:
         """Lines that find the output element; the range."""
         extents = list(self.domain.shape)
         if self.tile is not None:
             at = self.tile.dimension
             extents[at] = -(-extents[at] // self.tile.length)
         if self.lane is None:
-            self.line("lane = int64(item.get_id(1))")
-            return 1, 1
+            return (1,)
         lanes = extents[self.lane]
-        others = [at for at in range(self.rank) if at != self.lane]
-        rows = prod(extents[at] for at in others)
-        if lanes > MOST_ITEMS:  # one long dimension is cut
-            width = 1 << 20
-            self.line(f"first = int64(item.get_id(0)) * {width} + int64(item.get_id(1))")
-            self.line(f"if first >= {self.number(lanes * rows)}:")
-            self.line("    return")
-            self.line(f"rest = first // {self.number(lanes)}")
-            self.line(f"i{self.lane} = first - rest * {self.number(lanes)}")
-            items = (-(-lanes * rows // width), width)
+        others = [at for at in range(self.rank) if at != self.lane and extents[at] > 1]
+        for at in range(self.rank):
+            if at != self.lane and extents[at] <= 1:
+                self.line(f"i{at} = 0")
+        if lanes > MOST_ITEMS:
+            items = self.indices_of_cut_dimension(lanes, [extents[at] for at in others])
         else:
-            launched = min(rows, max(1, MOST_ITEMS // lanes))
-            self.line(f"i{self.lane} = int64(item.get_id(1))")
-            if launched < rows:
-                self.line(
-                    f"for rest in range(int64(item.get_id(0)), {self.number(rows)}, "
-                    f"int64(item.get_range(0))):"
-                )
-                self.depth += 1
-            elif others:
-                self.line("rest = int64(item.get_id(0))")
-            items = (launched, lanes)
+            items = (lanes,)
+            # In groups, the last but one extent is rounded up, by less than a group has.
+            if len(others) > 1 and lanes * (extents[others[-1]] + MOST_ACROSS) <= MOST_ITEMS:
+                items = (extents[others[-1]], lanes)
+                self.grouped = lanes < _LONG_LANES
+                self.line(f"i{others[-1]} = int64({self.id(1)})")
+                if self.grouped:
+                    self.line(f"if i{others[-1]} >= {self.number(items[0])}:")
+                    self.line("    return")
+                others.pop()
+            if others:
+                rows = prod(extents[at] for at in others)
+                launched = min(rows, MOST_ITEMS // prod(items))
+                items = (launched, *items)
+                if launched < rows:
+                    end = self.number(rows)
+                    self.line(f"for row in range(int64({self.id(0)}), {end}, {launched}):")
+                    self.depth += 1
+                    self.line("rest = row")
+                else:
+                    self.line(f"rest = int64({self.id(0)})")
+            self.line(f"i{self.lane} = int64({self.id(len(items) - 1)})")
         for at in others[:0:-1]:
             size = self.number(extents[at])
             self.line(f"q{at} = rest // {size}")
@@ -196,6 +212,24 @@ class _Writer:
                 for copy in range(1, self.tile.length):
                     self.line(f"c{copy} = min({copy}, {last} - i{at})")
         return items
+
+    def id(self, dimension: int) -> str:
+        """A work-item's index."""
+        return f"item.get_{'global_' if self.grouped else ''}id({dimension})"
+
+    def indices_of_cut_dimension(self, lanes: int, extents: list[int]) -> tuple[int, ...]:
+        """The same where one dimension has more elements than a launch has work-items."""
+        width = 1 << 20
+        size = self.number(lanes)
+        everything = lanes * prod(extents)
+        self.line(f"first = int64(item.get_id(0)) * {width} + int64(item.get_id(1))")
+        step = MOST_ITEMS // width
+        rows = -(-everything // width)
+        self.line(f"for at in range(first, {self.number(everything)}, {step * width}):")
+        self.depth += 1
+        self.line(f"rest = at // {size}")
+        self.line(f"i{self.lane} = at - rest * {size}")
+        return min(rows, step), width
 
     def solve(self) -> list[str]:
         """Lines that find the solved variables; the conditions of the element."""
@@ -225,18 +259,26 @@ class _Writer:
             return f"-({rest})" if a == 1 else f"-(({rest}) // {a})"
         return f"{rest}" if a == -1 else f"({rest}) // {-a}"
 
-    def loops(self, total: list[str]) -> None:
-        known = len(self.domain.solved)
-        for at, level in enumerate(self.domain.loops, known):
-            low = [self.bound(each, at) for each in level.lower]
-            high = [self.bound(each, at) for each in level.upper]
-            first = low[0] if len(low) == 1 else _nested("max", low)
-            last = high[0] if len(high) == 1 else _nested("min", high)
-            self.line(f"for w{at} in range({first}, {last} + 1):")
-            self.depth += 1
-        if self.has_flag:
-            self.line("seen = True")
-        self.body(total)
+    def loops(self, total: list[str], at: int = 0) -> None:
+        """Loops from a free variable inwards; short ones of constant bounds are written out."""
+        if at == len(self.domain.loops):
+            if self.has_flag:
+                self.line("seen = True")
+            self.body(total)
+            return
+        variable = len(self.domain.solved) + at
+        if at in self.unrolled:
+            for each in self.unrolled[at]:
+                self.line(f"w{variable} = {each}")
+                self.loops(total, at + 1)
+            return
+        level = self.domain.loops[at]
+        first = _nested("max", [self.bound(each, variable) for each in level.lower])
+        last = _nested("min", [self.bound(each, variable) for each in level.upper])
+        self.line(f"for w{variable} in range({first}, {last} + 1):")
+        self.depth += 1
+        self.loops(total, at + 1)
+        self.depth -= 1
 
     def body(self, total: list[str]) -> None:
         """One point: loads, the combination, and the aggregation, for each copy of the tile."""
@@ -296,6 +338,23 @@ def _nested(function: str, texts: list[str]) -> str:
     for each in texts[1:]:
         text = f"{function}({text}, {each})"
     return text
+
+
+def _unrolled(domain: Domain, copies: int) -> dict[int, range]:
+    """The loops that are written out, from the innermost, with their values."""
+    found: dict[int, range] = {}
+    for at in reversed(range(len(domain.loops))):
+        level = domain.loops[at]
+        if len(level.lower) != 1 or len(level.upper) != 1:
+            break
+        if sum(map(bool, level.lower[0].coefficients + level.upper[0].coefficients)) > 2:
+            break
+        box = domain.boxes[len(domain.solved) + at]
+        copies *= box.high - box.low + 1
+        if copies > _MOST_COPIES:
+            break
+        found[at] = range(box.low, box.high + 1)
+    return found
 
 
 def lane_of(shape: Sequence[int]) -> int | None:
