@@ -104,6 +104,7 @@ with _startup.explained():
         lib as lib,
         linalg as linalg,
         memory as memory,
+        plaidml as plaidml,
         random as random,
         testing as testing,
         tilelang as tilelang,

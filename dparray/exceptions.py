@@ -27,6 +27,7 @@ catch anyway, so ``except ValueError`` keeps working::
     |  |- TileShapeError (ShapeError)  ranks, sizes or shapes that do not fit together
     |  |- TileTypeError (TypeError)  a value of a kind or dtype that does not belong there
     |  `- TileIndexError (IndexError)  an index set that is empty, unbounded or ambiguous
+    |- PlaidMLError (RuntimeError)  of the interface of dparray.plaidml
     `- UnsupportedFeatureError (NotImplementedError)  of numba-dpex or NumPy, that cannot work here
 
 A message says what was given, what is allowed and the line that mends it.
@@ -60,6 +61,7 @@ __all__ = [
     "KernelRangeError",
     "MapError",
     "MemoryError",
+    "PlaidMLError",
     "ShapeError",
     "SimulationError",
     "TileError",
@@ -245,6 +247,10 @@ class TileTypeError(TileError, TypeError):
 
 class TileIndexError(TileError, IndexError):
     """An index set that is empty or unbounded, or gives one element two values."""
+
+
+class PlaidMLError(DparrayError, RuntimeError):
+    """What :mod:`dparray.plaidml` refuses; its kinds are in ``dparray.plaidml.exceptions``."""
 
 
 class UnsupportedFeatureError(DparrayError, NotImplementedError):

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._codegen import elementwise, reduction, reduction_text
 from dparray._compiler import cache
@@ -28,6 +27,7 @@ from dparray._graph.reductions import Reduce
 from dparray._layout import Layout
 from dparray.device import describe_queue
 from dparray.memory.blocks import planned_layout
+from dparray.tilelang.function import TileFunction
 
 __all__ = ["Explanation", "PlannedKernel", "PlannedOperation", "explain"]
 
@@ -222,8 +222,10 @@ def _size(nbytes: int) -> str:
     return f"{nbytes / 1e6:.1f} MB" if nbytes >= 1_000_000 else f"{nbytes / 1e3:.0f} kB"
 
 
-def explain(x: ndarray, *others: ndarray) -> Explanation:
+def explain(x: Any, *others: Any, **named: Any) -> Any:
     """How a pending array will be computed: which operations in which kernel, and why.
+
+    Of a function of :mod:`dparray.tilelang` with its inputs, how a call computes its contractions.
 
     Nothing is computed, compiled or loaded.
 
@@ -231,6 +233,11 @@ def explain(x: ndarray, *others: ndarray) -> Explanation:
         x: an array; of one that is computed, the explanation says so.
         *others: further ones that are asked for together with it, as in ``dp.eval(x, y)``; those of
             one shape on one queue share kernels.
+
+        **named: inputs of a Tile function by name.
+
+    Returns:
+        An :class:`Explanation`; of a Tile function its explanation.
 
     Raises:
         HostConversionError: ``x`` is no array.
@@ -244,6 +251,8 @@ def explain(x: ndarray, *others: ndarray) -> Explanation:
         >>> dp.explain(x[:1000] * 2 + 1).tier
         'host'
     """
+    if isinstance(x, TileFunction):
+        return x.explain(*others, **named)
     x = check_array("explain", "x", x)
     arrays = [x, *(check_array("explain", f"others[{i}]", y) for i, y in enumerate(others))]
     if x.is_only_on_host and not others:

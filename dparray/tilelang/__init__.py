@@ -19,9 +19,12 @@ from dparray.exceptions import (
     TileTypeError,
 )
 from dparray.tilelang.function import TileFunction, function
+from dparray.tilelang.invocation import Invocation
+from dparray.tilelang.layers import avg_pool, conv, dense, max_pool
 from dparray.tilelang.values import TileWarning, floatx, set_floatx
 
 __all__ = [
+    "Invocation",
     "TileError",
     "TileFunction",
     "TileIndexError",
@@ -30,7 +33,11 @@ __all__ = [
     "TileSyntaxError",
     "TileTypeError",
     "TileWarning",
+    "avg_pool",
+    "conv",
+    "dense",
     "floatx",
     "function",
+    "max_pool",
     "set_floatx",
 ]

@@ -63,6 +63,7 @@ class Lowered:
     Attributes:
         kind: ``"map"``, ``"reduction"``, ``"product"`` (array operations), ``"kernel"`` (one of
             its own, or the host's loops while it is small), ``"nothing"`` (no element is written).
+        is_small: whether it has few enough points for the host.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Lowered:
         )
         domain = contracted.domain
         points = 0 if domain is None else prod(self.shape) * max(1, domain.points)
-        self._is_small = points <= MOST_HOST_POINTS
+        self.is_small = points <= MOST_HOST_POINTS
 
     @property
     def is_view(self) -> bool:
@@ -168,7 +169,7 @@ class Lowered:
     def is_for_host(self, placement: Placement) -> bool:
         """Whether it is small, and the host may compute in such memory."""
         return (
-            self._is_small
+            self.is_small
             and config.host_tier
             and is_made_by_host(prod(self.shape), placement.queue, placement.usm_type)
         )

@@ -11,11 +11,14 @@ import numpy as np
 
 from dparray import _dtypes
 from dparray._array.assignment import assign
+from dparray._array.fresh import is_made_by_host
 from dparray._array.ndarray import ndarray
 from dparray._placement import Placement, common_placement
-from dparray.device import default_device
+from dparray.device import default_device, queue_of
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
 from dparray.tilelang.bind import Bound, bind, check
+from dparray.tilelang.explanation import TileExplanation, explained
+from dparray.tilelang.invocation import Invocation
 from dparray.tilelang.lowering import Plan, plan_of
 from dparray.tilelang.parser import parse
 from dparray.tilelang.values import DTYPES, Constant, DType, Tensor, floatx
@@ -132,8 +135,6 @@ class TileFunction:
             if device is None:
                 queue = default_device().sycl_queue
             else:
-                from dparray.device import queue_of
-
                 queue = queue_of(device)
             return Placement(queue, "device")
         first = arrays[0]
@@ -224,6 +225,47 @@ class TileFunction:
             name: (tuple(getattr(each, "shape", ())), each.dtype)  # type: ignore[misc]
             for name, each in bound.outputs.items()
         }
+
+    def submit(self, *args: Any, out: Any = None, device: Any = None, **named: Any) -> Invocation:
+        """Compute the outputs now: all work is submitted, and the call returns before it ends.
+
+        Args:
+            args, out, device, named: as in a call.
+
+        Returns:
+            An :class:`Invocation` with the outputs by name, ``wait()``, ``done()`` and the event.
+
+        Raises:
+            TileError, ExecutionPlacementError, HostConversionError, ArgumentError: as in a call.
+        """
+        return self.submitted(*args, out=out, device=device, **named)
+
+    def submitted(
+        self, *args: Any, out: Any = None, device: Any = None, **named: Any
+    ) -> Invocation:
+        """What :meth:`submit` gives, by a name that no queue has."""
+        results = self(*args, out=out, device=device, **named)
+        return Invocation(self.outputs, results if self._results is not None else [results])
+
+    def explain(self, *args: Any, **named: Any) -> TileExplanation:
+        """How a call would be computed; nothing is computed or compiled.
+
+        Args:
+            args, named: as in a call.
+
+        Example:
+            >>> import dparray as dp
+            >>> f = dp.tilelang.function("function (A[N, M]) -> (B) { B[j: M] = +(A[i, j]); }")
+            >>> f.explain(dp.ones((3, 4))).contractions[0].kind
+            'reduction'
+        """
+        values = self._ordered(args, named)
+        key, arrays = self._key(values)
+        placement = self._placement(arrays, None)
+        plan = self._plan(key, values)
+        count = len(plan.instructions) - len(plan.contractions)
+        is_host = is_made_by_host(0, placement.queue, placement.usm_type)
+        return explained(plan.contractions, count, is_host)
 
     def cache_info(self) -> CacheInfo:
         """How often a call found its bound program."""

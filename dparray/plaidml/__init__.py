@@ -1,0 +1,45 @@
+"""PlaidML's Python interface, version 0, on dparray's arrays.
+
+A script written for PlaidML runs with ``import dparray.plaidml as plaidml``; a :class:`Tensor` is
+an array of dparray (``tensor.array``) beside its lock.
+"""
+
+from dparray.plaidml import exceptions, op, tile
+from dparray.plaidml.devices import (
+    Context,
+    Device,
+    DeviceConfig,
+    Dimension,
+    DType,
+    Shape,
+    Tensor,
+    devices,
+    open_first_device,
+    set_floatx,
+)
+from dparray.plaidml.exceptions import PlaidMLError
+from dparray.plaidml.functions import Function, Invocation, Invoker, load_function, run
+from dparray.plaidml.views import View
+
+__all__ = [
+    "Context",
+    "DType",
+    "Device",
+    "DeviceConfig",
+    "Dimension",
+    "Function",
+    "Invocation",
+    "Invoker",
+    "PlaidMLError",
+    "Shape",
+    "Tensor",
+    "View",
+    "devices",
+    "exceptions",
+    "load_function",
+    "op",
+    "open_first_device",
+    "run",
+    "set_floatx",
+    "tile",
+]

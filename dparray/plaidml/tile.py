@@ -1,0 +1,446 @@
+"""Operations and values: programs composed from Tile functions, under PlaidML's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from dparray._array.assignment import assign
+from dparray._evaluate import evaluate
+from dparray.exceptions import PlaidMLError
+from dparray.plaidml.devices import Context, Device, DType, Tensor
+from dparray.plaidml.functions import Function
+from dparray.tilelang.function import TileFunction
+from dparray.tilelang.invocation import Invocation
+
+__all__ = ["LogicError", "Operation", "Shape", "Value", "binary_op", "common_dtype", "compose"]
+__all__ += ["unary_op"]
+
+
+class LogicError(PlaidMLError):
+    """Operations and values that do not fit together."""
+
+
+class Shape(NamedTuple):
+    """The type and the sizes of a value; a size that is not known is ``None``."""
+
+    dtype: DType
+    dims: tuple[Any, ...]
+
+    @property
+    def ndims(self) -> int:
+        """How many dimensions there are."""
+        return len(self.dims)
+
+
+def common_dtype(*dtypes: DType) -> DType:
+    """The type that holds the values of all: booleans are weakest, floats at least twice as wide
+    as integers beside them.
+    """
+    found = dtypes[0]
+    for each in dtypes[1:]:
+        found = _common(found, each)
+    return found
+
+
+def _common(a: DType, b: DType) -> DType:
+    if DType.BOOLEAN in (a, b):
+        return b if a is DType.BOOLEAN else a
+    kinds = {a >> 4, b >> 4}
+    bits = [8 << (each & 3) for each in (a, b)]
+    if len(kinds) == 1:
+        return max(a, b)
+    if 3 in kinds:
+        float_bits, other = bits if a >> 4 == 3 else bits[::-1]
+        return DType[f"FLOAT{min(64, max(float_bits, 2 * other))}"]
+    wide = 2 * (bits[0] if a >> 4 == 2 else bits[1])
+    if wide > 64:
+        return DType.FLOAT64
+    return DType[f"INT{max(wide, bits[0] if a >> 4 == 1 else bits[1])}"]
+
+
+class Value:
+    """A tensor that operations will have computed when they are composed and run.
+
+    Attributes:
+        shape: a :class:`Shape`.
+        name: for messages.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        source: tuple[Operation, str] | None = None,
+        var: Any = None,
+        name: str = "",
+    ) -> None:
+        self.shape = shape
+        self.source = source
+        self.var = var
+        self.name = name
+
+    @classmethod
+    def from_ndims(cls, ndims: int, dtype: DType = DType.FLOAT32, name: str = "") -> Value:
+        """An input of a rank."""
+        return cls(Shape(dtype, (None,) * ndims), name=name)
+
+    @classmethod
+    def from_dimensions(
+        cls, dimensions: Sequence[int | None], dtype: DType = DType.FLOAT32, name: str = ""
+    ) -> Value:
+        """An input of sizes, ``None`` where any will do."""
+        return cls(Shape(dtype, tuple(dimensions)), name=name)
+
+    @classmethod
+    def from_var(
+        cls, var: Any, dimensions: Sequence[Any], dtype: DType = DType.FLOAT32, name: str = ""
+    ) -> Value:
+        """A value that is a tensor, or a number."""
+        if isinstance(var, Tensor):
+            dtype = var.shape.dtype
+        return cls(Shape(dtype, tuple(dimensions)), var=var, name=name)
+
+    @classmethod
+    def from_python_value(cls, value: Any, name: str = "") -> Value:
+        """A number as a value; a value is itself."""
+        if isinstance(value, Value):
+            return value
+        if isinstance(value, bool | int):
+            return cls(Shape(DType.INT32, ()), var=int(value), name=name)
+        if isinstance(value, float):
+            return cls(Shape(DType.FLOAT32, ()), var=value, name=name)
+        raise LogicError(f"{value!r} of type {type(value).__name__} is no value; give a number")
+
+    def _with(self, other: Any, text: str, is_reversed: bool = False) -> Value:
+        given = Value.from_python_value(other)
+        return binary_op(given, self, text) if is_reversed else binary_op(self, given, text)
+
+    def __add__(self, other: Any) -> Value:
+        return self if _is(other, 0) else self._with(other, "L + R")
+
+    def __radd__(self, other: Any) -> Value:
+        return self if _is(other, 0) else self._with(other, "L + R", True)
+
+    def __sub__(self, other: Any) -> Value:
+        return self if _is(other, 0) else self._with(other, "L - R")
+
+    def __rsub__(self, other: Any) -> Value:
+        return self._with(other, "L - R", True)
+
+    def __mul__(self, other: Any) -> Value:
+        return self if _is(other, 1) else self._with(other, "L * R")
+
+    def __rmul__(self, other: Any) -> Value:
+        return self if _is(other, 1) else self._with(other, "L * R", True)
+
+    def __truediv__(self, other: Any) -> Value:
+        return self if _is(other, 1) else self._with(other, "L / R")
+
+    def __rtruediv__(self, other: Any) -> Value:
+        return self._with(other, "L / R", True)
+
+    def __floordiv__(self, other: Any) -> Value:
+        return self._with(other, "floor(L / R)")
+
+    def __rfloordiv__(self, other: Any) -> Value:
+        return self._with(other, "floor(L / R)", True)
+
+    def __and__(self, other: Any) -> Value:
+        return self._with(other, "L & R")
+
+    def __or__(self, other: Any) -> Value:
+        return self._with(other, "L | R")
+
+    def __xor__(self, other: Any) -> Value:
+        return self._with(other, "L ^ R")
+
+    def __lshift__(self, other: Any) -> Value:
+        return self._with(other, "L << R")
+
+    def __rshift__(self, other: Any) -> Value:
+        return self._with(other, "L >> R")
+
+    def __lt__(self, other: Any) -> Value:
+        return self._with(other, "L < R")
+
+    def __le__(self, other: Any) -> Value:
+        return self._with(other, "L <= R")
+
+    def __gt__(self, other: Any) -> Value:
+        return self._with(other, "L > R")
+
+    def __ge__(self, other: Any) -> Value:
+        return self._with(other, "L >= R")
+
+    def __neg__(self) -> Value:
+        return unary_op(self, "-I")
+
+    def __invert__(self) -> Value:
+        return unary_op(self, "~I")
+
+    def __abs__(self) -> Value:
+        return unary_op(self, "abs(I)")
+
+    def __getitem__(self, key: Any) -> Value:
+        return _sliced(self, key if isinstance(key, tuple) else (key,))
+
+    def __repr__(self) -> str:
+        return f"<plaidml value {self.name or self.shape}>"
+
+
+def _is(value: Any, number: int) -> bool:
+    return isinstance(value, int | float) and value == number
+
+
+class Operation:
+    """One Tile function applied to values.
+
+    Args:
+        code: the program.
+        inputs: pairs of the name of an input and its value, or a number.
+        outputs: pairs of the name of an output and its :class:`Shape`.
+        name: for messages.
+
+    Raises:
+        LogicError: the names are not those of the program.
+        TileError: the program is ill-formed.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        inputs: Iterable[tuple[str, Any]],
+        outputs: Iterable[tuple[str, Shape]],
+        name: str | None = None,
+        side_effects: Any = None,
+    ) -> None:
+        self.function_of_arrays = TileFunction(code)
+        self.name = name or type(self).__name__
+        self.inputs = {key: Value.from_python_value(each) for key, each in inputs}
+        self.side_effects = side_effects or []
+        shapes = dict(outputs)
+        for kind, given, wanted in (
+            ("inputs", list(self.inputs), list(self.function_of_arrays.inputs)),
+            ("outputs", list(shapes), list(self.function_of_arrays.outputs)),
+        ):
+            if sorted(given) != sorted(wanted):
+                raise LogicError(
+                    f"{self.name}: the {kind} are {', '.join(given)}, those of the program "
+                    f"{', '.join(wanted)}; give each by its name"
+                )
+        self.outputs = {key: Value(each, (self, key), name=key) for key, each in shapes.items()}
+
+    @property
+    def output_tuple(self) -> tuple[Value, ...]:
+        """The outputs in order."""
+        return tuple(self.outputs.values())
+
+    def sole_output(self) -> Value:
+        """The only output.
+
+        Raises:
+            LogicError: there are several.
+        """
+        if len(self.outputs) != 1:
+            raise LogicError(f"{self.name} has {len(self.outputs)} outputs; take one by its name")
+        return next(iter(self.outputs.values()))
+
+    @classmethod
+    def function(cls, *args: Any, **kwargs: Any) -> Any:
+        """Make an operation, and return its output, or a tuple of them."""
+        made = cls(*args, **kwargs)
+        return made.sole_output() if len(made.outputs) == 1 else made.output_tuple
+
+
+def unary_op(value: Any, text: str, name: str | None = None) -> Value:
+    """An elementwise operation on ``I``: ``unary_op(v, 'exp(I)')``."""
+    given = Value.from_python_value(value)
+    made = Operation(
+        f"function (I) -> (O) {{ O = {text}; }}", [("I", given)], [("O", given.shape)], name
+    )
+    return made.sole_output()
+
+
+def binary_op(
+    left: Any, right: Any, text: str, dtype: DType | None = None, name: str | None = None
+) -> Value:
+    """An elementwise operation on ``L`` and ``R``: ``binary_op(a, b, 'L + R')``."""
+    a, b = Value.from_python_value(left), Value.from_python_value(right)
+    kind = dtype or common_dtype(a.shape.dtype, b.shape.dtype)
+    dims = list(a.shape.dims if a.shape.ndims >= b.shape.ndims else b.shape.dims)
+    for own in (a.shape.dims, b.shape.dims):
+        for place, size in enumerate(own, len(dims) - len(own)):
+            if dims[place] == 1 or (dims[place] is None and size != 1):
+                dims[place] = size
+    made = Operation(
+        f"function (L, R) -> (O) {{ O = {text}; }}",
+        [("L", a), ("R", b)],
+        [("O", Shape(kind, tuple(dims)))],
+        name,
+    )
+    return made.sole_output()
+
+
+def _sliced(value: Value, key: tuple[Any, ...]) -> Value:
+    """Integers and slices with a positive or negative step, of known sizes."""
+    dims = value.shape.dims
+    if len(key) > len(dims) or any(not isinstance(size, int) for size in dims):
+        raise LogicError(f"{key} of a value of {dims}; slices need known sizes, and no more axes")
+    read: list[str] = []
+    kept: list[str] = []
+    sizes: list[int] = []
+    for place, size in enumerate(dims):
+        part = key[place] if place < len(key) else slice(None)
+        if isinstance(part, slice):
+            start, stop, step = part.indices(size)
+            read.append(
+                f"{start} + {step} * i{place}" if step > 0 else f"{start} - {-step} * i{place}"
+            )
+            kept.append(f"i{place}")
+            sizes.append(len(range(start, stop, step)))
+        else:
+            if not -size <= part < size:
+                raise IndexError(f"the index {part} is outside of an axis of {size}")
+            read.append(str(part % size))
+    names = ", ".join(f"N{place}" for place in range(len(dims)))
+    head = f"{', '.join(kept)} : {', '.join(map(str, sizes))}" if kept else ""
+    made = Operation(
+        f"function (I[{names}]) -> (O) {{ O[{head}] = =(I[{', '.join(read)}]); }}",
+        [("I", value)],
+        [("O", Shape(value.shape.dtype, tuple(sizes)))],
+        "slice",
+    )
+    return made.sole_output()
+
+
+def compose(
+    ctx: Context,
+    dev: Device,
+    inputs: Sequence[tuple[str, Value]],
+    outputs: Sequence[tuple[str, Value]],
+    updates: Sequence[tuple[Value, Value]] | None = None,
+) -> Function:
+    """One function of everything that the outputs need.
+
+    Args:
+        ctx, dev: where it will run.
+        inputs: pairs of a name and a value without a source.
+        outputs: pairs of a name and a value.
+        updates: pairs of a value that is a tensor and its new value, written after the computation.
+
+    Returns:
+        A :class:`Function`; tensors among the values are bound to it.
+
+    Raises:
+        LogicError: a value is needed that is no input and that nothing computes.
+    """
+    ctx.check()
+    dev.check()
+    return _Composer(inputs).function(outputs, updates or ())
+
+
+class _Composer:
+    """Puts the operations that values need in order."""
+
+    def __init__(self, inputs: Sequence[tuple[str, Value]]) -> None:
+        self.header = [name for name, _ in inputs]
+        self.slots: dict[int, str] = {id(value): name for name, value in inputs}
+        self.kept: list[Value] = [value for _, value in inputs]
+        self.steps: list[tuple[TileFunction, list[Any], list[str]]] = []
+        self.bound: dict[str, Tensor] = {}
+
+    def function(
+        self, outputs: Sequence[tuple[str, Value]], updates: Sequence[tuple[Value, Value]]
+    ) -> Function:
+        results = {name: self.slot_of(value) for name, value in outputs}
+        updated: dict[str, Tensor] = {}
+        for place, (old, new) in enumerate(updates):
+            if not isinstance(old.var, Tensor):
+                raise LogicError("an update of a value that is no tensor; make it by from_var")
+            results[f"Update_{place}"] = self.slot_of(new)
+            updated[f"Update_{place}"] = old.var
+        composed = ComposedFunction((*self.header, *self.bound), self.steps, results)
+        return Function(composed.source, tile=composed, bound=self.bound, updated=updated)
+
+    def slot_of(self, value: Value) -> Any:
+        """The slot that holds a value when the operations run; a number is itself."""
+        if id(value) not in self.slots:
+            self.kept.append(value)
+            if value.source is not None:
+                operation, key = value.source
+                self.add(operation)
+                return self.slots[id(operation.outputs[key])]
+            if isinstance(value.var, Tensor):
+                name = f"Bound_{len(self.bound)}"
+                self.bound[name] = value.var
+                self.slots[id(value)] = name
+            elif value.var is not None:
+                return value.var
+            else:
+                raise LogicError(f"{value!r} is needed, is no input, and nothing computes it")
+        return self.slots[id(value)]
+
+    def add(self, operation: Operation) -> None:
+        """An operation, after those it needs."""
+        function = operation.function_of_arrays
+        given = [self.slot_of(operation.inputs[name]) for name in function.inputs]
+        made = [f"{len(self.steps)}.{name}" for name in function.outputs]
+        for name, slot in zip(function.outputs, made, strict=True):
+            self.slots[id(operation.outputs[name])] = slot
+        self.steps.append((function, given, made))
+
+
+class ComposedFunction:
+    """Tile functions one after the other; what is elementwise fuses, across them as well.
+
+    Attributes:
+        inputs, outputs: names.
+        source: the texts of the functions.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[str],
+        steps: Sequence[tuple[TileFunction, list[Any], list[str]]],
+        results: dict[str, Any],
+    ) -> None:
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(results)
+        self.source = "\n".join(function.source for function, _, _ in steps)
+        self._steps = tuple(steps)
+        self._results = results
+
+    def infer(self, *values: Any) -> dict[str, Any]:
+        """Shapes and dtypes of the outputs."""
+        slots = dict(zip(self.inputs, values, strict=True))
+        for function, given, made in self._steps:
+            found = function.infer(*[_taken(slots, each) for each in given])
+            slots.update(zip(made, found.values(), strict=True))
+        results = {name: _taken(slots, each) for name, each in self._results.items()}
+        return {
+            name: (each.shape, each.dtype) if hasattr(each, "dtype") else each
+            for name, each in results.items()
+        }
+
+    def submitted(self, *values: Any, out: Mapping[str, Any], device: Any = None) -> Any:
+        """Compute the outputs, and write them to arrays."""
+        slots = dict(zip(self.inputs, values, strict=True))
+        for function, given, made in self._steps:
+            result = function(*[_taken(slots, each) for each in given], device=device)
+            results = result if isinstance(result, tuple) else (result,)
+            slots.update(zip(made, results, strict=True))
+        found = {name: _taken(slots, each) for name, each in self._results.items()}
+        for name, target in out.items():
+            if (found[name].shape, found[name].dtype) != (target.shape, target.dtype):
+                raise LogicError(
+                    f"the output {name} has shape {found[name].shape} and dtype "
+                    f"{found[name].dtype}, its tensor {target.shape} and {target.dtype}"
+                )
+        evaluate.evaluate(*(each._node for each in found.values() if each.is_pending))
+        for name, target in out.items():
+            assign(target, found[name], "plaidml.run")
+        return Invocation(tuple(out), tuple(out.values()))
+
+
+def _taken(slots: dict[str, Any], each: Any) -> Any:
+    return slots[each] if isinstance(each, str) else each

@@ -1,0 +1,111 @@
+"""Views of a tensor's elements in host memory, which lock it while they are open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from dparray.plaidml.exceptions import FailedPrecondition, InvalidArgument
+
+
+class View:
+    """The elements of a tensor as a sequence, row by row.
+
+    What is assigned reaches the tensor by :meth:`writeback`, after which the view is dead; a view
+    that is left without it writes nothing back.
+    """
+
+    def __init__(self, opened: Any, preserves: bool) -> None:
+        self._map = opened
+        self._shape = opened.values.shape
+        values = opened.values
+        self._values: Any = values.copy() if preserves else np.empty_like(values)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The tensor's sizes."""
+        shape: tuple[int, ...] = self._shape
+        return shape
+
+    def _live(self) -> Any:
+        if self._values is None:
+            raise FailedPrecondition(
+                "the view was written back or left; open another one: with tensor.mmap_current()"
+            )
+        return self._values
+
+    def __len__(self) -> int:
+        return int(self._live().size)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._live().reshape(-1).tolist())
+
+    def _place(self, key: Any) -> Any:
+        values = self._live()
+        if isinstance(key, tuple):
+            if len(key) != values.ndim:
+                raise IndexError(f"{len(key)} indices of a view of {values.ndim} dimensions")
+            for index, size in zip(key, values.shape, strict=True):
+                if not 0 <= index < size:
+                    raise IndexError(f"the index {index} is outside of 0 to {size - 1}")
+            return int(np.ravel_multi_index(key, values.shape)) if key else 0
+        if isinstance(key, slice):
+            return key
+        if not -values.size <= key < values.size:
+            raise IndexError(f"the index {key} is outside of a view of {values.size} elements")
+        return key
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._live().reshape(-1)[self._place(key)].tolist()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        place, flat = self._place(key), self._live().reshape(-1)
+        if not isinstance(place, slice):
+            flat[place] = value
+            return
+        wanted = range(*place.indices(flat.size))
+        taken = list(_first(value, len(wanted)))
+        if len(taken) < len(wanted):
+            raise InvalidArgument(
+                f"{len(taken)} values for {len(wanted)} elements of a view; give one for each"
+            )
+        flat[place] = taken
+
+    def copy_from_ndarray(self, source: Any) -> None:
+        """Take the elements of an array of the same number of elements, converted."""
+        values = self._live()
+        given = np.asarray(source)
+        if given.size != values.size:
+            raise InvalidArgument(f"{given.size} elements for a view of {values.size}")
+        values.reshape(-1)[...] = given.reshape(-1)
+
+    def copy_to_ndarray(self, target: Any) -> None:
+        """Copy the elements into an array of the same number of elements, converted."""
+        values = self._live()
+        if target.size != values.size:
+            raise InvalidArgument(f"{values.size} elements for an array of {target.size}")
+        target[...] = values.reshape(target.shape)
+
+    def as_ndarray(self) -> Any:
+        """A copy of the elements, in the tensor's shape."""
+        return self._live().copy()
+
+    def writeback(self) -> None:
+        """Write what was assigned to the tensor, and end the view."""
+        self._map.values[...] = self._live()
+        self._end()
+
+    def _end(self) -> None:
+        self._values = None
+        self._map.close()
+
+
+def _first(values: Any, count: int) -> Iterable[Any]:
+    iterator = iter(values)
+    for _ in range(count):
+        try:
+            yield next(iterator)
+        except StopIteration:
+            return

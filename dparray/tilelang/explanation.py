@@ -1,0 +1,78 @@
+"""How the contractions of a call are computed, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dparray.tilelang.contracting import MOST_HOST_POINTS, Lowered
+
+_REASONS = {
+    "map": "every index is a bare variable, and nothing is aggregated: an elementwise operation on "
+    "views, pending like the array code around it",
+    "reduction": "every index is a bare variable, and one operand has them all: a reduction of "
+    "views, pending like the array code around it, into which what is before it fuses",
+    "product": "stacked matrices are multiplied: the library's product",
+    "nothing": "no element has a valid index: zeros, or the default",
+    "kernel": "the index expressions need loops of their own: one work-item for each output "
+    "element, or for each tile of them",
+    "host": f"at most {MOST_HOST_POINTS} points, and the host may compute in such memory: a launch "
+    "would cost more than the work",
+}
+
+
+@dataclass(frozen=True)
+class ExplainedContraction:
+    """How one contraction is computed.
+
+    Attributes:
+        statement: its text.
+        kind: ``"map"``, ``"reduction"``, ``"product"``, ``"kernel"``, ``"host"``, ``"nothing"``.
+        reason: why.
+        points: at most so many points for one output element.
+        source: the text of its kernel, if it has one.
+    """
+
+    statement: str
+    kind: str
+    reason: str
+    points: int
+    source: str
+
+    def __str__(self) -> str:
+        text = f"{self.statement}\n  {self.kind}: {self.reason}"
+        return text + ("\n" + self.source.rstrip() if self.source else "")
+
+
+@dataclass(frozen=True)
+class TileExplanation:
+    """How a call of a Tile function is computed; printed, it is a text."""
+
+    contractions: tuple[ExplainedContraction, ...]
+    operations: int
+
+    def __str__(self) -> str:
+        head = (
+            f"{len(self.contractions)} contractions, {self.operations} operations on whole arrays"
+        )
+        return "\n".join([head, *map(str, self.contractions)])
+
+
+def explained(contractions: Sequence[Lowered], operations: int, is_host: bool) -> TileExplanation:
+    """The explanation of a plan."""
+    found = []
+    for each in contractions:
+        kind = each.kind
+        if kind == "kernel" and is_host and each.is_small:
+            kind = "host"
+        domain = each.contracted.domain
+        found.append(
+            ExplainedContraction(
+                each.contracted.text,
+                kind,
+                _REASONS[kind],
+                0 if domain is None else domain.points,
+                each.text.source if kind == "kernel" else "",
+            )
+        )
+    return TileExplanation(tuple(found), operations)

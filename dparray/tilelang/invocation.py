@@ -1,0 +1,59 @@
+"""What ``submit`` returns: results whose work is under way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from dparray._array.ndarray import ndarray
+from dparray._evaluate import evaluate
+from dparray._runtime.order import order_of
+from dparray.exceptions import KernelExecutionError
+
+
+class Invocation:
+    """A call of a Tile function that was submitted.
+
+    Attributes:
+        outputs: the arrays by name; they can be used at once, work on them comes after.
+        event: the ``dpctl.SyclEvent`` at the end of all work that was submitted for them.
+
+    Example:
+        >>> import dparray as dp
+        >>> double = dp.tilelang.function("function (A) -> (B) { B = A * 2; }")
+        >>> run = double.submit(dp.asarray([1, 2], dtype="int32"))
+        >>> run.wait()
+        >>> run.done(), run.outputs["B"].tolist()
+        (True, [2, 4])
+    """
+
+    def __init__(self, names: Sequence[str], arrays: Sequence[ndarray]) -> None:
+        evaluate.evaluate(*(each._node for each in arrays if each.is_pending))
+        self.outputs: Mapping[str, ndarray] = MappingProxyType(
+            dict(zip(names, arrays, strict=True))
+        )
+        queue = arrays[0].sycl_queue
+        self.event: Any = queue.submit_barrier(order_of(queue).before_launch())
+
+    def done(self) -> bool:
+        """Whether the work has ended."""
+        return bool(self.event.execution_status.name == "complete")
+
+    def wait(self) -> None:
+        """Wait on the host until the work has ended.
+
+        Raises:
+            KernelExecutionError: the device failed.
+        """
+        try:
+            self.event.wait()
+        except Exception as error:
+            raise KernelExecutionError(
+                f"tile function: the device failed while it computed "
+                f"{', '.join(self.outputs)}: {error}"
+            ) from error
+
+    def __repr__(self) -> str:
+        state = "done" if self.done() else "running"
+        return f"<tile invocation of {', '.join(self.outputs)}, {state}>"

@@ -1,0 +1,140 @@
+"""Convolution, pooling and dense layers against loops over the window."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import config, tilelang
+
+
+def windows(x: np.ndarray, window: Any, steps: Any, apart: Any, borders: Any, fill: Any) -> Any:
+    """For each element of the window, the part of the padded ``x`` (batch, *space, channels)."""
+    x = np.pad(x, [(0, 0), *borders, (0, 0)], constant_values=fill)
+    for place in itertools.product(*map(range, window)):
+        cuts = [slice(None)]
+        for at, size, wide, step, gap in zip(
+            place, x.shape[1:-1], window, steps, apart, strict=True
+        ):
+            count = (size - gap * (wide - 1) - 1) // step + 1
+            cuts.append(slice(at * gap, at * gap + (count - 1) * step + 1, step))
+        yield place, x[tuple(cuts)]
+
+
+CASES = [
+    ((9,), (3,), (1,), (1,), ((0, 0),)),
+    ((9, 8), (3, 2), (2, 1), (1, 2), ((1, 2), (0, 3))),
+    ((7, 7), (3, 3), (1, 1), (1, 1), ((1, 1), (1, 1))),
+    ((5, 4, 6), (2, 1, 3), (1, 1, 2), (2, 1, 1), ((0, 0), (0, 0), (1, 0))),
+]
+
+
+@pytest.mark.parametrize("on_host", [True, False], ids=["host", "kernels"])
+@pytest.mark.parametrize("channels", ["last", "first"])
+@pytest.mark.parametrize("case", CASES, ids=["1-D", "2-D", "same", "3-D"])
+def test_convolutions(
+    case: Any, channels: str, on_host: bool, queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not on_host:
+        monkeypatch.setattr(config, "host_tier", False)
+    space, window, steps, apart, borders = case
+    random = np.random.default_rng(0)
+    x = random.integers(-4, 5, (2, *space, 3)).astype(np.float32)
+    w = random.integers(-4, 5, (*window, 3, 5)).astype(np.float32)
+    parts = windows(x, window, steps, apart, borders, 0)
+    expected = sum(part @ w[place] for place, part in parts)
+    if channels == "first":
+        x, w = np.moveaxis(x, -1, 1), np.moveaxis(w, (-1, -2), (0, 1))
+        expected = np.moveaxis(expected, -1, 1)
+    found = tilelang.conv(
+        dp.asarray(x, sycl_queue=queue),
+        dp.asarray(w, sycl_queue=queue),
+        strides=steps,
+        padding=borders,
+        dilation=apart,
+        channels=channels,
+    )
+    assert found.sycl_queue == queue
+    assert (found.asnumpy() == expected).all()
+
+
+@pytest.mark.parametrize("channels", ["last", "first"])
+def test_pooling(channels: str) -> None:
+    x = np.random.default_rng(1).random((2, 7, 8, 3)).astype(np.float32)
+    window, steps, borders = (3, 2), (2, 2), ((1, 1), (0, 1))
+    parts = [part for _, part in windows(x, window, steps, (1, 1), borders, np.nan)]
+    largest, mean = np.nanmax(parts, axis=0), np.nanmean(parts, axis=0)
+    if channels == "first":
+        x, largest, mean = (np.moveaxis(each, -1, 1) for each in (x, largest, mean))
+    given: dict[str, Any] = {"strides": steps, "padding": borders, "channels": channels}
+    ours = dp.asarray(x)
+    assert (tilelang.max_pool(ours, window, **given).asnumpy() == largest).all()
+    np.testing.assert_allclose(tilelang.avg_pool(ours, window, **given).asnumpy(), mean, rtol=1e-5)
+
+
+def test_a_large_convolution_and_pooling_by_kernels() -> None:
+    random = np.random.default_rng(2)
+    x = random.integers(-3, 4, (1, 61, 70, 8)).astype(np.float32)
+    w = random.integers(-3, 4, (3, 3, 8, 16)).astype(np.float32)
+    expected = sum(
+        part @ w[place] for place, part in windows(x, (3, 3), (1, 1), (1, 1), ((0, 0),) * 2, 0)
+    )
+    found = tilelang.conv(dp.asarray(x), dp.asarray(w))
+    assert (found.asnumpy() == expected).all()
+    parts = [part for _, part in windows(x, (2, 2), (2, 2), (1, 1), ((0, 0),) * 2, 0)]
+    assert (tilelang.max_pool(dp.asarray(x), 2).asnumpy() == np.max(parts, axis=0)).all()
+
+
+def test_what_does_not_fit_is_refused() -> None:
+    x, w = dp.ones((1, 5, 5, 2)), dp.ones((3, 3, 2, 4))
+    with pytest.raises(dp.ShapeError, match="2 channels"):
+        tilelang.conv(x, dp.ones((3, 3, 3, 4)))
+    with pytest.raises(dp.ShapeError, match="equally many"):
+        tilelang.conv(x, dp.ones((3, 2, 4)))
+    with pytest.raises(dp.ShapeError, match="larger than 5"):
+        tilelang.conv(x, w, dilation=4)
+    with pytest.raises(dp.ShapeError, match="a batch"):
+        tilelang.conv(dp.ones((5, 5)), w)
+    for wrong in ({"strides": 0}, {"padding": -1}, {"padding": "full"}, {"channels": "middle"}):
+        with pytest.raises(dp.ArgumentError):
+            tilelang.conv(x, w, **wrong)
+    with pytest.raises(dp.ArgumentError, match="without an element"):
+        tilelang.max_pool(x, 2, padding=2)
+    with pytest.raises(dp.HostConversionError):
+        tilelang.conv(np.ones((1, 5, 5, 2)), w)
+
+
+def test_a_dense_layer() -> None:
+    x, w, b = dp.ones((2, 3)), dp.ones((3, 4)), dp.ones(4)
+    assert (tilelang.dense(x, w).asnumpy() == 3).all()
+    assert (tilelang.dense(x, w, b).asnumpy() == 4).all()
+    with pytest.raises(dp.TileShapeError):
+        tilelang.dense(x, dp.ones((2, 4)))
+
+
+def test_what_a_call_does_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    function = tilelang.function(
+        "function (A[N, M], B[M, K]) -> (C, D, E, F) { C[i, k: N, K] = +(A[i, j] * B[j, k]); "
+        "D[i: N] = >(A[i, j]); E[j, i: M, N] = =(A[i, j]); F[p: N] = +(A[q, 0]), p - q < N; }"
+    )
+    a = dp.ones((3, 3), dtype="float32")
+    found = dp.explain(function, a, B=a).contractions
+    assert [each.kind for each in found] == ["product", "reduction", "map", "host"]
+    assert "F[p: N] = +(A[q, 0]), p - q < N" in str(found[3])
+    monkeypatch.setattr(config, "host_tier", False)
+    last = dp.explain(function, a, a).contractions[3]
+    assert last.kind == "kernel"
+    assert "def tile_contraction(item, out" in last.source
+
+
+def test_submitted_calls_end() -> None:
+    function = tilelang.function("function (A[N]) -> (B, C) { B = A + 1; C[] = +(B[i]); }")
+    run = function.submit(dp.zeros(100_000, dtype="float32"))
+    run.wait()
+    assert run.done()
+    assert not run.outputs["B"].is_pending
+    assert run.outputs["C"].item() == 100_000
