@@ -18,7 +18,7 @@ from dparray._array.operands import (
     stack_nested,
 )
 from dparray._array.small import _write_at_once
-from dparray._evaluate import evaluate
+from dparray._evaluate import eager, writes
 from dparray._graph.node import Scalar
 from dparray._graph.ops import CONVERT, Op
 from dparray._placement import Placement, common_placement
@@ -53,7 +53,7 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
     if isinstance(value, bool | int | float | complex):
         value = checked_scalar(function, value, target.dtype)
         if target.size:
-            evaluate.store(Scalar(value), layout_of(target))
+            writes.store(Scalar(value), layout_of(target))
         return
     if not isinstance(value, ndarray):
         raise foreign_operand(function, "value", value)
@@ -73,7 +73,7 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
         if shape != target.shape:
             value = value._view(target.shape, strides, value.offset)
         if config.lazy:
-            evaluate.store(value._node, layout_of(target))
+            writes.store(value._node, layout_of(target))
         else:
             placement = Placement(target.sycl_queue, target.usm_type)
             _write(CONVERT, (value,), (target.dtype, target.dtype), target, placement)
@@ -88,5 +88,5 @@ def _write(
 ) -> None:
     """Write an operation that has been checked into an array of its shape or a larger one."""
     target = layout_of(out)
-    if config.lazy or not evaluate.compute_known(op, operands, loop, out.shape, *placement, target):
-        evaluate.store(_node_of(op, operands, loop, out.shape, placement), target, True)
+    if config.lazy or not eager.compute_known(op, operands, loop, out.shape, *placement, target):
+        writes.store(_node_of(op, operands, loop, out.shape, placement), target, True)

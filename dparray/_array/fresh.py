@@ -8,7 +8,7 @@ import numpy as np
 
 from dparray import _dtypes, _hooks, _layout
 from dparray._array.ndarray import _options, ndarray
-from dparray._evaluate import evaluate, host
+from dparray._evaluate import host, limits
 from dparray._placement import Placement, check_dtype, check_usm_type
 from dparray.device import queue_of
 from dparray.memory import blocks, copies
@@ -25,7 +25,7 @@ def empty_on(placement: Placement, shape: tuple[int, ...], dtype: np.dtype[Any])
 def is_made_by_host(size: int, queue: dpctl.SyclQueue, usm_type: str) -> bool:
     """Whether few elements of a new array are made by the host at once."""
     return (
-        size <= evaluate.HOST_ELEMENTS
+        size <= limits.host_elements
         and _options["host_tier"]
         and host.COMPUTES_AT_ONCE
         and host.can_compute(queue, usm_type)

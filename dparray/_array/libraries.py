@@ -10,7 +10,8 @@ import numpy as np
 from dparray import config
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import layout_of, ndarray
-from dparray._evaluate import evaluate, host
+from dparray._evaluate import host, writes
+from dparray._evaluate.library import library_call
 from dparray._placement import common_placement
 from dparray._runtime import access, device_facts
 from dparray._runtime.device_facts import computes_in_double
@@ -31,7 +32,7 @@ def call_library(
     returns become arrays over the same memory. Its errors come out as ours.
     """
     common_placement(name, arrays)
-    return evaluate.library_call(
+    return library_call(
         name, function, [array._tensor for _, array in arrays], args, kwargs, _from_tensor
     )
 
@@ -48,7 +49,7 @@ def call_numpy(function: Callable[..., Any], arrays: Sequence[ndarray], out: nda
     layouts = [layout_of(x) for x in (*arrays, out)]
     if access.holds:
         access.before_write(layouts[-1])
-    evaluate.settle_readers(out.block)
+    writes.settle_readers(out.block)
     views = copies.host_views(out.sycl_queue, *layouts)
     if views is None:
         return False

@@ -12,7 +12,7 @@ import numpy as np
 
 from dparray import _hooks
 from dparray._array.ndarray import ndarray
-from dparray._evaluate import evaluate
+from dparray._evaluate.writes import settle_readers
 from dparray._layout import Layout
 from dparray._runtime import access, queues
 from dparray.exceptions import ArgumentError, MapError
@@ -64,7 +64,7 @@ class Map:
         layout = Layout(x.block, x.offset, x.shape, x.strides, x.dtype)
         queue = x.sycl_queue
         hold = access.Hold(access.span_of_layout(layout), writes, queue)
-        access.open_hold(hold, (lambda: evaluate.settle_readers(layout.block)) if writes else _noop)
+        access.open_hold(hold, (lambda: settle_readers(layout.block)) if writes else _noop)
         try:
             self.mode = mode
             self.is_staged = not copies.is_host_accessible(queue, x.usm_type)

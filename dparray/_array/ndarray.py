@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from dparray import _layout, config
-from dparray._evaluate import evaluate, host
+from dparray._evaluate import evaluate, execute, host, limits, readers, writes
 from dparray._graph.node import Node, pending_order
 from dparray._graph.reductions import Reduce
 from dparray._graph.views import view_of
@@ -234,7 +234,7 @@ class ndarray(Methods):
             self._node_kept = node = Node.leaf(layout_of(self), self.sycl_queue, self.usm_type)
             return node
 
-    _argument = _kept("_argument_kept", lambda self: evaluate.argument_of(self))
+    _argument = _kept("_argument_kept", lambda self: execute.argument_of(self))
     _tensor = _kept("_tensor_kept", lambda self: exchange.tensor_of(self))
 
     @property
@@ -280,7 +280,7 @@ class ndarray(Methods):
     @property
     def __sycl_usm_array_interface__(self) -> dict[str, Any]:
         """The array for other USM libraries, over the same memory."""
-        evaluate.share(self.block)
+        writes.share(self.block)
         return self._tensor.__sycl_usm_array_interface__
 
     def __len__(self) -> int:
@@ -327,7 +327,7 @@ def layout_of(x: ndarray) -> Layout:
 def _seen_by_host(x: ndarray) -> np.ndarray | None:
     """What the host sees of an array that has memory."""
     if (
-        x._size <= evaluate.HOST_ELEMENTS
+        x._size <= limits.host_elements
         and _options["host_tier"]
         and host.COMPUTES_AT_ONCE
         and host.can_compute(x.sycl_queue, x.usm_type)
@@ -355,14 +355,14 @@ def _give_memory(x: ndarray) -> None:
     """Compute an array that is pending, or put values that the host has computed in memory."""
     values = x._on_host
     if values is None:
-        with evaluate.lock:
+        with readers.lock:
             _give_pending_memory(x)
         return
     block = pool.allocate(x.sycl_queue, x.usm_type, values.nbytes)
     queues.wait_if_working(x.sycl_queue)  # whose work may still use that memory
     view: np.ndarray = np.ndarray(values.shape, values.dtype, block.host_bytes)
     view[...] = values
-    with evaluate.lock:
+    with readers.lock:
         if x._on_host is values:  # no other thread has been here meanwhile
             x._offset, x._strides = 0, view.strides
             x._on_host, x._block = view, block
@@ -414,7 +414,7 @@ def _view_of_pending(
 ) -> ndarray:
     """A view of an array that has no memory yet: pending too where that is possible."""
     if dtype is None:
-        with evaluate.lock:
+        with readers.lock:
             node = x._node
             if node.layout is None and _living_alias(x) is None:
                 view = _with_reduced_axes(node, shape)
@@ -448,7 +448,7 @@ def _noted_inside(node: Node) -> Node:
     for inner in pending_order([node]):
         for operand in inner.operands:
             if type(operand) is Node:
-                may_wait &= evaluate.note_reader(inner, operand)
+                may_wait &= readers.note_reader(inner, operand)
     if not may_wait:
         evaluate.evaluate(node)
     return node

@@ -10,8 +10,8 @@ import numpy as np
 
 from dparray import _dtypes, _layout, config
 from dparray._array.ndarray import ndarray
-from dparray._evaluate import evaluate
-from dparray._evaluate.schedule import MOST_LEAVES, MOST_WEIGHT
+from dparray._evaluate import eager, evaluate, readers
+from dparray._evaluate.limits import MOST_LEAVES, MOST_WEIGHT
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import CONVERT, Op
 from dparray._graph.reductions import Reduce
@@ -28,7 +28,7 @@ def _array_of(
 ) -> ndarray:
     """A new array for an operation or a reduction: pending, or computed where it may not wait."""
     if not config.lazy:
-        layout = evaluate.compute_known(op, operands, loop, shape, *placement)
+        layout = eager.compute_known(op, operands, loop, shape, *placement)
         if layout is not None:
             return ndarray._from_layout(*layout)
     return ndarray._pending(_noted(_node_of(op, operands, loop, shape, placement)))
@@ -44,7 +44,7 @@ def _noted(node: Node) -> Node:
     may_wait = config.lazy
     for operand in node.operands:
         if type(operand) is Node:
-            may_wait &= evaluate.note_reader(node, operand)
+            may_wait &= readers.note_reader(node, operand)
     if not may_wait:
         evaluate.evaluate(node)
     return node

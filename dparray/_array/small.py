@@ -10,7 +10,7 @@ import numpy as np
 
 from dparray import _dtypes
 from dparray._array.ndarray import _HOST_TYPES, _SEQUENCES, _new, _options, ndarray
-from dparray._evaluate import evaluate, host
+from dparray._evaluate import host, limits
 from dparray._graph.ops import Op
 from dparray._placement import Placement
 from dparray._runtime import queues
@@ -68,7 +68,7 @@ def _formed_at_once(
             if operand is None:
                 return None
         seen.append(operand)
-    if prod(shape) > evaluate.HOST_ELEMENTS or not host.is_ready(placement.queue):
+    if prod(shape) > limits.host_elements or not host.is_ready(placement.queue):
         return None
     return ndarray._computed(host.call(host.form, op, seen, dtype), *placement)
 
@@ -146,7 +146,7 @@ def join_at_once(function: Callable[..., Any], arrays: Any, *args: Any) -> ndarr
         if type(x) is not ndarray or x._on_host is None:
             return None
         size += x.size
-    if size > evaluate.HOST_ELEMENTS:
+    if size > limits.host_elements:
         return None
     return call_at_once(lambda *parts: function(parts, *args), *arrays)
 
@@ -164,12 +164,12 @@ def broadcast_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarr
 
 def _are_small_together(*arrays: np.ndarray) -> bool:
     """Whether a result of the shape to which small arrays broadcast is small too."""
-    if prod([array.size for array in arrays]) <= evaluate.HOST_ELEMENTS:
+    if prod([array.size for array in arrays]) <= limits.host_elements:
         return True
     if all(array.shape == arrays[0].shape for array in arrays):
         return True
     try:
-        return np.broadcast(*arrays).size <= evaluate.HOST_ELEMENTS
+        return np.broadcast(*arrays).size <= limits.host_elements
     except ValueError:
         return False
 

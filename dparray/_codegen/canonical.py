@@ -1,123 +1,109 @@
-"""The canonical form of an expression: its parts, numbered by first use."""
+"""The canonical form of an expression: its parts, numbered by first use.
+
+The *key* of an expression is its operations with their dtypes, shapes and kinds of memory, which
+operand is which, and the layouts of its arrays. Neither addresses nor the values of scalars are in
+it, so all expressions of one key are computed by the same steps, on other arrays and scalars.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from dparray._codegen.values import scalar_arguments
 from dparray._graph.node import Node, Scalar
-
-_MOST_PLANS = 4096
-
-
-def remember(plans: dict[Any, Any], form: Any, plan: Any) -> None:
-    """Keep a plan; all are dropped when there are many."""
-    if len(plans) >= _MOST_PLANS:
-        plans.clear()
-    plans[form] = plan
+from dparray._graph.ops import Op
+from dparray._graph.reductions import Reduce
 
 
-class Numbering:
-    """The parts of an expression, numbered by first use.
+class Canonical:
+    """The parts of an expression.
 
     Attributes:
-        form: everything that the numbers follow from, and all that a plan needs: operations,
-            dtypes, which operand is which, and the layouts of the arrays. Hashable.
-        arrays: the layouts of the leaves, each once.
-        in_memory: those of them that are kernel arguments.
-        scalars: kernel arguments.
+        arrays: the layouts of the leaves, each once; in this order they are the arguments.
+        scalars: the values of the scalars, in the order of their use.
+        numbers: by id of a node the number of its array, from 0 on, or of its step, from -1 on
+            downwards.
+        key: see above; hashable.
 
     Args:
         order: the pending nodes, operands before users.
-        outputs: the values to be stored, and the dtypes they get there.
-        spread: ids of nodes whose leaves are seen through ``view``, a function from a layout to
-            another over the same memory.
-        view: see there.
+        value: what the expression is, if it is no pending node: a scalar or a computed node.
     """
 
-    def __init__(
-        self,
-        order: Sequence[Node],
-        outputs: Sequence[tuple[Node | Scalar, np.dtype[Any]]],
-        spread: Collection[int] = (),
-        view: Callable[[Any], Any] = lambda layout: layout,
-    ) -> None:
+    __slots__ = ("arrays", "key", "numbers", "scalars")
+
+    def __init__(self, order: Sequence[Node], value: Node | Scalar | None = None) -> None:
         arrays: list[Any] = []
         scalars: list[Any] = []
-        numbers: dict[int, int] = {}  # of arrays from 0 on, of steps from -1 on downwards
+        numbers: dict[int, int] = {}
         places: dict[Any, int] = {}
-        form: list[Any] = []
+        key: list[Any] = []
         step = 0
-        stored = tuple([value for value, _ in outputs]), tuple([dtype for _, dtype in outputs])
-        for node in (*order, None):
-            operands, loop = stored if node is None else (node.operands, node.loop)
-            is_spread = bool(spread) and id(node) in spread
-            form.append(loop)
-            for position, operand in enumerate(operands):
+        stored: tuple[Any, ...] = () if value is None else (None,)
+        for node in (*order, *stored):
+            operands = (value,) if node is None else node.operands
+            for operand in operands:
                 if type(operand) is Scalar:
-                    scalars += scalar_arguments(operand.value, loop[position])
-                    form.append(None)
+                    scalars.append(operand.value)
+                    key.append(None)
                     continue
-                is_viewed = is_spread and operand.layout is not None  # type: ignore[union-attr]
-                key = ~id(operand) if is_viewed else id(operand)
-                number = numbers.get(key)
+                number = numbers.get(id(operand))
                 if number is None:
                     layout = operand.layout  # type: ignore[union-attr]
-                    layout = view(layout) if is_viewed else layout
                     block, offset, shape, strides, dtype = layout
                     place = (offset, id(block), shape, strides, dtype)
                     number = places.setdefault(place, len(arrays))
                     if number == len(arrays):
                         arrays.append(layout)
-                        form.append((dtype, shape, strides, block.memory is None))
-                    numbers[key] = number
-                form.append(number)
+                        key.append((dtype, shape, strides, block.memory is None))
+                    numbers[id(operand)] = number
+                key.append(number)
             if node is not None:
-                form.append(node.op)
+                key += node.op, node.loop, node.shape, node.usm_type
                 step -= 1
                 numbers[id(node)] = step
         self.arrays = arrays
-        self.in_memory = [layout for layout in arrays if layout.block.memory is not None]
         self.scalars = scalars
-        self.form = tuple(form)
-        self._order = order
-        self._outputs = outputs
-        self._numbers = numbers
-        self._spread = spread
+        self.numbers = numbers
+        self.key = tuple(key)
 
-    def described(self) -> tuple[tuple[Any, ...], tuple[str, ...], list[tuple[str, str]]]:
-        """What :class:`Structure` says of the parts.
 
-        Returns:
-            The steps; the dtypes of the scalars; for each output the reference and its dtype.
-        """
-        scalars: list[str] = []
+_SCALARS = frozenset((bool, int, float, complex))
 
-        def reference(
-            operand: Node | Scalar, loop: np.dtype[Any], user: Node | None = None
-        ) -> tuple[str, str]:
-            if type(operand) is Scalar:
-                scalars.append(loop.str)
-                return f"s{len(scalars) - 1}", loop.str
-            number = self._numbers.get(~id(operand)) if id(user) in self._spread else None
-            if number is None:
-                number = self._numbers[id(operand)]
-            name = f"a{number}" if number >= 0 else f"t{-number - 1}"
-            return name, operand.dtype.str  # type: ignore[union-attr]
 
-        steps = []
-        for node in self._order:
-            op = node.op
-            assert op is not None
-            references = tuple(
-                reference(operand, loop, node)
-                for operand, loop in zip(node.operands, node.loop, strict=False)
-            )
-            text = op.expression_on("".join(dtype.kind for dtype in node.loop[:-1]))
-            loop = tuple(dtype.str for dtype in node.loop[:-1])
-            steps.append((op.name, text, references, loop, node.dtype.str))
-        stored = [reference(value, dtype) for value, dtype in self._outputs]
-        return tuple(steps), tuple(scalars), stored
+def call_key(
+    op: Op | Reduce,
+    operands: Sequence[Any],
+    loop: tuple[Any, ...],
+    shape: tuple[int, ...],
+    usm_type: str,
+) -> tuple[tuple[Any, ...], list[Any], list[Any]]:
+    """What :class:`Canonical` says of one operation on computed operands, without a node.
+
+    Args:
+        op: the operation.
+        operands: Python scalars, and arguments with ``form`` (dtype, shape, strides, ``False``),
+            ``block`` and ``offset``, which are in memory.
+        loop, shape, usm_type: as of a node.
+
+    Returns:
+        The key; the arguments, each once; the scalars.
+    """
+    key: list[Any] = []
+    arrays: list[Any] = []
+    scalars: list[Any] = []
+    for operand in operands:
+        if type(operand) in _SCALARS:
+            scalars.append(operand)
+            key.append(None)
+            continue
+        form, block, offset = operand.form, operand.block, operand.offset
+        for number, other in enumerate(arrays):
+            if other.block is block and other.offset == offset and other.form == form:
+                key.append(number)
+                break
+        else:
+            key += form, len(arrays)
+            arrays.append(operand)
+    key += op, loop, shape, usm_type
+    return tuple(key), arrays, scalars

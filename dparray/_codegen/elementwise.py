@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray._codegen.canonical import Numbering, remember
 from dparray._codegen.indexing import collapse, index_terms
 from dparray._codegen.intrinsics import half, half_bits, half_value, integer_power, of_kind
+from dparray._codegen.steps import ScalarUse, Steps
 from dparray._codegen.values import (
     TYPE_NAMES,
     Values,
@@ -86,30 +86,23 @@ class Structure(NamedTuple):
     elements: int = 1
 
 
-class Plan(NamedTuple):
-    """What follows from the form of an expression: its operations, dtypes and layouts.
+class Program(NamedTuple):
+    """A kernel of elementwise operations, and the arrays and scalars it is launched with.
 
     Attributes:
         structure: what decides the text of the kernel.
         numbers: the arguments after the scalars, in the order of :func:`parameters_of`.
         global_range, local_range: the range.
+        arrays: the layouts of the arrays that are read.
+        scalars: in the order of the parameters.
     """
 
     structure: Structure
     numbers: tuple[Any, ...]
     global_range: tuple[int, ...]
     local_range: tuple[int, ...] | None
-
-
-class Program(NamedTuple):
-    """A plan, and the arrays and scalars it is applied to."""
-
-    structure: Structure
-    numbers: tuple[Any, ...]
-    global_range: tuple[int, ...]
-    local_range: tuple[int, ...] | None
     arrays: list[Any]
-    scalars: list[Any]
+    scalars: list[ScalarUse]
 
 
 def can_generate(node: Node) -> bool:
@@ -141,11 +134,6 @@ def _range_of(
     return (-(-items // multiple) * multiple,), None if local is None else (local,)
 
 
-# Plans by the form they follow from: a call that has been made before with arrays of the same
-# layouts costs a look-up.
-_plans: dict[Any, Plan] = {}
-
-
 def linearize(
     order: Sequence[Node],
     outputs: Sequence[tuple[Node | Scalar, Any]],
@@ -160,36 +148,20 @@ def linearize(
         shape: the shape of the iteration; all leaves broadcast to it.
         tuning: of the device.
     """
-    numbering = Numbering(order, [(value, layout.dtype) for value, layout in outputs])
-    form = (
-        numbering.form,
-        shape,
-        tuning,
-        *[(layout.shape, layout.strides) for _, layout in outputs],
-    )
-    plan = _plans.get(form)
-    if plan is None:
-        plan = _plan_of(numbering, [layout for _, layout in outputs], shape, tuning)
-        remember(_plans, form, plan)
-    return Program(*plan, numbering.in_memory, numbering.scalars)
-
-
-def _plan_of(
-    numbering: Numbering, targets: Sequence[Any], shape: tuple[int, ...], tuning: Tuning
-) -> Plan:
-    layouts = [*numbering.arrays, *targets]
-    extents, strides, classes = collapse(layouts, shape)
-    count = len(numbering.arrays)
-    steps, scalars, stored = numbering.described()
+    parts = Steps(order, [(value, layout.dtype) for value, layout in outputs])
+    targets = [layout for _, layout in outputs]
+    extents, strides, classes = collapse([*parts.arrays, *targets], shape)
+    count = len(parts.arrays)
     structure = Structure(
-        steps,
+        parts.steps,
         tuple(
-            (dtype_read(layout), cls) for layout, cls in zip(layouts[:count], classes, strict=False)
+            (dtype_read(layout), cls)
+            for layout, cls in zip(parts.arrays, classes[:count], strict=True)
         ),
-        scalars,
+        parts.scalar_dtypes,
         tuple(
             (name, layout.dtype.str, cls)
-            for (name, _), layout, cls in zip(stored, targets, classes[count:], strict=True)
+            for (name, _), layout, cls in zip(parts.outputs, targets, classes[count:], strict=True)
         ),
         len(extents),
         len(extents) > 1 and extents[-1] >= SHORTEST_ROW,
@@ -197,10 +169,12 @@ def _plan_of(
     )
     size = math.prod(shape)
     numbers = [size, *extents[1:], *(stride for each in strides for stride in each)]
-    return Plan(
+    return Program(
         structure,
         tuple(map(ctypes.c_uint64, numbers)),
         *_range_of(structure.has_rows, extents, size, tuning),
+        parts.in_memory,
+        parts.scalars,
     )
 
 

@@ -32,7 +32,6 @@ from collections.abc import Collection, Sequence
 from ctypes import c_uint64
 from typing import Any, NamedTuple
 
-from dparray._codegen.canonical import Numbering, remember
 from dparray._codegen.domain import Domain, Machine, spread_layout
 from dparray._codegen.elementwise import can_generate
 from dparray._codegen.indexing import (
@@ -49,6 +48,7 @@ from dparray._codegen.reduction_steps import (
     loop_count,
     power_of_two,
 )
+from dparray._codegen.steps import ScalarUse, Steps
 from dparray._codegen.values import (
     dtype_read,
     is_convertible,
@@ -85,15 +85,17 @@ ALONE = 2048
 MOST_MERGED = 1024
 
 
-class ReductionPlan(NamedTuple):
-    """What follows from the form of a reduction: its operations, dtypes, layouts and axes.
+class ReductionProgram(NamedTuple):
+    """A kernel with reductions, and the arrays and scalars it is launched with.
 
     Attributes:
         structure: what decides the text of the kernel.
-        numbers: the arguments after the scalars, in the order of :func:`parameters_of`.
+        numbers: the arguments after the scalars, in the order of the parameters.
         partials: how many sets of accumulators the kernel leaves of each output; 1 if it does not.
         partials_are_inner: whether the accumulators of one output lie next to each other.
         global_range, local_range: the range.
+        arrays: the layouts of the arrays that are read.
+        scalars: in the order of the parameters.
     """
 
     structure: ReductionStructure
@@ -102,22 +104,10 @@ class ReductionPlan(NamedTuple):
     partials_are_inner: bool
     global_range: tuple[int, ...]
     local_range: tuple[int, ...]
-
-
-class ReductionProgram(NamedTuple):
-    """A plan, and the arrays and scalars it is applied to."""
-
-    structure: ReductionStructure
-    numbers: tuple[Any, ...]
-    partials: int
-    partials_are_inner: bool
-    global_range: tuple[int, ...]
-    local_range: tuple[int, ...]
     arrays: list[Any]
-    scalars: list[Any]
+    scalars: list[ScalarUse]
 
 
-_plans: dict[Any, ReductionPlan] = {}
 # Kinds of dtypes that are reduced. Intel's CPU driver crashes on accumulators of complex numbers.
 _KINDS = frozenset("biuf")
 
@@ -164,7 +154,7 @@ def linearize_reduction(
         elements_last, leaves_accumulators: see :class:`ReductionStructure`; with the latter,
             all outputs are of the domain's shape.
     """
-    numbering = Numbering(
+    parts = Steps(
         order,
         [(value, layout.dtype) for value, layout in outputs],
         {id(node) for node in order if id(node) in dropped and type(node.op) is not Reduce},
@@ -174,29 +164,16 @@ def linearize_reduction(
         spread_layout(layout, domain) if id(value) in dropped else layout
         for value, layout in outputs
     ]
-    form = (
-        numbering.form,
+    return _program(
+        parts,
+        targets,
+        [id(value) in rows for value, _ in outputs],
         domain,
-        *[(layout.dtype, layout.shape, layout.strides) for layout in targets],
         machine,
         elements_last,
         leaves_accumulators,
+        any(_calls_user(node.op) for node in order),
     )
-    plan = _plans.get(form)
-    if plan is None:
-        are_rows = [id(value) in rows for value, _ in outputs]
-        plan = _plan_of(
-            numbering,
-            targets,
-            are_rows,
-            domain,
-            machine,
-            elements_last,
-            leaves_accumulators,
-            any(_calls_user(node.op) for node in order),
-        )
-        remember(_plans, form, plan)
-    return ReductionProgram(*plan, numbering.in_memory, numbering.scalars)
 
 
 def _calls_user(op: Any) -> bool:
@@ -204,8 +181,8 @@ def _calls_user(op: Any) -> bool:
     return bool((op.reduction if type(op) is Reduce else op).functions)
 
 
-def _plan_of(
-    numbering: Numbering,
+def _program(
+    parts: Steps,
     targets: Sequence[Any],
     are_rows: Sequence[bool],
     domain: Domain,
@@ -213,17 +190,17 @@ def _plan_of(
     elements_last: bool,
     leaves_accumulators: bool,
     calls_user: bool,
-) -> ReductionPlan:
-    steps, scalars, stored = numbering.described()
-    layouts = [*numbering.arrays, *targets]
-    count_arrays = len(numbering.arrays)
+) -> ReductionProgram:
+    steps = parts.steps
+    layouts = [*parts.arrays, *targets]
+    count_arrays = len(parts.arrays)
     shape = domain.shape
     walked = element_strides(layouts, shape)
     kept_axes = [axis for axis in range(len(shape)) if axis not in domain.axes]
     kept_extents, kept_columns = merge_axes(kept_axes, shape, walked)
     extents, columns = merge_axes(domain.axes, shape, walked)
     kept, count = math.prod(kept_extents), math.prod(extents)
-    names = [name for name, _ in stored]
+    names = [name for name, _ in parts.outputs]
     elements = [name for name, is_row in zip(names, are_rows, strict=True) if not is_row]
     is_whole = loop_count(steps, elements, elements_last) > 1
     form, vectors, chunks = _form(
@@ -254,7 +231,7 @@ def _plan_of(
             (dtype_read(layout), *each[1:])
             for layout, each in zip(layouts, letters[:count_arrays], strict=False)
         ),
-        scalars,
+        parts.scalar_dtypes,
         tuple(
             (name, *each, is_row)
             for name, each, is_row in zip(names, letters[count_arrays:], are_rows, strict=True)
@@ -281,13 +258,15 @@ def _plan_of(
     for kept_column, column in zip(kept_columns, columns, strict=True):
         numbers += stride_arguments(kept_column, unrolled)
         numbers += stride_arguments(column)
-    return ReductionPlan(
+    return ReductionProgram(
         structure,
         tuple(map(c_uint64, numbers)),  # the trips have the same bits as int64
         chunks,
         form == "lanes",
         (total,),
         (local,),
+        parts.in_memory,
+        parts.scalars,
     )
 
 

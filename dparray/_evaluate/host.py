@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, config
-from dparray._graph.node import Node, Scalar, pending_order
+from dparray._evaluate.plan import HostStep
+from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce
 from dparray._runtime import queues
@@ -150,23 +151,25 @@ def _kind(operand: Any) -> str:
     return _KINDS[type(operand)]
 
 
-def run(outputs: Sequence[tuple[Node | Scalar, Any]]) -> None:
-    """Compute each value into its layout."""
-    queues.wait_if_working(outputs[0][1].block.queue)
-    targets = {id(value): copies.host_view(layout) for value, layout in outputs}
-    values: dict[int, Any] = {}
+def run(step: HostStep, layouts: Sequence[Any], scalars: Sequence[Any]) -> None:
+    """Compute a step of a plan, whose slots and scalars these are."""
+    targets: dict[int, np.ndarray] = {}
+    for value, layout in step.values:
+        target = layouts[layout.block.slot]
+        if not targets:
+            queues.wait_if_working(target.block.queue)
+        targets[id(value)] = copies.host_view(target)
     with np.errstate(all="ignore"):
-        for value, _ in outputs:
+        if step.order:
+            _compute(step.order, targets, layouts, scalars)
+            return
+        for value, _ in step.values:
             out = targets[id(value)]
             if type(value) is Scalar:
-                out[...] = value.value
-                continue
-            assert type(value) is Node
-            if value.layout is not None:
-                np.copyto(out, copies.host_view(value.layout), casting="unsafe")
-                continue
-            if id(value) not in values:
-                _compute(pending_order([value]), values, targets)
+                out[...] = scalars[value.value.number]
+            else:
+                source = layouts[value.layout.block.slot]  # type: ignore[union-attr]
+                np.copyto(out, copies.host_view(source), casting="unsafe")
 
 
 def reduced(op: Reduce, values: np.ndarray, scalars: Sequence[Any], loop: np.dtype[Any]) -> Any:
@@ -255,38 +258,42 @@ _UFUNC_IF: dict[Op, Callable[..., bool]] = {
 }
 
 
-def _compute(order: Sequence[Node], values: dict[int, Any], targets: dict[int, np.ndarray]) -> None:
-    """Compute nodes, operands before users; results and views of leaves go to ``values`` by id."""
+def _compute(
+    order: Sequence[Node],
+    targets: dict[int, np.ndarray],
+    layouts: Sequence[Any],
+    scalars: Sequence[Any],
+) -> None:
+    """Compute nodes, operands before users."""
+    values: dict[int, Any] = {}  # results, and views of leaves, by id
     for node in order:
-        key = id(node)
-        if key in values:
-            continue
         operands = []
-        is_reduction = isinstance(node.op, Reduce)
+        op, out = node.op, targets.get(id(node))
+        is_reduction = type(op) is Reduce
         for place, operand in enumerate(node.operands):
             if type(operand) is Scalar:
                 # In the dtype that the expression was checked with: by itself it would be weak.
-                given = operand.value
+                given = scalars[operand.value.number]
                 operands.append(given if is_reduction else node.loop[place].type(given))
                 continue
             value = values.get(id(operand))
             if value is None:
-                layout = operand.layout  # type: ignore[union-attr]
+                layout = layouts[operand.layout.block.slot]  # type: ignore[union-attr]
                 value = values[id(operand)] = copies.host_view(layout)
             operands.append(value)
-        op, out = node.op, targets.get(key)
         assert op is not None
         if isinstance(op, Reduce):
             found = reduced(op, operands[0], operands[1:], node.loop[0])
-            values[key] = found if found.dtype == node.dtype else found.astype(node.dtype)
+            found = found if found.dtype == node.dtype else found.astype(node.dtype)
             if out is not None:
-                np.copyto(out, values[key], casting="unsafe")
+                np.copyto(out, found, casting="unsafe")
         elif op in _NO_UFUNC:
-            values[key] = _special(node, op, operands, out)
+            found = _special(node, op, operands, out)
         elif out is None:
-            values[key] = op.ufunc(*operands)
+            found = op.ufunc(*operands)
         else:
-            values[key] = op.ufunc(*operands, out=out, casting="unsafe", signature=node.loop)
+            found = op.ufunc(*operands, out=out, casting="unsafe", signature=node.loop)
+        values[id(node)] = found
 
 
 def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) -> Any:

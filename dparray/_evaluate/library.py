@@ -13,69 +13,95 @@ import numpy as np
 from dpnp.exceptions import AxisError as LibraryAxisError
 
 from dparray import _hooks
-from dparray._graph.node import Node, Scalar, pending_order
+from dparray._evaluate.plan import LibraryStep
+from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import CONVERT, WHERE
 from dparray._graph.reductions import Reduce
 from dparray._runtime import access, queues
 from dparray._runtime.in_order import foreign_calls
 from dparray.exceptions import AxisError, DparrayError, DTypeError, ShapeError
 from dparray.memory import blocks, exchange
-from dparray.memory.exchange import dpnp as neighbour
-from dparray.memory.exchange import dpt as library
+from dparray.memory.exchange import dpnp, dpt
 
 
-def run(value: Node | Scalar, target: Any) -> None:
-    """Compute ``value`` into ``target``, one operation after the other."""
+def run(step: LibraryStep, slots: Sequence[Any], scalars: Sequence[Any]) -> None:
+    """Compute a step of a plan, whose slots and scalars these are."""
+    target = slots[step.values[0][1].block.slot]
     with foreign_calls(target.block.queue):
-        _run(value, target)
+        _run(step, slots, scalars)
+        queues.note_work(target.block.queue)
 
 
-def _run(value: Node | Scalar, target: Any) -> None:
-    out = exchange.tensor_of(target)
+def _run(step: LibraryStep, slots: Sequence[Any], scalars: Sequence[Any]) -> None:
     if _hooks.subscribers:
         _hooks.emit("library", function="an expression")
-    if type(value) is Scalar:
-        out[...] = value.value
-        queues.note_work(target.block.queue)
-        return
-    assert type(value) is Node
-    order = pending_order([value])
+    targets = {id(value): slots[layout.block.slot] for value, layout in step.values}
     last_use: dict[int, int] = {}
-    for position, node in enumerate(order):
+    for position, node in enumerate(step.order):
         for operand in node.operands:
             last_use[id(operand)] = position
     layouts: dict[int, Any] = {}
-    for position, node in enumerate(order):
-        result = target if node is value and target.dtype == node.dtype else None
-        if result is None:
-            result = blocks.allocate(node.queue, node.usm_type, node.shape, node.dtype)
-        _step(node, layouts, result)
+    for position, node in enumerate(step.order):
+        target = targets.get(id(node))
+        result = target
+        if target is None or target.dtype != node.dtype:
+            result = blocks.allocate(_queue_of(targets), node.usm_type, node.shape, node.dtype)
+        operands = [_operand(part, layouts, slots, scalars) for part in node.operands]
+        _operation(node, operands, result)
         layouts[id(node)] = result
+        if target is not None and target is not result:
+            exchange.tensor_of(target)[...] = exchange.tensor_of(result)
         for operand in node.operands:
             if last_use[id(operand)] == position:
                 layouts.pop(id(operand), None)
-    final = layouts[id(value)] if order else value.layout
-    if final is not target:
-        out[...] = exchange.tensor_of(final)
-    queues.note_work(value.queue)
+    if not step.order:
+        for value, _ in step.values:
+            source = _operand(value, layouts, slots, scalars)
+            exchange.tensor_of(targets[id(value)])[...] = (
+                source.value if type(source) is Scalar else exchange.tensor_of(source)
+            )
 
 
-def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
-    """One operation of an expression, its operands converted to the dtypes of its loop."""
+def _queue_of(layouts: Mapping[int, Any]) -> Any:
+    return next(iter(layouts.values())).block.queue
+
+
+def _operand(
+    operand: Node | Scalar,
+    layouts: Mapping[int, Any],
+    slots: Sequence[Any],
+    scalars: Sequence[Any],
+) -> Any:
+    """A scalar with its value, or where an array lies."""
+    if type(operand) is Scalar:
+        return Scalar(scalars[operand.value.number])
+    found = layouts.get(id(operand))
+    return slots[operand.layout.block.slot] if found is None else found  # type: ignore[union-attr]
+
+
+def _operation(node: Node, given: Sequence[Any], result: Any) -> None:
+    """One operation of an expression, its operands converted to the dtypes of its loop.
+
+    Args:
+        node: the operation.
+        given: the operands: scalars, and layouts.
+        result: where it goes.
+    """
     op = node.op
     assert op is not None
     out = exchange.tensor_of(result)
+    queue = result.block.queue
     if isinstance(op, Reduce):
-        _reduce(node, op, layouts, out)
+        _reduce(node, op, given, out)
         return
     operands: list[Any] = []
-    for operand, dtype in zip(node.operands, node.loop, strict=False):
+    for operand, dtype in zip(given, node.loop, strict=False):
         if type(operand) is Scalar:
             operands.append(dtype.type(operand.value).item())
             continue
-        layout = layouts.get(id(operand)) or operand.layout  # type: ignore[union-attr]
+        layout = operand
         if layout.dtype != dtype:
-            converted = blocks.allocate(node.queue, node.usm_type, layout.shape, dtype)
+            converted = blocks.allocate(queue, node.usm_type, layout.shape, dtype)
             exchange.tensor_of(converted)[...] = exchange.tensor_of(layout)
             layout = converted
         operands.append(exchange.tensor_of(layout))
@@ -83,38 +109,37 @@ def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
         out[...] = operands[0]
         return
     if op.name == "reciprocal" and node.dtype.kind in "iu":  # the library has it for floats only
-        out[...] = _where(library.equal(library.abs(operands[0]), 1), operands[0], 0)
+        out[...] = _where(dpt.equal(dpt.abs(operands[0]), 1), operands[0], 0)
         return
     if op is WHERE:
         operands = [
             operand
-            if isinstance(operand, library.usm_ndarray)
-            else library.asarray(operand, dtype=dtype, sycl_queue=node.queue)
+            if isinstance(operand, dpt.usm_ndarray)
+            else dpt.asarray(operand, dtype=dtype, sycl_queue=queue)
             for operand, dtype in zip(operands, node.loop, strict=False)
         ]
         if min(out.strides, default=0) < 0:
             out[...] = _called(op.name, _where, operands)
             return
-    function = getattr(library, op.name)
+    function = getattr(dpt, op.name)
     if op.name == "pow" and node.dtype.kind == "c":  # dpnp makes NaN of zero to the power zero
-        exponent = library.asarray(operands[1], dtype=node.loop[1], sycl_queue=node.queue)
+        exponent = dpt.asarray(operands[1], dtype=node.loop[1], sycl_queue=queue)
         found = _called(op.name, function, operands)
-        out[...] = _where(library.equal(exponent, 0), 1, found)
+        out[...] = _where(dpt.equal(exponent, 0), 1, found)
         return
     if op.name == "pow" and node.dtype.kind == "i":  # dpnp makes 0 of any negative exponent
         base, exponent = (
-            library.asarray(operand, dtype=node.dtype, sycl_queue=node.queue)
-            for operand in operands
+            dpt.asarray(operand, dtype=node.dtype, sycl_queue=queue) for operand in operands
         )
-        is_negative = library.less(exponent, 0)
-        exponent = _where(is_negative, library.bitwise_and(exponent, 1), exponent)
-        is_zero = library.logical_and(is_negative, library.not_equal(library.abs(base), 1))
+        is_negative = dpt.less(exponent, 0)
+        exponent = _where(is_negative, dpt.bitwise_and(exponent, 1), exponent)
+        is_zero = dpt.logical_and(is_negative, dpt.not_equal(dpt.abs(base), 1))
         out[...] = _where(is_zero, 0, function(base, exponent))
         return
     if op.imaginary is not None and node.dtype.kind == "c":
-        x = library.asarray(operands[0], order="C")  # for the sake of `where`, as below
+        x = dpt.asarray(operands[0], order="C")  # for the sake of `where`, as below
         found = function(x)
-        found.imag[...] = op.imaginary(library, library.real(x), library.imag(x), found.imag)
+        found.imag[...] = op.imaginary(dpt, dpt.real(x), dpt.imag(x), found.imag)
         out[...] = found
         return
     library_call(op.name, function, operands, (), {"out": out}, lambda tensor: tensor)
@@ -122,7 +147,7 @@ def _step(node: Node, layouts: Mapping[int, Any], result: Any) -> None:
 
 def _where(condition: Any, x1: Any, x2: Any) -> Any:
     """Elements of two tensors; with a result of negative strides, dpnp 0.20's writes beside it."""
-    return library.where(condition, x1, x2, order="C")
+    return dpt.where(condition, x1, x2, order="C")
 
 
 def _called(name: str, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
@@ -130,26 +155,22 @@ def _called(name: str, function: Callable[..., Any], operands: Sequence[Any]) ->
     return library_call(name, function, operands, (), {}, lambda tensor: tensor)
 
 
-def _reduce(node: Node, op: Reduce, layouts: Mapping[int, Any], out: Any) -> None:
+def _reduce(node: Node, op: Reduce, given: Sequence[Any], out: Any) -> None:
     """A reduction."""
-    operand, *scalars = node.operands
-    assert type(operand) is Node
-    layout = layouts.get(id(operand)) or operand.layout
+    layout, *scalars = given
     tensor = exchange.tensor_of(layout)
     name, loop = op.name, node.loop[0]
     options: dict[str, Any] = {"axis": op.axes, "keepdims": op.keepdims}
     if name in ("argmax", "argmin"):
-        options["axis"] = op.axes[0] if len(op.axes) < len(operand.shape) else None
+        options["axis"] = op.axes[0] if len(op.axes) < len(layout.shape) else None
     elif name in ("sum", "prod"):
         options["dtype"] = loop
     elif name in ("mean", "var") and layout.dtype != loop:
-        tensor = library.astype(tensor, loop)
+        tensor = dpt.astype(tensor, loop)
     if name == "var":
-        count = prod(operand.shape[axis] for axis in op.axes)
-        options["correction"] = count - scalars[0].value  # type: ignore[union-attr]
-    out[...] = library_call(
-        name, getattr(library, name), [tensor], (), options, lambda result: result
-    )
+        count = prod(layout.shape[axis] for axis in op.axes)
+        options["correction"] = count - scalars[0].value
+    out[...] = library_call(name, getattr(dpt, name), [tensor], (), options, lambda result: result)
 
 
 def library_call(
@@ -171,7 +192,7 @@ def library_call(
             result = function(*tensors, *args, **kwargs)
     except (DparrayError, np.linalg.LinAlgError):
         raise
-    except neighbour.linalg.LinAlgError as error:
+    except dpnp.linalg.LinAlgError as error:
         raise np.linalg.LinAlgError(f"{name}: {error}") from None
     except LibraryAxisError as error:
         raise AxisError(f"{name}: {error}") from None
@@ -184,15 +205,15 @@ def library_call(
         raise kind(f"{name}({operands}): {error}") from None
     finally:
         for tensor in tensors:
-            if isinstance(tensor, library.usm_ndarray):
+            if isinstance(tensor, dpt.usm_ndarray):
                 queues.note_work(tensor.sycl_queue)
     return _wrapped(result, wrap)
 
 
 def _wrapped(result: Any, wrap: Callable[[Any], Any]) -> Any:
-    if isinstance(result, library.usm_ndarray):
+    if isinstance(result, dpt.usm_ndarray):
         return wrap(result)
-    if isinstance(result, neighbour.ndarray):
+    if isinstance(result, dpnp.ndarray):
         return wrap(result._array_obj)
     if isinstance(result, tuple | list):
         parts = [_wrapped(part, wrap) for part in result]

@@ -1,338 +1,641 @@
-"""Which operations become which kernel: the rules and limits, by name.
+"""Scheduling: an expression becomes a :class:`dparray._evaluate.plan.Plan`.
 
-All limits are about one machine-independent trade: a launch costs tens of microseconds, compiling
-a tenth of a second, and memory traffic more than arithmetic.
+The expression is copied with slots in place of arrays and scalars, so a plan cannot depend on more
+than the key says; nothing is computed, allocated or compiled. The rules by which operations share
+a kernel are in :mod:`dparray._evaluate.fusion`; here they are applied until all is computed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from math import prod
 from typing import Any, NamedTuple
 
-from dparray._codegen.domain import Domain, Machine, last_run
+import numpy as np
+
+from dparray._codegen import elementwise, reduction_text
+from dparray._codegen.canonical import Canonical
+from dparray._codegen.domain import Domain, Machine
 from dparray._codegen.elementwise import MOST_ARRAYS, can_generate
-from dparray._codegen.reduction import is_generated, is_row_cached
-from dparray._graph.node import Node, pending_order
-from dparray._graph.ops import Op
+from dparray._codegen.reduction import ReductionProgram, can_reduce, is_generated
+from dparray._codegen.values import can_store
+from dparray._evaluate import limits
+from dparray._evaluate.fusion import FusionGroup, Split, is_call, split
+from dparray._evaluate.passes import first_pass, local_memory, must_generate, next_group
+from dparray._evaluate.plan import (
+    FusedStep,
+    HostStep,
+    KernelEntry,
+    KernelLaunch,
+    LibraryStep,
+    NewArray,
+    Plan,
+    ScalarSlot,
+    SlotBlock,
+    Step,
+)
+from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.reductions import WEIGHT, Reduce
+from dparray._layout import Layout, contiguous_strides
+from dparray.config import Tuning
 
-#: Up to this many elements the calling thread is faster than a launch (`dparray bench tiers`).
-HOST_ELEMENTS = 8192
-
-#: A structure met with this many elements is compiled at once.
-COMPILE_ELEMENTS = 1 << 17
-
-#: A structure met with fewer is compiled once so many elements went through the library's kernels.
-COMPILE_TOTAL_ELEMENTS = 1 << 21
-
-#: A call of the library counts as at least so many: that is what it costs more than a launch.
-LEAST_CALL_ELEMENTS = 1 << 11
-
-#: A structure met for the first time with this many elements is looked up in the disk cache.
-LOAD_ELEMENTS = 1 << 13
-
-#: A pending expression with more operations or leaves than these computes its operands first, so
-#: that a loop of a million steps holds neither memory nor graph.
-MOST_WEIGHT = 512
-MOST_LEAVES = 24
+Outputs = list[tuple[Any, Layout]]
 
 
-#: A value of at least this weight that somebody holds is stored when it is computed for another,
-#: since storing it costs about as much as this many additions.
-STORING_WEIGHT = 8
-
-
-#: A kernel of several loops reads again what one group reads, so that must fit a core's cache.
-CACHE_BYTES = 1 << 18
-
-#: So many pending reductions are computed beside one of the same memory that is needed.
-MOST_SIBLINGS = 4
-
-#: Elements whose computation costs more than this are not computed again in a later loop.
-MOST_WEIGHT_AGAIN = 64
-
-
-def is_worth_storing(node: Node) -> bool:
-    """Whether a value that is needed twice costs more to compute again than to store."""
-    return node.weight >= STORING_WEIGHT
-
-
-def is_worth_compiling(size: int, total: int) -> bool:
-    """Whether to compile for ``size`` elements, ``total`` having been computed so far."""
-    return size >= COMPILE_ELEMENTS or total >= COMPILE_TOTAL_ELEMENTS
-
-
-def counted_elements(size: int) -> int:
-    """As how many elements a call of the library counts that computes ``size``."""
-    return max(size, LEAST_CALL_ELEMENTS)
-
-
-def must_be_stored_first(node: Node, size: int) -> bool:
-    """Whether an inner node gets memory of its own instead of being computed where it is used.
-
-    It does where no kernel can be generated for it, and where it is smaller than the result: then
-    storing it costs less than computing it anew for each element it is broadcast to.
-    """
-    return not can_generate(node) or node.size < size
-
-
-class Kernel(NamedTuple):
-    """What one kernel computes.
+class Target(NamedTuple):
+    """Memory that an expression is written to.
 
     Attributes:
-        order: the nodes, operands before users.
-        domain: what it walks if it has reductions.
-        rows: ids of the nodes with one element for each output of the reductions.
-        dropped: ids of those of them that are shaped without the reduced axes.
-        elements_last: it overwrites what it reads, so it must have read all of a row by then.
+        dtype, shape, strides, usm_type: of the memory; the shape is the expression's.
+        overlapped: the numbers of the arrays that lie exactly there.
     """
 
-    order: list[Node]
-    domain: Domain | None = None
-    rows: frozenset[int] = frozenset()
-    dropped: frozenset[int] = frozenset()
-    elements_last: bool = False
-
-    @property
-    def walked(self) -> list[Any]:
-        """The layouts of the arrays that have elements in the domain."""
-        readers = (
-            node for node in self.order if id(node) not in self.rows or type(node.op) is Reduce
-        )
-        return list({id(leaf): leaf.layout for node in readers for leaf in _leaves(node)}.values())
-
-    @property
-    def first_domain(self) -> Domain:
-        """What the first pass over the domain reduces."""
-        assert self.domain is not None
-        if len(self.domain.axes) == 1:
-            return self.domain
-        is_positional = any(
-            type(node.op) is Reduce and node.op.reduction.is_positional for node in self.order
-        )
-        return self.domain if is_positional else last_run(self.domain, self.walked)
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    usm_type: str
+    overlapped: tuple[int, ...] = ()
 
 
-class Cut(NamedTuple):
-    """How an expression is cut.
+class Place(NamedTuple):
+    """What of a queue and its memory decides how expressions are computed there.
 
     Attributes:
-        first: nodes that are computed before anything else; if there are any, cut again then.
-        kernel: what one kernel computes.
-        apart: roots that are not in the kernel.
+        machine, tuning: of the device.
+        host_memory: the kinds of USM memory in which the calling thread computes few elements.
+        fp_contract: whether products and sums may be rounded once.
     """
 
-    first: list[Node]
-    kernel: Kernel
-    apart: list[Node]
+    machine: Machine
+    tuning: Tuning
+    host_memory: frozenset[str] = frozenset()
+    fp_contract: bool = False
 
 
-def cut(roots: Sequence[Node], kept: Sequence[Node], target: Any, machine: Machine) -> Cut:
-    """Find out what of an expression one kernel computes.
+class Expression(NamedTuple):
+    """What is computed together: pending nodes of one shape in one place.
+
+    Attributes:
+        order: the pending nodes, operands before users; then those that may be computed beside
+            them, in the same pass over memory.
+        roots: the numbers in ``order`` of what is asked for.
+        held: those of inner nodes that are stored where that is a part of the same work.
+        siblings: how many at the end of ``order`` may be computed beside the others.
+        value: what is written to the target, if that is no pending node.
+    """
+
+    order: Sequence[Node]
+    roots: tuple[int, ...]
+    held: tuple[int, ...] = ()
+    siblings: int = 0
+    value: Node | Scalar | None = None
+
+
+entries: dict[Any, KernelEntry] = {}
+
+
+def schedule(
+    expression: Expression, canonical: Canonical, place: Place, target: Target | None = None
+) -> Plan:
+    """The plan that computes an expression.
 
     Args:
-        roots: what is asked for.
-        kept: inner nodes that are stored, too, if they are in the kernel.
-        target: an existing layout that the last root is written to, or ``None``.
-        machine: the device.
+        expression: what is computed.
+        canonical: its canonical form.
+        place: where.
+        target: what the last root, or the value, is written to.
     """
-    order = pending_order(roots)
-    if not any(type(node.op) is Reduce for node in order):
-        return Cut(_stored_before_elements(order, roots), Kernel(order), [])
-    last = next(node for node in reversed(order) if type(node.op) is Reduce)
-    domain = Domain(last.operands[0].shape, last.op.axes)  # type: ignore[union-attr]
-    places: dict[int, str] = {}
-    needs: dict[int, list[Node]] = {}
-    for node in order:
-        places[id(node)], needs[id(node)] = _place(node, domain, places)
-    inside = [root for root in roots if places[id(root)] != "loose"]
-    if not inside:
-        first = [each for root in roots for each in needs[id(root)] or _pending_reductions(root)]
-        return Cut(first, Kernel(order), [])
-    first = []
-    reached: dict[int, Node] = {}
-    stack = list(inside)
-    while stack:
-        node = stack.pop()
-        if id(node) not in reached:
-            reached[id(node)] = node
-            first += needs[id(node)]
-            stack += [each for each in _pending_operands(node) if places[id(each)] != "loose"]
-    if first:
-        return Cut(first, Kernel(order), [])
-    part = _cut_loops(
-        [node for node in order if id(node) in reached],
-        inside,
-        kept,
-        target,
-        machine,
-        domain,
-        places,
-    )
-    return part._replace(apart=[root for root in roots if places[id(root)] == "loose"])
+    return _Scheduler(expression, canonical, place, target).plan()
 
 
-def _place(node: Node, domain: Domain, places: Mapping[int, str]) -> tuple[str, list[Node]]:
-    """Where a node has its values in a kernel over a domain.
+class _Scheduler:
+    """The state of scheduling: a copy of the expression, of which more and more is computed.
 
-    Returns:
-        ``"element"``: one for each of the domain. ``"row"``: one for each output of the
-        reductions, shaped with the reduced axes or aligned as if it were; ``"dropped"``: shaped
-        without them. ``"loose"``: nowhere. And the operands that must be computed first, of a loose
-        node so that it finds a place elsewhere.
+    A copied node that is computed has a layout, and keeps its operation and operands.
     """
-    pending = _pending_operands(node)
-    if not is_generated(node):
-        return "loose", pending
-    op = node.op
-    is_leading = domain.is_leading
-    if type(op) is Reduce:
-        walked = node.operands[0]
-        assert type(walked) is Node
-        if walked.shape != domain.shape or op.axes != domain.axes:
-            return "loose", []
-        misplaced = [each for each in pending if places[id(each)] != "element"]
-        return "row" if op.keepdims or is_leading else "dropped", misplaced
-    kinds = {places[id(each)] for each in pending}
-    loose = [each for each in pending if places[id(each)] == "loose"]
-    kinds.discard("loose")
-    if not kinds:
-        if node.shape == domain.shape:
-            return "element", loose
-        return "loose", []
-    row = domain.row if len(node.shape) == len(domain.shape) else domain.kept
-    if kinds == {"row"} and node.shape == row and (row is not domain.kept or is_leading):
-        return "row", loose
-    if kinds == {"dropped"} and node.shape == domain.kept:
-        return "dropped", loose
-    if "dropped" not in kinds and node.shape == domain.shape:
-        return "element", loose
-    return "loose", [each for each in pending if places[id(each)] != "loose"]
 
+    def __init__(
+        self,
+        expression: Expression,
+        canonical: Canonical,
+        place: Place,
+        target: Target | None,
+    ) -> None:
+        self.place = place
+        self.leaves = len(canonical.arrays)
+        self.slots = self.leaves
+        self.numbers: dict[int, int] = {}  # of copies in the order of the expression
+        self.kept: list[Any] = []  # copies, so that no other object gets their ids
+        self.scalars = 0
+        self.steps: list[Step] = []
+        overlapped = frozenset(target.overlapped) if target is not None else frozenset()
+        blocks = [
+            SlotBlock(number, layout.block.memory is None, number in overlapped)
+            for number, layout in enumerate(canonical.arrays)
+        ]
+        self.arrays = [
+            Layout(block, 0, layout.shape, layout.strides, layout.dtype)
+            for block, layout in zip(blocks, canonical.arrays, strict=True)
+        ]
+        copies: dict[int, Any] = {}
+        order = [
+            self._copy(node, number, copies, canonical)
+            for number, node in enumerate(expression.order)
+        ]
+        self.siblings = order[len(order) - expression.siblings :] if expression.siblings else []
+        self.roots = [order[number] for number in expression.roots]
+        self.held = [order[number] for number in expression.held]
+        self.value: Any = None
+        self.target: Layout | None = None
+        if target is not None:
+            block = SlotBlock(self.slots)
+            self.slots += 1
+            self.usm_type = target.usm_type
+            self.target = Layout(block, 0, target.shape, target.strides, target.dtype)
+            value = expression.value
+            self.value = (
+                self.roots.pop() if value is None else self._operand(value, copies, canonical)
+            )
 
-def _cut_loops(
-    order: list[Node],
-    roots: Sequence[Node],
-    kept: Sequence[Node],
-    target: Any,
-    machine: Machine,
-    domain: Domain,
-    places: Mapping[int, str],
-) -> Cut:
-    """Cut an expression all of whose nodes have a place in one domain."""
-    before: dict[int, int] = {}
-    for node in order:
-        loop = max((before.get(id(each), 0) for each in node.operands), default=0)
-        before[id(node)] = loop + (type(node.op) is Reduce)
-    elements = [node for node in order if places[id(node)] == "element"]
-    reductions = [node for node in order if type(node.op) is Reduce]
-    loops = max(before.values())
-    for node in (*roots, *kept):
-        if id(node) in before and places[id(node)] == "element":
-            loops = max(loops, 1 + before[id(node)])
-    overwrites = target is not None and any(
-        leaf.layout.block is target.block for node in order for leaf in _leaves(node)
-    )
-    kernel = Kernel(
-        order,
-        domain,
-        frozenset(key for key, place in places.items() if place in ("row", "dropped")),
-        frozenset(key for key, place in places.items() if place == "dropped"),
-        overwrites,
-    )
-    if overwrites and places[id(roots[-1])] != "element":
-        # A group would write what another still reads.
-        return Cut(reductions, kernel, [])
-    if loops + overwrites > 1:
-        stored = [node for node in (*roots, *kept) if id(node) in before]
-        loops_of = _loops_that_need(elements, [*reductions, *stored], before)
-        weight = sum(
-            node.op.weight
-            for node in elements
-            if node.op is not None and len(loops_of[id(node)]) > 1
+    def _copy(self, node: Node, number: int, copies: dict[int, Any], canonical: Canonical) -> Node:
+        parts = tuple([self._operand(part, copies, canonical) for part in node.operands])
+        assert node.op is not None
+        copy = Node(node.op, parts, node.loop, node.shape, node.size, node.queue, node.usm_type)
+        copy.weight, copy.leaves = node.weight, node.leaves
+        copies[id(node)] = copy
+        self.numbers[id(copy)] = number
+        self.kept.append(copy)
+        return copy
+
+    def _operand(
+        self, part: Node | Scalar, copies: dict[int, Any], canonical: Canonical
+    ) -> Node | Scalar:
+        if type(part) is Scalar:
+            self.scalars += 1
+            return Scalar(ScalarSlot(self.scalars - 1))
+        copy = copies.get(id(part))
+        if copy is None:
+            assert type(part) is Node
+            layout = self.arrays[canonical.numbers[id(part)]]
+            copy = copies[id(part)] = Node.leaf(layout, part.queue, part.usm_type)
+        return copy
+
+    def plan(self) -> Plan:
+        if self.target is not None:
+            self._write()
+        elif self._is_for_host(self.roots[0].size, self.roots[0].usm_type, self.roots):
+            self._on_host([*self.held, *self.roots])
+        else:
+            self._compute(self.roots, "")
+        asked = [root.layout.block.slot for root in self.roots]
+        if self.target is not None:
+            asked = [self.target.block.slot]
+        return Plan(tuple(self.steps), self.leaves, self.slots, tuple(asked))
+
+    # What is computed, in order.
+
+    def _write(self) -> None:
+        """Compute the value into the target."""
+        value, target = self.value, self.target
+        assert target is not None
+        is_pending = type(value) is Node and value.layout is None
+        if self._is_for_host(prod(target.shape), self.usm_type, [value] if is_pending else []):
+            self._on_host(self.held, [(value, target)])
+            return
+        if is_pending:
+            roots = [value]
+            part = self._next(roots, self.held, True)
+            is_pending = bool(roots)
+            if is_pending:
+                self._group(part.group, roots, self.held, "", [(value, target)])
+        if not is_pending:  # a scalar, or a value that had to be computed before
+            self._elements([], [(value, target)], "")
+
+    def _compute(self, nodes: Sequence[Node], stored_because: str) -> None:
+        """Compute nodes, those of one shape together."""
+        groups: dict[tuple[int, ...], list[Node]] = {}
+        for node in dict.fromkeys(nodes):
+            groups.setdefault(node.shape, []).append(node)
+        for roots in groups.values():
+            roots = [node for node in roots if node.layout is None]
+            if roots:
+                self._together(roots, stored_because)
+
+    def _together(self, roots: list[Node], stored_because: str) -> None:
+        """Compute pending nodes of one shape."""
+        inside = set(map(id, pending_order(roots)))
+        asked = set(map(id, roots))
+        held = [
+            node
+            for node in self.held
+            if id(node) in inside and id(node) not in asked and node.layout is None
+        ]
+        if self._is_for_host(roots[0].size, roots[0].usm_type, roots):
+            self._on_host([*held, *roots], stored_because=stored_because)
+            return
+        while roots:
+            part = self._next(roots, held, False)
+            if not roots:
+                return
+            self._group(part.group, roots, held, stored_because, [])
+            roots = part.apart
+
+    def _next(self, roots: list[Node], held: Sequence[Node], is_written: bool) -> Split:
+        """What the next kernel computes of ``roots``, which lose what was computed for others."""
+        while True:
+            part = split(roots, held, is_written, self.place.machine)
+            if not part.first:
+                return part
+            for node in part.first:
+                if node.layout is None:
+                    self._compute(
+                        [each for each in part.first if each.shape == node.shape],
+                        _why_stored(node, roots[-1]),
+                    )
+            roots[:] = [node for node in roots if node.layout is None]
+            if not roots:
+                return Split([], FusionGroup([]), [])
+
+    def _group(
+        self,
+        group: FusionGroup,
+        roots: Sequence[Node],
+        held: Sequence[Node],
+        stored_because: str,
+        stores: Outputs,
+    ) -> None:
+        """Compute what is in a group: of ``roots`` and ``held``, and reductions beside them."""
+        written = {id(value) for value, _ in stores}
+        wanted = [node for node in _stored_by(group, [*held, *roots]) if id(node) not in written]
+        siblings: list[Node] = []
+        if group.domain is not None:
+            siblings = self._siblings_of(group)
+            group = _joined(group, siblings)
+        outputs, new = self._fresh([*wanted, *siblings])
+        outputs += stores
+        step: Step | None = None
+        beside = tuple(self.numbers[id(node)] for node in siblings)
+        if group.domain is not None and all(can_store(v, to.dtype) for v, to in outputs):
+            step = self._reduced(group, outputs, new, stored_because, beside)
+        if step is not None:
+            self.steps.append(step)
+            self._done(outputs)
+        else:
+            self._elements(group.order, outputs, stored_because, new, beside)
+
+    # Generated kernels.
+
+    def _elements(
+        self,
+        order: Sequence[Node],
+        outputs: Outputs,
+        stored_because: str,
+        new: Sequence[NewArray] = (),
+        siblings: tuple[int, ...] = (),
+    ) -> None:
+        """Compute values of one shape."""
+        if not outputs:
+            return
+        is_fused = all(map(can_generate, order)) and all(
+            can_store(v, to.dtype) for v, to in outputs
         )
-        if (
-            weight > MOST_WEIGHT_AGAIN
-            or kernel.first_domain is not domain
-            or not is_row_cached(domain, kernel.walked, machine, CACHE_BYTES)
-        ):
-            return Cut([node for node in reductions if before[id(node)] == 1], kernel, [])
-    sets = sum(len(node.op.reduction.accumulators) for node in reductions)  # type: ignore
-    return Cut(_over_the_limit(order, roots, 2 * sets), kernel, [])
+        if not is_fused:
+            for step in self._without_kernel(order, outputs, new, stored_because, siblings):
+                self.steps.append(step)
+            self._done(outputs)
+            return
+        is_alone = len(order) == 1 and is_call(order[0])
+        otherwise = [] if is_alone else self._without_kernel(order, outputs, (), "", ())
+        shape = outputs[0][1].shape
+        program = elementwise.linearize(order, outputs, shape, self.place.tuning)
+        functions = elementwise.functions_of(order)
+        launch = self._launch(program, order, outputs, (), functions, prod(shape), is_alone)
+        self.steps.append(
+            FusedStep(
+                **self._described(order, outputs, new, stored_because, siblings),
+                launches=(launch,),
+                otherwise=tuple(otherwise),
+            )
+        )
+        self._done(outputs)
+
+    def _reduced(
+        self,
+        group: FusionGroup,
+        outputs: Outputs,
+        new: Sequence[NewArray],
+        stored_because: str,
+        siblings: tuple[int, ...],
+    ) -> FusedStep:
+        """Values with reductions: in one kernel, or more for the accumulators it leaves."""
+        described = self._described(group.order, outputs, new, stored_because, siblings)
+        otherwise = self._without_kernel(group.order, outputs, (), "", ())
+        launches: list[KernelLaunch] = []
+        while outputs:
+            assert group.domain is not None
+            now = first_pass(outputs, group, self.place.machine)
+            accumulators, added = [], []
+            for dtype in now.left_dtypes:
+                layout, array = self._scratch(now.shape, dtype, outputs[0][0].usm_type)
+                strides = tuple(stride * dtype.itemsize for stride in now.strides)
+                accumulators.append(layout._replace(strides=strides))
+                added.append(array)
+            structure = now.program.structure
+            functions = elementwise.functions_of(now.order) | reduction_text.functions_of(structure)
+            launches.append(
+                self._launch(
+                    now.program,
+                    now.order,
+                    now.stored,
+                    added,
+                    functions,
+                    prod(group.domain.shape),
+                    bool(launches) or must_generate(structure),
+                )
+            )
+            outputs = now.left
+            if outputs:
+                group = next_group(now, accumulators, group)
+        return FusedStep(**described, launches=tuple(launches), otherwise=tuple(otherwise))
+
+    def _launch(
+        self,
+        program: Any,
+        order: Sequence[Node],
+        outputs: Outputs,
+        accumulators: Sequence[NewArray],
+        functions: dict[str, Any],
+        size: int,
+        must_compile: bool,
+    ) -> KernelLaunch:
+        """The launch of a program."""
+        structure = program.structure
+        key = structure, self.place.fp_contract
+        entry = entries.get(key)
+        if entry is None:
+            entry = entries[key] = KernelEntry()
+        stored = [layout.block.slot for _, layout in outputs]
+        read = [layout.block.slot for layout in program.arrays]
+        return KernelLaunch(
+            structure,
+            entry,
+            functions,
+            (*read, *stored, *(array.slot for array in accumulators)),
+            tuple(stored),
+            tuple(accumulators),
+            tuple(self.numbers[id(node)] for node in order),
+            tuple((scalar.value.number, scalar.dtype) for scalar in program.scalars),
+            program.numbers,
+            local_memory(program) if isinstance(program, ReductionProgram) else (),
+            program.global_range,
+            program.local_range,
+            size,
+            must_compile,
+            self.place.fp_contract,
+            getattr(structure, "merges_chunks", False),
+        )
+
+    # What is computed without a kernel for all of it.
+
+    def _on_host(
+        self,
+        nodes: Sequence[Node],
+        stores: Sequence[tuple[Any, Layout]] = (),
+        stored_because: str = "",
+    ) -> None:
+        outputs, new = self._fresh(nodes)
+        outputs += stores
+        order = _in_turn([value for value, _ in outputs])
+        described = self._described(order, outputs, new, stored_because, ())
+        self.steps.append(HostStep(**described, order=tuple(order), values=tuple(outputs)))
+        self._done(outputs)
+
+    def _without_kernel(
+        self,
+        order: Sequence[Node],
+        outputs: Outputs,
+        new: Sequence[NewArray],
+        stored_because: str,
+        siblings: tuple[int, ...],
+    ) -> list[Step]:
+        """The steps to some values while there is no kernel for all; counts nothing as computed.
+
+        What only generated kernels can compute has one of its own.
+        """
+        before, self.steps = self.steps, []
+        copies = self._copies(order)
+        values: Outputs = [(copies.get(id(value), value), layout) for value, layout in outputs]
+        roots = {id(value) for value, _ in values}
+        apart = "a user's function is called by a kernel of its own until there is one for all"
+        for node in order:
+            if is_call(node):
+                copy = copies[id(node)]
+                operands = [part for part in copy.operands if type(part) is Node]
+                self._compute([part for part in operands if part.layout is None], apart)
+                if id(copy) not in roots:
+                    self._compute([copy], apart)
+        left: Outputs = []
+        for value, layout in values:
+            if is_call(value):
+                own = [array for array in new if array.slot == layout.block.slot]
+                self._elements([value], [(value, layout)], apart, own)
+            else:
+                left.append((value, layout))
+        if left:
+            slots = {layout.block.slot for _, layout in left}
+            new = [array for array in new if array.slot in slots]
+            nodes = [value for value, _ in left if type(value) is Node]
+            rest = _in_turn(nodes)
+            described = self._described(rest, left, new, stored_because, siblings)
+            usm_type = nodes[0].usm_type if nodes else self.usm_type
+            operations: dict[str, Any] = {"order": tuple(rest), "values": tuple(left)}
+            if self._is_for_host(prod(left[0][1].shape), usm_type, nodes):
+                self.steps.append(HostStep(**described, **operations))
+            else:
+                reasons = [_why_not_generated(node) for node in rest if not is_generated(node)]
+                because = reasons[0] if reasons else ""
+                self.steps.append(LibraryStep(**described, **operations, because=because))
+        steps, self.steps = self.steps, before
+        return steps
+
+    def _copies(self, order: Sequence[Node]) -> dict[int, Node]:
+        """The nodes once more, pending, whatever becomes of these."""
+        copies: dict[int, Node] = {}
+        for node in order:
+            parts = tuple([copies.get(id(part), part) for part in node.operands])
+            assert node.op is not None
+            copy = Node(node.op, parts, node.loop, node.shape, node.size, node.queue, node.usm_type)
+            copies[id(node)] = copy
+            self.numbers[id(copy)] = self.numbers[id(node)]
+            self.kept.append(copy)
+        return copies
+
+    # Slots.
+
+    def _scratch(
+        self, shape: tuple[int, ...], dtype: np.dtype[Any], usm_type: str
+    ) -> tuple[Layout, NewArray]:
+        """A new slot, as a layout and as what is allocated."""
+        array = NewArray(self.slots, shape, dtype, usm_type)
+        self.slots += 1
+        strides = contiguous_strides(shape, dtype.itemsize)
+        return Layout(SlotBlock(array.slot), 0, shape, strides, dtype), array
+
+    def _fresh(self, nodes: Sequence[Node]) -> tuple[Outputs, list[NewArray]]:
+        """Slots for nodes."""
+        outputs: Outputs = []
+        new = []
+        for node in nodes:
+            layout, array = self._scratch(node.shape, node.dtype, node.usm_type)
+            outputs.append((node, layout))
+            new.append(array)
+        return outputs, new
+
+    def _described(
+        self,
+        order: Sequence[Node],
+        outputs: Outputs,
+        new: Sequence[NewArray],
+        stored_because: str,
+        siblings: tuple[int, ...],
+    ) -> dict[str, Any]:
+        """What every step says of itself."""
+        leaves = [part for node in order for part in node.operands]
+        leaves += [value for value, _ in outputs]
+        reads = {
+            part.layout.block.slot: None
+            for part in leaves
+            if type(part) is Node and part.layout is not None and part.layout.block.memory
+        }
+        target = self.target
+        return {
+            "new": tuple(new),
+            "outputs": tuple(layout.block.slot for _, layout in outputs),
+            "stores": tuple(
+                (layout.block.slot, self.numbers[id(value)])
+                for value, layout in outputs
+                if id(value) in self.numbers and layout is not target
+            ),
+            "nodes": tuple(self.numbers[id(node)] for node in order),
+            "reads": tuple(reads),
+            "stored_because": stored_because,
+            "siblings": siblings,
+        }
+
+    def _done(self, outputs: Outputs) -> None:
+        """Count values as computed."""
+        for value, layout in outputs:
+            if type(value) is Node and value.layout is None:
+                value.layout = layout
+                value.weight, value.leaves = 0, 1
+
+    # Rules.
+
+    def _is_for_host(self, size: int, usm_type: str, roots: Sequence[Node]) -> bool:
+        """Whether the calling thread computes pending nodes, of ``size`` elements each.
+
+        It does not where a reduction among them is too large for it, or something is unknown to it.
+        """
+        if usm_type not in self.place.host_memory or size > limits.host_elements:
+            return False
+        if not any(node.weight >= WEIGHT for node in roots):
+            return True
+        return all(
+            node.operands[0].size <= limits.host_elements  # type: ignore[union-attr]
+            and not node.op.merges
+            and node.op.reduction.has_library
+            if type(node.op) is Reduce
+            else not is_call(node)
+            for node in pending_order(roots)
+        )
+
+    def _siblings_of(self, group: FusionGroup) -> list[Node]:
+        """The pending reductions of what a group reduces, over the same axes."""
+        domain = group.domain
+        assert domain is not None
+        inside = set(map(id, group.order))
+        walked = [
+            node.operands[0]
+            for node in group.order
+            if type(node.op) is Reduce and not node.op.merges
+        ]
+        found = [
+            node
+            for node in self.siblings
+            if node.layout is None
+            and id(node) not in inside
+            and any(_reduces(node, each, domain) for each in walked)
+        ]
+        return found[: limits.MOST_SIBLINGS]
 
 
-def _loops_that_need(
-    elements: Sequence[Node], needed: Sequence[Node], before: Mapping[int, int]
-) -> dict[int, set[int]]:
-    """The loops in which each of ``elements``, operands before users, is computed.
+def _in_turn(values: Sequence[Any]) -> list[Node]:
+    """The pending nodes that values need, those of the first ones first.
 
-    Args:
-        elements: nodes with a value for each element of a domain.
-        needed: the reductions, and what is stored, which may be elements.
-        before: how many loops come before a node's value is there.
+    The last value may be written to memory that the others read.
     """
-    found: dict[int, set[int]] = {id(node): set() for node in elements}
-    for node in needed:
-        if type(node.op) is Reduce:
-            for operand in node.operands:
-                if id(operand) in found:
-                    found[id(operand)].add(before[id(node)])
-        elif id(node) in found:
-            found[id(node)].add(1 + before[id(node)])
-    for node in reversed(elements):
-        for operand in node.operands:
-            if id(operand) in found:
-                found[id(operand)] |= found[id(node)]
-    return found
+    return pending_order([value for value in reversed(values) if type(value) is Node])
 
 
-def _stored_before_elements(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
-    """What an elementwise kernel needs in memory."""
-    asked = set(map(id, roots))
-    size = roots[0].size if roots else 0
-    stored = {
-        id(node) for node in order if id(node) not in asked and must_be_stored_first(node, size)
+def _reduces(node: Node, walked: Any, domain: Domain) -> bool:
+    """Whether a pending node reduces the values of ``walked`` over the axes of a domain."""
+    assert type(node.op) is Reduce
+    operand = node.operands[0]
+    assert type(operand) is Node
+    is_same = operand is walked or (operand.layout is not None and operand.layout == walked.layout)
+    return is_same and node.op.axes == domain.axes and can_reduce(node)
+
+
+def _joined(group: FusionGroup, reductions: Sequence[Node]) -> FusionGroup:
+    """The group with further reductions over its domain."""
+    domain = group.domain
+    if not reductions or domain is None:
+        return group
+    dropped = {
+        id(node) for node in reductions if domain.row != node.shape and not domain.is_leading
     }
-    # What only they need becomes part of their kernels.
-    needed = {id(each) for node in order if id(node) not in stored for each in node.operands}
-    first = [node for node in order if id(node) in stored & needed]
-    for root in roots:
-        if not can_generate(root):
-            first += _pending_operands(root)
-    return first or _over_the_limit(order, roots, 0)
+    return group._replace(
+        order=[*group.order, *reductions],
+        rows=group.rows | {id(node) for node in reductions},
+        dropped=group.dropped | dropped,
+    )
 
 
-def _over_the_limit(order: Sequence[Node], roots: Sequence[Node], others: int) -> list[Node]:
-    """An inner node to be stored so that the kernel's arguments are few enough."""
-    if sum(root.leaves for root in roots) + others <= MOST_ARRAYS:
-        return []
-    leaves = {id(leaf) for node in order for leaf in _leaves(node)}
-    if len(leaves) + others <= MOST_ARRAYS:
-        return []
-    asked = set(map(id, roots))
-    inner = [node for node in order if id(node) not in asked]
-    return inner[len(inner) // 2 :][:1]
-
-
-def _pending_reductions(node: Node) -> list[Node]:
-    """The pending operands that reductions are needed for."""
+def _stored_by(group: FusionGroup, nodes: Sequence[Node]) -> list[Node]:
+    """Those of ``nodes``, of which the last is asked for, that a group stores."""
+    inside = set(map(id, group.order))
+    shape = nodes[-1].shape if nodes else ()
     return [
-        each
-        for each in _pending_operands(node)
-        if each.weight >= WEIGHT
-        and any(type(inner.op) is Reduce for inner in pending_order([each]))
+        node
+        for node in nodes
+        if id(node) in inside and (group.domain is not None or node.shape == shape)
     ]
 
 
-def is_call(node: Node) -> bool:
-    """Whether a pending node calls a user's function, which only a generated kernel can."""
-    op = node.op
-    return type(op) is Op and bool(op.functions)
+def _why_stored(node: Node, root: Node) -> str:
+    """Why an inner node gets memory."""
+    if not is_generated(node):
+        return _why_not_generated(node)
+    if type(node.op) is Reduce:
+        return "what needs it walks other axes, or memory that no cache holds until then"
+    if node.size < root.size:
+        return (
+            f"it has {node.size} elements and is broadcast to {root.size}: storing it costs less "
+            "than computing it for each of them"
+        )
+    if not is_generated(root):
+        assert root.op is not None
+        return f"it is needed by {root.op.name}, which is not generated"
+    return f"a kernel takes at most {MOST_ARRAYS} arrays"
 
 
-def _leaves(node: Node) -> list[Node]:
-    return [each for each in node.operands if type(each) is Node and each.layout is not None]
-
-
-def _pending_operands(node: Node) -> list[Node]:
-    return [each for each in node.operands if type(each) is Node and each.layout is None]
+def _why_not_generated(node: Node) -> str:
+    """Why no kernel is generated for an operation."""
+    assert node.op is not None
+    dtypes = ", ".join(
+        dict.fromkeys(
+            part.dtype.name if isinstance(part, Node) else loop.name
+            for part, loop in zip(node.operands, node.loop, strict=False)
+        )
+    )
+    return f"no kernel is generated for {node.op.name} of {dtypes}: the library has one"

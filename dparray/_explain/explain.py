@@ -1,7 +1,7 @@
 """What will happen when a pending array is computed, found out without computing it.
 
-The pending expression is copied, and the rules of ``_evaluate`` are applied to the copy: where they
-would launch a kernel, a note is taken.
+The plan of the pending expression is made, as when it is computed, and its steps are told. The
+expression is copied, so that what one step stores can be a leaf of the next.
 """
 
 from __future__ import annotations
@@ -9,22 +9,21 @@ from __future__ import annotations
 import contextlib
 import inspect
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 from dparray._array.operands import check_array
-from dparray._codegen import elementwise, reduction, reduction_text
+from dparray._codegen import elementwise
+from dparray._codegen.canonical import Canonical
 from dparray._compiler import cache
 from dparray._compiler import key as kernel_key
-from dparray._evaluate import evaluate, schedule
-from dparray._evaluate import fused as tier_fused
-from dparray._evaluate.schedule import is_call
+from dparray._evaluate import evaluate, kernels, limits, readers
+from dparray._evaluate.plan import FusedStep, HostStep, KernelLaunch, LibraryStep, NewArray, Step
+from dparray._evaluate.schedule import Expression, schedule
 from dparray._explain import svg as graph
 from dparray._graph.node import Node, pending_order
-from dparray._graph.reductions import Reduce
-from dparray._layout import Layout
 from dparray.device import describe_queue
 from dparray.memory.blocks import planned_layout
 from dparray.tilelang.function import TileFunction
@@ -138,7 +137,7 @@ class Explanation:
         if self.is_on_host:
             return (
                 f"the calling thread computed {prod(self.shape)} elements at once: at most "
-                f"{evaluate.HOST_ELEMENTS}, on an idle queue, so that a launch, or noting the "
+                f"{limits.HOST_ELEMENTS}, on an idle queue, so that a launch, or noting the "
                 "operation down, would have cost more than the work"
             )
         return self.kernels[-1].reason if self.kernels else "the array is computed"
@@ -258,7 +257,7 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
     if x.is_only_on_host and not others:
         place = describe_queue(x.sycl_queue)
         return Explanation(x.shape, x.dtype.name, x.usm_type, place, False, (), (), True)
-    plan = _Plan([array._node for array in arrays])
+    plan = _Explanation([array._node for array in arrays])
     return Explanation(
         x.shape,
         x.dtype.name,
@@ -269,44 +268,29 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
     )
 
 
-def _planned(node: Node) -> Layout:
-    """Where a node's values would lie."""
-    return planned_layout(node.queue, node.usm_type, node.shape, node.dtype)
-
-
-class _Plan:
-    """The rules of evaluation, applied to copies of nodes."""
+class _Explanation:
+    """What the plans of arrays do, told of copies of their nodes, so that nothing is computed."""
 
     def __init__(self, roots: Sequence[Node]) -> None:
         groups = evaluate.grouped(roots)
-        held = [evaluate.held_elsewhere(group) for group in groups]
-        order = pending_order(roots)
+        held = [readers.externally_referenced(group) for group in groups]
         self.copies: dict[int, Node] = {}
         self.originals: dict[int, Node] = {}
         self.names: dict[int, str] = {}
         self.operations: dict[str, PlannedOperation] = {}
         self.kernel_of: dict[str, int] = {}
         self.kernels: list[PlannedKernel] = []
-        self.siblings: set[int] = set()
-        for node in (*order, *roots):
+        for node in (*pending_order(roots), *roots):
             self._copy(node)
         for group, stored in zip(groups, held, strict=True):
             wanted = [self.copies[id(node)] for node in group]
             wanted = [copy for copy in wanted if copy.layout is None]
             if wanted:
-                self._compute(wanted, [self.copies[id(node)] for node in stored], "")
+                self._explain(wanted, [self.copies[id(node)] for node in stored])
 
     def result(self) -> tuple[tuple[PlannedOperation, ...], tuple[PlannedKernel, ...]]:
         operations = tuple(
-            PlannedOperation(
-                each.name,
-                each.operation,
-                each.operands,
-                each.shape,
-                each.dtype,
-                self.kernel_of.get(each.name),
-            )
-            for each in self.operations.values()
+            replace(each, kernel=self.kernel_of.get(each.name)) for each in self.operations.values()
         )
         return operations, tuple(self.kernels)
 
@@ -341,133 +325,135 @@ class _Plan:
         )
         return copy
 
-    def _compute(
-        self, nodes: Sequence[Node], held: Sequence[Node], stored_because: str
-    ) -> None:
-        """Note how nodes of one shape are computed, and count them as computed."""
-        roots = list(nodes)
-        first = roots[0]
-        if first.size == 0:
-            outputs = [(node, _planned(node)) for node in roots]
-            self._note(roots, outputs, stored_because, "host", "there are no elements", "", "")
-            return
-        if evaluate.is_for_host(first.size, first.queue, first.usm_type, roots):
-            reason = (
-                f"{first.size} elements are at most {evaluate.HOST_ELEMENTS}, and the host "
-                "reads and writes this memory: a launch would cost more than the work"
+    def _explain(self, roots: Sequence[Node], held: Sequence[Node]) -> None:
+        """Note the steps for nodes of one shape, and count what they store as computed."""
+        order = pending_order(roots)
+        if roots[0].size == 0:
+            self._note(
+                "host", "there are no elements", "", order, roots[-1], roots, (), 0, 0, "", ""
             )
-            outputs = [(node, _planned(node)) for node in (*held, *roots)]
-            self._note(pending_order(nodes), outputs, stored_because, "host", reason, "", "")
             return
-        while roots:
-            part = evaluate.plan(
-                roots, held, None, None, lambda *inner: self._store(inner, nodes[-1])
-            )
-            kernel, siblings = self._with_siblings(part.kernel)
-            outputs = [
-                (node, _planned(node))
-                for node in (*evaluate.stored_by(part.kernel, [*held, *roots]), *siblings)
-            ]
-            if kernel.domain is None:
-                tier, reason, state, source = self._elements(kernel.order, outputs)
-                if tier == "library":
-                    self._without_kernel(kernel.order, outputs, stored_because, reason, source)
-                else:
-                    self._note(kernel.order, outputs, stored_because, tier, reason, state, source)
-            else:
-                self._reduce(kernel, outputs, stored_because)
-            roots = part.apart
+        beside = readers.siblings_of([self.originals[id(node)] for node in order])
+        siblings = [self._copy(node) for node in beside]
+        inside = set(map(id, order))
+        siblings = [node for node in siblings if node.layout is None and id(node) not in inside]
+        order += siblings
+        number = {id(node): position for position, node in enumerate(order)}
+        canonical = Canonical(order)
+        expression = Expression(
+            order,
+            tuple(number[id(node)] for node in roots),
+            tuple(number[id(node)] for node in held if id(node) in number),
+            len(siblings),
+        )
+        plan = schedule(expression, canonical, evaluate.place_of(roots[0].queue))
+        self.order = order
+        self.nbytes = {
+            slot: prod(layout.shape) * layout.dtype.itemsize
+            for slot, layout in enumerate(canonical.arrays)
+            if layout.block.memory is not None
+        }
+        for step in plan.steps:
+            self._step(step)
 
-    def _with_siblings(self, kernel: schedule.Kernel) -> tuple[schedule.Kernel, list[Node]]:
-        """The kernel with copies of the reductions that evaluation adds to it, and these."""
-        if kernel.domain is None:
-            return kernel, []
-        order = [self.originals[id(copy)] for copy in kernel.order]
-        _, found = evaluate.with_siblings(kernel._replace(order=order))
-        copies = [self._copy(node) for node in found]
-        self.siblings |= {id(copy) for copy in copies}
-        return evaluate.joined(kernel, copies), copies
-
-    def _reduce(
-        self, kernel: schedule.Kernel, outputs: list[tuple[Node, Any]], stored_because: str
-    ) -> None:
-        """Note the kernels of values with reductions."""
-        merges = ""
-        while outputs:
-            assert kernel.domain is not None
-            now = tier_fused.first_pass(outputs, kernel)
-            structure = now.program.structure
-            source = reduction_text.source_of(structure)
-            names = tier_fused.names_for(structure, now.order)
-            size = prod(kernel.domain.shape)
-            must = bool(merges) or tier_fused.must_generate(structure)
-            tier, reason, state = self._state(structure, source, now.types, names, size, must)
+    def _step(self, step: Step, because: str = "", source: str = "") -> None:
+        """Note a step, for a reason where it is one in the place of a kernel."""
+        self._count(step.new)
+        stored_because = step.stored_because
+        if isinstance(step, FusedStep):
+            first = step.launches[0]
+            text = kernels.source_of(first.structure)
+            tier, reason, state = _state(first, text)
             if tier == "library":
-                self._without_kernel(kernel.order, outputs, stored_because, reason, source)
-                return
-            reason = merges or reason
-            of = outputs[0][0]
-            accumulators = [
-                planned_layout(of.queue, of.usm_type, now.shape, dtype) for dtype in now.left_dtypes
-            ]
-            if not now.left:
-                self._note(now.order, now.stored, stored_because, "fused", reason, state, source)
-                return
-            left = sum(layout.block.nbytes for layout in accumulators)
-            self._note(now.order, now.stored, stored_because, "fused", reason, state, source, left)
-            merges = "it merges what the groups of the kernel before have left"
-            outputs, kernel = now.left, tier_fused.next_kernel(now, accumulators, kernel)
-
-    def _without_kernel(
-        self,
-        order: Sequence[Node],
-        outputs: list[tuple[Node, Any]],
-        stored_because: str,
-        reason: str,
-        source: str,
-    ) -> None:
-        """Note values that no kernel, whose text it would be, computes as a whole."""
-        roots = [value for value, _ in outputs]
-        apart = "a user's function is called by a kernel of its own until there is one for all"
-
-        def compute(*nodes: Node) -> None:
-            for node in nodes:
-                if node.layout is None:
-                    self._compute([node], [], apart)
-
-        evaluate.computed_apart(order, roots, compute)
-        left = []
-        for value, layout in outputs:
-            if is_call(value):
-                self._compute([value], [], apart)
+                for other in step.otherwise:
+                    self._step(
+                        replace(
+                            other,
+                            stored_because=other.stored_because or stored_because,
+                            siblings=step.siblings,
+                        ),
+                        reason,
+                        text,
+                    )
+            for launch in step.launches if tier == "fused" else ():
+                if launch is not first:
+                    text = kernels.source_of(launch.structure)
+                    _, _, state = _state(launch, text)
+                    reason = "it merges what the groups of the kernel before have left"
+                self._count(launch.accumulators)
+                order = [self.order[number] for number in launch.nodes]
+                stores = {slot: self.order[number] for slot, number in step.stores}
+                results = [stores[slot] for slot in launch.outputs]
+                left = launch.accumulators if launch is not step.launches[-1] else ()
+                self._note(
+                    "fused",
+                    reason,
+                    stored_because,
+                    order,
+                    results[-1] if results else order[-1],
+                    results,
+                    step.siblings,
+                    self._bytes(launch.reads),
+                    self._bytes(launch.outputs) + self._bytes(array.slot for array in left),
+                    state,
+                    text,
+                )
+        else:
+            results = [self.order[number] for _, number in step.stores]
+            if isinstance(step, HostStep):
+                tier, source = "host", ""
+                reason = (
+                    f"{results[-1].size} elements are at most {limits.HOST_ELEMENTS}, and the host "
+                    "reads and writes this memory: a launch would cost more than the work"
+                )
             else:
-                left.append((value, layout))
-        if left:
-            rest = pending_order([value for value, _ in left])
-            self._note(rest, left, stored_because, "library", reason, "", source)
+                assert isinstance(step, LibraryStep)
+                tier, reason = "library", step.because or because
+            self._note(
+                tier,
+                reason,
+                stored_because,
+                [self.order[number] for number in step.nodes],
+                results[-1],
+                results,
+                step.siblings,
+                self._bytes(step.reads),
+                self._bytes(step.outputs),
+                "",
+                source,
+            )
+        for _, number in step.stores:
+            node = self.order[number]
+            if node.layout is None:
+                node.complete(planned_layout(node.queue, node.usm_type, node.shape, node.dtype))
+
+    def _count(self, arrays: Iterable[NewArray]) -> None:
+        """Remember how large slots are."""
+        self.nbytes |= {each.slot: prod(each.shape) * each.dtype.itemsize for each in arrays}
+
+    def _bytes(self, slots: Iterable[int]) -> int:
+        return sum(self.nbytes.get(slot, 0) for slot in slots)
 
     def _note(
         self,
-        order: Sequence[Node],
-        outputs: Sequence[tuple[Node, Any]],
-        stored_because: str,
         tier: str,
         reason: str,
+        stored_because: str,
+        order: Sequence[Node],
+        result: Node,
+        results: Sequence[Node],
+        siblings: Sequence[int],
+        bytes_read: int,
+        bytes_written: int,
         state: str,
         source: str,
-        left: int = 0,
     ) -> None:
-        """Note a kernel that leaves so many bytes for another; count its outputs as computed."""
+        """Note a kernel, or what is done in its place."""
         names = tuple(self.names[id(node)] for node in order)
         number = len(self.kernels) + 1
         self.kernel_of |= dict.fromkeys(names, number)
-        leaves = {
-            id(part): part
-            for node in order
-            for part in node.operands
-            if isinstance(part, Node) and part.layout is not None
-        }
-        result = (outputs[-1] if outputs else (order[-1], None))[0]
+        stored = [self.names[id(node)] for node in results]
+        beside = {self.names[id(self.order[each])] for each in siblings}
         self.kernels.append(
             PlannedKernel(
                 number,
@@ -479,85 +465,35 @@ class _Plan:
                 result.dtype.name,
                 state,
                 source and source + _called_sources(order),
-                sum(
-                    leaf.size * leaf.dtype.itemsize
-                    for leaf in leaves.values()
-                    if leaf.layout.block.memory is not None
-                ),
-                left + sum(node.size * node.dtype.itemsize for node, _ in outputs),
-                tuple(self.names[id(node)] for node, _ in outputs),
-                tuple(self.names[id(node)] for node, _ in outputs if id(node) in self.siblings),
+                bytes_read,
+                bytes_written,
+                tuple(stored),
+                tuple(name for name in stored if name in beside),
             )
         )
-        for node, layout in outputs:
-            node.complete(layout)
 
-    def _store(self, nodes: Sequence[Node], root: Node) -> None:
-        for node in nodes:
-            if node.layout is not None:
-                continue
-            if not reduction.is_generated(node):
-                because = _ungenerated(node)
-            elif type(node.op) is Reduce:
-                because = (
-                    "what needs it walks other axes, or memory that no cache holds until then"
-                )
-            elif node.size < root.size:
-                because = (
-                    f"it has {node.size} elements and is broadcast to {root.size}: storing it "
-                    "costs less than computing it for each of them"
-                )
-            elif not reduction.is_generated(root):
-                because = f"it is needed by {self.names[id(root)]}, which is not generated"
-            else:
-                because = f"a kernel takes at most {elementwise.MOST_ARRAYS} arrays"
-            self._compute([node], [], because)
 
-    def _elements(
-        self, order: Sequence[Node], outputs: Sequence[tuple[Node, Any]]
-    ) -> tuple[str, str, str, str]:
-        """Tier, reason, the state of the kernel, its text, of values without reductions."""
-        for node in order:
-            if not elementwise.can_generate(node):
-                return "library", _ungenerated(node), "", ""
-        shape = outputs[0][0].shape
-        tuning = tier_fused.tuning_of(outputs[0][1].block.queue)
-        program = elementwise.linearize(order, outputs, shape, tuning)
-        structure = program.structure
-        source = elementwise.source_of(structure)
-        types = (f"item:{1 + structure.has_rows}", *elementwise.types_of(structure))
-        names = elementwise.functions_of(order)
-        is_alone = len(order) == 1 and is_call(order[0])
-        return *self._state(structure, source, types, names, prod(shape), is_alone), source
-
-    def _state(
-        self,
-        structure: Any,
-        source: str,
-        types: tuple[str, ...],
-        names: Mapping[str, Any],
-        size: int,
-        must_compile: bool,
-    ) -> tuple[str, str, str]:
-        """Tier, reason and the state of a structure's kernel."""
-        fused = tier_fused.kept(structure)
-        if fused is not None and fused.kernel is not None:
-            return "fused", "its kernel is there", "compiled"
-        done = fused.elements if fused is not None else 0
-        function = elementwise.function_of(source, names)
-        key = kernel_key.kernel_key(function, types, tier_fused.options())
-        state = "on disk" if key is not None and cache.load(key) is not None else "new"
-        if must_compile:
-            return "fused", "only a kernel can compute it", state
-        if schedule.is_worth_compiling(size, done + size):
-            return "fused", f"{size} elements are worth {_work(state)}", state
-        if state == "on disk" and not done and size >= schedule.LOAD_ELEMENTS:
-            return "fused", f"{size} elements are worth {_work(state)}", state
-        reason = (
-            f"{done + size} elements of this structure so far are not worth compiling: that takes "
-            f"{schedule.COMPILE_ELEMENTS} at once or {schedule.COMPILE_TOTAL_ELEMENTS} in all"
-        )
-        return "library", reason, state
+def _state(launch: KernelLaunch, source: str) -> tuple[str, str, str]:
+    """Executor, reason and the state of a kernel."""
+    entry, size = launch.entry, launch.size
+    if entry.kernel is not None:
+        return "fused", "its kernel is there", "compiled"
+    done = entry.elements
+    function = elementwise.function_of(source, kernels.names_of(launch))
+    options = kernels.options(launch.fp_contract)
+    key = kernel_key.kernel_key(function, kernels.types_of(launch.structure), options)
+    state = "on disk" if key is not None and cache.load(key) is not None else "new"
+    if launch.must_compile:
+        return "fused", "only a kernel can compute it", state
+    if limits.is_worth_compiling(size, done + size):
+        return "fused", f"{size} elements are worth {_work(state)}", state
+    if state == "on disk" and not done and limits.is_worth_loading(size):
+        return "fused", f"{size} elements are worth {_work(state)}", state
+    reason = (
+        f"{done + size} elements of this structure so far are not worth compiling: that takes "
+        f"{limits.COMPILE_ELEMENTS} at once or {limits.COMPILE_TOTAL_ELEMENTS} in all"
+    )
+    return "library", reason, state
 
 
 def _called_sources(order: Sequence[Node]) -> str:
@@ -572,15 +508,3 @@ def _called_sources(order: Sequence[Node]) -> str:
 
 def _work(state: str) -> str:
     return "loading the kernel from disk" if state == "on disk" else "compiling a kernel"
-
-
-def _ungenerated(node: Node) -> str:
-    """Why no kernel is generated for an operation."""
-    assert node.op is not None
-    dtypes = ", ".join(
-        dict.fromkeys(
-            part.dtype.name if isinstance(part, Node) else loop.name
-            for part, loop in zip(node.operands, node.loop, strict=False)
-        )
-    )
-    return f"no kernel is generated for {node.op.name} of {dtypes}: the library has one"

@@ -15,8 +15,8 @@ from dparray._array.libraries import call_library, call_numpy, numpy_views
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, checked_scalar, foreign_operand, scalar_value
 from dparray._array.small import call_at_once
-from dparray._evaluate import evaluate
-from dparray._evaluate.schedule import HOST_ELEMENTS
+from dparray._evaluate import limits, writes
+from dparray._evaluate.library import library_call
 from dparray._functions.indexing import nonzero
 from dparray._placement import Placement, common_placement
 from dparray.algorithms.selection import (
@@ -247,7 +247,8 @@ def _take(source: np.ndarray, positions: np.ndarray, axis: int, out: np.ndarray)
 @as_method
 def _take_advanced(x: ndarray, index: Any) -> ndarray:
     """The elements that an advanced index selects, in a new array."""
-    if type(index) is ndarray and index.size * x.size <= HOST_ELEMENTS * (x.shape or (1,))[0]:
+    most = limits.host_elements
+    if type(index) is ndarray and index.size * x.size <= most * (x.shape or (1,))[0]:
         small = call_at_once(operator.getitem, x, index)
         if small is not None:
             return small
@@ -329,9 +330,9 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     assign(values, value, function)
     if values.size == 0:
         return
-    evaluate.settle_readers(x.block)
+    writes.settle_readers(x.block)
     selector = _layout.at_axis(first, *(array._tensor for array in checked))
-    evaluate.library_call(
+    library_call(
         function,
         lambda target, source: target.__setitem__(selector, source),
         [view._tensor, values._tensor],

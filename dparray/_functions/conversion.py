@@ -13,7 +13,7 @@ from dparray._array.assignment import assign
 from dparray._array.fresh import _empty, _placed_like, from_host, placement_of
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import arrays_inside, check_array, host_values, stack_nested
-from dparray._evaluate import evaluate
+from dparray._evaluate import writes
 from dparray._functions.manipulation import reshape
 from dparray._functions.reductions import all as all_of
 from dparray._graph.ops import OPS
@@ -325,7 +325,7 @@ def _shared_with_host(x: ndarray) -> np.ndarray:
             f"__dlpack__: copy=False, but the host cannot read {x.usm_type} memory of "
             f"{x.device}; leave copy out"
         )
-    evaluate.share(x.block)
+    writes.share(x.block)
     queues.wait(x.sycl_queue)
     return np.asarray(_HostMemory(x))
 

@@ -24,7 +24,7 @@ from dparray._array.operands import (
     foreign_operand,
     scalar_value,
 )
-from dparray._evaluate.schedule import HOST_ELEMENTS
+from dparray._evaluate import limits
 from dparray._functions.conversion import asarray
 from dparray._graph.ops import CONVERT
 from dparray._placement import Placement, check_dtype, common_placement
@@ -102,7 +102,7 @@ def may_wait(placement: Placement, size: int, dtype: np.dtype[Any]) -> bool:
     """
     return (
         config.lazy
-        and HOST_ELEMENTS < size <= _MOST_PENDING_BYTES // dtype.itemsize
+        and limits.host_elements < size <= _MOST_PENDING_BYTES // dtype.itemsize
         and supports_usm(placement.queue.sycl_device, placement.usm_type)
     )
 

@@ -14,7 +14,7 @@ from dparray._array.libraries import call_numpy
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, check_out
 from dparray._array.small import call_at_once
-from dparray._evaluate import evaluate
+from dparray._evaluate.library import library_call
 from dparray._functions.reductions import _accumulator, _check_numeric, _float_of
 from dparray._placement import Placement
 from dparray.algorithms.line_scans import has_scan, scan_lines
@@ -75,7 +75,7 @@ def _cumulate(
 
     if call_numpy(into, [x], result):
         return delivered(name, result, out)
-    evaluate.library_call(
+    library_call(
         name,
         _CUMULATIVE[ufunc],
         [x._tensor],

@@ -25,7 +25,7 @@ from dparray._array.operands import (
     scalar_value,
 )
 from dparray._array.small import call_at_once
-from dparray._evaluate.schedule import HOST_ELEMENTS
+from dparray._evaluate import limits
 from dparray._functions.conversion import asarray
 from dparray._functions.creation import full
 from dparray._functions.elementwise import where
@@ -129,7 +129,7 @@ def take(
     """
     if out is None and mode == "raise" and type(x) is ndarray:
         count = indices.size if type(indices) is ndarray and indices.dtype.kind in "iu" else None
-        if type(indices) is int or (count is not None and count * x.size <= HOST_ELEMENTS):
+        if type(indices) is int or (count is not None and count * x.size <= limits.host_elements):
             small = call_at_once(np.take, x, indices, axis)
             if small is not None:
                 return small

@@ -16,7 +16,7 @@ from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import as_method, ndarray, take_layout_of
 from dparray._array.operands import check_array, check_arrays, foreign_operand
 from dparray._array.small import call_at_once, view_at_once
-from dparray._evaluate.schedule import HOST_ELEMENTS
+from dparray._evaluate import limits
 from dparray._placement import Placement, common_placement
 from dparray.exceptions import AxisError, DTypeError, ShapeError
 
@@ -599,7 +599,7 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
         array([1, 1, 2, 2])
     """
     x = check_array("repeat", "x", x)
-    if type(repeats) is int and x.size * repeats <= HOST_ELEMENTS:
+    if type(repeats) is int and x.size * repeats <= limits.host_elements:
         small = call_at_once(np.repeat, x, repeats, axis)
         if small is not None:
             return small
@@ -657,7 +657,7 @@ def tile(x: Any, /, reps: Any) -> ndarray:
     """
     x = check_array("tile", "x", x)
     counts = _layout.check_shape(reps)
-    if x.size * math.prod(counts) <= HOST_ELEMENTS:
+    if x.size * math.prod(counts) <= limits.host_elements:
         small = call_at_once(np.tile, x, counts)
         if small is not None:
             return small

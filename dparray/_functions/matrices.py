@@ -16,7 +16,7 @@ from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
 from dparray._array.operands import check_array
 from dparray._array.small import call_at_once
-from dparray._evaluate.schedule import HOST_ELEMENTS
+from dparray._evaluate import limits
 from dparray._functions.creation import _checked_dtype, _filled, may_wait, ones, zeros_like
 from dparray._functions.elementwise import where
 from dparray._functions.indexing import nonzero
@@ -277,7 +277,7 @@ def diag(x: Any, k: int = 0) -> ndarray:
     if x.ndim != 1:
         raise ShapeError(f"diag: x has {x.ndim} dimensions; give a vector or a matrix")
     extent = x.size + abs(k)
-    if type(k) is int and extent * extent <= HOST_ELEMENTS:
+    if type(k) is int and extent * extent <= limits.host_elements:
         small = call_at_once(np.diag, x, k)
         if small is not None:
             return small

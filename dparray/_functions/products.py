@@ -20,8 +20,8 @@ from dparray._array.libraries import call_either, call_numpy
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, check_arrays, check_out
 from dparray._array.small import call_at_once
-from dparray._evaluate import evaluate
-from dparray._evaluate.schedule import HOST_ELEMENTS
+from dparray._evaluate import limits
+from dparray._evaluate.library import library_call
 from dparray._functions.conversion import asarray
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import (
@@ -122,7 +122,7 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
         lambda a, b, out: np.matmul(a, b, out=out), [x1, x2], result
     ):
         return
-    evaluate.library_call(
+    library_call(
         "matmul",
         lambda a, b: neighbour.matmul(
             exchange.dpnp_array(a), exchange.dpnp_array(b), out=exchange.dpnp_array(result._tensor)
@@ -171,7 +171,7 @@ def _small_product(x1: Any, x2: Any) -> ndarray | None:
     if first is None or second is None or not (0 < first.ndim <= 2 and 0 < second.ndim <= 2):
         return None
     size = (len(first) if first.ndim == 2 else 1) * (second.shape[1] if second.ndim == 2 else 1)
-    if size > HOST_ELEMENTS or size * len(second) > _ONE_CORE_PRODUCTS:
+    if size > limits.host_elements or size * len(second) > _ONE_CORE_PRODUCTS:
         return None
     return call_at_once(np.matmul, x1, x2)
 
@@ -285,7 +285,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
         >>> dp.tensordot(dp.ones((2, 3)), dp.ones((3, 4)), axes=1).shape
         (2, 4)
     """
-    if type(x1) is type(x2) is ndarray and x1.size * x2.size <= HOST_ELEMENTS:
+    if type(x1) is type(x2) is ndarray and x1.size * x2.size <= limits.host_elements:
         is_count = type(axes) is int and axes >= 0
         small = call_at_once(np.tensordot, x1, x2, axes) if is_count else None
         if small is not None:
@@ -327,7 +327,8 @@ def outer(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
         array([[3, 4],
                [6, 8]])
     """
-    if out is None and type(x1) is type(x2) is ndarray and x1.size * x2.size <= HOST_ELEMENTS:
+    are_arrays = out is None and type(x1) is type(x2) is ndarray
+    if are_arrays and x1.size * x2.size <= limits.host_elements:
         small = call_at_once(np.outer, x1, x2)
         if small is not None:
             return small

@@ -18,7 +18,7 @@ from dparray._array.fresh import empty_on
 from dparray._array.libraries import call_library, call_numpy
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
-from dparray._evaluate import evaluate
+from dparray._evaluate.library import library_call
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import flip, moveaxis, ravel
 from dparray._graph.ops import OPS
@@ -376,7 +376,7 @@ def _taken(values: ndarray, positions: ndarray) -> ndarray:
         [values, positions],
         result,
     ):
-        evaluate.library_call(
+        library_call(
             "lexsort",
             library.take_along_axis,
             [values._tensor, positions._tensor],

@@ -14,7 +14,7 @@ from dparray._compiler import compile
 from dparray._compiler.checks import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
 from dparray._compiler.compile import DeviceFunction, Kernel
 from dparray._compiler.key import Reference
-from dparray._evaluate.evaluate import settle_arguments
+from dparray._evaluate.writes import settle_arguments
 from dparray._kernel.arguments import Binder, Bound, explain_arguments, is_array, make_binder
 from dparray._kernel.event import Event, _events
 from dparray._kernel.index_space import _as_index_space, _best_divisor

@@ -12,9 +12,9 @@ import pytest
 
 import dparray as dp
 from dparray import _hooks
-from dparray._evaluate import schedule
+from dparray._evaluate import limits
 
-LARGE = schedule.COMPILE_ELEMENTS
+LARGE = limits.COMPILE_ELEMENTS
 
 
 @dp.elementwise

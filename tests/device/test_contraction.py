@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,21 +16,16 @@ from hypothesis import strategies as st
 import dparray as dp
 from dparray import _hooks
 from dparray._compiler import compile
-from dparray._evaluate import evaluate, schedule
-from dparray._evaluate import fused as tier_fused
+from dparray._evaluate import evaluate, limits
 
 EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "40"))
 SIZE = 3000
 
 
 @pytest.fixture(autouse=True)
-def fused(monkeypatch: pytest.MonkeyPatch) -> None:
-    force_fused(monkeypatch)
-
-
-def force_fused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluate, "HOST_ELEMENTS", 0)
-    monkeypatch.setattr(tier_fused, "is_worth_compiling", lambda size, total: True)
+def fused() -> Iterator[None]:
+    with limits.force("fused"):
+        yield
 
 
 def operands(dtype: str) -> list[np.ndarray]:
@@ -58,7 +54,7 @@ def test_without_it_a_multiply_add_rounds_twice_as_numpy_does(dtype: str) -> Non
 
 def test_the_setting_is_part_of_the_key_on_disk_and_in_memory() -> None:
     x, y, z = (
-        dp.asarray(np.resize(value, schedule.COMPILE_ELEMENTS)) for value in operands("float32")
+        dp.asarray(np.resize(value, limits.COMPILE_ELEMENTS)) for value in operands("float32")
     )
     launched: list[Any] = []
     unsubscribe = _hooks.subscribe(
@@ -77,7 +73,7 @@ def test_the_setting_is_part_of_the_key_on_disk_and_in_memory() -> None:
     contraction_off = r"ExecutionMode \d+ 31\b"
     assert re.search(contraction_off, compile.spirv_text(off.spirv))
     assert not re.search(contraction_off, compile.spirv_text(on.spirv))
-    tier_fused.forget()
+    evaluate.forget()
     with dp.config.override(fp_contract=True):
         assert dp.explain(x * y - z).kernels[0].state == "on disk"
 
@@ -117,8 +113,7 @@ def test_lazy_eager_and_numpy_agree_in_every_bit(
                 values.append(getattr(xp, name)(one, other))
         return values[3:]
 
-    with pytest.MonkeyPatch.context() as monkeypatch, np.errstate(all="ignore"):
-        force_fused(monkeypatch)
+    with limits.force("fused"), np.errstate(all="ignore"):
         expected = results(np, start)
         lazy = results(dp, [dp.asarray(value) for value in start])
         dp.eval(lazy[-1])

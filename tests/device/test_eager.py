@@ -12,14 +12,13 @@ import pytest
 import dparray as dp
 from dparray import _hooks
 from dparray._array import apply, assignment, nodes
-from dparray._evaluate import fused
+from dparray._evaluate import evaluate, limits
 
 
 @pytest.fixture(autouse=True)
-def eager(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def eager() -> Iterator[None]:
     """Each structure is compiled when it is met; the host computes nothing."""
-    monkeypatch.setattr(fused, "is_worth_compiling", lambda size, total: True)
-    with dp.config.override(lazy=False, host_tier=False):
+    with limits.force("fused"), dp.config.override(lazy=False, host_tier=False):
         yield
 
 
@@ -163,5 +162,5 @@ def test_forgotten_kernels_are_not_launched() -> None:
     x = dp.asarray(A)
     dp.exp(x)
     dp.exp(x)
-    fused.forget()
+    evaluate.forget()
     np.testing.assert_allclose(dp.exp(x).asnumpy(), np.exp(A), rtol=1e-6)

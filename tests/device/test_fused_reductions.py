@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import dparray as dp
 from dparray import _hooks
-from dparray._evaluate import evaluate, fused
+from dparray._evaluate import limits
 
 EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "12"))
 
@@ -39,14 +39,7 @@ def launched() -> Iterator[list[str]]:
 @contextmanager
 def forced(tier: str) -> Iterator[None]:
     """Everything is computed by one tier, as far as that has it."""
-    with pytest.MonkeyPatch.context() as patch:
-        if tier != "host":
-            patch.setattr(evaluate, "HOST_ELEMENTS", 0)
-        if tier == "fused":
-            patch.setattr(fused, "is_worth_compiling", lambda size, total: True)
-        if tier == "library":
-            patch.setattr(fused, "is_worth_compiling", lambda size, total: False)
-            patch.setattr(fused, "LOAD_ELEMENTS", 1 << 60)
+    with nullcontext() if tier == "host" else limits.force(tier):
         yield
 
 

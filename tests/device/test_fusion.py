@@ -7,7 +7,7 @@ import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 import dparray as dp
 from dparray import _hooks
-from dparray._evaluate import evaluate, schedule
-from dparray._evaluate import fused as tier_fused
+from dparray._evaluate import limits
 
 LARGE = 1 << 18
 EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "15"))
@@ -42,14 +41,10 @@ def counted() -> Iterator[Counter[str]]:
 
 
 @pytest.fixture
-def fused(monkeypatch: pytest.MonkeyPatch) -> None:
+def fused() -> Iterator[None]:
     """Everything that can be is computed by generated kernels."""
-    force_fused(monkeypatch)
-
-
-def force_fused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluate, "HOST_ELEMENTS", 0)
-    monkeypatch.setattr(tier_fused, "is_worth_compiling", lambda size, total: True)
+    with limits.force("fused"):
+        yield
 
 
 def values(shape: Any, dtype: str = "float32", seed: int = 0) -> np.ndarray:
@@ -85,7 +80,7 @@ def test_scalars_and_shapes_that_change_compile_nothing_new(fused: None) -> None
 
 
 def test_a_structure_met_on_little_data_is_not_compiled() -> None:
-    a = dp.asarray(values(schedule.HOST_ELEMENTS + 1))
+    a = dp.asarray(values(limits.HOST_ELEMENTS + 1))
     with counted() as events:
         y = dp.tanh(a) * a - dp.sinh(a)
         dp.eval(y)
@@ -94,9 +89,9 @@ def test_a_structure_met_on_little_data_is_not_compiled() -> None:
 
 
 def test_a_structure_that_comes_back_is_compiled() -> None:
-    a = dp.asarray(values(schedule.COMPILE_ELEMENTS - 1))
+    a = dp.asarray(values(limits.COMPILE_ELEMENTS - 1))
     with counted() as events:
-        for _ in range(2 + schedule.COMPILE_TOTAL_ELEMENTS // a.size):
+        for _ in range(2 + limits.COMPILE_TOTAL_ELEMENTS // a.size):
             dp.eval(dp.asinh(a) * a - dp.atan(a))
     assert events["compile"] == 1
     assert 1 <= events["launch"] <= 3
@@ -104,7 +99,7 @@ def test_a_structure_that_comes_back_is_compiled() -> None:
 
 def test_a_structure_of_few_elements_is_compiled_when_it_comes_back_often() -> None:
     a = dp.asarray(values(10))
-    often = schedule.COMPILE_TOTAL_ELEMENTS // schedule.LEAST_CALL_ELEMENTS
+    often = limits.COMPILE_TOTAL_ELEMENTS // limits.LEAST_CALL_ELEMENTS
     with dp.config.override(lazy=False, host_tier=False), counted() as events:
         for _ in range(often + 1):
             dp.atan2(a, a)
@@ -195,7 +190,7 @@ def test_a_long_loop_holds_neither_graph_nor_memory() -> None:
     x, wanted = a * 1, a.asnumpy()
     for step in range(20_000):
         x = x * 0.999 + a
-        assert x._node.weight <= schedule.MOST_WEIGHT
+        assert x._node.weight <= limits.MOST_WEIGHT
         if step % 1000 == 0:
             assert dp.memory.stats().in_use - before < 100_000
     for _ in range(20_000):
@@ -276,8 +271,7 @@ def test_reductions_with_their_producers(
         x = PRODUCERS[producer](xp, VIEWS[view](x))
         return getattr(xp, name)(x, axis=axis, keepdims=keepdims)
 
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        force_fused(monkeypatch)
+    with limits.force("fused"):
         same(reduced(dp, dp.asarray(host)), reduced(np, host), 2e-4)
 
 
@@ -308,14 +302,10 @@ TIERS = ["host", "fused", "library"]
 
 
 @pytest.fixture(params=TIERS)
-def tier(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param == "fused":
-        force_fused(monkeypatch)
-    elif request.param == "library":
-        monkeypatch.setattr(evaluate, "HOST_ELEMENTS", 0)
-        monkeypatch.setattr(tier_fused, "is_worth_compiling", lambda size, total: False)
-        monkeypatch.setattr(tier_fused, "LOAD_ELEMENTS", 1 << 60)
-    return str(request.param)
+def tier(request: pytest.FixtureRequest) -> Iterator[str]:
+    forced = nullcontext() if request.param == "host" else limits.force(request.param)
+    with forced:
+        yield str(request.param)
 
 
 def test_a_kernel_writes_what_a_pending_expression_reads(tier: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,7 @@ import pytest
 import dparray as dp
 from dparray import _hooks
 from dparray._codegen import elementwise
-from dparray._evaluate import evaluate
-from dparray._evaluate import fused as tier_fused
+from dparray._evaluate import limits
 from dparray._graph.ops import OPS, Op
 
 DTYPES = [
@@ -25,9 +25,9 @@ FEW = ["bool", "int8", "int64", "uint8", "uint64", "float32", "float64", "comple
 
 
 @pytest.fixture(autouse=True)
-def fused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluate, "HOST_ELEMENTS", 0)
-    monkeypatch.setattr(tier_fused, "is_worth_compiling", lambda size, total: True)
+def fused() -> Iterator[None]:
+    with limits.force("fused"):
+        yield
 
 
 def edges(dtype: str) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,7 @@ import pytest
 
 import dparray as dp
 from dparray import _hooks
-from dparray._evaluate import evaluate
-from dparray._evaluate import fused as tier_fused
+from dparray._evaluate import limits
 
 EVERY = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 OTHERS = np.random.default_rng(0).permutation(EVERY)
@@ -41,10 +40,10 @@ EXACT: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 
 @pytest.fixture(autouse=True)
-def fused(monkeypatch: pytest.MonkeyPatch) -> None:
+def fused() -> Iterator[None]:
     """Everything that can be is computed by generated kernels."""
-    monkeypatch.setattr(evaluate, "HOST_ELEMENTS", 0)
-    monkeypatch.setattr(tier_fused, "is_worth_compiling", lambda size, total: True)
+    with limits.force("fused"):
+        yield
 
 
 def launched(function: Callable[[], dp.ndarray]) -> np.ndarray:

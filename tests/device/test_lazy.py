@@ -17,9 +17,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from dparray._evaluate import evaluate, fused
 from dparray._evaluate import host as tier_host
-from dparray._functions import creation
+from dparray._evaluate import limits
 from dparray._runtime import queues
 
 # Of each of three ways of computing, and a tenth of it compiled: 2000 in all in CI, where
@@ -143,11 +142,7 @@ steps = st.lists(
 @contextmanager
 def tier(name: str) -> Iterator[None]:
     """Force every evaluation onto one tier; on a working queue the host's waits."""
-    with pytest.MonkeyPatch.context() as patch:
-        limit = 1 << 30 if name.startswith("host") else 0
-        patch.setattr(evaluate, "HOST_ELEMENTS", limit)
-        patch.setattr(creation, "HOST_ELEMENTS", limit)
-        patch.setattr(fused, "is_worth_compiling", lambda size, total: name == "fused")
+    with limits.force(name.partition(",")[0]), pytest.MonkeyPatch.context() as patch:
         if name == "host, waiting":
             patch.setattr(tier_host, "is_ready", lambda queue: False)
             patch.setitem(queues.working, None, object())  # somebody works, so each queue is asked

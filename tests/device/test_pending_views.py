@@ -11,10 +11,10 @@ import pytest
 
 import dparray as dp
 from dparray import _hooks
-from dparray._evaluate import schedule
+from dparray._evaluate import limits
 
 ROWS, COLUMNS = 600, 400
-assert ROWS * COLUMNS >= schedule.COMPILE_ELEMENTS
+assert ROWS * COLUMNS >= limits.COMPILE_ELEMENTS
 
 
 def pair(dtype: str = "float32") -> tuple[np.ndarray, dp.ndarray]:

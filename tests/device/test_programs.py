@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import evaluate, fused
+from dparray._evaluate import limits
 from dparray.cli.bench._programs import PROGRAMS
 
 
@@ -40,15 +40,9 @@ def test_a_program_gives_what_numpy_gives(name: str, lazy: bool) -> None:
 
 # In the triangular solver every count of reduced elements up to 16 is a kernel of its own.
 @pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"triangular solver"}))
-def test_a_program_gives_the_same_in_generated_kernels(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def always(*sizes: Any) -> bool:
-        return True
-
-    monkeypatch.setattr(evaluate, "HOST_ELEMENTS", 0)
-    monkeypatch.setattr(fused, "is_worth_compiling", always)
-    same(name)
+def test_a_program_gives_the_same_in_generated_kernels(name: str) -> None:
+    with limits.force("fused"):
+        same(name)
 
 
 # -- programs with their import line changed ------------------------------------------------------

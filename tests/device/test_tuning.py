@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,7 @@ import pytest
 
 import dparray as dp
 from dparray import _hooks, config
-from dparray._evaluate import evaluate
-from dparray._evaluate import fused as tier_fused
+from dparray._evaluate import limits
 
 SETTINGS: list[dict[str, Any]] = [
     {"elements": 4},
@@ -27,9 +27,9 @@ SETTINGS: list[dict[str, Any]] = [
 
 
 @pytest.fixture(autouse=True)
-def fused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(evaluate, "HOST_ELEMENTS", 0)
-    monkeypatch.setattr(tier_fused, "is_worth_compiling", lambda size, total: True)
+def fused() -> Iterator[None]:
+    with limits.force("fused"):
+        yield
 
 
 def results(xp: Any, x: Any, wide: Any) -> list[Any]:

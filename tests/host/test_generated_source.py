@@ -17,7 +17,7 @@ from dparray._codegen import values as values_module
 from dparray._codegen.domain import Domain, Machine
 from dparray._codegen.reduction import linearize_reduction
 from dparray._codegen.reduction_text import source_of
-from dparray._evaluate.schedule import cut
+from dparray._evaluate.fusion import split
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT, OPS, WHERE
 from dparray._graph.reductions import REDUCTIONS, Reduce
@@ -90,10 +90,10 @@ def reduced(
 
 
 def reduction(*values: Node) -> str:
-    part = cut(values, [], None, MACHINE)
+    part = split(values, [], False, MACHINE)
     assert not part.first
     assert not part.apart
-    kernel = part.kernel
+    kernel = part.group
     assert kernel.domain is not None
     outputs = [
         (value, layout(f"out{place}", value.shape, value.dtype.str))

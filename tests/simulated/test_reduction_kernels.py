@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from dparray._codegen import domain, elementwise, reduction, reduction_steps, reduction_text
-from dparray._evaluate.schedule import cut
+from dparray._evaluate.fusion import split
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import OPS
 from dparray._graph.reductions import REDUCTIONS, Reduce
@@ -72,9 +72,9 @@ NAMES = {
 def computed(*values: Node, chunks: int = 1) -> list[np.ndarray]:
     """The values, by the one kernel that the rules make of them, in the simulator."""
     machine = domain.Machine(compute_units=1)
-    part = cut(values, [], None, machine)
+    part = split(values, [], False, machine)
     assert not part.first
-    kernel = part.kernel
+    kernel = part.group
     assert kernel.domain is not None
     targets = [np.zeros(value.shape, value.dtype) for value in values]
     outputs = [

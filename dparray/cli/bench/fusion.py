@@ -18,7 +18,7 @@ import dpnp
 import numpy as np
 
 import dparray as dp
-from dparray._evaluate import fused
+from dparray._evaluate import evaluate
 from dparray._runtime import queues
 from dparray.cli.bench import _peers
 from dparray.cli.bench._registry import Benchmark, Row, Settings, finish, row
@@ -248,7 +248,7 @@ def _overheads(settings: Settings) -> Iterator[Row]:
 
     def forget() -> None:
         """What a new process does not have; the disk cache stays."""
-        fused.forget()
+        evaluate.forget()
 
     with tempfile.TemporaryDirectory() as directory, _peers.cache_in(directory):
         yield row(

@@ -15,7 +15,7 @@ import dpnp
 
 import dparray as dp
 from dparray import _hooks, config
-from dparray._evaluate.schedule import COMPILE_TOTAL_ELEMENTS, LEAST_CALL_ELEMENTS
+from dparray._evaluate.limits import COMPILE_TOTAL_ELEMENTS, LEAST_CALL_ELEMENTS
 from dparray._runtime.launch import launch
 from dparray.cli.bench._registry import Benchmark, Row, Settings, finish, row
 from dparray.cli.bench._timer import Candidate

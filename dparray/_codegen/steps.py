@@ -1,0 +1,93 @@
+"""The steps of a kernel: the operations of an expression, and what they refer to by number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dparray._graph.node import Node, Scalar
+
+
+class ScalarUse(NamedTuple):
+    """A scalar, and the dtype that a kernel takes it in."""
+
+    value: Any
+    dtype: np.dtype[Any]
+
+
+class Steps:
+    """Some nodes as the steps of a kernel, numbered by first use.
+
+    Attributes:
+        steps: what :class:`dparray._codegen.elementwise.Structure` says of them.
+        arrays: the layouts of the leaves, each once.
+        in_memory: those of them that are arguments of the kernel.
+        scalars: the scalars, in the order of their use.
+        outputs: for each output the reference and its dtype.
+
+    Args:
+        order: the nodes, operands before users.
+        outputs: the values to be stored, and the dtypes they get there.
+        spread: ids of nodes whose leaves are seen through ``view``, a function from a layout to
+            another over the same memory.
+        view: see there.
+    """
+
+    def __init__(
+        self,
+        order: Sequence[Node],
+        outputs: Sequence[tuple[Node | Scalar, np.dtype[Any]]],
+        spread: Collection[int] = (),
+        view: Callable[[Any], Any] = lambda layout: layout,
+    ) -> None:
+        self.arrays: list[Any] = []
+        self.scalars: list[ScalarUse] = []
+        self._names: dict[int, str] = {}
+        self._places: dict[Any, str] = {}
+        self._view = view
+        steps = []
+        for number, node in enumerate(order):
+            op = node.op
+            assert op is not None
+            references = tuple(
+                self._reference(operand, dtype, id(node) in spread)
+                for operand, dtype in zip(node.operands, node.loop, strict=False)
+            )
+            text = op.expression_on("".join(dtype.kind for dtype in node.loop[:-1]))
+            loop = tuple(dtype.str for dtype in node.loop[:-1])
+            steps.append((op.name, text, references, loop, node.dtype.str))
+            self._names[id(node)] = f"t{number}"
+        self.outputs = [self._reference(value, dtype) for value, dtype in outputs]
+        self.steps = tuple(steps)
+
+    @property
+    def in_memory(self) -> list[Any]:
+        return [layout for layout in self.arrays if layout.block.memory is not None]
+
+    @property
+    def scalar_dtypes(self) -> tuple[str, ...]:
+        """What a structure says of the scalars."""
+        return tuple(scalar.dtype.str for scalar in self.scalars)
+
+    def _reference(
+        self, operand: Node | Scalar, dtype: np.dtype[Any], is_spread: bool = False
+    ) -> tuple[str, str]:
+        """The name and the dtype of an operand, a leaf seen through the view if spread."""
+        if type(operand) is Scalar:
+            self.scalars.append(ScalarUse(operand.value, dtype))
+            return f"s{len(self.scalars) - 1}", dtype.str
+        assert type(operand) is Node
+        known = self._names.get(id(operand))
+        if known is None or (is_spread and known[0] == "a"):
+            layout = self._view(operand.layout) if is_spread else operand.layout
+            block, offset, shape, strides, kind = layout
+            place = (offset, id(block), shape, strides, kind)
+            known = self._places.get(place)
+            if known is None:
+                known = self._places[place] = f"a{len(self.arrays)}"
+                self.arrays.append(layout)
+            if not is_spread:
+                self._names[id(operand)] = known
+        return known, operand.dtype.str

@@ -1,0 +1,121 @@
+"""Eager calls: one operation on computed arrays, by its plan and without an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dparray._codegen.canonical import Canonical, call_key
+from dparray._evaluate import evaluate
+from dparray._evaluate.execute import execute
+from dparray._evaluate.kernels import obtain
+from dparray._evaluate.plan import FusedStep
+from dparray._evaluate.readers import lock
+from dparray._evaluate.schedule import Expression, Target, schedule
+from dparray._evaluate.writes import settle_readers
+from dparray._graph.node import Node
+from dparray._graph.ops import Op
+from dparray._graph.reductions import Reduce
+from dparray._runtime import access
+from dparray.memory.blocks import planned_layout
+
+_SCALARS = frozenset((bool, int, float, complex))
+# The one operation is asked for; no inner value is stored, and nothing computed beside it.
+_ASKED = ((0,), (), 0)
+
+
+def compute_known(
+    op: Op | Reduce,
+    operands: Sequence[Any],
+    loop: tuple[Any, ...],
+    shape: tuple[int, ...],
+    queue: Any,
+    usm_type: str,
+    target: Any = None,
+) -> Any:
+    """The layout of one operation's result, computed by the plan that is there; else ``None``.
+
+    What an eager call needs: no expression is made of it, since nothing can join it.
+
+    Args:
+        op: the operation or the reduction.
+        operands: arrays, which are computed if they are pending, and Python scalars.
+        loop: the dtype each operand is converted to, then the result's.
+        shape: the result's shape.
+        queue, usm_type: the operands' common placement.
+        target: a layout of that shape to write to; fresh memory if not given.
+    """
+    if access.holds:
+        access.before_read(*(x for x in operands if hasattr(x, "block")))
+        if target is not None:
+            access.before_write(target)
+    if target is None:
+        return _computed(op, operands, loop, shape, queue, usm_type, None)
+    with lock:
+        settle_readers(target.block)
+        return _computed(op, operands, loop, shape, queue, usm_type, target)
+
+
+def _computed(
+    op: Op | Reduce,
+    operands: Sequence[Any],
+    loop: tuple[Any, ...],
+    shape: tuple[int, ...],
+    queue: Any,
+    usm_type: str,
+    target: Any,
+) -> Any:
+    given = []
+    for operand in operands:
+        if type(operand) in _SCALARS:
+            given.append(operand)
+        elif type(operand) is Node:  # positions, which are in no memory
+            return None
+        else:
+            given.append(operand._argument)
+    form, arrays, scalars = call_key(op, given, loop, shape, usm_type)
+    written = None
+    if target is not None:
+        memory, kind = target.block.memory, (target.dtype, shape, target.strides, False)
+        overlapped: tuple[int, ...] = ()
+        for number, array in enumerate(arrays):
+            if array.block.memory is memory:
+                if array.offset != target.offset or array.form != kind:
+                    return None  # what is written may be read afterwards
+                overlapped += (number,)
+        written = Target(target.dtype, shape, target.strides, target.block.usm_type, overlapped)
+    plan = evaluate.plans.get(evaluate.plan_key(form, _ASKED, queue, written))
+    if plan is None:
+        return None
+    leaves = [array.layout for array in arrays]
+    packed = [array.packed for array in arrays]
+    return execute(plan, queue, leaves, scalars, target, packed)[plan.results[0]]
+
+
+def compile_alone(node: Node) -> None:
+    """Obtain the kernel of one operation, its operands seen as computed; nothing is computed.
+
+    So that what the compiler finds wrong in a user's function is said at the user's line.
+
+    Raises:
+        KernelCompileError: the function does not compile.
+        UnsupportedDeviceError: it computes in float64, which the device does not.
+    """
+    operands = tuple(
+        Node.leaf(
+            planned_layout(part.queue, part.usm_type, part.shape, part.dtype),
+            part.queue,
+            part.usm_type,
+        )
+        if type(part) is Node and part.layout is None
+        else part
+        for part in node.operands
+    )
+    assert node.op is not None
+    placement = (node.shape, node.size, node.queue, node.usm_type)
+    alone = Node(node.op, operands, node.loop, *placement)
+    with lock:
+        place = evaluate.place_of(node.queue)
+        step = schedule(Expression([alone], (0,)), Canonical([alone]), place).steps[0]
+        assert isinstance(step, FusedStep)
+        obtain(step.launches[0]).check_device(node.queue.sycl_device)

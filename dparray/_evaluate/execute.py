@@ -1,0 +1,178 @@
+"""Execution: the steps of a plan, with arrays in its slots. Everything is computed here."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from dparray._codegen.reduction import most_counters
+from dparray._codegen.values import scalar_arguments
+from dparray._evaluate import host, library
+from dparray._evaluate.kernels import obtain
+from dparray._evaluate.plan import FusedStep, HostStep, KernelLaunch, LibraryStep, Plan, Step
+from dparray._evaluate.tuning import machine_of
+from dparray._graph.node import Node
+from dparray._layout import Layout
+from dparray._runtime.arguments import Packed, pack_array, pack_local, pack_scalar, pack_scalars
+from dparray._runtime.in_order import foreign_calls
+from dparray._runtime.launch import launch as submit_launch
+from dparray.memory.blocks import BorrowedBlock, allocate
+from dparray.memory.exchange import dpt, layout_of_tensor
+
+
+class Argument(NamedTuple):
+    """A computed array as an eager call takes it; remembered on the array.
+
+    Attributes:
+        form: dtype, shape, strides, and that it is in memory: what the key of a plan says of it.
+        block, offset: where it lies.
+        packed: the packed kernel arguments.
+        layout: all of it.
+    """
+
+    form: tuple[Any, ...]
+    block: Any
+    offset: int
+    packed: Packed
+    layout: Layout
+
+
+def argument_of(layout: Any) -> Argument:
+    """A computed array, or a layout, as an argument."""
+    block, offset = layout.block, layout.offset
+    shape, strides, dtype = layout.shape, layout.strides, layout.dtype
+    place = Layout(block, offset, shape, strides, dtype)
+    form = (dtype, shape, strides, False)
+    return Argument(form, block, offset, packed_flat(place), place)
+
+
+def packed_flat(layout: Any) -> Packed:
+    """The packed arguments of a layout, seen as one contiguous dimension."""
+    block, itemsize = layout.block, layout.dtype.itemsize
+    shape = (block.nbytes // itemsize,)
+    return pack_array(block.memory, block.pointer + layout.offset, itemsize, shape, (itemsize,))
+
+
+def execute(
+    plan: Plan,
+    queue: Any,
+    leaves: Sequence[Layout],
+    scalars: Sequence[Any],
+    target: Any = None,
+    packed: Sequence[Packed] = (),
+    nodes: Sequence[Node] = (),
+) -> list[Any]:
+    """Compute a plan; returns when the work is submitted, not when it is done.
+
+    Args:
+        plan: what to do.
+        queue: where.
+        leaves: the layouts that the expression reads, in the order of its canonical form.
+        scalars: the values of its scalars.
+        target: the layout that it is written to, if the plan has one.
+        packed: the leaves' kernel arguments, where they are known.
+        nodes: the pending nodes of the expression; those that the plan stores are completed.
+
+    Returns:
+        The layouts in all slots.
+
+    Raises:
+        KernelCompileError: a user's function in a kernel does not compile.
+        MemoryError: no memory for a result.
+    """
+    slots: list[Any] = [*leaves]
+    arrays: list[Any] = [*packed] if packed else [None] * len(slots)
+    if target is not None:
+        slots.append(target)
+        arrays.append(None)
+    missing = [None] * (plan.slots - len(slots))
+    slots += missing
+    arrays += missing
+    for step in plan.steps:
+        _execute_step(step, queue, slots, arrays, scalars, nodes)
+    return slots
+
+
+def _execute_step(
+    step: Step,
+    queue: Any,
+    slots: list[Any],
+    arrays: list[Any],
+    scalars: Sequence[Any],
+    nodes: Sequence[Node],
+) -> None:
+    for slot, shape, dtype, usm_type in step.new:
+        slots[slot] = allocate(queue, usm_type, shape, dtype)
+    if type(step) is FusedStep:
+        launches = step.launches
+        if launches[0].entry.kernel is None and obtain(launches[0]) is None:
+            for other in step.otherwise:
+                _execute_step(other, queue, slots, arrays, scalars, nodes)
+        else:
+            for each in launches:
+                _launch(each, queue, slots, arrays, scalars)
+    elif type(step) is HostStep:
+        host.run(step, slots, scalars)
+    else:
+        assert type(step) is LibraryStep
+        library.run(step, slots, scalars)
+    if nodes:
+        for slot, number in step.stores:
+            node = nodes[number]
+            if node.layout is None:
+                node.complete(slots[slot])
+
+
+def _launch(
+    launch: KernelLaunch, queue: Any, slots: list[Any], arrays: list[Any], scalars: Sequence[Any]
+) -> None:
+    kernel = launch.entry.kernel
+    if kernel is None:
+        kernel = obtain(launch)
+    for slot, shape, dtype, usm_type in launch.accumulators:
+        slots[slot] = allocate(queue, usm_type, shape, dtype)
+    arguments: list[Packed] = []
+    owners: tuple[Any, ...] = ()  # the blocks outside the pool, which a launch has to keep alive
+    for slot in launch.arguments:
+        layout, packed = slots[slot], arrays[slot]
+        block = layout.block
+        if packed is None:
+            itemsize = layout.dtype.itemsize
+            shape, pointer = (block.nbytes // itemsize,), block.pointer + layout.offset
+            packed = pack_array(block.memory, pointer, itemsize, shape, (itemsize,))
+            arrays[slot] = packed
+        arguments.append(packed)
+        if type(block) is BorrowedBlock:
+            owners += (block,)
+    if launch.merges_chunks:
+        arguments.append(counters_of(queue))
+    constant = launch.packed
+    if constant is None:
+        local = [pack_local(dtype, (count,)) for dtype, count in launch.local_memory]
+        constant = launch.packed = (local, pack_scalars(launch.numbers))
+    local_memory, numbers = constant
+    arguments += local_memory
+    for number, dtype in launch.scalars:
+        arguments += map(pack_scalar, scalar_arguments(scalars[number], dtype))
+    arguments.append(numbers)
+    submit_launch(kernel, launch.global_range, launch.local_range, arguments, queue, (), owners)
+
+
+# By queue and thread: threads may launch at the same time.
+_counters: dict[tuple[Any, int], Packed] = {}
+
+
+def counters_of(queue: Any) -> Packed:
+    """Zeros that a kernel counts groups in, and leaves as zeros for the next one on the queue.
+
+    Their memory is not the pool's, since as long as they live they would keep all of a slab.
+    """
+    key = (queue, threading.get_ident())
+    counters = _counters.get(key)
+    if counters is None:
+        count = most_counters(machine_of(queue))
+        with foreign_calls(queue):
+            zeros = dpt.zeros(count, dtype="int32", usm_type="device", sycl_queue=queue)
+        counters = _counters[key] = packed_flat(layout_of_tensor(zeros))
+    return counters

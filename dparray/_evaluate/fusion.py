@@ -1,0 +1,319 @@
+"""Which operations become one kernel: the rules, and their limits by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+from dparray._codegen.domain import Domain, Machine, last_run
+from dparray._codegen.elementwise import MOST_ARRAYS, can_generate
+from dparray._codegen.reduction import is_generated, is_row_cached
+from dparray._evaluate.limits import STORING_WEIGHT
+from dparray._graph.node import Node, Scalar, pending_order
+from dparray._graph.ops import Op
+from dparray._graph.reductions import WEIGHT, Reduce
+
+#: A kernel of several loops reads again what one group reads, so that must fit a core's cache.
+CACHE_BYTES = 1 << 18
+
+#: Elements whose computation costs more than this are not computed again in a later loop.
+MOST_WEIGHT_AGAIN = 64
+
+
+class Position(Enum):
+    """Where a node has its values in a kernel over a domain.
+
+    ELEMENT: one value for each element of the domain. OUTPUT: one for each output of the
+    reductions, shaped with the reduced axes or aligned as if it were. SQUEEZED_OUTPUT: the same,
+    shaped without them. OUTSIDE: the kernel does not have it.
+    """
+
+    ELEMENT = 0
+    OUTPUT = 1
+    SQUEEZED_OUTPUT = 2
+    OUTSIDE = 3
+
+
+def is_worth_storing(node: Node) -> bool:
+    """Whether a value that is needed twice costs more to compute again than to store."""
+    return node.weight >= STORING_WEIGHT
+
+
+def must_be_stored_first(node: Node, size: int) -> bool:
+    """Whether an inner node gets memory of its own instead of being computed where it is used.
+
+    It does where no kernel can be generated for it, and where it is smaller than the result: then
+    storing it costs less than computing it anew for each element it is broadcast to.
+    """
+    return not can_generate(node) or node.size < size
+
+
+class FusionGroup(NamedTuple):
+    """What one kernel computes.
+
+    Attributes:
+        order: the nodes, operands before users.
+        domain: what it walks if it has reductions.
+        rows: ids of the nodes with one element for each output of the reductions.
+        dropped: ids of those of them that are shaped without the reduced axes.
+        elements_last: it overwrites what it reads, so it must have read all of a row by then.
+    """
+
+    order: list[Node]
+    domain: Domain | None = None
+    rows: frozenset[int] = frozenset()
+    dropped: frozenset[int] = frozenset()
+    elements_last: bool = False
+
+    @property
+    def walked(self) -> list[Any]:
+        """The layouts of the arrays that have elements in the domain."""
+        readers = (
+            node for node in self.order if id(node) not in self.rows or type(node.op) is Reduce
+        )
+        return list({id(leaf): leaf.layout for node in readers for leaf in _leaves(node)}.values())
+
+    @property
+    def first_domain(self) -> Domain:
+        """What the first pass over the domain reduces."""
+        assert self.domain is not None
+        if len(self.domain.axes) == 1:
+            return self.domain
+        is_positional = any(
+            type(node.op) is Reduce and node.op.reduction.is_positional for node in self.order
+        )
+        return self.domain if is_positional else last_run(self.domain, self.walked)
+
+
+class Split(NamedTuple):
+    """How an expression is split.
+
+    Attributes:
+        first: nodes that are computed before anything else; if there are any, split again then.
+        group: what one kernel computes.
+        apart: roots that are not in the group.
+    """
+
+    first: list[Node]
+    group: FusionGroup
+    apart: list[Node]
+
+
+def split(roots: Sequence[Node], kept: Sequence[Node], is_written: bool, machine: Machine) -> Split:
+    """Find out what of an expression one kernel computes.
+
+    Args:
+        roots: what is asked for.
+        kept: inner nodes that are stored, too, if they are in the kernel.
+        is_written: the last root is written to memory that leaves may lie in.
+        machine: the device.
+    """
+    order = pending_order(roots)
+    if not any(type(node.op) is Reduce for node in order):
+        return Split(_stored_before_elements(order, roots), FusionGroup(order), [])
+    last = next(node for node in reversed(order) if type(node.op) is Reduce)
+    domain = Domain(last.operands[0].shape, last.op.axes)  # type: ignore[union-attr]
+    positions: dict[int, Position] = {}
+    needs: dict[int, list[Node]] = {}
+    for node in order:
+        positions[id(node)], needs[id(node)] = _position_of(node, domain, positions)
+    inside = [root for root in roots if positions[id(root)] is not Position.OUTSIDE]
+    if not inside:
+        first = [each for root in roots for each in needs[id(root)] or _pending_reductions(root)]
+        return Split(first, FusionGroup(order), [])
+    first = []
+    reached: dict[int, Node] = {}
+    stack = list(inside)
+    while stack:
+        node = stack.pop()
+        if id(node) not in reached:
+            reached[id(node)] = node
+            first += needs[id(node)]
+            stack += [
+                each
+                for each in _pending_operands(node)
+                if positions[id(each)] is not Position.OUTSIDE
+            ]
+    if first:
+        return Split(first, FusionGroup(order), [])
+    part = _split_loops(
+        [node for node in order if id(node) in reached],
+        inside,
+        kept,
+        is_written,
+        machine,
+        domain,
+        positions,
+    )
+    return part._replace(apart=[root for root in roots if positions[id(root)] is Position.OUTSIDE])
+
+
+def _position_of(
+    node: Node, domain: Domain, positions: Mapping[int, Position]
+) -> tuple[Position, list[Node]]:
+    """The position of a node in a kernel over a domain, and what must be computed first.
+
+    That are operands; those of a node outside, so that it finds a position elsewhere.
+    """
+    pending = _pending_operands(node)
+    if not is_generated(node):
+        return Position.OUTSIDE, pending
+    op = node.op
+    is_leading = domain.is_leading
+    if type(op) is Reduce:
+        walked = node.operands[0]
+        assert type(walked) is Node
+        if walked.shape != domain.shape or op.axes != domain.axes:
+            return Position.OUTSIDE, []
+        misplaced = [each for each in pending if positions[id(each)] is not Position.ELEMENT]
+        return Position.OUTPUT if op.keepdims or is_leading else Position.SQUEEZED_OUTPUT, misplaced
+    kinds = {positions[id(each)] for each in pending}
+    loose = [each for each in pending if positions[id(each)] is Position.OUTSIDE]
+    kinds.discard(Position.OUTSIDE)
+    if not kinds:
+        if node.shape == domain.shape:
+            return Position.ELEMENT, loose
+        return Position.OUTSIDE, []
+    row = domain.row if len(node.shape) == len(domain.shape) else domain.kept
+    if kinds == {Position.OUTPUT} and node.shape == row and (row is not domain.kept or is_leading):
+        return Position.OUTPUT, loose
+    if kinds == {Position.SQUEEZED_OUTPUT} and node.shape == domain.kept:
+        return Position.SQUEEZED_OUTPUT, loose
+    if Position.SQUEEZED_OUTPUT not in kinds and node.shape == domain.shape:
+        return Position.ELEMENT, loose
+    return Position.OUTSIDE, [
+        each for each in pending if positions[id(each)] is not Position.OUTSIDE
+    ]
+
+
+def _split_loops(
+    order: list[Node],
+    roots: Sequence[Node],
+    kept: Sequence[Node],
+    is_written: bool,
+    machine: Machine,
+    domain: Domain,
+    positions: Mapping[int, Position],
+) -> Split:
+    """Split an expression all of whose nodes have a position in one domain."""
+    before: dict[int, int] = {}
+    for node in order:
+        loop = max((before.get(id(each), 0) for each in node.operands), default=0)
+        before[id(node)] = loop + (type(node.op) is Reduce)
+    elements = [node for node in order if positions[id(node)] is Position.ELEMENT]
+    reductions = [node for node in order if type(node.op) is Reduce]
+    loops = max(before.values())
+    for node in (*roots, *kept):
+        if id(node) in before and positions[id(node)] is Position.ELEMENT:
+            loops = max(loops, 1 + before[id(node)])
+    overwrites = is_written and any(
+        leaf.layout.block.is_overwritten for node in order for leaf in _leaves(node)
+    )
+    kernel = FusionGroup(
+        order,
+        domain,
+        frozenset(
+            key
+            for key, at in positions.items()
+            if at in (Position.OUTPUT, Position.SQUEEZED_OUTPUT)
+        ),
+        frozenset(key for key, at in positions.items() if at is Position.SQUEEZED_OUTPUT),
+        overwrites,
+    )
+    if overwrites and positions[id(roots[-1])] is not Position.ELEMENT:
+        # A group would write what another still reads.
+        return Split(reductions, kernel, [])
+    if loops + overwrites > 1:
+        stored = [node for node in (*roots, *kept) if id(node) in before]
+        loops_of = _loops_that_need(elements, [*reductions, *stored], before)
+        weight = sum(
+            node.op.weight
+            for node in elements
+            if node.op is not None and len(loops_of[id(node)]) > 1
+        )
+        if (
+            weight > MOST_WEIGHT_AGAIN
+            or kernel.first_domain is not domain
+            or not is_row_cached(domain, kernel.walked, machine, CACHE_BYTES)
+        ):
+            return Split([node for node in reductions if before[id(node)] == 1], kernel, [])
+    sets = sum(len(node.op.reduction.accumulators) for node in reductions)  # type: ignore
+    return Split(_over_the_limit(order, roots, 2 * sets), kernel, [])
+
+
+def _loops_that_need(
+    elements: Sequence[Node], needed: Sequence[Node], before: Mapping[int, int]
+) -> dict[int, set[int]]:
+    """The loops in which each of ``elements``, operands before users, is computed.
+
+    Args:
+        elements: nodes with a value for each element of a domain.
+        needed: the reductions, and what is stored, which may be elements.
+        before: how many loops come before a node's value is there.
+    """
+    found: dict[int, set[int]] = {id(node): set() for node in elements}
+    for node in needed:
+        if type(node.op) is Reduce:
+            for operand in node.operands:
+                if id(operand) in found:
+                    found[id(operand)].add(before[id(node)])
+        elif id(node) in found:
+            found[id(node)].add(1 + before[id(node)])
+    for node in reversed(elements):
+        for operand in node.operands:
+            if id(operand) in found:
+                found[id(operand)] |= found[id(node)]
+    return found
+
+
+def _stored_before_elements(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
+    """What an elementwise kernel needs in memory."""
+    asked = set(map(id, roots))
+    size = roots[0].size if roots else 0
+    stored = {
+        id(node) for node in order if id(node) not in asked and must_be_stored_first(node, size)
+    }
+    # What only they need becomes part of their kernels.
+    needed = {id(each) for node in order if id(node) not in stored for each in node.operands}
+    first = [node for node in order if id(node) in stored & needed]
+    for root in roots:
+        if not can_generate(root):
+            first += _pending_operands(root)
+    return first or _over_the_limit(order, roots, 0)
+
+
+def _over_the_limit(order: Sequence[Node], roots: Sequence[Node], others: int) -> list[Node]:
+    """An inner node to be stored so that the kernel's arguments are few enough."""
+    if sum(root.leaves for root in roots) + others <= MOST_ARRAYS:
+        return []
+    leaves = {id(leaf) for node in order for leaf in _leaves(node)}
+    if len(leaves) + others <= MOST_ARRAYS:
+        return []
+    asked = set(map(id, roots))
+    inner = [node for node in order if id(node) not in asked]
+    return inner[len(inner) // 2 :][:1]
+
+
+def _pending_reductions(node: Node) -> list[Node]:
+    """The pending operands that reductions are needed for."""
+    return [
+        each
+        for each in _pending_operands(node)
+        if each.weight >= WEIGHT
+        and any(type(inner.op) is Reduce for inner in pending_order([each]))
+    ]
+
+
+def is_call(node: Node | Scalar) -> bool:
+    """Whether a node calls a user's function, which only a generated kernel can."""
+    op = node.op if type(node) is Node else None
+    return type(op) is Op and bool(op.functions)
+
+
+def _leaves(node: Node) -> list[Node]:
+    return [each for each in node.operands if type(each) is Node and each.layout is not None]
+
+
+def _pending_operands(node: Node) -> list[Node]:
+    return [each for each in node.operands if type(each) is Node and each.layout is None]

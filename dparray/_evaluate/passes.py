@@ -1,0 +1,139 @@
+"""The kernels that compute values with reductions: one, or more that merge what others leave."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dparray._codegen import reduction, reduction_steps
+from dparray._codegen.domain import Domain, Machine
+from dparray._codegen.reduction import ReductionProgram, linearize_reduction
+from dparray._evaluate.fusion import FusionGroup
+from dparray._graph.node import Node, pending_order
+from dparray._graph.reductions import Reduce
+
+
+class Pass(NamedTuple):
+    """One kernel of those that compute values with reductions.
+
+    Attributes:
+        program: what is launched.
+        order: the nodes in it, operands before users.
+        stored: the outputs that it stores.
+        left: those that another kernel makes of the accumulators that this one leaves.
+        shape, strides: of these accumulators; the strides in elements.
+    """
+
+    program: ReductionProgram
+    order: list[Node]
+    stored: list[tuple[Node, Any]]
+    left: list[tuple[Node, Any]]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    @property
+    def left_dtypes(self) -> list[np.dtype[Any]]:
+        """Of each array of accumulators that the kernel leaves in memory."""
+        structure = self.program.structure
+        if not structure.stores_accumulators:
+            return []
+        return [dtype for _, dtype in reduction_steps.shared_accumulators(structure)]
+
+
+def first_pass(outputs: Sequence[tuple[Node, Any]], group: FusionGroup, machine: Machine) -> Pass:
+    """The first kernel that values with reductions need; mostly it is the only one."""
+    domain = group.domain
+    assert domain is not None
+    walked = group.first_domain
+    if walked is domain:
+        program = linearize_reduction(
+            group.order,
+            outputs,
+            domain,
+            group.dropped,
+            group.rows,
+            machine,
+            group.elements_last,
+        )
+        if program.partials == 1 or program.structure.merges_chunks:
+            count = reduction.count_left(program)
+            return Pass(program, group.order, list(outputs), [], (count,), (1,))
+    reductions = [node for node in group.order if type(node.op) is Reduce]
+    stored = [each for each in outputs if id(each[0]) not in group.rows]
+    left = [each for each in outputs if id(each[0]) in group.rows]
+    order = pending_order([*reductions, *(value for value, _ in stored)])
+    rows = frozenset(map(id, reductions))
+    program = linearize_reduction(
+        order, stored, walked, (), rows, machine, leaves_accumulators=True
+    )
+    shape, strides = _partial_layout(walked, program.partials, program.partials_are_inner)
+    return Pass(program, order, stored, left, shape, strides)
+
+
+def next_group(done: Pass, accumulators: list[Any], group: FusionGroup) -> FusionGroup:
+    """What is left to compute after a pass; its reductions merge ``accumulators`` from now on."""
+    domain = group.domain
+    assert domain is not None
+    for node in done.order:
+        if type(node.op) is Reduce:
+            _merge_instead(node, accumulators)
+    return FusionGroup(
+        pending_order([value for value, _ in done.left]),
+        Domain(done.shape, domain.axes),
+        group.rows,
+        group.dropped,
+    )
+
+
+def must_generate(structure: Any) -> bool:
+    """Whether one of the reductions in a structure is only in generated kernels."""
+    rows = [row for _, row, _ in reduction_steps.reductions_of(structure)]
+    return not all(row.has_library for row in rows)
+
+
+def local_memory(program: ReductionProgram) -> tuple[tuple[np.dtype[Any], int], ...]:
+    """Dtype and count of each array that a kernel with reductions has in local memory."""
+    structure = program.structure
+    arrays = [(np.dtype(np.int32), 1)] if structure.merges_chunks else []
+    if structure.form == "lanes":
+        count = program.local_range[0]
+        arrays += [(dtype, count) for _, dtype in reduction_steps.shared_accumulators(structure)]
+    return tuple(arrays)
+
+
+def _merge_instead(node: Node, accumulators: list[Any]) -> None:
+    """Make a reduction one of accumulators, the next of a list, which are taken out of it."""
+    op = node.op
+    assert type(op) is Reduce
+    row = op.reduction
+    leaves = [Node.leaf(accumulators.pop(0), node.queue, node.usm_type) for _ in row.accumulators]
+    scalars = node.operands[len(node.operands) - row.scalars :] if row.scalars else ()
+    kinds = node.loop[len(node.loop) - 1 - row.scalars :]
+    node.become(
+        op._replace(merges=True),
+        *leaves,
+        *scalars,
+        loop=(*(leaf.dtype for leaf in leaves), *kinds),
+    )
+
+
+def _partial_layout(
+    walked: Domain, partials: int, are_inner: bool
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shape and strides, in elements, of the accumulators that a kernel leaves of a domain.
+
+    The first of the reduced axes holds those of one output, the others have extent 1.
+    """
+    shape = list(walked.row)
+    strides = [0] * len(shape)
+    step = partials if are_inner else 1
+    for axis in reversed(range(len(shape))):
+        if axis not in walked.axes:
+            strides[axis] = step
+            step *= shape[axis]
+    if walked.axes:
+        shape[walked.axes[0]] = partials
+        strides[walked.axes[0]] = 1 if are_inner else step
+    return tuple(shape), tuple(strides)

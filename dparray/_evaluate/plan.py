@@ -1,0 +1,223 @@
+"""A plan: the steps that compute an expression, as a value.
+
+A plan follows from the key of an expression (:mod:`dparray._codegen.canonical`) and from what of
+the device decides. It names no memory: arrays are *slots*, numbered from the leaves on; a step
+fills slots from others, and scalars are numbered by themselves. So one plan computes all
+expressions of its key: :func:`dparray._evaluate.execute.execute` fills in the arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dparray._graph.node import Node, Scalar
+
+
+class SlotBlock:
+    """Stands for the memory behind a slot, in the layouts that a plan is made with.
+
+    Attributes:
+        slot: the slot's number.
+        memory: itself, or ``None`` where the elements are positions, which are in no memory.
+        is_overwritten: the leaf lies where the expression is written to.
+    """
+
+    __slots__ = ("is_overwritten", "memory", "slot")
+
+    def __init__(self, slot: int, is_positions: bool = False, is_overwritten: bool = False) -> None:
+        self.slot = slot
+        self.memory = None if is_positions else self
+        self.is_overwritten = is_overwritten
+
+
+class ScalarSlot(NamedTuple):
+    """Stands for the value of a scalar."""
+
+    number: int
+
+
+class NewArray(NamedTuple):
+    """A slot that a step fills, and what is allocated for it."""
+
+    slot: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    usm_type: str
+
+
+class KernelEntry:
+    """What this process knows of the kernel of one structure; shared by all plans that launch it.
+
+    Attributes:
+        kernel: the compiled kernel, or ``None`` while there is none.
+        source: its text.
+        origin: ``"compiled"`` or ``"disk"``; empty while there is no kernel.
+        elements: how many elements were computed without it so far, small calls counted as more.
+    """
+
+    __slots__ = ("elements", "kernel", "origin", "source")
+
+    def __init__(self) -> None:
+        self.kernel: Any = None
+        self.source = ""
+        self.origin = ""
+        self.elements = 0
+
+
+@dataclass(slots=True, eq=False)
+class KernelLaunch:
+    """The launch of one generated kernel.
+
+    Attributes:
+        structure: what decides the kernel's text.
+        entry: the kernel, once there is one.
+        functions: what the text calls by names of its own.
+        arguments: the slots of the arrays that it reads, writes and leaves accumulators in.
+        outputs: those of them that it writes results to.
+        accumulators: those of them that it leaves accumulators in.
+        nodes: the numbers of the nodes that it computes.
+        scalars: number and dtype of each scalar.
+        numbers: the arguments after them.
+        local_memory: dtype and count of each array in local memory.
+        global_range, local_range: the range.
+        size: how many elements are walked.
+        must_compile: nothing else can compute it.
+        fp_contract: whether products and sums may be rounded once.
+        merges_chunks: groups are counted, so that the last one merges what the others leave.
+        packed: the local memory and the numbers as the runtime takes them, since the first launch.
+    """
+
+    structure: Any
+    entry: KernelEntry
+    functions: Mapping[str, Any]
+    arguments: tuple[int, ...]
+    outputs: tuple[int, ...]
+    accumulators: tuple[NewArray, ...]
+    nodes: tuple[int, ...]
+    scalars: tuple[tuple[int, np.dtype[Any]], ...]
+    numbers: tuple[Any, ...]
+    local_memory: tuple[tuple[np.dtype[Any], int], ...]
+    global_range: tuple[int, ...]
+    local_range: tuple[int, ...] | None
+    size: int
+    must_compile: bool
+    fp_contract: bool
+    merges_chunks: bool
+    packed: Any = None
+
+    @property
+    def reads(self) -> tuple[int, ...]:
+        """The slots of the arrays that it reads."""
+        written = len(self.outputs) + len(self.accumulators)
+        return self.arguments[: len(self.arguments) - written]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of a plan.
+
+    Attributes:
+        new: the slots that it fills in memory of their own.
+        outputs: the slots of all values that it stores.
+        stores: slot, and number in the order of the expression, of each node that it stores.
+        nodes: the numbers of the nodes that it computes.
+        reads: the slots that it reads.
+        stored_because: why the result gets memory, of an inner value.
+        siblings: the numbers of those nodes that are computed beside what is asked for.
+    """
+
+    new: tuple[NewArray, ...]
+    outputs: tuple[int, ...]
+    stores: tuple[tuple[int, int], ...]
+    nodes: tuple[int, ...]
+    reads: tuple[int, ...]
+    stored_because: str = ""
+    siblings: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FusedStep(Step):
+    """Generated kernels: one, or more of which each merges what the one before has left.
+
+    Attributes:
+        launches: the kernels.
+        otherwise: the steps to the same values while compiling is not worth it.
+    """
+
+    launches: tuple[KernelLaunch, ...]
+    otherwise: tuple[Step, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OperationsStep(Step):
+    """One operation after the other.
+
+    Attributes:
+        order: the operations, operands before users, with slots for arrays and scalars.
+        values: what is stored: nodes and scalars, and their layouts, with slots for blocks.
+    """
+
+    order: tuple[Node, ...] = field(repr=False)
+    values: tuple[tuple[Node | Scalar, Any], ...] = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostStep(OperationsStep):
+    """The calling thread computes with NumPy, in the arrays' own memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LibraryStep(OperationsStep):
+    """dpnp.tensor's ready kernels.
+
+    Attributes:
+        because: why no kernel is generated; empty where it may be.
+    """
+
+    because: str = ""
+
+
+class Plan(NamedTuple):
+    """The steps that compute an expression.
+
+    Attributes:
+        steps: in order.
+        leaves: how many slots are leaves; the next is the target, where there is one.
+        slots: how many slots there are.
+        results: the slots of what was asked for.
+    """
+
+    steps: tuple[Step, ...]
+    leaves: int
+    slots: int
+    results: tuple[int, ...]
+
+    @property
+    def launches(self) -> Iterator[KernelLaunch]:
+        """The kernels, where all are compiled."""
+        for step in self.steps:
+            if isinstance(step, FusedStep):
+                yield from step.launches
+
+    def name_of(self, slot: int) -> str:
+        """What a slot is: ``"leaf 0"``, ``"result 0"`` or ``"scratch 5"``."""
+        if slot < self.leaves:
+            return f"leaf {slot}"
+        if slot in self.results:
+            return f"result {self.results.index(slot)}"
+        return f"scratch {slot}"
+
+    def __str__(self) -> str:
+        lines = []
+        for step in self.steps:
+            kind = type(step).__name__.removesuffix("Step").lower()
+            reads = ", ".join(map(self.name_of, step.reads))
+            outputs = ", ".join(map(self.name_of, step.outputs))
+            launches = len(step.launches) if isinstance(step, FusedStep) else 0
+            count = f" in {launches} kernels" if launches > 1 else ""
+            lines.append(f"{kind}{count}: {reads or 'nothing'} -> {outputs}")
+        return "\n".join(lines) or "nothing to compute"

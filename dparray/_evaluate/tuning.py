@@ -1,0 +1,30 @@
+"""What of a queue's device decides how expressions are computed there, asked once."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from dparray import config
+from dparray._codegen.domain import Machine
+
+
+@lru_cache(maxsize=64)
+def _device_type(queue: Any) -> str:
+    kind = str(queue.sycl_device.device_type).rpartition(".")[2]
+    return kind if kind in config.tuning else "accelerator"
+
+
+def tuning_of(queue: Any) -> config.Tuning:
+    """How kernels of expressions are cut on a queue's device."""
+    return config.tuning[_device_type(queue)]
+
+
+@lru_cache(maxsize=64)
+def _machine(queue: Any, lanes: int) -> Machine:
+    return Machine(int(queue.sycl_device.max_compute_units), lanes)
+
+
+def machine_of(queue: Any) -> Machine:
+    """What of a queue's device decides how kernels with reductions are cut."""
+    return _machine(queue, tuning_of(queue).lanes)

@@ -1,0 +1,146 @@
+"""Writes into memory that is there, and what is pending on that memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from sys import getrefcount
+from typing import Any
+
+from dparray._evaluate.evaluate import compute, evaluate
+from dparray._evaluate.readers import (
+    WALK_REFERENCES,
+    externally_referenced,
+    inner_uses,
+    lock,
+    note_reader,
+    siblings_of,
+)
+from dparray._graph.node import Node, Scalar, pending_order
+from dparray._graph.ops import CONVERT
+from dparray._runtime import access
+from dparray._runtime.queues import note_others
+from dparray.memory.blocks import SHARED, allocate
+
+
+def store(value: Node | Scalar, target: Any, is_owned: bool = False) -> None:
+    """Write a value into an existing layout of the same shape, converted to its dtype.
+
+    Whatever is pending and reads the memory is computed first, so that it sees the old values.
+
+    Args:
+        value: what to write.
+        target: where.
+        is_owned: no other than the caller refers to ``value``.
+    """
+    if 0 in target.shape:  # nothing is written: what reads the memory, and the value, stay pending
+        return
+    if access.holds:
+        access.before_write(target)
+    with lock:
+        settle_readers(target.block, value)
+        if type(value) is not Node or is_owned:
+            is_lost = False
+        else:
+            is_lost = value.layout is None and _reads(value, target.block)
+            if is_lost and (value.dtype != target.dtype or target.block.readers is SHARED):
+                evaluate(value)
+                is_lost = False
+        if type(value) is Node and _overlaps(value, target):
+            if value.layout is None:
+                evaluate(value)
+            else:
+                value = _copied(value)
+            is_lost = False
+        if type(value) is Node and value.layout is None:
+            order = pending_order([value])
+            held = externally_referenced([value], order)
+            compute(order, [value], held, siblings_of(order), target=target)
+        else:
+            compute([], [], value=value, target=target)
+        if is_lost and type(value) is Node and value.layout is None:
+            _read_back(value, target)
+
+
+def _read_back(value: Node, target: Any) -> None:
+    """Make a pending value a copy of ``target``, which holds it now while its operands are gone.
+
+    The copy is only made if somebody asks for the value, or before the target is written again.
+    """
+    value.become(CONVERT, Node.leaf(target, value.queue, value.usm_type))
+    note_reader(value, value.operands[0])  # type: ignore[arg-type]
+
+
+def settle_readers(block: Any, value: Node | Scalar | None = None) -> None:
+    """Compute the pending nodes that read ``block``, which is about to be written.
+
+    Nodes that are computed with the write, as operands of ``value``, stay pending unless they are
+    referenced from outside.
+    """
+    readers = block.readers
+    if not readers:
+        return
+    block.readers = None
+    order = pending_order([value]) if type(value) is Node else []
+    uses = inner_uses(order)
+    used = order[:-1]
+    del order
+    for node in used:
+        if node.layout is None and getrefcount(node) > uses[id(node)] + WALK_REFERENCES:
+            evaluate(node)
+    for reference in readers:
+        reader = reference()
+        if reader is not None and reader.layout is None and id(reader) not in uses:
+            evaluate(reader)
+
+
+def settle_arguments(arguments: Sequence[Any]) -> None:
+    """Compute what is pending on the arguments of a kernel, which may write any of them."""
+    for argument in arguments:
+        block = getattr(argument, "block", None)
+        if block is not None and block.readers:
+            with lock:
+                settle_readers(block)
+
+
+def share(block: Any) -> None:
+    """The block's memory leaves our hands: compute what reads it, and defer no more on it."""
+    if access.holds:
+        access.before_sharing(block)
+    with lock:
+        settle_readers(block)
+        block.readers = SHARED
+        note_others(block.queue)
+
+
+def _overlaps(value: Node, target: Any) -> bool:
+    """Whether a leaf lies in the target's block other than exactly at the target."""
+    at = (target.offset, target.strides, target.shape, target.dtype)
+    return any(
+        leaf.layout.block.memory is target.block.memory
+        and (leaf.layout.offset, leaf.layout.strides, leaf.layout.shape, leaf.layout.dtype) != at
+        for leaf in _leaves(value)
+    )
+
+
+def _reads(value: Node, block: Any) -> bool:
+    """Whether a leaf lies in the block."""
+    return any(leaf.layout.block.memory is block.memory for leaf in _leaves(value))
+
+
+def _leaves(value: Node) -> list[Node]:
+    """The computed nodes that a value is computed from; itself if it is computed."""
+    if value.layout is not None:
+        return [value]
+    return [
+        operand
+        for node in pending_order([value])
+        for operand in node.operands
+        if type(operand) is Node and operand.layout is not None
+    ]
+
+
+def _copied(value: Node) -> Node:
+    """Computed values in memory of their own."""
+    layout = allocate(value.queue, value.usm_type, value.shape, value.dtype)
+    compute([], [], value=value, target=layout)
+    return Node.leaf(layout, value.queue, value.usm_type)
