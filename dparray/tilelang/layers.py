@@ -18,8 +18,8 @@ from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._functions.elementwise import divide
-from dparray._functions.functional import pad
 from dparray._functions.manipulation import reshape
+from dparray._functions.padding import pad
 from dparray.exceptions import ArgumentError, ShapeError
 from dparray.tilelang.function import TileFunction, function
 from dparray.tilelang.values import floatx
