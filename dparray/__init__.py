@@ -106,6 +106,7 @@ with _startup.explained():
         memory as memory,
         plaidml as plaidml,
         random as random,
+        special as special,
         testing as testing,
         tilelang as tilelang,
     )

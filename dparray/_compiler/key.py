@@ -313,6 +313,9 @@ class _Describer:
         if isinstance(value, types.BuiltinFunctionType) and isinstance(value.__module__, str):
             return ("builtin", value.__module__, value.__qualname__)
         if isinstance(value, types.FunctionType):
+            meaning = getattr(value, "device_meaning", None)  # of a public special function
+            if meaning is not None:
+                return ("special", tuple(map(self.compiled, meaning.all())))
             return self.function(value)
         if isinstance(getattr(value, "py_func", None), types.FunctionType):
             return self.compiled(value)

@@ -32,6 +32,8 @@ _COMPARISONS: frozenset[Any] = frozenset(
 _CREATION: frozenset[Any] = frozenset(
     (np.arange, np.array, np.asarray, np.empty, np.eye, np.full, np.identity, np.ones, np.zeros)
 )
+#: SciPy's ufuncs that have another name there than in public.
+_OF_SCIPY = {"_zeta": "zeta", "_riemann_zeta": "zeta"}
 _NO_VALUE = np._NoValue  # type: ignore[attr-defined]
 
 
@@ -51,6 +53,8 @@ def _array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **op
     """
     is_numpys = getattr(np, ufunc.__name__, None) is ufunc
     name = f"numpy.{ufunc.__name__}" if is_numpys else f"the ufunc {ufunc.__name__}"
+    scipys = sys.modules.get("scipy.special._ufuncs")
+    is_scipys = not is_numpys and getattr(scipys, ufunc.__name__, None) is ufunc
     name += "" if method == "__call__" else f".{method}"
     if method == "__call__" and ufunc in _COMPARISONS:
         # NumPy's scalars come here as arrays of no dimension: `np.float64(2) < x`.
@@ -77,7 +81,11 @@ def _array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **op
         for key, value in options.items()
         if value is not None and value is not _NO_VALUE and _DEFAULTS.get(key) is not value
     }
-    function = getattr(sys.modules["dparray"], ufunc.__name__, None) if is_numpys else None
+    namespace: Any = sys.modules["dparray"]
+    function = getattr(namespace, ufunc.__name__, None) if is_numpys else None
+    if is_scipys:
+        name = f"scipy.special.{name.removeprefix('the ufunc ')}"
+        function = getattr(namespace.special, _OF_SCIPY.get(ufunc.__name__, ufunc.__name__), None)
     if function is not None and method != "__call__":
         function = getattr(function, method, None)
     if function is None:

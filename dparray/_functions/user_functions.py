@@ -257,7 +257,8 @@ class ElementwiseFunction:
                     f"{', '.join(map(str, dtypes))} ({type(error).__name__}: {error}); give it: "
                     "@dp.elementwise(dtype=...)"
                 ) from error
-        if isinstance(result, np.generic):
+        if isinstance(result, np.generic) or (type(result) is ndarray and not result.ndim):
+            # The functions of dp.special, which are device functions in kernels, give arrays here.
             return result.dtype
         if type(result) not in _WEAK:
             raise DTypeError(

@@ -29,6 +29,7 @@ from typing import Any
 
 import numpy as np
 
+from dparray._compiler.special import SpecialFunction, precision
 from dparray._simulator.memory import (
     Access,
     AtomicRef,
@@ -678,11 +679,24 @@ class _Simulation:
             return BUILTINS.get(value.__name__, value) if value.__module__ == "builtins" else value
         if isinstance(getattr(value, "py_func", None), FunctionType):
             return self._copy(value.py_func)
+        if isinstance(value, FunctionType) and hasattr(value, "device_meaning"):
+            return self._special(value.device_meaning)
         if isinstance(value, FunctionType) and not value.__module__.startswith("numpy"):
             return self._copy(value)
         if isinstance(value, (int, float, complex, np.generic, tuple)):
             return literal(value)
         return value
+
+    def _special(self, meaning: SpecialFunction) -> Callable[..., Any]:
+        """A public special function: the device function for the operands' precision."""
+
+        def call(*numbers: Any) -> Any:
+            kind = precision([np.asarray(number).dtype for number in numbers])
+            function = meaning.of(kind).py_func
+            assert isinstance(function, FunctionType)
+            return self._copy(function)(*map(CONSTRUCTORS[kind], numbers))
+
+        return call
 
 
 class _View:

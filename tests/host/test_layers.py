@@ -28,7 +28,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("evaluate", "_evaluate"),
     ("array", "_array"),
     ("kernels", "_kernel algorithms"),
-    ("functions", "_functions fft linalg random lib testing tilelang plaidml"),
+    ("functions", "_functions fft linalg random special lib testing tilelang plaidml"),
     ("tools", "_simulator _explain _notebook __init__ cli __main__"),
 )
 

@@ -31,6 +31,7 @@ from dparray._compiler.device_code import (
     atomics,  # noqa: F401  it replaces numba-dpex's
     checks,  # noqa: F401  what checked kernels call
     exceptions,
+    special,  # noqa: F401  the public special functions in kernels
     vectors,
 )
 from dparray._compiler.device_code import integers as device_integers

@@ -1,0 +1,61 @@
+"""The public special functions in kernels: the device function for the operands' precision.
+
+Loaded together with numba-dpex; importing it registers the implementations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.core import types
+from numba.core.errors import TypingError
+from numba.extending import overload
+from numba.np.numpy_support import as_dtype
+from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
+
+from dparray._compiler.special import PUBLIC, SpecialFunction, precision
+
+
+def _implementation(meaning: SpecialFunction, operands: tuple[Any, ...]) -> Callable[..., Any]:
+    for operand in operands:
+        if not isinstance(operand, types.Float | types.Integer | types.Boolean):
+            raise TypingError(
+                f"dp.special.{meaning.name}: takes real numbers in a kernel; got {operand}"
+            )
+    kind = precision([as_dtype(types.unliteral(operand)) for operand in operands])
+    function = meaning.of(kind)
+    number = types.float32 if kind is np.float32 else types.float64
+
+    def of_one(a: Any) -> Any:
+        return function(number(a))
+
+    def of_two(a: Any, b: Any) -> Any:
+        return function(number(a), number(b))
+
+    def of_three(a: Any, b: Any, c: Any) -> Any:
+        return function(number(a), number(b), number(c))
+
+    return (of_one, of_two, of_three)[len(operands) - 1]
+
+
+def _typed(meaning: SpecialFunction) -> Callable[..., Any]:
+    def of_one(a: Any) -> Any:
+        return _implementation(meaning, (a,))
+
+    def of_two(a: Any, b: Any) -> Any:
+        return _implementation(meaning, (a, b))
+
+    def of_three(a: Any, b: Any, c: Any) -> Any:
+        return _implementation(meaning, (a, b, c))
+
+    return (of_one, of_two, of_three)[meaning.arity - 1]
+
+
+def _register() -> None:
+    for function, meaning in PUBLIC.items():
+        overload(function, target=SPIRV_TARGET_NAME)(_typed(meaning))
+
+
+_register()

@@ -1,0 +1,258 @@
+"""Special functions against values by mpmath, at their edges, on every queue, and in kernels."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._evaluate.schedule import COMPILE_ELEMENTS
+from dparray.exceptions import DTypeError, ExecutionPlacementError, HostConversionError
+
+REFERENCE = np.load(Path(__file__).parents[1] / "reference" / "special.npz")
+NAMES = sorted({key.split(".")[0] for key in REFERENCE.files})
+DTYPES = ("float64", "float32")
+# Of these the error is small beside the amplitude of the waves.
+WAVES = ("j0", "j1", "y0", "y1")
+
+
+def arguments(name: str, dtype: str) -> list[np.ndarray]:
+    keys = [f"{name}.{dtype}.{place}" for place in range(3)]
+    return [REFERENCE[key] for key in keys if key in REFERENCE.files]
+
+
+def call(name: str, arrays: list[Any]) -> Any:
+    return getattr(dp.special, {"riemann_zeta": "zeta"}.get(name, name))(*arrays)
+
+
+def errors(name: str, dtype: str, found: np.ndarray) -> np.ndarray:
+    """Distances from the right values, in units in the last place of these."""
+    values = REFERENCE[f"{name}.{dtype}.value"]
+    sizes = np.abs(values)
+    if name in WAVES:
+        sizes = np.maximum(sizes, np.sqrt(2 / (np.pi * np.abs(arguments(name, dtype)[0]) + 1)))
+    units = np.spacing(sizes.astype(dtype)).astype("float64")
+    return np.abs(found.astype("float64") - values) / units
+
+
+def largest_errors(name: str) -> tuple[float, ...]:
+    found = []
+    for dtype in DTYPES:
+        given = [dp.asarray(row) for row in arguments(name, dtype)]
+        result = call(name, given)
+        assert result.dtype == dtype
+        found.append(float(errors(name, dtype, result.asnumpy()).max()))
+    return tuple(found)
+
+
+def table() -> dict[str, tuple[float, ...]]:
+    """The errors that the module's documentation tells: those in float64 and in float32."""
+    rows = re.findall(r"^(\w+) +([\d.]+) +([\d.]+)$", dp.special.__doc__ or "", re.MULTILINE)
+    return {name: (float(double), float(single)) for name, double, single in rows}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_errors_are_those_in_the_table(name: str) -> None:
+    for found, told in zip(largest_errors(name), table()[name], strict=True):
+        # Devices differ in their exponentials and logarithms.
+        assert found <= 2 * told + 2
+
+
+def test_every_function_is_tried() -> None:
+    made_of_others = {"loggamma", "gammasgn", "chdtri", "logsumexp", "softmax", "log_softmax"}
+    others = {"cbrt", "exp2", "expm1", "log1p", "multigammaln", "psi"}
+    assert set(dp.special.__all__) - made_of_others - others == set(NAMES) - {"riemann_zeta"}
+
+
+@pytest.mark.parametrize("size", [7, 3000])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_few_and_many_elements_are_alike(size: int, dtype: str) -> None:
+    x = np.linspace(-3, 3, size).astype(dtype)
+    exact = np.array([math.erf(value) for value in x])
+    result = dp.special.erf(dp.asarray(x))
+    assert result.dtype == dtype
+    np.testing.assert_allclose(result.asnumpy(), exact, rtol=4 * np.finfo(dtype).eps)
+
+
+inf, nan = math.inf, math.nan
+EDGES = {
+    "erf": ([0.0, -0.0, inf, -inf, nan], [0.0, -0.0, 1, -1, nan]),
+    "erfc": ([inf, -inf, nan, 0], [0, 2, nan, 1]),
+    "erfcx": ([inf, -inf, nan, 0], [0, inf, nan, 1]),
+    "erfinv": ([1, -1, 2, nan, 0.0, -0.0], [inf, -inf, nan, nan, 0.0, -0.0]),
+    "erfcinv": ([0, 2, 3, -1, 1, nan], [inf, -inf, nan, nan, 0, nan]),
+    "ndtr": ([inf, -inf, nan, 0], [1, 0, nan, 0.5]),
+    "ndtri": ([0, 1, -0.1, 1.1, 0.5, nan], [-inf, inf, nan, nan, 0, nan]),
+    "log_ndtr": ([inf, -inf, nan], [0, -inf, nan]),
+    "gamma": ([0.0, -0.0, -1, -inf, inf, nan, 200], [inf, -inf, nan, nan, inf, nan, inf]),
+    "gammaln": ([0, -1, inf, nan, 1, 2], [inf, inf, inf, nan, 0, 0]),
+    "loggamma": ([0, -1.5, inf, nan], [inf, nan, inf, nan]),
+    "gammasgn": ([1, -0.5, -1.5, nan], [1, -1, 1, nan]),
+    "digamma": ([0.0, -0.0, -1, inf, nan], [-inf, inf, nan, inf, nan]),
+    "expit": ([inf, -inf, nan, -800], [1, 0, nan, 0]),
+    "log_expit": ([inf, -inf, nan], [0, -inf, nan]),
+    "logit": ([0, 1, -0.1, 1.1, nan], [-inf, inf, nan, nan, nan]),
+    "entr": ([0, -1, inf, nan], [0, -inf, -inf, nan]),
+    "sinc": ([0, 1, -2, inf, nan], [1, 0, 0, 0, nan]),
+    "exprel": ([0, inf, -inf, nan], [1, inf, 0, nan]),
+    "i0": ([0, inf, -inf, nan], [1, inf, inf, nan]),
+    "i0e": ([0, inf, nan], [1, 0, nan]),
+    "i1": ([0, inf, -inf, nan], [0, inf, -inf, nan]),
+    "k0": ([0, -1, inf, nan], [inf, nan, 0, nan]),
+    "k1": ([0, -1, inf, nan], [inf, nan, 0, nan]),
+    "j0": ([0, inf, nan], [1, 0, nan]),
+    "j1": ([0, inf, nan], [0, 0, nan]),
+    "y0": ([0, -1, inf, nan], [-inf, nan, 0, nan]),
+    "y1": ([0, -1, inf, nan], [-inf, nan, 0, nan]),
+    "zeta": ([1, inf, 0, -2, nan], [inf, 1, -0.5, 0, nan]),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_edges(name: str, dtype: str) -> None:
+    given, wanted = (np.array(part, dtype) for part in EDGES[name])
+    found = call(name, [dp.asarray(given)]).asnumpy()
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    if name in ("erf", "erfinv"):
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(wanted))
+
+
+PAIR_EDGES = {
+    "gammainc": [(0, 0, nan), (0, 1, 1), (1, 0, 0), (1, inf, 1), (-1, 1, nan), (1, -1, nan)],
+    "gammaincc": [(0, 0, nan), (0, 1, 0), (1, 0, 1), (1, inf, 0), (inf, 1, 1), (nan, 1, nan)],
+    "gammaincinv": [(1, 0, 0), (1, 1, inf), (1, 2, nan), (0, 0.5, 0), (nan, 0.5, nan)],
+    "gammainccinv": [(1, 1, 0), (1, 0, inf), (1, -1, nan)],
+    "xlogy": [(0, 0, 0), (0, nan, nan), (1, 0, -inf), (1, -1, nan), (0, -1, 0)],
+    "xlog1py": [(0, -1, 0), (0, nan, nan), (1, -1, -inf), (1, -2, nan)],
+    "rel_entr": [(0, 0, 0), (0, 1, 0), (1, 0, inf), (-1, 1, inf), (nan, 1, nan)],
+    "kl_div": [(0, 0, 0), (0, 2, 2), (1, 0, inf), (-1, 1, inf), (1, 1, 0)],
+    "beta": [(0, 1, inf), (1, nan, nan), (1, 1, 1)],
+    "boxcox": [(0, 1, -1), (0, -1, -inf), (2, 0, math.log(2)), (-1, 1, nan)],
+    "stdtr": [(3, 0, 0.5), (3, inf, 1), (3, -inf, 0), (-1, 0, nan)],
+    "chdtrc": [(2, 0, 1), (2, inf, 0), (2, -1, 1)],
+    "huber": [(-1, 1, inf), (1, 0, 0)],
+    "polygamma": [(0, 1, -np.euler_gamma), (1, 0, inf), (-1, 1, nan)],
+}
+
+
+@pytest.mark.parametrize("name", PAIR_EDGES)
+def test_edges_of_pairs(name: str) -> None:
+    first, second, wanted = np.array(PAIR_EDGES[name], float).T
+    found = call(name, [dp.asarray(first), dp.asarray(second)]).asnumpy()
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
+
+
+def test_results_follow_data(queue: Any) -> None:
+    for size in (5, 5000):
+        x = dp.ones(size, sycl_queue=queue, usm_type="shared")
+        y = dp.ones(size, sycl_queue=queue, usm_type="device")
+        result = dp.special.gammainc(x, y)
+        assert result.sycl_queue == queue
+        assert result.usm_type == "device"
+        np.testing.assert_allclose(result.asnumpy(), 1 - math.exp(-1), rtol=1e-15)
+
+
+def test_arrays_of_two_queues_are_refused() -> None:
+    import dpctl
+
+    device = dp.Device("cpu").sycl_device
+    x, y = (dp.ones(4, sycl_queue=dpctl.SyclQueue(device)) for _ in range(2))
+    with pytest.raises(ExecutionPlacementError):
+        dp.special.xlogy(x, y)
+
+
+def test_dtypes() -> None:
+    for given, wanted in (
+        ("float16", "float32"),
+        ("float32", "float32"),
+        ("float64", "float64"),
+        ("int8", "float32"),
+        ("uint16", "float32"),
+        ("int32", "float64"),
+        ("int64", "float64"),
+    ):
+        assert dp.special.erf(dp.ones(3, dtype=given)).dtype == wanted
+    single = dp.ones(3, dtype="float32")
+    assert dp.special.gammainc(single, 2).dtype == "float32"
+    assert dp.special.gammainc(2.0, single).dtype == "float32"
+    assert dp.special.gammainc(single, dp.ones(3)).dtype == "float64"
+    assert dp.special.gammainc(single, np.float64(2)).dtype == "float64"
+    assert float(dp.special.erf(0.5)) == pytest.approx(math.erf(0.5), rel=1e-15)
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(DTypeError, match=r"special\.erf: takes real numbers"):
+        dp.special.erf(dp.ones(3, dtype="complex64"))
+    with pytest.raises(HostConversionError):
+        dp.special.erf(np.ones(3))
+    with pytest.raises(AttributeError, match=r"scipy\.special\.lambertw\(dp\.asnumpy\(x\)\)"):
+        dp.special.lambertw  # noqa: B018
+
+
+def test_out_and_where() -> None:
+    x = dp.asarray([0.0, 1.0, 2.0])
+    out = dp.zeros(3)
+    assert dp.special.erf(x, out=out) is out
+    np.testing.assert_allclose(out.asnumpy(), [math.erf(value) for value in (0, 1, 2)])
+    masked = dp.special.erfc(x, where=x > 0.5, out=dp.full(3, 7.0))
+    np.testing.assert_allclose(masked.asnumpy(), [7, math.erfc(1), math.erfc(2)])
+    np.testing.assert_allclose(dp.special.erf([0.0, 1.0]).asnumpy(), [0, math.erf(1)])
+
+
+def test_one_kernel_computes_an_expression() -> None:
+    x = dp.asarray(np.linspace(0, 1, COMPILE_ELEMENTS))
+    explained = dp.explain(dp.special.erf(x) * 2 + 1)
+    assert len(explained.kernels) == 1
+    np.testing.assert_allclose(
+        (dp.special.erf(x) * 2 + 1).asnumpy()[-1], math.erf(1) * 2 + 1, rtol=1e-15
+    )
+
+
+@dp.kernel
+def _in_a_kernel(item, x, y, out):  # type: ignore[no-untyped-def]
+    i = item.get_id(0)
+    out[i] = dp.special.gammainc(x[i], y[i]) + dp.special.erf(x[i])
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_kernels_call_them(dtype: str) -> None:
+    given = np.linspace(0.5, 4, 9).astype(dtype)
+    x, y = dp.asarray(given), dp.asarray(given[::-1].copy())
+    out = dp.empty_like(x)
+    _in_a_kernel[dp.Range(9)](x, y, out)
+    wanted = dp.special.gammainc(x, y) + dp.special.erf(x)
+    np.testing.assert_array_equal(out.asnumpy(), wanted.asnumpy())
+
+
+def test_kernels_of_integers_and_of_math() -> None:
+    @dp.elementwise
+    def f(n):  # type: ignore[no-untyped-def]
+        return dp.special.gamma(n) + math.erf(0.5) + math.lgamma(3.0)
+
+    found = f(dp.asarray([3, 4])).asnumpy()
+    constant = math.erf(0.5) + math.lgamma(3)
+    np.testing.assert_allclose(found, [2 + constant, 6 + constant], rtol=1e-14)
+
+
+def test_numbers_computed_from_others() -> None:
+    x = dp.asarray([[0.0, 1.0, 800.0], [3.0, -2.0, -inf]])
+    host = x.asnumpy()
+    kept = host.max(axis=1, keepdims=True)
+    sums = np.exp(host - kept).sum(axis=1, keepdims=True)
+    wanted = np.log(sums) + kept
+    np.testing.assert_allclose(dp.special.logsumexp(x, axis=1).asnumpy(), wanted[:, 0])
+    softmax = dp.special.softmax(x, axis=1).asnumpy()
+    np.testing.assert_allclose(softmax, np.exp(host - kept) / sums)
+    found = dp.special.log_softmax(x, axis=1).asnumpy()
+    np.testing.assert_allclose(found, host - wanted)
+    value, sign = dp.special.logsumexp(
+        dp.asarray([1.0, 2.0]), b=dp.asarray([1.0, -1.0]), return_sign=True
+    )
+    assert float(sign) == -1
+    assert float(value) == pytest.approx(math.log(math.e**2 - math.e))
