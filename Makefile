@@ -8,7 +8,7 @@ unexport PYTHONHOME PYTHONPATH
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv demo test check jupyter notebooks bench lock clean distclean
+.PHONY: help venv demo tiny test check jupyter notebooks bench lock clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -19,13 +19,16 @@ venv: ## build .venv
 demo: venv ## run the image pipeline on a photograph
 	@$(python) -m dparray demo $(ARGS)
 
+tiny: venv ## ten operations end to end, in seconds
+	@$(python) -m pytest -q tests/test_tiny.py $(ARGS)
+
 test: venv ## run all tests
 	@$(python) -m pytest $(ARGS)
 
 check: venv ## ruff, mypy and the test of the layers
 	@$(python) -m ruff check .
 	@$(python) -m mypy
-	@$(python) -m pytest -q tests/host/test_layers.py
+	@$(python) -m pytest -q tests/package/test_layers.py
 
 jupyter: venv ## open the notebooks in JupyterLab
 	@$(python) -m jupyter lab --notebook-dir notebooks $(ARGS)

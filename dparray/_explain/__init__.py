@@ -1,1 +1,1 @@
-"""_explain."""
+"""``dp.explain``: what is pending, what would run and why, as text, rows and a picture."""

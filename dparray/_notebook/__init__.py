@@ -1,1 +1,1 @@
-"""_notebook."""
+"""Jupyter: cards, magics, completion and progress bars."""

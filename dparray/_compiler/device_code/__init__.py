@@ -1,1 +1,1 @@
-"""_compiler.device_code."""
+"""What device code can do: overloads of Python, NumPy and the kernel language for the compiler."""

@@ -1,6 +1,6 @@
 """Type checkers know the methods that other modules give arrays.
 
-``python tests/host/test_method_types.py`` writes their stub anew.
+``python tests/package/test_method_types.py`` writes their stub anew.
 """
 
 from __future__ import annotations

@@ -366,27 +366,27 @@ ELSEWHERE = {
     "dp.may_share_memory": "compares memory of any queues",
     "dp.common_type": "looks at dtypes only",
     "dp.einsum_path": "looks at shapes only",
-    "dp.vectorize": "makes functions; tests/device/test_beyond_the_standard.py",
+    "dp.vectorize": "makes functions; tests/functions/test_beyond_the_standard.py",
     "dp.piecewise": "takes a sequence beside an array; tested below",
     "dp.choose": "takes a sequence beside an array; tested below",
     "dp.savez_compressed": "writes each array by itself",
     "dp.savez": "writes each array by itself",
     "dp.array": "asarray under another name",
-    "dp.reduction": "makes functions; tests/device/test_kernel_makers.py",
-    "dp.elementwise": "makes functions; tests/device/test_kernel_makers.py",
+    "dp.reduction": "makes functions; tests/functions/test_user_functions.py",
+    "dp.elementwise": "makes functions; tests/functions/test_user_functions.py",
     "dp.select": "takes two sequences; tested below",
     "dp.asarray": "takes one object; sequences of arrays are tested below",
     "dp.from_dlpack": "takes one object",
-    "dp.call_kernel": "tests/device/test_kernel_launch.py",
-    "dp.call_kernel_async": "tests/device/test_kernel_launch.py",
+    "dp.call_kernel": "tests/kernel/test_kernel_launch.py",
+    "dp.call_kernel_async": "tests/kernel/test_kernel_launch.py",
     "dp.eval": "computes each array on its own queue",
     "dp.explain": "tells of each array on its own queue",
     "dp.kernel": "takes no array",
     "dp.result_type": "looks at dtypes only",
-    "dp.simulate": "tests/simulated/test_simulate.py",
+    "dp.simulate": "tests/simulator/test_simulate.py",
     "dp.device_func": "takes no array",
 }
-ELSEWHERE |= {f"dp.random.{name}": "tests/device/test_random.py" for name in dp.random.__all__}
+ELSEWHERE |= {f"dp.random.{name}": "tests/functions/test_random.py" for name in dp.random.__all__}
 
 Call = Callable[[Callable[[str], Any]], Any]
 

@@ -1,6 +1,6 @@
 """The text of generated kernels: held against the golden files in ``generated/``, byte for byte.
 
-After a change that is meant, `python tests/host/test_generated_source.py` writes the files anew.
+After a change that is meant, `python tests/codegen/test_generated_source.py` writes the files anew.
 """
 
 from __future__ import annotations
