@@ -491,7 +491,10 @@ def take_layout_of(x: ndarray, view: ndarray) -> None:
 
 def _readable(x: ndarray) -> Any:
     """A layout to read the values from; a pending view does not make all of its array computed."""
-    if _has_memory(x) or _living_alias(x) is None:
+    if _has_memory(x):
         return x
-    evaluate.evaluate(x._node)
+    if _living_alias(x) is None:
+        _give_memory(x)
+    else:
+        evaluate.evaluate(x._node)
     return x._node.layout

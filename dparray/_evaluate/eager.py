@@ -87,8 +87,10 @@ def _computed(
     plan = evaluate.plans.get(evaluate.plan_key(form, _ASKED, queue, written))
     if plan is None:
         return None
-    leaves = [array.layout for array in arrays]
-    packed = [array.packed for array in arrays]
+    leaves, packed = [], []
+    for array in arrays:
+        leaves.append(array.layout)
+        packed.append(array.packed)
     return execute(plan, queue, leaves, scalars, target, packed)[plan.results[0]]
 
 

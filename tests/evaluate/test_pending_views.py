@@ -84,9 +84,7 @@ def test_a_view_fuses_with_what_comes_after() -> None:
         difference = x[1:] - x[:-1]
         return difference[1:] - difference[:-1]
 
-    np.testing.assert_allclose(
-        step().asnumpy(), np.diff(host, n=2, axis=0), rtol=1e-5, atol=1e-6
-    )
+    np.testing.assert_allclose(step().asnumpy(), np.diff(host, n=2, axis=0), rtol=1e-5, atol=1e-6)
     folded = (x + x[::-1]).T.sum(axis=0)
     np.testing.assert_allclose(folded.asnumpy(), (host + host[::-1]).T.sum(axis=0), rtol=1e-4)
 

@@ -1,0 +1,69 @@
+"""The way of one operation through the package is short: its calls are counted."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+
+ROOT = Path(dp.__file__).parent
+
+
+def traced(function: Callable[[], Any]) -> tuple[Any, list[str]]:
+    """What a function returns, and for each call of ours in it the file."""
+    files: list[str] = []
+
+    def note(frame: FrameType, event: str, argument: Any) -> None:
+        if event == "call" and frame.f_code.co_filename.startswith(f"{ROOT}/"):
+            files.append(frame.f_code.co_filename[len(f"{ROOT}/") :])
+
+    sys.setprofile(note)
+    try:
+        result = function()
+    finally:
+        sys.setprofile(None)
+    return result, files
+
+
+@pytest.fixture
+def operands() -> list[dp.ndarray]:
+    """Two arrays whose sum has been computed before."""
+    arrays = [dp.asarray(np.ones(200_000, np.float32)) for _ in range(2)]
+    for _ in range(3):
+        dp.add(*arrays).asnumpy()
+    return arrays
+
+
+def folders(files: list[str]) -> set[str]:
+    """The stages of the pipeline that files belong to."""
+    return {file.partition("/")[0] for file in files}
+
+
+def test_an_operation_is_noted_down_in_few_calls(operands: list[dp.ndarray]) -> None:
+    _, files = traced(lambda: dp.add(*operands))
+    assert len(files) <= 36
+    assert len(folders(files)) <= 6
+
+
+def test_a_known_expression_is_read_in_few_calls(operands: list[dp.ndarray]) -> None:
+    pending = dp.add(*operands)
+    values, files = traced(pending.asnumpy)
+    assert values[0] == 2
+    assert len(files) <= 60, files
+    assert len(folders(files)) <= 8, folders(files)
+    assert "_evaluate/schedule.py" not in files
+
+
+def test_a_known_eager_call_schedules_nothing(operands: list[dp.ndarray]) -> None:
+    with dp.config.override(lazy=False):
+        dp.add(*operands)
+        _, files = traced(lambda: dp.add(*operands))
+    assert len(files) <= 40, files
+    assert not {"_evaluate/schedule.py", "_codegen/elementwise.py"} & set(files)
