@@ -236,6 +236,13 @@ _NAMES: dict[str, Any] = {
 }
 
 
+class _GeneratedKernel(KernelFunction):
+    """A kernel made from a text; nothing that it refers to can change."""
+
+    def _watch(self) -> None:
+        pass
+
+
 @lru_cache(maxsize=1024)
 def kernel_of(source: str) -> KernelFunction:
     """The kernel with a text; its source can be shown, and checked in debug mode."""
@@ -243,7 +250,7 @@ def kernel_of(source: str) -> KernelFunction:
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     scope = dict(_NAMES)
     exec(compile(source, file, "exec"), scope)
-    return KernelFunction(scope["tile_contraction"], {})
+    return _GeneratedKernel(scope["tile_contraction"], {})
 
 
 # -- the host ------------------------------------------------------------------------------------

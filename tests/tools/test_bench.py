@@ -115,6 +115,15 @@ def test_allocation_hits_the_pool_in_one_candidate_and_misses_in_the_other(
 
 
 @pytest.mark.usefixtures("quick")
+def test_tile_functions_are_compared() -> None:
+    rows = list(bench.BENCHMARKS["tile"].rows(SETTINGS))
+    assert all(next(iter(row.timings)) == "tile" for row in rows)
+    others = set().union(*(row.timings for row in rows))
+    assert {"dparray @", "numpy", "elementwise", "its launch"} <= others
+    assert rows[-1].limit is not None
+
+
+@pytest.mark.usefixtures("quick")
 def test_every_operation_of_the_table_is_compared() -> None:
     rows = list(operators.rows(SETTINGS))
     assert [row.case for row in rows] == [*OPS, "matmul 3 x 3"]

@@ -29,6 +29,7 @@ from dparray.cli.bench import (
     programs,
     reductions,
     standard,
+    tile,
 )
 from dparray.cli.bench._registry import Benchmark, Row, Settings
 from dparray.device import Device
@@ -47,6 +48,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         reductions,
         algorithms,
         compute,
+        tile,
         standard,
     )
 }
