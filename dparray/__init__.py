@@ -135,6 +135,7 @@ with _startup.explained():
     from dparray._functions.nan_reductions import *
     from dparray._functions.padding import *
     from dparray._functions.quantiles import *
+    from dparray._functions.rearranging import *
     from dparray._functions.ranges import *
     from dparray._functions.windows import *
     from dparray._functions.creation import *

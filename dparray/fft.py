@@ -19,8 +19,8 @@ from dparray._array.libraries import call_neighbour, numpy_views
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out
 from dparray._functions.joining import concat
-from dparray._functions.manipulation import roll
 from dparray._functions.ranges import arange
+from dparray._functions.rearranging import roll
 from dparray._graph.ops import OPS
 from dparray._runtime.device_facts import computes_in_double
 from dparray.exceptions import DTypeError, ShapeError

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,14 +9,11 @@ import numpy as np
 
 from dparray import _layout
 from dparray._array.apply import copy_of, with_axes
-from dparray._array.assignment import assign
-from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import as_method, ndarray, take_layout_of
 from dparray._array.operands import check_array, check_arrays, foreign_operand
-from dparray._array.small import call_at_once, view_at_once
-from dparray._evaluate import limits
+from dparray._array.small import view_at_once
 from dparray._placement import Placement, common_placement
-from dparray.exceptions import AxisError, DTypeError, ShapeError
+from dparray.exceptions import AxisError, ShapeError
 
 __all__ = [
     "atleast_1d",
@@ -29,21 +24,14 @@ __all__ = [
     "broadcast_to",
     "diagonal",
     "expand_dims",
-    "flip",
-    "fliplr",
-    "flipud",
     "matrix_transpose",
     "moveaxis",
     "permute_dims",
     "ravel",
-    "repeat",
     "reshape",
-    "roll",
     "rollaxis",
-    "rot90",
     "squeeze",
     "swapaxes",
-    "tile",
     "transpose",
 ]
 
@@ -454,222 +442,6 @@ def _at_least(function: str, arrays: tuple[Any, ...], widen: Any) -> Any:
         common_placement(function, named)
     widened = [widen(x) for _, x in named]
     return widened[0] if len(widened) == 1 else widened
-
-
-def flip(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
-    """A view with the order of elements reversed along axes, or along all of them.
-
-    Raises:
-        AxisError: there is no such axis.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.flip(dp.asarray([1, 2, 3])).asnumpy()
-        array([3, 2, 1])
-    """
-    x = check_array("flip", "x", x)
-    turned = range(x.ndim) if axis is None else _layout.normalize_axes("flip", axis, x.ndim)
-    back, forth = slice(None, None, -1), slice(None)
-    return x[tuple(back if at in turned else forth for at in range(x.ndim))]
-
-
-def flipud(x: Any, /) -> ndarray:
-    """A view with the rows in reversed order.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.flipud(dp.asarray([[1], [2]])).asnumpy()
-        array([[2],
-               [1]])
-    """
-    return flip(x, 0)
-
-
-def fliplr(x: Any, /) -> ndarray:
-    """A view with the columns in reversed order.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.fliplr(dp.asarray([[1, 2]])).asnumpy()
-        array([[2, 1]])
-    """
-    return flip(x, 1)
-
-
-def rot90(x: Any, k: int = 1, axes: Sequence[int] = (0, 1)) -> ndarray:
-    """A view turned by ``k`` quarters from the first towards the second of two axes.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: the axes are one and the same, or not two.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.rot90(dp.asarray([[1, 2], [3, 4]])).asnumpy()
-        array([[2, 4],
-               [1, 3]])
-    """
-    x = check_array("rot90", "x", x)
-    plane = _layout.normalize_axes("rot90", axes, x.ndim)
-    if len(plane) != 2:
-        raise ShapeError(f"rot90: axes {tuple(axes)} must be two different axes")
-    turns = k % 4
-    if turns == 0:
-        return x[...]
-    if turns == 2:
-        return flip(x, plane)
-    return (
-        swapaxes(flip(x, plane[1]), *plane) if turns == 1 else flip(swapaxes(x, *plane), plane[1])
-    )
-
-
-def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> ndarray:
-    """Elements moved along axes, those that leave one end entering at the other, in a new array.
-
-    Args:
-        x: an array.
-        shift: by how many positions, for each axis.
-        axis: one axis or several; ``None`` rolls the flattened array.
-
-    Raises:
-        AxisError: there is no such axis.
-        ShapeError: there are more axes than shifts.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.roll(dp.arange(5), 2).asnumpy()
-        array([3, 4, 0, 1, 2])
-    """
-    is_plain = type(shift) is int and (axis is None or type(axis) is int)
-    small = call_at_once(np.roll, x, shift, axis) if is_plain else None
-    if small is not None:
-        return small
-    x = check_array("roll", "x", x)
-    if axis is None:
-        flat = reshape(x, (x.size,))
-        total = shift if isinstance(shift, int) else sum(shift)
-        return reshape(roll(flat, total, 0), x.shape)
-    axes = [axis] if isinstance(axis, int) else list(axis)
-    shifts = [shift] * len(axes) if not isinstance(shift, Sequence) else list(shift)
-    if len(axes) == 1 and len(shifts) > 1:
-        axes *= len(shifts)
-    if len(axes) != len(shifts):
-        raise ShapeError(f"roll: {len(shifts)} shifts for {len(axes)} axes")
-    totals = [0] * x.ndim
-    for at, by in zip(axes, shifts, strict=True):
-        totals[_layout.normalize_axis("roll", at, x.ndim)] += operator.index(by)
-    result = empty_on(_placement(x), x.shape, x.dtype)
-    if x.size == 0:
-        return result
-    # Every rolled axis cuts the array in two, so the copy is made of 2**axes blocks.
-    blocks: list[tuple[tuple[slice, ...], tuple[slice, ...]]] = [((), ())]
-    for extent, total in zip(x.shape, totals, strict=True):
-        by = total % extent
-        cuts = (
-            [(slice(None), slice(None))]
-            if by == 0
-            else [
-                (slice(0, extent - by), slice(by, extent)),
-                (slice(extent - by, extent), slice(0, by)),
-            ]
-        )
-        blocks = [((*old, one), (*new, two)) for old, new in blocks for one, two in cuts]
-    for old, new in blocks:
-        assign(result[new], x[old], "roll")
-    return result
-
-
-@as_method
-def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
-    """Every element repeated along an axis, in a new array.
-
-    Args:
-        x: an array.
-        repeats: how often: an integer, a list, or an integer array on the queue of ``x`` (whose
-            values the host waits for, as they decide the result's shape).
-        axis: the axis; ``None`` repeats the flattened array.
-
-    Raises:
-        ExecutionPlacementError: ``repeats`` is on another queue.
-        ShapeError: ``repeats`` does not fit the axis, or is negative.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.repeat(dp.asarray([1, 2]), 2).asnumpy()
-        array([1, 1, 2, 2])
-    """
-    x = check_array("repeat", "x", x)
-    if type(repeats) is int and x.size * repeats <= limits.host_elements:
-        small = call_at_once(np.repeat, x, repeats, axis)
-        if small is not None:
-            return small
-    if isinstance(repeats, np.ndarray):
-        raise foreign_operand("repeat", "repeats", repeats)
-    placement = _placement(x)
-    if isinstance(repeats, ndarray):
-        placement = common_placement("repeat", (("x", x), ("repeats", repeats)))
-        counts = repeats.asnumpy()
-    else:
-        counts = np.asarray(repeats)
-    if counts.size == 0:
-        counts = counts.astype(np.int64)
-    if counts.dtype.kind not in "iu":
-        raise DTypeError(f"repeat: repeats of dtype {counts.dtype} must be integers")
-    if axis is None:
-        x, axis = reshape(x, (x.size,)), 0
-    axis = _layout.normalize_axis("repeat", axis, x.ndim)
-    extent = x.shape[axis]
-    if counts.ndim > 1 or (counts.size != 1 and counts.size != extent):
-        raise ShapeError(f"repeat: repeats of shape {counts.shape} for an axis of extent {extent}")
-    if counts.size and counts.min() < 0:
-        raise ShapeError("repeat: repeats must not be negative")
-    if counts.size == 1 and placement.usm_type == x.usm_type:
-        count = int(counts.reshape(-1)[0])
-        wide = expand_dims(x, axis + 1)
-        target = (*x.shape[: axis + 1], count, *x.shape[axis + 1 :])
-        return _filled(
-            broadcast_to(wide, target), (*x.shape[:axis], extent * count, *x.shape[axis + 1 :])
-        )
-    positions = from_host(np.repeat(np.arange(extent), counts), *placement)
-    return x[_layout.at_axis(axis, positions)]
-
-
-def _filled(view: ndarray, shape: tuple[int, ...]) -> ndarray:
-    """The elements of a view, copied, in another shape of the same size."""
-    whole = copy_of(view)
-    return whole._view(shape, _layout.contiguous_strides(shape, view.itemsize), whole.offset)
-
-
-def tile(x: Any, /, reps: Any) -> ndarray:
-    """The whole array repeated along each axis, in a new array.
-
-    Args:
-        x: an array.
-        reps: how often along each axis, the last ones if there are fewer than axes.
-
-    Raises:
-        ShapeError: a number is negative or no integer.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.tile(dp.asarray([1, 2]), 2).asnumpy()
-        array([1, 2, 1, 2])
-    """
-    x = check_array("tile", "x", x)
-    counts = _layout.check_shape(reps)
-    if x.size * math.prod(counts) <= limits.host_elements:
-        small = call_at_once(np.tile, x, counts)
-        if small is not None:
-            return small
-    ndim = max(x.ndim, len(counts))
-    counts = (1,) * (ndim - len(counts)) + counts
-    shape = (1,) * (ndim - x.ndim) + x.shape
-    parts = reshape(x, tuple(part for extent in shape for part in (1, extent)))
-    target = tuple(part for pair in zip(counts, shape, strict=True) for part in pair)
-    return _filled(
-        broadcast_to(parts, target),
-        tuple(count * extent for count, extent in zip(counts, shape, strict=True)),
-    )
 
 
 @as_method

@@ -25,7 +25,8 @@ from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray.exceptions import ArgumentError, ShapeError
-from dparray.linalg import eigvals, inv, lstsq
+from dparray.linalg.decompositions import eigvals
+from dparray.linalg.solving import inv, lstsq
 
 __all__ = [
     "poly",

@@ -20,7 +20,8 @@ from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._evaluate.library import library_call
 from dparray._functions.indexing import take_along_axis
-from dparray._functions.manipulation import flip, moveaxis, ravel
+from dparray._functions.manipulation import moveaxis, ravel
+from dparray._functions.rearranging import flip
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._runtime import device_facts

@@ -2,67 +2,56 @@
 
 from __future__ import annotations
 
-import builtins
-import functools
 import math
 import operator
 import secrets
-import threading
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array
-from dparray._array.assignment import assign, delivered
-from dparray._array.fresh import empty_on, from_host
+from dparray._array.assignment import delivered
+from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, check_out, scalar_value
+from dparray._array.operands import check_array
 from dparray._functions.creation import zeros
 from dparray._functions.cumulative import cumsum
 from dparray._functions.elementwise import where
-from dparray._functions.indexing import take_along_axis
-from dparray._functions.manipulation import broadcast_to, reshape
+from dparray._functions.manipulation import reshape
 from dparray._functions.products import matmul
-from dparray._functions.reductions import all as all_of
 from dparray._functions.reductions import max as max_of
 from dparray._functions.reductions import min as min_of
 from dparray._functions.reductions import sum as sum_of
 from dparray._functions.searching import searchsorted
 from dparray._functions.sorting import argsort
 from dparray._graph.ops import OPS
-from dparray._kernel.decorators import device_func, kernel
-from dparray._kernel.launch import call_kernel
-from dparray._placement import Placement, coerced_usm_type, common_placement
-from dparray.algorithms.random import philox_bits, philox_normal, philox_uniform
-from dparray.device import Device
-from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.kernel_api import Range
-from dparray.kernels.philox import philox
+from dparray._placement import common_placement
+from dparray.algorithms.random import philox_normal, philox_uniform
+from dparray.exceptions import ArgumentError, ShapeError
 from dparray.kernels.variates import (
     make_binomial_kernel,
     make_gamma_kernel,
     make_hypergeometric_kernel,
-    make_log_binomial,
-    make_log_poisson,
     make_poisson_kernel,
-    make_reals,
     make_vonmises_kernel,
     make_zipf_kernel,
 )
-from dparray.linalg import eigh
+from dparray.linalg.decompositions import eigh
+from dparray.random.sampling import Sampling
+from dparray.random.streams import (
+    Size,
+    _check,
+    _Placed,
+)
 
 __all__ = [
     "Generator",
 ]
 
-Size = int | Sequence[int] | None
-_WORDS_IN_BLOCK = 4
 
-
-class Generator:
+class Generator(Sampling):
     """Random numbers on one queue; made by :func:`default_rng`.
 
     The state is a seed and a position in its sequence; numbers of 64 bits take two positions. Calls
@@ -78,150 +67,9 @@ class Generator:
         True
     """
 
-    def __init__(self, key: int, queue: Any, usm_type: str) -> None:
-        self._key = key
-        self._position = 0
-        self._queue = queue
-        self._usm_type = usm_type
-        self._lock = threading.Lock()
-
-    @property
-    def device(self) -> Device:
-        """Where the numbers are made."""
-        return Device(self._queue)
-
-    def __repr__(self) -> str:
-        return f"Generator(Philox, seed={self._key}, position={self._position}, on {self.device})"
-
     # -- words ------------------------------------------------------------------------------------
 
-    def _place(self) -> dict[str, Any]:
-        return {"sycl_queue": self._queue, "usm_type": self._usm_type}
-
-    def _take(self, count: int, words: int) -> tuple[int, int, int]:
-        """Take positions for ``count`` numbers of so many words.
-
-        Returns:
-            The first block, how many numbers of it were taken before, and how many numbers to make.
-        """
-        with self._lock:
-            start = -(-self._position // words) * words
-            self._position = start + count * words
-        block, taken = divmod(start, _WORDS_IN_BLOCK)
-        return block, taken // words, taken // words + count
-
-    def _float(self, dtype: Any) -> np.dtype[Any]:
-        device = self._queue.sycl_device
-        if dtype is None:
-            return _dtypes.default_float(device)
-        found = _dtypes.check_device(_dtypes.as_dtype(dtype), device)
-        if found not in (_dtypes.float32, _dtypes.float64):
-            raise DTypeError(f"random: dtype {found} is neither float32 nor float64")
-        return found
-
-    def _floats(self, make: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ndarray:
-        count = math.prod(shape)
-        block, skip, total = self._take(count, dtype.itemsize // 4)
-        numbers = make(total, self._key, dtype=dtype, counter=block, **self._place())
-        return reshape(numbers[skip:], shape)
-
-    def _integers64(self, count: int) -> ndarray:
-        """Words of 64 bits."""
-        block, skip, total = self._take(count, 2)
-        words = philox_bits(2 * total, self._key, counter=block, **self._place())
-        return words._view((count,), (8,), words.offset + 8 * skip, _dtypes.uint64)
-
-    def _arguments(
-        self, function: str, size: Size, **named: Any
-    ) -> tuple[list[Any], tuple[int, ...]]:
-        """Parameters of a distribution, and the shape of the result."""
-        values = {name: scalar_value(value) for name, value in named.items()}
-        for name, value in values.items():
-            if isinstance(value, list | tuple):
-                values[name] = from_host(np.asarray(value), self._queue, self._usm_type)
-            elif not isinstance(value, bool | int | float):
-                values[name] = check_array(function, name, value)
-        arrays = [(name, value) for name, value in values.items() if isinstance(value, ndarray)]
-        if arrays:
-            common_placement(function, [*arrays, ("the generator", _Placed(self))])
-        shapes = [value.shape for _, value in arrays]
-        if size is None:
-            shape = _layout.broadcast_shapes(function, shapes) if shapes else ()
-        else:
-            shape = _layout.check_shape(size)
-            for found in shapes:
-                _layout.broadcast_strides(function, found, (0,) * len(found), shape)
-        return list(values.values()), shape
-
-    def _uniforms(self, shape: tuple[int, ...], count: int) -> list[ndarray]:
-        """So many uniform numbers for each element of a shape, next to each other in sequence."""
-        numbers = self._floats(philox_uniform, (*shape, count), self._float(None))
-        return [numbers[..., position] for position in range(count)]
-
-    def _streams(self, count: int, each: int = 1) -> int:
-        """The number of the first of ``each * count`` streams that no other element has."""
-        block, skip, _ = self._take(each * count, 2)
-        return 2 * block + skip + 1
-
-    def _variates(
-        self,
-        factory: Any,
-        shape: tuple[int, ...],
-        parameters: Sequence[Any],
-        *,
-        is_integer: bool = True,
-        first: int | None = None,
-        step: int = 1,
-    ) -> ndarray:
-        """Numbers that a kernel of ``kernels.variates`` makes, each from a stream of its own.
-
-        Args:
-            factory: makes the kernel.
-            shape: the result's shape.
-            parameters: arrays that broadcast to it, or scalars.
-            is_integer: the numbers are integers.
-            first: the first element's stream; new ones are taken if not given.
-            step: from one element's stream to the next's.
-        """
-        count = math.prod(shape)
-        first = self._streams(count) if first is None else first
-        real = _dtypes.default_float(self._queue.sycl_device)
-        vectors = [self._vector(value, shape, real) for value in parameters]
-        arrays = [(f"parameter {at}", value) for at, value in enumerate(vectors)]
-        placement = common_placement("random", [*arrays, ("the generator", _Placed(self))])
-        usm_type = coerced_usm_type(placement.usm_type, self._usm_type)
-        dtype = _dtypes.int64 if is_integer else real
-        result = empty_on(Placement(self._queue, usm_type), (count,), dtype)
-        if count:
-            numbers = (np.uint64(number) for number in (first, step, self._key))
-            call_kernel(_kernel(factory, real), Range(count), result, *vectors, *numbers)
-        return reshape(result, shape)
-
-    def _vector(self, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ndarray:
-        """A parameter for each element; a scalar is one number that all of them read."""
-        count = math.prod(shape)
-        if not isinstance(value, ndarray):
-            value = from_host(np.asarray(value, dtype), self._queue, "host")
-        if value.size == 1:
-            value = reshape(astype_array(value, dtype, copy=False), ())
-            return value._view((count,), (0,), value.offset)
-        return reshape(astype_array(broadcast_to(value, shape), dtype, copy=False), (count,))
-
     # -- distributions ----------------------------------------------------------------------------
-
-    def random(self, size: Size = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
-        """Numbers from 0 up to, not including, 1.
-
-        Args:
-            size: the result's shape; a single number if not given.
-            dtype: ``float64`` or ``float32``; the device's default float if not given.
-            out: an array for the result.
-
-        Raises:
-            DTypeError: there is no such dtype of random floats.
-            ShapeError: ``size`` is no shape.
-        """
-        return self._into("random", philox_uniform, size, dtype, out)
 
     def uniform(
         self, low: Any = 0.0, high: Any = 1.0, size: Size = None, *, dtype: Any = None
@@ -237,27 +85,6 @@ class Generator:
     ) -> ndarray:
         """Normally distributed numbers with mean 0 and deviation 1."""
         return self._into("standard_normal", philox_normal, size, dtype, out)
-
-    def _into(
-        self, function: str, make: Any, size: Size, dtype: Any, out: ndarray | None
-    ) -> ndarray:
-        """Floats, in a new array or in ``out``."""
-        if out is not None:
-            placed = (("the generator", _Placed(self)), ("out", check_array(function, "out", out)))
-            common_placement(function, placed)
-            size = out.shape if size is None else size
-        chosen = self._float(dtype if out is None or dtype is not None else out.dtype)
-        shape = () if size is None else _layout.check_shape(size)
-        result = self._floats(make, shape, chosen)
-        if out is None:
-            return result
-        if out.shape != shape or out.dtype != chosen:
-            raise ShapeError(
-                f"{function}: numbers of shape {shape} and dtype {chosen} do not fit out of shape "
-                f"{out.shape} and dtype {out.dtype}"
-            )
-        assign(out, result, function)
-        return out
 
     def normal(
         self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None, *, dtype: Any = None
@@ -292,9 +119,6 @@ class Generator:
 
     # -- distributions by the inverse of their distribution function ------------------------------
 
-    def _scaled(self, standard: ndarray, scale: Any, loc: Any = 0) -> ndarray:
-        return apply(OPS["add"], apply(OPS["multiply"], standard, scale), loc)
-
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> ndarray:
         """Numbers with a peak at ``loc`` that falls off exponentially to both sides."""
         (loc, scale), shape = self._arguments("laplace", size, loc=loc, scale=scale)
@@ -310,11 +134,6 @@ class Generator:
         numbers = self._inside(shape)
         odds = apply(OPS["log"], numbers) - apply(OPS["log1p"], -numbers)
         return self._scaled(odds, scale, loc)
-
-    def _inside(self, shape: tuple[int, ...]) -> ndarray:
-        """Uniform numbers without 0, whose logarithms are finite."""
-        numbers = self.random(shape)
-        return apply(OPS["maximum"], numbers, float(np.finfo(numbers.dtype).eps) / 2)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> ndarray:
         """Numbers as the largest of many are distributed."""
@@ -671,11 +490,6 @@ class Generator:
 
     # -- integers, order, choice ------------------------------------------------------------------
 
-    def bytes(self, length: int) -> builtins.bytes:
-        """So many random bytes, on the host."""
-        count = operator.index(length)
-        return self._integers64(-(-count // 8)).asnumpy().tobytes()[:count]
-
     def spawn(self, n_children: int) -> list[Generator]:
         """Generators on the same queue whose numbers have nothing to do with each other."""
         children = np.random.SeedSequence(self._key).spawn(operator.index(n_children))
@@ -683,104 +497,6 @@ class Generator:
             Generator(int(child.generate_state(1, np.uint64)[0]), self._queue, self._usm_type)
             for child in children
         ]
-
-    def integers(
-        self,
-        low: Any,
-        high: Any = None,
-        size: Size = None,
-        dtype: Any = "int64",
-        endpoint: bool = False,
-    ) -> ndarray:
-        """Integers from ``low`` up to ``high``, or from 0 up to ``low`` if that is all.
-
-        Args:
-            low: the least value: an integer, or an array on the generator's queue.
-            high: where they end.
-            size: the result's shape; a single number if not given.
-            dtype: an integer dtype, or ``bool``.
-            endpoint: ``high`` itself is included.
-
-        Raises:
-            DTypeError: the dtype is no integer.
-            ArgumentError: there is no integer in the range, or the dtype cannot hold all.
-        """
-        chosen = _dtypes.as_dtype(dtype)
-        if chosen.kind not in "biu":
-            raise DTypeError(f"integers: dtype {chosen} is no integer")
-        low, high = (0, low) if high is None else (low, high)
-        if any(isinstance(bound, ndarray | list | tuple) for bound in (low, high)):
-            return self._integers_between(low, high, size, chosen, endpoint)
-        first, last = _bound("low", low), _bound("high", high)
-        last -= not endpoint
-        limits = (0, 1) if chosen.kind == "b" else (np.iinfo(chosen).min, np.iinfo(chosen).max)
-        if last < first or first < limits[0] or last > limits[1]:
-            raise ArgumentError(
-                f"integers: there is no range {first} ... {last} within {limits[0]} ... {limits[1]}"
-            )
-        shape = () if size is None else _layout.check_shape(size)
-        words = self._integers64(math.prod(shape))
-        count = last - first + 1
-        if count < 1 << 64:
-            words = apply(OPS["remainder"], words, count)
-        # Addition wraps around in 64 bits, so it does for negative first values too.
-        offset = from_host(np.asarray(first % (1 << 64), np.uint64), self._queue, self._usm_type)
-        return reshape(astype_array(apply(OPS["add"], words, offset), chosen), shape)
-
-    def _integers_between(
-        self, low: Any, high: Any, size: Size, dtype: np.dtype[Any], endpoint: bool
-    ) -> ndarray:
-        """Integers between bounds of which one at least is an array."""
-        (low, high), shape = self._arguments("integers", size, low=low, high=high)
-        count = apply(OPS["subtract"], high, low) + int(endpoint)
-        if count.dtype.kind not in "iu":
-            raise DTypeError("integers: low and high must be integers")
-        _check("integers", **{"high - low": (count, 1, 2.0**63)})
-        words = reshape(self._integers64(math.prod(shape)), shape)
-        rest = apply(OPS["remainder"], words, astype_array(count, _dtypes.uint64))
-        return astype_array(apply(OPS["add"], astype_array(rest, _dtypes.int64), low), dtype)
-
-    def permutation(self, x: Any, axis: int = 0) -> ndarray:
-        """The integers 0 ... ``x`` - 1, or a copy of an array, in random order along an axis."""
-        if isinstance(x, int | np.integer):
-            return argsort(self._integers64(int(x)))
-        if isinstance(x, list | tuple):
-            x = from_host(np.asarray(x), self._queue, self._usm_type)
-        x = check_array("permutation", "x", x)
-        common_placement("permutation", (("x", x), ("the generator", _Placed(self))))
-        axis = _layout.normalize_axis("permutation", axis, x.ndim)
-        order = argsort(self._integers64(x.shape[axis]))
-        return x[_layout.at_axis(axis, order)]
-
-    def shuffle(self, x: Any, axis: int = 0) -> None:
-        """Bring an array into random order along an axis in its own memory, or a list."""
-        if isinstance(x, list):
-            x[:] = [x[place] for place in self.permutation(len(x)).tolist()]
-            return
-        x = check_array("shuffle", "x", x)
-        assign(x, self.permutation(x, axis), "shuffle")
-
-    def permuted(self, x: Any, *, axis: int | None = None, out: ndarray | None = None) -> ndarray:
-        """A copy of an array, each line along an axis in a random order of its own.
-
-        Without ``axis`` all elements are brought into random order.
-        """
-        if isinstance(x, list | tuple):
-            x = from_host(np.asarray(x), self._queue, self._usm_type)
-        x = check_array("permuted", "x", x)
-        placed = [("x", x), ("the generator", _Placed(self))]
-        common_placement("permuted", placed)
-        check_out("permuted", [("x", x)], out)
-        if axis is None:
-            result = reshape(self.permutation(reshape(x, (x.size,))), x.shape)
-        else:
-            axis = _layout.normalize_axis("permuted", axis, x.ndim)
-            order = argsort(reshape(self._integers64(x.size), x.shape), axis)
-            result = take_along_axis(x, order, axis)
-        if out is None:
-            return result
-        assign(out, result, "permuted")
-        return out
 
     def choice(
         self,
@@ -850,45 +566,6 @@ class Generator:
         return argsort(where(apply(OPS["greater"], p, 0), keys, math.inf))[:count]
 
 
-class _Placed:
-    """A generator as the placement checker sees arrays; it decides no USM type."""
-
-    def __init__(self, generator: Generator) -> None:
-        self.sycl_queue = generator._queue
-        self.usm_type = "host"
-        self.shape = ()
-
-
-def _check(function: str, **bounds: tuple[Any, ...]) -> None:
-    """Refuse parameters outside their range; the host waits for the values of arrays.
-
-    A bound is the parameter, its least and its greatest value, and whether the least is excluded.
-    """
-    for name, (value, low, high, *excluded) in bounds.items():
-        least = bool(excluded and excluded[0])
-        if isinstance(value, ndarray):
-            above = apply(OPS["greater" if least else "greater_equal"], value, low)
-            fits = bool(all_of(apply(OPS["logical_and"], above, value <= high)))
-        else:
-            fits = (low < value if least else low <= value) and value <= high
-        if not fits:
-            is_array = isinstance(value, ndarray)
-            shown = "has an element outside its range;" if is_array else f"is {value!r};"
-            limit = f"more than {low}" if least else f"{low} or more"
-            upper = "" if high == math.inf else f" and at most {high:g}"
-            raise ArgumentError(f"{function}: {name} {shown} it must be {limit}{upper}")
-
-
-def _bound(name: str, value: Any) -> int:
-    """A bound of integers; a float stands for one where it is whole."""
-    try:
-        return operator.index(value)
-    except TypeError:
-        if isinstance(value, float) and value.is_integer():
-            return int(value)
-        raise ArgumentError(f"integers: {name} must be an integer; got {value!r}") from None
-
-
 def _whole(value: Any) -> Any:
     """A number of things, rounded down as NumPy does."""
     if isinstance(value, ndarray):
@@ -908,25 +585,6 @@ def _power_of(numbers: ndarray, a: Any) -> ndarray:
     if isinstance(exponent, float) and exponent == math.inf:
         return apply(OPS["multiply"], numbers, 0.0)
     return apply(OPS["pow"], numbers, exponent)
-
-
-@functools.cache
-def _kernel(factory: Any, dtype: np.dtype[Any]) -> Any:
-    """The kernel of a distribution for a device's default float."""
-    reals, log_poisson, log_binomial = _device_functions(dtype)
-    if factory is make_hypergeometric_kernel:
-        return kernel(factory(reals, log_binomial, dtype.type))
-    if factory in (make_binomial_kernel, make_poisson_kernel):
-        return kernel(factory(reals, log_poisson, dtype.type))
-    return kernel(factory(reals, dtype.type))
-
-
-@functools.cache
-def _device_functions(dtype: np.dtype[Any]) -> tuple[Any, Any, Any]:
-    """What the kernels of distributions call."""
-    reals = device_func(make_reals(device_func(philox), dtype.type))
-    log_poisson = device_func(make_log_poisson(dtype.type))
-    return reals, log_poisson, device_func(make_log_binomial(log_poisson))
 
 
 def _key_of(seed: Any) -> int:

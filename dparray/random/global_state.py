@@ -11,7 +11,8 @@ from typing import Any
 from dparray._array.ndarray import ndarray
 from dparray._placement import check_usm_type
 from dparray.device import queue_of
-from dparray.random.generator import Generator, Size, _key_of
+from dparray.random.generator import Generator, _key_of
+from dparray.random.streams import Size
 
 __all__ = [
     "RandomState",

@@ -1,0 +1,140 @@
+"""What a simulated work-item, group and item answer."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from dparray._simulator.memory import WorkItem
+from dparray._simulator.numbers import typed
+
+
+def _linear(index: Sequence[Any], extents: Sequence[Any]) -> int:
+    result = 0
+    for one, extent in zip(index, extents, strict=True):
+        result = result * extent + one
+    return result
+
+
+def _of_dimension(numbers: tuple[Any, ...], dim: Any) -> Any:
+    if not 0 <= dim < len(numbers):
+        raise IndexError(f"dimension {dim} is asked for, and the range has {len(numbers)}")
+    return numbers[dim]
+
+
+class _Item:
+    """``Item``: the id of a work-item in a plain range."""
+
+    def __init__(self, work_item: WorkItem, global_size: tuple[int, ...]) -> None:
+        self.work_item = work_item
+        self._global_id = tuple(map(typed, work_item.global_id))
+        self._global_size = tuple(map(typed, global_size))
+
+    @property
+    def dimensions(self) -> int:
+        return len(self._global_size)
+
+    def get_id(self, dim: Any) -> Any:
+        return _of_dimension(self._global_id, dim)
+
+    def get_linear_id(self) -> Any:
+        return typed(_linear(self._global_id, self._global_size))
+
+    def get_range(self, dim: Any) -> Any:
+        return _of_dimension(self._global_size, dim)
+
+    def get_linear_range(self) -> Any:
+        return typed(math.prod(map(int, self._global_size)))
+
+
+class _Group:
+    """``Group``: the work-group of an item."""
+
+    def __init__(
+        self,
+        work_item: WorkItem,
+        group_id: tuple[int, ...],
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...],
+    ) -> None:
+        self._leader = work_item.local_linear == 0
+        self._group_id = tuple(map(typed, group_id))
+        self._local_size = tuple(map(typed, local_size))
+        self._group_range = tuple(map(typed, map(operator.floordiv, global_size, local_size)))
+
+    @property
+    def dimensions(self) -> int:
+        return len(self._local_size)
+
+    @property
+    def leader(self) -> bool:
+        return self._leader
+
+    def get_group_id(self, dim: Any) -> Any:
+        return _of_dimension(self._group_id, dim)
+
+    def get_group_linear_id(self) -> Any:
+        return typed(_linear(self._group_id, self._group_range))
+
+    def get_group_range(self, dim: Any) -> Any:
+        return _of_dimension(self._group_range, dim)
+
+    def get_group_linear_range(self) -> Any:
+        return typed(math.prod(map(int, self._group_range)))
+
+    def get_local_range(self, dim: Any) -> Any:
+        return _of_dimension(self._local_size, dim)
+
+    def get_local_linear_range(self) -> Any:
+        return typed(math.prod(map(int, self._local_size)))
+
+
+class _NdItem:
+    """``NdItem``: the ids of a work-item in a range of work-groups."""
+
+    def __init__(
+        self,
+        work_item: WorkItem,
+        local_id: tuple[int, ...],
+        global_size: tuple[int, ...],
+        local_size: tuple[int, ...],
+    ) -> None:
+        self.work_item = work_item
+        self._global = _Item(work_item, global_size)
+        self._local_id = tuple(map(typed, local_id))
+        self._local_size = tuple(map(typed, local_size))
+        group_id = tuple(map(operator.floordiv, work_item.global_id, local_size))
+        self._group = _Group(work_item, group_id, global_size, local_size)
+
+    @property
+    def dimensions(self) -> int:
+        return len(self._local_size)
+
+    def get_global_id(self, dim: Any) -> Any:
+        return self._global.get_id(dim)
+
+    def get_global_linear_id(self) -> Any:
+        return self._global.get_linear_id()
+
+    def get_global_range(self, dim: Any) -> Any:
+        return self._global.get_range(dim)
+
+    def get_global_linear_range(self) -> Any:
+        return self._global.get_linear_range()
+
+    def get_local_id(self, dim: Any) -> Any:
+        return _of_dimension(self._local_id, dim)
+
+    def get_local_linear_id(self) -> Any:
+        return typed(self.work_item.local_linear)
+
+    def get_local_range(self, dim: Any) -> Any:
+        return _of_dimension(self._local_size, dim)
+
+    def get_local_linear_range(self) -> Any:
+        return typed(math.prod(map(int, self._local_size)))
+
+    def get_group(self) -> _Group:
+        return self._group

@@ -1,0 +1,464 @@
+"""A running simulation: work-items of a group as threads that take turns and meet at barriers."""
+
+from __future__ import annotations
+
+import bdb
+import builtins
+import enum
+import functools
+import linecache
+import operator
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from types import BuiltinFunctionType, CellType, CodeType, FrameType, FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from dparray._compiler.special import SpecialFunction, precision
+from dparray._simulator.memory import Access, AtomicRef, Clock, PrivateArray, WorkItem
+from dparray._simulator.numbers import BUILTINS, CONSTRUCTORS, MATH, literal, typed
+from dparray._simulator.transform import _nested, _typed_literals, _View
+from dparray.exceptions import KernelError, SimulationError
+
+_GROUP_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "max": max,
+    "min": min,
+}
+
+
+_LANGUAGE_MODULES = ("numba_dpex.kernel_api", "dparray.kernel_api")
+
+
+class _WorkGroup:
+    """The items of one work-group, and which of them must run in the calling thread."""
+
+    def __init__(self, items: Sequence[Any], chosen: tuple[int, ...] | None) -> None:
+        self.items = items
+        self.reserved = next(
+            (place for place, one in enumerate(items) if one.work_item.global_id == chosen), None
+        )
+
+
+class _Simulation:
+    """One call of :func:`simulate`: the copied kernel, the running item, and the faults."""
+
+    def __init__(self, function: FunctionType, races: str) -> None:
+        self.name = function.__name__
+        self.races = races
+        self.item: WorkItem = WorkItem((), 0, 0, 0)
+        self.group_run: _GroupRun | None = None
+        self._codes: set[int] = set()
+        self._copies: dict[int, Any] = {}
+        self._language: dict[str, Any] = {
+            "AtomicRef": functools.partial(AtomicRef, self),
+            "PrivateArray": functools.partial(PrivateArray, self),
+            "atomic_fence": lambda memory_order, memory_scope=None: self.item.fence(memory_order),
+            "group_barrier": lambda group, fence_scope=None: self._barrier(),
+            "group_broadcast": self._group_broadcast,
+            "group_inclusive_scan": self._group_inclusive_scan,
+            "group_reduce": self._group_reduce,
+        }
+        self.kernel = self._copy(function)
+
+    # faults
+
+    def where(self) -> tuple[CodeType, int]:
+        return self._line(sys._getframe(2))
+
+    def _line(self, frame: FrameType | None) -> tuple[CodeType, int]:
+        """The innermost line of the kernel, or of a function it calls, from ``frame`` outwards."""
+        while frame is not None:
+            if id(frame.f_code) in self._codes:
+                return frame.f_code, frame.f_lineno or frame.f_code.co_firstlineno
+            frame = frame.f_back
+        return self.kernel.__code__, self.kernel.__code__.co_firstlineno
+
+    def line_of(self, access: Access) -> str:
+        return f"{access[3].co_filename}:{access[4]}"
+
+    def fault(self, problem: str, remedy: str) -> SimulationError:
+        return self.fault_at(*self.where(), problem, remedy)
+
+    def fault_at(self, code: CodeType, line: int, problem: str, remedy: str) -> SimulationError:
+        place = f"{code.co_filename}:{line}"
+        source = linecache.getline(code.co_filename, line).strip()
+        inside = "" if code is self.kernel.__code__ else f", in {code.co_name}"
+        return SimulationError(
+            f"simulate({self.name}): work-item {self.item.global_id} {problem}; {remedy}\n"
+            f"  at {place}{inside}" + (f": {source}" if source else ""),
+            item=self.item.global_id,
+            line=place,
+        )
+
+    def explain(self, error: Exception) -> SimulationError:
+        """What the kernel's own code raised, with the item and the line."""
+        code, line = self.kernel.__code__, self.kernel.__code__.co_firstlineno
+        trace = error.__traceback__
+        while trace is not None:
+            if id(trace.tb_frame.f_code) in self._codes:
+                code, line = trace.tb_frame.f_code, trace.tb_lineno
+            trace = trace.tb_next
+        return self.fault_at(
+            code,
+            line,
+            f"raised {type(error).__name__}: {error}",
+            "the kernel's own code failed; a device would compute something else or not compile",
+        )
+
+    # barriers
+
+    def _barrier(self) -> None:
+        if self.group_run is None or len(self.group_run.group.items) == 1:
+            return
+        self.group_run.barrier(self._call_sites(sys._getframe(2)))
+
+    # group algorithms: every item brings a value, and a barrier makes all of them known
+
+    def _group_reduce(self, group: Any, value: Any, operation: str = "add") -> Any:
+        values = self._brought(value)
+        return functools.reduce(self._group_operation(operation, value), values)
+
+    def _group_inclusive_scan(self, group: Any, value: Any, operation: str = "add") -> Any:
+        values = self._brought(value)[: self.item.local_linear + 1]
+        return functools.reduce(self._group_operation(operation, value), values)
+
+    def _group_broadcast(self, group: Any, value: Any, local_id: Any = 0) -> Any:
+        brought = self._brought((value, int(local_id)))
+        asked = {one[1] for one in brought}
+        if len(asked) > 1 or not 0 <= int(local_id) < len(brought):
+            raise self.fault(
+                f"calls group_broadcast with local_id {int(local_id)}; the items of its group ask "
+                f"for {sorted(asked)}",
+                f"give all of them the same number below {len(brought)}",
+            )
+        return brought[int(local_id)][0]
+
+    def _group_operation(self, operation: str, value: Any) -> Callable[[Any, Any], Any]:
+        if operation not in _GROUP_OPERATIONS:
+            raise self.fault(
+                f"asks for the group operation {operation!r}",
+                f"use one of {', '.join(_GROUP_OPERATIONS)}",
+            )
+        # The result has the type of the values, so integers wrap around in it.
+        combine, scalar = _GROUP_OPERATIONS[operation], type(value)
+        return lambda a, b: scalar(combine(a, b))
+
+    def _brought(self, value: Any) -> list[Any]:
+        """The values of all items of the group, in the order of their linear ids."""
+        if self.group_run is None:
+            raise RuntimeError("a group algorithm ran outside of a simulation")
+        values = self.group_run.brought.setdefault(self.item.phase, {})
+        values[self.item.local_linear] = value
+        if len(self.group_run.group.items) > 1:
+            self.group_run.barrier(self._call_sites(sys._getframe(2)))
+        return [values[place] for place in range(len(values))]
+
+    def _call_sites(self, frame: FrameType | None) -> tuple[tuple[CodeType, int], ...]:
+        """Where in the kernel the call is, innermost first: equal for items at one barrier."""
+        sites = []
+        while frame is not None:
+            if id(frame.f_code) in self._codes:
+                sites.append((frame.f_code, frame.f_lineno or 0))
+                if frame.f_code is self.kernel.__code__:
+                    break
+            frame = frame.f_back
+        return tuple(sites)
+
+    # the copy
+
+    def _copy(self, function: FunctionType) -> Any:
+        """``function`` with the same lines, whose names stand for their simulated counterparts."""
+        if id(function) in self._copies:
+            return self._copies[id(function)]
+        code = _typed_literals(function.__code__)
+        namespace: dict[str, Any] = {"__builtins__": {**vars(builtins), **BUILTINS}}
+        cells = tuple(CellType() for _ in function.__closure__ or ())
+        copy = FunctionType(code, namespace, function.__name__, None, cells or None)
+        # Known before its names are looked up, since functions may call each other.
+        self._copies[id(function)] = copy
+        self._codes.update(id(one) for one in _nested(code))
+        for name in {name for one in _nested(code) for name in one.co_names}:
+            if name in function.__globals__:
+                namespace[name] = self._stand_in(function.__globals__[name])
+        for cell, original in zip(cells, function.__closure__ or (), strict=True):
+            try:
+                cell.cell_contents = self._stand_in(original.cell_contents)
+            except ValueError:  # a name that is not bound yet
+                continue
+        copy.__defaults__ = function.__defaults__ and tuple(map(typed, function.__defaults__))
+        copy.__kwdefaults__ = function.__kwdefaults__
+        return copy
+
+    def _stand_in(self, value: Any) -> Any:
+        """What a name of the kernel stands for in its copy."""
+        if isinstance(value, ModuleType):
+            return _View(value, self._stand_in)
+        if getattr(value, "__module__", "").startswith(_LANGUAGE_MODULES):
+            return self._language.get(getattr(value, "__name__", ""), value)
+        is_enumeration = isinstance(value, type) and issubclass(value, enum.Enum)
+        if is_enumeration or isinstance(value, enum.Enum):
+            # One for each, as they are compared; a member's value is a number of the kernel.
+            return self._copies.setdefault(id(value), _View(value, self._stand_in))
+        if isinstance(value, type):
+            return (
+                CONSTRUCTORS.get(value, BUILTINS.get(value.__name__, value))
+                if (value in CONSTRUCTORS or value.__module__ == "builtins")
+                else value
+            )
+        if isinstance(value, BuiltinFunctionType):
+            if value in MATH:
+                return MATH[value]
+            return BUILTINS.get(value.__name__, value) if value.__module__ == "builtins" else value
+        if isinstance(getattr(value, "py_func", None), FunctionType):
+            return self._copy(value.py_func)
+        if isinstance(value, FunctionType) and hasattr(value, "device_meaning"):
+            return self._special(value.device_meaning)
+        if isinstance(value, FunctionType) and not value.__module__.startswith("numpy"):
+            return self._copy(value)
+        if isinstance(value, (int, float, complex, np.generic, tuple)):
+            return literal(value)
+        return value
+
+    def _special(self, meaning: SpecialFunction) -> Callable[..., Any]:
+        """A public special function: the device function for the operands' precision."""
+
+        def call(*numbers: Any) -> Any:
+            kind = precision([np.asarray(number).dtype for number in numbers])
+            function = meaning.of(kind).py_func
+            assert isinstance(function, FunctionType)
+            return self._copy(function)(*map(CONSTRUCTORS[kind], numbers))
+
+        return call
+
+
+_NEW, _RUNNING, _WAITING, _READY, _DONE = range(5)
+
+
+class _Abandoned(BaseException):
+    """Unwinds the items that are suspended when another one has failed."""
+
+
+class _Baton:
+    """A thread that takes part; it runs only while it holds the baton."""
+
+    def __init__(self) -> None:
+        self._turn = threading.Semaphore(0)
+
+    def give(self) -> None:
+        self._turn.release()
+
+    def await_turn(self) -> None:
+        self._turn.acquire()
+
+
+class _Workers:
+    """Threads for suspended items, reused from group to group and ended with the simulation."""
+
+    def __init__(self) -> None:
+        self._idle: list[_Worker] = []
+
+    def __enter__(self) -> _Workers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for worker in self._idle:
+            worker.start_on(None)
+
+    def take(self) -> _Worker:
+        return self._idle.pop() if self._idle else _Worker()
+
+    def put_back(self, worker: _Worker) -> None:
+        self._idle.append(worker)
+
+
+class _Worker(_Baton):
+    def __init__(self) -> None:
+        super().__init__()
+        self._job: _GroupRun | None = None
+        threading.Thread(target=self._serve, name="dparray simulate", daemon=True).start()
+
+    def start_on(self, job: _GroupRun | None) -> None:
+        self._job = job
+        self.give()
+
+    def _serve(self) -> None:
+        while True:
+            self.await_turn()
+            if self._job is None:
+                return
+            self._job.work(self)
+
+
+class _GroupRun:
+    """Runs the items of one work-group, one at a time, handing over at barriers.
+
+    Exactly one thread is at work at any moment. It hands the baton on when its item is
+    suspended at a barrier, or when the next item to go on is suspended in another thread.
+    """
+
+    def __init__(
+        self, simulation: _Simulation, group: _WorkGroup, arguments: list[Any], workers: _Workers
+    ) -> None:
+        self.group = group
+        self.brought: dict[int, dict[int, Any]] = {}
+        self._simulation = simulation
+        self._arguments = arguments
+        self._workers = workers
+        count = len(group.items)
+        self._states = [_NEW] * count
+        self._threads: list[_Baton | None] = [None] * count
+        self._sites: list[tuple[tuple[CodeType, int], ...]] = [()] * count
+        self._error: BaseException | None = None
+        self._caller = _Baton()
+        self._first = 0  # no item before this one can go on in this phase
+
+    def run(self) -> None:
+        self._simulation.group_run = self
+        self.work(self._caller)
+        self._simulation.group_run = None
+        if self._error is not None:
+            raise self._error
+
+    def work(self, thread: _Baton) -> None:
+        """Run items in ``thread`` until another thread must go on or the group is finished."""
+        is_caller = thread is self._caller
+        while (place := self._next()) is not None:
+            if self._states[place] == _NEW and self._may_run(place, is_caller):
+                self._run_item(place, thread)
+                continue
+            if is_caller:
+                self._give(place)
+                self._await_turn(thread)
+                continue
+            assert isinstance(thread, _Worker)
+            self._workers.put_back(thread)
+            self._give(place)
+            return
+        if isinstance(thread, _Worker):
+            self._workers.put_back(thread)
+            self._caller.give()
+
+    def _may_run(self, place: int, is_caller: bool) -> bool:
+        reserved = self.group.reserved
+        return reserved is None or is_caller == (place == reserved)
+
+    def _give(self, place: int) -> None:
+        """Let the item at ``place`` go on: in its thread, in the caller's, or in a new one."""
+        thread = self._threads[place]
+        if thread is not None:
+            thread.give()
+        elif place == self.group.reserved:
+            self._caller.give()
+        else:
+            self._workers.take().start_on(self)
+
+    def _run_item(self, place: int, thread: _Baton) -> None:
+        item = self.group.items[place]
+        self._states[place] = _RUNNING
+        self._threads[place] = thread
+        self._simulation.item = item.work_item
+        try:
+            with np.errstate(all="ignore"):
+                self._simulation.kernel(item, *self._arguments)
+        except _Abandoned:
+            pass
+        except BaseException as error:
+            self._fail(error)
+        self._states[place] = _DONE
+
+    def _fail(self, error: BaseException) -> None:
+        if self._error is not None:
+            return
+        if isinstance(error, Exception) and not isinstance(error, (KernelError, bdb.BdbQuit)):
+            explained = self._simulation.explain(error)
+            explained.__cause__ = error
+            error = explained
+        self._error = error
+
+    def _await_turn(self, thread: _Baton) -> None:
+        try:
+            thread.await_turn()
+        except BaseException as interrupt:  # Ctrl-C in the caller: stop at the next barrier
+            self._fail(interrupt)
+            thread.await_turn()
+
+    def barrier(self, sites: tuple[tuple[CodeType, int], ...]) -> None:
+        """Suspend the running item until all items of the group are here."""
+        work_item = self._simulation.item
+        place = work_item.local_linear
+        thread = self._threads[place]
+        assert thread is not None
+        self._sites[place] = sites
+        self._states[place] = _WAITING
+        following = self._next()
+        if following != place:
+            assert following is not None
+            self._give(following)
+            self._await_turn(thread)
+        if self._error is not None:
+            raise _Abandoned
+        self._states[place] = _RUNNING
+        self._simulation.item = work_item
+
+    def _next(self) -> int | None:
+        """The item to go on; ``None`` when the group is finished."""
+        states = self._states
+        if self._error is None:
+            for place in range(self._first, len(states)):
+                if states[place] in (_NEW, _READY):
+                    self._first = place
+                    return place
+            waiting = [place for place, state in enumerate(states) if state == _WAITING]
+            if not waiting:
+                return None
+            if self._all_at_one_barrier(waiting):
+                self._pass_barrier(waiting)
+                return waiting[0]
+        suspended = (_WAITING, _READY)
+        return next((place for place, state in enumerate(states) if state in suspended), None)
+
+    def _pass_barrier(self, waiting: list[int]) -> None:
+        items = [self.group.items[place].work_item for place in waiting]
+        clock: Clock | None = None
+        for one in items:
+            if one.clock is not None:
+                clock = one.clock.joined(clock)
+        for one in items:
+            one.clock = clock
+            one.phase += 1
+        self.brought = {phase: it for phase, it in self.brought.items() if phase >= one.phase - 1}
+        for place in waiting:
+            self._states[place] = _READY
+        self._first = 0
+
+    def _all_at_one_barrier(self, waiting: list[int]) -> bool:
+        missing = [place for place in range(len(self._states)) if place not in set(waiting)]
+        sites: dict[tuple[tuple[CodeType, int], ...], list[int]] = {}
+        for place in waiting:
+            sites.setdefault(self._sites[place], []).append(place)
+        if not missing and len(sites) == 1:
+            return True
+        found = [
+            f"{self._names(places)} at {site[0][0].co_filename}:{site[0][1]}"
+            for site, places in sites.items()
+        ]
+        if missing:
+            found.append(f"{self._names(missing)} ended without coming to it")
+        (code, line), *_ = self._sites[waiting[0]]
+        self._simulation.item = self.group.items[waiting[0]].work_item
+        self._error = self._simulation.fault_at(
+            code,
+            line,
+            "waits at a barrier that not all work-items of its group reach: " + "; ".join(found),
+            "call group_barrier where all items of the group come by, outside of branches and "
+            "loops that depend on the item, and before any return",
+        )
+        return False
+
+    def _names(self, places: list[int]) -> str:
+        shown = ", ".join(str(self.group.items[place].work_item.global_id) for place in places[:3])
+        more = f" and {len(places) - 3} more" if len(places) > 3 else ""
+        return f"{'items' if len(places) > 1 else 'item'} {shown}{more}"

@@ -1,0 +1,42 @@
+"""The kernel's code, rewritten so that literals have the types they have on a device."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from types import CodeType
+from typing import Any
+
+from dparray._simulator.numbers import literal
+
+
+class _View:
+    """A module or an enumeration as the kernel sees it: members stand for their counterparts."""
+
+    def __init__(self, owner: Any, stand_in: Callable[[Any], Any]) -> None:
+        self._owner = owner
+        self._stand_in = stand_in
+
+    def __getattr__(self, name: str) -> Any:
+        value = self._stand_in(getattr(self._owner, name))
+        setattr(self, name, value)
+        return value
+
+
+def _nested(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _nested(constant)
+
+
+def _typed_literals(code: CodeType) -> CodeType:
+    """``code`` with literals of the types the compiler gives them."""
+    constants: list[Any] = []
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            constants.append(_typed_literals(constant))
+        elif type(constant) in (int, float, complex, tuple):
+            constants.append(literal(constant))
+        else:
+            constants.append(constant)
+    return code.replace(co_consts=tuple(constants))

@@ -1,0 +1,80 @@
+"""Linear algebra on matrices and stacks of matrices (the last two axes).
+
+On a CPU device NumPy's LAPACK computes in the arrays' own memory, which is several times faster up
+to some hundred rows; elsewhere, and on sub-devices for larger matrices, oneMKL does through dpnp.
+"""
+
+from dparray.linalg.decompositions import (
+    EighResult,
+    EigResult,
+    QRResult,
+    SVDResult,
+    cholesky,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    qr,
+    svd,
+    svdvals,
+)
+from dparray.linalg.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
+from dparray.linalg.operands import LinAlgError
+from dparray.linalg.products import diagonal, matrix_power, multi_dot, trace
+from dparray.linalg.solving import (
+    SlogdetResult,
+    cross,
+    det,
+    inv,
+    lstsq,
+    matmul,
+    matrix_transpose,
+    outer,
+    pinv,
+    slogdet,
+    solve,
+    tensordot,
+    tensorinv,
+    tensorsolve,
+    vecdot,
+)
+
+__all__ = [
+    "EigResult",
+    "EighResult",
+    "LinAlgError",
+    "QRResult",
+    "SVDResult",
+    "SlogdetResult",
+    "cholesky",
+    "cond",
+    "cross",
+    "det",
+    "diagonal",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "inv",
+    "lstsq",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "multi_dot",
+    "norm",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "tensorinv",
+    "tensorsolve",
+    "trace",
+    "vecdot",
+    "vector_norm",
+]

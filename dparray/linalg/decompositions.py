@@ -1,0 +1,251 @@
+"""Decompositions, eigenvalues and singular values."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dparray._array.ndarray import ndarray
+from dparray.exceptions import ArgumentError
+from dparray.linalg.operands import _compute, _matrices
+from dparray.memory.exchange import dpnp as neighbour
+
+__all__ = [
+    "EigResult",
+    "EighResult",
+    "QRResult",
+    "SVDResult",
+    "cholesky",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "qr",
+    "svd",
+    "svdvals",
+]
+
+
+class EigResult(NamedTuple):
+    """Eigenvalues and eigenvectors of general matrices.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.linalg.eig(dp.eye(2)).eigenvalues.shape
+        (2,)
+    """
+
+    eigenvalues: ndarray
+    eigenvectors: ndarray
+
+
+class EighResult(NamedTuple):
+    """Eigenvalues and eigenvectors of Hermitian matrices.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.linalg.eigh(dp.eye(2)).eigenvectors.shape
+        (2, 2)
+    """
+
+    eigenvalues: ndarray
+    eigenvectors: ndarray
+
+
+class QRResult(NamedTuple):
+    """An orthonormal and a triangular factor.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.linalg.qr(dp.eye(2)).R.shape
+        (2, 2)
+    """
+
+    Q: ndarray
+    R: ndarray
+
+
+class SVDResult(NamedTuple):
+    """Left singular vectors, singular values, conjugated right singular vectors as rows.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.linalg.svd(dp.eye(2)).S.shape
+        (2,)
+    """
+
+    U: ndarray
+    S: ndarray
+    Vh: ndarray
+
+
+def cholesky(x: Any, /, *, upper: bool = False) -> ndarray:
+    """The triangular factor L of Hermitian positive definite matrices, `x = L @ conj(L.T)`.
+
+    Args:
+        x: matrices of shape (..., M, M).
+        upper: give the upper factor U, `x = conj(U.T) @ U`.
+
+    Raises:
+        LinAlgError: a matrix is not positive definite.
+        ShapeError: the matrices are not square.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.linalg.cholesky(dp.asarray([[4.0, 0.0], [0.0, 9.0]])).asnumpy()
+        array([[2., 0.],
+               [0., 3.]])
+    """
+    x = _matrices("cholesky", "x", x)
+    return _compute(
+        "cholesky",
+        lambda a: np.linalg.cholesky(a, upper=upper),
+        lambda a: neighbour.linalg.cholesky(a, upper=upper),
+        (("x", x),),
+    )
+
+
+def qr(x: Any, /, mode: str = "reduced") -> Any:
+    """The factors of `x = Q @ R`, Q with orthonormal columns, R upper triangular.
+
+    Args:
+        x: matrices of shape (..., M, N).
+        mode: ``"reduced"`` (Q has min(M, N) columns), ``"complete"`` (M columns), ``"r"``
+            (R alone) or ``"raw"`` (a tuple of LAPACK's reflectors, transposed, and their factors).
+
+    Raises:
+        ShapeError: ``x`` has fewer than two dimensions.
+
+    Example:
+        >>> import dparray as dp
+        >>> q, r = dp.linalg.qr(dp.ones((3, 2)))
+        >>> q.shape, r.shape
+        ((3, 2), (2, 2))
+    """
+    x = _matrices("qr", "x", x, square=False)
+    if mode not in ("reduced", "complete", "r", "raw"):
+        raise ArgumentError(f"qr: mode {mode!r} is none of 'reduced', 'complete', 'r', 'raw'")
+    found = _compute(
+        "qr",
+        lambda a: np.linalg.qr(a, mode=mode),  # type: ignore[call-overload]
+        lambda a: neighbour.linalg.qr(a, mode=mode),
+        (("x", x),),
+    )
+    return QRResult(*found) if isinstance(found, tuple) and mode != "raw" else found
+
+
+def svd(
+    x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False
+) -> Any:
+    """The singular value decomposition `x = U @ diag(S) @ Vh`.
+
+    Args:
+        x: matrices of shape (..., M, N).
+        full_matrices: U and Vh are square; otherwise they have min(M, N) columns and rows.
+        compute_uv: false gives the singular values alone.
+        hermitian: the matrices are Hermitian.
+
+    Raises:
+        LinAlgError: the iteration does not converge.
+        ShapeError: ``x`` has fewer than two dimensions.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.linalg.svd(dp.asarray([[3.0, 0.0], [0.0, 4.0]])).S.asnumpy()
+        array([4., 3.])
+    """
+    x = _matrices("svd", "x", x, square=hermitian)
+    found = _compute(
+        "svd",
+        lambda a: np.linalg.svd(a, full_matrices, compute_uv, hermitian),  # type: ignore[call-overload]
+        lambda a: neighbour.linalg.svd(a, full_matrices, compute_uv, hermitian),
+        (("x", x),),
+    )
+    return SVDResult(*found) if isinstance(found, tuple) else found
+
+
+def svdvals(x: Any, /) -> ndarray:
+    """The singular values of matrices, the largest first.
+
+    Raises:
+        ShapeError: ``x`` has fewer than two dimensions.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.linalg.svdvals(dp.asarray([[3.0, 0.0], [0.0, 4.0]])).asnumpy()
+        array([4., 3.])
+    """
+    return svd(x, compute_uv=False)
+
+
+def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
+    """Eigenvalues (ascending) and eigenvectors of Hermitian matrices.
+
+    Args:
+        x: matrices of shape (..., M, M).
+        UPLO: which triangle is read, ``"L"`` or ``"U"``.
+
+    Raises:
+        LinAlgError: the iteration does not converge.
+        ShapeError: the matrices are not square.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.linalg.eigh(dp.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues.asnumpy()
+        array([1., 2.])
+    """
+    x = _matrices("eigh", "x", x)
+    return EighResult(
+        *_compute(
+            "eigh",
+            lambda a: np.linalg.eigh(a, UPLO),  # type: ignore[call-overload]
+            lambda a: neighbour.linalg.eigh(a, UPLO),
+            (("x", x),),
+        )
+    )
+
+
+def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:
+    """The eigenvalues of Hermitian matrices, ascending; arguments and errors as of :func:`eigh`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.linalg.eigvalsh(dp.asarray([[2.0, 0.0], [0.0, 1.0]])).asnumpy()
+        array([1., 2.])
+    """
+    x = _matrices("eigvalsh", "x", x)
+    return _compute(
+        "eigvalsh",
+        lambda a: np.linalg.eigvalsh(a, UPLO),  # type: ignore[call-overload]
+        lambda a: neighbour.linalg.eigvalsh(a, UPLO),
+        (("x", x),),
+    )
+
+
+def eig(x: Any, /) -> EigResult:
+    """Eigenvalues and eigenvectors of square matrices; real if all of them are.
+
+    Raises:
+        LinAlgError: the iteration does not converge.
+        ShapeError: the matrices are not square.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.sort(dp.linalg.eig(dp.asarray([[2.0, 1.0], [0.0, 1.0]])).eigenvalues).asnumpy()
+        array([1., 2.])
+    """
+    x = _matrices("eig", "x", x)
+    return EigResult(*_compute("eig", np.linalg.eig, neighbour.linalg.eig, (("x", x),)))
+
+
+def eigvals(x: Any, /) -> ndarray:
+    """The eigenvalues of square matrices; errors as of :func:`eig`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.sort(dp.linalg.eigvals(dp.asarray([[2.0, 1.0], [0.0, 1.0]]))).asnumpy()
+        array([1., 2.])
+    """
+    x = _matrices("eigvals", "x", x)
+    return _compute("eigvals", np.linalg.eigvals, neighbour.linalg.eigvals, (("x", x),))

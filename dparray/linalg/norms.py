@@ -1,0 +1,204 @@
+"""Norms, condition numbers and ranks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array.apply import apply, astype_array
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, scalar_value
+from dparray._functions import reductions
+from dparray._functions.manipulation import expand_dims, moveaxis
+from dparray._graph.ops import OPS
+from dparray._placement import common_placement
+from dparray.exceptions import ShapeError
+from dparray.linalg.decompositions import eigvalsh, svdvals
+from dparray.linalg.operands import _default_float, _matrices
+from dparray.linalg.solving import inv
+
+__all__ = [
+    "cond",
+    "matrix_norm",
+    "matrix_rank",
+    "norm",
+    "vector_norm",
+]
+
+
+def matrix_rank(
+    x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None
+) -> ndarray:
+    """The ranks of matrices: how many singular values count as more than zero (``int64``).
+
+    Args:
+        x: matrices of shape (..., M, N); a vector counts as a matrix of one row.
+        tol: singular values up to `tol` count as zero.
+        hermitian: the matrices are Hermitian.
+        rtol: singular values up to `rtol` times the largest count as zero.
+
+    Example:
+        >>> import dparray as dp
+        >>> int(dp.linalg.matrix_rank(dp.ones((3, 3))))
+        1
+    """
+    x = check_array("matrix_rank", "x", x)
+    tolerances = [(n, t) for n, t in (("tol", tol), ("rtol", rtol)) if isinstance(t, ndarray)]
+    common_placement("matrix_rank", [("x", x), *tolerances])
+    if x.ndim < 2:
+        return astype_array(reductions.any(x), _dtypes.int64)
+    x = _matrices("matrix_rank", "x", x, square=False)
+    s = apply(OPS["abs"], eigvalsh(x)) if hermitian else svdvals(x)
+    if s.shape[-1] == 0:
+        return reductions.count_nonzero(s, -1)
+    bound = scalar_value(tol)
+    if bound is None:
+        relative = scalar_value(rtol)
+        if relative is None:
+            relative = max(x.shape[-2:]) * float(np.finfo(s.dtype).eps)
+        if isinstance(relative, ndarray) and relative.ndim:
+            relative = expand_dims(relative, -1)
+        bound = apply(OPS["multiply"], reductions.max(s, -1, keepdims=True), relative)
+    elif isinstance(bound, ndarray) and bound.ndim:
+        bound = expand_dims(bound, -1)
+    return reductions.count_nonzero(apply(OPS["greater"], s, bound), -1)
+
+
+def cond(x: Any, p: Any = None) -> ndarray:
+    """The condition numbers of matrices: norm times norm of the inverse.
+
+    Args:
+        x: matrices of shape (..., M, N), square unless ``p`` is ``None``, 2 or -2.
+        p: the norm, as of :func:`matrix_norm`; ``None`` is 2.
+
+    Raises:
+        ShapeError: ``x`` has fewer than two dimensions.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.linalg.cond(dp.asarray([[4.0, 0.0], [0.0, 2.0]])))
+        2.0
+    """
+    x = _matrices("cond", "x", x, square=p not in (None, 2, -2))
+    if p in (None, 2, -2):
+        s = svdvals(x)
+        high, low = (0, -1) if p != -2 else (-1, 0)
+        return apply(OPS["divide"], s[..., high], s[..., low])
+    return apply(OPS["multiply"], matrix_norm(x, ord=p), matrix_norm(inv(x), ord=p))
+
+
+def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> ndarray:
+    """The norms of vectors along axes.
+
+    Args:
+        x: an array.
+        axis: an axis or a tuple of axes; all of them if ``None``.
+        keepdims: keep the axes, with extent 1.
+        ord: the norm: a positive number p, ``inf`` (largest), ``-inf`` (smallest), 0 (how many are
+            not zero).
+
+    Returns:
+        A real array on the queue of ``x``.
+
+    Raises:
+        AxisError: there is no such axis.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.linalg.vector_norm(dp.asarray([3.0, 4.0])))
+        5.0
+    """
+    x = check_array("vector_norm", "x", x)
+    if x.dtype.kind not in "fc":
+        x = astype_array(x, _default_float(x))
+    size = apply(OPS["abs"], x)
+    axes = tuple(range(x.ndim)) if axis is None else axis
+    if ord == np.inf:
+        return reductions.max(size, axes, keepdims=keepdims)
+    if ord == -np.inf:
+        return reductions.min(size, axes, keepdims=keepdims)
+    if ord == 0:
+        return astype_array(reductions.count_nonzero(size, axes, keepdims=keepdims), size.dtype)
+    if ord == 1:
+        return reductions.sum(size, axes, keepdims=keepdims)
+    if ord == 2:
+        total = reductions.sum(apply(OPS["square"], size), axes, keepdims=keepdims)
+        return apply(OPS["sqrt"], total)
+    total = reductions.sum(apply(OPS["pow"], size, ord), axes, keepdims=keepdims)
+    return apply(OPS["pow"], total, 1 / ord)
+
+
+def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarray:
+    """The norms of matrices (the last two axes).
+
+    Args:
+        x: matrices of shape (..., M, N).
+        keepdims: keep the two axes, with extent 1.
+        ord: ``"fro"``, ``"nuc"``, 1, -1, 2, -2, ``inf`` or ``-inf``.
+
+    Raises:
+        ShapeError: ``x`` has fewer than two dimensions.
+        ValueError: there is no such norm.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.linalg.matrix_norm(dp.asarray([[3.0, 0.0], [0.0, 4.0]])))
+        5.0
+    """
+    x = _matrices("matrix_norm", "x", x, square=False)
+    if ord in ("fro", None):
+        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
+    if ord in (1, -1, np.inf, -np.inf):
+        added, compared = (-2, -1) if abs(ord) == 1 else (-1, -2)
+        size = apply(OPS["abs"], x if x.dtype.kind in "fc" else astype_array(x, _default_float(x)))
+        sums = reductions.sum(size, added, keepdims=True)
+        best = reductions.max if ord > 0 else reductions.min
+        result = best(sums, compared, keepdims=True)
+    elif ord in ("nuc", 2, -2):
+        s = svdvals(x)
+        if ord == "nuc":
+            result = reductions.sum(s, -1)
+        else:
+            result = (reductions.max if ord == 2 else reductions.min)(s, -1)
+        result = expand_dims(result, (-2, -1))
+    else:
+        raise ValueError(
+            f"matrix_norm: ord {ord!r} is none of 'fro', 'nuc', 1, -1, 2, -2, inf, -inf"
+        )
+    return result if keepdims else result[..., 0, 0]
+
+
+def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:
+    """NumPy's norm: of the flattened array, of vectors along one axis or of matrices of two.
+
+    Args:
+        x: an array.
+        ord: as of :func:`vector_norm` or :func:`matrix_norm`; ``None`` is 2 for vectors and
+            ``"fro"`` for matrices.
+        axis: one axis for vectors, two for matrices; ``None`` flattens ``x`` where ``ord`` is not
+            given.
+        keepdims: keep the axes, with extent 1.
+
+    Raises:
+        AxisError: there is no such axis.
+        ValueError: there is no such norm.
+
+    Example:
+        >>> import dparray as dp
+        >>> float(dp.linalg.norm(dp.asarray([[3.0, 0.0], [0.0, 4.0]])))
+        5.0
+    """
+    x = check_array("norm", "x", x)
+    if axis is None and (ord is None or x.ndim == 1):
+        return vector_norm(x, axis=None, keepdims=keepdims, ord=2 if ord is None else ord)
+    axes = tuple(range(x.ndim)) if axis is None else _layout.normalize_axes("norm", axis, x.ndim)
+    if len(axes) == 1:
+        return vector_norm(x, axis=axes, keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(axes) != 2:
+        raise ShapeError(f"norm: {len(axes)} axes; a norm is over one (vectors) or two (matrices)")
+    result = matrix_norm(
+        moveaxis(x, axes, (-2, -1)), keepdims=False, ord="fro" if ord is None else ord
+    )
+    return expand_dims(result, tuple(sorted(axes))) if keepdims else result

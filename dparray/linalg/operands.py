@@ -1,0 +1,81 @@
+"""Matrices as operands, and who computes with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes
+from dparray._array.apply import apply, astype_array
+from dparray._array.fresh import from_host
+from dparray._array.libraries import call_neighbour, numpy_views
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array
+from dparray._graph.ops import OPS
+from dparray._placement import common_placement
+from dparray.exceptions import DTypeError, ShapeError
+
+__all__ = [
+    "LinAlgError",
+]
+
+
+LinAlgError = np.linalg.LinAlgError
+
+
+#: On a sub-device, LAPACK on the calling thread works on one core up to about this many elements.
+_ONE_CORE_ELEMENTS = 64 * 64
+
+
+def _matrices(function: str, name: str, x: Any, square: bool = True) -> ndarray:
+    x = check_array(function, name, x)
+    if x.ndim < 2:
+        raise ShapeError(
+            f"{function}: {name} has shape {x.shape}; give a matrix or a stack of them"
+        )
+    if square and x.shape[-1] != x.shape[-2]:
+        raise ShapeError(f"{function}: {name} has shape {x.shape}; the matrices must be square")
+    if x.dtype == _dtypes.float16:
+        raise DTypeError(f"{function}: not defined for float16; write x.astype('float32')")
+    return x
+
+
+def _compute(
+    function: str,
+    by_numpy: Callable[..., Any],
+    by_dpnp: Callable[..., Any],
+    arrays: Sequence[tuple[str, ndarray]],
+) -> Any:
+    """The results of NumPy's function on a CPU device, of dpnp's on any other."""
+    placement = common_placement(function, arrays)
+    on_root = placement.queue.sycl_device.parent_device is None
+    if on_root or all(x.size <= _ONE_CORE_ELEMENTS for _, x in arrays):
+        views = numpy_views(*(x for _, x in arrays))
+        if views is not None:
+            try:
+                with np.errstate(all="ignore"):
+                    results = by_numpy(*views)
+            except LinAlgError as error:
+                raise LinAlgError(f"{function}: {error}") from None
+            except ValueError as error:
+                raise ShapeError(f"{function}: {error}") from None
+            parts = results if isinstance(results, tuple) else (results,)
+            moved = tuple(
+                from_host(np.asarray(part), placement.queue, placement.usm_type) for part in parts
+            )
+            return moved if isinstance(results, tuple) else moved[0]
+    arrays = [
+        (name, x if x.dtype.kind in "fc" else astype_array(x, _default_float(x)))
+        for name, x in arrays
+    ]
+    return call_neighbour(function, by_dpnp, arrays)
+
+
+def _default_float(x: ndarray) -> np.dtype[Any]:
+    return _dtypes.default_float(x.sycl_queue.sycl_device)
+
+
+def _conjugate(x: ndarray) -> ndarray:
+    return apply(OPS["conj"], x) if x.dtype.kind == "c" else x

@@ -1,0 +1,162 @@
+"""Powers and products of matrices, diagonals and traces."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dparray._array.assignment import delivered
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, check_out
+from dparray._functions import reductions
+from dparray._functions.manipulation import broadcast_to, expand_dims
+from dparray._functions.manipulation import diagonal as _diagonal_of_axes
+from dparray._functions.matrices import eye
+from dparray._functions.products import matmul
+from dparray._placement import common_placement
+from dparray.exceptions import HostConversionError, ShapeError
+from dparray.linalg.operands import _matrices
+from dparray.linalg.solving import inv
+
+__all__ = [
+    "diagonal",
+    "matrix_power",
+    "multi_dot",
+    "trace",
+]
+
+
+def matrix_power(x: Any, n: int, /) -> ndarray:
+    """Square matrices multiplied `n` times with themselves; negative powers invert.
+
+    Raises:
+        LinAlgError: the power is negative and a matrix is singular.
+        ShapeError: the matrices are not square.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.linalg.matrix_power(dp.asarray([[1, 1], [0, 1]]), 3).asnumpy()
+        array([[1, 3],
+               [0, 1]])
+    """
+    x = _matrices("matrix_power", "x", x)
+    if not isinstance(n, int):
+        raise TypeError(f"matrix_power: n is {n!r}; it must be an integer")
+    if n == 0:
+        one = eye(x.shape[-1], dtype=x.dtype, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
+        return broadcast_to(one, x.shape).copy()
+    if n < 0:
+        x, n = inv(x), -n
+    result = None
+    while True:
+        if n & 1:
+            result = x if result is None else matmul(result, x)
+        n >>= 1
+        if n == 0:
+            break
+        x = matmul(x, x)
+    assert result is not None
+    return result.copy() if result is x else result
+
+
+def multi_dot(arrays: Sequence[Any], /, *, out: ndarray | None = None) -> ndarray:
+    """The product of several matrices, in the order that takes the fewest multiplications.
+
+    Args:
+        arrays: two matrices or more; the first and the last may be vectors.
+        out: an array for the result.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the shapes do not fit.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.linalg.multi_dot([dp.ones((2, 3)), dp.ones((3, 4)), dp.ones(4)]).shape
+        (2,)
+    """
+    if isinstance(arrays, np.ndarray):
+        raise HostConversionError("multi_dot: arrays is a NumPy array; give a sequence of arrays")
+    named = [
+        (f"arrays[{position}]", check_array("multi_dot", f"arrays[{position}]", x))
+        for position, x in enumerate(arrays)
+    ]
+    if len(named) < 2:
+        raise ShapeError(f"multi_dot: {len(named)} arrays; give two or more")
+    common_placement("multi_dot", named)
+    check_out("multi_dot", named, out)
+    factors = [x for _, x in named]
+    starts_with_vector, ends_with_vector = factors[0].ndim == 1, factors[-1].ndim == 1
+    if starts_with_vector:
+        factors[0] = expand_dims(factors[0], 0)
+    if ends_with_vector:
+        factors[-1] = expand_dims(factors[-1], 1)
+    if any(x.ndim != 2 for x in factors):
+        raise ShapeError(f"multi_dot: shapes {[x.shape for _, x in named]}; give matrices")
+    extents = [*(x.shape[0] for x in factors), factors[-1].shape[1]]
+    product = _chain(factors, _cheapest_order(extents), 0, len(factors) - 1)
+    if starts_with_vector:
+        product = product[0]
+    return delivered("multi_dot", product[..., 0] if ends_with_vector else product, out)
+
+
+def _cheapest_order(extents: Sequence[int]) -> dict[tuple[int, int], int]:
+    """Where to cut each run of a matrix chain, by dynamic programming."""
+    count = len(extents) - 1
+    cost = {(at, at): 0 for at in range(count)}
+    cuts: dict[tuple[int, int], int] = {}
+    for length in range(1, count):
+        for first in range(count - length):
+            last = first + length
+            cost[first, last], cuts[first, last] = min(
+                (
+                    cost[first, cut]
+                    + cost[cut + 1, last]
+                    + extents[first] * extents[cut + 1] * extents[last + 1],
+                    cut,
+                )
+                for cut in range(first, last)
+            )
+    return cuts
+
+
+def _chain(
+    factors: Sequence[ndarray], cuts: dict[tuple[int, int], int], first: int, last: int
+) -> ndarray:
+    if first == last:
+        return factors[first]
+    cut = cuts[first, last]
+    return matmul(_chain(factors, cuts, first, cut), _chain(factors, cuts, cut + 1, last))
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> ndarray:
+    """A view of the diagonals of matrices (the last two axes).
+
+    Raises:
+        ShapeError: ``x`` has fewer than two dimensions.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.linalg.diagonal(dp.asarray([[1, 2], [3, 4]])).asnumpy()
+        array([1, 4])
+    """
+    x = check_array("diagonal", "x", x)
+    if x.ndim < 2:
+        raise ShapeError(f"diagonal: x has shape {x.shape}; give a matrix or a stack of them")
+    return _diagonal_of_axes(x, offset, -2, -1)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> ndarray:
+    """The sums of the diagonals of matrices (the last two axes).
+
+    Raises:
+        ShapeError: ``x`` has fewer than two dimensions.
+
+    Example:
+        >>> import dparray as dp
+        >>> int(dp.linalg.trace(dp.asarray([[1, 2], [3, 4]])))
+        5
+    """
+    return reductions.sum(diagonal(x, offset=offset), -1, dtype)

@@ -1,0 +1,137 @@
+"""Integers, permutations and choices."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array.apply import apply, astype_array
+from dparray._array.assignment import assign
+from dparray._array.fresh import from_host
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, check_out
+from dparray._functions.indexing import take_along_axis
+from dparray._functions.manipulation import reshape
+from dparray._functions.sorting import argsort
+from dparray._graph.ops import OPS
+from dparray._placement import common_placement
+from dparray.exceptions import ArgumentError, DTypeError
+from dparray.random.streams import (
+    Size,
+    Streams,
+    _bound,
+    _check,
+    _Placed,
+)
+
+
+class Sampling(Streams):
+    """Draws from finite sets."""
+
+    def bytes(self, length: int) -> builtins.bytes:
+        """So many random bytes, on the host."""
+        count = operator.index(length)
+        return self._integers64(-(-count // 8)).asnumpy().tobytes()[:count]
+
+    def integers(
+        self,
+        low: Any,
+        high: Any = None,
+        size: Size = None,
+        dtype: Any = "int64",
+        endpoint: bool = False,
+    ) -> ndarray:
+        """Integers from ``low`` up to ``high``, or from 0 up to ``low`` if that is all.
+
+        Args:
+            low: the least value: an integer, or an array on the generator's queue.
+            high: where they end.
+            size: the result's shape; a single number if not given.
+            dtype: an integer dtype, or ``bool``.
+            endpoint: ``high`` itself is included.
+
+        Raises:
+            DTypeError: the dtype is no integer.
+            ArgumentError: there is no integer in the range, or the dtype cannot hold all.
+        """
+        chosen = _dtypes.as_dtype(dtype)
+        if chosen.kind not in "biu":
+            raise DTypeError(f"integers: dtype {chosen} is no integer")
+        low, high = (0, low) if high is None else (low, high)
+        if any(isinstance(bound, ndarray | list | tuple) for bound in (low, high)):
+            return self._integers_between(low, high, size, chosen, endpoint)
+        first, last = _bound("low", low), _bound("high", high)
+        last -= not endpoint
+        limits = (0, 1) if chosen.kind == "b" else (np.iinfo(chosen).min, np.iinfo(chosen).max)
+        if last < first or first < limits[0] or last > limits[1]:
+            raise ArgumentError(
+                f"integers: there is no range {first} ... {last} within {limits[0]} ... {limits[1]}"
+            )
+        shape = () if size is None else _layout.check_shape(size)
+        words = self._integers64(math.prod(shape))
+        count = last - first + 1
+        if count < 1 << 64:
+            words = apply(OPS["remainder"], words, count)
+        # Addition wraps around in 64 bits, so it does for negative first values too.
+        offset = from_host(np.asarray(first % (1 << 64), np.uint64), self._queue, self._usm_type)
+        return reshape(astype_array(apply(OPS["add"], words, offset), chosen), shape)
+
+    def _integers_between(
+        self, low: Any, high: Any, size: Size, dtype: np.dtype[Any], endpoint: bool
+    ) -> ndarray:
+        """Integers between bounds of which one at least is an array."""
+        (low, high), shape = self._arguments("integers", size, low=low, high=high)
+        count = apply(OPS["subtract"], high, low) + int(endpoint)
+        if count.dtype.kind not in "iu":
+            raise DTypeError("integers: low and high must be integers")
+        _check("integers", **{"high - low": (count, 1, 2.0**63)})
+        words = reshape(self._integers64(math.prod(shape)), shape)
+        rest = apply(OPS["remainder"], words, astype_array(count, _dtypes.uint64))
+        return astype_array(apply(OPS["add"], astype_array(rest, _dtypes.int64), low), dtype)
+
+    def permutation(self, x: Any, axis: int = 0) -> ndarray:
+        """The integers 0 ... ``x`` - 1, or a copy of an array, in random order along an axis."""
+        if isinstance(x, int | np.integer):
+            return argsort(self._integers64(int(x)))
+        if isinstance(x, list | tuple):
+            x = from_host(np.asarray(x), self._queue, self._usm_type)
+        x = check_array("permutation", "x", x)
+        common_placement("permutation", (("x", x), ("the generator", _Placed(self))))
+        axis = _layout.normalize_axis("permutation", axis, x.ndim)
+        order = argsort(self._integers64(x.shape[axis]))
+        return x[_layout.at_axis(axis, order)]
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        """Bring an array into random order along an axis in its own memory, or a list."""
+        if isinstance(x, list):
+            x[:] = [x[place] for place in self.permutation(len(x)).tolist()]
+            return
+        x = check_array("shuffle", "x", x)
+        assign(x, self.permutation(x, axis), "shuffle")
+
+    def permuted(self, x: Any, *, axis: int | None = None, out: ndarray | None = None) -> ndarray:
+        """A copy of an array, each line along an axis in a random order of its own.
+
+        Without ``axis`` all elements are brought into random order.
+        """
+        if isinstance(x, list | tuple):
+            x = from_host(np.asarray(x), self._queue, self._usm_type)
+        x = check_array("permuted", "x", x)
+        placed = [("x", x), ("the generator", _Placed(self))]
+        common_placement("permuted", placed)
+        check_out("permuted", [("x", x)], out)
+        if axis is None:
+            result = reshape(self.permutation(reshape(x, (x.size,))), x.shape)
+        else:
+            axis = _layout.normalize_axis("permuted", axis, x.ndim)
+            order = argsort(reshape(self._integers64(x.size), x.shape), axis)
+            result = take_along_axis(x, order, axis)
+        if out is None:
+            return result
+        assign(out, result, "permuted")
+        return out

@@ -1,0 +1,275 @@
+"""Streams of random words: each draw takes its own part of Philox's counters."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array.apply import apply, astype_array
+from dparray._array.assignment import assign
+from dparray._array.fresh import empty_on, from_host
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, scalar_value
+from dparray._functions.manipulation import broadcast_to, reshape
+from dparray._functions.reductions import all as all_of
+from dparray._graph.ops import OPS
+from dparray._kernel.decorators import device_func, kernel
+from dparray._kernel.launch import call_kernel
+from dparray._placement import Placement, coerced_usm_type, common_placement
+from dparray.algorithms.random import philox_bits, philox_uniform
+from dparray.device import Device
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+from dparray.kernel_api import Range
+from dparray.kernels.philox import philox
+from dparray.kernels.variates import (
+    make_binomial_kernel,
+    make_hypergeometric_kernel,
+    make_log_binomial,
+    make_log_poisson,
+    make_poisson_kernel,
+    make_reals,
+)
+
+Size = int | Sequence[int] | None
+
+
+_WORDS_IN_BLOCK = 4
+
+
+class Streams:
+    """What every draw needs: a key, a counter, a place, and numbers of a kernel's own."""
+
+    def __init__(self, key: int, queue: Any, usm_type: str) -> None:
+        self._key = key
+        self._position = 0
+        self._queue = queue
+        self._usm_type = usm_type
+        self._lock = threading.Lock()
+
+    @property
+    def device(self) -> Device:
+        """Where the numbers are made."""
+        return Device(self._queue)
+
+    def __repr__(self) -> str:
+        return f"Generator(Philox, seed={self._key}, position={self._position}, on {self.device})"
+
+    def _place(self) -> dict[str, Any]:
+        return {"sycl_queue": self._queue, "usm_type": self._usm_type}
+
+    def _take(self, count: int, words: int) -> tuple[int, int, int]:
+        """Take positions for ``count`` numbers of so many words.
+
+        Returns:
+            The first block, how many numbers of it were taken before, and how many numbers to make.
+        """
+        with self._lock:
+            start = -(-self._position // words) * words
+            self._position = start + count * words
+        block, taken = divmod(start, _WORDS_IN_BLOCK)
+        return block, taken // words, taken // words + count
+
+    def _float(self, dtype: Any) -> np.dtype[Any]:
+        device = self._queue.sycl_device
+        if dtype is None:
+            return _dtypes.default_float(device)
+        found = _dtypes.check_device(_dtypes.as_dtype(dtype), device)
+        if found not in (_dtypes.float32, _dtypes.float64):
+            raise DTypeError(f"random: dtype {found} is neither float32 nor float64")
+        return found
+
+    def _floats(self, make: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ndarray:
+        count = math.prod(shape)
+        block, skip, total = self._take(count, dtype.itemsize // 4)
+        numbers = make(total, self._key, dtype=dtype, counter=block, **self._place())
+        return reshape(numbers[skip:], shape)
+
+    def _integers64(self, count: int) -> ndarray:
+        """Words of 64 bits."""
+        block, skip, total = self._take(count, 2)
+        words = philox_bits(2 * total, self._key, counter=block, **self._place())
+        return words._view((count,), (8,), words.offset + 8 * skip, _dtypes.uint64)
+
+    def _arguments(
+        self, function: str, size: Size, **named: Any
+    ) -> tuple[list[Any], tuple[int, ...]]:
+        """Parameters of a distribution, and the shape of the result."""
+        values = {name: scalar_value(value) for name, value in named.items()}
+        for name, value in values.items():
+            if isinstance(value, list | tuple):
+                values[name] = from_host(np.asarray(value), self._queue, self._usm_type)
+            elif not isinstance(value, bool | int | float):
+                values[name] = check_array(function, name, value)
+        arrays = [(name, value) for name, value in values.items() if isinstance(value, ndarray)]
+        if arrays:
+            common_placement(function, [*arrays, ("the generator", _Placed(self))])
+        shapes = [value.shape for _, value in arrays]
+        if size is None:
+            shape = _layout.broadcast_shapes(function, shapes) if shapes else ()
+        else:
+            shape = _layout.check_shape(size)
+            for found in shapes:
+                _layout.broadcast_strides(function, found, (0,) * len(found), shape)
+        return list(values.values()), shape
+
+    def _uniforms(self, shape: tuple[int, ...], count: int) -> list[ndarray]:
+        """So many uniform numbers for each element of a shape, next to each other in sequence."""
+        numbers = self._floats(philox_uniform, (*shape, count), self._float(None))
+        return [numbers[..., position] for position in range(count)]
+
+    def _streams(self, count: int, each: int = 1) -> int:
+        """The number of the first of ``each * count`` streams that no other element has."""
+        block, skip, _ = self._take(each * count, 2)
+        return 2 * block + skip + 1
+
+    def _variates(
+        self,
+        factory: Any,
+        shape: tuple[int, ...],
+        parameters: Sequence[Any],
+        *,
+        is_integer: bool = True,
+        first: int | None = None,
+        step: int = 1,
+    ) -> ndarray:
+        """Numbers that a kernel of ``kernels.variates`` makes, each from a stream of its own.
+
+        Args:
+            factory: makes the kernel.
+            shape: the result's shape.
+            parameters: arrays that broadcast to it, or scalars.
+            is_integer: the numbers are integers.
+            first: the first element's stream; new ones are taken if not given.
+            step: from one element's stream to the next's.
+        """
+        count = math.prod(shape)
+        first = self._streams(count) if first is None else first
+        real = _dtypes.default_float(self._queue.sycl_device)
+        vectors = [self._vector(value, shape, real) for value in parameters]
+        arrays = [(f"parameter {at}", value) for at, value in enumerate(vectors)]
+        placement = common_placement("random", [*arrays, ("the generator", _Placed(self))])
+        usm_type = coerced_usm_type(placement.usm_type, self._usm_type)
+        dtype = _dtypes.int64 if is_integer else real
+        result = empty_on(Placement(self._queue, usm_type), (count,), dtype)
+        if count:
+            numbers = (np.uint64(number) for number in (first, step, self._key))
+            call_kernel(_kernel(factory, real), Range(count), result, *vectors, *numbers)
+        return reshape(result, shape)
+
+    def _vector(self, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ndarray:
+        """A parameter for each element; a scalar is one number that all of them read."""
+        count = math.prod(shape)
+        if not isinstance(value, ndarray):
+            value = from_host(np.asarray(value, dtype), self._queue, "host")
+        if value.size == 1:
+            value = reshape(astype_array(value, dtype, copy=False), ())
+            return value._view((count,), (0,), value.offset)
+        return reshape(astype_array(broadcast_to(value, shape), dtype, copy=False), (count,))
+
+    def random(self, size: Size = None, dtype: Any = None, out: ndarray | None = None) -> ndarray:
+        """Numbers from 0 up to, not including, 1.
+
+        Args:
+            size: the result's shape; a single number if not given.
+            dtype: ``float64`` or ``float32``; the device's default float if not given.
+            out: an array for the result.
+
+        Raises:
+            DTypeError: there is no such dtype of random floats.
+            ShapeError: ``size`` is no shape.
+        """
+        return self._into("random", philox_uniform, size, dtype, out)
+
+    def _into(
+        self, function: str, make: Any, size: Size, dtype: Any, out: ndarray | None
+    ) -> ndarray:
+        """Floats, in a new array or in ``out``."""
+        if out is not None:
+            placed = (("the generator", _Placed(self)), ("out", check_array(function, "out", out)))
+            common_placement(function, placed)
+            size = out.shape if size is None else size
+        chosen = self._float(dtype if out is None or dtype is not None else out.dtype)
+        shape = () if size is None else _layout.check_shape(size)
+        result = self._floats(make, shape, chosen)
+        if out is None:
+            return result
+        if out.shape != shape or out.dtype != chosen:
+            raise ShapeError(
+                f"{function}: numbers of shape {shape} and dtype {chosen} do not fit out of shape "
+                f"{out.shape} and dtype {out.dtype}"
+            )
+        assign(out, result, function)
+        return out
+
+    def _scaled(self, standard: ndarray, scale: Any, loc: Any = 0) -> ndarray:
+        return apply(OPS["add"], apply(OPS["multiply"], standard, scale), loc)
+
+    def _inside(self, shape: tuple[int, ...]) -> ndarray:
+        """Uniform numbers without 0, whose logarithms are finite."""
+        numbers = self.random(shape)
+        return apply(OPS["maximum"], numbers, float(np.finfo(numbers.dtype).eps) / 2)
+
+
+class _Placed:
+    """A generator as the placement checker sees arrays; it decides no USM type."""
+
+    def __init__(self, generator: Streams) -> None:
+        self.sycl_queue = generator._queue
+        self.usm_type = "host"
+        self.shape = ()
+
+
+def _check(function: str, **bounds: tuple[Any, ...]) -> None:
+    """Refuse parameters outside their range; the host waits for the values of arrays.
+
+    A bound is the parameter, its least and its greatest value, and whether the least is excluded.
+    """
+    for name, (value, low, high, *excluded) in bounds.items():
+        least = bool(excluded and excluded[0])
+        if isinstance(value, ndarray):
+            above = apply(OPS["greater" if least else "greater_equal"], value, low)
+            fits = bool(all_of(apply(OPS["logical_and"], above, value <= high)))
+        else:
+            fits = (low < value if least else low <= value) and value <= high
+        if not fits:
+            is_array = isinstance(value, ndarray)
+            shown = "has an element outside its range;" if is_array else f"is {value!r};"
+            limit = f"more than {low}" if least else f"{low} or more"
+            upper = "" if high == math.inf else f" and at most {high:g}"
+            raise ArgumentError(f"{function}: {name} {shown} it must be {limit}{upper}")
+
+
+def _bound(name: str, value: Any) -> int:
+    """A bound of integers; a float stands for one where it is whole."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        raise ArgumentError(f"integers: {name} must be an integer; got {value!r}") from None
+
+
+@functools.cache
+def _kernel(factory: Any, dtype: np.dtype[Any]) -> Any:
+    """The kernel of a distribution for a device's default float."""
+    reals, log_poisson, log_binomial = _device_functions(dtype)
+    if factory is make_hypergeometric_kernel:
+        return kernel(factory(reals, log_binomial, dtype.type))
+    if factory in (make_binomial_kernel, make_poisson_kernel):
+        return kernel(factory(reals, log_poisson, dtype.type))
+    return kernel(factory(reals, dtype.type))
+
+
+@functools.cache
+def _device_functions(dtype: np.dtype[Any]) -> tuple[Any, Any, Any]:
+    """What the kernels of distributions call."""
+    reals = device_func(make_reals(device_func(philox), dtype.type))
+    log_poisson = device_func(make_log_poisson(dtype.type))
+    return reals, log_poisson, device_func(make_log_binomial(log_poisson))
