@@ -17,79 +17,23 @@ from dparray._codegen.reduction_steps import (
     accumulator_dtypes,
     is_reduction,
     loops_before,
+    parameters_of,
     power_of_two,
     reductions_of,
-    shared_accumulators,
 )
 from dparray._codegen.values import (
     BOOL,
     CONVERSIONS,
     TYPE_NAMES,
     Values,
-    array_key,
-    array_parameters,
     converted_text,
     dtype_of,
     kernel_name,
     load,
     scalar_lines,
-    scalar_parameters,
     store,
-    type_key,
 )
 from dparray._graph.reductions import GROWTH, MOST_UNSETTLED
-
-
-def parameters_of(structure: ReductionStructure) -> tuple[tuple[str, str], ...]:
-    """Name and type key of each kernel parameter after the item, in order.
-
-    Inputs, outputs, accumulators left in memory, counters of the groups that have left theirs,
-    local memory, scalars, numbers.
-    """
-    parameters = array_parameters(structure.arrays)
-    parameters += [
-        (f"out{number}", array_key(dtype))
-        for number, (_, dtype, _, _, _) in enumerate(structure.outputs)
-    ]
-    accumulators = [(name, type_key(dtype.str)) for name, dtype in shared_accumulators(structure)]
-    if structure.stores_accumulators:
-        parameters += [(f"{name}_out", f"{key}:1C") for name, key in accumulators]
-    if structure.merges_chunks:
-        parameters += [("arrived", "i4:1C"), ("is_last", "local i4:1")]
-    if structure.form == "lanes":
-        parameters += [(f"{name}_local", f"local {key}:1") for name, key in accumulators]
-    parameters += scalar_parameters(structure.scalars)
-    parameters += [
-        ("kept", "u8"),
-        ("count", "u8"),
-        ("chunks", "u8"),
-        ("trips", "i8"),
-        ("row", "u8"),
-    ]
-    parameters += [(f"n{dimension}", "u8") for dimension in range(1, structure.kept)]
-    parameters += [(f"m{dimension}", "u8") for dimension in range(1, structure.reduced)]
-    walked = [(f"a{number}", row[1:]) for number, row in enumerate(structure.arrays)]
-    walked += [(f"out{number}", row[2:4]) for number, row in enumerate(structure.outputs)]
-    for name, (kept, reduced) in walked:
-        for prefix, letters in (("k", kept), ("r", reduced)):
-            parameters += [
-                (f"{name}_{prefix}{stride}", "u8") for stride in range(letters.count("s"))
-            ]
-    return tuple(parameters)
-
-
-def types_of(structure: ReductionStructure) -> tuple[str, ...]:
-    """The type keys of the kernel's parameters after the item."""
-    return tuple(key for _, key in parameters_of(structure))
-
-
-def functions_of(structure: ReductionStructure) -> dict[str, Any]:
-    """The device functions that the text calls, by the names it has for them."""
-    return {
-        f"t{number}_{name}": function
-        for number, row, _ in reductions_of(structure)
-        for name, function in row.functions.items()
-    }
 
 
 def source_of(structure: ReductionStructure) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from dparray import kernel_api
-from dparray._codegen import elementwise, reduction_text
+from dparray._codegen import elementwise, reduction_steps, reduction_text
 from dparray._codegen.reduction_steps import ReductionStructure
 from dparray._compiler import compile
 from dparray._evaluate import limits
@@ -32,7 +32,7 @@ def source_of(structure: Any) -> str:
 def types_of(structure: Any) -> tuple[str, ...]:
     """The type keys of the kernel's parameters, the item first."""
     if type(structure) is ReductionStructure:
-        return "nditem:1", *reduction_text.types_of(structure)
+        return "nditem:1", *reduction_steps.types_of(structure)
     return f"item:{1 + structure.has_rows}", *elementwise.types_of(structure)
 
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray._codegen import elementwise, reduction_text
+from dparray._codegen import elementwise, reduction_steps
 from dparray._codegen.canonical import Canonical
 from dparray._codegen.domain import Domain, Machine
 from dparray._codegen.elementwise import MOST_ARRAYS, can_generate
@@ -341,7 +341,9 @@ class _Scheduler:
                 accumulators.append(layout._replace(strides=strides))
                 added.append(array)
             structure = now.program.structure
-            functions = elementwise.functions_of(now.order) | reduction_text.functions_of(structure)
+            functions = elementwise.functions_of(now.order) | reduction_steps.functions_of(
+                structure
+            )
             launches.append(
                 self._launch(
                     now.program,

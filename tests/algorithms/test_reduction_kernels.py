@@ -104,8 +104,8 @@ def computed(*values: Node, chunks: int = 1) -> list[np.ndarray]:
         arguments += [LocalAccessor(program.local_range[0], dtype) for dtype in accumulators]
     arguments += [scalar.value for scalar in program.scalars]
     arguments += [np.uint64(number.value) for number in program.numbers]
-    types = reduction_text.types_of(structure)
-    trips = [name for name, _ in reduction_text.parameters_of(structure)].index("trips")
+    types = reduction_steps.types_of(structure)
+    trips = [name for name, _ in reduction_steps.parameters_of(structure)].index("trips")
     assert types[trips] == "i8"
     arguments[trips] = int(arguments[trips])
     simulate(function, NdRange(program.global_range, program.local_range), *arguments)
