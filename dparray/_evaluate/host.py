@@ -82,8 +82,8 @@ def at_once(op: Op) -> Callable[..., Any]:
     It raises one of ``REFUSALS`` where another way is to be taken.
     """
     ufunc, is_right = op.ufunc, _UFUNC_IF.get(op)
-    if op.name == "pow":
-        return _power
+    if op in _EAGER:
+        return _EAGER[op]
     if is_right is None:
         return ufunc
 
@@ -97,7 +97,7 @@ def at_once(op: Op) -> Callable[..., Any]:
 
 def in_place(op: Op) -> Callable[..., Any] | None:
     """The same with an output, or ``None`` where the operation has no function for that."""
-    return None if op.name == "pow" else at_once(op)
+    return None if op in _EAGER else at_once(op)
 
 
 def write(x: np.ndarray, index: Any, values: Any) -> bool:
@@ -118,6 +118,10 @@ def _power(x1: Any, x2: Any) -> Any:
     if type(x2) in (int, float) and x2 in SIMPLER_POWERS and "f" in kinds:
         return SIMPLER_POWERS[x2].ufunc(x1 if kinds[0] == "f" else x1.astype(np.float64))
     return np.power(x1, x2)
+
+
+# What computes an operation eagerly that has no ufunc of its meaning.
+_EAGER: dict[Op, Callable[..., Any]] = {OPS["pow"]: _power}
 
 
 def form(op: Op, operands: Sequence[Any], dtype: np.dtype[Any]) -> np.ndarray:
@@ -247,14 +251,14 @@ FOLDS: dict[str, Callable[..., Any]] = {
 
 # What NumPy has no ufunc for, or one of another meaning.
 _NO_UFUNC = frozenset(
-    op for op in OPS.values() if op.keeps_integers or op.imaginary is not None
-) | {CONVERT, WHERE, OPS["expm1"], OPS["pow"]}
+    op for op in OPS.values() if op.keeps_integers or op.host or op.imaginary is not None
+) | {CONVERT, WHERE}
 
 # Operations of which the ufunc is right for some kinds of operands only.
 _UFUNC_IF: dict[Op, Callable[..., bool]] = {
     **{op: lambda x: x == "f" for op in OPS.values() if op.keeps_integers},
     OPS["floor_divide"]: lambda x1, x2: x1 in "iu" and x2 in "iu",
-    **{op: lambda x: x != "c" for op in OPS.values() if op.imaginary or op.name == "expm1"},
+    **{op: lambda x: x != "c" for op in OPS.values() if op.imaginary or "c" in op.host},
 }
 
 
@@ -305,16 +309,11 @@ def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) ->
         result = form(op, operands, node.dtype)
     elif op.keeps_integers and node.dtype.kind in "biu":
         result = form(CONVERT, operands, node.dtype)
-    elif op.name == "pow" and node.dtype.kind == "i":
-        # NumPy refuses negative exponents when it meets one, long after the line that is to blame;
-        # kernels give the inverse of 1 and -1 and 0 of any other base, so all tiers do.
-        base, exponent = operands
-        is_negative = np.less(exponent, 0)
-        exponent = np.where(is_negative, np.bitwise_and(exponent, 1), exponent)
-        result = np.power(base, exponent, dtype=node.dtype)
-        result = np.where(is_negative & (np.absolute(base) != 1), 0, result)
-    elif op.name == "expm1" and node.dtype.kind == "c":
-        result = _complex_expm1(operands[0], node.dtype)
+    elif node.dtype.kind in op.host:
+        # For scalars, too, in the result's dtype: their own would be another in older NumPy.
+        arrays = [np.asarray(operand, node.dtype) for operand in operands]
+        made = op.host[node.dtype.kind](np, np.where, op.ufunc, *arrays)
+        result = made if made.dtype == node.dtype else made.astype(node.dtype)
     elif op.imaginary is not None and node.dtype.kind == "c":
         x = np.asarray(operands[0], node.dtype)
         result = np.asarray(op.ufunc(x))
@@ -323,14 +322,4 @@ def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) ->
         result = op.ufunc(*operands)
     if out is not None:
         np.copyto(out, result, casting="unsafe")
-    return result
-
-
-def _complex_expm1(x: Any, dtype: np.dtype[Any]) -> np.ndarray:
-    """`exp(x) - 1` with the values at infinities and on the real axis that NumPy has not."""
-    x = np.asarray(x, dtype)
-    result = np.where(np.isfinite(x), np.expm1(x), np.exp(x) - 1)
-    on_axis = x.imag == 0
-    result.real[on_axis] = np.expm1(x.real[on_axis])
-    result.imag[on_axis] = x.imag[on_axis]
     return result

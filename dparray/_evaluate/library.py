@@ -6,6 +6,7 @@ For operations that no kernel is generated for, and for structures that are not 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -108,9 +109,6 @@ def _operation(node: Node, given: Sequence[Any], result: Any) -> None:
     if op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):
         out[...] = operands[0]
         return
-    if op.name == "reciprocal" and node.dtype.kind in "iu":  # the library has it for floats only
-        out[...] = _where(dpt.equal(dpt.abs(operands[0]), 1), operands[0], 0)
-        return
     if op is WHERE:
         operands = [
             operand
@@ -119,22 +117,13 @@ def _operation(node: Node, given: Sequence[Any], result: Any) -> None:
             for operand, dtype in zip(operands, node.loop, strict=False)
         ]
         if min(out.strides, default=0) < 0:
-            out[...] = _called(op.name, _where, operands)
+            out[...] = _called(op.name, _where, *operands)
             return
     function = getattr(dpt, op.name)
-    if op.name == "pow" and node.dtype.kind == "c":  # dpnp makes NaN of zero to the power zero
-        exponent = dpt.asarray(operands[1], dtype=node.loop[1], sycl_queue=queue)
-        found = _called(op.name, function, operands)
-        out[...] = _where(dpt.equal(exponent, 0), 1, found)
-        return
-    if op.name == "pow" and node.dtype.kind == "i":  # dpnp makes 0 of any negative exponent
-        base, exponent = (
-            dpt.asarray(operand, dtype=node.dtype, sycl_queue=queue) for operand in operands
-        )
-        is_negative = dpt.less(exponent, 0)
-        exponent = _where(is_negative, dpt.bitwise_and(exponent, 1), exponent)
-        is_zero = dpt.logical_and(is_negative, dpt.not_equal(dpt.abs(base), 1))
-        out[...] = _where(is_zero, 0, function(base, exponent))
+    made = op.library.get(node.dtype.kind)
+    if made is not None:
+        arrays = [dpt.asarray(each, dtype=node.dtype, sycl_queue=queue) for each in operands]
+        out[...] = made(dpt, _where, partial(_called, op.name, function), *arrays)
         return
     if op.imaginary is not None and node.dtype.kind == "c":
         x = dpt.asarray(operands[0], order="C")  # for the sake of `where`, as below
@@ -150,7 +139,7 @@ def _where(condition: Any, x1: Any, x2: Any) -> Any:
     return dpt.where(condition, x1, x2, order="C")
 
 
-def _called(name: str, function: Callable[..., Any], operands: Sequence[Any]) -> Any:
+def _called(name: str, function: Callable[..., Any], *operands: Any) -> Any:
     """What a function makes of tensors, in memory of its own."""
     return library_call(name, function, operands, (), {}, lambda tensor: tensor)
 

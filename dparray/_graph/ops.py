@@ -43,6 +43,9 @@ class Op:
         imaginary: where NumPy's and dpnp's complex function has other special values than the
             standard: the right imaginary part, from the module to compute with, the operand's real
             and imaginary part, and the imaginary part that was found.
+        host, library: by the kind of the result, the operation made of other functions, where
+            NumPy's or dpnp.tensor's function of the name is another: from the module to compute
+            with, its ``where``, that function and the operands, of the result's dtype.
         parameters: the names of the public function's operands; follows from the ufunc.
         arity: how many there are.
     """
@@ -62,6 +65,8 @@ class Op:
     takes_half: bool = True
     functions: Mapping[str, Any] = field(default_factory=dict)
     imaginary: Callable[[Any, Any, Any, Any], Any] | None = None
+    host: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    library: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     parameters: tuple[str, ...] = field(init=False)
     arity: int = field(init=False)
 
@@ -189,6 +194,37 @@ def _mixed(symbol: str) -> tuple[str, str]:
     )
 
 
+def _power_of_integers(xp: Any, where: Any, power: Any, base: Any, exponent: Any) -> Any:
+    """Of negative exponents the inverse of 1 and -1, and 0 of any other base, as in kernels.
+
+    NumPy refuses a negative exponent when it meets one, long after the line that is to blame, and
+    dpnp makes 0 of any.
+    """
+    is_negative = xp.less(exponent, 0)
+    exponent = where(is_negative, xp.bitwise_and(exponent, 1), exponent)
+    is_zero = xp.logical_and(is_negative, xp.not_equal(xp.abs(base), 1))
+    return where(is_zero, 0, power(base, exponent))
+
+
+def _power_of_complex(xp: Any, where: Any, power: Any, base: Any, exponent: Any) -> Any:
+    """Anything to the power zero is 1; dpnp makes NaN of zero to the power zero."""
+    return where(xp.equal(exponent, 0), 1, power(base, exponent))
+
+
+def _reciprocal_of_integers(xp: Any, where: Any, reciprocal: Any, x: Any) -> Any:
+    """1 and -1 of themselves, 0 of any other; dpnp has it for floats only."""
+    return where(xp.equal(xp.abs(x), 1), x, 0)
+
+
+def _expm1_of_complex(xp: Any, where: Any, expm1: Any, x: Any) -> Any:
+    """With the values at infinities and on the real axis that NumPy does not have."""
+    result = where(xp.isfinite(x), expm1(x), xp.exp(x) - 1)
+    on_axis = x.imag == 0
+    result.real[on_axis] = expm1(x.real[on_axis])
+    result.imag[on_axis] = x.imag[on_axis]
+    return result
+
+
 def _imaginary_of_tanh(xp: Any, real: Any, imaginary: Any, found: Any) -> Any:
     """A zero with the operand's sign beside +-1 at infinity; C99 gives it that of `sin(2 y)`."""
     return xp.where(xp.isinf(real), xp.copysign(xp.zeros_like(found), imaginary), found)
@@ -266,6 +302,8 @@ _ROWS = (
         weight=16,
         kinds="iuf",
         integer="{T}(integer_power({0}, {1}))",
+        host={"i": _power_of_integers},
+        library={"i": _power_of_integers, "c": _power_of_complex},
     ),
     Op(
         "atan2",
@@ -517,6 +555,7 @@ _ROWS = (
         kinds="iufc",
         complex=_RECIPROCAL,
         integer="{0} if ({0} == 1) | (({0} < 0) & ({0} == {T}(-1))) else {T}(0)",
+        library={"i": _reciprocal_of_integers, "u": _reciprocal_of_integers},
     ),
     Op(
         "exp",
@@ -534,7 +573,14 @@ _ROWS = (
         expression="math.pow({T}(2), {0})",
         weight=16,
     ),
-    Op("expm1", np.expm1, "`exp(x) - 1`, exact near zero", expression="math.expm1({0})", weight=10),
+    Op(
+        "expm1",
+        np.expm1,
+        "`exp(x) - 1`, exact near zero",
+        expression="math.expm1({0})",
+        weight=10,
+        host={"c": _expm1_of_complex},
+    ),
     Op("log", np.log, "the natural logarithm", expression="math.log({0})", weight=8),
     Op("log2", np.log2, "the logarithm to base 2", expression="math.log2({0})", weight=10),
     Op("log10", np.log10, "the logarithm to base 10", expression="math.log10({0})", weight=10),
