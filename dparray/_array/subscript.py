@@ -9,7 +9,7 @@ import numpy as np
 from dparray import _layout
 from dparray._array.apply import copy_of
 from dparray._array.assignment import assign
-from dparray._array.ndarray import as_method, ndarray
+from dparray._array.ndarray import _has_memory, as_method, ndarray
 from dparray._array.small import (
     _REFUSALS,
     _array_type,
@@ -42,7 +42,11 @@ def __getitem__(self: ndarray, index: Any) -> ndarray:
         if view.base is base and view.size:
             return _sharing(self, view)
     if _layout.is_basic_index(index):
-        view = self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index))
+        layout = _layout.basic_index(self.shape, self.strides, self.offset, index)
+        if not layout[0] and not _has_memory(self) and self._alias is not None:
+            self.block  # noqa: B018 - who reads a second value of it wants more of them
+            layout = _layout.basic_index(self.shape, self.strides, self.offset, index)
+        view = self._view(*layout)
         return view if view.shape or _has_ellipsis(index) else _element(view)
     return self._take_advanced(index)
 

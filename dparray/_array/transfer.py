@@ -10,9 +10,11 @@ import numpy as np
 
 from dparray import _dtypes, _hooks
 from dparray._array.apply import copy_of
+from dparray._array.fresh import is_made_by_host
 from dparray._array.ndarray import _readable, as_method, ndarray
-from dparray._array.small import _is_ready
+from dparray._array.small import _is_ready, _sharing
 from dparray._evaluate import host
+from dparray._runtime import access, queues
 from dparray.device import Device, describe_queue
 from dparray.exceptions import DTypeError, HostConversionError, ShapeError
 from dparray.memory import copies
@@ -108,10 +110,65 @@ def __array__(self: ndarray, dtype: Any = None, copy: Any = None) -> NoReturn:
 
 
 @as_method
-def __iter__(self: ndarray) -> Iterator[ndarray]:
+def __iter__(self: ndarray) -> Iterator[Any]:
     if not self.shape:
         raise TypeError("iteration over an array with 0 dimensions")
-    return (self[position] for position in range(self.shape[0]))
+    self.block  # noqa: B018 - one value after another: all of them are wanted
+    if len(self.shape) > 1:
+        return _rows(self)
+    is_in_reach = copies.is_host_accessible(self.sycl_queue, self.usm_type)
+    return _numbers(self) if is_in_reach else _numbers_read_ahead(self)
+
+
+def _numbers(x: ndarray) -> Iterator[np.generic]:
+    """The elements of a vector in memory that the host can read, each as it is at its turn."""
+    queue, working, holds = x.sycl_queue, queues.working, access.holds
+    block: Any = None
+    for position in range(x.shape[0]):
+        if working or holds or x._block is not block:
+            if holds:
+                access.before_read(x)
+            queues.wait_if_working(queue)
+            if x._block is not block:
+                block, values = x.block, copies.host_view(x)
+        yield values[position]
+
+
+#: So many bytes are copied at once of memory that the host cannot read.
+_READ_AHEAD = 1 << 16
+
+
+def _numbers_read_ahead(x: ndarray) -> Iterator[np.generic]:
+    """The elements of a vector that have to be copied, anew after any work on its queue."""
+    queue, holds = x.sycl_queue, access.holds
+    mark: object
+    count = max(1, _READ_AHEAD // x.itemsize)
+    first, values, mark = -count, np.empty(0), None
+    block = x.block
+    for position in range(x.shape[0]):
+        if (
+            x._block is not block
+            or position >= first + count
+            or holds
+            or queues.has_changed(queue, mark)
+        ):
+            block, first = x.block, position
+            values = copies.copy_to_host(_readable(x[position : position + count]))
+            mark = queues.latest.get(queue)
+        yield values[position - first]
+
+
+def _rows(x: ndarray) -> Iterator[ndarray]:
+    """The arrays along the first axis, which share its memory."""
+    block = x.block
+    row = x.size // max(1, x.shape[0])
+    is_small = row and block.memory is not None and is_made_by_host(row, x.sycl_queue, x.usm_type)
+    rows = copies.host_view(x) if is_small else None
+    for position in range(x.shape[0]):
+        if rows is not None and x._block is block:
+            yield _sharing(x, rows[position])
+        else:
+            yield x[position]
 
 
 @as_method

@@ -27,6 +27,10 @@ def wait(queue: dpctl.SyclQueue) -> None:
 working: dict[dpctl.SyclQueue, object] = {}
 
 
+#: The mark of the last work of each queue, also after it is done: the same mark, the same memory.
+latest: dict[dpctl.SyclQueue, object] = {}
+
+
 # The mark of a queue whose memory somebody else can have work on at any time.
 _OTHERS_WORK = object()
 
@@ -34,12 +38,17 @@ _OTHERS_WORK = object()
 def note_work(queue: dpctl.SyclQueue) -> None:
     """Say that work has been submitted to ``queue``; whoever submits says so afterwards."""
     if working.get(queue) is not _OTHERS_WORK:
-        working[queue] = object()
+        working[queue] = latest[queue] = object()
 
 
 def note_others(queue: dpctl.SyclQueue) -> None:
     """Say that others have memory of ``queue``: from now on its events are asked every time."""
-    working[queue] = _OTHERS_WORK
+    working[queue] = latest[queue] = _OTHERS_WORK
+
+
+def has_changed(queue: dpctl.SyclQueue, mark: object) -> bool:
+    """Whether memory of ``queue`` may differ from what it was when ``latest`` gave ``mark``."""
+    return mark is _OTHERS_WORK or latest.get(queue) is not mark
 
 
 #: Queues with memory that the host has mapped, and how many maps are open. They do not count as
