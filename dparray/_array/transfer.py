@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator
 from typing import Any, NoReturn, SupportsIndex
@@ -92,6 +93,11 @@ def __float__(self: ndarray) -> float:
 @as_method
 def __complex__(self: ndarray) -> complex:
     return complex(self.item())
+
+
+@as_method
+def __trunc__(self: ndarray) -> int:
+    return math.trunc(self.item())
 
 
 @as_method
