@@ -160,10 +160,15 @@ with _startup.explained():
     from dparray._functions.functional import *
     from dparray._functions.sorting import *
     from dparray._functions.statistics import *
+    from dparray._placement import (
+        get_coerced_usm_type as get_coerced_usm_type,
+        get_execution_queue as get_execution_queue,
+    )
     from dparray.device import (
         Device as Device,
         default_device as default_device,
         devices as devices,
+        is_available as is_available,
         set_default_device as set_default_device,
         use_device as use_device,
     )

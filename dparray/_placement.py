@@ -50,6 +50,50 @@ def coerced_usm_type(first: str, second: str) -> str:
     return USM_TYPES[min(USM_TYPES.index(first), USM_TYPES.index(second))]
 
 
+def get_execution_queue(queues: Sequence[dpctl.SyclQueue]) -> dpctl.SyclQueue | None:
+    """The queue that all of ``queues`` are, where an operation on their arrays would run.
+
+    Returns:
+        The queue; ``None`` if they differ, or there are none.
+
+    Raises:
+        TypeError: one of them is no ``dpctl.SyclQueue``.
+
+    Example:
+        >>> import dparray as dp
+        >>> x, y = dp.ones(3), dp.zeros(2)
+        >>> dp.get_execution_queue([x.sycl_queue, y.sycl_queue]) == x.sycl_queue
+        True
+    """
+    for queue in queues:
+        if not isinstance(queue, dpctl.SyclQueue):
+            raise TypeError(
+                f"get_execution_queue: {queue!r} is no dpctl.SyclQueue; give `x.sycl_queue` of "
+                "arrays"
+            )
+    if not queues or any(queue != queues[0] for queue in queues):
+        return None
+    return queues[0]
+
+
+def get_coerced_usm_type(usm_types: Sequence[str]) -> str | None:
+    """The USM type of a result made from arrays of these: device over shared over host.
+
+    Returns:
+        The USM type; ``None`` of none.
+
+    Raises:
+        UsmTypeError: one of them is no USM type.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.get_coerced_usm_type(["host", "shared"])
+        'shared'
+    """
+    found = [check_usm_type(usm_type) for usm_type in usm_types]
+    return min(found, key=USM_TYPES.index) if found else None
+
+
 def common_placement(function: str, operands: Sequence[tuple[str, Any]]) -> Placement:
     """The placement that ``operands`` share.
 
@@ -103,6 +147,8 @@ def _mismatch(function: str, operands: Sequence[tuple[str, Any]]) -> ExecutionPl
     lines = [f"  {name:<{width}}  on {device}, {queue}" for name, device, queue in places]
     remedy = "; ".join(
         f"{name} = {name}.to_device({first_name}.device)"
+        if name.isidentifier()
+        else f"{name}.to_device({first_name}.device)"
         for name in dict.fromkeys(n for n, _ in strangers)
     )
     return ExecutionPlacementError(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
@@ -26,6 +26,7 @@ __all__ = [
     "describe_device",
     "describe_queue",
     "devices",
+    "is_available",
     "queue_of",
     "set_default_device",
     "use_device",
@@ -37,9 +38,13 @@ _USM_ASPECTS = {
     "host": "has_aspect_usm_host_allocations",
 }
 
+#: How the layers above wait for work on a queue that they have noted; they add themselves.
+_waits: list[Callable[[dpctl.SyclQueue], None]] = []
+
 _lock = threading.RLock()
 _sub_devices: dict[tuple[dpctl.SyclDevice, Any], tuple[dpctl.SyclDevice, ...]] = {}
-_sub_device_labels: dict[dpctl.SyclDevice, tuple[int, int]] = {}
+_sub_device_labels: dict[dpctl.SyclDevice, str] = {}
+_others_sub_devices = 0
 _sub_device_queues: dict[dpctl.SyclDevice, dpctl.SyclQueue] = {}
 _extra_queue_numbers: dict[int, int] = {}
 
@@ -70,14 +75,15 @@ def describe_device(device: dpctl.SyclDevice) -> str:
     parent = device.parent_device
     if parent is None:
         return str(device.filter_string)
-    label = _sub_device_labels.get(device)
-    units = device.max_compute_units
-    place = (
-        f"sub-device {label[0]} of {label[1]}"
-        if label is not None
-        else f"a sub-device with {units} compute unit{'s' * (units != 1)}"
-    )
-    return f"{describe_device(parent)}, {place}"
+    with _lock:
+        label = _sub_device_labels.get(device)
+        if label is None:  # made by dpctl, which says nothing of its siblings
+            global _others_sub_devices
+            _others_sub_devices += 1
+            units = device.max_compute_units
+            label = f"sub-device #{_others_sub_devices} ({units} compute unit{'s' * (units != 1)})"
+            _sub_device_labels[device] = label
+    return f"{describe_device(parent)}, {label}"
 
 
 def _queue_text(queue: dpctl.SyclQueue) -> str:
@@ -263,6 +269,32 @@ class Device:
             ) from None
         return [Device(part) for part in parts]
 
+    def wait(self) -> None:
+        """Wait for all work on the queue, for that of other libraries too.
+
+        Example:
+            >>> import dparray as dp
+            >>> dp.Device("cpu").wait()
+        """
+        for wait_for_work in _waits:
+            wait_for_work(self.sycl_queue)
+        self.sycl_queue.wait()
+
+    def print_device_info(self) -> None:
+        """Print what SYCL knows of the device, as ``dpctl.SyclDevice.print_device_info``."""
+        self.sycl_device.print_device_info()
+
+    @classmethod
+    def create_device(cls, device: Any = None) -> Device:
+        """``Device(device)`` under the name that it has in dpctl.tensor.
+
+        Example:
+            >>> import dparray as dp
+            >>> dp.Device.create_device("cpu") == dp.Device("cpu")
+            True
+        """
+        return cls(device)
+
     def __eq__(self, other: object) -> bool:
         if isinstance(other, Device):
             return bool(self.sycl_queue == other.sycl_queue)
@@ -304,21 +336,32 @@ def _split(
         if parts is None:
             parts = tuple(device.create_sub_devices(partition=partition))
             _sub_devices[device, partition] = parts
+            # One compute unit each is what is meant where nothing else is said.
+            how = "" if partition == 1 else f" by {partition!r}".replace(",)", ")")
             for number, part in enumerate(parts, start=1):
-                _sub_device_labels[part] = (number, len(parts))
+                _sub_device_labels.setdefault(part, f"sub-device {number} of {len(parts)}{how}")
         return parts
 
 
 def _select(filter_string: str) -> dpctl.SyclDevice:
-    """The device a filter string names; for a device type the first that can hold arrays."""
-    candidates = [
-        device
-        for device in dpctl.get_devices()
-        if filter_string in {device.device_type.name, device.backend.name}
-        and unsupported_reason(device) is None
-    ]
-    if candidates:
-        return max(candidates, key=lambda device: device.default_selector_score)
+    """The device a filter string names.
+
+    Of the devices that fit one without a number it is the best that can hold arrays. A number
+    counts all devices, as in ``Device.filter_string``.
+    """
+    found = dpctl.get_devices()
+    for part in filter_string.split(","):
+        words = part.strip().split(":")
+        if any(word.isdigit() for word in words):
+            break
+        candidates = [
+            device
+            for device in found
+            if set(words) <= {device.device_type.name, device.backend.name}
+            and unsupported_reason(device) is None
+        ]
+        if candidates:
+            return max(candidates, key=lambda device: device.default_selector_score)
     try:
         return dpctl.SyclDevice(filter_string)
     except (dpctl.SyclDeviceCreationError, ValueError):
@@ -354,6 +397,23 @@ def devices() -> DeviceList:
     usable = [device for device in dpctl.get_devices() if unsupported_reason(device) is None]
     usable.sort(key=lambda device: -device.default_selector_score)
     return DeviceList(Device(device) for device in usable)
+
+
+def is_available(device: str) -> bool:
+    """Whether this machine has a device that a filter string names and that can hold arrays.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.is_available("cpu")
+        True
+        >>> dp.is_available("accelerator")
+        False
+    """
+    try:
+        Device(device)
+    except (DeviceError, UnsupportedDeviceError):
+        return False
+    return True
 
 
 _default: Device | None = None

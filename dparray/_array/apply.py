@@ -20,6 +20,7 @@ from dparray._array.operands import (
     beside,
     checked_scalar,
     foreign_operand,
+    is_shareable,
     scalar_value,
 )
 from dparray._array.small import (
@@ -182,7 +183,7 @@ def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
         if isinstance(value, ndarray):
             arrays.append((name, value))
             keys.append(value.dtype)
-        elif type(value) in _SEQUENCES:
+        elif type(value) in _SEQUENCES or is_shareable(value):
             return apply(op, *beside(op.name, op.parameters, operands), out=out)
         elif (
             value is None

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _layout, config
+from dparray._array.fresh import from_host
 from dparray._array.ndarray import layout_of, ndarray
 from dparray._array.nodes import _node_of
 from dparray._array.operands import (
@@ -15,6 +16,7 @@ from dparray._array.operands import (
     checked_scalar,
     foreign_operand,
     scalar_value,
+    shared,
     stack_nested,
 )
 from dparray._array.small import _write_at_once
@@ -42,11 +44,16 @@ def delivered(name: str, result: ndarray, out: ndarray | None) -> ndarray:
 
 
 def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> None:
-    """Write ``value`` into ``target``, broadcast and converted; checks come before any write."""
+    """Write ``value`` into ``target``, broadcast and converted; checks come before any write.
+
+    To write a NumPy array is to ask for its copy to the device.
+    """
     if _write_at_once(target, Ellipsis, value):
         return
-    value = scalar_value(value)
-    if isinstance(value, list | tuple | range):
+    value = scalar_value(shared(value))
+    if isinstance(value, np.ndarray):
+        value = from_host(value, target.sycl_queue, target.usm_type)
+    elif isinstance(value, list | tuple | range):
         place = Placement(target.sycl_queue, target.usm_type)
         common_placement(function, [("x", target), *arrays_inside("value", value)])
         value = stack_nested(function, value, place)

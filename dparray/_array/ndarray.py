@@ -283,6 +283,22 @@ class ndarray(Methods):
         writes.share(self.block)
         return self._tensor.__sycl_usm_array_interface__
 
+    @property
+    def __usm_ndarray__(self) -> Any:
+        """The array for dpnp and dpnp.tensor, over the same memory and on the same queue object."""
+        evaluate.share(self.block)
+        return exchange.own_tensor_of(layout_of(self))
+
+    @property
+    def usm_data(self) -> Any:
+        """The memory as a ``dpctl.memory`` object, whose first byte is that of the block.
+
+        The first element is :attr:`offset` bytes further. Whoever writes there does so in order
+        with the work on the queue: after ``dp.synchronize(x)``, or on the queue itself.
+        """
+        evaluate.share(self.block)
+        return self.block.memory
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of an array with 0 dimensions")

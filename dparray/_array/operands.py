@@ -13,6 +13,7 @@ from dparray._array.ndarray import _HOST_TYPES, _SEQUENCES, ndarray
 from dparray._placement import Placement, common_placement
 from dparray.device import default_device
 from dparray.exceptions import DTypeError, HostConversionError, ShapeError
+from dparray.memory import exchange
 
 if TYPE_CHECKING:
     import dpctl
@@ -21,17 +22,26 @@ if TYPE_CHECKING:
 _WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, complex: complex}
 
 
+def is_shareable(value: Any) -> bool:
+    """Whether a value is an array of another USM library, as of dpnp."""
+    return not isinstance(value, ndarray | np.generic) and hasattr(
+        value, "__sycl_usm_array_interface__"
+    )
+
+
+def shared(value: Any) -> Any:
+    """An array of another USM library as one over the same memory, on its queue; else as it is."""
+    if is_shareable(value):
+        return ndarray._from_layout(*exchange.layout_of_interface(value))
+    return value
+
+
 def foreign_operand(function: str, name: str, value: Any) -> Exception:
     """The error for an operand that is neither an array nor a Python scalar."""
     if isinstance(value, np.ndarray):
         return HostConversionError(
             f"{function}: {name} is a NumPy array and the others are on a device; nothing is "
             f"copied there unasked: {name} = dp.asarray({name}, device=...)"
-        )
-    if hasattr(value, "__sycl_usm_array_interface__"):
-        return HostConversionError(
-            f"{function}: {name} is a {type(value).__module__}.{type(value).__name__}; "
-            f"share its memory with {name} = dp.asarray({name})"
         )
     return HostConversionError(
         f"{function}: {name} of type {type(value).__name__} is neither an array nor a scalar; "
@@ -67,16 +77,20 @@ def check_array(function: str, name: str, value: Any, place: Placement | None = 
                 else Placement(default_device().sycl_queue, "device")
             )
         return stack_nested(function, value, place)
+    if is_shareable(value):
+        return shared(value)
     raise foreign_operand(function, name, value)
 
 
 def check_arrays(function: str, *named: tuple[str, Any]) -> list[ndarray]:
-    """Operands as arrays: scalars and sequences go beside the arrays among them.
+    """Operands as arrays: scalars and sequences go beside the arrays among them, whose memory is
+    shared if they are of another USM library.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
         HostConversionError: an operand is a NumPy array, or nothing that holds numbers.
     """
+    named = tuple([(name, shared(value)) for name, value in named])
     arrays = [each for each in named if isinstance(each[1], ndarray)]
     place = common_placement(function, arrays) if arrays else None
     return [check_array(function, name, value, place) for name, value in named]
@@ -93,6 +107,29 @@ def arrays_inside(name: str, sequence: Any) -> list[tuple[str, ndarray]]:
         elif isinstance(element, list | tuple):
             found += arrays_inside(f"{name}[{position}]", element)
     return found
+
+
+def shared_inside(sequence: Any) -> Any:
+    """Nested sequences with arrays of other USM libraries as ours, over the same memory."""
+    if type(sequence) not in (list, tuple):
+        return shared(sequence)
+    # Numbers, which sequences mostly hold, are not looked at one by one.
+    kinds = set(map(type, sequence))
+    if not any(kind in (list, tuple) or kind not in _WEAK_TYPES for kind in kinds):
+        return sequence
+    return [shared_inside(element) for element in sequence]
+
+
+def moved_inside(sequence: Any, queue: dpctl.SyclQueue) -> Any:
+    """Nested sequences with arrays, of other queues and of NumPy, copied to ``queue``."""
+    if isinstance(sequence, np.ndarray):
+        return from_host(sequence, queue, "device")
+    if type(sequence) not in (list, tuple):
+        return sequence.to_device(queue) if isinstance(sequence, ndarray) else sequence
+    kinds = set(map(type, sequence))
+    if not any(kind in (list, tuple) or kind not in _WEAK_TYPES for kind in kinds):
+        return sequence
+    return [moved_inside(element, queue) for element in sequence]
 
 
 def stack_nested(function: str, sequence: Any, placement: Placement) -> ndarray:
@@ -195,7 +232,7 @@ def _typed_scalars(operands: Sequence[Any], device: Any) -> list[int]:
 
 def beside(function: str, names: Sequence[str], operands: Sequence[Any]) -> list[Any]:
     """Operands with sequences made arrays beside the arrays among them; scalars stay scalars."""
-    named = list(zip(names, operands, strict=True))
+    named = [(name, shared(value)) for name, value in zip(names, operands, strict=True)]
     arrays = [each for each in named if isinstance(each[1], ndarray)]
     place = common_placement(function, arrays) if arrays else None
     return [

@@ -46,7 +46,12 @@ def _power_family() -> tuple[Binary, Binary, Binary]:
     """The operators of powers: NumPy's ``**`` squares masks in int8, its function in int64."""
     power, reflected, in_place = _binary_family(OPS["pow"])
 
-    def power_or_square(self: ndarray, other: Any) -> ndarray:
+    def power_or_square(self: ndarray, other: Any, modulus: None = None) -> ndarray:
+        if modulus is not None:
+            raise TypeError(
+                "pow: the form with a modulus is for Python's integers; write "
+                "dp.remainder(x ** y, modulus)"
+            )
         if type(other) in _dtypes.OF_NUMPY_SCALAR:
             other = _weaker_exponent(self.dtype.kind, other)
         if type(other) in (int, float) and other == 2 and self.dtype.kind == "b":

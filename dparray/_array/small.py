@@ -233,6 +233,8 @@ def _write_at_once(x: ndarray, index: Any, value: Any) -> bool:
         source = value._on_host
         if source is None or value.sycl_queue is not x.sycl_queue:
             return False
+        if source.base is not None and np.may_share_memory(source, target):
+            source = source.copy()  # NumPy mistakes x[::2] = x[:n] for one that needs no copy
         is_exact = source.dtype is dtype
         if not is_exact and source.dtype.kind == "c" and dtype.kind != "c":
             return False

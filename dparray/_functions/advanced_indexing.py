@@ -13,7 +13,13 @@ from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on, from_host
 from dparray._array.libraries import call_library, call_numpy, numpy_views
 from dparray._array.ndarray import as_method, ndarray
-from dparray._array.operands import check_array, checked_scalar, foreign_operand, scalar_value
+from dparray._array.operands import (
+    check_array,
+    checked_scalar,
+    foreign_operand,
+    scalar_value,
+    shared,
+)
 from dparray._array.small import call_at_once
 from dparray._evaluate import limits, writes
 from dparray._evaluate.library import library_call
@@ -39,7 +45,7 @@ def _index_arrays(x: ndarray, index: Any) -> list[Any]:
     """
     entries: list[Any] = []
     for position, entry in enumerate(index if type(index) is tuple else (index,)):
-        name = f"index {position}"
+        name = _entry_name(index, position)
         if isinstance(entry, ndarray):
             common_placement("x[index]", (("x", x), (name, entry)))
             if entry.dtype.kind not in "biu":
@@ -175,19 +181,24 @@ def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
 
 
 def _with_lists_stacked(index: Any) -> Any:
-    """The index with lists that hold arrays made one array each."""
+    """The index with lists that hold arrays made one array each, and arrays of dpnp ours."""
     if type(index) is tuple:
         return tuple([_with_lists_stacked(entry) for entry in index])
     if type(index) is list and any(isinstance(part, ndarray) for part in index):
-        return check_array("x[index]", "an index", index)
-    return index
+        return check_array("x[index]", "index", index)
+    return shared(index)
+
+
+def _entry_name(index: Any, position: int) -> str:
+    """What an entry of an index is called in errors."""
+    return f"index[{position}]" if type(index) is tuple else "index"
 
 
 def _operands(x: ndarray, index: Any) -> list[tuple[str, ndarray]]:
     """The arrays of an indexing operation by name; refuses what is no index."""
     named = [("x", x)]
     for position, entry in enumerate(index if type(index) is tuple else (index,)):
-        name = f"index {position}"
+        name = _entry_name(index, position)
         if isinstance(entry, ndarray):
             if entry.dtype.kind not in "biu":
                 raise IndexError(
@@ -271,7 +282,7 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
     view, arrays, first, _ = _split(x, index)
     checked = _checked(view, arrays, first)
     selector = (*(slice(None),) * first, *(array._tensor for array in checked))
-    named = [("x", view), *((f"index {place}", array) for place, array in enumerate(checked))]
+    named = [("x", view), *((f"index[{place}]", array) for place, array in enumerate(checked))]
     found: ndarray = call_library("x[index]", lambda tensor, *_: tensor[selector], named)
     if found.usm_type != placement.usm_type:
         result = empty_on(placement, found.shape, found.dtype)
@@ -286,8 +297,10 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     function = "x[index] = value"
     index = _with_lists_stacked(index)
     named = _operands(x, index)
-    value = scalar_value(value)
-    if isinstance(value, list | tuple | range):
+    value = scalar_value(shared(value))
+    if isinstance(value, np.ndarray):
+        value = from_host(value, x.sycl_queue, x.usm_type)
+    elif isinstance(value, list | tuple | range):
         value = check_array(function, "value", value, Placement(x.sycl_queue, x.usm_type))
     if isinstance(value, ndarray):
         common_placement(function, [*named, ("value", value)])

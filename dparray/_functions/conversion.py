@@ -12,7 +12,16 @@ from dparray._array.apply import apply, astype_array, copy_of
 from dparray._array.assignment import assign
 from dparray._array.fresh import _empty, _placed_like, from_host, placement_of
 from dparray._array.ndarray import as_method, ndarray
-from dparray._array.operands import arrays_inside, check_array, host_values, stack_nested
+from dparray._array.operands import (
+    arrays_inside,
+    check_array,
+    host_values,
+    is_shareable,
+    moved_inside,
+    shared,
+    shared_inside,
+    stack_nested,
+)
 from dparray._evaluate import writes
 from dparray._functions.manipulation import reshape
 from dparray._functions.reductions import all as all_of
@@ -126,7 +135,8 @@ def asarray(
 
     Args:
         obj: an array, a NumPy array, a buffer, a Python or NumPy scalar, nested sequences of
-            scalars and of arrays on one queue, or an object with ``__sycl_usm_array_interface__``
+            scalars and of arrays on one queue (of several, and of NumPy's too, where ``device`` or
+            ``sycl_queue`` says where all go), or an object with ``__sycl_usm_array_interface__``
             (dpnp) or ``__dlpack__``.
         dtype: the result's dtype; that of ``obj`` if not given.
         order: ``"C"`` or ``"F"``; as ``obj`` is if not given.
@@ -159,11 +169,14 @@ def asarray(
     if isinstance(obj, ndarray):
         return _rearranged(obj, wanted, order, copy, device, usm_type, sycl_queue)
     is_of_host = isinstance(obj, _HOST_TYPES)
-    if not is_of_host and hasattr(obj, "__sycl_usm_array_interface__"):
-        shared = ndarray._from_layout(*exchange.layout_of_interface(obj))
-        return _rearranged(shared, wanted, order, copy, device, usm_type, sycl_queue)
+    if is_shareable(obj):
+        return _rearranged(shared(obj), wanted, order, copy, device, usm_type, sycl_queue)
     if isinstance(obj, _NESTED):
+        obj = shared_inside(obj)
         arrays = arrays_inside("obj", obj)
+        if arrays and (device is not None or sycl_queue is not None):
+            obj = moved_inside(obj, placement_of(device, usm_type, sycl_queue).queue)
+            arrays = arrays_inside("obj", obj)
         if arrays:
             stacked = stack_nested("asarray", obj, common_placement("asarray", arrays))
             return _rearranged(stacked, wanted, order, copy, device, usm_type, sycl_queue)
@@ -182,6 +195,22 @@ def asarray(
     if order == "F":
         return _rearranged(array, None, "F", None, None, None, None)
     return array
+
+
+def placed(
+    function: str,
+    name: str,
+    x: Any,
+    device: Any,
+    usm_type: str | None,
+    sycl_queue: dpctl.SyclQueue | None,
+) -> ndarray:
+    """An operand of a function that creates, copied to the place asked for."""
+    if device is None and usm_type is None and sycl_queue is None:
+        return check_array(function, name, x)
+    if not isinstance(x, ndarray | list | tuple) and not is_shareable(x):
+        x = check_array(function, name, x)
+    return asarray(x, device=device, usm_type=usm_type, sycl_queue=sycl_queue)
 
 
 def _rearranged(
@@ -234,8 +263,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
 
     Args:
         x: the producer. Data of the host (NumPy and the like) are copied to ``device``.
-        device: where the result lives; the producer's own queue if not given, the default
-            device for data of the host.
+        device: where the result lives. If not given: the producer's own queue if it names one
+            (``__sycl_usm_array_interface__``, as arrays of dpnp do), the canonical queue of its
+            device if it does not, the default device for data of the host.
         copy: as of :func:`asarray`.
 
     Raises:
@@ -250,6 +280,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     """
     if isinstance(x, ndarray):
         return _rearranged(x, None, None, copy, device, None, None)
+    if is_shareable(x):  # which names the queue, and DLPack does not
+        return _rearranged(shared(x), None, None, copy, device, None, None)
     if not hasattr(x, "__dlpack__"):
         raise HostConversionError(
             f"from_dlpack: {type(x).__name__} has no __dlpack__; use dp.asarray(x)"
@@ -263,10 +295,10 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
             )
         queue = queue_of(device)
         return from_host(np.from_dlpack(x), queue, "device")
-    shared = ndarray._from_layout(
+    found = ndarray._from_layout(
         *exchange.layout_of_tensor(exchange.dpt.from_dlpack(x), is_shared=True)
     )
-    return _rearranged(shared, None, None, copy, device, None, None)
+    return _rearranged(found, None, None, copy, device, None, None)
 
 
 def _dlpack(
@@ -281,7 +313,9 @@ def _dlpack(
     """The array as a DLPack capsule over its own memory, or over a copy where that is needed.
 
     Waits for the work before it on the queue. For the host (``dl_device=(1, 0)``) memory that it
-    can read at its own address is shared, other memory copied.
+    can read at its own address is shared, other memory copied. Later work does not wait for the
+    host, nor the host for it: call ``dp.synchronize(x)`` before the shared memory is looked at
+    again, or use ``x.map()``, which orders both.
 
     Raises:
         BufferError: ``copy=False``, but a copy is needed; another device was asked for; or the
@@ -417,8 +451,15 @@ def astype(
 
 
 @as_method
-def copy(x: ndarray, order: str = "C") -> ndarray:
-    """A copy on the same queue, of the same USM type, that shares nothing.
+def copy(
+    x: ndarray,
+    order: str = "C",
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """A copy that shares nothing: on the same queue and of the same USM type if none is given.
 
     Example:
         >>> import dparray as dp
@@ -429,6 +470,9 @@ def copy(x: ndarray, order: str = "C") -> ndarray:
         0.0
     """
     x = check_array("copy", "x", x)
+    if _placed_like(x, device, usm_type, sycl_queue) != (x.sycl_queue, x.usm_type):
+        kept = order if order in ("C", "F") else None
+        return _rearranged(x, None, kept, None, device, usm_type, sycl_queue)
     if order == "F":
         result = _empty(Placement(x.sycl_queue, x.usm_type), x.shape, x.dtype, "F")
         assign(result, x)

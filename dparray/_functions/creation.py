@@ -11,18 +11,14 @@ import numpy as np
 from dparray import _dtypes, _layout, config
 from dparray._array.apply import operate
 from dparray._array.assignment import assign
-from dparray._array.fresh import (
-    _empty,
-    _placed_like,
-    is_made_by_host,
-    placement_of,
-)
+from dparray._array.fresh import _empty, _placed_like, from_host, is_made_by_host, placement_of
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
     check_array,
     checked_scalar,
     foreign_operand,
     scalar_value,
+    shared,
 )
 from dparray._evaluate import limits
 from dparray._functions.conversion import asarray
@@ -139,7 +135,10 @@ def full(
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
 ) -> ndarray:
-    """A new array filled with ``fill_value`` (a scalar, or an array on the same queue).
+    """A new array filled with ``fill_value``, a scalar or an array that broadcasts to it.
+
+    An array decides the place where nothing else does; with ``device`` or ``sycl_queue`` it is
+    copied there, and so is an array of NumPy.
 
     The dtype is that of ``fill_value`` where none is given, also of a NumPy scalar: ``int64`` for
     a Python integer, the device's default float dtype for a float. Further arguments and
@@ -154,10 +153,12 @@ def full(
     if isinstance(value, list | tuple):
         place = {"device": device, "usm_type": usm_type, "sycl_queue": sycl_queue}
         value = asarray(value, **place)
+    value = shared(value)
     if isinstance(value, ndarray) and device is None and sycl_queue is None:
         placement = _placed_like(value, None, usm_type, None)
     else:
         placement = placement_of(device, usm_type, sycl_queue)
+        value = _moved(value, placement, device is not None or sycl_queue is not None)
     if isinstance(value, ndarray | np.generic):
         default = value.dtype
     elif isinstance(value, bool | int | float | complex):
@@ -167,6 +168,15 @@ def full(
     chosen = _checked_dtype(dtype, placement, default)
     value = _converted(value, chosen)
     return _filled(placement, _layout.check_shape(shape), chosen, order, value, "full")
+
+
+def _moved(value: Any, placement: Placement, is_asked: bool) -> Any:
+    """A fill value where a place was asked for: arrays of other queues and of NumPy go there."""
+    if is_asked and isinstance(value, ndarray):
+        return value.to_device(placement.queue)
+    if is_asked and isinstance(value, np.ndarray):
+        return from_host(value, *placement)
+    return value
 
 
 def _converted(value: Any, dtype: np.dtype[Any]) -> Any:
@@ -321,10 +331,12 @@ def full_like(
         >>> dp.full_like(dp.zeros(2, dtype="float32"), 3).asnumpy()
         array([3., 3.], dtype=float32)
     """
-    x = check_array("full_like", "x", x)
-    if isinstance(fill_value, ndarray) and device is None and sycl_queue is None:
+    x, fill_value = check_array("full_like", "x", x), shared(fill_value)
+    is_asked = device is not None or sycl_queue is not None
+    if isinstance(fill_value, ndarray) and not is_asked:
         common_placement("full_like", (("x", x), ("fill_value", fill_value)))
     form = _form_like("full_like", x, dtype, shape, device, usm_type, sycl_queue)
+    fill_value = _moved(fill_value, form[0], is_asked)
     value = scalar_value(fill_value)
     if not isinstance(value, ndarray | bool | int | float | complex):
         raise foreign_operand("full_like", "fill_value", fill_value)

@@ -23,6 +23,7 @@ from dparray._array.operands import (
     check_out,
     foreign_operand,
     scalar_value,
+    shared,
 )
 from dparray._array.small import call_at_once
 from dparray._evaluate import limits
@@ -504,19 +505,19 @@ def ravel_multi_index(
     )
 
 
-def copyto(x1: ndarray, x2: Any, /, casting: Any = "same_kind", where: Any = True) -> None:
-    """Write the values of ``x2`` (an array or a scalar) into ``x1``.
+def copyto(dst: ndarray, src: Any, /, casting: Any = "same_kind", where: Any = True) -> None:
+    """Write the values of ``src`` (an array or a scalar) into ``dst``.
 
     Args:
-        x1: the array that is written.
-        x2: an array or a scalar that broadcasts to it.
+        dst: the array that is written.
+        src: an array, also of NumPy, or a scalar that broadcasts to it.
         casting: which conversions of arrays are allowed, as of NumPy.
-        where: a mask that broadcasts to ``x1``: other elements stay.
+        where: a mask that broadcasts to ``dst``: other elements stay.
 
     Raises:
         DTypeError: ``casting`` forbids the conversion.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: ``x2`` does not broadcast to ``x1``.
+        ShapeError: ``src`` does not broadcast to ``dst``.
 
     Example:
         >>> import dparray as dp
@@ -525,30 +526,30 @@ def copyto(x1: ndarray, x2: Any, /, casting: Any = "same_kind", where: Any = Tru
         >>> x.asnumpy()
         array([3., 3.])
     """
-    x1 = check_array("copyto", "x1", x1)
-    place = Placement(x1.sycl_queue, x1.usm_type)
-    named = [("x1", x1), *([("x2", x2)] if isinstance(x2, ndarray) else [])]
+    dst, src = check_array("copyto", "dst", dst), shared(src)
+    place = Placement(dst.sycl_queue, dst.usm_type)
+    named = [("dst", dst), *([("src", src)] if isinstance(src, ndarray) else [])]
     if where is not True:
         named.append(("where", check_array("copyto", "where", where, place)))
     common_placement("copyto", named)
-    is_scalar = isinstance(x2, bool | int | float | complex | np.generic)
-    if isinstance(x2, np.integer | np.bool_) and x1.dtype.kind in "iu":
-        given, x2 = x2.dtype, x2.astype(x1.dtype)
-    elif is_scalar or isinstance(x2, ndarray):
-        given = getattr(x2, "dtype", None) or np.result_type(x1.dtype, x2)
+    is_scalar = isinstance(src, bool | int | float | complex | np.generic)
+    if isinstance(src, np.integer | np.bool_) and dst.dtype.kind in "iu":
+        given, src = src.dtype, src.astype(dst.dtype)
+    elif is_scalar or isinstance(src, ndarray | np.ndarray):
+        given = getattr(src, "dtype", None) or np.result_type(dst.dtype, src)
     else:
-        given = x1.dtype
-    if not np.can_cast(given, x1.dtype, casting):
+        given = dst.dtype
+    if not np.can_cast(given, dst.dtype, casting):
         raise DTypeError(
-            f"copyto: {given} does not convert to {x1.dtype} by the rule {casting!r}; give "
+            f"copyto: {given} does not convert to {dst.dtype} by the rule {casting!r}; give "
             f"casting='unsafe'"
         )
     if where is not True:
         mask = astype_array(named[-1][1], _dtypes.bool, copy=False)
-        values = x2 if isinstance(x2, ndarray) else asarray(x2, x1.dtype, **_place(x1))
-        x2 = choose_elements("copyto", mask, astype_array(values, x1.dtype, copy=False), x1)
-        _layout.broadcast_shapes("copyto", [x1.shape, x2.shape])
-    assign(x1, x2, "copyto")
+        values = src if isinstance(src, ndarray) else asarray(src, dst.dtype, **_place(dst))
+        src = choose_elements("copyto", mask, astype_array(values, dst.dtype, copy=False), dst)
+        _layout.broadcast_shapes("copyto", [dst.shape, src.shape])
+    assign(dst, src, "copyto")
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> ndarray:

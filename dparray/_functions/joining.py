@@ -588,6 +588,9 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray
     x = check_array("array_split", "x", x)
     axis = _layout.normalize_axis("array_split", axis, x.ndim)
     extent = x.shape[axis]
+    if isinstance(indices_or_sections, ndarray):
+        named = (("x", x), ("indices_or_sections", indices_or_sections))
+        common_placement("split", named)
     if isinstance(indices_or_sections, ndarray) and indices_or_sections.ndim:
         indices_or_sections = indices_or_sections.tolist()
     try:

@@ -17,6 +17,7 @@ from dparray._array.nodes import positions
 from dparray._array.operands import check_array
 from dparray._array.small import call_at_once
 from dparray._evaluate import limits
+from dparray._functions.conversion import placed
 from dparray._functions.creation import _checked_dtype, _filled, may_wait, ones, zeros_like
 from dparray._functions.elementwise import where
 from dparray._functions.indexing import nonzero
@@ -214,8 +215,17 @@ def diag_indices(n: int, ndim: int = 2, **place: Any) -> tuple[ndarray, ...]:
     return (arange(n, **place),) * ndim
 
 
-def diagflat(x: Any, k: int = 0) -> ndarray:
+def diagflat(
+    x: Any,
+    k: int = 0,
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
     """A matrix with the elements of ``x``, flattened, on diagonal ``k``.
+
+    It is beside ``x`` unless another place is given.
 
     Example:
         >>> import dparray as dp
@@ -223,11 +233,19 @@ def diagflat(x: Any, k: int = 0) -> ndarray:
         array([[1, 0],
                [0, 2]])
     """
-    return diag(ravel(check_array("diagflat", "x", x)), k)
+    return diag(ravel(placed("diagflat", "x", x, device, usm_type, sycl_queue)), k)
 
 
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
-    """A matrix whose columns are powers of a vector.
+def vander(
+    x: Any,
+    N: int | None = None,
+    increasing: bool = False,
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """A matrix whose columns are powers of a vector, beside it unless another place is given.
 
     Raises:
         ShapeError: ``x`` is no vector.
@@ -238,7 +256,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> ndarray:
         array([[2, 1],
                [3, 1]])
     """
-    x = check_array("vander", "x", x)
+    x = placed("vander", "x", x, device, usm_type, sycl_queue)
     if x.ndim != 1:
         raise ShapeError(f"vander: x has {x.ndim} dimensions; give a vector")
     columns = x.size if N is None else N
@@ -259,8 +277,17 @@ def _powers_dtype(x: ndarray) -> np.dtype[Any]:
     return _dtypes.int64 if x.dtype.kind in "bi" else x.dtype
 
 
-def diag(x: Any, k: int = 0) -> ndarray:
+def diag(
+    x: Any,
+    k: int = 0,
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
     """A matrix with the vector ``x`` on diagonal ``k``, or a view of that diagonal of a matrix.
+
+    It is beside ``x`` unless another place is given, to which ``x`` is copied.
 
     Raises:
         ShapeError: ``x`` has neither one nor two dimensions.
@@ -271,7 +298,7 @@ def diag(x: Any, k: int = 0) -> ndarray:
         array([[1, 0],
                [0, 2]])
     """
-    x = check_array("diag", "x", x)
+    x = placed("diag", "x", x, device, usm_type, sycl_queue)
     if x.ndim == 2:
         return diagonal(x, k)
     if x.ndim != 1:

@@ -14,10 +14,11 @@ from dparray._array.fresh import empty_on, is_made_by_host, placement_of
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
 from dparray._array.operands import check_arrays, checked_scalar, foreign_operand, scalar_value
+from dparray._functions.conversion import _rearranged
 from dparray._functions.creation import _checked_dtype
 from dparray._functions.manipulation import expand_dims
 from dparray._graph.ops import OPS
-from dparray._placement import Placement, common_placement
+from dparray._placement import Placement, check_usm_type, common_placement
 from dparray.exceptions import DTypeError, ShapeError
 
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ def linspace(
         dtype: the default is the dtype that ``start`` and ``stop`` promote to with a Python float:
             the device's default float dtype for Python's scalars and integers.
         axis: where the new axis is among those of ``start`` and ``stop``.
-        device, usm_type, sycl_queue: as of :func:`empty`; arrays stay on their queue.
+        device, usm_type, sycl_queue: as of :func:`empty`; arrays decide the place where nothing
+            else does, and are copied to it otherwise.
 
     Returns:
         An array, or a tuple of it and the step.
@@ -138,6 +140,13 @@ def linspace(
     if arrays:
         start, stop = check_arrays("linspace", *ends)
         placement = common_placement("linspace", (("start", start), ("stop", stop)))
+        if device is not None or sycl_queue is not None:
+            placement = placement_of(device, usm_type, sycl_queue)
+        elif usm_type is not None:
+            placement = Placement(placement.queue, check_usm_type(usm_type))
+        start, stop = (
+            _rearranged(x, None, None, None, None, *placement[::-1]) for x in (start, stop)
+        )
     else:
         placement = placement_of(device, usm_type, sycl_queue)
         for name, value in ends:
@@ -190,7 +199,13 @@ def linspace(
 
 
 def meshgrid(
-    *arrays: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy"
+    *arrays: Any,
+    copy: bool = True,
+    sparse: bool = False,
+    indexing: str = "xy",
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
 ) -> list[ndarray]:
     """Coordinate arrays made of coordinate vectors.
 
@@ -199,6 +214,7 @@ def meshgrid(
         copy: ``False`` gives views, in which elements share their memory.
         sparse: keep each array's extent along the other axes 1.
         indexing: ``"xy"`` (the first vector runs along the second axis) or ``"ij"``.
+        device, usm_type, sycl_queue: where the results live; beside the vectors if not given.
 
     Returns:
         As many arrays as vectors, each with one axis for every vector.
@@ -219,7 +235,10 @@ def meshgrid(
     if not arrays:
         return []
     given = [(f"arrays[{position}]", x) for position, x in enumerate(arrays)]
-    checked = check_arrays("meshgrid", *given)
+    checked = [
+        _rearranged(x, None, None, None, device, usm_type, sycl_queue)
+        for x in check_arrays("meshgrid", *given)
+    ]
     named = [(name, x) for (name, _), x in zip(given, checked, strict=True)]
     placement = common_placement("meshgrid", named)
     for name, x in named:

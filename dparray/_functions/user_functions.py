@@ -6,11 +6,17 @@ that the kernels of expressions call.
 
 from __future__ import annotations
 
+import builtins
+import contextlib
 import hashlib
 import inspect
 import itertools
+import linecache
+import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -83,6 +89,45 @@ _DIGITS = 16
 _unkeyed = itertools.count()
 
 
+def _python_function(function: Any, who: str, count: int | None = None) -> Any:
+    """What a user gave as a scalar function as a Python function, which kernels are made of.
+
+    A function of C, as ``math.erf``, is called by one made for it.
+
+    Args:
+        function: what was given.
+        who: who asks, for the message.
+        count: how many operands it has, where that is known.
+
+    Raises:
+        KernelArgumentError: it is none that a kernel can call.
+    """
+    if isinstance(function, FunctionType | DeviceFunction):
+        return function
+    if isinstance(function, BuiltinFunctionType):
+        name, module = function.__name__, sys.modules.get(str(function.__module__))
+        with contextlib.suppress(ValueError):  # C functions need not say
+            count = count or len(inspect.signature(function).parameters)
+        if count and module in (math, builtins) and getattr(module, name, None) is function:
+            operands = ", ".join("abcdefgh"[:count])
+            prefix = "math." if module is math else ""
+            scope: dict[str, Any] = {"__name__": __name__, "math": math}
+            text = f"def {name}_({operands}):\n    return {prefix}{name}({operands})\n"
+            file = f"<{who} of {prefix}{name}>"
+            linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+            exec(compile(text, file, "exec"), scope)
+            return scope[f"{name}_"]
+    if isinstance(function, np.ufunc):
+        raise KernelArgumentError(
+            f"{who}: np.{function.__name__} is a function of arrays of the host; "
+            f"dp.{function.__name__} takes arrays here, and functions of `math` elements in kernels"
+        )
+    raise KernelArgumentError(
+        f"{who}: {function!r} of type {type(function).__name__} is no Python function that a "
+        "kernel can be made of; write one that calls what it calls: lambda x: ..."
+    )
+
+
 class ElementwiseFunction:
     """An array function that applies a scalar function to every element; see :func:`elementwise`.
 
@@ -91,6 +136,7 @@ class ElementwiseFunction:
     """
 
     def __init__(self, function: Callable[..., Any], dtype: Any) -> None:
+        function = _python_function(function, "elementwise")
         self.device_function = (
             function if isinstance(function, DeviceFunction) else DeviceFunction(function, {})
         )
@@ -381,6 +427,7 @@ class ReductionFunction:
     """An array function that combines elements along axes; see :func:`reduction`."""
 
     def __init__(self, combine: Callable[..., Any], identity: Any, map_: Any, dtype: Any) -> None:
+        combine = _python_function(combine, "reduction", 2)
         self.combine = (
             combine if isinstance(combine, DeviceFunction) else DeviceFunction(combine, {})
         )

@@ -17,7 +17,11 @@ from dparray._kernel.decorators import kernel_of
 from dparray._kernel.event import Event
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel_async as launch
-from dparray.exceptions import ExecutionPlacementError, KernelArgumentError
+from dparray.exceptions import (
+    ExecutionPlacementError,
+    HostConversionError,
+    KernelArgumentError,
+)
 
 if TYPE_CHECKING:
     import dpctl
@@ -47,7 +51,7 @@ def _launch(
         return launch(_kernel(kernel_fn, kernel_args), index_space, dependent_events, *kernel_args)
     except ExecutionPlacementError as error:
         raise _translated(error, "ExecutionQueueInferenceError") from error
-    except KernelArgumentError as error:
+    except (KernelArgumentError, HostConversionError) as error:
         if "at least one argument must be an array" in str(error):
             raise _translated(error, "ExecutionQueueInferenceError") from error
         raise _translated(error, "UnsupportedKernelArgumentError") from error

@@ -18,20 +18,15 @@ class _Limits(NamedTuple):
     place: tuple[Any, Any]
 
 
-_limits: dict[dpctl.SyclQueue, _Limits] = {}
-
-
+@lru_cache(maxsize=256)  # so that queues of the past are let go
 def _limits_of(queue: dpctl.SyclQueue) -> _Limits:
-    limits = _limits.get(queue)
-    if limits is None:
-        device = queue.sycl_device
-        limits = _limits[queue] = _Limits(
-            device.max_work_group_size,
-            tuple(device.max_work_item_sizes3d),
-            device.local_mem_size,
-            (queue.sycl_context, device),
-        )
-    return limits
+    device = queue.sycl_device
+    return _Limits(
+        device.max_work_group_size,
+        tuple(device.max_work_item_sizes3d),
+        device.local_mem_size,
+        (queue.sycl_context, device),
+    )
 
 
 def place_of(queue: dpctl.SyclQueue) -> tuple[Any, Any]:
@@ -43,6 +38,16 @@ def place_of(queue: dpctl.SyclQueue) -> tuple[Any, Any]:
 def computes_in_double(queue: dpctl.SyclQueue) -> bool:
     """Whether the queue's device has double precision; asked once."""
     return _dtypes.has_aspect(queue.sycl_device, "fp64")
+
+
+@lru_cache(maxsize=64)
+def copies_by_host(queue: dpctl.SyclQueue) -> bool:
+    """Whether copies on the queue are left to the host; asked once.
+
+    The OpenCL driver of CPUs fails, or never ends, at copies in a context of several devices.
+    Kernels work there.
+    """
+    return is_cpu(queue) and len(queue.sycl_context.get_devices()) > 1
 
 
 @lru_cache(maxsize=64)

@@ -6,7 +6,7 @@ import dpctl
 from dpctl.utils import SequentialOrderManager
 
 from dparray._runtime.in_order import wait_for
-from dparray.device import _lock
+from dparray.device import _lock, _waits
 
 
 def wait(queue: dpctl.SyclQueue) -> None:
@@ -20,6 +20,9 @@ def wait(queue: dpctl.SyclQueue) -> None:
     if events:
         wait_for(events)
     _forget_work(queue, mark)
+
+
+_waits.append(wait)
 
 
 #: The queues that may have work left, each with a mark of the last that was noted. A queue that is

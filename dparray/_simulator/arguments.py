@@ -35,7 +35,16 @@ class _Arguments:
         self._simulation = simulation
         self._memory = Memory("global", initialised=True)
         self._device: list[tuple[Any, SimulatedArray, np.ndarray[Any, Any]]] = []
-        mirrors = _host_mirrors([one for one in args if _is_device_array(one)])
+        named = [
+            (name, one)
+            for name, one in zip(names[1:], args, strict=True)
+            if _is_device_array(one)
+        ]
+        if named:
+            from dparray._placement import common_placement
+
+            common_placement(where, named)
+        mirrors = _host_mirrors([one for _, one in named])
         self._values: list[Any] = []
         for name, value in zip(names[1:], args, strict=True):
             self._values.append(self._convert(where, name, value, mirrors, grouped))

@@ -77,11 +77,12 @@ def simulate(
             them writing, with neither an atomic nor a barrier to order them; an item that waits
             for another one in a loop; and any exception that the kernel's code raises.
         KernelArgumentError: an argument a kernel cannot take, or too many or too few.
+        ExecutionPlacementError: dparray arrays on different queues, which a launch would refuse.
         KernelRangeError: a range that is empty or whose local size does not divide.
 
     After an error, NumPy arrays hold what was written until then, and dparray arrays are unchanged.
 
-    Placement: runs on the host; dparray arrays may be on any queues.
+    Placement: runs on the host; dparray arrays are on one queue, as for a launch.
 
     Example:
         >>> import numpy as np

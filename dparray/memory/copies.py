@@ -143,13 +143,23 @@ def assign(target: Any, source: Any) -> None:
         access.before_write(target)
         if not isinstance(source, int | float | complex):
             access.before_read(source)
+    is_scalar = isinstance(source, int | float | complex)
+    queue = target.block.queue
+    if device_facts.copies_by_host(queue):
+        if is_scalar:
+            (view,) = host_views(queue, target) or ()
+            view[...] = source
+        else:
+            view, values = host_views(queue, target, source) or ()
+            view[...] = values.copy() if np.may_share_memory(view, values) else values
+        return
     if _hooks.subscribers:
         _hooks.emit("library", function="a copy")
-    with foreign_calls(target.block.queue):
+    with foreign_calls(queue):
         tensor_of(target)[...] = (
-            source if isinstance(source, int | float | complex) else tensor_of(source)
+            source if is_scalar else tensor_of(source)
         )
-    note_work(target.block.queue)
+    note_work(queue)
 
 
 def packed(layout: Any) -> Layout:
@@ -172,7 +182,7 @@ def copy_to_queue(layout: Any, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
     nbytes = prod(layout.shape) * layout.dtype.itemsize
     if nbytes == 0:
         return target
-    if source_queue.sycl_context != queue.sycl_context:
+    if source_queue.sycl_context != queue.sycl_context or device_facts.copies_by_host(queue):
         copy_from_host(copy_to_host(layout), target)
         return target
     if layout.strides != contiguous_strides(layout.shape, layout.dtype.itemsize):

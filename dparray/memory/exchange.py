@@ -5,7 +5,7 @@ dpnp is imported here, as ``dpnp`` and ``dpt``; whoever lets it compute takes it
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import dpctl.memory
 import dpnp
@@ -70,6 +70,47 @@ def tensor_of(layout: Any) -> dpt.usm_ndarray:
         strides=tuple(stride // itemsize for stride in layout.strides),
         buffer=buffer,
         offset=layout.offset // itemsize,
+    )
+
+
+class _SharedMemory:
+    """Makes the memory objects of :func:`own_tensor_of`; one class for each USM type."""
+
+    classes: ClassVar[dict[str, Any]] = {}
+
+    @classmethod
+    def of(cls, block: Any) -> Any:
+        """The slab of a block as a memory object with the very queue, which keeps the block."""
+        whole = block._segment.slab
+        kind = cls.classes.get(block.usm_type)
+        if kind is None:
+            kind = type("SharedMemory", (type(whole),), {})
+            cls.classes[block.usm_type] = kind
+        memory = kind(whole)
+        memory.block = block
+        return memory
+
+
+def own_tensor_of(layout: Any) -> dpt.usm_ndarray:
+    """As :func:`tensor_of`, with the very queue object of the array where that can be had.
+
+    dpnp shares memory with arrays whose queue is the same object, not an equal one, and dpctl makes
+    a new object of the queue of each part of an allocation.
+    """
+    block = layout.block
+    if isinstance(block, BorrowedBlock | Positions) or block._segment.slab is None:
+        return tensor_of(layout)
+    memory = _SharedMemory.of(block)
+    start = block.pointer + layout.offset - memory._pointer
+    itemsize = layout.dtype.itemsize
+    if start % itemsize:
+        return tensor_of(layout)
+    return dpt.usm_ndarray(
+        layout.shape,
+        dtype=layout.dtype,
+        strides=tuple(stride // itemsize for stride in layout.strides),
+        buffer=memory,
+        offset=start // itemsize,
     )
 
 

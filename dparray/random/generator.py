@@ -256,7 +256,7 @@ class Generator(Sampling):
         if out is not None:
             size = out.shape if size is None else size
             placed = check_array("standard_gamma", "out", out)
-            common_placement("standard_gamma", (("the generator", _Placed(self)), ("out", placed)))
+            common_placement("standard_gamma", (("generator", _Placed(self)), ("out", placed)))
         (shapes,), extents = self._arguments("standard_gamma", size, shape=shape)
         _check("standard_gamma", shape=(shapes, 0, math.inf))
         result = apply(OPS["exp"], self._log_gamma(extents, shapes))
@@ -380,7 +380,7 @@ class Generator(Sampling):
         if isinstance(value, list | tuple):
             value = from_host(np.asarray(value), self._queue, self._usm_type)
         value = check_array(function, name, value)
-        common_placement(function, [(name, value), ("the generator", _Placed(self))])
+        common_placement(function, [("generator", _Placed(self)), (name, value)])
         if value.ndim != 1 or not value.size:
             raise ShapeError(f"{function}: {name} of shape {value.shape} must be a vector")
         return astype_array(value, _dtypes.default_float(self._queue.sycl_device), copy=False)
@@ -525,7 +525,7 @@ class Generator(Sampling):
             a = from_host(np.asarray(a), self._queue, self._usm_type)
         if isinstance(p, list | tuple):
             p = from_host(np.asarray(p, np.float64), self._queue, self._usm_type)
-        named: list[tuple[str, Any]] = [("the generator", _Placed(self))]
+        named: list[tuple[str, Any]] = [("generator", _Placed(self))]
         if not isinstance(a, int | np.integer):
             named.append(("a", check_array("choice", "a", a)))
         if p is not None:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dparray._array.ndarray import ndarray
+from dparray._functions.creation import asarray
 from dparray._placement import check_usm_type
 from dparray.device import queue_of
 from dparray.random.generator import Generator, _key_of
@@ -228,9 +229,16 @@ def set_state(state: tuple[str, int, int]) -> None:
     _of_everybody(queue_of(None, None)).set_state(state)
 
 
+_PLACES = tuple(
+    inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+    for name, annotation in (("device", "Any"), ("usm_type", "str | None"), ("sycl_queue", "Any"))
+)
+
 _TEMPLATE = """{summary}
 
-    The method of :class:`Generator` on a generator that all callers share, on the default device.
+    The method of :class:`Generator` on a generator that all callers share: the one of the queue
+    that ``device`` or ``sycl_queue`` names, of the arrays among the arguments, or of the default
+    device. ``usm_type`` is that of the result.
 
     Example:
         >>> import dparray as dp
@@ -250,17 +258,29 @@ def _function_of_everybody(name: str, arguments: str) -> Callable[..., ndarray]:
     """
     method = getattr(RandomState, name)
 
-    def function(*args: Any, **kwargs: Any) -> ndarray:
+    def function(
+        *args: Any,
+        device: Any = None,
+        usm_type: str | None = None,
+        sycl_queue: Any = None,
+        **kwargs: Any,
+    ) -> ndarray:
         places = [value for value in (*args, *kwargs.values()) if isinstance(value, ndarray)]
-        queue = places[0].sycl_queue if places else queue_of(None, None)
+        if places and device is None and sycl_queue is None:
+            queue = places[0].sycl_queue
+        else:
+            queue = queue_of(device, sycl_queue)
+        kind = None if usm_type is None else check_usm_type(usm_type)
         result: ndarray = method(_of_everybody(queue), *args, **kwargs)
+        if kind is not None and result.usm_type != kind:
+            return asarray(result, usm_type=kind)
         return result
 
     summary = (inspect.getdoc(method) or "").split("\n\n")[0]
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _TEMPLATE.format(summary=summary, name=name, arguments=arguments)
     signature = inspect.signature(method)
-    parameters = list(signature.parameters.values())[1:]
+    parameters = [*list(signature.parameters.values())[1:], *_PLACES]
     function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return function
 

@@ -101,7 +101,7 @@ class Sampling(Streams):
         if isinstance(x, list | tuple):
             x = from_host(np.asarray(x), self._queue, self._usm_type)
         x = check_array("permutation", "x", x)
-        common_placement("permutation", (("x", x), ("the generator", _Placed(self))))
+        common_placement("permutation", (("generator", _Placed(self)), ("x", x)))
         axis = _layout.normalize_axis("permutation", axis, x.ndim)
         order = argsort(self._integers64(x.shape[axis]))
         return x[_layout.at_axis(axis, order)]
@@ -122,7 +122,7 @@ class Sampling(Streams):
         if isinstance(x, list | tuple):
             x = from_host(np.asarray(x), self._queue, self._usm_type)
         x = check_array("permuted", "x", x)
-        placed = [("x", x), ("the generator", _Placed(self))]
+        placed = [("generator", _Placed(self)), ("x", x)]
         common_placement("permuted", placed)
         check_out("permuted", [("x", x)], out)
         if axis is None:
