@@ -281,11 +281,6 @@ def test_an_index_that_is_not_there_is_pythons_error_and_writes_nothing(
     nothing=(lambda g: dp.sqrt(None), dp.HostConversionError, r"x of type NoneType is neither"),
     out_that_is_no_array=(lambda g: dp.sin(g.x, out=3), dp.HostConversionError, r"out"),
     fill_value=(lambda g: dp.full(3, "abc"), dp.HostConversionError, r"fill_value of type str"),
-    assigned_numpy=(
-        lambda g: g.x.__setitem__(slice(3), np.ones(3)),
-        dp.HostConversionError,
-        r"value is a NumPy array",
-    ),
     assigned_text=(
         lambda g: g.x.__setitem__(slice(3), "abc"),
         dp.HostConversionError,

@@ -58,6 +58,8 @@ ARRAYS = {
     "w": VECTOR,
     "weights": VECTOR,
     "where": MASK,
+    "src": VECTOR,
+    "dst": VECTOR,
     "x": VECTOR,
     "x1": VECTOR,
     "x2": VECTOR,
@@ -186,6 +188,7 @@ OTHERS = {
     "period",
     "place",
     "posinf",
+    "queues",
     "precision",
     "pyfunc",
     "quotechar",
@@ -239,6 +242,7 @@ OTHERS = {
     "upper",
     "usecols",
     "usm_type",
+    "usm_types",
     "wrap",
 }
 
