@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 
 import dpctl
@@ -62,6 +63,12 @@ def _canonical_queue(device: dpctl.SyclDevice) -> dpctl.SyclQueue:
         if queue is None:
             queue = _sub_device_queues[device] = dpctl.SyclQueue(device)
         return queue
+
+
+@lru_cache(maxsize=256)
+def one_object(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
+    """The first that was met of all queues equal to it: dpnp shares memory of one object only."""
+    return queue
 
 
 def describe_device(device: dpctl.SyclDevice) -> str:
@@ -156,11 +163,11 @@ class Device:
             self.sycl_queue = device.sycl_queue
             return
         if isinstance(device, dpctl.SyclQueue):
-            queue = device
+            queue = one_object(device)
         elif isinstance(device, dpctl.SyclDevice):
-            queue = _canonical_queue(device)
+            queue = one_object(_canonical_queue(device))
         elif isinstance(device, str):
-            queue = _canonical_queue(_select(device))
+            queue = one_object(_canonical_queue(_select(device)))
         elif device is None:
             queue = default_device().sycl_queue
         elif isinstance(getattr(device, "sycl_queue", None), dpctl.SyclQueue):

@@ -286,7 +286,7 @@ class ndarray(Methods):
     @property
     def __usm_ndarray__(self) -> Any:
         """The array for dpnp and dpnp.tensor, over the same memory and on the same queue object."""
-        evaluate.share(self.block)
+        writes.share(self.block)
         return exchange.own_tensor_of(layout_of(self))
 
     @property
@@ -296,7 +296,7 @@ class ndarray(Methods):
         The first element is :attr:`offset` bytes further. Whoever writes there does so in order
         with the work on the queue: after ``dp.synchronize(x)``, or on the queue itself.
         """
-        evaluate.share(self.block)
+        writes.share(self.block)
         return self.block.memory
 
     def __len__(self) -> int:

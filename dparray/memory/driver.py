@@ -13,7 +13,7 @@ import numpy as np
 
 from dparray._runtime.in_order import wait_for_host_tasks
 from dparray._runtime.queues import wait
-from dparray.device import Device, describe_device, describe_queue, supports_usm
+from dparray.device import Device, describe_device, describe_queue, one_object, supports_usm
 from dparray.exceptions import DeviceError
 
 __all__ = ["Driver"]
@@ -122,6 +122,7 @@ class SyclDriver:
         return None
 
     def allocate(self, queue: dpctl.SyclQueue, usm_type: str, nbytes: int) -> Any:
+        queue = one_object(queue)
         is_huge = nbytes >= 2 * SLAB
         memory = self._classes[usm_type](nbytes, alignment=SLAB if is_huge else 4096, queue=queue)
         if is_huge and _madvise is not None and queue.sycl_device.is_cpu:

@@ -1,4 +1,4 @@
-"""Places: every function that creates takes one, what is exchanged keeps its own, errors name it."""
+"""Places: what creates takes one, what is exchanged keeps its own, errors name it."""
 
 from __future__ import annotations
 
