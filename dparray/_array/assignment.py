@@ -10,7 +10,7 @@ import numpy as np
 from dparray import _layout, config
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import layout_of, ndarray
-from dparray._array.nodes import _node_of
+from dparray._array.nodes import _node_of, eager_operands
 from dparray._array.operands import (
     arrays_inside,
     checked_scalar,
@@ -95,5 +95,8 @@ def _write(
 ) -> None:
     """Write an operation that has been checked into an array of its shape or a larger one."""
     target = layout_of(out)
-    if config.lazy or not eager.compute_known(op, operands, loop, out.shape, *placement, target):
-        writes.store(_node_of(op, operands, loop, out.shape, placement), target, True)
+    if not config.lazy:
+        given = eager_operands(operands)
+        if eager.compute_known(op, given, loop, out.shape, *placement, target) is not None:
+            return
+    writes.store(_node_of(op, operands, loop, out.shape, placement), target, True)

@@ -28,10 +28,15 @@ def _array_of(
 ) -> ndarray:
     """A new array for an operation or a reduction: pending, or computed where it may not wait."""
     if not config.lazy:
-        layout = eager.compute_known(op, operands, loop, shape, *placement)
+        layout = eager.compute_known(op, eager_operands(operands), loop, shape, *placement)
         if layout is not None:
             return ndarray._from_layout(*layout)
     return ndarray._pending(_noted(_node_of(op, operands, loop, shape, placement)))
+
+
+def eager_operands(operands: Sequence[Any]) -> list[Any]:
+    """Arrays, computed if they are pending, as arguments of an eager call, and scalars."""
+    return [operand._argument if isinstance(operand, ndarray) else operand for operand in operands]
 
 
 def array_of_node(node: Node) -> ndarray:

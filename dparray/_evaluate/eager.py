@@ -7,7 +7,7 @@ from typing import Any
 
 from dparray._codegen.canonical import Canonical, call_key
 from dparray._evaluate import evaluate
-from dparray._evaluate.execute import execute
+from dparray._evaluate.execute import Argument, execute
 from dparray._evaluate.kernels import obtain
 from dparray._evaluate.plan import FusedStep
 from dparray._evaluate.readers import lock
@@ -19,7 +19,6 @@ from dparray._graph.reductions import Reduce
 from dparray._runtime import access
 from dparray.memory.blocks import planned_layout
 
-_SCALARS = frozenset((bool, int, float, complex))
 # The one operation is asked for; no inner value is stored, and nothing computed beside it.
 _ASKED = ((0,), (), 0)
 
@@ -39,14 +38,14 @@ def compute_known(
 
     Args:
         op: the operation or the reduction.
-        operands: arrays, which are computed if they are pending, and Python scalars.
+        operands: arguments (:class:`dparray._evaluate.execute.Argument`) and Python scalars.
         loop: the dtype each operand is converted to, then the result's.
         shape: the result's shape.
         queue, usm_type: the operands' common placement.
         target: a layout of that shape to write to; fresh memory if not given.
     """
     if access.holds:
-        access.before_read(*(x for x in operands if hasattr(x, "block")))
+        access.before_read(*(each.layout for each in operands if type(each) is Argument))
         if target is not None:
             access.before_write(target)
     if target is None:
@@ -65,15 +64,10 @@ def _computed(
     usm_type: str,
     target: Any,
 ) -> Any:
-    given = []
     for operand in operands:
-        if type(operand) in _SCALARS:
-            given.append(operand)
-        elif type(operand) is Node:  # positions, which are in no memory
+        if type(operand) is Node:  # positions, which are in no memory
             return None
-        else:
-            given.append(operand._argument)
-    form, arrays, scalars = call_key(op, given, loop, shape, usm_type)
+    form, arrays, scalars = call_key(op, operands, loop, shape, usm_type)
     written = None
     if target is not None:
         memory, kind = target.block.memory, (target.dtype, shape, target.strides, False)
