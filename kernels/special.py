@@ -675,10 +675,9 @@ def make_zeta_functions(dtype: type, device: Device) -> Functions:
     # 2 pi and 2 pi e, and what their rounded values lack
     two_pi = dtype(2 * math.pi)
     two_pi_rest = dtype(2.4492935982947064e-16 if is_double else 2 * math.pi - float(two_pi))
-    two_pi_e = dtype(2 * math.pi * math.e)
-    two_pi_e_rest = dtype(
-        -1.3547630581004848e-15 if is_double else 2 * math.pi * math.e - float(two_pi_e)
-    )
+    rounded = 17.079468445347135  # the float next to it; the product of floats is another one
+    two_pi_e = dtype(rounded)
+    two_pi_e_rest = dtype(-1.3547630581004848e-15 if is_double else rounded - float(two_pi_e))
     gamma = make_gamma_functions(dtype, device)
     of_positive, digamma = gamma["of_positive"], gamma["digamma"]
     correction = gamma["correction"]
@@ -1491,8 +1490,9 @@ def make_incomplete_gamma_functions(dtype: type, device: Device) -> Functions:
 def make_beta_functions(dtype: type, device: Device) -> Functions:
     """The beta function, the incomplete one, its inverse, and distributions by them.
 
-    By the power series where ``b * x`` is small, else by the continued fraction of A. R. DiDonato
-    and A. H. Morris ("Algorithm 708", 1992; DLMF 8.17.22), with the factor before it written with
+    By the power series where ``b * x`` is small, or that of the complement where ``a`` is, too,
+    else by the continued fraction of A. R. DiDonato and A. H. Morris ("Algorithm 708", 1992; DLMF
+    8.17.22), with the factor before it written with
     deviances (C. Loader, 2000) where both parameters are large. The inverse by Newton's method for
     the logarithm of the smaller part, within bounds.
     """
@@ -1504,7 +1504,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
     tiny, huge = dtype(np.finfo(dtype).tiny), dtype(np.finfo(dtype).max)
     root_two_pi = dtype(math.sqrt(2 * math.pi))
     most_steps, most_turns = dtype(20000), dtype(100)
-    border = dtype(0.95)
+    border, limit = dtype(0.95), dtype(0.44)
     far = dtype(1e250 if is_double else 1e30)
     pair = make_pair_functions(dtype, device)
     sum_of, product_of = pair["sum_of"], pair["product_of"]
@@ -1513,6 +1513,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
     gamma = make_gamma_functions(dtype, device)
     of_positive, correction = gamma["of_positive"], gamma["correction"]
     gammaln, gammasgn = gamma["gammaln"], gamma["gammasgn"]
+    lgamma1p = gamma["lgamma1p"]
     ratio, gamma_of_sum = gamma["ratio"], gamma["gamma_of_sum"]
     beta_of_positive = gamma["beta_of_positive"]
     betaln_of_positive = gamma["betaln_of_positive"]
@@ -1583,9 +1584,9 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
         return math.pow(x, a) / of_positive(a) * (gamma_of_sum(a, b) / of_positive(b)) * last
 
     @device
-    def series(a: Any, b: Any, x: Any) -> Any:
-        """The power series without its first factor (DLMF 8.17.8, of ``1 - b``)."""
-        total, n, term = one / a, zero, one
+    def series(a: Any, b: Any, x: Any, first: Any) -> Any:
+        """The power series without its first factor (DLMF 8.17.8, of ``1 - b``) and term."""
+        total, n, term = first, zero, one
         more = one
         while abs(more) > epsilon * abs(total) and n < most_steps:
             n = n + one
@@ -1642,17 +1643,34 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
         if d == zero:
             return zero
         if b * x <= one and x <= border:
-            return d / (math.pow(y, b) * (one + b * (yl / y))) * series(a, b, x)
+            return d / (math.pow(y, b) * (one + b * (yl / y))) * series(a, b, x, one / a)
         return d * fraction(a, b, x, y)
+
+    @device
+    def complement(a: Any, b: Any, x: Any) -> Any:
+        """The upper part where ``a`` and ``b * x`` are small: the series without its first term."""
+        nh = a + b
+        u = (a - (b - half) * math.log1p(a / b)) + (correction(b) - correction(nh))
+        e = (a * math.log(nh * x) - lgamma1p(a)) - u
+        total = series(a, b, x, zero)
+        return -math.expm1(e) - math.exp(e) * a * total
 
     @device
     def both(a: Any, b: Any, x: Any, xl: Any, y: Any, yl: Any) -> Any:
         """The lower and the upper part for positive numbers, ``x + y`` being 1."""
         if b * x <= one and x <= border and x <= half:
+            if a <= limit and b >= large:
+                above = complement(a, b, x)
+                if above < half:
+                    return one - above, above
             found = lower(a, b, x, xl, y, yl)
             if found < border:
                 return found, one - found
         if a * y <= one and y <= border and y <= half:
+            if b <= limit and a >= large:
+                under = complement(b, a, y)
+                if under < half:
+                    return under, one - under
             found = lower(b, a, y, yl, x, xl)
             if found < border:
                 return one - found, found

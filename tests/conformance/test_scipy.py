@@ -88,7 +88,6 @@ assert scipy.special.gammainc(x, 2.0, out=out) is out
 np.testing.assert_allclose(out.asnumpy(), scipy.special.gammainc(x.asnumpy(), 2.0), rtol=1e-12)
 for call in (
     lambda: scipy.special.ellipk(x),
-    lambda: scipy.special.erf.outer(x, x),
     lambda: scipy.special.gammainc(x, np.ones(2)),
 ):
     try:
@@ -102,17 +101,18 @@ print("equal")
 
 
 def test_functions_in_array_api_mode() -> None:
-    run(PROGRAM, "1")
+    run(PROGRAM, {"SCIPY_ARRAY_API": "1"})
 
 
 def test_ufuncs_of_special_functions() -> None:
-    run(UFUNCS, "0")
+    run(UFUNCS, {})
 
 
-def run(program: str, mode: str) -> None:
+def run(program: str, mode: dict[str, str]) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "SCIPY_ARRAY_API"}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", program],
-        env=os.environ | {"SCIPY_ARRAY_API": mode},
+        env=environment | mode,
         capture_output=True,
         text=True,
         timeout=300,

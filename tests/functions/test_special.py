@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate.schedule import COMPILE_ELEMENTS
+from dparray._evaluate.limits import COMPILE_ELEMENTS
 from dparray.exceptions import DTypeError, ExecutionPlacementError, HostConversionError
 
 REFERENCE = np.load(Path(__file__).parents[1] / "reference" / "special.npz")
