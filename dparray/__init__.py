@@ -181,6 +181,7 @@ with _startup.explained():
         call_kernel as call_kernel,
         call_kernel_async as call_kernel_async,
     )
+    from dparray._kernel.raw import raw_kernel as raw_kernel
     from dparray._kernel.decorators import device_func as device_func, kernel as kernel
     from dparray.kernel_api import *
     from dparray._notebook.cards import (

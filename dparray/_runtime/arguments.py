@@ -131,3 +131,19 @@ def pack_scalars(values: Iterable[Any]) -> Packed:
         pack(f"{len(kept)}P", *map(addressof, kept)),
         kept,
     )
+
+
+def pack_pointer(memory: Any, pointer: int) -> Packed:
+    """An address in ``memory`` alone, for kernels that know no arrays."""
+    return Packed(pack("i", _POINTER), _address_bytes(pointer), memory)
+
+
+@lru_cache(maxsize=256)
+def pack_local_pointer(dtype: np.dtype[Any], count: int) -> Packed:
+    """Local memory for each work-group, for kernels that know no arrays."""
+    if dtype not in _LOCAL_PARTS:
+        raise TypeError(f"local memory of {dtype.name}")
+    part, parts = _LOCAL_PARTS[dtype]
+    memory = _LocalMemory(1, part, (count * parts, 1, 1))
+    kinds, address = pack("i", _LOCAL), _address_bytes(addressof(memory))
+    return Packed(kinds, address, memory, count * dtype.itemsize)

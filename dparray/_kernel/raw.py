@@ -1,0 +1,248 @@
+"""Kernels of OpenCL C or SPIR-V, launched with the checks and in the order of any other."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import dpctl
+import numpy as np
+from dpctl.program import SyclProgramCompilationError, create_program_from_source
+
+from dparray import _layout
+from dparray._compiler.program import obtain_program
+from dparray._evaluate.writes import settle_arguments
+from dparray._kernel.arguments import LocalAccessor, is_array
+from dparray._kernel.event import Event, _events
+from dparray._kernel.index_space import _as_index_space
+from dparray._placement import common_placement
+from dparray._runtime import access
+from dparray._runtime.arguments import Packed, pack_local_pointer, pack_pointer, pack_scalar
+from dparray._runtime.launch import launch
+from dparray.device import describe_device
+from dparray.exceptions import (
+    HostConversionError,
+    KernelArgumentError,
+    KernelCompileError,
+    UnsupportedDeviceError,
+)
+from dparray.kernel_api import NdRange, Range
+from dparray.memory import blocks, exchange
+
+__all__ = ["RawKernel", "raw_kernel"]
+
+_SPIRV_MAGIC = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
+_SCALARS: dict[str, Any] = {
+    "bool": ctypes.c_uint8,
+    **{
+        f"{sign}int{bits}": getattr(ctypes, f"c_{sign}int{bits}")
+        for sign in ("", "u")
+        for bits in (8, 16, 32, 64)
+    },
+    "float32": ctypes.c_float,
+    "float64": ctypes.c_double,
+}
+
+
+class _Compiled:
+    """A kernel of a program for one queue, as launching takes it."""
+
+    def __init__(self, name: str, kernel: Any) -> None:
+        self.name = name
+        self.kernel = kernel
+
+    def sycl_kernel(self, queue: dpctl.SyclQueue) -> Any:
+        return self.kernel
+
+
+class RawKernel:
+    """A kernel of OpenCL C or SPIR-V; made by :func:`raw_kernel`.
+
+    State: one program for each context and device that it was launched on.
+
+    Attributes:
+        name: the kernel's name in its program.
+        source: the text, or the SPIR-V module.
+        options: what the driver's compiler is told.
+    """
+
+    def __init__(self, source: str | bytes, name: str, options: str) -> None:
+        self.source = source
+        self.name = self.__name__ = self.__qualname__ = name
+        self.options = options
+        self._compiled: dict[tuple[Any, Any], _Compiled] = {}
+
+    @property
+    def location(self) -> str:
+        """What an event says of where the kernel is written."""
+        return repr(self)
+
+    def __repr__(self) -> str:
+        kind = "OpenCL C" if isinstance(self.source, str) else "SPIR-V"
+        return f"<dparray raw kernel {self.name} of {kind}>"
+
+    def __getitem__(self, index_space: Any) -> _Configured:
+        return _Configured(self, _as_index_space(index_space))
+
+    def _launch(
+        self, index_space: Range | NdRange, arguments: tuple[Any, ...], depends_on: Any
+    ) -> Event:
+        values = [
+            exchange.layout_of_interface(value)
+            if is_array(type(value)) and not hasattr(value, "block")
+            else value
+            for value in arguments
+        ]
+        queue = self._queue(arguments, values)
+        packed = [self._packed(place, value) for place, value in enumerate(values)]
+        compiled = self._program(queue)
+        if compiled.kernel.num_args != len(packed):
+            raise KernelArgumentError(
+                f"kernel {self.name}: takes {compiled.kernel.num_args} arguments; got {len(packed)}"
+            )
+        arrays = [value for value in values if hasattr(value, "block")]
+        if access.holds:
+            access.before_write(*arrays)
+        settle_arguments(arrays)
+        owners = tuple(x.block for x in arrays if isinstance(x.block, blocks.BorrowedBlock))
+        if isinstance(index_space, NdRange):
+            size, local = index_space.global_range, index_space.local_range
+        else:
+            size, local = tuple(index_space), None
+        return Event(launch(compiled, size, local, packed, queue, depends_on, owners), self, queue)
+
+    def _queue(self, arguments: Sequence[Any], values: Sequence[Any]) -> dpctl.SyclQueue:
+        named = [
+            (f"argument[{place}]", given)
+            for place, (given, value) in enumerate(zip(arguments, values, strict=True))
+            if hasattr(value, "block")
+        ]
+        if not named:
+            raise KernelArgumentError(
+                f"kernel {self.name}: at least one argument must be an array, which says on what "
+                "queue it runs"
+            )
+        return common_placement(f"kernel {self.name}", named).queue
+
+    def _packed(self, place: int, value: Any) -> Packed:
+        what = f"kernel {self.name}: argument {place}"
+        if hasattr(value, "block"):
+            if not _layout.is_contiguous(value.shape, value.strides, value.dtype.itemsize):
+                raise KernelArgumentError(
+                    f"{what} is not C-contiguous, and the kernel gets no strides; give x.copy()"
+                )
+            return pack_pointer(value.block.memory, value.block.pointer + value.offset)
+        if isinstance(value, np.ndarray):
+            raise HostConversionError(
+                f"{what} is a NumPy array, which lives on the host; copy it to the device first: "
+                "dp.asarray(x, device=...)"
+            )
+        if isinstance(value, LocalAccessor):
+            count = prod(map(int, value._shape))
+            return pack_local_pointer(np.dtype(value._dtype), count)
+        if isinstance(value, bool | int | float):
+            value = np.asarray(value)[()]
+        if isinstance(value, np.generic) and value.dtype.name in _SCALARS:
+            return pack_scalar(_SCALARS[value.dtype.name](value.item()))
+        raise KernelArgumentError(
+            f"{what} is a {type(value).__name__}; a raw kernel takes arrays, LocalAccessor and "
+            "scalars: of NumPy by their dtype, Python's as int64 and float64"
+        )
+
+    def _program(self, queue: dpctl.SyclQueue) -> _Compiled:
+        place = (queue.sycl_context, queue.sycl_device)
+        compiled = self._compiled.get(place)
+        if compiled is None:
+            compiled = self._compiled[place] = _Compiled(self.name, self._build(queue))
+        return compiled
+
+    def _build(self, queue: dpctl.SyclQueue) -> Any:
+        is_text = isinstance(self.source, str)
+        if is_text and queue.backend != dpctl.backend_type.opencl:
+            raise UnsupportedDeviceError(
+                f"kernel {self.name}: {describe_device(queue.sycl_device)} takes SPIR-V, and "
+                "OpenCL C is compiled by OpenCL's drivers only; give a SPIR-V module"
+            )
+        try:
+            if is_text:
+                program = create_program_from_source(queue, self.source, self.options)
+            else:
+                program = obtain_program(queue, self.source, self.options)
+        except SyclProgramCompilationError as error:
+            raise KernelCompileError(
+                f"kernel {self.name}: the compiler of {describe_device(queue.sycl_device)} refuses "
+                f"the {'text' if is_text else 'module'} (dpctl does not pass on what it says); "
+                "compile it alone, with `clang -x cl -fsyntax-only` for example, to see why",
+                details=str(error),
+            ) from None
+        if not program.has_sycl_kernel(self.name):
+            raise KernelCompileError(
+                f"kernel {self.name}: the program has no kernel of that name; give the name of a "
+                "`kernel void` function in it"
+            )
+        return program.get_sycl_kernel(self.name)
+
+
+class _Configured:
+    """A raw kernel with its range: ``kernel[range]``, which takes the arguments."""
+
+    __slots__ = ("index_space", "kernel")
+
+    def __init__(self, kernel: RawKernel, index_space: Range | NdRange) -> None:
+        self.kernel = kernel
+        self.index_space = index_space
+
+    def __call__(self, *arguments: Any, depends_on: Any = ()) -> Event:
+        return self.kernel._launch(self.index_space, arguments, _events(depends_on))
+
+
+def raw_kernel(source: str | bytes, name: str, *, options: str = "") -> RawKernel:
+    """Make a kernel of OpenCL C or of a SPIR-V module.
+
+    ``kernel[range](*arguments)`` launches it on the queue of its arrays, after all earlier work
+    there; whatever reads a result waits for it. ``get_global_id(0)`` counts the first extent of
+    the range.
+
+    Args:
+        source: the text in OpenCL C, or a SPIR-V module as bytes.
+        name: the kernel's name in it.
+        options: what the driver's compiler is told, as ``"-cl-fast-relaxed-math"``.
+
+    The arguments are those of the kernel: C-contiguous arrays of dparray, dpnp and dpnp.tensor for
+    pointers to global memory (the element type is not checked), ``LocalAccessor`` for pointers to
+    local memory, NumPy's scalars by their dtype, Python's as ``long`` and ``double``.
+
+    Raises:
+        KernelArgumentError: ``source`` is neither, or the text is empty. A launch also raises what
+            :func:`call_kernel` does.
+
+    Example:
+        >>> import dparray as dp
+        >>> scale = dp.raw_kernel(
+        ...     '''
+        ...     kernel void scale(global double *x, double factor) {
+        ...         x[get_global_id(0)] *= factor;
+        ...     }
+        ...     ''',
+        ...     "scale",
+        ... )
+        >>> x = dp.ones(3)
+        >>> event = scale[dp.Range(3)](x, 2.0)
+        >>> x.asnumpy()
+        array([2., 2., 2.])
+    """
+    if not isinstance(source, str | bytes) or not source.strip():
+        raise KernelArgumentError(
+            f"raw_kernel: {type(source).__name__} {source!r:.40} is neither OpenCL C as text nor "
+            "SPIR-V as bytes"
+        )
+    if isinstance(source, bytes) and source[:4] not in _SPIRV_MAGIC:
+        raise KernelArgumentError(
+            "raw_kernel: these bytes are no SPIR-V module, which begins with 0x07230203; decode "
+            "them if they are a text"
+        )
+    if not isinstance(name, str) or not name:
+        raise KernelArgumentError(f"raw_kernel: {name!r} is no name of a kernel")
+    return RawKernel(source, name, options)

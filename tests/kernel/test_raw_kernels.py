@@ -1,0 +1,113 @@
+"""Kernels of OpenCL C and SPIR-V: their arguments, their order, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+
+# isort: split
+import dpctl
+import dpnp
+
+from dparray._compiler.compile import _entry_points
+
+SOURCE = """
+kernel void fill(global float *x, int value, double factor) {
+    x[get_global_id(0)] = value * factor;
+}
+kernel void index(global int *x) {
+    x[get_global_id(0) * get_global_size(1) + get_global_id(1)] =
+        100 * get_global_id(0) + get_global_id(1);
+}
+kernel void reverse(global long *x, local long *part) {
+    size_t i = get_local_id(0), n = get_local_size(0);
+    part[i] = x[get_global_id(0)];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    x[get_global_id(0)] = part[n - 1 - i];
+}
+kernel void twice(global double *x) { x[get_global_id(0)] *= 2; }
+"""
+
+
+def kernel(name: str) -> Any:
+    return dp.raw_kernel(SOURCE, name)
+
+
+@pytest.mark.parametrize("size", [8, 50_000])
+def test_a_launch_comes_in_order(queue: Any, size: int) -> None:
+    x = dp.zeros(size, sycl_queue=queue)
+    before = x + 1  # pending: it reads what the kernel is about to write
+    x += 3
+    twice = kernel("twice")
+    event = twice[size](x)
+    twice[size](x, depends_on=event)
+    after = x + 1
+    assert event.queue == queue
+    np.testing.assert_array_equal(after.asnumpy(), 13)
+    np.testing.assert_array_equal(before.asnumpy(), 1)
+    theirs = dpnp.ones(size, sycl_queue=queue)
+    twice[size](theirs)
+    twice[size - 2](x[2:])
+    assert float(theirs.sum()) == 2 * size
+    np.testing.assert_array_equal(x.asnumpy()[:4], [12, 12, 24, 24])
+
+
+def test_arguments_are_those_of_the_kernel(queue: Any) -> None:
+    x = dp.zeros(100, dtype="float32", sycl_queue=queue)
+    kernel("fill")[dp.Range(100)](x, np.int32(3), 0.5)
+    np.testing.assert_array_equal(x.asnumpy(), 1.5)
+    y = dp.zeros((3, 4), dtype="int32", sycl_queue=queue)
+    kernel("index")[3, 4](y)
+    np.testing.assert_array_equal(y.asnumpy(), 100 * np.arange(3)[:, None] + np.arange(4))
+    z = dp.arange(32, sycl_queue=queue)
+    kernel("reverse")[dp.NdRange((32,), (8,))](z, dp.LocalAccessor(8, dtype=dp.int64))
+    expected = np.arange(32).reshape(4, 8)[:, ::-1].ravel()
+    np.testing.assert_array_equal(z.asnumpy(), expected)
+
+
+def test_what_is_refused(queue: Any) -> None:
+    x = dp.zeros(8, sycl_queue=queue)
+    other = dp.zeros(8, dtype="float32", sycl_queue=dpctl.SyclQueue(queue.sycl_device))
+    twice = kernel("twice")
+    for attempt, kind, text in (
+        (lambda: twice[8](), dp.KernelArgumentError, "at least one"),
+        (lambda: twice[8](x, 1), dp.KernelArgumentError, "takes 1 arguments; got 2"),
+        (lambda: twice[4](x[::2]), dp.KernelArgumentError, "contiguous"),
+        (lambda: twice[8](np.ones(8)), dp.KernelArgumentError, "at least one"),
+        (lambda: kernel("fill")[8](other, np.ones(1), 1.0), dp.HostConversionError, "NumPy"),
+        (lambda: kernel("fill")[8](other, "a", 1.0), dp.KernelArgumentError, "str"),
+        (lambda: kernel("fill")[8](other, x, 1.0), dp.ExecutionPlacementError, "one queue"),
+        (lambda: twice[0](x), dp.KernelRangeError, "positive"),
+        (lambda: twice["a"](x), dp.KernelRangeError, "range"),
+        (lambda: kernel("none")[8](x), dp.KernelCompileError, "no kernel of that name"),
+        (lambda: dp.raw_kernel("kernel void f(", "f")[8](x), dp.KernelCompileError, "refuses"),
+        (lambda: dp.raw_kernel(b"text", "f"), dp.KernelArgumentError, "SPIR-V"),
+        (lambda: dp.raw_kernel(3, "f"), dp.KernelArgumentError, "neither"),
+        (lambda: dp.raw_kernel(SOURCE, ""), dp.KernelArgumentError, "name"),
+        # An int of 4 bytes is given 8: the driver looks at the size.
+        (lambda: kernel("fill")[8](other, 3, 1.0), dp.KernelExecutionError, "refused"),
+    ):
+        with pytest.raises(kind, match=text):
+            attempt()
+    np.testing.assert_array_equal(x.asnumpy(), 0)
+    np.testing.assert_array_equal(other.asnumpy(), 0)
+
+
+def test_spirv_is_launched(queue: Any) -> None:
+    @dp.kernel
+    def triple(item, x):
+        i = item.get_id(0)
+        x[i] = 3 * x[i]
+
+    x = dp.arange(8, sycl_queue=queue)
+    triple[8](x)
+    (compiled,) = triple._kernels.values()
+    (name,) = _entry_points(compiled.spirv)
+    again = dp.raw_kernel(compiled.spirv, name)
+    # An array of it is its size, the size of an element, a pointer, the extent and the stride.
+    again[8](np.int64(8), np.int64(8), x, np.int64(8), np.int64(8))
+    np.testing.assert_array_equal(x.asnumpy(), 9 * np.arange(8))
