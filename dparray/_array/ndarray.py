@@ -1,4 +1,4 @@
-"""The array, and ``apply``: the way every elementwise operation takes.
+"""The array: its state, its memory, and its views.
 
 An array is a layout (shape, strides, offset, dtype) over a block of USM memory that was allocated
 on one queue. Views share the block.
