@@ -4,6 +4,7 @@ An array carries the queue it was allocated on; every operation and every kernel
 of its inputs. Nothing is defined here: this module only gathers the public names.
 """
 
+import builtins as _builtins
 import sys as _sys
 from pathlib import Path as _Path
 
@@ -177,6 +178,8 @@ with _startup.explained():
         Explanation as Explanation,
         explain as explain,
     )
+    from dparray._kernel.event import Event as Event
+    from dparray._kernel.function import KernelFunction as KernelFunction
     from dparray._kernel.launch import (
         call_kernel as call_kernel,
         call_kernel_async as call_kernel_async,
@@ -196,3 +199,21 @@ with _startup.explained():
     for _generator in (random.Generator, random.RandomState):
         _boundary.guard(_generator)
     _boundary.guard(_sys.modules[__name__])
+
+    # Where things are defined is no user's affair: they are what `dparray` calls them.
+    for _name, _value in list(globals().items()):
+        if (
+            not _name.startswith("_")
+            and callable(_value)
+            and getattr(_value, "__module__", "").startswith("dparray._")
+        ):
+            _value.__module__ = __name__
+
+#: What `from dparray import *` brings: no errors, and nothing that stands for a built-in of Python.
+__all__ = sorted(
+    name
+    for name, value in globals().items()
+    if not name.startswith("_")
+    and not hasattr(_builtins, name)
+    and not (isinstance(value, type) and issubclass(value, BaseException))
+)

@@ -75,6 +75,19 @@ class KernelFunction:
     Attributes:
         py_func: the Python function.
         options: ``debug`` and ``inline_threshold``, where given.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def double(item, x):
+        ...     i = item.get_id(0)
+        ...     x[i] = 2 * x[i]
+        >>> isinstance(double, dp.KernelFunction)
+        True
+        >>> x = dp.arange(3)
+        >>> event = double[dp.Range(3)](x)
+        >>> x.tolist()
+        [0, 2, 4]
     """
 
     def __init__(

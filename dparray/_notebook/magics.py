@@ -198,7 +198,7 @@ def _in_numpy(value: Any) -> Any:
         return np
     if name.startswith("dparray.") and hasattr(np, name[8:]):
         return getattr(np, name[8:])
-    if str(getattr(value, "__module__", "")).startswith("dparray.") and hasattr(np, name):
+    if str(getattr(value, "__module__", "")).partition(".")[0] == "dparray" and hasattr(np, name):
         return getattr(np, name)
     return value
 

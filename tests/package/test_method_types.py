@@ -45,7 +45,7 @@ def added() -> Iterator[tuple[str, Any]]:
     for name, member in sorted(vars(ndarray).items()):
         function = member.fget if isinstance(member, property) else member
         is_public = name not in EXCEPTIONS and (not name.startswith("_") or name.endswith("__"))
-        is_of_the_class = getattr(function, "__module__", None) == ndarray.__module__
+        is_of_the_class = getattr(function, "__module__", None) == "dparray._array.ndarray"
         if inspect.isfunction(function) and is_public and not is_of_the_class:
             yield name, member
 

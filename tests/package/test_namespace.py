@@ -1,0 +1,31 @@
+"""What the namespace gives, and under which names."""
+
+from __future__ import annotations
+
+import builtins
+import pickle
+
+import pytest
+
+import dparray as dp
+
+
+def test_a_star_import_replaces_no_builtin_and_brings_no_error() -> None:
+    names: dict[str, object] = {}
+    exec("from dparray import *", names)
+    brought = set(names) - {"__builtins__"}
+    assert not brought & set(dir(builtins))
+    assert not [name for name in brought if name.endswith("Error")]
+    assert {"ones", "kernel", "ndarray", "linalg"} <= brought
+
+
+@pytest.mark.parametrize("name", ["ndarray", "add", "sum", "reshape", "Event", "KernelFunction"])
+def test_things_are_what_dparray_calls_them(name: str) -> None:
+    assert getattr(dp, name).__module__ == "dparray"
+    assert pickle.loads(pickle.dumps(getattr(dp, name))) is getattr(dp, name)
+
+
+@pytest.mark.parametrize("name", ["kernel", "explain", "simulate"])
+def test_no_module_hides_behind_a_function(name: str) -> None:
+    with pytest.raises(ModuleNotFoundError):
+        __import__(f"dparray.{name}")
