@@ -15,11 +15,12 @@ if not (_folder / "kernels").is_dir():
 
 from dparray._functions import guard as _boundary
 from dparray._runtime import startup as _startup
-from dparray._compiler import numba_dpex as _runtime
+from dparray._runtime import drivers as _drivers
 
 __version__ = "0.1.0"
 
-_runtime.prepare_driver()
+_drivers.prepare_driver()
+_drivers.prepare_tensor_alias()
 
 # Without the stack, only the command `dparray` starts, to say what is broken.
 with _startup.explained():
@@ -186,12 +187,15 @@ with _startup.explained():
     )
     from dparray._kernel.raw import raw_kernel as raw_kernel
     from dparray._kernel.decorators import device_func as device_func, kernel as kernel
+    from dparray._kernel import numba_dpex_module as _numba_dpex_module
     from dparray.kernel_api import *
     from dparray._notebook.cards import (
         load_ipython_extension as load_ipython_extension,
         unload_ipython_extension as unload_ipython_extension,
     )
     from dparray._simulator.simulate import simulate as simulate
+
+    _numba_dpex_module.install()
 
     # What users call lets only our errors out; inside, functions call each other directly.
     for _module in (linalg, fft, lib.stride_tricks):

@@ -28,7 +28,7 @@ catch anyway, so ``except ValueError`` keeps working::
     |  |- TileTypeError (TypeError)  a value of a kind or dtype that does not belong there
     |  `- TileIndexError (IndexError)  an index set that is empty, unbounded or ambiguous
     |- PlaidMLError (RuntimeError)  of the interface of dparray.plaidml
-    `- UnsupportedFeatureError (NotImplementedError)  of numba-dpex or NumPy, that cannot work here
+    `- UnsupportedFeatureError (NotImplementedError)  of numba-dpex or NumPy, that is not here
 
 A message says what was given, what is allowed and the line that mends it.
 """
@@ -254,4 +254,4 @@ class PlaidMLError(DparrayError, RuntimeError):
 
 
 class UnsupportedFeatureError(DparrayError, NotImplementedError):
-    """Something of numba-dpex or NumPy that cannot work on this stack."""
+    """Something of numba-dpex or NumPy that dparray does not have."""

@@ -1,34 +1,23 @@
-"""The kernel language: what kernels are written with, under the names of numba-dpex and SYCL 2020.
+"""The kernel language: what kernels are written with, under the names of SYCL 2020.
 
-What a kernel itself refers to is the very object of ``numba_dpex.kernel_api``, so it may take a
-name from either place. :class:`Range`, :class:`NdRange` and :class:`LocalAccessor`, which only the
-launch sees, derive from numba-dpex's and check what they are given. Importing this module
-does not import Numba.
+What a work-item is given or refers to (:class:`Item`, :class:`AtomicRef`, :func:`group_barrier`,
+...) has a meaning in kernels only; :func:`dparray.simulate` gives it one in plain Python.
+:class:`Range`, :class:`NdRange` and :class:`LocalAccessor`, which the launch sees, check what they
+are given. Importing this module does not import Numba.
 """
 
 from __future__ import annotations
 
+import enum
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from copy import copy
+from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
 
-from dparray._compiler.numba_dpex import kernel_language
 from dparray.exceptions import KernelArgumentError, KernelRangeError
-
-_language: Any = kernel_language()
-
-AddressSpace = _language.AddressSpace
-AtomicRef = _language.AtomicRef
-Group = _language.Group
-Item = _language.Item
-MemoryOrder = _language.MemoryOrder
-MemoryScope = _language.MemoryScope
-NdItem = _language.NdItem
-PrivateArray = _language.PrivateArray
-atomic_fence = _language.atomic_fence
-group_barrier = _language.group_barrier
 
 __all__ = [
     "AddressSpace",
@@ -51,6 +40,298 @@ __all__ = [
 
 _MAX_DIMENSIONS = 3
 _LOCAL_DTYPES = frozenset({"i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"})
+
+
+
+# --- constants ------------------------------------------------------------------------------------
+
+
+class MemoryOrder(enum.IntEnum):
+    """How an atomic operation or a fence orders the reads and writes around it."""
+
+    RELAXED = 0
+    ACQUIRE = 1
+    CONSUME_UNSUPPORTED = 2
+    RELEASE = 3
+    ACQ_REL = 4
+    SEQ_CST = 5
+
+
+class MemoryScope(enum.IntEnum):
+    """Which work-items an atomic operation, a fence or a barrier is ordered for."""
+
+    WORK_ITEM = 0
+    SUB_GROUP = 1
+    WORK_GROUP = 2
+    DEVICE = 3
+    SYSTEM = 4
+
+
+class AddressSpace(enum.IntEnum):
+    """Which memory an array is in."""
+
+    PRIVATE = 0
+    GLOBAL = 1
+    CONSTANT = 2
+    LOCAL = 3
+    GENERIC = 4
+
+
+# --- work-items -----------------------------------------------------------------------------------
+
+
+def _of_kernels(name: str) -> NoReturn:
+    raise NotImplementedError(
+        f"{name} has a meaning in kernels only; dparray.simulate runs kernels in plain Python"
+    )
+
+
+class Item:
+    """A work-item of a launch over a :class:`Range`: the first argument of its kernel."""
+
+    def __init__(self) -> None:
+        _of_kernels("Item")
+
+    @property
+    def dimensions(self) -> int:
+        """The number of dimensions of the range."""
+        _of_kernels("Item.dimensions")
+
+    def get_id(self, dim: int) -> int:
+        """The index of the work-item in a dimension."""
+        _of_kernels("Item.get_id")
+
+    def get_linear_id(self) -> int:
+        """The index of the work-item in all of them, the last counting fastest."""
+        _of_kernels("Item.get_linear_id")
+
+    def get_range(self, dim: int) -> int:
+        """The extent of the range in a dimension."""
+        _of_kernels("Item.get_range")
+
+    def get_linear_range(self) -> int:
+        """The number of work-items."""
+        _of_kernels("Item.get_linear_range")
+
+
+class NdItem:
+    """A work-item of a launch over an :class:`NdRange`: the first argument of its kernel."""
+
+    def __init__(self) -> None:
+        _of_kernels("NdItem")
+
+    @property
+    def dimensions(self) -> int:
+        """The number of dimensions of the range."""
+        _of_kernels("NdItem.dimensions")
+
+    def get_global_id(self, dim: int) -> int:
+        """The index of the work-item in a dimension."""
+        _of_kernels("NdItem.get_global_id")
+
+    def get_global_linear_id(self) -> int:
+        """The index of the work-item in all of them, the last counting fastest."""
+        _of_kernels("NdItem.get_global_linear_id")
+
+    def get_local_id(self, dim: int) -> int:
+        """The index of the work-item within its group, in a dimension."""
+        _of_kernels("NdItem.get_local_id")
+
+    def get_local_linear_id(self) -> int:
+        """The index of the work-item within its group, the last dimension counting fastest."""
+        _of_kernels("NdItem.get_local_linear_id")
+
+    def get_global_range(self, dim: int) -> int:
+        """The extent of the global range in a dimension."""
+        _of_kernels("NdItem.get_global_range")
+
+    def get_global_linear_range(self) -> int:
+        """The number of work-items."""
+        _of_kernels("NdItem.get_global_linear_range")
+
+    def get_local_range(self, dim: int) -> int:
+        """The extent of a group in a dimension."""
+        _of_kernels("NdItem.get_local_range")
+
+    def get_local_linear_range(self) -> int:
+        """The number of work-items of a group."""
+        _of_kernels("NdItem.get_local_linear_range")
+
+    def get_group(self) -> Group:
+        """The group of the work-item."""
+        _of_kernels("NdItem.get_group")
+
+
+class Group:
+    """The work-group of a work-item; :meth:`NdItem.get_group` gives it."""
+
+    def __init__(self) -> None:
+        _of_kernels("Group")
+
+    @property
+    def dimensions(self) -> int:
+        """The number of dimensions of the range."""
+        _of_kernels("Group.dimensions")
+
+    @property
+    def leader(self) -> bool:
+        """Whether the work-item is the first of the group."""
+        _of_kernels("Group.leader")
+
+    def get_group_id(self, dim: int) -> int:
+        """The index of the group in a dimension."""
+        _of_kernels("Group.get_group_id")
+
+    def get_group_linear_id(self) -> int:
+        """The index of the group in all of them, the last counting fastest."""
+        _of_kernels("Group.get_group_linear_id")
+
+    def get_group_range(self, dim: int) -> int:
+        """The number of groups in a dimension."""
+        _of_kernels("Group.get_group_range")
+
+    def get_group_linear_range(self) -> int:
+        """The number of groups."""
+        _of_kernels("Group.get_group_linear_range")
+
+    def get_local_range(self, dim: int) -> int:
+        """The extent of a group in a dimension."""
+        _of_kernels("Group.get_local_range")
+
+    def get_local_linear_range(self) -> int:
+        """The number of work-items of a group."""
+        _of_kernels("Group.get_local_linear_range")
+
+
+class PrivateArray:
+    """An array of one work-item.
+
+    Args:
+        shape: a positive integer or a tuple of them, as constants.
+        dtype: of the elements.
+        fill_zeros: whether the elements are zero at first; they have no value otherwise.
+    """
+
+    def __init__(self, shape: Any, dtype: Any, fill_zeros: bool = False) -> None:
+        _of_kernels("PrivateArray")
+
+
+class AtomicRef:
+    """An element of an array that several work-items change.
+
+    Each method is one operation that no other comes in between of. Outside of kernels it works on
+    arrays of the host, where one thing happens after another anyway.
+
+    Args:
+        ref: the array, in global or local memory, of int32, int64, uint32, uint64, float32 or
+            float64.
+        index: of the element: an integer, or a tuple of integers.
+        memory_order: how the operations order what comes before and after them.
+        memory_scope: the work-items they are ordered for.
+        address_space: the memory that the array is in, which is known without it.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def count(item, x, total):
+        ...     if x[item.get_id(0)] > 2:
+        ...         dp.AtomicRef(total, 0).fetch_add(1)
+        >>> total = dp.zeros(1, dtype="int32")
+        >>> event = dp.call_kernel(count, dp.Range(5), dp.arange(5), total)
+        >>> total.item()
+        2
+    """
+
+    def __init__(
+        self,
+        ref: Any,
+        index: Any,
+        memory_order: MemoryOrder = MemoryOrder.RELAXED,
+        memory_scope: MemoryScope = MemoryScope.DEVICE,
+        address_space: AddressSpace | None = None,
+    ) -> None:
+        if not hasattr(ref, "__getitem__"):
+            raise TypeError(f"AtomicRef: refers to an element of an array; got {ref!r}")
+        self.ref = ref
+        self.memory_order = memory_order
+        self.memory_scope = memory_scope
+        self.address_space = address_space
+        self._index = index
+
+    def load(self) -> Any:
+        """The value."""
+        return self.ref[self._index]
+
+    def store(self, val: Any) -> None:
+        """Assign a value."""
+        self.ref[self._index] = val
+
+    def exchange(self, val: Any) -> Any:
+        """Assign a value; returns the one before."""
+        return self._change(lambda before: val)
+
+    def compare_exchange(self, expected_ref: Any, desired: Any, expected_idx: Any = 0) -> bool:
+        """Assign ``desired`` if the value is ``expected_ref[expected_idx]``; whether it was.
+
+        If it was not, ``expected_ref[expected_idx]`` becomes the value.
+        """
+        before = self.load()
+        if before == expected_ref[expected_idx]:
+            self.store(desired)
+            return True
+        expected_ref[expected_idx] = before
+        return False
+
+    def fetch_add(self, val: Any) -> Any:
+        """Add a value; returns the one before, as all ``fetch`` methods."""
+        return self._change(lambda before: before + val)
+
+    def fetch_sub(self, val: Any) -> Any:
+        """Subtract a value."""
+        return self._change(lambda before: before - val)
+
+    def fetch_min(self, val: Any) -> Any:
+        """Assign the smaller one."""
+        return self._change(lambda before: min(before, val))
+
+    def fetch_max(self, val: Any) -> Any:
+        """Assign the larger one."""
+        return self._change(lambda before: max(before, val))
+
+    def fetch_and(self, val: Any) -> Any:
+        """Combine with a value by ``&``; integers only."""
+        return self._change(lambda before: before & val)
+
+    def fetch_or(self, val: Any) -> Any:
+        """Combine with a value by ``|``; integers only."""
+        return self._change(lambda before: before | val)
+
+    def fetch_xor(self, val: Any) -> Any:
+        """Combine with a value by ``^``; integers only."""
+        return self._change(lambda before: before ^ val)
+
+    def _change(self, change: Callable[[Any], Any]) -> Any:
+        before = copy(self.load())
+        self.store(change(before))
+        return before
+
+
+def group_barrier(group: Group, fence_scope: MemoryScope = MemoryScope.WORK_GROUP) -> None:
+    """Wait until all work-items of a group have come here; they see what was written before.
+
+    Args:
+        group: ``item.get_group()``.
+        fence_scope: the work-items that see what was written.
+    """
+    _of_kernels("group_barrier")
+
+
+def atomic_fence(memory_order: MemoryOrder, memory_scope: MemoryScope) -> None:
+    """Order the reads and writes of the work-item before and after, for a scope of others."""
+    _of_kernels("atomic_fence")
+
+
+# --- ranges ---------------------------------------------------------------------------------------
 
 
 def _extents(what: str, extents: Iterable[Any]) -> tuple[int, ...]:
@@ -80,7 +361,7 @@ def _extents(what: str, extents: Iterable[Any]) -> tuple[int, ...]:
     return tuple(checked)
 
 
-class Range(_language.Range):
+class Range(tuple[int, ...]):
     """The number of work-items in each of one to three dimensions.
 
     Args:
@@ -120,11 +401,39 @@ class Range(_language.Range):
             )
         return cls(*(_extents("Range.like", shape) if shape else (1,)))
 
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self)
+
+    @property
+    def dim0(self) -> int:
+        """The extent of the first dimension."""
+        return self[0]
+
+    @property
+    def dim1(self) -> int:
+        """The extent of the second dimension; -1 if there is none."""
+        return self[1] if len(self) > 1 else -1
+
+    @property
+    def dim2(self) -> int:
+        """The extent of the third dimension; -1 if there is none."""
+        return self[2] if len(self) > 2 else -1
+
+    def get(self, index: int) -> int:
+        """The extent of a dimension."""
+        return self[index]
+
+    def size(self) -> int:
+        """The number of work-items."""
+        return prod(self)
+
     def __repr__(self) -> str:
         return f"Range({', '.join(map(str, self))})"
 
 
-class NdRange(_language.NdRange):
+class NdRange:
     """A global range divided into work-groups of a local range.
 
     Args:
@@ -162,11 +471,37 @@ class NdRange(_language.NdRange):
                     f"dimension {dimension}; use {rounded} and test the index in the kernel"
                 )
 
+    @property
+    def global_range(self) -> Range:
+        """The extents of all work-items."""
+        return self._global_range
+
+    @property
+    def local_range(self) -> Range:
+        """The extents of a work-group."""
+        return self._local_range
+
+    def get_global_range(self) -> Range:
+        """The extents of all work-items."""
+        return self._global_range
+
+    def get_local_range(self) -> Range:
+        """The extents of a work-group."""
+        return self._local_range
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, NdRange):
+            return NotImplemented
+        return (self._global_range, self._local_range) == (other._global_range, other._local_range)
+
+    def __hash__(self) -> int:
+        return hash((self._global_range, self._local_range))
+
     def __repr__(self) -> str:
         return f"NdRange({tuple(self._global_range)}, {tuple(self._local_range)})"
 
 
-class LocalAccessor(_language.LocalAccessor):
+class LocalAccessor:
     """Local memory for each work-group of a launch over an :class:`NdRange`.
 
     It is passed to the launch and indexed in the kernel. Its values are undefined until a

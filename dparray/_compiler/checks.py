@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from dparray._compiler.compile import DeviceFunction
 from dparray._compiler.diagnosis import RECORD, Source, quote, source_of
 from dparray._compiler.key import referred_values
-from dparray._compiler.numba_dpex import kernel_language
+from dparray.kernel_api import AtomicRef
 
 MAX_CHECKED_DIMENSIONS = 8
 # What is where in the record, after the number of faults; bit k of UNSIGNED says that index k is.
@@ -198,7 +198,7 @@ class _Checker(ast.NodeTransformer):
             for each in ast.walk(source.tree)
             if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store)
         } | {each.arg for each in ast.walk(source.tree.args) if isinstance(each, ast.arg)}
-        self.atomic = kernel_language().AtomicRef
+        self.atomic = AtomicRef
         self.made = 0
 
     # -- reading --------------------------------------------------------------------------------

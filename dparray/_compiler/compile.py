@@ -1,7 +1,6 @@
 """Compiling: a Python function, type keys and options become a :class:`Kernel`.
 
-This module and ``_runtime`` are the only ones that know numba-dpex's internals. Numba itself is
-imported by the first real compilation, not by this module.
+Numba is imported by the first real compilation, not by this module.
 
 Type keys are those of ``_launcher``; the item parameter has ``"item:N"`` or ``"nditem:N"``.
 The key of a kernel never holds a queue, so all queues share it.
@@ -9,19 +8,14 @@ The key of a kernel never holds a queue, so all queues share it.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import json
 import re
-import subprocess
-import tempfile
 import threading
 import time
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
-from pathlib import Path
 from types import FunctionType
 from typing import Any
 
@@ -30,10 +24,9 @@ import numpy as np
 from dpctl.program import SyclProgramCompilationError
 
 from dparray import _hooks
-from dparray._compiler import cache, interrupts
+from dparray._compiler import cache, emission, interrupts
 from dparray._compiler.diagnosis import MAY_RAISE, describe_failure, refusal
 from dparray._compiler.key import Reference, UnkeyedError, describe, kernel_key, with_references
-from dparray._compiler.numba_dpex import contraction_allowed, load_numba_dpex
 from dparray._compiler.program import obtain_program
 from dparray._runtime.device_facts import place_of
 from dparray.exceptions import (
@@ -237,35 +230,29 @@ def has_float64(device: dpctl.SyclDevice) -> bool:
 # --- Numba types ----------------------------------------------------------------------------------
 
 
-# Numba's other error model raises on a division by zero, which ends the work-item unnoticed.
-_ALWAYS = {"error_model": "numpy"}
-
-
 class _Backend:
-    """numba-dpex, loaded and ready to compile; made once by the first compilation."""
+    """Numba and our target, loaded and ready to compile; made once by the first compilation."""
 
     def __init__(self) -> None:
-        self.package = load_numba_dpex()
+        emission.start()  # it loads LLVM while Numba is imported here
         from numba.core import errors, types
         from numba.extending import typeof_impl
         from numba.np import numpy_support
-        from numba_dpex.core.types import USMNdArray
-        from numba_dpex.core.types.dpctl_types import DpctlSyclQueue
-        from numba_dpex.core.types.kernel_api.index_space_ids import ItemType, NdItemType
-        from numba_dpex.core.types.kernel_api.local_accessor import LocalAccessorType
 
+        from dparray._compiler import target
+        from dparray._compiler.device_code.groups import install
+        from dparray._compiler.types import LOCAL, DeviceArray, ItemType, NdItemType
+
+        self.target = target
         self.types = types
         self.error = _error_class()
         self.typing_error = errors.TypingError
         self.from_dtype = numpy_support.from_dtype
         self.as_dtype = numpy_support.as_dtype
-        self.array_type = USMNdArray
-        self.local_type = LocalAccessorType
+        self.array_type = DeviceArray
+        self.local_space = LOCAL
         self.item_types = {"item": ItemType, "nditem": NdItemType}
-        # numba-dpex's array types hold a queue and compare it; one for all arrays, the one its
-        # local accessors take, keeps queues out of what is compiled.
-        device = dpctl.SyclDevice()
-        self.queue = DpctlSyclQueue(dpctl._sycl_queue_manager.get_device_cached_queue(device))
+        target.prepare(install)
         # A device function of ours stands for its dispatcher wherever a kernel names it.
         typeof_impl.register(DeviceFunction)(
             lambda value, context: types.Dispatcher(value.dispatcher)
@@ -279,13 +266,9 @@ class _Backend:
         if not rest:
             return self.types.boolean if kind == "b1" else self.from_dtype(_dtype(kind))
         if kind.startswith("local "):
-            return self.local_type(ndim=int(rest), dtype=_dtype(kind.removeprefix("local ")))
-        return self.array_type(
-            ndim=int(rest[:-1]),
-            layout=rest[-1],
-            dtype=self.from_dtype(_dtype(kind)),
-            queue=self.queue,
-        )
+            dtype = self.from_dtype(_dtype(kind.removeprefix("local ")))
+            return self.array_type(dtype, int(rest), "C", self.local_space)
+        return self.array_type(self.from_dtype(_dtype(kind)), int(rest[:-1]), rest[-1])
 
     def key_of_type(self, numba_type: Any) -> str:
         """The type key of a Numba type."""
@@ -297,27 +280,26 @@ class _Backend:
             kind = f"{dtype.kind}{dtype.itemsize}"
         except NotImplementedError:
             raise KernelArgumentError(f"kernel: a kernel cannot take a {numba_type}") from None
-        if isinstance(numba_type, self.local_type):
-            return f"local {kind}:{numba_type.ndim}"
         if isinstance(numba_type, self.array_type):
+            if numba_type.addrspace == self.local_space:
+                return f"local {kind}:{numba_type.ndim}"
             return f"{kind}:{numba_type.ndim}{numba_type.layout}"
         if isinstance(numba_type, self.types.Array):
             raise KernelArgumentError(
-                f"kernel: {numba_type} is an array of the host; use numba_dpex.USMNdArray"
+                f"kernel: {numba_type} is an array of the host; a signature takes "
+                "numba_dpex.USMNdArray(ndim, layout, dtype)"
             )
         return kind
 
     def compile(
-        self, function: Callable[..., Any], types: Sequence[str], options: Mapping[str, Any]
-    ) -> Any:
-        """numba-dpex's compile result."""
-        signature = self.types.void(*map(self.numba_type, types))
-        theirs = {name: value for name, value in options.items() if name != "fp_contract"}
-        allowed = contraction_allowed() if options.get("fp_contract") else nullcontext()
-        with allowed, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # numba-dpex's, about its own internals
-            dispatcher = self.package.kernel(**theirs, **_ALWAYS)(function)
-            return dispatcher.get_compile_result(signature)
+        self, function: Callable[..., Any], types: Sequence[str], *, debug: bool
+    ) -> tuple[str, str]:
+        """The entry point and the module in LLVM's text."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Numba's, about its own internals
+            given = [self.numba_type(key) for key in types]
+            lowered: tuple[str, str] = self.target.lower_kernel(function, given, debug=debug)
+            return lowered
 
 
 def _error_class() -> Any:
@@ -473,27 +455,27 @@ def compile_kernel(
     options: Mapping[str, Any],
     labels: Sequence[str] = (),
 ) -> Kernel:
-    """Compile ``function`` with numba-dpex, whatever the caches hold.
+    """Compile ``function``, whatever the caches hold.
 
-    An interrupt comes after it: numba-dpex, stopped in the middle, leaves files behind.
+    An interrupt comes after it: Numba, stopped in the middle, leaves things half made.
     """
     with interrupts.deferred(), _lock:
         compiler = backend()
         started = time.perf_counter()
         reason = refusal(function)
-        llvm = ""
+        entry, llvm, spirv = "", "", b""
         if reason is None:
             try:
-                result = compiler.compile(function, types, options)
-                llvm = str(result.library.final_module)
+                entry, llvm = compiler.compile(function, types, debug=bool(options.get("debug")))
                 reason = _missing_function(llvm)
+                if reason is None:
+                    spirv = emission.emit(llvm)
             except KernelError:
                 raise
             except OSError as error:
                 raise KernelError(
-                    f"kernel {function.__name__}: the compiler could not write its files to "
-                    f"{tempfile.gettempdir()} ({error}); make room there, or set TMPDIR to a "
-                    "directory that can be written"
+                    f"kernel {function.__name__}: the system refused what the compiler needs "
+                    f"({error})"
                 ) from error
             except Exception as error:
                 reason = str(error)
@@ -501,16 +483,17 @@ def compile_kernel(
             # Numba's frames say nothing to the author of the kernel; its text is in .details.
             message = describe_failure(function, labels or types, reason)
             raise compiler.error(message, details=reason)
-        module = result.kernel_device_ir_module
+        if options.get("fp_contract"):
+            spirv = emission.contracted(spirv)
         seconds = time.perf_counter() - started
         kernel = Kernel(
             function.__name__,
-            module.kernel_name,
-            module.kernel_bitcode,
+            entry,
+            spirv,
             tuple(types),
             llvm=zlib.compress(llvm.encode(), 1),
             seconds=seconds,
-            # What numba-dpex gives the driver for kernels with debug=True.
+            # A debugger finds what the driver has not optimised away.
             build_options="-cl-opt-disable -g" if options.get("debug") else "",
         )
     _hooks.emit("compile", kernel=kernel, seconds=seconds, origin="compiled")
@@ -531,14 +514,10 @@ def _missing_function(llvm: str) -> str | None:
     return f"it calls {found[1]}, which devices do not have" if found else None
 
 
-def spirv_text(spirv: bytes) -> str:
-    """A SPIR-V module disassembled by the translator that wrote it."""
-    tool = importlib.import_module("dpcpp_llvm_spirv").get_llvm_spirv_path()
-    with tempfile.TemporaryDirectory() as directory:
-        binary = Path(directory, "module.spv")
-        binary.write_bytes(spirv)
-        command = [tool, "--to-text", str(binary), "-o", "-"]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+def spirv_text(kernel: Kernel) -> str:
+    """A kernel's SPIR-V, readable."""
+    text = emission.assembly(kernel.llvm)
+    return emission.contracted_text(text) if emission.is_contracted(kernel.spirv) else text
 
 
 def _without_annotations(signature: inspect.Signature) -> inspect.Signature:
@@ -592,7 +571,7 @@ class DeviceFunction:
 
     @property
     def dispatcher(self) -> Any:
-        """The numba-dpex dispatcher for the values that the function refers to now.
+        """The dispatcher for the values that the function refers to now.
 
         A dispatcher freezes those values when it first compiles, so other values need another.
         """
@@ -606,8 +585,7 @@ class DeviceFunction:
 
     def _make_dispatcher(self) -> Any:
         """A dispatcher that takes the arguments of a call as Python does."""
-        make = backend().package.device_func(**self.options, **_ALWAYS)
-        dispatcher = make(without_keyword_only(self.py_func))
+        dispatcher = backend().target.DeviceDispatcher(without_keyword_only(self.py_func))
         get_template = dispatcher.get_call_template
         signature = _without_annotations(inspect.signature(self.py_func))
 

@@ -27,7 +27,7 @@ _DEVICE_BUILTINS = frozenset(
      "print", "range", "round", "sum", "tuple", "zip"}
 )  # fmt: skip
 _HOST_CONTAINERS = (bytearray, bytes, dict, frozenset, list, set, str)
-_HOST_PACKAGES = frozenset({"numba_dpex", "dparray", "numba", "math", "cmath", "operator"})
+_HOST_PACKAGES = frozenset({"dparray", "numba", "math", "cmath", "operator"})
 _STATEMENTS = {
     ast.Try: "an exception handler",
     ast.Raise: "raising an exception",
@@ -372,8 +372,8 @@ _TELLING = (
         "compare_exchange an array with the expected value and the new one",
     ),
     (
-        r"ol_item_gen_index",
-        "an index function takes the number of a dimension: item.get_global_id(0)",
+        r"an index function takes the number of a dimension: .+",
+        "{all}",
     ),
     (r"(?:setitem|getitem)\((\w+\[.+?\]), UniTuple\(\w+ x (\d)\)", "{0} takes no {1} indices"),
     (
@@ -409,12 +409,8 @@ _TELLING = (
 
 def _in_words(text: str) -> str:
     """Numba's types as our messages write them."""
-    text = re.sub(
-        r"(USMNdArray|DpnpNdArray)\(dtype=(\w+), ndim=(\d+), layout=(\w).*?sycl_queue=.*?\)",
-        r"\2[\3-D, \4]",
-        text,
-    )
-    text = re.sub(r"LocalAccessor\(dtype=(\w+), ndim=(\d+).*?\)", r"local \1[\2-D]", text)
+    text = re.sub(r"global (?:\w+ )?array\((\w+), (\d+)d, (\w)\)", r"\1[\2-D, \3]", text)
+    text = re.sub(r"(\w+) array\((\w+), (\d+)d, \w\)", r"\1 \2[\3-D]", text)
     return re.sub(r"Literal\[\w+\]\((.*?)\)", r"\1", text)
 
 
@@ -453,7 +449,7 @@ def called_device_functions(function: Callable[..., Any]) -> Iterator[types.Func
 
 
 def refusal(function: Callable[..., Any]) -> str | None:
-    """Why a function must not be compiled although numba-dpex would; ``None`` if it may.
+    """Why a function must not be compiled although Numba would; ``None`` if it may.
 
     It compiles an exception to the silent end of the work-item and a string with numbers in it to
     one without, and devices have no stack for functions that call themselves.

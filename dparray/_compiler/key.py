@@ -28,12 +28,12 @@ import numpy as np
 
 _FORMAT = 1
 # Their members are identified by name; their versions are in the key.
-_KNOWN_PACKAGES = frozenset({"dpctl", "dpnp", "math", "numba", "numba_dpex", "numpy"})
+_KNOWN_PACKAGES = frozenset({"dpctl", "dpnp", "math", "numba", "numpy"})
 _NAME_LOADS = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF"})
 _ATTRIBUTE_LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD"})
 # Packages whose members are not assigned anew.
 _STABLE_PACKAGES = _KNOWN_PACKAGES | {"dparray"} | sys.stdlib_module_names
-_COMPILING_PACKAGES = ("numba", "numba-dpex", "llvmlite", "dpcpp-llvm-spirv", "numpy", "dpnp")
+_COMPILING_PACKAGES = ("numba", "llvmlite", "numpy", "dpnp")
 # Files of ours whose text decides what a kernel compiles to.
 _FOLDER = Path(__file__).parent
 _COMPILING_FILES = (
@@ -96,7 +96,7 @@ def _installed_versions() -> dict[str, str]:
 
 
 def toolchain() -> tuple[Any, ...]:
-    """Versions, and the variables by which Numba and numba-dpex are set up."""
+    """Versions, and the variables by which Numba is set up."""
     settings = sorted(item for item in os.environ.items() if item[0].startswith("NUMBA_"))
     return (*_versions(), tuple(settings))
 
@@ -324,7 +324,7 @@ class _Describer:
         raise UnkeyedError(f"a {_name_of(type(value))}")
 
     def compiled(self, value: Any) -> tuple[Any, ...]:
-        """A device function of ours or a dispatcher of numba-dpex."""
+        """A device function of ours or a dispatcher of Numba's."""
         is_dispatcher = hasattr(value, "targetoptions")
         options = value.targetoptions if is_dispatcher else value.options
         plain = {k: repr(v) for k, v in options.items() if isinstance(v, bool | int | str | None)}

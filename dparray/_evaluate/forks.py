@@ -14,7 +14,6 @@ from typing import Any, NoReturn
 
 from dparray import device, memory
 from dparray._compiler import compile as compiler
-from dparray._compiler import numba_dpex
 from dparray._runtime import access, in_order, order
 from dparray._runtime.order import Order, forget_at_exit, used_queues
 from dparray._runtime.queues import wait
@@ -26,7 +25,6 @@ _LOCKS: tuple[Any, ...] = (
     compiler._lock,
     device._lock,
     in_order._lock,
-    numba_dpex._load_lock,
     order._lock,
 )
 

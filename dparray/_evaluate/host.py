@@ -205,9 +205,12 @@ def _position_by(method: Callable[..., Any]) -> Callable[..., Any]:
     return fold
 
 
+_add_up: Any = np.add.reduce  # NumPy's types know it with named arguments only
+
+
 def _mean(x: np.ndarray, axis: Any, dtype: None, out: None, keepdims: bool) -> Any:
     """The mean: integers are added up in double precision, halves in single."""
-    total = np.add.reduce(x, axis, _WIDER.get(x.dtype.char), out, keepdims)
+    total = _add_up(x, axis, _WIDER.get(x.dtype.char), out, keepdims)
     mean = np.true_divide(total, x.size // (total.size or 1))
     return mean.astype(np.float16) if x.dtype.char == "e" else mean
 
@@ -216,12 +219,12 @@ def variance_by(ddof: float) -> Callable[..., Any]:
     """The variance of real numbers: the mean of the squared distances from the mean."""
 
     def fold(x: np.ndarray, axis: Any, dtype: None, out: None, keepdims: bool) -> Any:
-        total = np.add.reduce(x, axis, _WIDER.get(x.dtype.char), out, True)
+        total = _add_up(x, axis, _WIDER.get(x.dtype.char), out, True)
         if total.dtype.kind == "c":
             raise TypeError("var: not for the host at once")
         count = x.size // (total.size or 1)
         distance = x - np.true_divide(total, count)
-        squares = np.add.reduce(np.multiply(distance, distance), axis, dtype, out, keepdims)
+        squares = _add_up(np.multiply(distance, distance), axis, dtype, out, keepdims)
         result = np.true_divide(squares, max(count - ddof, 0))
         return result.astype(np.float16) if x.dtype.char == "e" else result
 

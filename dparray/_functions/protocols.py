@@ -34,7 +34,7 @@ _CREATION: frozenset[Any] = frozenset(
 )
 #: SciPy's ufuncs that have another name there than in public.
 _OF_SCIPY = {"_zeta": "zeta", "_riemann_zeta": "zeta"}
-_NO_VALUE = np._NoValue  # type: ignore[attr-defined]
+_NO_VALUE = np._NoValue
 
 
 def _missing(name: str) -> TypeError:

@@ -72,7 +72,7 @@ def arange(
     if kinds <= {int, bool}:
         length = len(range(int(start), int(stop), int(step)))
     if is_made_by_host(length, *placement):
-        values = np.arange(start, stop, step, chosen)
+        values = np.arange(start, stop, step, dtype=chosen)
         if values.shape == (length,):
             return ndarray._computed(values, *placement)
     return _ramp(placement, length, start, step, chosen)

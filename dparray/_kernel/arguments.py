@@ -20,16 +20,13 @@ import dpctl
 import numpy as np
 
 from dparray import _layout
-from dparray._compiler.numba_dpex import kernel_language
 from dparray._runtime.arguments import Packed, pack_array, pack_local, pack_scalar, pack_scalars
 from dparray.exceptions import (
     HostConversionError,
     KernelArgumentError,
 )
+from dparray.kernel_api import LocalAccessor
 from dparray.memory import blocks, exchange
-
-LocalAccessor: Any = kernel_language().LocalAccessor
-
 
 _SCALAR_TYPES: dict[str, Any] = {
     "b1": ctypes.c_uint8,

@@ -23,12 +23,12 @@ OPTIONS = ("debug", "inline_threshold")
 _INLINE_THRESHOLDS = (0, 1, 2, 3)
 
 
-# Options of numba-dpex that say nothing here: they are always so.
+# Options of numba-dpex that say nothing here.
 _IGNORED_OPTIONS = ("release_gil", "no_compile", "no_cpython_wrapper", "no_cfunc_wrapper")
 
 
 # Packages whose objects are signatures.
-_SIGNERS = ("numba", "numba_dpex")
+_SIGNERS = ("dparray", "numba")
 
 
 def kernel(function: Any = None, *, range: Any = None, **options: Any) -> Any:
@@ -51,7 +51,7 @@ def kernel(function: Any = None, *, range: Any = None, **options: Any) -> Any:
             at once and for these only; or nothing, for a decorator with options.
         range: the default range, or a function of the kernel's arguments that gives it, so that
             ``kernel(*arguments)`` launches.
-        options: ``debug`` and ``inline_threshold``, as in numba-dpex.
+        options: ``debug`` and ``inline_threshold``.
 
     Raises:
         KernelArgumentError: no work-item parameter, or an unknown option.
@@ -68,11 +68,22 @@ def kernel(function: Any = None, *, range: Any = None, **options: Any) -> Any:
         >>> dp.asnumpy(x)
         array([0, 4, 4, 6], dtype=int32)
     """
+    return make_kernel(function, range=range, **options)
+
+
+def make_kernel(
+    function: Any = None,
+    *,
+    kind: type[KernelFunction] = KernelFunction,
+    range: Any = None,
+    **options: Any,
+) -> Any:
+    """As :func:`kernel`; ``kind`` is the class of what is made."""
     options = _checked_options("kernel", options)
     default = range if callable(range) or range is None else (lambda *arguments: range)
 
     def make(function: Callable[..., Any]) -> KernelFunction:
-        return KernelFunction(function, options, default)
+        return kind(function, options, default)
 
     if function is None:
         return make
@@ -93,7 +104,7 @@ def device_func(function: Any = None, **options: Any) -> Any:
 
     Args:
         function: the function; a signature in Numba's types is accepted and not needed.
-        options: ``debug`` and ``inline_threshold``, as in numba-dpex.
+        options: ``debug`` and ``inline_threshold``.
 
     Example:
         >>> import dparray as dp
@@ -121,7 +132,9 @@ def _check_signature(maker: str, signature: Any) -> None:
     """Raise unless ``signature`` can be one: a text, an object of Numba's, or several of them."""
     several = signature if isinstance(signature, list | tuple) else (signature,)
     for each in several:
-        if not isinstance(each, str) and type(each).__module__.partition(".")[0] not in _SIGNERS:
+        if isinstance(each, tuple):
+            _check_signature(maker, each)
+        elif not isinstance(each, str) and type(each).__module__.partition(".")[0] not in _SIGNERS:
             raise KernelArgumentError(
                 f"{maker}: {each!r} of type {type(each).__name__} is neither a Python function nor "
                 f"a signature in Numba's types; write @dp.{maker} above a def"
@@ -143,28 +156,13 @@ def _checked_options(maker: str, options: dict[str, Any]) -> dict[str, Any]:
 
 
 def kernel_of(candidate: Any) -> KernelFunction:
-    """The kernel function of ours, or one that wraps an object of ``numba_dpex.kernel``.
+    """The kernel that a launch is given.
 
     Raises:
-        KernelArgumentError: it is neither.
+        KernelArgumentError: it is none.
     """
-    if isinstance(candidate, KernelFunction):
-        return candidate
-    wrapped = getattr(candidate, "_dparray_kernel", None)
-    if wrapped is None:
-        wrapped = _wrap_dispatcher(candidate)
-    return wrapped
-
-
-def _wrap_dispatcher(candidate: Any) -> KernelFunction:
-    if not (hasattr(candidate, "py_func") and hasattr(candidate, "targetoptions")):
+    if not isinstance(candidate, KernelFunction):
         raise KernelArgumentError(
             f"call_kernel: {candidate!r} is not a kernel; decorate the function with @dp.kernel"
         )
-    options = {k: v for k, v in candidate.targetoptions.items() if k in OPTIONS}
-    signatures = compile.keys_of_signatures([tuple(sig) for sig in candidate.overloads])
-    wrapped = KernelFunction(candidate.py_func, options)
-    if not candidate._can_compile:
-        wrapped.specialize(signatures)
-    candidate._dparray_kernel = wrapped
-    return wrapped
+    return candidate

@@ -393,7 +393,7 @@ class KernelFunction:
 
     def inspect_spirv(self, signature: Signature | None = None) -> Any:
         """The SPIR-V module disassembled, of one signature, or of all in a dictionary."""
-        return self._inspect(signature, lambda kernel: compile.spirv_text(kernel.spirv))
+        return self._inspect(signature, lambda kernel: compile.spirv_text(kernel))
 
     def _inspect(self, signature: Signature | None, look: Callable[[Kernel], str]) -> Any:
         found = {_labels((i, *t)): kernel for (i, t), kernel in self._kernels.items()}

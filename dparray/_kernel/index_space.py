@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dparray.exceptions import KernelRangeError
-from dparray.kernel_api import NdRange, Range, _language
+from dparray.kernel_api import NdRange, Range
 
 
 def _best_divisor(extent: int, limit: int, multiple: int) -> int:
@@ -19,7 +19,7 @@ def _best_divisor(extent: int, limit: int, multiple: int) -> int:
 
 def _as_index_space(index_space: Any) -> Any:
     """A ``Range`` or ``NdRange`` of what the user wrote."""
-    if isinstance(index_space, _language.NdRange):
+    if isinstance(index_space, NdRange):
         if type(index_space) is NdRange:
             return index_space
         return NdRange(index_space.global_range, index_space.local_range)

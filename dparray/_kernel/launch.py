@@ -23,7 +23,7 @@ def call_kernel(
     it.
 
     Args:
-        kernel: an object made by :func:`kernel` or ``numba_dpex.kernel``.
+        kernel: an object made by :func:`kernel`.
         index_space: a :class:`Range` (or an integer or tuple), or an :class:`NdRange` for
             work-groups, barriers and local memory.
         arguments: dparray, dpnp and dpnp.tensor arrays, anything with

@@ -8,12 +8,10 @@ handlers written for numba-dpex.
 from __future__ import annotations
 
 import importlib
-import inspect
 import warnings
 from typing import TYPE_CHECKING, Any
 
-from dparray._compiler.numba_dpex import load_numba_dpex
-from dparray._kernel.decorators import kernel_of
+from dparray._kernel.decorators import kernel_of, make_kernel
 from dparray._kernel.event import Event
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel_async as launch
@@ -57,10 +55,34 @@ def _launch(
         raise _translated(error, "UnsupportedKernelArgumentError") from error
 
 
+class _Kernel(KernelFunction):
+    """A kernel made by ``numba_dpex.kernel``, whose work-item parameter may be missing."""
+
+    _without_item: KernelFunction | None = None
+
+    @property
+    def overloads(self) -> dict[tuple[str, ...], Any]:
+        """What it is compiled for."""
+        return dict(zip(self.signatures, self._kernels.values(), strict=True))
+
+
+def kernel(function: Any = None, **options: Any) -> Any:
+    """Make a kernel as ``numba_dpex.kernel`` does; it is launched as all of dparray's, too."""
+    made = make_kernel(function, kind=_Kernel, **options)
+    if isinstance(made, KernelFunction):
+        return made
+
+    def decorate(python_function: Any) -> Any:
+        try:
+            return made(python_function)
+        except KernelArgumentError as error:
+            raise _translated(error, "InvalidKernelSpecializationError") from error
+
+    return decorate
+
+
 def _kernel(kernel_fn: Any, kernel_args: tuple[Any, ...]) -> KernelFunction:
-    if isinstance(kernel_fn, KernelFunction) or not hasattr(kernel_fn, "py_func"):
-        return kernel_of(kernel_fn)
-    if len(inspect.signature(kernel_fn.py_func).parameters) != len(kernel_args):
+    if not isinstance(kernel_fn, _Kernel) or len(kernel_fn._parameters) + 1 != len(kernel_args):
         return kernel_of(kernel_fn)
     warnings.warn(
         "numba-dpex announced that kernels without a work-item parameter will not be supported; "
@@ -68,17 +90,15 @@ def _kernel(kernel_fn: Any, kernel_args: tuple[Any, ...]) -> KernelFunction:
         DeprecationWarning,
         stacklevel=4,
     )
-    without_item = getattr(kernel_fn, "_dparray_kernel_without_item", None)
-    if without_item is None:
-        options = kernel_of(kernel_fn).options if kernel_args else {}
-        without_item = KernelFunction(kernel_fn.py_func, options, has_item=False)
-        kernel_fn._dparray_kernel_without_item = without_item
-    return without_item
+    if kernel_fn._without_item is None:
+        kernel_fn._without_item = KernelFunction(
+            kernel_fn.py_func, kernel_fn.options, has_item=False
+        )
+    return kernel_fn._without_item
 
 
 def _translated(error: Exception, name: str) -> Exception:
     """``error`` as an instance of numba-dpex's class and Numba's ``TypingError`` too."""
-    load_numba_dpex()
     theirs = getattr(importlib.import_module("numba_dpex.core.exceptions"), name)
     typing_error = importlib.import_module("numba.core.errors").TypingError
     ours = type(error)

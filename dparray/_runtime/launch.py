@@ -20,7 +20,7 @@ from dparray._runtime.queues import note_work
 from dparray._runtime.submission import PackedRange, pack_range, submit
 from dparray.exceptions import KernelExecutionError, KernelRangeError
 
-# numba-dpex's index functions tell LLVM that every index and size is below this number.
+# What drivers count work-items to.
 INDEX_LIMIT = 2**31
 
 

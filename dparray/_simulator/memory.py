@@ -23,7 +23,7 @@ from dparray.exceptions import SimulationError
 
 __all__ = ["AtomicRef", "Clock", "Engine", "Memory", "PrivateArray", "SimulatedArray", "WorkItem"]
 
-# The numbers of numba-dpex's MemoryOrder and AddressSpace, which are SYCL's.
+# The numbers of MemoryOrder and AddressSpace.
 _ACQUIRE_ORDERS = (1, 4, 5)
 _RELEASE_ORDERS = (3, 4, 5)
 _ADDRESS_SPACES = {"private": 0, "global": 1, "local": 3}

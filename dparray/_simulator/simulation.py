@@ -29,7 +29,7 @@ _GROUP_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-_LANGUAGE_MODULES = ("numba_dpex.kernel_api", "dparray.kernel_api")
+_LANGUAGE_MODULES = ("dparray.kernel_api",)
 
 
 class _WorkGroup:

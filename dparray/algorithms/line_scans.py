@@ -152,7 +152,7 @@ def scalar_of(op: str, initial: Any, dtype: np.dtype[Any]) -> Any:
     """What comes before a line, as a scalar for kernels; the identity if ``None``."""
     value = identity(op, dtype.type) if initial is None else dtype.type(initial)
     # dpctl takes no scalars of 8 bits; the kernel takes the bits it needs.
-    wide = {"i": np.int64, "u": np.uint64}.get(dtype.kind)
+    wide: Any = {"i": np.int64, "u": np.uint64}.get(dtype.kind)
     return value if wide is None else wide(value)
 
 

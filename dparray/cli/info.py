@@ -16,7 +16,7 @@ from dparray import __version__
 from dparray._compiler import cache
 from dparray._runtime import startup
 
-_PACKAGES = ("dpctl", "dpnp", "numba-dpex", "numba", "numpy", "intel-opencl-rt")
+_PACKAGES = ("dpctl", "dpnp", "numba", "llvmlite", "numpy", "intel-opencl-rt")
 _AFFINITY_DOMAINS = ("numa", "L4_cache", "L3_cache", "L2_cache", "L1_cache")
 
 

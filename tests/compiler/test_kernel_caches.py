@@ -64,9 +64,7 @@ def test_no_kernel_makes_the_next_one_cost_more(
     """The process is not forked, and what the compiler looks through does not grow."""
     x = dp.ones(4, dtype="int64")
     make_scale(1010)[4](x)
-    context = importlib.import_module(
-        "numba_dpex.core.descriptor"
-    ).dpex_kernel_target.target_context
+    context = importlib.import_module("dparray._compiler.target").descriptor.target_context
     spawned = []
     spawn = os.posix_spawn
 
@@ -79,7 +77,7 @@ def test_no_kernel_makes_the_next_one_cost_more(
     for factor in (1011, 1012, 1013):
         make_scale(factor)[4](x)
         known.append(sum(len(overloads.versions) for overloads in context._defns.values()))
-    assert spawned == ["llvm-spirv"] * 3
+    assert spawned == []  # the helper that writes kernels runs already
     assert known == known[:1] * 3
     assert len(compiled) == 4
 

@@ -464,7 +464,7 @@ def test_a_full_disk_is_not_blamed_on_the_kernel(monkeypatch: pytest.MonkeyPatch
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(compile._Backend, "compile", refuse)
-    with pytest.raises(dp.KernelError, match=r"No space left .* set TMPDIR"):
+    with pytest.raises(dp.KernelError, match=r"the system refused .*No space left"):
         dp.call_kernel(new, dp.Range(1), dp.zeros(1))
 
 

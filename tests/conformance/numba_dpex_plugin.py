@@ -1,22 +1,53 @@
 """A pytest plugin that runs numba-dpex's own kernel tests on dparray.
 
-``pytest -p numba_dpex_plugin --pyargs numba_dpex.tests.kernel_tests``, with this folder on the
-path. Tests listed in ``numba_dpex_exceptions.txt`` are expected to fail, each for the reason above
+The tests are those in the folder ``NUMBA_DPEX_PACKAGE``; the module ``numba_dpex`` is dparray's.
+Tests listed in ``numba_dpex_exceptions.txt`` are expected to fail, each for the reason above
 it; one that passes all the same fails the run, so the list stays true. A reason that starts with
 "not run" leaves the test out.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
-import dparray  # finds the driver and adapts numba-dpex, before its tests import it
+from dparray._kernel import numba_dpex_module
 
 EXCEPTIONS = Path(__file__).with_name("numba_dpex_exceptions.txt")
 
-assert dparray.__version__
+
+class _Nothing(ModuleType):
+    """A module of numba-dpex that its tests import, and that dparray does not have."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.__path__: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return 0
+
+
+def _prepare() -> None:
+    # Before the package itself, whose folder is on the path.
+    sys.meta_path.insert(0, numba_dpex_module._Finder())
+    import numba_dpex
+
+    numba_dpex.__path__ = [os.environ["NUMBA_DPEX_PACKAGE"]]  # for its tests
+    for name in ("config", "runtime", "runtime.context", "targets", "targets.dpjit_target"):
+        module = _Nothing(f"numba_dpex.core.{name}")
+        sys.modules[module.__name__] = module
+    numba_dpex.config = sys.modules["numba_dpex.core.config"]
+    numba_dpex.core.config = numba_dpex.config
+
+
+_prepare()
 
 
 def exceptions() -> dict[str, str]:

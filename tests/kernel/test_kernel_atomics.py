@@ -140,10 +140,10 @@ def test_loads_and_stores_get_an_order_that_they_may_have(order: str) -> None:
     assert y.tolist() == x.tolist()
     (text,) = copy.inspect_spirv().values()
     lines = [line.split() for line in text.splitlines() if line.strip()]
-    constants = {line[3]: int(line[4]) for line in lines if line[1] == "Constant"}
+    constants = {line[0]: int(line[4]) for line in lines if line[2:3] == ["OpConstant"]}
     # The order is the last operand of a load, and comes before the value in a store.
-    (load,) = (constants[line[-1]] for line in lines if line[1] == "AtomicLoad")
-    (store,) = (constants[line[-2]] for line in lines if line[1] == "AtomicStore")
+    (load,) = (constants[line[-1]] for line in lines if "OpAtomicLoad" in line)
+    (store,) = (constants[line[-2]] for line in lines if "OpAtomicStore" in line)
     acquire, release, strict = 2, 4, 16
     assert load & 31 in {0, acquire, strict}
     assert store & 31 in {0, release, strict}

@@ -14,23 +14,23 @@ import pytest
 import dparray as dp
 
 LEVELS = {
-    "default": ("2", {}),
-    "unoptimised": ("0", {}),
-    "optimised": ("3", {}),
-    "inlined": ("3", {"inline_threshold": 3}),
-    "debug": ("2", {"debug": True}),
+    "default": (2, {}),
+    "hardly optimised": (1, {}),
+    "optimised": (3, {}),
+    "inlined": (3, {"inline_threshold": 3}),
+    "debug": (2, {"debug": True}),
 }
 
 
 @pytest.fixture(params=list(LEVELS))
 def kernel(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:
     """``dp.kernel`` at one level of optimisation."""
-    from dparray._compiler.numba_dpex import load_numba_dpex
+    from dparray._compiler import passes
 
     level, options = LEVELS[request.param]
-    # The variable is a part of the kernels' key, the attribute is what numba-dpex reads.
-    monkeypatch.setenv("NUMBA_DPEX_OPT", level)
-    monkeypatch.setattr(load_numba_dpex().config, "DPEX_OPT", int(level))
+    # The variable is a part of the kernels' key, the attribute is what the compiler reads.
+    monkeypatch.setenv("NUMBA_TESTED_LEVEL", str(level))
+    monkeypatch.setattr(passes, "SPEED", level)
     return dp.kernel(**options)
 
 

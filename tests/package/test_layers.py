@@ -37,7 +37,6 @@ USERS = {
     "dpctl": "_placement device _runtime memory _compiler _kernel cli",
     "dpnp": "exceptions memory _evaluate _compiler cli",
     "numba": "_compiler _kernel cli",
-    "numba_dpex": "_compiler _kernel cli",
     "llvmlite": "_compiler cli",
 }
 
@@ -53,8 +52,7 @@ HOST_HALF = [
 # Imports that still go up, until the definitions behind them have moved: (importer, imported).
 UPWARD: frozenset[tuple[str, str]] = frozenset(
     {
-        ("dparray._compiler.numba_dpex", "dparray._kernel.numba_dpex_calls"),
-        ("dparray._compiler.numba_dpex", "dparray._compiler.device_code.groups"),
+        ("dparray._compiler.compile", "dparray._compiler.device_code.groups"),
     }
 )
 

@@ -24,7 +24,7 @@ else:
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
 LOCK = (ROOT / "requirements.lock").read_text()
-PYTHONS = ("3.10", "3.11")
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 
 
 # --- the package ------------------------------------------------------------------------------
@@ -249,7 +249,7 @@ def test_a_home_with_a_space_too_is_refused(tmp_path: Path) -> None:
 
 def test_a_python_of_pyenv_is_found(checkout: Checkout) -> None:
     checkout.add_python("fake", "3.10.13")
-    checkout.add_python("python3", "3.12.1", usable=False)
+    checkout.add_python("python3", "3.9.1", usable=False)
     target = checkout.parent / ".pyenv/versions/3.10.13/bin/python"
     target.parent.mkdir(parents=True)
     shutil.move(checkout.commands / "fake", target)
@@ -289,11 +289,11 @@ def test_a_checkout_that_moved_is_built_again(checkout: Checkout) -> None:
 
 
 def test_another_python_is_refused_with_the_way_out(checkout: Checkout) -> None:
-    checkout.add_python("python3", "3.12.1", usable=False)
+    checkout.add_python("python3", "3.9.1", usable=False)
     result = checkout.build()
     assert result.returncode == 1
-    assert "needs Python 3.10 or 3.11" in result.stderr
-    assert "Found: python3 is 3.12.1." in result.stderr
+    assert "needs Python 3.10 to 3.14" in result.stderr
+    assert "Found: python3 is 3.9.1." in result.stderr
     assert "pipx install uv" in result.stderr
     assert not (checkout.path / ".venv").exists()
 
@@ -348,7 +348,7 @@ def run_python(source: str) -> str:
 
 
 def test_importing_dparray_loads_no_compiler() -> None:
-    compilers = {"numba", "llvmlite", "numba_dpex.core.decorators"}
+    compilers = {"numba", "llvmlite"}
     loaded = run_python(f"import sys, dparray; print(sorted({compilers} & set(sys.modules)))")
     assert loaded == "[]"
 

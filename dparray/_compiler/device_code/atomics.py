@@ -1,10 +1,6 @@
-"""``AtomicRef`` in device code: what SYCL has and numba-dpex's does not do, or does wrong.
+"""``AtomicRef`` in device code.
 
-Its own knows no bitwise operations on unsigned integers, takes values of exactly the element's
-type, hands memory orders to loads and stores that SPIR-V forbids there, and looks for the expected
-value of ``compare_exchange`` without heeding the array's strides.
-
-Loaded together with numba-dpex, by ``_device_code``; importing it replaces the implementations.
+Loaded by ``_device_code``; importing it registers the implementations.
 """
 
 from __future__ import annotations
@@ -14,22 +10,14 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import types
+from numba.core.cgutils import get_item_pointer
 from numba.core.errors import TypingError
-from numba.core.typing.templates import builtin_registry
-from numba.extending import intrinsic, overload
-from numba_dpex.core.types import USMNdArray
-from numba_dpex.core.types.kernel_api.atomic_ref import AtomicRefType
-from numba_dpex.kernel_api_impl.spirv.overloads import _atomic_ref_overloads as theirs
-from numba_dpex.kernel_api_impl.spirv.overloads._spv_atomic_inst_helper import (
-    _spv_atomic_instructions_map,
-    get_memory_semantics_mask,
-    get_scope,
-)
-from numba_dpex.kernel_api_impl.spirv.overloads.spv_fn_declarations import (
-    get_or_insert_spv_atomic_compare_exchange_fn,
-)
-from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
+from numba.extending import intrinsic, overload, overload_method
+from numba.np.arrayobj import make_array
 
+from dparray._compiler import instructions as device
+from dparray._compiler.target import TARGET
+from dparray._compiler.types import AtomicRefType, DeviceArray
 from dparray.kernel_api import AddressSpace, AtomicRef, MemoryOrder, MemoryScope
 
 _ELEMENTS = (types.int32, types.int64, types.uint32, types.uint64, types.float32, types.float64)
@@ -46,34 +34,6 @@ _WRITE_ORDERS = {
 }
 
 
-def _add_unsigned_integers() -> None:
-    instructions = {
-        "fetch_add": "IAdd",
-        "fetch_sub": "ISub",
-        "fetch_min": "UMin",
-        "fetch_max": "UMax",
-        "fetch_and": "And",
-        "fetch_or": "Or",
-        "fetch_xor": "Xor",
-    }
-    for name, instruction in instructions.items():
-        for number in (types.uint32, types.uint64):
-            _spv_atomic_instructions_map[name][number] = f"__spirv_Atomic{instruction}"
-
-
-def _replace(key: Any, attribute: str | None, implementation: Callable[..., Any]) -> None:
-    """Put ``implementation`` in the place of numba-dpex's overload of a function or a method."""
-    templates = builtin_registry.functions if attribute is None else builtin_registry.attributes
-    (template,) = (
-        template
-        for template in templates
-        if getattr(template, "key", None) is key and getattr(template, "_attr", None) == attribute
-    )
-    template._overload_func = staticmethod(implementation)
-    if attribute is not None:  # a method is looked up as a function of its object, too
-        overload(implementation, target=SPIRV_TARGET_NAME)(implementation)
-
-
 def _constant(name: str, value: Any) -> int:
     number = getattr(value, "literal_value", getattr(value, "value", value))
     if not isinstance(number, int):
@@ -88,6 +48,7 @@ _EXAMPLES = {
 }
 
 
+@overload(AtomicRef, target=TARGET, prefer_literal=True)
 def _atomic_ref(
     ref: Any,
     index: Any,
@@ -95,7 +56,7 @@ def _atomic_ref(
     memory_scope: Any = MemoryScope.DEVICE,
     address_space: Any = None,
 ) -> Any:
-    if not isinstance(ref, USMNdArray):
+    if not isinstance(ref, DeviceArray):
         raise TypingError(f"AtomicRef: refers to an element of an array; got {ref}")
     if ref.dtype not in _ELEMENTS:
         raise TypingError(
@@ -121,12 +82,8 @@ def _atomic_ref(
                 f"AtomicRef: the array is in {known.lower()} memory; use "
                 f"address_space=dp.AddressSpace.{known}, or leave the argument out"
             )
-    result = AtomicRefType(
-        ref.dtype,
-        _constant("memory_order", memory_order),
-        _constant("memory_scope", memory_scope),
-        space,
-    )
+    order = _constant("memory_order", memory_order)
+    scope = _constant("memory_scope", memory_scope)
 
     def refer(
         ref: Any,
@@ -135,34 +92,138 @@ def _atomic_ref(
         memory_scope: Any = MemoryScope.DEVICE,
         address_space: Any = None,
     ) -> Any:
-        return theirs._intrinsic_atomic_ref_ctor(ref, index, result)
+        return _refer(ref, index, order, scope)
 
     return refer
 
 
-@intrinsic(target=SPIRV_TARGET_NAME)
-def _reader(typing_context: Any, atomic_ref: Any) -> Any:
-    """The reference with what is left of its memory order for an operation that reads."""
-    return _with_order(atomic_ref, _READ_ORDERS)
+@intrinsic(target=TARGET, prefer_literal=True)
+def _refer(typing_context: Any, array: Any, index: Any, order: Any, scope: Any) -> Any:
+    """The reference to an element."""
+    result = AtomicRefType(array.dtype, order.literal_value, scope.literal_value, array.addrspace)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        view = make_array(array)(context, builder, arguments[0])
+        kinds, places = (index,), [arguments[1]]
+        if isinstance(index, types.BaseTuple):
+            kinds = tuple(index)
+            places = [builder.extract_value(arguments[1], at) for at in range(len(kinds))]
+        places = [
+            context.cast(builder, place, kind, types.intp)
+            for place, kind in zip(places, kinds, strict=True)
+        ]
+        return get_item_pointer(context, builder, array, view, places, wraparound=True)
+
+    return result(array, index, order, scope), generate
 
 
-@intrinsic(target=SPIRV_TARGET_NAME)
-def _writer(typing_context: Any, atomic_ref: Any) -> Any:
-    """The reference with what is left of its memory order for an operation that writes."""
-    return _with_order(atomic_ref, _WRITE_ORDERS)
+# --- operations -----------------------------------------------------------------------------------
+
+# Instructions by method, for signed integers, unsigned ones and floats.
+_INSTRUCTIONS = {
+    "fetch_add": ("IAdd", "IAdd", "FAddEXT"),
+    "fetch_sub": ("ISub", "ISub", None),  # of floats: the negative is added
+    "fetch_min": ("SMin", "UMin", "FMinEXT"),
+    "fetch_max": ("SMax", "UMax", "FMaxEXT"),
+    "fetch_and": ("And", "And", None),
+    "fetch_or": ("Or", "Or", None),
+    "fetch_xor": ("Xor", "Xor", None),
+}
 
 
-def _with_order(atomic_ref: Any, orders: dict[int, int]) -> Any:
-    order = orders.get(atomic_ref.memory_order, atomic_ref.memory_order)
-    result = AtomicRefType(
-        atomic_ref.dtype, order, atomic_ref.memory_scope, atomic_ref.address_space
+def _call(
+    builder: Any, name: str, result: Any, reference: Any, pointer: Any, *values: Any, orders: Any
+) -> Any:
+    """An atomic instruction on an element: pointer, scope, orders, values."""
+    code = device.code_of(reference.dtype)
+    codes = f"PU3AS{reference.address_space}{code}" + "j" * (1 + len(orders)) + code * len(values)
+    return device.call(
+        builder,
+        device.mangled(f"__spirv_Atomic{name}", codes),
+        result,
+        [
+            pointer,
+            device.scope(reference.memory_scope),
+            *map(device.semantics, orders),
+            *values,
+        ],
+        convergent=True,
     )
-    return result(atomic_ref), lambda context, builder, signature, arguments: arguments[0]
 
 
+def _call_on_bits(
+    context: Any, builder: Any, name: str, reference: Any, pointer: Any, *values: Any, orders: Any
+) -> Any:
+    """An atomic instruction that moves elements, as integers: drivers have all of those."""
+    element = reference.dtype
+    bits = ir.IntType(element.bitwidth)
+    whole = AtomicRefType(
+        types.Integer.from_bitwidth(element.bitwidth),
+        reference.memory_order,
+        reference.memory_scope,
+        reference.address_space,
+    )
+    result = ir.VoidType() if name == "Store" else bits
+    pointer = builder.bitcast(pointer, bits.as_pointer(reference.address_space))
+    values = tuple(builder.bitcast(value, bits) for value in values)
+    return _call(builder, name, result, whole, pointer, *values, orders=orders)
+
+
+def _changing_intrinsic(method: str) -> Any:
+    """An intrinsic that changes an element and gives the value before."""
+
+    @intrinsic(target=TARGET)
+    def change(typing_context: Any, reference: Any, value: Any) -> Any:
+        element = reference.dtype
+        is_float = isinstance(element, types.Float)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer, operand = arguments
+            orders = [reference.memory_order]
+            if method == "exchange":
+                found = _call_on_bits(
+                    context, builder, "Exchange", reference, pointer, operand, orders=orders
+                )
+                return builder.bitcast(found, operand.type)
+            name = _INSTRUCTIONS[method][2 if is_float else not element.signed]
+            if name is None:
+                name, operand = "FAddEXT", builder.fneg(operand)
+            return _call(builder, name, operand.type, reference, pointer, operand, orders=orders)
+
+        return element(reference, element), generate
+
+    return change
+
+
+@intrinsic(target=TARGET)
+def _value(typing_context: Any, reference: Any) -> Any:
+    """The value of an element."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        orders = [_READ_ORDERS.get(reference.memory_order, reference.memory_order)]
+        found = _call_on_bits(context, builder, "Load", reference, arguments[0], orders=orders)
+        return builder.bitcast(found, context.get_value_type(reference.dtype))
+
+    return reference.dtype(reference), generate
+
+
+@intrinsic(target=TARGET)
+def _assign(typing_context: Any, reference: Any, value: Any) -> Any:
+    """Assign a value to an element."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        orders = [_WRITE_ORDERS.get(reference.memory_order, reference.memory_order)]
+        pointer, value = arguments
+        _call_on_bits(context, builder, "Store", reference, pointer, value, orders=orders)
+        return context.get_dummy_value()
+
+    return types.void(reference, reference.dtype), generate
+
+
+@overload_method(AtomicRefType, "load", target=TARGET)
 def _load(atomic_ref: Any) -> Any:
     def load(atomic_ref: Any) -> Any:
-        return theirs._intrinsic_load(_reader(atomic_ref))
+        return _value(atomic_ref)
 
     return load
 
@@ -183,18 +244,19 @@ def _converted(method: str, atomic_ref: Any, value: Any) -> Any:
     return element
 
 
+@overload_method(AtomicRefType, "store", target=TARGET)
 def _store(atomic_ref: Any, val: Any) -> Any:
     element = _converted("store", atomic_ref, val)
 
     def store(atomic_ref: Any, val: Any) -> Any:
-        theirs._intrinsic_store(_writer(atomic_ref), element(val))
+        _assign(atomic_ref, element(val))
 
     return store
 
 
 def _changing(method: str) -> Callable[..., Any]:
     """The overload of a method that takes a value and returns the one before."""
-    change = getattr(theirs, f"_intrinsic_{method}")
+    change = _changing_intrinsic(method)
 
     def overload_method(atomic_ref: Any, val: Any) -> Any:
         element = _converted(method, atomic_ref, val)
@@ -207,50 +269,38 @@ def _changing(method: str) -> Callable[..., Any]:
     return overload_method
 
 
-@intrinsic(target=SPIRV_TARGET_NAME)
+@intrinsic(target=TARGET)
 def _compare_and_swap(typing_context: Any, atomic_ref: Any, expected: Any, desired: Any) -> Any:
     """Whether ``desired`` took the place of ``expected``, and the value before."""
     element = atomic_ref.dtype
     result = types.Tuple((types.boolean, element))
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        bits = ir.IntType(element.bitwidth)
-        pointer, before, after = (
-            builder.bitcast(value, kind)
-            for value, kind in (
-                (builder.extract_value(arguments[0], 0), bits.as_pointer(atomic_ref.address_space)),
-                (arguments[1], bits),
-                (arguments[2], bits),
-            )
-        )
+        pointer, expected, desired = arguments
         order = atomic_ref.memory_order
-        call = builder.call(
-            get_or_insert_spv_atomic_compare_exchange_fn(context, builder.module, atomic_ref),
-            [
-                pointer,
-                context.get_constant(types.int32, get_scope(atomic_ref.memory_scope)),
-                context.get_constant(types.int32, get_memory_semantics_mask(order)),
-                context.get_constant(
-                    types.int32, get_memory_semantics_mask(_READ_ORDERS.get(order, order))
-                ),
-                after,
-                before,
-            ],
+        before = _call_on_bits(
+            context,
+            builder,
+            "CompareExchange",
+            atomic_ref,
+            pointer,
+            desired,
+            expected,
+            orders=[order, _READ_ORDERS.get(order, order)],
         )
-        call.attributes.add("convergent")
-        call.attributes.add("nounwind")
-        found = builder.bitcast(call, context.get_value_type(element))
-        swapped = builder.icmp_unsigned("==", call, before)
+        swapped = builder.icmp_unsigned("==", before, builder.bitcast(expected, before.type))
+        found = builder.bitcast(before, context.get_value_type(element))
         return context.make_tuple(builder, result, (swapped, found))
 
     return result(atomic_ref, element, element), generate
 
 
+@overload_method(AtomicRefType, "compare_exchange", target=TARGET)
 def _compare_exchange(
     atomic_ref: Any, expected_ref: Any, desired: Any, expected_idx: Any = 0
 ) -> Any:
     element = _converted("compare_exchange", atomic_ref, desired)
-    if not isinstance(expected_ref, USMNdArray) or expected_ref.dtype != element:
+    if not isinstance(expected_ref, DeviceArray) or expected_ref.dtype != element:
         raise TypingError(
             f"AtomicRef.compare_exchange: the expected value is an element of an array of "
             f"{element}, such as dp.PrivateArray(1, np.{element}); got {expected_ref}"
@@ -267,13 +317,8 @@ def _compare_exchange(
     return compare_exchange
 
 
-_add_unsigned_integers()
-_replace(AtomicRef, None, _atomic_ref)
-_replace(AtomicRefType, "load", _load)
-_replace(AtomicRefType, "store", _store)
-_replace(AtomicRefType, "compare_exchange", _compare_exchange)
-for _method in (*_spv_atomic_instructions_map, "exchange"):
-    _replace(AtomicRefType, _method, _changing(_method))
+for _name in ("exchange", *_INSTRUCTIONS):
+    overload_method(AtomicRefType, _name, target=TARGET)(_changing(_name))
 
 
 def _literal(value: Any) -> Any:

@@ -1,6 +1,6 @@
 """What the checks of indices compile to; see ``_bounds``.
 
-Loaded together with numba-dpex; nothing else imports it.
+Loaded with the rest of the device code; importing it registers the implementations.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
-from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 
 from dparray._compiler.checks import (
     DIMENSIONS,
@@ -30,6 +29,7 @@ from dparray._compiler.checks import (
     is_inside,
 )
 from dparray._compiler.device_code.exceptions import SPACES, check_dimension, check_step
+from dparray._compiler.target import TARGET
 
 _INT64 = ir.IntType(64)
 
@@ -71,7 +71,7 @@ def _places(context: Any, builder: Any, index: Any, value: Any) -> list[Any]:
     ]
 
 
-@intrinsic(target=SPIRV_TARGET_NAME)
+@intrinsic(target=TARGET)
 def _inside(typing_context: Any, array: Any, index: Any) -> Any:
     """Whether every index is within its dimension; negative ones count from the end."""
 
@@ -90,7 +90,7 @@ def _inside(typing_context: Any, array: Any, index: Any) -> Any:
     return types.boolean(array, index), generate
 
 
-@intrinsic(target=SPIRV_TARGET_NAME)
+@intrinsic(target=TARGET)
 def _note(typing_context: Any, array: Any, index: Any, record: Any, site: Any) -> Any:
     """Count a fault; the first one also leaves its site, its indices and the shape."""
 
@@ -121,7 +121,7 @@ def _note(typing_context: Any, array: Any, index: Any, record: Any, site: Any) -
     return types.void(array, index, record, site), generate
 
 
-@intrinsic(target=SPIRV_TARGET_NAME)
+@intrinsic(target=TARGET)
 def _first(typing_context: Any, index: Any) -> Any:
     """The first element's index, of the same type."""
 
@@ -131,14 +131,14 @@ def _first(typing_context: Any, index: Any) -> Any:
     return types.unliteral(index)(index), generate
 
 
-@overload(is_inside, target=SPIRV_TARGET_NAME, strict=False)
+@overload(is_inside, target=TARGET, strict=False)
 def _is_inside(array: Any, index: Any) -> Any:
     if _is_checked(array, index):
         return lambda array, index: _inside(array, index)
     return lambda array, index: True
 
 
-@overload(check, target=SPIRV_TARGET_NAME, strict=False)
+@overload(check, target=TARGET, strict=False)
 def _check(array: Any, index: Any, record: Any, site: Any) -> Any:
     if not _is_checked(array, index):
         return lambda array, index, record, site: True
@@ -152,7 +152,7 @@ def _check(array: Any, index: Any, record: Any, site: Any) -> Any:
     return checking
 
 
-@overload(checked_index, target=SPIRV_TARGET_NAME, strict=False)
+@overload(checked_index, target=TARGET, strict=False)
 def _checked_index(array: Any, index: Any, record: Any, site: Any) -> Any:
     if not _is_checked(array, index):
         return lambda array, index, record, site: index
@@ -163,7 +163,7 @@ def _checked_index(array: Any, index: Any, record: Any, site: Any) -> Any:
     return checking
 
 
-@overload(checked_item, target=SPIRV_TARGET_NAME, prefer_literal=True, strict=False)
+@overload(checked_item, target=TARGET, prefer_literal=True, strict=False)
 def _checked_item(array: Any, index: Any, record: Any, site: Any) -> Any:
     # (not strict: lambdas have no annotations)
     if isinstance(array, types.BaseTuple) and isinstance(index, types.IntegerLiteral):
@@ -175,7 +175,7 @@ def _checked_item(array: Any, index: Any, record: Any, site: Any) -> Any:
     return lambda array, index, record, site: array[checked_index(array, index, record, site)]
 
 
-@overload(checked_step, target=SPIRV_TARGET_NAME, prefer_literal=True, strict=False)
+@overload(checked_step, target=TARGET, prefer_literal=True, strict=False)
 def _checked_step(of: Any, step: Any, record: Any, site: Any) -> Any:
     check_step(slice if isinstance(of, types.Function) and of.typing_key is slice else range, step)
     if not isinstance(step, types.Integer):
@@ -189,7 +189,7 @@ def _checked_step(of: Any, step: Any, record: Any, site: Any) -> Any:
     return checking
 
 
-@overload(checked_dimension, target=SPIRV_TARGET_NAME, prefer_literal=True, strict=False)
+@overload(checked_dimension, target=TARGET, prefer_literal=True, strict=False)
 def _checked_dimension(space: Any, dimension: Any, record: Any, site: Any) -> Any:
     if not isinstance(space, SPACES) or not isinstance(dimension, types.Integer):
         return lambda space, dimension, record, site: dimension
@@ -205,7 +205,7 @@ def _checked_dimension(space: Any, dimension: Any, record: Any, site: Any) -> An
     return checking
 
 
-@overload(checked_parts, target=SPIRV_TARGET_NAME, strict=False)
+@overload(checked_parts, target=TARGET, strict=False)
 def _checked_parts(value: Any, count: Any, record: Any, site: Any) -> Any:
     if not isinstance(value, types.Array):
         return lambda value, count, record, site: value

@@ -13,7 +13,7 @@ Whatever else of Numba's code may raise is refused (:func:`_refuse`), unless LLV
 never comes to it. Only the option ``debug=True`` of a kernel, by which Numba checks bounds, still
 ends a work-item, before it touches memory that is not its own.
 
-Loaded together with numba-dpex, by ``_device_code``.
+Loaded by ``_device_code``.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from numba.core.imputils import Registry
 from numba.core.lowering import Lower
 from numba.core.typeinfer import CallConstraint
 from numba.cpython import slicing, tupleobj
-from numba_dpex.core.types.kernel_api.index_space_ids import GroupType, ItemType, NdItemType
-from numba_dpex.kernel_api_impl.spirv.target import SPIRVCallConv, SPIRVTypingContext
 
 from dparray._compiler.checks import OF_A_DIMENSION
 from dparray._compiler.diagnosis import MAY_RAISE
+from dparray._compiler.target import CallConv, TypingContext
+from dparray._compiler.types import GroupType, ItemType, NdItemType
 from dparray.kernel_api import PrivateArray
 
 _registry = Registry()
 
 
 def install(target_context: Any) -> None:
-    """Register with numba-dpex's target what importing this module has not."""
+    """Register with the target what importing this module has not."""
     target_context.install_registry(_registry)
 
 
@@ -52,11 +52,9 @@ def install(target_context: Any) -> None:
 SPACES = (GroupType, ItemType, NdItemType)
 _ZERO_STEPS = {range: "the step of a range", slice: "the step of a slice"}
 
-_resolve_call = SPIRVTypingContext.resolve_function_type
 
-
-def _resolve_checked_call(self: Any, function: Any, arguments: Any, keywords: Any) -> Any:
-    """The signature of a call, unless a number written in it is outside of what there is."""
+def _checked_arguments(function: Any, arguments: Any, keywords: Any) -> Any:
+    """The arguments of a call, unless a number written in it is outside of what there is."""
     called = getattr(function, "typing_key", None)
     if called is PrivateArray:
         _check_extents(keywords.get("shape", *arguments[:1]))
@@ -64,10 +62,10 @@ def _resolve_checked_call(self: Any, function: Any, arguments: Any, keywords: An
         check_step(called, arguments[2])
     elif isinstance(function, types.BoundFunction) and isinstance(function.this, SPACES):
         _check_dimension(function, (*arguments, *keywords.values()))
-    return _resolve_call(self, function, arguments, keywords)
+    return arguments
 
 
-SPIRVTypingContext.resolve_function_type = _resolve_checked_call
+TypingContext.call_rules.append(_checked_arguments)
 
 
 def _check_extents(shape: Any) -> None:
@@ -123,7 +121,7 @@ _NEVER_REACHED = "tuple index out of range"  # the code below gives tuples indic
 _GUARDS = ("range() arg 3 must not be zero", "slice step cannot be zero")  # likewise
 _BOUNDS = "index is out of bounds"
 
-_return_exception = SPIRVCallConv.return_user_exc
+_return_exception = CallConv.return_user_exc
 
 
 def _return_no_exception(
@@ -144,7 +142,7 @@ def _return_no_exception(
         _refuse(builder, f"{exception.__name__}: {message}" if message else exception.__name__)
 
 
-SPIRVCallConv.return_user_exc = _return_no_exception
+CallConv.return_user_exc = _return_no_exception
 
 
 def _is_unpacking() -> bool:

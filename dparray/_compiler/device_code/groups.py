@@ -1,40 +1,35 @@
-"""What device code can do here beyond numba-dpex: printing, views, and the group algorithms.
+"""What device code can do beyond Numba's functions: printing, powers, and the group algorithms.
 
-Loaded together with numba-dpex; nothing else imports it. Each part registers an implementation
-with Numba for the SPIR-V target.
+Loaded with the compiler; nothing else imports it. Each part registers an implementation with Numba
+for the target.
 """
 
 from __future__ import annotations
 
-import itertools
 import math
 import operator
 from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.core.datamodel.models import OpaqueModel
 from numba.core.errors import TypingError
 from numba.core.imputils import Registry
-from numba.cpython import cmathimpl
 from numba.extending import intrinsic, overload, overload_attribute
-from numba.np.arrayobj import make_array
-from numba_dpex.core.types import USMNdArray
-from numba_dpex.core.types.kernel_api.index_space_ids import GroupType
-from numba_dpex.core.types.kernel_api.local_accessor import LocalAccessorType
-from numba_dpex.kernel_api_impl.spirv.arrayobj import _getitem_array_generic
-from numba_dpex.kernel_api_impl.spirv.math import mathimpl
-from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
+from numba.np import arrayobj
 
 from dparray._codegen.intrinsics import half, half_bits, half_value, of_kind
+from dparray._compiler import instructions as device
+from dparray._compiler import language, mathematics  # noqa: F401
 from dparray._compiler.device_code import (
-    atomics,  # noqa: F401  it replaces numba-dpex's
+    atomics,  # noqa: F401
     checks,  # noqa: F401  what checked kernels call
     exceptions,
     special,  # noqa: F401  the public special functions in kernels
     vectors,
 )
 from dparray._compiler.device_code import integers as device_integers
+from dparray._compiler.target import TARGET
+from dparray._compiler.types import CONSTANT, LOCAL, DeviceArray, GroupType
 from dparray.kernel_api import (
     GROUP_OPERATIONS,
     group_barrier,
@@ -44,18 +39,12 @@ from dparray.kernel_api import (
 )
 
 _registry = Registry()
-_CONSTANT_SPACE = 2
-_LOCAL_SPACE = 3
 _INT32 = ir.IntType(32)
 _INT64 = ir.IntType(64)
 
 
 def install(target_context: Any) -> None:
-    """Register with numba-dpex's target what importing this module has not."""
-    # A string literal is a variable, too, before it becomes a part of a format.
-    target_context.data_model_manager.register(types.UnicodeType, OpaqueModel)
-    LocalAccessorType.copy = _copy_local_type
-    target_context.install_registry(cmathimpl.registry)  # numba-dpex has the types only
+    """Register with the target what importing this module has not."""
     target_context.install_registry(_registry)
     device_integers.install(target_context)  # after it: floors of integers are no floats
     vectors.install(target_context)
@@ -63,8 +52,6 @@ def install(target_context: Any) -> None:
 
 
 # --- print ----------------------------------------------------------------------------------------
-# numba-dpex's goes through a generic pointer and lengths that OpenCL does not have ("%lld"), and
-# prints zeros on the CPU device.
 
 
 @_registry.lower_cast(types.StringLiteral, types.unicode_type)
@@ -77,12 +64,16 @@ def _constant_text(builder: Any, text: str) -> Any:
     module = builder.module
     content = cgutils.make_bytearray(text.encode() + b"\0")
     constant = cgutils.add_global_variable(
-        module, content.type, module.get_unique_name("dparray_print"), addrspace=_CONSTANT_SPACE
+        module, content.type, module.get_unique_name("dparray_print"), addrspace=CONSTANT
     )
     constant.linkage = "internal"
     constant.global_constant = True
     constant.initializer = content
-    return constant.bitcast(ir.IntType(8).as_pointer(_CONSTANT_SPACE))
+    return constant.bitcast(ir.IntType(8).as_pointer(CONSTANT))
+
+
+_TEXT_CODE = "PU3AS2Kc"
+_CODES = {"i64": "l", "double": "d"}
 
 
 @_registry.lower(print, types.VarArg(types.Any))
@@ -109,53 +100,17 @@ def _print(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
                 f"print takes numbers and strings in a kernel; got {numba_type}"
             )
     pointer = _constant_text(builder, " ".join(parts) + "\n")
-    printf = cgutils.get_or_insert_function(
-        builder.module,
-        ir.FunctionType(_INT32, [pointer.type], var_arg=True),
-        "_Z18__spirv_ocl_printfPU3AS2Kcz",
-    )
-    printf.calling_convention = "spir_func"
-    builder.call(printf, [pointer, *values])
+    # One declaration for each list of types: the back end takes no pointers for "...".
+    codes = "".join(_CODES.get(str(value.type), _TEXT_CODE) for value in values)
+    name = device.mangled("__spirv_ocl_printf", _TEXT_CODE + codes)
+    device.call(builder, name, _INT32, [pointer, *values])
     return context.get_dummy_value()
 
 
-# --- math of integers -----------------------------------------------------------------------------
-# Typing gives math.sin(integer) a float64; numba-dpex has no code for it.
+# --- numbers --------------------------------------------------------------------------------------
 
 
-def _on_floats(implementation: Any, signature: Any) -> Any:
-    """``implementation``, for arguments that are converted to its types first."""
-
-    def apply(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
-        converted = [
-            context.cast(builder, value, given, wanted)
-            for value, given, wanted in zip(arguments, actual.args, signature.args, strict=True)
-        ]
-        result = implementation(context, builder, signature, converted)
-        return context.cast(builder, result, signature.return_type, actual.return_type)
-
-    return apply
-
-
-def _add_math_of_integers() -> None:
-    integers = (types.int32, types.int64, types.uint32, types.uint64)
-    for (name, signature), implementation in tuple(mathimpl.lower_ocl_impl.items()):
-        function = getattr(math, name, None)
-        kinds = set(signature.args)
-        if function is None or kinds not in ({types.float32}, {types.float64}):
-            continue
-        converted = _on_floats(implementation, signature)
-        (kind,) = kinds
-        for arguments in itertools.product((*integers, kind), repeat=len(signature.args)):
-            # Integers alone are computed in float64.
-            if set(arguments) != kinds and (kind in arguments or kind == types.float64):
-                _registry.lower(function, *arguments)(converted)
-
-
-_add_math_of_integers()
-
-
-@overload(float, target=SPIRV_TARGET_NAME)
+@overload(float, target=TARGET)
 def _float_of_truth(x: Any) -> Any:
     if not isinstance(x, types.Boolean):
         return None
@@ -164,48 +119,6 @@ def _float_of_truth(x: Any) -> Any:
         return 1.0 if x else 0.0
 
     return number
-
-
-def _add_function(name: str, count: int) -> None:
-    """``math.<name>``, a function of so many numbers that OpenCL has and numba-dpex no type for."""
-    function = getattr(math, name, None)  # math.exp2 is of Python 3.11
-    if function is None:
-        return
-
-    @intrinsic(target=SPIRV_TARGET_NAME)
-    def apply(typing_context: Any, arguments: Any) -> Any:
-        single = all(part in (types.float32, types.float16) for part in arguments)
-        kind = types.float32 if single else types.float64
-        signature = kind(*[kind] * count)
-
-        def generate(context: Any, builder: Any, actual: Any, values: Any) -> Any:
-            parts = cgutils.unpack_tuple(builder, values[0])
-            converted = [
-                context.cast(builder, value, given, kind)
-                for value, given in zip(parts, arguments, strict=True)
-            ]
-            implementation = mathimpl._mk_fn_decl(name, signature)
-            return implementation(context, builder, signature, converted)
-
-        return kind(arguments), generate
-
-    def of_one(x: Any) -> Any:
-        def implementation(x: Any) -> Any:
-            return apply((x,))
-
-        return implementation
-
-    def of_two(x: Any, y: Any) -> Any:
-        def implementation(x: Any, y: Any) -> Any:
-            return apply((x, y))
-
-        return implementation
-
-    overload(function, target=SPIRV_TARGET_NAME)(of_one if count == 1 else of_two)
-
-
-for _name, _count in (("exp2", 1), ("log2", 1), ("hypot", 2), ("nextafter", 2)):
-    _add_function(_name, _count)
 
 
 # --- quotients and powers -------------------------------------------------------------------------
@@ -288,42 +201,17 @@ for _raising in (operator.pow, operator.ipow, pow):
 
 
 # --- views ----------------------------------------------------------------------------------------
-# numba-dpex makes views of one index or slice; of several, Numba's code asks for fields that
-# device arrays do not have.
 
 
-@_registry.lower(operator.getitem, USMNdArray, types.BaseTuple)
+@_registry.lower(operator.getitem, DeviceArray, types.BaseTuple)
 def _get_by_tuple(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    array_type, index_type = signature.args
-    if any(isinstance(part, types.Array) for part in index_type):
+    if any(isinstance(part, types.Array) for part in signature.args[1]):
         raise NotImplementedError("an array cannot index an array in a kernel; write a loop")
-    array = make_array(array_type)(context, builder, arguments[0])
-    indices = cgutils.unpack_tuple(builder, arguments[1], count=len(index_type))
-    return _getitem_array_generic(
-        context, builder, signature.return_type, array_type, array, tuple(index_type), indices
-    )
-
-
-def _copy_local_type(
-    self: Any,
-    dtype: Any = None,
-    ndim: int | None = None,
-    layout: str | None = None,
-    **others: Any,
-) -> Any:
-    """The type of a view of a local accessor; it stays in local memory."""
-    dtype = self.dtype if dtype is None else dtype
-    ndim = self.ndim if ndim is None else ndim
-    if layout in (None, "C"):
-        return LocalAccessorType(ndim, dtype)
-    return USMNdArray(
-        ndim=ndim, layout=layout, dtype=dtype, queue=self.queue, addrspace=self.addrspace
-    )
+    return arrayobj.getitem_array_tuple(context, builder, signature, arguments)
 
 
 # --- group algorithms -----------------------------------------------------------------------------
 
-_WORKGROUP_SCOPE = 2
 _REDUCE = 0
 _INCLUSIVE_SCAN = 1
 # Instruction by operation and kind of number.
@@ -337,14 +225,6 @@ _INSTRUCTIONS = {
     ("max", "i"): "SMax",
     ("max", "u"): "UMax",
     ("max", "f"): "FMax",
-}
-_MANGLED = {
-    ("i", 32): "i",
-    ("u", 32): "j",
-    ("i", 64): "l",
-    ("u", 64): "m",
-    ("f", 32): "f",
-    ("f", 64): "d",
 }
 # The largest work-group whose scan is in row-major order in two and three dimensions.
 SCAN_GROUP_LIMIT = 8192
@@ -380,51 +260,25 @@ def _operation(function: str, operation: Any) -> str:
     return name
 
 
-def _convergent(function: Any) -> Any:
-    function.calling_convention = "spir_func"
-    function.attributes.add("convergent")
-    function.attributes.add("nounwind")
-    return function
-
-
-def _builtin(builder: Any, name: str) -> Any:
-    """The value of a built-in variable of SPIR-V: three 64-bit integers."""
-    module = builder.module
-    name = f"__spirv_BuiltIn{name}"
-    variable = module.globals.get(name)
-    if variable is None:
-        vector = ir.VectorType(_INT64, 3)
-        variable = cgutils.add_global_variable(module, vector, name, addrspace=1)
-        variable.linkage = "external"
-        variable.global_constant = True
-        variable.align = 32
-    return builder.load(variable)
-
-
 def _instruction(operation: str, kind: str, group_operation: int) -> Any:
     """An intrinsic that applies one group instruction to one value of each work-item."""
     name = f"__spirv_Group{_INSTRUCTIONS[operation, kind]}"
 
-    @intrinsic(target=SPIRV_TARGET_NAME)
+    @intrinsic(target=TARGET)
     def apply(typing_context: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             number = signature.args[0]
             llvm_type = context.get_value_type(number)
-            mangled = f"_Z{len(name)}{name}jj{_MANGLED[kind, number.bitwidth]}"
-            function_type = ir.FunctionType(llvm_type, [_INT32, _INT32, llvm_type])
-            function = _convergent(
-                cgutils.get_or_insert_function(builder.module, function_type, mangled)
-            )
-            scope = ir.Constant(_INT32, _WORKGROUP_SCOPE)
-            what = ir.Constant(_INT32, group_operation)
-            return builder.call(function, [scope, what, arguments[0]])
+            mangled = device.mangled(name, "jj" + device.code_of(number))
+            operands = [_INT32(device.Scope.WORK_GROUP), _INT32(group_operation), arguments[0]]
+            return device.call(builder, mangled, llvm_type, operands, convergent=True)
 
         return value(value), generate
 
     return apply
 
 
-@overload(group_reduce, target=SPIRV_TARGET_NAME, prefer_literal=True)
+@overload(group_reduce, target=TARGET, prefer_literal=True)
 def _group_reduce(group: Any, value: Any, operation: Any = "add") -> Any:
     number, working, kind = _number("group_reduce", group, value)
     apply = _instruction(_operation("group_reduce", operation), kind, _REDUCE)
@@ -435,20 +289,18 @@ def _group_reduce(group: Any, value: Any, operation: Any = "add") -> Any:
     return reduce
 
 
-@intrinsic(target=SPIRV_TARGET_NAME)
+@intrinsic(target=TARGET)
 def _broadcast(typing_context: Any, group: Any, value: Any, local_id: Any) -> Any:
     """The value of the work-item with this row-major local id."""
     dimensions = group.ndim
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         number = signature.args[1]
-        kind = "f" if isinstance(number, types.Float) else ("i" if number.signed else "u")
         llvm_type = context.get_value_type(number)
         linear = arguments[2]
-        sizes = _builtin(builder, "WorkgroupSize")
         place: list[Any] = [None] * dimensions
         for dimension in reversed(range(dimensions)):
-            size = builder.extract_element(sizes, ir.Constant(_INT32, dimension))
+            size = device.index(builder, device.LOCAL_SIZE, dimension)
             place[dimension] = linear if dimension == 0 else builder.urem(linear, size)
             linear = builder.udiv(linear, size)
         if dimensions == 1:
@@ -460,18 +312,14 @@ def _broadcast(typing_context: Any, group: Any, value: Any, local_id: Any) -> An
                 position = ir.Constant(_INT32, dimension)
                 identifier = builder.insert_element(identifier, part, position)
         name = "__spirv_GroupBroadcast"
-        mangled = f"_Z{len(name)}{name}j{_MANGLED[kind, number.bitwidth]}{id_mangled}"
-        function_type = ir.FunctionType(llvm_type, [_INT32, llvm_type, id_type])
-        function = _convergent(
-            cgutils.get_or_insert_function(builder.module, function_type, mangled)
-        )
-        scope = ir.Constant(_INT32, _WORKGROUP_SCOPE)
-        return builder.call(function, [scope, arguments[1], identifier])
+        mangled = device.mangled(name, f"j{device.code_of(number)}{id_mangled}")
+        operands = [_INT32(device.Scope.WORK_GROUP), arguments[1], identifier]
+        return device.call(builder, mangled, llvm_type, operands, convergent=True)
 
     return value(group, value, types.int64), generate
 
 
-@overload(group_broadcast, target=SPIRV_TARGET_NAME)
+@overload(group_broadcast, target=TARGET)
 def _group_broadcast(group: Any, value: Any, local_id: Any = 0) -> Any:
     number, working, _ = _number("group_broadcast", group, value)
     if isinstance(local_id, types.Type) and not isinstance(local_id, types.Integer | types.Omitted):
@@ -483,7 +331,7 @@ def _group_broadcast(group: Any, value: Any, local_id: Any = 0) -> Any:
     return broadcast
 
 
-@intrinsic(target=SPIRV_TARGET_NAME)
+@intrinsic(target=TARGET)
 def _scan_scratch(typing_context: Any, value: Any) -> Any:
     """The address of local memory for one value of each work-item of a group."""
 
@@ -493,19 +341,17 @@ def _scan_scratch(typing_context: Any, value: Any) -> Any:
         name = f"dparray_scan_{signature.args[0]}"
         variable = builder.module.globals.get(name)
         if variable is None:
-            variable = cgutils.add_global_variable(
-                builder.module, storage, name, addrspace=_LOCAL_SPACE
-            )
+            variable = cgutils.add_global_variable(builder.module, storage, name, addrspace=LOCAL)
             variable.linkage = "internal"
             variable.initializer = ir.Constant(storage, ir.Undefined)
         zero = ir.Constant(_INT32, 0)
         return builder.gep(variable, [zero, zero])
 
-    pointer = types.CPointer(types.unliteral(value), addrspace=_LOCAL_SPACE)
+    pointer = types.CPointer(types.unliteral(value), addrspace=LOCAL)
     return pointer(value), generate
 
 
-@intrinsic(target=SPIRV_TARGET_NAME)
+@intrinsic(target=TARGET)
 def _put(typing_context: Any, pointer: Any, index: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         builder.store(arguments[2], builder.gep(arguments[0], [arguments[1]]))
@@ -514,7 +360,7 @@ def _put(typing_context: Any, pointer: Any, index: Any, value: Any) -> Any:
     return types.void(pointer, types.int64, pointer.dtype), generate
 
 
-@intrinsic(target=SPIRV_TARGET_NAME)
+@intrinsic(target=TARGET)
 def _get(typing_context: Any, pointer: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.load(builder.gep(arguments[0], [arguments[1]]))
@@ -525,20 +371,13 @@ def _get(typing_context: Any, pointer: Any, index: Any) -> Any:
 def _make_local_id(*, row_major: bool) -> Any:
     """An intrinsic: the local id in one number, row-major or as the group instructions count."""
 
-    @intrinsic(target=SPIRV_TARGET_NAME)
+    @intrinsic(target=TARGET)
     def local_id(typing_context: Any, group: Any) -> Any:
         order = range(group.ndim) if row_major else reversed(range(group.ndim))
         dimensions = tuple(order)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            ids = _builtin(builder, "LocalInvocationId")
-            sizes = _builtin(builder, "WorkgroupSize")
-            linear = ir.Constant(_INT64, 0)
-            for dimension in dimensions:
-                at = ir.Constant(_INT32, dimension)
-                linear = builder.mul(linear, builder.extract_element(sizes, at))
-                linear = builder.add(linear, builder.extract_element(ids, at))
-            return linear
+            return device.linear_index(builder, device.LOCAL_ID, device.LOCAL_SIZE, dimensions)
 
         return types.int64(group), generate
 
@@ -549,7 +388,7 @@ _row_major_id = _make_local_id(row_major=True)
 _instruction_id = _make_local_id(row_major=False)
 
 
-@overload_attribute(GroupType, "leader", target=SPIRV_TARGET_NAME)
+@overload_attribute(GroupType, "leader", target=TARGET)
 def _leader(group: Any) -> Any:
     def is_leader(group: Any) -> Any:
         return _row_major_id(group) == 0
@@ -557,7 +396,7 @@ def _leader(group: Any) -> Any:
     return is_leader
 
 
-@overload(group_inclusive_scan, target=SPIRV_TARGET_NAME, prefer_literal=True)
+@overload(group_inclusive_scan, target=TARGET, prefer_literal=True)
 def _group_inclusive_scan(group: Any, value: Any, operation: Any = "add") -> Any:
     number, working, kind = _number("group_inclusive_scan", group, value)
     apply = _instruction(_operation("group_inclusive_scan", operation), kind, _INCLUSIVE_SCAN)
@@ -590,7 +429,7 @@ def _group_inclusive_scan(group: Any, value: Any, operation: Any = "add") -> Any
 # --- half precision -------------------------------------------------------------------------------
 
 
-@intrinsic(target=SPIRV_TARGET_NAME)
+@intrinsic(target=TARGET)
 def _extended(typing_context: Any, bits: Any) -> Any:
     """The float32 of a half's bits."""
 
@@ -600,7 +439,7 @@ def _extended(typing_context: Any, bits: Any) -> Any:
     return types.float32(types.uint16), generate
 
 
-@intrinsic(target=SPIRV_TARGET_NAME)
+@intrinsic(target=TARGET)
 def _truncated(typing_context: Any, value: Any) -> Any:
     """The bits of the half nearest to a float32 or float64."""
 
@@ -615,7 +454,7 @@ def _float_of(value: Any) -> Any:
     return value if isinstance(value, types.Float) else types.float32
 
 
-@overload(half_value, target=SPIRV_TARGET_NAME)
+@overload(half_value, target=TARGET)
 def _half_value(bits: Any) -> Any:
     def extend(bits: Any) -> Any:
         return _extended(bits)
@@ -623,7 +462,7 @@ def _half_value(bits: Any) -> Any:
     return extend
 
 
-@overload(half_bits, target=SPIRV_TARGET_NAME)
+@overload(half_bits, target=TARGET)
 def _half_bits(value: Any) -> Any:
     number = _float_of(value)
 
@@ -633,7 +472,7 @@ def _half_bits(value: Any) -> Any:
     return truncate
 
 
-@overload(half, target=SPIRV_TARGET_NAME)
+@overload(half, target=TARGET)
 def _half(value: Any) -> Any:
     number = _float_of(value)
 
@@ -653,7 +492,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
 _KIND_NAMES = {"b": "a truth value", "i": "an integer", "f": "a float"}
 
 
-@overload(of_kind, target=SPIRV_TARGET_NAME, prefer_literal=True)
+@overload(of_kind, target=TARGET, prefer_literal=True)
 def _of_kind(value: Any, kind: Any) -> Any:
     wanted = getattr(kind, "literal_value", None)
     if wanted is None:

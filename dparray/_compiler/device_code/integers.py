@@ -4,7 +4,7 @@ Numba computes powers in float64, compares and chooses among int64 and uint64 in
 int64 of a uint64 and a written number, reads large uint64 as negative where they are divided by
 int64, and leaves shifts by 64 places or more to the processor.
 
-Loaded together with numba-dpex, by ``_device_code``; importing it registers most implementations.
+Loaded by ``_device_code``; importing it registers most implementations.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from numba.core import ir, types
 from numba.core.imputils import Registry
 from numba.core.lowering import Lower
 from numba.extending import overload
-from numba_dpex.kernel_api_impl.spirv.math import mathdecl
-from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME, SPIRVTypingContext
 
 from dparray._codegen.intrinsics import integer_power
+from dparray._compiler.target import TARGET, TypingContext
 from dparray.kernel_api import AtomicRef
 
 _registry = Registry()
@@ -31,7 +30,7 @@ _BITS = 64
 
 
 def install(target_context: Any) -> None:
-    """Register with numba-dpex's target what importing this module has not."""
+    """Register with the target what importing this module has not."""
     target_context.install_registry(_registry)
 
 
@@ -49,39 +48,25 @@ def _is_written(number: Any) -> bool:
     return isinstance(number, types.IntegerLiteral) and number.literal_value >= 0
 
 
-_resolve_function = SPIRVTypingContext.resolve_function_type
-_unify = SPIRVTypingContext.unify_pairs
-_resolve_attribute = SPIRVTypingContext.resolve_getattr
-
-
-def _resolve_with_written(self: Any, function: Any, arguments: Any, keywords: Any) -> Any:
-    if len(arguments) == 2 and getattr(function, "typing_key", None) in _ARITHMETIC:
-        first, second = arguments
-        if (first == types.uint64 and _is_written(second)) or (
-            second == types.uint64 and _is_written(first)
-        ):
-            arguments = (types.uint64, types.uint64)
-    return _resolve_function(self, function, arguments, keywords)
-
-
-def _unify_with_written(self: Any, first: Any, second: Any) -> Any:
-    if (first == types.uint64 and _is_written(second)) or (
+def _are_mixed(first: Any, second: Any) -> bool:
+    """Whether one is a uint64 and the other a number that is written."""
+    return (first == types.uint64 and _is_written(second)) or (
         second == types.uint64 and _is_written(first)
-    ):
-        return types.uint64
-    return _unify(self, first, second)
+    )
 
 
-def _resolve_of_unwritten(self: Any, numba_type: Any, attribute: str) -> Any:
-    # The imaginary part of a written number is not that number, as Numba has it.
-    if attribute in ("real", "imag"):
-        numba_type = types.unliteral(numba_type)
-    return _resolve_attribute(self, numba_type, attribute)
+def _arguments_with_written(function: Any, arguments: Any, keywords: Any) -> Any:
+    if len(arguments) == 2 and getattr(function, "typing_key", None) in _ARITHMETIC:
+        return (types.uint64, types.uint64) if _are_mixed(*arguments) else arguments
+    return arguments
 
 
-SPIRVTypingContext.resolve_function_type = _resolve_with_written
-SPIRVTypingContext.unify_pairs = _unify_with_written
-SPIRVTypingContext.resolve_getattr = _resolve_of_unwritten
+def _unified_with_written(first: Any, second: Any) -> Any:
+    return types.uint64 if _are_mixed(first, second) else None
+
+
+TypingContext.call_rules.append(_arguments_with_written)
+TypingContext.unify_rules.append(_unified_with_written)
 
 
 # --- sums and products ----------------------------------------------------------------------------
@@ -206,7 +191,7 @@ for _name in ("add", "sub", "mul"):
 # --- powers ---------------------------------------------------------------------------------------
 
 
-@overload(integer_power, target=SPIRV_TARGET_NAME)
+@overload(integer_power, target=TARGET)
 def _integer_power(base: Any, exponent: Any) -> Any:
     return integer_power
 
@@ -301,13 +286,13 @@ def _divmod_of_mixed(a: Any, b: Any) -> Any:
     """Stands for its overload."""
 
 
-@overload(_divmod_of_mixed, target=SPIRV_TARGET_NAME)
+@overload(_divmod_of_mixed, target=TARGET)
 def _overload_divmod_of_mixed(a: Any, b: Any) -> Any:
     return _mixed_divmod(a, b)
 
 
 def _add_mixed_quotient(operation: Callable[..., Any], place: int) -> None:
-    @overload(operation, target=SPIRV_TARGET_NAME)
+    @overload(operation, target=TARGET)
     def overload_quotient(a: Any, b: Any) -> Any:
         if not _is_mixed(a, b):
             return None
@@ -327,7 +312,7 @@ for _operation, _place in (
     _add_mixed_quotient(_operation, _place)
 
 
-@overload(divmod, target=SPIRV_TARGET_NAME, prefer_literal=True)
+@overload(divmod, target=TARGET, prefer_literal=True)
 def _overload_divmod(a: Any, b: Any) -> Any:
     wide = types.uint64
     if (a == wide and _is_written(b)) or (b == wide and _is_written(a)):
@@ -345,7 +330,7 @@ def _overload_divmod(a: Any, b: Any) -> Any:
 def _add_comparison(compare: Any, *, first_negative: bool, second_negative: bool) -> None:
     """``compare`` for uint64 beside a signed integer, which may be negative."""
 
-    @overload(compare, target=SPIRV_TARGET_NAME)
+    @overload(compare, target=TARGET)
     def overload_comparison(a: Any, b: Any) -> Any:
         if not _is_mixed(a, b):
             return None
@@ -374,7 +359,7 @@ for _compare, _first_negative, _second_negative in (
 def _add_choice(choose: Any, compare: Any, result: Any) -> None:
     """``min`` or ``max`` of uint64 and a signed integer, which ``result`` can hold."""
 
-    @overload(choose, target=SPIRV_TARGET_NAME, prefer_literal=True)
+    @overload(choose, target=TARGET, prefer_literal=True)
     def overload_choice(a: Any, b: Any) -> Any:
         if not _is_mixed(types.unliteral(a), types.unliteral(b)):
             return None
@@ -425,7 +410,7 @@ for _places in _WIDE:
 _MOST_DIGITS = 18  # 10 to the power of it is the largest that an int64 holds
 
 
-@overload(round, target=SPIRV_TARGET_NAME)
+@overload(round, target=TARGET)
 def _round(x: Any) -> Any:
     if not isinstance(x, types.Integer):
         return None
@@ -437,7 +422,7 @@ def _round(x: Any) -> Any:
     return itself
 
 
-@overload(round, target=SPIRV_TARGET_NAME)
+@overload(round, target=TARGET)
 def _round_to_digits(x: Any, digits: Any) -> Any:
     if not isinstance(x, types.Integer) or not isinstance(digits, types.Integer):
         return None
@@ -465,12 +450,6 @@ def _whole(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return context.cast(builder, arguments[0], signature.args[0], signature.return_type)
 
 
-for _template, _function in (
-    (mathdecl.MathFloorFn, math.floor),
-    (mathdecl.MathCeilFn, math.ceil),
-    (mathdecl.MathTruncFn, math.trunc),
-):
+for _function in (math.floor, math.ceil, math.trunc):
     for _kind in sorted(types.integer_domain, key=str):
-        _wide = types.int64 if _kind.signed else types.uint64
-        _template.cases = [_wide(_kind), *_template.cases]
         _registry.lower(_function, _kind)(_whole)

@@ -1,6 +1,6 @@
 """The public special functions in kernels: the device function for the operands' precision.
 
-Loaded together with numba-dpex; importing it registers the implementations.
+Loaded with the compiler; importing it registers the implementations.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from numba.core import types
 from numba.core.errors import TypingError
 from numba.extending import overload
 from numba.np.numpy_support import as_dtype
-from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 
 from dparray._compiler.special import PUBLIC, SpecialFunction, precision
+from dparray._compiler.target import TARGET
 
 
 def _implementation(meaning: SpecialFunction, operands: tuple[Any, ...]) -> Callable[..., Any]:
@@ -55,7 +55,7 @@ def _typed(meaning: SpecialFunction) -> Callable[..., Any]:
 
 def _register() -> None:
     for function, meaning in PUBLIC.items():
-        overload(function, target=SPIRV_TARGET_NAME)(_typed(meaning))
+        overload(function, target=TARGET)(_typed(meaning))
 
 
 _register()

@@ -6,7 +6,7 @@ length has binary digits, and added to what comes before it: one dependent opera
 where a loop over elements has one for each. (The steps are those of W. D. Hillis and G. L. Steele,
 "Data Parallel Algorithms", 1986.)
 
-Loaded together with numba-dpex, by ``_device_code``; importing it registers the implementations.
+Loaded by ``_device_code``; importing it registers the implementations.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 from numba.np.numpy_support import as_dtype
-from numba_dpex.core.types import USMNdArray
-from numba_dpex.kernel_api_impl.spirv.target import SPIRV_TARGET_NAME
 
+from dparray._compiler.target import TARGET
+from dparray._compiler.types import DeviceArray
 from dparray.kernels.combine import OPERATIONS, combine_runs, identity, reduce_run, scan_run
 
 _INT32 = ir.IntType(32)
@@ -52,7 +52,7 @@ class _VectorModel(PrimitiveModel):
 
 
 def install(target_context: Any) -> None:
-    """Make the vectors known to numba-dpex's target."""
+    """Make the vectors known to the target."""
     target_context.data_model_manager.register(_Vector, _VectorModel)
 
 
@@ -142,7 +142,7 @@ def _pointer(builder: Any, array: Any, index: Any) -> Any:
     return builder.bitcast(builder.gep(first, [offset]), array.data.type)
 
 
-@intrinsic(target=SPIRV_TARGET_NAME)
+@intrinsic(target=TARGET)
 def _load(typing_context: Any, array: Any, index: Any, like: Any) -> Any:
     """The elements of ``array`` from ``index`` on, as numbers of the type of ``like``."""
     vector = _Vector(like)
@@ -165,7 +165,7 @@ def _load(typing_context: Any, array: Any, index: Any, like: Any) -> Any:
     return vector(array, types.uint64, like), generate
 
 
-@intrinsic(target=SPIRV_TARGET_NAME)
+@intrinsic(target=TARGET)
 def _store(typing_context: Any, array: Any, index: Any, vector: Any) -> Any:
     """Put the elements of a vector into ``array`` from ``index`` on."""
 
@@ -185,7 +185,7 @@ def _store(typing_context: Any, array: Any, index: Any, vector: Any) -> Any:
     return types.void(array, types.uint64, vector), generate
 
 
-@intrinsic(target=SPIRV_TARGET_NAME)
+@intrinsic(target=TARGET)
 def _spread(typing_context: Any, value: Any) -> Any:
     """A vector that has one value everywhere."""
     vector = _Vector(value)
@@ -199,7 +199,7 @@ def _spread(typing_context: Any, value: Any) -> Any:
     return vector(value), generate
 
 
-@intrinsic(target=SPIRV_TARGET_NAME)
+@intrinsic(target=TARGET)
 def _last(typing_context: Any, vector: Any) -> Any:
     """The last element of a vector."""
 
@@ -209,7 +209,7 @@ def _last(typing_context: Any, vector: Any) -> Any:
     return vector.dtype(vector), generate
 
 
-@intrinsic(target=SPIRV_TARGET_NAME)
+@intrinsic(target=TARGET)
 def _shifted(typing_context: Any, vector: Any, before: Any) -> Any:
     """A vector moved by one element, the first being that of ``before``."""
 
@@ -223,7 +223,7 @@ def _shifted(typing_context: Any, vector: Any, before: Any) -> Any:
 def _combining(operation: str, combined: Any) -> Any:
     """An intrinsic that combines two values or two vectors."""
 
-    @intrinsic(target=SPIRV_TARGET_NAME)
+    @intrinsic(target=TARGET)
     def combine(typing_context: Any, left: Any, right: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             return combined(builder, operation, getattr(left, "dtype", left), *arguments)
@@ -237,7 +237,7 @@ class _Intrinsics:
     """What depends on the operation: combining, folding a vector, scanning one."""
 
     def __init__(self, operation: str) -> None:
-        @intrinsic(target=SPIRV_TARGET_NAME)
+        @intrinsic(target=TARGET)
         def nothing(typing_context: Any, like: Any) -> Any:
             vector = _Vector(like)
 
@@ -246,7 +246,7 @@ class _Intrinsics:
 
             return vector(like), generate
 
-        @intrinsic(target=SPIRV_TARGET_NAME)
+        @intrinsic(target=TARGET)
         def fold(typing_context: Any, vector: Any) -> Any:
             def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
                 lanes = [
@@ -262,7 +262,7 @@ class _Intrinsics:
 
             return vector.dtype(vector), generate
 
-        @intrinsic(target=SPIRV_TARGET_NAME)
+        @intrinsic(target=TARGET)
         def scan(typing_context: Any, vector: Any) -> Any:
             def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
                 value = arguments[0]
@@ -303,14 +303,14 @@ def _checked(function: str, operation: Any, number: Any, *arrays: Any) -> _Intri
             f"{operation}"
         )
     for array in arrays:
-        if not isinstance(array, USMNdArray) or array.ndim != 1:
+        if not isinstance(array, DeviceArray) or array.ndim != 1:
             raise TypingError(f"{function}: takes arrays of one dimension; got {array}")
     if isinstance(number, types.Boolean) or not isinstance(number, types.Integer | types.Float):
         raise TypingError(f"{function}: combines integers or floats; got {number}")
     return _intrinsics(name)
 
 
-@overload(combine_runs, target=SPIRV_TARGET_NAME, prefer_literal=True)
+@overload(combine_runs, target=TARGET, prefer_literal=True)
 def _combine_runs(
     operation: Any,
     a: Any,
@@ -353,7 +353,7 @@ def _combine_runs(
     return run
 
 
-@overload(reduce_run, target=SPIRV_TARGET_NAME, prefer_literal=True)
+@overload(reduce_run, target=TARGET, prefer_literal=True)
 def _reduce_run(operation: Any, x: Any, start: Any, count: Any, initial: Any) -> Any:
     dtype = types.unliteral(initial)
     apply = _checked("reduce_run", operation, dtype, x)
@@ -384,7 +384,7 @@ def _reduce_run(operation: Any, x: Any, start: Any, count: Any, initial: Any) ->
     return run
 
 
-@overload(scan_run, target=SPIRV_TARGET_NAME, prefer_literal=True)
+@overload(scan_run, target=TARGET, prefer_literal=True)
 def _scan_run(
     operation: Any,
     x: Any,

@@ -12,7 +12,7 @@ from typing import Any
 from dparray import __version__
 from dparray.device import Device
 
-_PACKAGES = ("dpctl", "dpnp", "numba-dpex", "numba", "numpy", "intel-opencl-rt")
+_PACKAGES = ("dpctl", "dpnp", "numba", "llvmlite", "numpy", "intel-opencl-rt")
 
 
 def describe(device: Device) -> dict[str, Any]:

@@ -13,7 +13,6 @@ import importlib.metadata
 import os
 import platform
 import re
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -23,18 +22,17 @@ from typing import Any
 
 import numpy as np
 
-from dparray._compiler import cache, numba_dpex
+from dparray._compiler import cache, emission
+from dparray._runtime import drivers
 
-PYTHONS = ((3, 10), (3, 11))
+PYTHONS = ((3, 10), (3, 11), (3, 12), (3, 13), (3, 14))
 #: The versions that work together: at least the first, below the second.
 PACKAGES: dict[str, tuple[str, str]] = {
     "dpctl": ("0.22", "0.23"),
     "dpnp": ("0.20", "0.21"),
-    "numba-dpex": ("0.23", "0.24"),
-    "numba": ("0.61", "0.62"),
-    "llvmlite": ("0.44", "0.45"),
-    "numpy": ("1.26", "2.3"),
-    "dpcpp-llvm-spirv": ("2024.2", "2024.3"),
+    "numba": ("0.68", "0.70"),
+    "llvmlite": ("0.50", "0.52"),
+    "numpy": ("2.0", "2.6"),
 }
 #: Release 2025.1 of intel-opencl-rt; the one before it, 2025.0, calls itself 2024.18.
 OLDEST_DRIVER = (2025, 19)
@@ -85,8 +83,8 @@ def check_python(
     if tuple(version[:2]) not in PYTHONS or machine != "x86_64":
         raise Broken(
             f"Python {text} on {machine}",
-            "use Python 3.10 or 3.11 on x86_64; numba-dpex has packages for nothing else: "
-            "uv venv --python 3.11",
+            "use Python 3.10 to 3.14 on x86_64; dpctl has packages for nothing else: "
+            "uv venv --python 3.13",
         )
     return f"{text} ({sys.executable})"
 
@@ -123,7 +121,7 @@ def check_packages(version_of: Callable[[str], str | None] = installed_version) 
 
 def check_driver(
     environment: Mapping[str, str] = os.environ,
-    own: Callable[[], Path | None] = numba_dpex.find_driver,
+    own: Callable[[], Path | None] = drivers.find_driver,
     system: Path = _SYSTEM_DRIVERS,
 ) -> str:
     """The OpenCL loader is told of a driver that exists, or another loader is there."""
@@ -171,33 +169,24 @@ def check_cache(place: Callable[[], Path] = cache.place) -> str:
 
 
 _EMPTY_KERNEL = """
-target triple = "spir64-unknown-unknown"
+target triple = "spirv64-unknown-unknown"
 define spir_kernel void @empty() { ret void }
 """
 _SPIRV_MAGIC = b"\x03\x02\x23\x07"
 
 
-def check_spirv_tool(path_of: Callable[[], str] | None = None) -> str:
-    """The tool ``llvm-spirv``, which numba-dpex's compiler calls, is there and works."""
+def check_writer(emit: Callable[[str], bytes] = emission.emit) -> str:
+    """The helper process, in which LLVM writes the kernels, starts and works."""
     try:
-        if path_of is None:
-            path_of = importlib.import_module("dpcpp_llvm_spirv").get_llvm_spirv_path
-        path = path_of()
-        llvm = importlib.import_module("llvmlite.binding")
-        with tempfile.TemporaryDirectory() as directory:
-            bitcode, spirv = Path(directory, "empty.bc"), Path(directory, "empty.spv")
-            bitcode.write_bytes(llvm.parse_assembly(_EMPTY_KERNEL).as_bitcode())
-            tool = [path, "-o", str(spirv), str(bitcode)]
-            subprocess.run(tool, check=True, capture_output=True, timeout=30)
-            if not spirv.read_bytes().startswith(_SPIRV_MAGIC):
-                raise OSError(f"{path} wrote something that is not SPIR-V")
-    except (ImportError, OSError, subprocess.SubprocessError) as error:
-        output = getattr(error, "stderr", None) or b""
+        spirv = emit(_EMPTY_KERNEL)
+        if not spirv.startswith(_SPIRV_MAGIC):
+            raise OSError("it wrote something that is not SPIR-V")
+    except Exception as error:
         raise Broken(
-            f"llvm-spirv does not work: {error} {output.decode(errors='replace')}".strip(),
-            'pip install --force-reinstall "dpcpp-llvm-spirv==2024.2.*" "llvmlite==0.44.*"',
+            f"LLVM does not write SPIR-V: {error}",
+            'pip install --force-reinstall "numba==0.68.*" "llvmlite==0.50.*"',
         ) from None
-    return str(path)
+    return f"llvmlite {installed_version('llvmlite')}"
 
 
 # --- in a process of its own ----------------------------------------------------------------------
@@ -219,13 +208,17 @@ def check_imports(
     return ", ".join(names)
 
 
-def check_compiler(load: Callable[[], Any] = numba_dpex.load_numba_dpex) -> str:
-    """numba-dpex, which compiles the kernels, can be imported and adapted."""
+def _load_compiler() -> Any:
+    return importlib.import_module("dparray._compiler.compile").backend()
+
+
+def check_compiler(load: Callable[[], Any] = _load_compiler) -> str:
+    """Numba, which compiles the kernels, can be imported and knows our target."""
     try:
-        package = load()
+        load()
     except Exception as error:
-        raise Broken(f"import numba_dpex: {type(error).__name__}: {error}", _REINSTALL) from None
-    return f"numba-dpex {package.__version__}"
+        raise Broken(f"import numba: {type(error).__name__}: {error}", _REINSTALL) from None
+    return f"numba {installed_version('numba')}"
 
 
 def _place(device: Any) -> str:
@@ -490,7 +483,7 @@ LINKS: tuple[Link, ...] = (
     Link("packages", lambda device: check_packages()),
     Link("driver", lambda device: check_driver()),
     Link("cache", lambda device: check_cache()),
-    Link("spirv-tool", lambda device: check_spirv_tool()),
+    Link("writer", lambda device: check_writer()),
     Link("imports", lambda device: check_imports(), isolated=True),
     Link("devices", check_devices, ("imports",), isolated=True),
     Link("compiler", lambda device: check_compiler(), _ON_DEVICE, isolated=True),

@@ -1,0 +1,283 @@
+"""The kernel language: items, groups, barriers, fences and private arrays in device code.
+
+Each is typed by a template and lowered at once, which costs a kernel less to compile than Numba's
+overloads, functions that are compiled themselves.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.errors import TypingError
+from numba.core.typing.npydecl import parse_dtype
+from numba.core.typing.templates import AttributeTemplate, CallableTemplate
+from numba.np.arrayobj import make_array, populate_array
+
+from dparray._compiler import instructions as device
+from dparray._compiler.target import registry, typing_registry
+from dparray._compiler.types import PRIVATE, DeviceArray, GroupType, ItemType, NdItemType
+from dparray.kernel_api import MemoryOrder, MemoryScope, PrivateArray, atomic_fence, group_barrier
+
+_SPACES = (ItemType, NdItemType, GroupType)
+
+# --- items and groups -----------------------------------------------------------------------------
+
+# Methods that take a dimension, and the numbers that they give.
+_NUMBERS: dict[type, dict[str, str]] = {
+    ItemType: {"get_id": device.GLOBAL_ID, "get_range": device.GLOBAL_SIZE},
+    NdItemType: {
+        "get_global_id": device.GLOBAL_ID,
+        "get_local_id": device.LOCAL_ID,
+        "get_global_range": device.GLOBAL_SIZE,
+        "get_local_range": device.LOCAL_SIZE,
+    },
+    GroupType: {
+        "get_group_id": device.GROUP_ID,
+        "get_group_range": device.GROUP_COUNT,
+        "get_local_range": device.LOCAL_SIZE,
+    },
+}
+# Methods that give a number of all dimensions: of which ids and sizes.
+_LINEAR_IDS: dict[type, dict[str, tuple[str, str]]] = {
+    ItemType: {"get_linear_id": (device.GLOBAL_ID, device.GLOBAL_SIZE)},
+    NdItemType: {
+        "get_global_linear_id": (device.GLOBAL_ID, device.GLOBAL_SIZE),
+        "get_local_linear_id": (device.LOCAL_ID, device.LOCAL_SIZE),
+    },
+    GroupType: {"get_group_linear_id": (device.GROUP_ID, device.GROUP_COUNT)},
+}
+_VOLUMES: dict[type, dict[str, str]] = {
+    ItemType: {"get_linear_range": device.GLOBAL_SIZE},
+    NdItemType: {
+        "get_global_linear_range": device.GLOBAL_SIZE,
+        "get_local_linear_range": device.LOCAL_SIZE,
+    },
+    GroupType: {
+        "get_group_linear_range": device.GROUP_COUNT,
+        "get_local_linear_range": device.LOCAL_SIZE,
+    },
+}
+
+
+_OF_A_DIMENSION = inspect.signature(lambda dim: None)
+
+
+@functools.cache
+def _method(space: Any, name: str) -> Any:
+    """The type of a method of an item or a group; ``None`` if there is none of that name."""
+    cls = type(space)
+    if name in _NUMBERS[cls]:
+
+        def typer_of(self: Any) -> Callable[..., Any]:
+            def typer(*dimensions: Any, **named: Any) -> Any:
+                given = dimensions or tuple(named.values())
+                if len(given) != 1 or not isinstance(given[0], types.Integer):
+                    raise TypingError(
+                        "an index function takes the number of a dimension: item.get_global_id(0)"
+                    )
+                return types.int64
+
+            typer.pysig = _OF_A_DIMENSION  # type: ignore[attr-defined]
+            return typer
+
+    elif name in _LINEAR_IDS[cls] or name in _VOLUMES[cls]:
+
+        def typer_of(self: Any) -> Callable[..., Any]:
+            return lambda: types.int64
+
+    elif cls is NdItemType and name == "get_group":
+
+        def typer_of(self: Any) -> Callable[..., Any]:
+            return lambda: GroupType(space.ndim)
+
+    else:
+        return None
+    members = {"key": (cls, name), "recvr": space, "generic": typer_of}
+    return types.BoundFunction(type(f"{cls.label}.{name}", (CallableTemplate,), members), space)
+
+
+def _register_space(cls: type) -> None:
+    @typing_registry.register_attr
+    class Attributes(AttributeTemplate):
+        key = cls
+
+        def generic_resolve(self, value: Any, attr: str) -> Any:
+            return types.int64 if attr == "dimensions" else _method(value, attr)
+
+    @registry.lower_getattr(cls, "dimensions")
+    def dimensions(context: Any, builder: Any, numba_type: Any, value: Any) -> Any:
+        return device.INT64(numba_type.ndim)
+
+    for name, number in _NUMBERS[cls].items():
+        _lower_number(cls, name, number)
+    for name, (ids, sizes) in _LINEAR_IDS[cls].items():
+        _lower_linear_id(cls, name, ids, sizes)
+    for name, sizes in _VOLUMES[cls].items():
+        _lower_volume(cls, name, sizes)
+
+
+def _lower_number(cls: type, name: str, number: str) -> None:
+    @registry.lower((cls, name), cls, types.Integer)
+    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        dimension = context.cast(builder, arguments[1], signature.args[1], types.int32)
+        return device.index(builder, number, dimension)
+
+
+def _lower_linear_id(cls: type, name: str, ids: str, sizes: str) -> None:
+    @registry.lower((cls, name), cls)
+    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return device.linear_index(builder, ids, sizes, range(signature.args[0].ndim))
+
+
+def _lower_volume(cls: type, name: str, sizes: str) -> None:
+    @registry.lower((cls, name), cls)
+    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return device.volume(builder, sizes, signature.args[0].ndim)
+
+
+for _cls in _SPACES:
+    _register_space(_cls)
+
+
+@registry.lower((NdItemType, "get_group"), NdItemType)
+def _get_group(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    return context.get_constant_null(signature.return_type)
+
+
+# --- barriers and fences --------------------------------------------------------------------------
+
+
+def constant(function: str, name: str, value: Any, example: str) -> int:
+    """The number of a constant argument, as a type or a default.
+
+    Raises:
+        TypingError: it is not constant.
+    """
+    number = getattr(value, "literal_value", getattr(value, "value", value))
+    if not isinstance(number, int):
+        raise TypingError(f"{function}: {name} must be a constant, such as dp.{example}")
+    return int(number)
+
+
+def _barrier_scope(scope: Any) -> int:
+    return constant("group_barrier", "fence_scope", scope, "MemoryScope.WORK_GROUP")
+
+
+@typing_registry.register_global(group_barrier)
+class _GroupBarrier(CallableTemplate):
+    prefer_literal = True
+
+    def generic(self) -> Callable[..., Any]:
+        def typer(group: Any, fence_scope: Any = MemoryScope.WORK_GROUP) -> Any:
+            if not isinstance(group, GroupType):
+                return None
+            _barrier_scope(fence_scope)
+            return types.void
+
+        return typer
+
+
+@registry.lower(group_barrier, GroupType)
+@registry.lower(group_barrier, GroupType, types.IntegerLiteral)
+def _lower_barrier(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    scope = MemoryScope.WORK_GROUP
+    if len(signature.args) > 1:
+        scope = MemoryScope(_barrier_scope(signature.args[1]))
+    device.call(
+        builder,
+        device.mangled("__spirv_ControlBarrier", "jjj"),
+        ir.VoidType(),
+        [
+            device.scope(MemoryScope.WORK_GROUP),
+            device.scope(scope),
+            device.semantics(MemoryOrder.SEQ_CST),
+        ],
+        convergent=True,
+    )
+    return context.get_dummy_value()
+
+
+@typing_registry.register_global(atomic_fence)
+class _AtomicFence(CallableTemplate):
+    prefer_literal = True
+
+    def generic(self) -> Callable[..., Any]:
+        def typer(memory_order: Any, memory_scope: Any) -> Any:
+            constant("atomic_fence", "memory_order", memory_order, "MemoryOrder.ACQ_REL")
+            constant("atomic_fence", "memory_scope", memory_scope, "MemoryScope.DEVICE")
+            return types.void
+
+        return typer
+
+
+@registry.lower(atomic_fence, types.IntegerLiteral, types.IntegerLiteral)
+def _lower_fence(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    order, scope = (numba_type.literal_value for numba_type in signature.args)
+    device.call(
+        builder,
+        device.mangled("__spirv_MemoryBarrier", "jj"),
+        ir.VoidType(),
+        [device.scope(scope), device.semantics(order)],
+        convergent=True,
+    )
+    return context.get_dummy_value()
+
+
+# --- private arrays -------------------------------------------------------------------------------
+
+
+def _extents(shape: Any) -> tuple[int, ...]:
+    parts = tuple(shape) if isinstance(shape, types.BaseTuple) else (shape,)
+    if not all(isinstance(part, types.IntegerLiteral) for part in parts):
+        raise TypingError(
+            f"PrivateArray: the shape is a constant integer or a tuple of them; got {shape}"
+        )
+    return tuple(int(part.literal_value) for part in parts)
+
+
+@typing_registry.register_global(PrivateArray)
+class _PrivateArray(CallableTemplate):
+    prefer_literal = True
+
+    def generic(self) -> Callable[..., Any]:
+        def typer(shape: Any, dtype: Any, fill_zeros: Any = False) -> Any:
+            extents = _extents(shape)
+            if not isinstance(fill_zeros, bool | types.BooleanLiteral):
+                raise TypingError("PrivateArray: fill_zeros must be a constant: True or False")
+            element = parse_dtype(dtype)
+            if element is None:
+                raise TypingError(f"PrivateArray: a dtype such as np.float32; got {dtype}")
+            return DeviceArray(element, len(extents), "C", PRIVATE)
+
+        return typer
+
+
+@registry.lower(PrivateArray, types.VarArg(types.Any))
+def _lower_private_array(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    array_type = signature.return_type
+    extents = _extents(signature.args[0])
+    element = context.get_data_type(array_type.dtype)
+    itemsize = context.get_abi_sizeof(element)
+    storage = ir.ArrayType(element, functools.reduce(operator.mul, extents, 1))
+    memory = cgutils.alloca_once(builder, storage)
+    if len(signature.args) > 2 and signature.args[2].literal_value:
+        builder.store(ir.Constant(storage, None), memory)
+    strides = [itemsize]
+    for extent in extents[:0:-1]:
+        strides.insert(0, strides[0] * extent)
+    array = make_array(array_type)(context, builder)
+    populate_array(
+        array,
+        data=builder.gep(memory, [device.INT32(0), device.INT32(0)], inbounds=True),
+        shape=[device.INT64(extent) for extent in extents],
+        strides=[device.INT64(stride) for stride in strides],
+        itemsize=device.INT64(itemsize),
+        meminfo=None,
+    )
+    return array._getvalue()

@@ -1,0 +1,514 @@
+"""The target that Numba compiles for: its contexts, its pipeline, its dispatchers.
+
+Numba types a function and lowers it to LLVM IR; here it learns which functions device code has,
+how arguments are laid out and how functions are called. :func:`lower_kernel` gives the optimised
+module of a kernel; ``emission`` makes SPIR-V of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+from llvmlite import binding as llvm
+from llvmlite import ir
+from numba.core import cgutils, compiler, itanium_mangler, types, typing
+from numba.core.base import BaseContext
+from numba.core.callconv import MinimalCallConv
+from numba.core.codegen import CPUCodegen, CPUCodeLibrary
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.descriptors import TargetDescriptor
+from numba.core.dispatcher import Dispatcher
+from numba.core.errors import TypingError
+from numba.core.imputils import Registry
+from numba.core.options import TargetOptions, include_default_options
+from numba.core.runtime.context import NRTContext
+from numba.core.target_extension import (
+    Generic,
+    dispatcher_registry,
+    jit_registry,
+    target_override,
+    target_registry,
+)
+from numba.core.typed_passes import IRLegalization, NativeLowering, NoPythonBackend
+from numba.core.typing import cmathdecl, enumdecl
+from numba.core.typing.templates import Registry as TypingRegistry
+
+from dparray._compiler import passes
+from dparray._compiler.types import DeviceArray, GroupType, ItemType, NdItemType, data_models
+from dparray.kernel_api import AddressSpace, MemoryOrder, MemoryScope
+
+TARGET = "dparray"
+_INT8 = ir.IntType(8)
+_ENUMERATIONS = (AddressSpace, MemoryOrder, MemoryScope)
+
+#: What device code has beyond Numba's own: types of calls, and what they are lowered to.
+typing_registry = TypingRegistry()
+registry = Registry(TARGET)
+
+
+class _Device(Generic):
+    """Devices that run SPIR-V."""
+
+
+target_registry[TARGET] = _Device
+
+
+# --- modules --------------------------------------------------------------------------------------
+
+
+class _Library(CPUCodeLibrary):
+    """The code of a function. It is optimised once, in the kernel that it has become a part of."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        pass
+
+    def _optimize_final_module(self) -> None:
+        pass
+
+    def _finalize_specific(self) -> None:
+        pass
+
+
+class _Codegen(CPUCodegen):
+    _library_class = _Library
+
+    def _init(self, llvm_module: Any) -> None:
+        self._data_layout = passes.data_layout()
+        self._target_data = llvm.create_target_data(self._data_layout)
+        self._tm_features = ""
+
+    def _create_empty_module(self, name: str) -> Any:
+        module = ir.Module(cgutils.normalize_ir_text(name))
+        module.triple = passes.TRIPLE
+        module.data_layout = passes.data_layout()
+        return module
+
+    def _add_module(self, module: Any) -> None:
+        pass
+
+
+# --- contexts -------------------------------------------------------------------------------------
+
+
+class TypingContext(typing.BaseContext):
+    """Which functions device code knows, and of what types their results are.
+
+    Attributes:
+        call_rules: called with each function and its arguments before they are typed; they give
+            the positional arguments, or raise ``TypingError``.
+        unify_rules: called with two types that become one; they give it, or ``None``.
+    """
+
+    call_rules: ClassVar[list[Callable[[Any, Any, Any], Any]]] = []
+    unify_rules: ClassVar[list[Callable[[Any, Any], Any]]] = []
+
+    def load_additional_registries(self) -> None:
+        """Install Numba's functions of complex numbers and enumerations, and ours."""
+        for module in (cmathdecl, enumdecl):
+            self.install_registry(module.registry)
+        self.install_registry(typing_registry)
+
+    def resolve_value_type(self, val: Any) -> Any:
+        """The type of a value that a function refers to.
+
+        Raises:
+            TypingError: it is an array of the host.
+        """
+        numba_type = super().resolve_value_type(val)
+        if isinstance(numba_type, types.Array):
+            raise TypingError("a kernel cannot refer to an array of the host; make it an argument")
+        return numba_type
+
+    def resolve_function_type(self, func: Any, args: Any, kws: Any) -> Any:
+        """The signature of a call.
+
+        Raises:
+            TypingError: it is one of NumPy's on whole arrays, or makes a half-precision number.
+        """
+        if isinstance(func, types.BoundFunction) and isinstance(func.this, types.Array):
+            raise TypingError(f"{func} works on whole arrays")
+        if isinstance(func, types.Function):
+            module = str(getattr(func.typing_key, "__module__", None))
+            if module.partition(".")[0] == "numpy" and any(
+                isinstance(argument, types.Array) for argument in args
+            ):
+                raise TypingError(f"{func.typing_key.__name__} works on whole arrays")
+        if isinstance(func, types.NumberClass) and func.dtype == types.float16:
+            raise TypingError("a kernel computes in float32 and float64, not in float16")
+        for rule in self.call_rules:
+            args = rule(func, args, kws)
+        return super().resolve_function_type(func, args, kws)
+
+    def unify_pairs(self, first: Any, second: Any) -> Any:
+        """The type of what is one or the other; ``None`` if there is none."""
+        for rule in self.unify_rules:
+            unified = rule(first, second)
+            if unified is not None:
+                return unified
+        return super().unify_pairs(first, second)
+
+    def resolve_getattr(self, typ: Any, attr: str) -> Any:
+        """The type of an attribute; members of our enumerations are constants."""
+        if isinstance(typ, types.IntEnumClass) and typ.instance_class in _ENUMERATIONS:
+            member = typ.instance_class.__members__.get(attr)
+            if member is not None:
+                return types.IntegerLiteral(int(member))
+        if attr in ("real", "imag"):
+            # The imaginary part of a written number is not that number, as Numba has it.
+            typ = types.unliteral(typ)
+        return super().resolve_getattr(typ, attr)
+
+
+class _NoCounts(NRTContext):
+    def incref(self, builder: Any, typ: Any, value: Any) -> None:
+        pass
+
+    def decref(self, builder: Any, typ: Any, value: Any) -> None:
+        pass
+
+
+class CallConv(MinimalCallConv):
+    """How functions of device code are called."""
+
+    def call_function(
+        self,
+        builder: Any,
+        callee: Any,
+        resty: Any,
+        argtys: Any,
+        args: Any,
+        attrs: Any = None,
+        env: Any = None,
+    ) -> Any:
+        """Call a function that Numba has compiled."""
+        return super().call_function(builder, callee, resty, argtys, args)
+
+
+class TargetContext(BaseContext):
+    """How what is typed becomes LLVM IR."""
+
+    # Numba's own loop raises for the least exponent.
+    implement_powi_as_math_call = True
+    allow_dynamic_globals = True
+    # Without it Numba takes no view for the result of a function; see :attr:`nrt`.
+    enable_nrt = True
+
+    def __init__(self, typingctx: Any, target: str = TARGET) -> None:
+        super().__init__(typingctx, target)
+
+    def init(self) -> None:
+        """Called by Numba's constructor."""
+        self._codegen = _Codegen(TARGET)
+        self.data_model_manager = data_models()
+
+    def load_additional_registries(self) -> None:
+        """Install Numba's functions of complex numbers, and ours."""
+        # What Python's own operations become is registered when these are imported.
+        from numba.core import optional  # noqa: F401
+        from numba.cpython import (  # noqa: F401
+            builtins,
+            cmathimpl,
+            enumimpl,
+            hashing,
+            iterators,
+            numbers,
+            rangeobj,
+            slicing,
+            tupleobj,
+        )
+        from numba.misc import literal  # noqa: F401
+        from numba.np import arrayobj  # noqa: F401
+
+        self.install_registry(cmathimpl.registry)
+        self.install_registry(registry)
+
+    def create_module(self, name: str) -> Any:
+        """An empty module."""
+        return self._codegen._create_empty_module(name)
+
+    def codegen(self) -> Any:
+        """What makes libraries of functions."""
+        return self._codegen
+
+    @property
+    def target_data(self) -> Any:
+        """The sizes of types."""
+        return self._codegen._target_data
+
+    @functools.cached_property
+    def nrt(self) -> Any:
+        """What counts references: nothing does, and there is no memory to allocate."""
+        return _NoCounts(self, False)
+
+    @functools.cached_property
+    def call_conv(self) -> CallConv:
+        """How functions are called."""
+        return CallConv(self)
+
+    def mangler(
+        self, name: str, argtypes: Any, *, abi_tags: Any = (), uid: int | None = None
+    ) -> str:
+        """The name of a function for arguments of some types."""
+        return itanium_mangler.mangle(name, argtypes, abi_tags=abi_tags, uid=uid)
+
+    def declare_function(self, module: Any, fndesc: Any) -> Any:
+        """The function of a description: part of its kernel, as devices have no stack.
+
+        It is *convergent*, as Clang marks every function of device code: what contains a barrier
+        must not be moved or duplicated before it is inlined. LLVM takes the mark off where it can.
+        """
+        function = super().declare_function(module, fndesc)
+        function.attributes.add("alwaysinline")
+        function.attributes.add("convergent")
+        return function
+
+    def get_executable(self, *arguments: Any) -> None:
+        """Nothing: a host runs no device code."""
+
+    def insert_const_string(self, mod: Any, string: str) -> Any:
+        """The texts of exceptions, which no work-item raises."""
+        return ir.Constant(_INT8.as_pointer(), None)
+
+    def _compile_subroutine_no_cache(
+        self, builder: Any, impl: Any, sig: Any, locals: Any = None, flags: Any = None
+    ) -> Any:
+        # What a builtin operation is made of is compiled with flags of its own, and Numba's default
+        # is to raise where floats are divided by zero.
+        if flags is None:
+            flags = Flags()
+            flags.error_model = "numpy"
+        return super()._compile_subroutine_no_cache(builder, impl, sig, locals or {}, flags)
+
+
+def _pointer_add(builder: Any, ptr: Any, offset: Any, return_type: Any = None) -> Any:
+    """The address so many bytes after ``ptr``, in its address space, which Numba's own forgets."""
+    if isinstance(offset, int):
+        offset = cgutils.intp_t(offset)
+    first = builder.bitcast(ptr, _INT8.as_pointer(ptr.type.addrspace))
+    return builder.bitcast(builder.gep(first, [offset]), return_type or ptr.type)
+
+
+cgutils.pointer_add = _pointer_add
+
+
+# --- pipeline and dispatchers ---------------------------------------------------------------------
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Backend(NoPythonBackend):
+    """The end of the pipeline, which makes the function known by a key of its own."""
+
+    _name = "dparray_backend"
+
+    def run_pass(self, state: Any) -> bool:
+        super().run_pass(state)
+        key = object()
+        state.cr = state.cr._replace(entry_point=key)
+        state.targetctx.insert_user_function(key, state.cr.fndesc, [state.cr.library])
+        return True
+
+
+class _Pipeline(CompilerBase):
+    """The steps from a function to LLVM IR; the last makes it known to those that call it."""
+
+    last: Any = _Backend
+
+    def define_pipelines(self) -> list[Any]:
+        steps = PassManager(TARGET)
+        steps.passes.extend(DefaultPassBuilder.define_untyped_pipeline(self.state).passes)
+        steps.passes.extend(DefaultPassBuilder.define_typed_pipeline(self.state).passes)
+        steps.add_pass(IRLegalization, "ensure that the IR is legal")
+        steps.add_pass(NativeLowering, "lower to LLVM IR")
+        steps.add_pass(self.last, "finish")
+        steps.finalize()
+        return [steps]
+
+
+class _KernelPipeline(_Pipeline):
+    """The same for kernels, which nothing calls: what the compiler knows does not grow."""
+
+    last = NoPythonBackend
+
+
+def _set_flags(flags: Any) -> None:
+    flags.no_compile = True
+    flags.no_cpython_wrapper = True
+    flags.no_cfunc_wrapper = True
+    flags.enable_pyobject = False
+    flags.enable_looplift = False
+    flags.nrt = False
+    # The other model raises on a division by zero, which would end the work-item unnoticed.
+    flags.error_model = "numpy"
+
+
+_UNDERSTOOD: Any = include_default_options(
+    *("boundscheck", "error_model", "fastmath", "forceinline", "inline"),
+    *("no_cfunc_wrapper", "no_cpython_wrapper", "nopython"),
+)
+
+
+class _Options(_UNDERSTOOD, TargetOptions):
+    def finalize(self, flags: Any, options: Any) -> None:
+        _set_flags(flags)
+
+
+class _Descriptor(TargetDescriptor):
+    options = _Options
+
+    @functools.cached_property
+    def typing_context(self) -> TypingContext:
+        return TypingContext()
+
+    @functools.cached_property
+    def target_context(self) -> TargetContext:
+        return TargetContext(self.typing_context)
+
+
+descriptor = _Descriptor(TARGET)
+
+
+class DeviceDispatcher(Dispatcher):
+    """A function of device code, compiled for each combination of types it is called with."""
+
+    targetdescr = descriptor
+
+    def __init__(self, function: Callable[..., Any], **options: Any) -> None:
+        super().__init__(function, targetoptions=options, pipeline_class=_Pipeline)
+
+    def compile(self, sig: Any) -> Any:
+        """Compile for a signature."""
+        with target_override(TARGET):
+            return super().compile(sig)
+
+    def _get_dispatcher_for_current_target(self) -> DeviceDispatcher:
+        return self
+
+    def add_overload(self, cres: Any) -> None:
+        """Keep what was compiled for the types of its arguments."""
+        self.overloads[tuple(cres.signature.args)] = cres
+
+
+def _decorate(*arguments: Any, **options: Any) -> Any:
+    """What Numba compiles the functions of overloads with."""
+    if arguments and callable(arguments[0]):
+        return DeviceDispatcher(arguments[0])
+    return DeviceDispatcher
+
+
+dispatcher_registry[_Device] = DeviceDispatcher
+jit_registry[_Device] = _decorate
+
+
+def prepare(install: Callable[[Any], None]) -> None:
+    """Install all that is registered, and what ``install`` adds to the target context.
+
+    Refreshed outside of the target, overloads would register for the wrong one for good.
+    """
+    with target_override(TARGET):
+        descriptor.typing_context.refresh()
+        descriptor.target_context.refresh()
+        install(descriptor.target_context)
+
+
+# --- kernels --------------------------------------------------------------------------------------
+
+
+def entry_name(function: Callable[..., Any]) -> str:
+    """The entry point of a kernel: no name that OpenCL has, and the same in every process."""
+    return "kernel_" + re.sub(r"\W", "_", function.__name__, flags=re.ASCII)
+
+
+@global_compiler_lock
+def lower_kernel(
+    function: Callable[..., Any], argument_types: Sequence[Any], *, debug: bool = False
+) -> tuple[str, str]:
+    """A kernel's entry point, and its optimised module in LLVM's text.
+
+    Args:
+        function: the kernel; the item is its first parameter, if it has one.
+        argument_types: Numba's types.
+        debug: check indices; a work-item ends at the first that is out of bounds.
+
+    Raises:
+        numba.core.errors.NumbaError: it does not compile.
+    """
+    flags = Flags()
+    _set_flags(flags)
+    flags.boundscheck = debug
+    with target_override(TARGET):
+        compiled = compiler.compile_extra(
+            descriptor.typing_context,
+            descriptor.target_context,
+            function,
+            tuple(argument_types),
+            None,
+            flags,
+            {},
+            pipeline_class=_KernelPipeline,
+        )
+    result = compiled.signature.return_type
+    if result not in (types.none, types.void):
+        raise TypingError(f"a kernel returns nothing; this one returns {result}")
+    library = compiled.library
+    if not library._finalized:
+        library.finalize()
+    name = entry_name(function)
+    module = library._final_module
+    module.link_in(llvm.parse_assembly(_entry(compiled.fndesc, compiled.signature.args, name)))
+    return name, passes.finished(module, name)
+
+
+def _entry(fndesc: Any, argument_types: Sequence[Any], name: str) -> str:
+    """A module with the entry point: it makes arrays of its parameters and calls the function.
+
+    The parameters of an array are the number of its elements, their size, the pointer, the shape
+    and the strides.
+    """
+    context = descriptor.target_context
+    module = context.create_module("entry")
+    callee_type = context.call_conv.get_function_type(fndesc.restype, fndesc.argtypes)
+    callee = ir.Function(module, callee_type, fndesc.llvm_func_name)
+    parameters: list[Any] = []
+    for numba_type in argument_types:
+        parameters.extend(_parameters(context, numba_type))
+    entry = ir.Function(module, ir.FunctionType(ir.VoidType(), parameters), name)
+    entry.calling_convention = "spir_kernel"
+    builder = ir.IRBuilder(entry.append_basic_block("entry"))
+    given = iter(entry.args)
+    values = [_argument(context, builder, numba_type, given) for numba_type in argument_types]
+    context.call_conv.call_function(builder, callee, fndesc.restype, argument_types, values)
+    builder.ret_void()
+    return f"{module}\n{passes.OPENCL_VERSION}"
+
+
+_SPACES = (ItemType, NdItemType, GroupType)
+_NEITHER_KNOWN = 2  # the first members of an array, which nothing on a device has
+
+
+def _parameters(context: Any, numba_type: Any) -> list[Any]:
+    if isinstance(numba_type, _SPACES):
+        return []
+    flat = list(context.get_arg_packer([numba_type]).argument_types)
+    return flat[_NEITHER_KNOWN:] if isinstance(numba_type, DeviceArray) else flat
+
+
+def _argument(context: Any, builder: Any, numba_type: Any, given: Any) -> Any:
+    if isinstance(numba_type, _SPACES):
+        return context.get_constant_null(numba_type)
+    packer = context.get_arg_packer([numba_type])
+    kinds = list(packer.argument_types)
+    values = []
+    if isinstance(numba_type, DeviceArray):
+        values = [ir.Constant(kind, None) for kind in kinds[:_NEITHER_KNOWN]]
+    values += [next(given) for _ in kinds[len(values) :]]
+    if isinstance(numba_type, DeviceArray):
+        zero = ir.IntType(64)(0)
+        for extent in values[5 : 5 + numba_type.ndim]:
+            builder.assume(builder.icmp_signed(">=", extent, zero))
+    (value,) = packer.from_arguments(builder, values)
+    return value

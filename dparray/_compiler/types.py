@@ -1,0 +1,210 @@
+"""Numba's types of what a kernel works with, and how each is laid out.
+
+An array has the members of Numba's own arrays, with a pointer into the address space it lives in,
+so that Numba's code for views, indices and slices is the code for device arrays too. Items and
+groups have no members: their numbers are built-in variables of the device.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core import types
+from numba.core.datamodel import default_manager
+from numba.core.datamodel.models import OpaqueModel, PrimitiveModel, StructModel
+from numba.core.errors import TypingError
+from numba.core.typeconv import Conversion
+
+from dparray.kernel_api import AddressSpace
+
+PRIVATE = int(AddressSpace.PRIVATE)
+GLOBAL = int(AddressSpace.GLOBAL)
+CONSTANT = int(AddressSpace.CONSTANT)
+LOCAL = int(AddressSpace.LOCAL)
+
+_MAX_DIMENSIONS = 3
+
+
+class DeviceArray(types.Array):
+    """An array in memory of a device: global, local to a group, or private to a work-item."""
+
+    def __init__(
+        self,
+        dtype: Any,
+        ndim: int,
+        layout: str = "C",
+        addrspace: int = GLOBAL,
+        readonly: bool = False,
+        aligned: bool = True,
+    ) -> None:
+        self.addrspace = addrspace
+        where = AddressSpace(addrspace).name.lower()
+        kind = "readonly array" if readonly else "array"
+        name = f"{where} {kind}({dtype}, {ndim}d, {layout})"
+        super().__init__(dtype, ndim, layout, readonly=readonly, name=name, aligned=aligned)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells two types apart."""
+        return (*super().key, self.addrspace)
+
+    @property
+    def as_array(self) -> DeviceArray:
+        """The type itself, which Numba asks of all that is like an array."""
+        return self
+
+    @property
+    def mangling_args(self) -> tuple[str, list[Any]]:
+        """What the names of functions say of it."""
+        args = [self.dtype, self.ndim, self.layout, self.addrspace, not self.mutable]
+        return type(self).__name__, args
+
+    def copy(
+        self,
+        dtype: Any = None,
+        ndim: int | None = None,
+        layout: str | None = None,
+        readonly: bool | None = None,
+    ) -> DeviceArray:
+        """A type that differs in some respects; it stays in its memory."""
+        return DeviceArray(
+            self.dtype if dtype is None else dtype,
+            self.ndim if ndim is None else ndim,
+            self.layout if layout is None else layout,
+            self.addrspace,
+            readonly=(not self.mutable) if readonly is None else readonly,
+            aligned=self.aligned,
+        )
+
+    def unify(self, typingctx: Any, other: Any) -> DeviceArray | None:
+        """The type of what is one or the other: of two layouts, that of any strides."""
+        if not self._is_like(other):
+            return None
+        return self.copy(
+            layout=self.layout if self.layout == other.layout else "A",
+            readonly=not (self.mutable and other.mutable),
+        )
+
+    def can_convert_to(self, typingctx: Any, other: Any) -> Any:
+        """Whether it is an array of the other type, too."""
+        if (
+            self._is_like(other)
+            and other.layout in ("A", self.layout)
+            and (self.mutable or not other.mutable)
+        ):
+            return Conversion.safe
+        return None
+
+    def _is_like(self, other: Any) -> bool:
+        return (
+            isinstance(other, DeviceArray)
+            and (other.dtype, other.ndim) == (self.dtype, self.ndim)
+            and other.addrspace == self.addrspace
+        )
+
+
+def local_array(dtype: Any, ndim: int) -> DeviceArray:
+    """The type of a local accessor."""
+    return DeviceArray(dtype, ndim, "C", LOCAL)
+
+
+class _SpaceType(types.Type):
+    """An item or a group of a range with some dimensions."""
+
+    label = ""
+
+    def __init__(self, ndim: int) -> None:
+        if not 1 <= ndim <= _MAX_DIMENSIONS:
+            raise TypingError(f"{self.label}: has 1, 2 or 3 dimensions; got {ndim}")
+        self.ndim = ndim
+        super().__init__(name=f"{self.label}<{ndim}>")
+
+    @property
+    def mangling_args(self) -> tuple[str, list[Any]]:
+        """What the names of functions say of it."""
+        return type(self).__name__, [self.ndim]
+
+
+class ItemType(_SpaceType):
+    """``Item``: a work-item of a ``Range``."""
+
+    label = "Item"
+
+
+class NdItemType(_SpaceType):
+    """``NdItem``: a work-item of an ``NdRange``."""
+
+    label = "NdItem"
+
+
+class GroupType(_SpaceType):
+    """``Group``: the work-group of an ``NdItem``."""
+
+    label = "Group"
+
+
+class AtomicRefType(types.Type):
+    """``AtomicRef``: an element that several work-items change."""
+
+    def __init__(
+        self, dtype: Any, memory_order: int, memory_scope: int, address_space: int
+    ) -> None:
+        self.dtype = dtype
+        self.memory_order = memory_order
+        self.memory_scope = memory_scope
+        self.address_space = address_space
+        parts = f"{dtype}, order {memory_order}, scope {memory_scope}, space {address_space}"
+        super().__init__(name=f"AtomicRef<{parts}>")
+
+
+# --- how they are laid out ------------------------------------------------------------------------
+
+
+class _ArrayModel(StructModel):
+    def __init__(self, manager: Any, numba_type: DeviceArray) -> None:
+        dimensions = numba_type.ndim
+        members = [
+            # Nothing on a device counts references; Numba's code for arrays names both.
+            ("meminfo", types.MemInfoPointer(numba_type.dtype)),
+            ("parent", types.pyobject),
+            ("nitems", types.intp),
+            ("itemsize", types.intp),
+            ("data", types.CPointer(numba_type.dtype, addrspace=numba_type.addrspace)),
+            ("shape", types.UniTuple(types.intp, dimensions)),
+            ("strides", types.UniTuple(types.intp, dimensions)),
+        ]
+        super().__init__(manager, numba_type, members)
+
+
+class _PointerModel(PrimitiveModel):
+    def __init__(self, manager: Any, numba_type: Any) -> None:
+        element = manager.lookup(numba_type.dtype).get_data_type()
+        super().__init__(manager, numba_type, element.as_pointer(numba_type.addrspace or PRIVATE))
+
+
+class _SpaceModel(StructModel):
+    def __init__(self, manager: Any, numba_type: Any) -> None:
+        super().__init__(manager, numba_type, [])
+
+
+class _ReferenceModel(PrimitiveModel):
+    def __init__(self, manager: Any, numba_type: AtomicRefType) -> None:
+        element = manager.lookup(numba_type.dtype).get_data_type()
+        super().__init__(manager, numba_type, element.as_pointer(numba_type.address_space))
+
+
+def data_models() -> Any:
+    """The layouts of all types that kernels use."""
+    manager = default_manager.copy()
+    for numba_type, model in (
+        (DeviceArray, _ArrayModel),
+        (types.CPointer, _PointerModel),
+        (ItemType, _SpaceModel),
+        (NdItemType, _SpaceModel),
+        (GroupType, _SpaceModel),
+        (AtomicRefType, _ReferenceModel),
+        # A string literal is a variable, too, before it becomes a part of a format.
+        (types.UnicodeType, OpaqueModel),
+    ):
+        manager.register(numba_type, model)
+    return manager

@@ -1,0 +1,208 @@
+"""The module ``numba_dpex``, so that programs written for it run: its kernels are dparray's.
+
+It answers where the package of that name is not installed. Its names are those that programs use:
+the decorators, the launches, the kernel language, the types of signatures and the exceptions.
+``dpjit`` and ``prange``, which compiled host code, say what to write instead.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import sys
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+from dparray import kernel_api
+from dparray._kernel import numba_dpex_calls as calls
+from dparray._kernel.decorators import device_func
+from dparray.exceptions import UnsupportedFeatureError
+
+_NAME = "numba_dpex"
+_REPLACED_BY = {
+    "dpjit": "write the loop as array functions of dparray, or as a kernel with dparray.kernel",
+    "prange": "write the loop body as a kernel with dparray.kernel and launch it over a Range",
+}
+
+
+def _refused(name: str) -> Callable[..., Any]:
+    """What stands for a function that there is not; calling it is the error."""
+
+    def refused(*args: Any, **options: Any) -> Any:
+        raise UnsupportedFeatureError(
+            f"numba_dpex.{name}: dparray compiles kernels, and no code of the host; "
+            f"{_REPLACED_BY[name]}."
+        )
+
+    refused.__name__ = refused.__qualname__ = name
+    return refused
+
+
+def _dpjit(function: Any = None, **options: Any) -> Any:
+    """Decorates as ``numba_dpex.dpjit`` does, so that modules import; the call is the error."""
+    return _refused("dpjit") if callable(function) else _dpjit
+
+
+def _simulated(kernel_fn: Any, index_range: Any, *kernel_args: Any) -> None:
+    """Run a kernel in plain Python, as ``numba_dpex.kernel_api.call_kernel`` does."""
+    # Its own runs one work-item after another, so that all may write the same.
+    sys.modules["dparray"].simulate(kernel_fn, index_range, *kernel_args, races="same-value")
+
+
+# --- its types ------------------------------------------------------------------------------------
+
+
+def _array_type(
+    ndim: int,
+    layout: str = "C",
+    dtype: Any = None,
+    usm_type: str = "device",
+    device: Any = None,
+    queue: Any = None,
+    readonly: bool = False,
+    name: str | None = None,
+    aligned: bool = True,
+    addrspace: int = 1,
+) -> Any:
+    """The type of an array for signatures; where it is allocated is no part of it."""
+    array = importlib.import_module("dparray._compiler.types").DeviceArray
+    float64 = importlib.import_module("numba").types.float64
+    return array(float64 if dtype is None else dtype, ndim, layout, int(addrspace))
+
+
+def _local_accessor_type(ndim: int, dtype: Any) -> Any:
+    """The type of a local accessor for signatures."""
+    numba = importlib.import_module("numba")
+    element = dtype if isinstance(dtype, numba.types.Type) else numba.from_dtype(dtype)
+    return importlib.import_module("dparray._compiler.types").local_array(element, ndim)
+
+
+_ARRAY_TYPES = {
+    "Array": _array_type,
+    "DpnpNdArray": _array_type,
+    "USMNdArray": _array_type,
+    "usm_ndarray": _array_type,
+}
+
+# --- its exceptions -------------------------------------------------------------------------------
+
+_EXCEPTIONS = (
+    "ExecutionQueueInferenceError",
+    "IllegalRangeValueError",
+    "InvalidKernelLaunchArgsError",
+    "InvalidKernelSpecializationError",
+    "KernelHasReturnValueError",
+    "MissingSpecializationError",
+    "UnknownGlobalRangeError",
+    "UnmatchedNumberOfRangeDimsError",
+    "UnreachableError",
+    "UnsupportedBackendError",
+    "UnsupportedGroupWorkItemSizeError",
+    "UnsupportedKernelArgumentError",
+    "UnsupportedNumberOfRangeDimsError",
+    "UnsupportedWorkItemSizeError",
+)
+_exceptions = {
+    name: type(name, (Exception,), {"__module__": f"{_NAME}.core.exceptions"})
+    for name in _EXCEPTIONS
+}
+
+# --- its modules ----------------------------------------------------------------------------------
+
+_language = {name: getattr(kernel_api, name) for name in kernel_api.__all__}
+
+#: What is in each module; a string is the module of ours, or of Numba's, that a name is found in
+#: when it is asked for, which imports Numba.
+_MEMBERS: dict[str, dict[str, Any]] = {
+    _NAME: {
+        "NdRange": kernel_api.NdRange,
+        "Range": kernel_api.Range,
+        "__version__": "0.23.0+dparray",
+        "call_kernel": calls.call_kernel,
+        "call_kernel_async": calls.call_kernel_async,
+        "device_func": device_func,
+        "dpjit": _dpjit,
+        "kernel": calls.kernel,
+        "prange": _refused("prange"),
+        **_ARRAY_TYPES,
+    },
+    f"{_NAME}.kernel_api": {**_language, "call_kernel": _simulated},
+    f"{_NAME}.kernel_api.memory_enums": {
+        name: _language[name] for name in ("AddressSpace", "MemoryOrder", "MemoryScope")
+    },
+    f"{_NAME}.kernel_api_impl": {},
+    f"{_NAME}.kernel_api_impl.spirv": {},
+    f"{_NAME}.kernel_api_impl.spirv.target": {
+        "SPIRV_TARGET_NAME": ("dparray._compiler.target", "TARGET"),
+    },
+    f"{_NAME}.core": {},
+    f"{_NAME}.core.descriptor": {
+        "dpex_kernel_target": ("dparray._compiler.target", "descriptor"),
+    },
+    f"{_NAME}.core.exceptions": _exceptions,
+    f"{_NAME}.core.types": _ARRAY_TYPES,
+    f"{_NAME}.core.types.kernel_api": {},
+    f"{_NAME}.core.types.kernel_api.index_space_ids": {
+        name: ("dparray._compiler.types", name) for name in ("GroupType", "ItemType", "NdItemType")
+    },
+    f"{_NAME}.core.types.kernel_api.local_accessor": {"LocalAccessorType": _local_accessor_type},
+}
+# Modules that also have the names of Numba's types, int32 and the like.
+_WITH_NUMBA_TYPES = frozenset({_NAME, f"{_NAME}.core.types"})
+
+
+class _Module(ModuleType):
+    """A module of ``numba_dpex``; what needs Numba is looked up when it is asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        name_here = self.__name__
+        found = _MEMBERS[name_here].get(name)
+        if found is not None:
+            module, member = found
+            value = getattr(importlib.import_module(module), member)
+        elif f"{name_here}.{name}" in _MEMBERS:
+            value = importlib.import_module(f"{name_here}.{name}")
+        elif name_here in _WITH_NUMBA_TYPES and not name.startswith("_"):
+            types = importlib.import_module("numba.core.types")
+            value = types if name == "types" else getattr(types, name, None)
+            if value is None:
+                raise AttributeError(_absence(name_here, name))
+        else:
+            raise AttributeError(_absence(name_here, name))
+        setattr(self, name, value)
+        return value
+
+
+def _absence(module: str, name: str) -> str:
+    there = sorted(known for known in _MEMBERS[module] if not known.startswith("_"))
+    return f"dparray's {module} has no {name!r}; it has {', '.join(there) or 'modules only'}"
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds ``numba_dpex`` and its modules, if nothing before it has."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname not in _MEMBERS:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return _Module(spec.name, __doc__)
+
+    def exec_module(self, module: ModuleType) -> None:
+        for name, value in _MEMBERS[module.__name__].items():
+            if not isinstance(value, tuple):
+                setattr(module, name, value)
+
+
+def install() -> None:
+    """Let ``import numba_dpex`` find the module; cheap, idempotent."""
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.append(_Finder())

