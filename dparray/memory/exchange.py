@@ -10,11 +10,13 @@ from typing import Any, ClassVar
 import dpctl.memory
 import dpnp
 import dpnp.tensor as dpt
+import numpy as np
 from dpctl.utils import SequentialOrderManager
 
-from dparray._layout import Layout
+from dparray._layout import Layout, contiguous_strides
 from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray._runtime.queues import note_work
+from dparray.exceptions import ArgumentError
 from dparray.memory.blocks import SHARED, BorrowedBlock, Positions
 
 __all__ = [
@@ -137,12 +139,48 @@ def layout_of_interface(obj: Any) -> Layout:
 
     Raises:
         DTypeError: its element type is none of ours.
+        ArgumentError: its elements would lie outside of the memory that was allocated.
     """
     if isinstance(obj, dpt.usm_ndarray):
         return layout_of_tensor(obj, is_shared=True)
     if isinstance(getattr(obj, "_array_obj", None), dpt.usm_ndarray):
         return layout_of_tensor(obj._array_obj, is_shared=True)  # dpnp.ndarray
+    _check_extent(obj)
     return layout_of_tensor(dpt.asarray(obj, copy=False), is_shared=True)
+
+
+def _check_extent(obj: Any) -> None:
+    """Refuse an object that shows more than was allocated: to touch it would end the process."""
+    interface = obj.__sycl_usm_array_interface__
+    shape, itemsize = tuple(interface["shape"]), np.dtype(interface["typestr"]).itemsize
+    if 0 in shape:
+        return
+    strides = interface.get("strides")
+    if strides is None:
+        strides = contiguous_strides(shape, 1)
+    reach = [(extent - 1) * stride for extent, stride in zip(shape, strides, strict=True)]
+    start = interface["data"][0] + interface.get("offset", 0) * itemsize
+    first = start + itemsize * sum(min(each, 0) for each in reach)
+    last = start + itemsize * (sum(max(each, 0) for each in reach) + 1) - 1
+    for address in (first, last):
+        part = {"data": (address, False), "shape": (1,), "strides": None, "typestr": "|u1"}
+        try:
+            dpctl.memory.as_usm_memory(
+                _Shown(part | {"version": 1, "syclobj": interface["syclobj"]})
+            )
+        except ValueError:
+            raise ArgumentError(
+                f"a {type(obj).__module__}.{type(obj).__name__} says that its memory goes from "
+                f"{first:#x} to {last:#x}, of shape {shape}, and there is no allocation of its "
+                f"queue at {address:#x}; its shape, strides or queue are wrong"
+            ) from None
+
+
+class _Shown:
+    """A dictionary as ``__sycl_usm_array_interface__``."""
+
+    def __init__(self, interface: dict[str, Any]) -> None:
+        self.__sycl_usm_array_interface__ = interface
 
 
 def dpnp_array(tensor: dpt.usm_ndarray) -> Any:

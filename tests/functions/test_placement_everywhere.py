@@ -167,6 +167,7 @@ OTHERS = {
     "n_cols",
     "n_rows",
     "named",
+    "name",
     "nan",
     "ndim",
     "ndmin",

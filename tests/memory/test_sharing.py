@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import dpctl
+import dpctl.memory
 import dpnp
 import dpnp.tensor
 import pytest
@@ -39,3 +41,34 @@ def test_an_exported_array_is_never_deferred_on() -> None:
     assert before.tolist() == [2.0] * 5
     assert after.tolist() == [2.0] * 5
     assert ours.tolist() == [7.0] * 5
+
+
+def test_an_interface_that_shows_more_than_was_allocated_is_refused(queue: Any) -> None:
+    memory = dpctl.memory.MemoryUSMShared(800, queue=queue)
+
+    class Shown:
+        def __init__(self, **changes: Any) -> None:
+            self.__sycl_usm_array_interface__ = {
+                "data": (memory._pointer, False),
+                "shape": (100,),
+                "strides": None,
+                "typestr": "<f8",
+                "version": 1,
+                "syclobj": queue,
+                **changes,
+            }
+
+    x = dp.asarray(Shown())
+    x[:] = 1
+    assert float(x.sum()) == 100
+    assert dp.asarray(Shown(shape=(10,), strides=(-1,), offset=50)).shape == (10,)
+    assert dp.asarray(Shown(shape=(0,))).shape == (0,)
+    for changes in (
+        {"shape": (10**9,)},
+        {"shape": (101,)},
+        {"strides": (2,)},
+        {"strides": (-1,)},
+        {"offset": 1},
+    ):
+        with pytest.raises(dp.ArgumentError, match="no allocation"):
+            dp.asarray(Shown(**changes))
