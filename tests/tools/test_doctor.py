@@ -369,6 +369,14 @@ def test_no_device_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "pip install" in caught.value.remedy
 
 
+def test_a_selector_that_hides_all_devices_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ONEAPI_DEVICE_SELECTOR", "opencl:cpu")
+    with pytest.raises(Broken) as caught:
+        links.check_devices(None, [])
+    assert "ONEAPI_DEVICE_SELECTOR=opencl:cpu" in caught.value.remedy
+    assert "OCL_ICD_FILENAMES" not in caught.value.remedy
+
+
 # The versions that releases 2024.2.1, 2025.0.4 and 2025.1.1 of intel-opencl-rt report.
 @pytest.mark.parametrize(
     "version", ["2024.18.7.0.11_160000", "2024.18.12.0.05_160000", "2023.16.7.0"]

@@ -239,8 +239,15 @@ def check_devices(name: str | None = None, found: Sequence[Any] | None = None) -
             f"for the CPU: {_NEWER_DRIVER}\n"
             "for a GPU: install its vendor's compute driver (OpenCL or Level Zero)"
         )
-        if os.environ.get("OCL_ICD_FILENAMES"):
+        given = os.environ.get("OCL_ICD_FILENAMES")
+        if given and given != str(drivers.find_driver()):  # which dparray has set itself
             remedy = "unset OCL_ICD_FILENAMES, so that dparray finds the driver itself\n" + remedy
+        selector = os.environ.get("ONEAPI_DEVICE_SELECTOR")
+        if selector:
+            remedy = (
+                f"unset ONEAPI_DEVICE_SELECTOR={selector}, which hides devices from SYCL, or "
+                "choose by type alone: ONEAPI_DEVICE_SELECTOR='*:cpu'\n" + remedy
+            )
         raise Broken("\n".join(lines) or "the drivers show no SYCL device", remedy)
     first = importlib.import_module("dpctl").select_default_device() if found is None else found[0]
     if module.unsupported_reason(first):

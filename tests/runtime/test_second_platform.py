@@ -1,0 +1,97 @@
+"""A second real device: a copy of the driver's library is a platform of its own.
+
+It has USM, its own context and its own DLPack number. The programs run in processes of their own,
+since a process finds its drivers once.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dparray._runtime.drivers import find_driver
+
+HEAD = """
+import numpy as np
+import dparray as dp
+import dpctl, dpnp
+first, second = (dp.Device(f"opencl:cpu:{number}") for number in range(2))
+values = np.arange(60_000.0)
+x, y = dp.asarray(values, device=first), dp.asarray(values, device=second)
+"""
+
+PROGRAMS = {
+    "two places": """
+assert len(dp.devices()) == 2 and first != second
+assert first.sycl_context != second.sycl_context
+assert str(first) != str(second) and first.filter_string != second.filter_string
+assert x.__dlpack_device__() != y.__dlpack_device__()
+try:
+    x + y
+except dp.ExecutionPlacementError as error:
+    assert "different devices" in str(error)
+    assert str(first) in str(error) and str(second) in str(error)
+    exec(error.remedy, {"x1": x, "x2": y})
+else:
+    raise AssertionError("arrays of two devices were mixed")
+""",
+    "computing": """
+@dp.kernel
+def double(item, a):
+    i = item.get_id(0)
+    a[i] = 2 * a[i]
+for array in (x, y):
+    pending = array * 3 - 1
+    double[dp.Range(array.size)](array)
+    assert pending.device == array.device
+    np.testing.assert_array_equal(pending.asnumpy(), values * 3 - 1)
+    np.testing.assert_array_equal(array.asnumpy(), values * 2)
+    np.testing.assert_array_equal(dp.sort(array[::-1]).asnumpy(), values * 2)
+    assert float(array.sum()) == 2 * values.sum()
+""",
+    "moving": """
+there = (x + 1).to_device(second)
+assert there.device == second
+np.testing.assert_array_equal((there + y).asnumpy(), 2 * values + 1)
+np.testing.assert_array_equal(x[::7].to_device(second).asnumpy(), values[::7])
+both = dp.asarray([x[:5], y[:5]], device=second)
+assert both.device == second and both.shape == (2, 5)
+assert dp.from_dlpack(dpnp.asarray(values, sycl_queue=second.sycl_queue)).device == second
+assert dp.random.rand(4, device=second).device == second
+with dp.use_device(second):
+    assert dp.zeros(3).device == second
+""",
+}
+
+
+@pytest.fixture(scope="module")
+def two_drivers(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The driver and a copy of it, as the loader takes them."""
+    driver = find_driver()
+    if driver is None:
+        pytest.skip("the driver is not one of this environment, so there is nothing to copy")
+    folder = tmp_path_factory.mktemp("second-driver")
+    for file in Path(driver).parent.iterdir():
+        if file.is_file() and file.name != Path(driver).name:
+            (folder / file.name).symlink_to(file)
+    copy = folder / Path(driver).name
+    shutil.copy(driver, copy)
+    return f"{driver}:{copy}"
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_on_two_platforms(two_drivers: str, program: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", HEAD + PROGRAMS[program]],
+        env=os.environ | {"OCL_ICD_FILENAMES": two_drivers},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
