@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -40,7 +39,7 @@ from dparray._graph.reductions import Reduce, Reduction
 from dparray._placement import Placement, check_dtype, common_placement
 from dparray._runtime.device_facts import computes_in_double
 from dparray.device import default_device
-from dparray.exceptions import DTypeError, ShapeError
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 
@@ -221,15 +220,12 @@ def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
                     return _compare_out_of_range(op, operands, out)
                 values[position] = checked_scalar(op.name, value, dtype)
     if op.name == "pow" and loop[-1].kind == "i" and type(values[1]) is int and values[1] < 0:
-        raise DTypeError(
+        raise ArgumentError(
             f"pow: an integer to the negative power {values[1]} is no integer; "
             f"convert first: x1.astype('float64')"
         )
     if op.name == "pow" and type(values[1]) in (int, float, complex) and loop[-1].kind in "iufc":
         op, values, loop = _simpler_power(op, values, loop)
-    if op.name == "floor_divide" and loop[-1].kind == "f":
-        quotient = _floored_quotient(values[0], values[1], loop, shape, placement)
-        return quotient if out is None else apply(OPS["positive"], quotient, out=out)
     if out is None:
         return operate(op, values, loop, shape, placement)
     return operate_into(out, op, values, loop, shape, placement)
@@ -363,38 +359,6 @@ def _simpler_power(
     if simpler is None or not isinstance(values[0], ndarray):
         return op, values, loop
     return simpler, values[:1], loop[::2]
-
-
-def _floored_quotient(
-    x1: Any,
-    x2: Any,
-    loop: tuple[np.dtype[Any], ...],
-    shape: tuple[int, ...],
-    placement: Placement,
-) -> ndarray:
-    """`x1 // x2` of floats: the quotient that goes with the remainder.
-
-    `floor(x1 / x2)` is one too large where the division rounds up to an integer (1 // 0.1). With
-    infinities and zeros it is what the standard asks for; there the remainder is no number.
-    """
-    x1, x2 = (
-        x if isinstance(x, ndarray) else dtype.type(x)
-        for x, dtype in zip((x1, x2), loop, strict=False)
-    )
-    quotient = apply(OPS["divide"], x1, x2)
-    floored = apply(OPS["floor"], quotient)
-    if not isinstance(x2, ndarray) and not math.isfinite(x2):
-        return floored
-    rest = apply(OPS["remainder"], x1, x2)
-    whole = apply(OPS["round"], apply(OPS["divide"], apply(OPS["subtract"], x1, rest), x2))
-    is_plain = apply(OPS["isfinite"], rest)
-    if isinstance(x2, ndarray):
-        is_plain = apply(OPS["logical_and"], is_plain, apply(OPS["isfinite"], x2))
-    dtype = loop[-1]
-    chosen = operate(
-        WHERE, (is_plain, whole, floored), (_dtypes.bool, dtype, dtype, dtype), shape, placement
-    )
-    return apply(OPS["copysign"], chosen, quotient)
 
 
 def _fits(value: Any, dtype: np.dtype[Any]) -> bool:

@@ -39,23 +39,26 @@ def asnumpy(self: ndarray) -> np.ndarray:
 
 
 @as_method
-def item(self: ndarray, *index: SupportsIndex) -> Any:
+def item(self: ndarray, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
     """One element as a Python scalar; waits for the work before it on the queue.
+
+    ``x.item(3)`` counts in the flattened array; ``x.item(0, 1)`` and ``x.item((0, 1))`` along axes.
 
     Raises:
         ShapeError: no index was given and the array has not exactly one element.
     """
     element = self
+    if len(index) == 1 and type(index[0]) is tuple:
+        index = index[0]
     if not index:
         seen = self._on_host
         if seen is not None and seen.size == 1 and _is_ready(self):
             return seen.item()
     else:
-        element = self.reshape(-1)[index[0]] if len(index) == 1 else self[tuple(index)]
+        element = self.reshape(-1)[index[0]] if len(index) == 1 else self[index]
     if element.size != 1:
         raise ShapeError(
-            f"item: only an array of one element becomes a scalar; this has shape "
-            f"{self.shape}; "
+            f"item: only an array of one element becomes a scalar; this has shape {self.shape}; "
             f"use x.item(i), or dp.asnumpy(x) for all of them"
         )
     values = element._on_host
@@ -102,9 +105,18 @@ def __trunc__(self: ndarray) -> int:
 
 @as_method
 def __index__(self: ndarray) -> int:
-    if self.dtype.kind not in "iu":
-        raise DTypeError(f"an array of dtype {self.dtype} cannot be an index; only integers can")
+    if self.dtype.kind not in "iu" or self.shape:
+        raise DTypeError(
+            f"an array of dtype {self.dtype} and shape {self.shape} cannot be an index; only "
+            f"integers without dimensions can"
+        )
     return operator.index(self.item())
+
+
+@as_method
+def __bytes__(self: ndarray) -> bytes:
+    """The values as bytes, rows first; waits for the work before it on the queue."""
+    return self.asnumpy().tobytes()
 
 
 @as_method

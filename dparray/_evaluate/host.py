@@ -260,7 +260,6 @@ _NO_UFUNC = frozenset(
 # Operations of which the ufunc is right for some kinds of operands only.
 _UFUNC_IF: dict[Op, Callable[..., bool]] = {
     **{op: lambda x: x == "f" for op in OPS.values() if op.keeps_integers},
-    OPS["floor_divide"]: lambda x1, x2: x1 in "iu" and x2 in "iu",
     **{op: lambda x: x != "c" for op in OPS.values() if op.imaginary or "c" in op.host},
 }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -14,17 +15,17 @@ from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
 from dparray._array.libraries import call_either
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, check_arrays
+from dparray._array.operands import check_array, check_arrays, scalar_value
 from dparray._functions.creation import full
 from dparray._functions.cumulative import cumsum
 from dparray._functions.elementwise import where
 from dparray._functions.joining import concat
 from dparray._functions.manipulation import broadcast_to, ravel, reshape
-from dparray._functions.operands import _as_float, _vector
+from dparray._functions.operands import _vector
 from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement
-from dparray.exceptions import ShapeError
+from dparray.exceptions import DTypeError, ShapeError
 
 __all__ = [
     "diff",
@@ -136,10 +137,11 @@ def gradient(
         edge_order: 1 or 2, the order of accuracy at the edges.
 
     Returns:
-        An array of the shape of ``x``; a list of one for each axis if there are several.
+        An array of the shape of ``x``; a tuple of one for each axis if there are several.
 
     Raises:
         AxisError: there is no such axis.
+        DTypeError: ``x`` is boolean.
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: an axis is too short, or the spacing does not fit.
 
@@ -149,28 +151,43 @@ def gradient(
         array([3., 4., 5.])
     """
     x = check_array("gradient", "x", x)
+    if x.dtype.kind == "b":
+        raise DTypeError("gradient: x of dtype bool has no differences; use x.astype('int8')")
+    place = Placement(x.sycl_queue, x.usm_type)
     named = [("x", x)]
+    distances: list[Any] = []
     for position, distance in enumerate(spacing):
+        name = "spacing" if len(spacing) == 1 else f"spacing[{position}]"
+        if isinstance(distance, list | tuple):
+            distance = check_array("gradient", name, distance, place)
         if isinstance(distance, ndarray):
-            name = "spacing" if len(spacing) == 1 else f"spacing[{position}]"
             named.append((name, distance))
+        distances.append(scalar_value(distance))
     placement = common_placement("gradient", named)
     axes = (
         tuple(range(x.ndim)) if axis is None else _layout.normalize_axes("gradient", axis, x.ndim)
     )
-    if len(spacing) == 1:
-        spacing *= len(axes)
-    if spacing and len(spacing) != len(axes):
-        raise ShapeError(f"gradient: {len(spacing)} spacings for {len(axes)} axes")
+    if len(distances) == 1:
+        distances *= len(axes)
+    if distances and len(distances) != len(axes):
+        raise ShapeError(f"gradient: {len(distances)} spacings for {len(axes)} axes")
     if edge_order not in (1, 2):
         raise ValueError(f"gradient: edge_order is {edge_order}; it must be 1 or 2")
+    floating = _dtypes.default_float(x.sycl_queue.sycl_device)
     if x.dtype.kind not in "fc":
-        x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
+        x = astype_array(x, floating)
+    # The differences of unsigned and narrow integers would wrap around.
+    distances = [
+        astype_array(each, floating)
+        if isinstance(each, ndarray) and each.dtype.kind in "biu"
+        else each
+        for each in distances
+    ]
     slopes = [
-        _slope(x, at, spacing[position] if spacing else 1.0, edge_order, placement)
+        _slope(x, at, distances[position] if distances else 1.0, edge_order, placement)
         for position, at in enumerate(axes)
     ]
-    return slopes[0] if len(slopes) == 1 else slopes
+    return slopes[0] if len(slopes) == 1 else tuple(slopes)
 
 
 def _slope(x: ndarray, axis: int, spacing: Any, edge_order: int, placement: Placement) -> ndarray:
@@ -255,29 +272,44 @@ def unwrap(
 ) -> ndarray:
     """Angles along an axis without jumps of more than half a period, or than ``discont``.
 
+    Integers stay integers where the period is one.
+
     Raises:
         AxisError: there is no such axis.
+        DTypeError: ``x`` is complex.
 
     Example:
         >>> import dparray as dp
         >>> dp.unwrap(dp.asarray([0.0, 3.0, -3.0])).asnumpy()
         array([0.        , 3.        , 3.28318531])
     """
-    x = _as_float(check_array("unwrap", "x", x))
+    x = check_array("unwrap", "x", x)
+    if x.dtype.kind not in "biuf":
+        raise DTypeError(f"unwrap: not defined for {x.dtype}")
     axis = _layout.normalize_axis("unwrap", axis, x.ndim)
+    device = x.sycl_queue.sycl_device
+    dtype = _dtypes.fit_device(_dtypes.promote([x.dtype, _dtypes.promotion_key(period)]), device)
+    period = scalar_value(period)
+    x = astype_array(x, dtype, copy=False)
     steps = diff(x, axis=axis)
-    half = period / 2
-    inside = steps + half
-    wrapped = apply(OPS["remainder"], inside, period) - half
-    at_edge = apply(
-        OPS["logical_and"], apply(OPS["equal"], wrapped, -half), apply(OPS["greater"], steps, 0)
-    )
-    wrapped = where(at_edge, half, wrapped)
-    largest = half if discont is None else max(discont, half)
-    correction = where(apply(OPS["less"], apply(OPS["abs"], steps), largest), 0.0, wrapped - steps)
+    high: Any = period / 2
+    is_ambiguous = True
+    if dtype.kind in "biu":
+        high, rest = builtins.divmod(period, 2)
+        is_ambiguous = rest == 0
+    inside = apply(OPS["remainder"], apply(OPS["add"], steps, high), period)
+    wrapped = apply(OPS["subtract"], inside, high)
+    if is_ambiguous:
+        at_edge = apply(
+            OPS["logical_and"], apply(OPS["equal"], wrapped, -high), apply(OPS["greater"], steps, 0)
+        )
+        wrapped = where(at_edge, high, wrapped)
+    largest = period / 2 if discont is None else discont
+    is_plain = apply(OPS["less"], apply(OPS["abs"], steps), largest)
+    correction = where(is_plain, 0, apply(OPS["subtract"], wrapped, steps))
     result = x.copy()
-    rest = (*(slice(None),) * axis, slice(1, None))
-    result[rest] = x[rest] + cumsum(correction, axis)
+    rest_of = (*(slice(None),) * axis, slice(1, None))
+    result[rest_of] = x[rest_of] + cumsum(correction, axis)
     return result
 
 

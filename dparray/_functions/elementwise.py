@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import OPERATIONS, apply, operate
+from dparray._array.apply import OPERATIONS, apply, astype_array, operate
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import (
     beside,
@@ -20,7 +20,8 @@ from dparray._array.operands import (
     scalar_value,
 )
 from dparray._array.small import broadcast_at_once
-from dparray._functions.ufunc_options import taking_options
+from dparray._functions.creation import zeros_like
+from dparray._functions.ufunc_options import DEFAULT_CASTING, apply_with_options, taking_options
 from dparray._graph.ops import OPS, WHERE, Op
 from dparray._placement import common_placement
 from dparray._runtime.device_facts import computes_in_double
@@ -104,7 +105,33 @@ def _make_all() -> dict[str, Callable[..., ndarray]]:
         function = _make(op)
         for name in (op.name, *op.aliases):
             functions[name] = function
+    functions["rint"] = _make_rint()
     return functions
+
+
+def _rint(x: Any, /) -> ndarray:
+    """The value rounded to the nearest integer, halves to even, as a float.
+
+    Raises:
+        HostConversionError: ``x`` is a NumPy array.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.rint(dp.asarray([0.5, 1.5, 2.5])).asnumpy()
+        array([0., 2., 2.])
+    """
+    x = check_array("rint", "x", x)
+    if x.dtype.kind in "biu":
+        dtype = _dtypes.resolve(np.rint, (x.dtype,))[-1]
+        x = astype_array(x, _dtypes.fit_device(dtype, x.sycl_queue.sycl_device))
+    return apply(OPS["round"], x)
+
+
+def _make_rint() -> Callable[..., ndarray]:
+    """NumPy's, which makes floats of integers; the standard's ``round`` leaves them."""
+    function = taking_options("rint", 1, _rint)
+    function.__module__, function.__doc__ = __name__, _rint.__doc__
+    return function
 
 
 FUNCTIONS = _make_all()
@@ -162,11 +189,7 @@ def imag(x: Any, /) -> ndarray:
         array([2.])
     """
     x = check_array("imag", "x", x)
-    if x.dtype.kind == "c":
-        return _part(x, x.itemsize // 2)
-    if x.dtype.kind in "biu":
-        return apply(OPS["bitwise_xor"], x, x)
-    return apply(OPS["multiply"], x, 0)
+    return zeros_like(x) if x.dtype.kind != "c" else _part(x, x.itemsize // 2)
 
 
 def _part(x: ndarray, offset: int) -> ndarray:
@@ -185,7 +208,8 @@ def angle(x: Any, /, deg: bool = False) -> ndarray:
     """
     x = check_array("angle", "x", x)
     in_degrees = _layout.check_flag("angle", "deg", deg)
-    turned = apply(OPS["atan2"], imag(x), real(x))
+    imaginary = imag(x) if x.dtype.kind == "c" else 0
+    turned = apply(OPS["atan2"], imaginary, real(x))
     return apply(OPS["multiply"], turned, 180 / np.pi) if in_degrees else turned
 
 
@@ -290,15 +314,22 @@ def clip(
     *,
     a_min: Any = None,
     a_max: Any = None,
+    where: Any = True,
+    dtype: Any = None,
+    casting: str = DEFAULT_CASTING,
+    order: str = "K",
+    subok: bool = True,
 ) -> ndarray:
     """Elementwise limit to the range from ``min`` to ``max``; either may be ``None``.
 
     Args:
         x: an array.
-        min: the lower bound, an array or a scalar, or ``None``.
+        min: the lower bound, an array or a scalar, or ``None``. A Python integer may lie outside
+            of the dtype of integers.
         max: the upper bound, an array or a scalar, or ``None``.
         out: an array for the result.
         a_min, a_max: the bounds by NumPy's older names.
+        where, dtype, casting, order, subok: as of every elementwise function.
 
     Returns:
         An array of the broadcast shape with the dtype that ``x`` and the bounds promote to.
@@ -312,8 +343,19 @@ def clip(
         >>> dp.clip(dp.asarray([1, 5, 9]), 2, 6).asnumpy()
         array([2, 5, 6])
     """
-    x = check_array("clip", "x", x)
     min, max = min if a_min is None else a_min, max if a_max is None else a_max
+    if type(out) is tuple and len(out) == 1:
+        out = out[0]
+    if not (where is True and dtype is None and casting == DEFAULT_CASTING and order == "K"):
+        return apply_with_options(
+            *("clip", ("x",), lambda given: clip(given, min, max), (x,)),
+            *(out, where, dtype, casting, order),
+        )
+    if out is None:
+        small = broadcast_at_once(np.clip, x, min, max)
+        if small is not None:
+            return small
+    x = check_array("clip", "x", x)
     placed = [
         (name, value)
         for name, value in (("x", x), ("min", min), ("max", max), ("out", out))
@@ -321,6 +363,10 @@ def clip(
     ]
     common_placement("clip", placed)
     check_out("clip", placed, out)
+    if x.dtype.kind in "iu":  # what bounds nothing need not fit
+        limits = np.iinfo(x.dtype)
+        min = None if type(min) is int and min <= limits.min else min
+        max = None if type(max) is int and max >= limits.max else max
     result = x
     if min is not None:
         result = apply(OPS["maximum"], result, min)

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _layout
-from dparray._array.fresh import empty_on
+from dparray import _dtypes, _layout
+from dparray._array.apply import astype_array
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
+from dparray._functions.creation import zeros_like
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import expand_dims, moveaxis, reshape
 from dparray._placement import Placement, common_placement
@@ -80,14 +81,16 @@ def apply_over_axes(function: Callable[..., Any], x: Any, axes: Any) -> ndarray:
     return x
 
 
-def piecewise(x: Any, condlist: Sequence[Any], funclist: Sequence[Any]) -> ndarray:
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kwargs: Any) -> ndarray:
     """For each element what the function of the last condition that is true makes of it.
 
     Args:
         x: an array.
-        condlist: boolean arrays of its shape.
+        condlist: boolean arrays of its shape, or one of them.
         funclist: as many functions (of the elements) or scalars; one more for elements where no
             condition is true, which are 0 otherwise.
+        *args: further arguments of the functions.
+        **kwargs: the same by name.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -100,18 +103,33 @@ def piecewise(x: Any, condlist: Sequence[Any], funclist: Sequence[Any]) -> ndarr
         array([1., 0.])
     """
     x = check_array("piecewise", "x", x)
+    given = list(condlist) if isinstance(condlist, list | tuple) else [condlist]
+    is_bare = x.ndim and given and not isinstance(given[0], list | tuple | ndarray)
+    if isinstance(condlist, ndarray) and condlist.ndim > x.ndim:
+        given = list(condlist)
+    elif is_bare:  # one condition, its elements listed
+        given = [given]
+    place = Placement(x.sycl_queue, x.usm_type)
     conditions = [
-        check_array("piecewise", f"condlist[{at}]", condition)
-        for at, condition in enumerate(condlist)
+        astype_array(
+            check_array("piecewise", f"condlist[{at}]", condition, place), _dtypes.bool, copy=False
+        )
+        for at, condition in enumerate(given)
     ]
     named = [(f"condlist[{at}]", condition) for at, condition in enumerate(conditions)]
     common_placement("piecewise", [("x", x), *named])
     if len(funclist) not in (len(conditions), len(conditions) + 1):
         raise ShapeError(f"piecewise: {len(funclist)} functions for {len(conditions)} conditions")
-    default = funclist[-1] if len(funclist) > len(conditions) else 0
-    result = empty_on(Placement(x.sycl_queue, x.usm_type), x.shape, x.dtype)
-    result[...] = default(x) if callable(default) else default
-    for condition, function in zip(conditions, funclist, strict=False):
-        chosen = function(x[condition]) if callable(function) else function
-        result[condition] = chosen
+    result = zeros_like(x)
+    functions = list(funclist)
+    if len(functions) > len(conditions):
+        default = functions.pop()
+        result[...] = default(x, *args, **kwargs) if callable(default) else default
+    for condition, function in zip(conditions, functions, strict=True):
+        if callable(function):
+            chosen = x[condition]
+            if chosen.size:
+                result[condition] = function(chosen, *args, **kwargs)
+        else:
+            result[condition] = function
     return result

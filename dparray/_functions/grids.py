@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _layout
+from dparray import _dtypes, _layout
 from dparray._array.apply import astype_array
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array
+from dparray._array.operands import check_arrays
 from dparray._functions.attributes import _is_weak
 from dparray._functions.conversion import asarray
 from dparray._functions.indexing import nonzero
@@ -130,15 +130,16 @@ def ix_(*arrays: Any) -> tuple[ndarray, ...]:
         array([[1],
                [7]])
     """
-    named = [
-        (f"arrays[{at}]", check_array("ix_", f"arrays[{at}]", x)) for at, x in enumerate(arrays)
-    ]
+    given = [(f"arrays[{at}]", x) for at, x in enumerate(arrays)]
+    named = [(name, x) for (name, _), x in zip(given, check_arrays("ix_", *given), strict=True)]
     if named:
         common_placement("ix_", named)
     results = []
     for position, (name, x) in enumerate(named):
         if x.ndim != 1:
             raise ShapeError(f"ix_: {name} has {x.ndim} dimensions; give vectors")
+        if not x.size and not isinstance(arrays[position], ndarray):
+            x = astype_array(x, _dtypes.int64)
         line = nonzero(x)[0] if x.dtype.kind == "b" else x
         shape = (1,) * position + (line.size,) + (1,) * (len(named) - position - 1)
         results.append(reshape(line, shape))

@@ -18,7 +18,7 @@ from dparray._array.operands import check_array, check_arrays, check_out
 from dparray._functions.creation import full
 from dparray._functions.elementwise import where
 from dparray._functions.manipulation import expand_dims, moveaxis, reshape
-from dparray._functions.operands import _as_float, _operands, _place
+from dparray._functions.operands import _as_float, _in_loop, _operands, _place
 from dparray._functions.reductions import sum as sum_of
 from dparray._functions.ufunc_options import with_options
 from dparray._graph.ops import OPS
@@ -127,39 +127,45 @@ def fix(x: Any, /) -> ndarray:
 def fabs(x: Any, /) -> ndarray:
     """The absolute value as a float.
 
+    Raises:
+        DTypeError: ``x`` is complex.
+
     Example:
         >>> import dparray as dp
         >>> dp.fabs(dp.asarray([-2])).asnumpy()
         array([2.])
     """
-    x = check_array("fabs", "x", x)
-    if x.dtype.kind == "c":
-        raise DTypeError("fabs: not defined for complex numbers; use dp.abs")
-    return apply(OPS["abs"], _as_float(x))
+    return apply(OPS["abs"], *_in_loop("fabs", ("x", x)))
 
 
 @with_options
 def deg2rad(x: Any, /) -> ndarray:
     """Degrees as radians.
 
+    Raises:
+        DTypeError: ``x`` is complex.
+
     Example:
         >>> import dparray as dp
         >>> float(dp.deg2rad(180.0)) == dp.pi
         True
     """
-    return apply(OPS["multiply"], _as_float(check_array("deg2rad", "x", x)), math.pi / 180)
+    return apply(OPS["multiply"], *_in_loop("deg2rad", ("x", x)), math.pi / 180)
 
 
 @with_options
 def rad2deg(x: Any, /) -> ndarray:
     """Radians as degrees.
 
+    Raises:
+        DTypeError: ``x`` is complex.
+
     Example:
         >>> import dparray as dp
         >>> float(dp.rad2deg(dp.pi))
         180.0
     """
-    return apply(OPS["multiply"], _as_float(check_array("rad2deg", "x", x)), 180 / math.pi)
+    return apply(OPS["multiply"], *_in_loop("rad2deg", ("x", x)), 180 / math.pi)
 
 
 radians, degrees = deg2rad, rad2deg
@@ -201,6 +207,7 @@ def fmod(x1: Any, x2: Any, /) -> ndarray:
     """The remainder with the sign of ``x1``, as C has it.
 
     Raises:
+        DTypeError: an operand is complex.
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
@@ -208,13 +215,20 @@ def fmod(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.fmod(dp.asarray([7.0, -7.0]), 3.0).asnumpy()
         array([ 1., -1.])
     """
-    x1, x2 = _operands("fmod", ("x1", x1), ("x2", x2))
-    rest = apply(OPS["remainder"], apply(OPS["abs"], x1), apply(OPS["abs"], x2))
-    if rest.dtype.kind == "f":
-        return apply(OPS["copysign"], rest, x1)
-    if rest.dtype.kind != "i":
+    x1, x2 = _in_loop("fmod", ("x1", x1), ("x2", x2))
+    kind = (x1 if isinstance(x1, ndarray) else x2).dtype.kind
+    if kind == "f":
+        sizes = [
+            apply(OPS["abs"], x) if isinstance(x, ndarray) else builtins.abs(x) for x in (x1, x2)
+        ]
+        return apply(OPS["copysign"], apply(OPS["remainder"], *sizes), x1)
+    rest = apply(OPS["remainder"], x1, x2)
+    if kind != "i":
         return rest
-    return where(apply(OPS["less"], x1, 0), apply(OPS["negative"], rest), rest)
+    # It has the sign of x2. The least integer has no absolute value, so none is taken.
+    differs = apply(OPS["not_equal"], apply(OPS["less"], rest, 0), apply(OPS["less"], x1, 0))
+    differs = apply(OPS["logical_and"], differs, apply(OPS["not_equal"], rest, 0))
+    return where(differs, apply(OPS["subtract"], rest, x2), rest)
 
 
 def _leaving_nan_out(function: str, name: str, x1: Any, x2: Any) -> ndarray:
@@ -222,8 +236,12 @@ def _leaving_nan_out(function: str, name: str, x1: Any, x2: Any) -> ndarray:
     result = apply(OPS[name], x1, x2)
     if result.dtype.kind not in "fc":
         return result
-    result = where(apply(OPS["isnan"], x2), x1, result) if isinstance(x2, ndarray) else result
-    return where(apply(OPS["isnan"], x1), x2, result) if isinstance(x1, ndarray) else result
+    for value, other in ((x2, x1), (x1, x2)):
+        if isinstance(value, ndarray):
+            result = where(apply(OPS["isnan"], value), other, result)
+        elif value != value:
+            result = astype_array(other, result.dtype)
+    return result
 
 
 @with_options
@@ -258,7 +276,7 @@ def fmin(x1: Any, x2: Any, /) -> ndarray:
 
 @with_options
 def float_power(x1: Any, x2: Any, /) -> ndarray:
-    """``x1`` raised to the power ``x2``, in floats.
+    """``x1`` raised to the power ``x2``, in double precision where the device has it.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
@@ -268,8 +286,7 @@ def float_power(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.float_power(dp.asarray([2]), -1).asnumpy()
         array([0.5])
     """
-    x1, x2 = _operands("float_power", ("x1", x1), ("x2", x2))
-    return apply(OPS["pow"], *(_as_float(x) if isinstance(x, ndarray) else x for x in (x1, x2)))
+    return apply(OPS["pow"], *_in_loop("float_power", ("x1", x1), ("x2", x2)))
 
 
 @with_options
@@ -277,6 +294,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> ndarray:
     """The logarithm to base 2 of `2**x1 + 2**x2`.
 
     Raises:
+        DTypeError: an operand is complex.
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
@@ -284,12 +302,13 @@ def logaddexp2(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.logaddexp2(dp.asarray([0.0]), 0.0).asnumpy()
         array([1.])
     """
-    x1, x2 = _operands("logaddexp2", ("x1", x1), ("x2", x2))
-    scale = math.log(2)
-    parts = [
-        apply(OPS["multiply"], x, scale) if isinstance(x, ndarray) else x * scale for x in (x1, x2)
-    ]
-    return apply(OPS["divide"], apply(OPS["logaddexp"], *parts), scale)
+    x1, x2 = _in_loop("logaddexp2", ("x1", x1), ("x2", x2))
+    # The larger one and what the other adds, so that nothing is scaled that may be infinite.
+    larger = apply(OPS["maximum"], x1, x2)
+    distance = apply(OPS["abs"], apply(OPS["subtract"], x1, x2))
+    distance = where(apply(OPS["equal"], x1, x2), 0.0, distance)
+    added = apply(OPS["log1p"], apply(OPS["exp2"], apply(OPS["negative"], distance)))
+    return apply(OPS["add"], larger, apply(OPS["multiply"], added, 1 / math.log(2)))
 
 
 @with_options
@@ -297,6 +316,7 @@ def heaviside(x1: Any, x2: Any, /) -> ndarray:
     """0 where ``x1`` is negative, 1 where it is positive, ``x2`` where it is 0.
 
     Raises:
+        DTypeError: an operand is complex.
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
@@ -304,8 +324,9 @@ def heaviside(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.heaviside(dp.asarray([-1.0, 0.0, 2.0]), 0.5).asnumpy()
         array([0. , 0.5, 1. ])
     """
-    x1, x2 = _operands("heaviside", ("x1", x1), ("x2", x2))
-    x1 = _as_float(check_array("heaviside", "x1", x1))
+    x1, x2 = _in_loop("heaviside", ("x1", x1), ("x2", x2))
+    x1 = _array_of(x1, x2)
+    x1 = astype_array(x1, (x2 if isinstance(x2, ndarray) else x1).dtype, copy=False)
     step = where(apply(OPS["isnan"], x1), x1, astype_array(apply(OPS["greater"], x1, 0), x1.dtype))
     return where(apply(OPS["equal"], x1, 0), x2, step)
 
@@ -323,8 +344,22 @@ def gcd(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.gcd(dp.asarray([12, 7]), dp.asarray([18, 21])).asnumpy()
         array([6, 7])
     """
-    x1, x2 = check_array("gcd", "x1", x1), check_array("gcd", "x2", x2)
-    return call_either("gcd", lambda xp, a, b: xp.gcd(a, b), (("x1", x1), ("x2", x2)))
+    return _of_integers("gcd", x1, x2)
+
+
+def _of_integers(function: str, x1: Any, x2: Any) -> ndarray:
+    """A function of NumPy's and dpnp's, of integers in NumPy's common dtype."""
+    x1, x2 = _in_loop(function, ("x1", x1), ("x2", x2))
+    dtype = (x1 if isinstance(x1, ndarray) else x2).dtype
+    first, second = (
+        x if isinstance(x, ndarray) else full((), x, dtype, **_place(other))
+        for x, other in ((x1, x2), (x2, x1))
+    )
+    return call_either(
+        function,
+        lambda xp, a, b: getattr(xp, function)(a, b),
+        (("x1", first), ("x2", second)),
+    )
 
 
 @with_options
@@ -336,8 +371,7 @@ def lcm(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.lcm(dp.asarray([4, 3]), dp.asarray([6, 5])).asnumpy()
         array([12, 15])
     """
-    x1, x2 = check_array("lcm", "x1", x1), check_array("lcm", "x2", x2)
-    return call_either("lcm", lambda xp, a, b: xp.lcm(a, b), (("x1", x1), ("x2", x2)))
+    return _of_integers("lcm", x1, x2)
 
 
 def nan_to_num(
@@ -369,9 +403,10 @@ def nan_to_num(
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
     for part in (target.real, target.imag) if x.dtype.kind == "c" else (target,):
-        mended = where(apply(OPS["isnan"], part), nan, part)
-        mended = where(apply(OPS["equal"], mended, math.inf), high, mended)
-        part[...] = where(apply(OPS["equal"], mended, -math.inf), low, mended)
+        # Each condition is of the values as they were, not of what has replaced others.
+        mended = where(apply(OPS["equal"], part, math.inf), high, part)
+        mended = where(apply(OPS["equal"], part, -math.inf), low, mended)
+        part[...] = where(apply(OPS["isnan"], part), nan, mended)
     return target
 
 
@@ -411,9 +446,10 @@ def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
 
 
 def _scaled_by_two(x: ndarray, exponent: ndarray) -> ndarray:
-    """``x * 2**exponent`` in two steps, neither of which leaves the range of floats."""
-    first = apply(OPS["floor"], exponent / 2)
-    return x * apply(OPS["exp2"], first) * apply(OPS["exp2"], exponent - first)
+    """``x * 2**exponent`` in three steps, none of whose powers leaves the range of floats."""
+    part = apply(OPS["trunc"], exponent / 3)
+    power = apply(OPS["exp2"], part)
+    return x * power * power * apply(OPS["exp2"], exponent - part * 2)
 
 
 @with_options
@@ -421,7 +457,7 @@ def ldexp(x1: Any, x2: Any, /) -> ndarray:
     """`x1 * 2**x2`, ``x2`` being integers.
 
     Raises:
-        DTypeError: ``x2`` is not integer.
+        DTypeError: ``x2`` is not integer, or ``x1`` is complex.
         ExecutionPlacementError: the arrays are on different queues.
 
     Example:
@@ -429,28 +465,36 @@ def ldexp(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.ldexp(dp.asarray([0.5, 0.75]), dp.asarray([4, 0])).asnumpy()
         array([8.  , 0.75])
     """
-    x1, x2 = _operands("ldexp", ("x1", x1), ("x2", x2))
-    if isinstance(x2, float) or (isinstance(x2, ndarray) and x2.dtype.kind not in "iu"):
-        raise DTypeError("ldexp: x2 must be integers; convert with `x2.astype('int64')`")
-    x1 = _as_float(_array_of(x1, x2))
-    exponent = astype_array(_array_of(x2, x1), x1.dtype)
-    most = 2.0 * np.finfo(x1.dtype).maxexp + 100
-    limited = apply(OPS["minimum"], apply(OPS["maximum"], exponent, -most), most)
-    return _scaled_by_two(x1, limited)
+    given = x2
+    x1, x2 = _in_loop("ldexp", ("x1", x1), ("x2", x2))
+    if not isinstance(x1, ndarray):
+        dtype = _dtypes.resolve(np.ldexp, (float, given.dtype))[0]
+        x1 = full((), x1, dtype, **_place(x2))
+    x2 = x2 if isinstance(x2, ndarray) else full((), x2, **_place(x1))
+    dtype = x1.dtype
+    if dtype == _dtypes.float16:  # the power alone may be no half
+        x1 = astype_array(x1, _dtypes.float32)
+    most = 2 * np.finfo(dtype).maxexp + 100
+    limited = apply(OPS["minimum"], apply(OPS["maximum"], x2, -most), most)
+    return astype_array(_scaled_by_two(x1, astype_array(limited, x1.dtype)), dtype, copy=False)
 
 
 @with_options
 def spacing(x: Any, /) -> ndarray:
     """The distance to the next float away from 0.
 
+    Raises:
+        DTypeError: ``x`` is complex.
+
     Example:
         >>> import dparray as dp
         >>> bool(dp.spacing(1.0) == dp.finfo("float64").eps)
         True
     """
-    x = _as_float(check_array("spacing", "x", x))
-    away = apply(OPS["copysign"], _array_of(math.inf, x), x)
-    return apply(OPS["subtract"], apply(OPS["nextafter"], x, astype_array(away, x.dtype)), x)
+    (x,) = _in_loop("spacing", ("x", x))
+    away = apply(OPS["copysign"], full((), math.inf, x.dtype, **_place(x)), x)
+    found = apply(OPS["subtract"], apply(OPS["nextafter"], x, away), x)
+    return where(apply(OPS["isfinite"], x), found, math.nan)
 
 
 @with_options
@@ -470,8 +514,8 @@ def bitwise_count(x: Any, /) -> ndarray:
         raise DTypeError(f"bitwise_count: x of dtype {x.dtype} must be integers")
     if x.dtype.kind == "b":
         return astype_array(x, _dtypes.uint8)
-    if x.dtype.kind == "i":
-        x = apply(OPS["abs"], x)
+    if x.dtype.kind == "i":  # the least integer is its own absolute value, as bits the right one
+        x = astype_array(apply(OPS["abs"], x), np.dtype(f"u{x.itemsize}"))
     # Sums of neighbouring fields of 1, 2 and 4 bits; the bytes are added by a multiplication.
     bits = astype_array(x, _dtypes.uint64)
     bits = bits - ((bits >> 1) & 0x5555555555555555)

@@ -274,7 +274,11 @@ def vander(
 
 
 def _powers_dtype(x: ndarray) -> np.dtype[Any]:
-    return _dtypes.int64 if x.dtype.kind in "bi" else x.dtype
+    """NumPy's: at least that of Python's integers, for floats double precision."""
+    if x.dtype.kind in "fc":
+        wide = _dtypes.float64 if x.dtype.kind == "f" else _dtypes.complex128
+        return _dtypes.fit_device(wide, x.sycl_queue.sycl_device)
+    return _dtypes.promote([x.dtype, _dtypes.int64])
 
 
 def diag(

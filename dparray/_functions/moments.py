@@ -157,6 +157,8 @@ def var(
     x = check_array("var", "a", a)
     check_out("var", (("a", x),), out)
     variance = _variance("var", x, axis, dtype, less, keepdims, where, mean)
+    if dtype is not None and _dtypes.as_dtype(dtype).kind == "c":
+        variance = astype_array(variance, _dtypes.as_dtype(dtype))
     return delivered("var", variance, out)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from dparray import _dtypes
 from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.assignment import delivered
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out
 from dparray._functions.cumulative import cumprod, cumsum
@@ -303,7 +304,16 @@ def nanvar(
         apply(OPS["subtract"], number, ddof if correction is None else correction),
         0,
     )
-    return apply(OPS["divide"], spread, astype_array(freedom, spread.dtype), out=out)
+    result = apply(OPS["divide"], spread, astype_array(freedom, spread.dtype))
+    # Without a degree of freedom there is no variance, however far the elements lie apart.
+    result = choose_elements("nanvar", apply(OPS["equal"], freedom, 0), math.nan, result)
+    return delivered("nanvar", _of_complex(result, dtype), out)
+
+
+def _of_complex(variance: ndarray, dtype: Any) -> ndarray:
+    """A variance in the dtype asked for, should that be complex."""
+    wanted = variance.dtype if dtype is None else _dtypes.as_dtype(dtype)
+    return astype_array(variance, wanted) if wanted.kind == "c" else variance
 
 
 def nanstd(

@@ -9,7 +9,7 @@ import numpy as np
 from dparray import _dtypes
 from dparray._array.apply import astype_array
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array
+from dparray._array.operands import check_array, checked_scalar
 from dparray._placement import Placement, common_placement
 
 
@@ -33,6 +33,31 @@ def _operands(function: str, *named: tuple[str, Any]) -> list[Any]:
     ]
     common_placement(function, placed)
     return values
+
+
+def _in_loop(function: str, *named: tuple[str, Any]) -> list[Any]:
+    """Operands as :func:`_operands`, the arrays in the dtypes that NumPy's ufunc computes in.
+
+    Raises:
+        DTypeError: NumPy's ufunc is not defined for these dtypes.
+    """
+    values = _operands(function, *named)
+    keys = tuple(
+        value.dtype if isinstance(value, ndarray) else _weak_key(value) for value in values
+    )
+    queue = next(value.sycl_queue for value in values if isinstance(value, ndarray))
+    loop = _dtypes.resolve(getattr(np, function), keys)
+    return [
+        astype_array(value, _dtypes.fit_device(dtype, queue.sycl_device), copy=False)
+        if isinstance(value, ndarray)
+        else checked_scalar(function, value, dtype)
+        for value, dtype in zip(values, loop, strict=False)
+    ]
+
+
+def _weak_key(scalar: Any) -> Any:
+    """How a Python scalar takes part in the choice of a ufunc's loop."""
+    return _dtypes.bool if isinstance(scalar, bool) else type(scalar)
 
 
 def _as_float(x: ndarray) -> ndarray:

@@ -302,11 +302,16 @@ def _between(low: ndarray, high: ndarray, weight: Any) -> ndarray:
         else apply(OPS["multiply"], distance, 1 - weight),
     )
     if not isinstance(weight, ndarray):
+        if weight == 0:  # an infinite neighbour has no part in it
+            return low
         # Equal neighbours, infinite ones too, have no distance.
         chosen = from_high if weight >= 0.5 else from_low
         return choose_elements("where", apply(OPS["equal"], low, high), low, chosen)
     chosen = choose_elements("where", apply(OPS["greater_equal"], weight, 0.5), from_high, from_low)
-    return choose_elements("where", apply(OPS["equal"], low, high), low, chosen)
+    is_low = apply(
+        OPS["logical_or"], apply(OPS["equal"], low, high), apply(OPS["equal"], weight, 0)
+    )
+    return choose_elements("where", is_low, low, chosen)
 
 
 def quantile(

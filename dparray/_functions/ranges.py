@@ -14,9 +14,9 @@ from dparray._array.fresh import empty_on, is_made_by_host, placement_of
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
 from dparray._array.operands import check_arrays, checked_scalar, foreign_operand, scalar_value
-from dparray._functions.conversion import _rearranged
+from dparray._functions.conversion import _rearranged, asarray
 from dparray._functions.creation import _checked_dtype
-from dparray._functions.manipulation import expand_dims
+from dparray._functions.manipulation import expand_dims, moveaxis, reshape
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, check_usm_type, common_placement
 from dparray.exceptions import DTypeError, ShapeError
@@ -277,11 +277,22 @@ def logspace(
 ) -> ndarray:
     """Powers of ``base`` whose exponents are evenly spaced; otherwise as :func:`linspace`.
 
+    An array of bases broadcasts with the ends; each has its own powers along ``axis``.
+
     Example:
         >>> import dparray as dp
         >>> dp.logspace(0, 2, 3).asnumpy()
         array([  1.,  10., 100.])
     """
+    if isinstance(base, list | tuple) or getattr(base, "shape", ()):
+        start, stop, base = check_arrays(
+            "logspace", ("start", start), ("stop", stop), ("base", base)
+        )
+        ndim = max(start.ndim, stop.ndim, base.ndim)
+        start, stop, base = (
+            reshape(x, (1,) * (ndim - x.ndim) + x.shape) for x in (start, stop, base)
+        )
+        base = expand_dims(base, axis)
     exponents = linspace(start, stop, num, endpoint=endpoint, axis=axis, **place)
     result = apply(OPS["pow"], base, exponents)
     return result if dtype is None else astype_array(result, _dtypes.as_dtype(dtype), copy=False)
@@ -298,37 +309,45 @@ def geomspace(
 ) -> ndarray:
     """Numbers from ``start`` to ``stop`` each of which is the last one times a constant.
 
+    Complex numbers lie on a spiral between the ends.
+
     Raises:
-        ValueError: one of the ends is 0, or they have different signs.
+        ValueError: one of the ends is 0.
 
     Example:
         >>> import dparray as dp
         >>> dp.geomspace(1, 8, 4).asnumpy()
         array([1., 2., 4., 8.])
     """
-    ends = [("start", scalar_value(start)), ("stop", scalar_value(stop))]
-    if any(isinstance(end, ndarray | list | tuple) for _, end in ends):
-        first, last = check_arrays("geomspace", *ends)
-        common_placement("geomspace", (("start", first), ("stop", last)))
-        low, high = (apply(OPS["log10"], apply(OPS["abs"], end)) for end in (first, last))
-        exponents = linspace(low, high, num, endpoint=endpoint, axis=axis)
-        signs = apply(OPS["add"], apply(OPS["sign"], first), apply(OPS["multiply"], last, 0))
-        at = _layout.normalize_axis("geomspace", axis, exponents.ndim)
-        values = apply(OPS["multiply"], apply(OPS["pow"], 10.0, exponents), expand_dims(signs, at))
-        if num > 0:
-            values[_layout.at_axis(at, 0)] = first
-            if endpoint and num > 1:
-                values[_layout.at_axis(at, -1)] = last
-        return values if dtype is None else astype_array(values, _dtypes.as_dtype(dtype), False)
-    if start == 0 or stop == 0 or (start < 0) != (stop < 0):
-        raise ValueError(f"geomspace: {start} ... {stop}; both ends must be on one side of 0")
-    sign = -1.0 if start < 0 else 1.0
-    exponents = linspace(
-        math.log10(abs(start)), math.log10(abs(stop)), num, endpoint=endpoint, **place
-    )
-    result = apply(OPS["multiply"], apply(OPS["pow"], 10.0, exponents), sign)
+    given = [("start", start), ("stop", stop)]
+    if not any(isinstance(end, ndarray | list | tuple) for _, end in given):
+        if scalar_value(start) == 0 or scalar_value(stop) == 0:
+            raise ValueError(f"geomspace: {start} ... {stop}; no end may be 0")
+        kept = _dtypes.promote([*(_dtypes.promotion_key(end) for _, end in given), 0.0])
+        start, stop = (asarray(end, **place) for _, end in given)
+    else:
+        start, stop = check_arrays("geomspace", *given)
+        kept = _dtypes.promote([start.dtype, stop.dtype, 0.0])
+    kept = _dtypes.fit_device(kept, start.sycl_queue.sycl_device)
+    common_placement("geomspace", (("start", start), ("stop", stop)))
+    # Turned so that the start is a positive real number, which makes one branch of the logarithm.
+    start, stop = (astype_array(end, kept, copy=False) for end in (start, stop))
+    turn = apply(OPS["sign"], start)
+    first, last = (apply(OPS["divide"], end, turn) for end in (start, stop))
+    powers = logspace(_log10(first), _log10(last), num, endpoint)
+    powers = astype_array(powers, kept, copy=False)
     if num > 0:
-        result[0] = start
-        if endpoint and num > 1:
-            result[-1] = stop
+        powers[0] = first
+        if num > 1 and endpoint:
+            powers[-1] = last
+    result = apply(OPS["multiply"], powers, turn)
+    if axis:
+        result = moveaxis(result, 0, axis)
     return result if dtype is None else astype_array(result, _dtypes.as_dtype(dtype), copy=False)
+
+
+def _log10(x: ndarray) -> ndarray:
+    """The logarithm to base 10, of complex numbers too."""
+    if x.dtype.kind != "c":
+        return apply(OPS["log10"], x)
+    return apply(OPS["multiply"], apply(OPS["log"], x), 1 / math.log(10))

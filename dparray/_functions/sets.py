@@ -364,6 +364,11 @@ def intersect1d(
 def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
     """The sorted different values of ``x1`` that are not in ``x2``.
 
+    Args:
+        x1: an array.
+        x2: an array.
+        assume_unique: no value of ``x1`` is there twice: its elements keep their order.
+
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
 
@@ -373,7 +378,7 @@ def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:
         array([1])
     """
     first, second = _pair("setdiff1d", x1, x2)
-    values = unique(first)
+    values = first.reshape(-1) if assume_unique else unique(first)
     return values[isin(values, second, invert=True)]
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import _dtypes, _layout, config
-from dparray._array.apply import apply, copy_of
+from dparray._array.apply import astype_array, copy_of
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
 from dparray._array.libraries import call_library, call_numpy
@@ -22,7 +22,6 @@ from dparray._evaluate.library import library_call
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import moveaxis, ravel
 from dparray._functions.rearranging import flip
-from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement
 from dparray._runtime import device_facts
 from dparray.algorithms.sort import sort_by_key, stable_argsort
@@ -397,6 +396,9 @@ def sort_complex(x: Any) -> ndarray:
         array([1.-1.j, 2.+1.j])
     """
     x = check_array("sort_complex", "x", x)
-    if x.dtype.kind != "c":
-        x = apply(OPS["add"], x, 0j)
-    return sort(x, axis=-1)
+    ordered = sort(x, axis=-1)
+    if x.dtype.kind == "c":
+        return ordered
+    is_narrow = x.dtype.kind in "iu" and x.itemsize < 4
+    wide = _dtypes.default_complex(x.sycl_queue.sycl_device)
+    return astype_array(ordered, _dtypes.complex64 if is_narrow else wide)

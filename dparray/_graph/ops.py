@@ -96,6 +96,20 @@ def _rounding(text: str) -> str:
 
 # Divisors for which the processor's division would trap are replaced before it.
 _DIVISOR = "{t}n = ({1} < 0) & ({1} == {T}(-1))\n{t}d = {T}(1) if {t}n | ({1} == 0) else {1}\n"
+# The quotient without the remainder, which division can round up to an integer (1 // 0.1), as NumPy
+# has it: NaN of infinities, the sign of the quotient where it is 0.
+_FLOORED_QUOTIENT = (
+    "{t}m = math.fmod({0}, {1})\n"
+    "{t}w = ({t}m != 0) & (({1} < 0) != ({t}m < 0))\n"
+    "{t}q = ({0} - {t}m) / {1}\n"
+    "{t}q = {t}q - {T}(1) if {t}w else {t}q\n"
+    "{t}r = math.copysign((abs({t}q) + {whole}) - {whole}, {t}q)\n"
+    "{t}f = {t}r - ({T}(1) if {t}r > {t}q else {T}(0))\n"
+    "{t}f = {t}f if abs({t}q) < {whole} else {t}q\n"
+    "{t}f = {t}f + {T}(1) if {t}q - {t}f > {T}(0.5) else {t}f\n"
+    "{t}f = {t}f if {t}q != 0 else math.copysign({T}(0), {0} / {1})\n"
+    "{0} / {1} if {1} == 0 else {t}f"
+)
 _SHIFT_FITS = "({1} >= 0) & ({1} < {bits})"
 
 
@@ -216,6 +230,28 @@ def _reciprocal_of_integers(xp: Any, where: Any, reciprocal: Any, x: Any) -> Any
     return where(xp.equal(xp.abs(x), 1), x, 0)
 
 
+def _floored_quotient(xp: Any, where: Any, floor_divide: Any, x1: Any, x2: Any) -> Any:
+    """NaN of infinities, as NumPy has it; halves in single precision, rounded once."""
+    if x1.dtype.char == "e":
+        x1, x2 = (xp.astype(x, np.float32) for x in (x1, x2))
+    dtype = x1.dtype
+    rest = xp.copysign(xp.remainder(xp.abs(x1), xp.abs(x2)), x1)
+    is_below = xp.logical_and(xp.not_equal(rest, 0), xp.not_equal(xp.less(x2, 0), xp.less(rest, 0)))
+    quotient = (x1 - rest) / x2 - xp.astype(is_below, dtype)
+    floored = xp.floor(quotient)
+    floored = floored + xp.astype(xp.greater(quotient - floored, 0.5), dtype)
+    whole = x1 / x2
+    zero = xp.copysign(xp.zeros_like(whole), whole)
+    floored = where(xp.equal(quotient, 0), zero, floored)
+    return where(xp.equal(x2, 0), whole, floored)
+
+
+def _shifted_right(xp: Any, where: Any, shift: Any, bits: Any, count: Any) -> Any:
+    """By a negative count, all bits out; dpnp makes 0 of negative numbers, too."""
+    gone = shift(bits, xp.full_like(count, 8 * bits.dtype.itemsize - 1))
+    return where(xp.less(count, 0), gone, shift(bits, xp.maximum(count, 0)))
+
+
 def _expm1_of_complex(xp: Any, where: Any, expm1: Any, x: Any) -> Any:
     """With the values at infinities and on the real axis that NumPy does not have."""
     result = where(xp.isfinite(x), expm1(x), xp.exp(x) - 1)
@@ -277,8 +313,10 @@ _ROWS = (
         "floor_divide",
         np.floor_divide,
         "the quotient rounded down, `x1 // x2`",
-        expression=_DIVISOR + "{T}(0) if {1} == 0 else ({T}(-{0}) if {t}n else {T}({0} // {t}d))",
-        kinds="iu",  # of floats it is made of other operations
+        expression=_FLOORED_QUOTIENT,
+        library={"f": _floored_quotient},
+        integer=_DIVISOR + "{T}(0) if {1} == 0 else ({T}(-{0}) if {t}n else {T}({0} // {t}d))",
+        kinds="iuf",
         weight=8,
     ),
     Op(
@@ -481,6 +519,7 @@ _ROWS = (
         expression="{t}n = {T}({1} & {T}({bits} - 1))\n"
         "{T}({0} >> {t}n) if " + _SHIFT_FITS + " else ({T}(-1) if {0} < 0 else {T}(0))",
         kinds="iu",
+        library={"i": _shifted_right},
     ),
     Op(
         "abs",

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
+from numpy.linalg import LinAlgError
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, scalar_value
 from dparray._functions import reductions
+from dparray._functions.joining import stack
 from dparray._functions.manipulation import expand_dims, moveaxis
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
@@ -67,13 +70,14 @@ def matrix_rank(
 
 
 def cond(x: Any, p: Any = None) -> ndarray:
-    """The condition numbers of matrices: norm times norm of the inverse.
+    """The condition numbers of matrices: norm times norm of the inverse; infinite where none is.
 
     Args:
         x: matrices of shape (..., M, N), square unless ``p`` is ``None``, 2 or -2.
         p: the norm, as of :func:`matrix_norm`; ``None`` is 2.
 
     Raises:
+        LinAlgError: ``x`` has no elements.
         ShapeError: ``x`` has fewer than two dimensions.
 
     Example:
@@ -82,11 +86,35 @@ def cond(x: Any, p: Any = None) -> ndarray:
         2.0
     """
     x = _matrices("cond", "x", x, square=p not in (None, 2, -2))
+    if not x.size and 0 in x.shape[-2:]:
+        raise LinAlgError(f"cond: not defined for matrices without elements; x has shape {x.shape}")
     if p in (None, 2, -2):
         s = svdvals(x)
         high, low = (0, -1) if p != -2 else (-1, 0)
-        return apply(OPS["divide"], s[..., high], s[..., low])
-    return apply(OPS["multiply"], matrix_norm(x, ord=p), matrix_norm(inv(x), ord=p))
+        found = apply(OPS["divide"], s[..., high], s[..., low])
+    else:
+        found = apply(OPS["multiply"], matrix_norm(x, ord=p), _norm_of_inverse(x, p))
+    if x.dtype.kind not in "fc":
+        is_singular = apply(OPS["isnan"], found)
+    else:
+        is_nan = reductions.any(apply(OPS["isnan"], x), (-2, -1))
+        is_singular = apply(
+            OPS["logical_and"], apply(OPS["isnan"], found), apply(OPS["logical_not"], is_nan)
+        )
+    return choose_elements("cond", is_singular, math.inf, found)
+
+
+def _norm_of_inverse(x: ndarray, p: Any) -> ndarray:
+    """The norms of inverses, infinite where there is none."""
+    if x.ndim == 2:
+        try:
+            return matrix_norm(inv(x), ord=p)
+        except LinAlgError:
+            norm_of_x = matrix_norm(x, ord=p)
+            return apply(
+                OPS["multiply"], apply(OPS["add"], apply(OPS["abs"], norm_of_x), 1), math.inf
+            )
+    return stack([_norm_of_inverse(x[at], p) for at in range(x.shape[0])])
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> ndarray:

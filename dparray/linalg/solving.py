@@ -194,6 +194,8 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
     if isinstance(tolerance, ndarray):
         common_placement("pinv", (("x", x), ("rtol", tolerance)))
     x = _matrices("pinv", "x", x, square=False)
+    if x.size == 0:
+        return matrix_transpose(x).copy()
     if x.dtype.kind not in "fc":
         x = astype_array(x, _default_float(x))
     if tolerance is None:
@@ -206,8 +208,6 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
         parts = svd(x, full_matrices=False)
         signs = None
     u, s, vh = parts
-    if x.size == 0:
-        return matrix_transpose(x).copy()
     if isinstance(tolerance, ndarray) and tolerance.ndim:
         tolerance = expand_dims(tolerance, -1)
     largest = reductions.max(s, -1, keepdims=True)

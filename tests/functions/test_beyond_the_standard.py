@@ -312,7 +312,7 @@ def test_scalars_of_numpy_keep_their_dtype_among_themselves(name: str, scalar: A
     for other in (2, 2.5, np.float32(1), np.int16(1)):
         assert dp.add(scalar, other).dtype == np.add(scalar, other).dtype
         assert dp.add(other, scalar).dtype == np.add(other, scalar).dtype
-    assert (dp.ones(2, dtype="float32") * np.float64(2)).dtype == "float32"
+    assert (dp.ones(2, dtype="float32") * np.float64(2)).dtype == "float64"
 
 
 def test_python_rounds_elements() -> None:

@@ -11,7 +11,7 @@ import dparray as dp
 
 
 def test_a_negative_constant_is_refused_at_its_line() -> None:
-    with pytest.raises(dp.DTypeError, match=r"negative power -1.*astype"):
+    with pytest.raises(dp.ArgumentError, match=r"negative power -1.*astype"):
         dp.arange(3) ** -1
     assert (dp.arange(1.0, 3.0) ** -1).tolist() == [1.0, 0.5]
 

@@ -1,0 +1,69 @@
+"""One call in NumPy and in dparray: the same values, dtype, shape, and the same kind of refusal."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import dparray as dp
+
+Call = Callable[[Any], Any]
+
+
+def outcome(call: Call, module: Any) -> Any:
+    """What a call with ``numpy`` or ``dparray`` gives, or the error that it raises."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return call(module)
+        except Exception as error:
+            return error
+
+
+def values(result: Any) -> Any:
+    """The values on the host; containers by their elements."""
+    if isinstance(result, dp.ndarray):
+        return result.asnumpy()
+    if isinstance(result, tuple | list):
+        return [values(part) for part in result]
+    return result
+
+
+def assert_same(found: Any, wanted: Any, label: str = "", tolerance: float = 8.0) -> None:
+    """Both are the same: errors by class, containers by element, floats to some roundings."""
+    if isinstance(wanted, Exception):
+        kinds = (TypeError, IndexError, ValueError, OverflowError, ZeroDivisionError, Exception)
+        kind = next(kind for kind in kinds if isinstance(wanted, kind))
+        assert isinstance(found, kind), f"{label}: {found!r} where NumPy raises {wanted!r}"
+        return
+    assert not isinstance(found, Exception), f"{label}: {found!r} where NumPy gives {wanted!r}"
+    if isinstance(wanted, tuple | list):
+        assert isinstance(found, tuple | list), (label, found, wanted)
+        assert len(found) == len(wanted), (label, found, wanted)
+        for ours, theirs in zip(found, wanted, strict=True):
+            assert_same(ours, theirs, label, tolerance)
+        return
+    if isinstance(wanted, str | type | bytes | bool | None):
+        assert found == wanted, (label, found, wanted)
+        return
+    found, wanted = values(found), np.asarray(wanted)
+    found = np.asarray(found)
+    assert found.shape == wanted.shape, (label, found.shape, wanted.shape)
+    assert found.dtype == wanted.dtype, (label, found.dtype, wanted.dtype)
+    if wanted.dtype.kind not in "fc":
+        np.testing.assert_array_equal(found, wanted, err_msg=label)
+        return
+    bound = tolerance * float(np.finfo(wanted.dtype).eps)
+    finite = np.abs(wanted[np.isfinite(wanted)])
+    scale = float(finite.max(initial=0)) if finite.size else 0.0
+    scale = scale if math.isfinite(scale) else 0.0
+    np.testing.assert_allclose(found, wanted, bound, bound * scale, err_msg=label)
+
+
+def compare(call: Call, label: str = "", tolerance: float = 8.0) -> None:
+    """One call in both."""
+    assert_same(outcome(call, dp), outcome(call, np), label, tolerance)
