@@ -119,39 +119,11 @@ def _operation(node: Node, given: Sequence[Any], result: Any) -> None:
         if min(out.strides, default=0) < 0:
             out[...] = _called(op.name, _where, *operands)
             return
-<<<<<<< HEAD
     function = getattr(dpt, op.name)
     made = op.library.get(node.dtype.kind)
     if made is not None:
         arrays = [dpt.asarray(each, dtype=node.dtype, sycl_queue=queue) for each in operands]
         out[...] = made(dpt, _where, partial(_called, op.name, function), *arrays)
-=======
-    if op.name == "bitwise_right_shift" and node.dtype.kind == "i":  # dpnp makes 0 of a shift < 0
-        bits, count = (
-            dpt.asarray(operand, dtype=node.dtype, sycl_queue=queue) for operand in operands
-        )
-        found = _called(op.name, dpt.bitwise_right_shift, [bits, dpt.maximum(count, 0)])
-        shifted_out = dpt.bitwise_right_shift(bits, 8 * node.dtype.itemsize - 1)
-        out[...] = _where(dpt.less(count, 0), shifted_out, found)
-        return
-    if op.name == "floor_divide" and node.dtype.kind == "f":
-        out[...] = _floored_quotient(*operands, node.dtype, queue)
-        return
-    function = getattr(dpt, op.name)
-    if op.name == "pow" and node.dtype.kind == "c":  # dpnp makes NaN of zero to the power zero
-        exponent = dpt.asarray(operands[1], dtype=node.loop[1], sycl_queue=queue)
-        found = _called(op.name, function, operands)
-        out[...] = _where(dpt.equal(exponent, 0), 1, found)
-        return
-    if op.name == "pow" and node.dtype.kind == "i":  # dpnp makes 0 of any negative exponent
-        base, exponent = (
-            dpt.asarray(operand, dtype=node.dtype, sycl_queue=queue) for operand in operands
-        )
-        is_negative = dpt.less(exponent, 0)
-        exponent = _where(is_negative, dpt.bitwise_and(exponent, 1), exponent)
-        is_zero = dpt.logical_and(is_negative, dpt.not_equal(dpt.abs(base), 1))
-        out[...] = _where(is_zero, 0, function(base, exponent))
->>>>>>> 617400c (Findings: open rows are named until they are mended)
         return
     if op.imaginary is not None and node.dtype.kind == "c":
         x = dpt.asarray(operands[0], order="C")  # for the sake of `where`, as below
@@ -162,23 +134,6 @@ def _operation(node: Node, given: Sequence[Any], result: Any) -> None:
     library_call(op.name, function, operands, (), {"out": out}, lambda tensor: tensor)
 
 
-<<<<<<< HEAD
-=======
-def _floored_quotient(x1: Any, x2: Any, dtype: np.dtype[Any], queue: Any) -> Any:
-    """``x1 // x2`` of floats as NumPy has it; dpnp's is infinite for infinities."""
-    dtype = np.dtype(np.float32) if dtype.char == "e" else dtype
-    x1, x2 = (dpt.asarray(x, dtype=dtype, sycl_queue=queue) for x in (x1, x2))
-    rest = dpt.copysign(dpt.remainder(dpt.abs(x1), dpt.abs(x2)), x1)
-    is_below = dpt.logical_and(rest != 0, (x2 < 0) != (rest < 0))
-    quotient = (x1 - rest) / x2 - dpt.astype(is_below, dtype)
-    floored = dpt.floor(quotient)
-    floored = floored + dpt.astype(quotient - floored > 0.5, dtype)
-    whole = x1 / x2
-    floored = _where(quotient == 0, dpt.copysign(dpt.zeros_like(whole), whole), floored)
-    return _where(dpt.equal(x2, 0), whole, floored)
-
-
->>>>>>> 617400c (Findings: open rows are named until they are mended)
 def _where(condition: Any, x1: Any, x2: Any) -> Any:
     """Elements of two tensors; with a result of negative strides, dpnp 0.20's writes beside it."""
     return dpt.where(condition, x1, x2, order="C")
