@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from types import ModuleType
 from typing import Any, NoReturn, SupportsIndex
 
+import dpctl
 import numpy as np
 
 from dparray._array.map import Map
