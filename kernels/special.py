@@ -1034,6 +1034,7 @@ def make_elementary_functions(dtype: type, device: Device) -> Functions:
 
     Differences of logarithms are taken as one logarithm near 1; powers as powers.
     """
+    is_double = _is_double(dtype)
     zero, half, one, two, ten = (dtype(value) for value in (0, 0.5, 1, 2, 10))
     inf, nan, pi = dtype(math.inf), dtype(math.nan), dtype(math.pi)
     low, high = dtype(0.3), dtype(0.65)
@@ -1043,6 +1044,9 @@ def make_elementary_functions(dtype: type, device: Device) -> Functions:
     dtype(math.pi / 180)
     _sixty, _ninety, _half_turn = dtype(60), dtype(90), dtype(180)
     pair = make_pair_functions(dtype, device)
+    eight = dtype(8)
+    most_of_pairs = dtype(1e280 if is_double else 1e30)
+    least_of_pairs = dtype(1e-280 if is_double else 1e-30)
     sum_of, product_of = pair["sum_of"], pair["product_of"]
     _nearest, sin_pi, deviance = pair["nearest"], pair["sin_pi"], pair["deviance"]
     logarithm = pair["logarithm"]
@@ -1109,8 +1113,9 @@ def make_elementary_functions(dtype: type, device: Device) -> Functions:
         if x != x or y != y:
             return nan
         if x > zero and y > zero:
-            if x > huge or y > huge:
-                return (x * math.log(x / y) - x) + y
+            if x > eight * y or y > eight * x or x > most_of_pairs or x < least_of_pairs:
+                # Nothing is lost here, or pairs do not reach there.
+                return (x * (math.log(x) - math.log(y)) - x) + y
             h, rest = deviance(y, zero, x)
             return h + rest
         return y if x == zero and y >= zero else inf
@@ -1198,6 +1203,9 @@ def make_elementary_functions(dtype: type, device: Device) -> Functions:
         y = power * x
         if abs(y) < half or y != y or abs(y) > huge or y <= -one:
             return math.exp(math.log1p(y) / power) if y >= -one else nan
+        e = math.log1p(y) / power
+        if abs(e) > most:
+            return math.exp(e)
         h, rest = log_over(x, power)
         return math.exp(h) * (one + rest)
 
@@ -1210,6 +1218,9 @@ def make_elementary_functions(dtype: type, device: Device) -> Functions:
             return math.expm1(x)
         if abs(y) < half or y != y or abs(y) > huge or y <= -one:
             return math.expm1(math.log1p(y) / power) if y >= -one else nan
+        e = math.log1p(y) / power
+        if abs(e) > most:
+            return math.expm1(e)
         h, rest = log_over(x, power)
         e = math.expm1(h)
         return e + (e + one) * rest if e < huge else e
@@ -1266,6 +1277,7 @@ def make_incomplete_gamma_functions(dtype: type, device: Device) -> Functions:
     inf, nan = dtype(math.inf), dtype(math.nan)
     large = dtype(30 if is_double else 12)
     near = dtype(0.35)
+    widest = dtype(1e35 if is_double else 1e16)
     epsilon = dtype(np.finfo(dtype).eps / 2)
     tiny, huge = dtype(np.finfo(dtype).tiny), dtype(np.finfo(dtype).max)
     vanishes = dtype(1100 if is_double else 200)
@@ -1341,6 +1353,9 @@ def make_incomplete_gamma_functions(dtype: type, device: Device) -> Functions:
     @device
     def both(a: Any, x: Any) -> Any:
         """The lower and the upper function of positive finite numbers."""
+        if a > widest:  # the step is narrower than a rounding error
+            lower = half if x == a else (zero if x < a else one)
+            return lower, one - lower
         if a >= large and abs(x - a) <= near * a:
             h, rest = deviance(x, zero, a)
             h = h if h > zero else zero
@@ -1445,21 +1460,25 @@ def make_incomplete_gamma_functions(dtype: type, device: Device) -> Functions:
     def gammaincinv(a: Any, p: Any) -> Any:
         if not (a >= zero and p >= zero and p <= one):
             return nan
-        if p == zero or a == zero:
+        if p == zero:
             return zero
         if p == one:
             return inf
-        return solve(a, p, one - p)
+        if a == zero or a > huge:
+            return nan
+        return solve(a, p, one - p) if a < widest else a
 
     @device
     def gammainccinv(a: Any, q: Any) -> Any:
         if not (a >= zero and q >= zero and q <= one):
             return nan
-        if q == one or a == zero:
+        if q == one:
             return zero
         if q == zero:
             return inf
-        return solve(a, one - q, q)
+        if a == zero or a > huge:
+            return nan
+        return solve(a, one - q, q) if a < widest else a
 
     @device
     def chdtr(v: Any, x: Any) -> Any:
@@ -1467,8 +1486,6 @@ def make_incomplete_gamma_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def chdtrc(v: Any, x: Any) -> Any:
-        if x < zero:
-            return one
         return gammaincc(half * v, half * x)
 
     @device
@@ -1506,6 +1523,8 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
     most_steps, most_turns = dtype(20000), dtype(100)
     border, limit = dtype(0.95), dtype(0.44)
     far = dtype(1e250 if is_double else 1e30)
+    many = dtype(1e16 if is_double else 1e8)
+    ndtr = make_error_functions(dtype, device)["ndtr"]
     pair = make_pair_functions(dtype, device)
     sum_of, product_of = pair["sum_of"], pair["product_of"]
     deviance, exponential = pair["deviance"], pair["exponential"]
@@ -1521,8 +1540,8 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
     @device
     def beta(a: Any, b: Any) -> Any:
         if a > zero and b > zero:
-            return beta_of_positive(a, b)
-        if a != a or b != b:
+            return beta_of_positive(a, b) if a <= huge and b <= huge else zero
+        if a != a or b != b or a < -huge or b < -huge:
             return nan
         if a == zero or b == zero:
             return inf
@@ -1543,7 +1562,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
     @device
     def betaln(a: Any, b: Any) -> Any:
         if a > zero and b > zero:
-            return betaln_of_positive(a, b)
+            return betaln_of_positive(a, b) if a <= huge and b <= huge else -inf
         return math.log(abs(beta(a, b)))
 
     @device
@@ -1757,7 +1776,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def betaincinv(a: Any, b: Any, p: Any) -> Any:
-        if not (a > zero and b > zero and p >= zero and p <= one):
+        if not (a > zero and b > zero and p >= zero and p <= one) or a > huge or b > huge:
             return nan
         if p in (zero, one):
             return p
@@ -1794,8 +1813,8 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
             return one if t > zero else zero
         if t == zero:
             return half
-        if df > huge:
-            return nan
+        if df > many:
+            return ndtr(t)  # what it tends to
         s, sl = product_of(t, t)
         if s > far:
             x, xl, y, yl = df / t / t, zero, one, zero
@@ -1822,7 +1841,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def fdtr(m: Any, n: Any, x: Any) -> Any:
-        if not (m > zero and n > zero and x >= zero):
+        if not (m > zero and n > zero and x >= zero) or m > huge or n > huge:
             return nan
         if x == zero or x > huge:
             return zero if x == zero else one
@@ -1831,7 +1850,7 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def fdtrc(m: Any, n: Any, x: Any) -> Any:
-        if not (m > zero and n > zero and x >= zero):
+        if not (m > zero and n > zero and x >= zero) or m > huge or n > huge:
             return nan
         if x == zero or x > huge:
             return one if x == zero else zero

@@ -125,17 +125,17 @@ def test_edges(name: str, dtype: str) -> None:
 
 PAIR_EDGES = {
     "gammainc": [(0, 0, nan), (0, 1, 1), (1, 0, 0), (1, inf, 1), (-1, 1, nan), (1, -1, nan)],
-    "gammaincc": [(0, 0, nan), (0, 1, 0), (1, 0, 1), (1, inf, 0), (inf, 1, 1), (nan, 1, nan)],
-    "gammaincinv": [(1, 0, 0), (1, 1, inf), (1, 2, nan), (0, 0.5, 0), (nan, 0.5, nan)],
+    "gammaincc": [(0, 0, nan), (0, 1, 0), (1, 0, 1), (1, inf, 0), (inf, 1, 1), (1e300, 1e300, 0.5)],
+    "gammaincinv": [(1, 0, 0), (1, 1, inf), (1, 2, nan), (0, 0.5, nan), (nan, 0.5, nan)],
     "gammainccinv": [(1, 1, 0), (1, 0, inf), (1, -1, nan)],
     "xlogy": [(0, 0, 0), (0, nan, nan), (1, 0, -inf), (1, -1, nan), (0, -1, 0)],
     "xlog1py": [(0, -1, 0), (0, nan, nan), (1, -1, -inf), (1, -2, nan)],
     "rel_entr": [(0, 0, 0), (0, 1, 0), (1, 0, inf), (-1, 1, inf), (nan, 1, nan)],
-    "kl_div": [(0, 0, 0), (0, 2, 2), (1, 0, inf), (-1, 1, inf), (1, 1, 0)],
-    "beta": [(0, 1, inf), (1, nan, nan), (1, 1, 1)],
+    "kl_div": [(0, 0, 0), (0, 2, 2), (1, 0, inf), (-1, 1, inf), (1, 1, 0), (1e-300, 2, 2)],
+    "beta": [(0, 1, inf), (1, nan, nan), (1, 1, 1), (inf, 1, 0)],
     "boxcox": [(0, 1, -1), (0, -1, -inf), (2, 0, math.log(2)), (-1, 1, nan)],
-    "stdtr": [(3, 0, 0.5), (3, inf, 1), (3, -inf, 0), (-1, 0, nan)],
-    "chdtrc": [(2, 0, 1), (2, inf, 0), (2, -1, 1)],
+    "stdtr": [(3, 0, 0.5), (3, inf, 1), (3, -inf, 0), (-1, 0, nan), (inf, 0, 0.5)],
+    "chdtrc": [(2, 0, 1), (2, inf, 0), (2, -1, nan)],
     "huber": [(-1, 1, inf), (1, 0, 0)],
     "polygamma": [(0, 1, -np.euler_gamma), (1, 0, inf), (-1, 1, nan)],
 }
