@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray import _hooks
+from dparray._compiler.compile import needs_float64
 from dparray._evaluate.limits import COMPILE_ELEMENTS
 from dparray.exceptions import DTypeError, ExecutionPlacementError, HostConversionError
 
@@ -256,3 +258,17 @@ def test_numbers_computed_from_others() -> None:
     )
     assert float(sign) == -1
     assert float(value) == pytest.approx(math.log(math.e**2 - math.e))
+
+
+@pytest.mark.parametrize("name", ["erf", "gamma", "j0", "boxcox", "gammainc", "betainc", "zeta"])
+def test_single_precision_needs_no_double(name: str) -> None:
+    launched: list[Any] = []
+    unsubscribe = _hooks.subscribe(
+        lambda event, **values: launched.append(values["kernel"]) if event == "launch" else None
+    )
+    try:
+        dp.eval(call(name, [dp.asarray(row) for row in arguments(name, "float32")]))
+    finally:
+        unsubscribe()
+    assert launched
+    assert not any(needs_float64(kernel.spirv) for kernel in launched)
