@@ -113,7 +113,7 @@ def fold_at_once(fold: Callable[..., Any], x: Any, axis: Any, keepdims: Any) -> 
     """A reduction of a small array, or ``None`` if it is not for the host at once.
 
     Args:
-        fold: a reduction of ``_tier_host``.
+        fold: a reduction of :mod:`dparray._evaluate.host`.
         x: whatever the user gave as the array.
         axis: as given by the user.
         keepdims: as given by the user.
