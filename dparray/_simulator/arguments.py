@@ -40,10 +40,11 @@ class _Arguments:
             for name, one in zip(names[1:], args, strict=True)
             if _is_device_array(one)
         ]
-        if named:
+        placed = [(name, one) for name, one in named if hasattr(one, "sycl_queue")]
+        if placed:
             from dparray._placement import common_placement
 
-            common_placement(where, named)
+            common_placement(where, placed)
         mirrors = _host_mirrors([one for _, one in named])
         self._values: list[Any] = []
         for name, value in zip(names[1:], args, strict=True):
