@@ -8,7 +8,7 @@ unexport PYTHONHOME PYTHONPATH
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv demo tiny test check jupyter notebooks bench lock clean distclean
+.PHONY: help venv demo tiny test soak check jupyter notebooks bench lock clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -24,6 +24,9 @@ tiny: venv ## ten operations end to end, in seconds
 
 test: venv ## run all tests
 	@$(python) -m pytest $(ARGS)
+
+soak: venv ## random programs against NumPy; ARGS="--minutes 60 --seed 1"
+	@PYTHONPATH=. $(python) tests/soak/soak.py $(ARGS)
 
 check: venv ## ruff, mypy and the test of the layers
 	@$(python) -m ruff check .

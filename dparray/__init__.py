@@ -117,6 +117,7 @@ with _startup.explained():
     from dparray._functions import ufunc_methods as _ufunc_methods
     from dparray._functions.missing_names import __getattr__ as __getattr__
     from dparray._array import (
+        asynchronous as _asynchronous,
         map as _map,
         operators as _operators,
         printing as _printing,
@@ -188,6 +189,10 @@ with _startup.explained():
     from dparray._kernel.raw import raw_kernel as raw_kernel
     from dparray._kernel.decorators import device_func as device_func, kernel as kernel
     from dparray._kernel import numba_dpex_module as _numba_dpex_module
+    from dparray._profile.profile import profile as profile
+    from dparray._profile.timer import timer as timer
+    from dparray._runtime.event import Event as Event
+    from dparray._runtime.fallback import FallbackWarning as FallbackWarning
     from dparray.kernel_api import *
     from dparray._notebook.cards import (
         load_ipython_extension as load_ipython_extension,

@@ -3,16 +3,29 @@
 An event is a name and keyword values. With no subscriber, ``emit`` costs one truth test, so
 layers below may call it on the warm path.
 
-Events: ``"compile"`` (kernel, seconds, origin), ``"launch"`` (kernel, queue, sycl_event,
-global_range, local_range, arguments), ``"library"`` (function) before a ready kernel of dpnp's,
-``"host"`` (queue) before NumPy computes in USM memory, ``"allocate"`` (queue, usm_type, nbytes,
-hit), ``"copy"`` (source, target, nbytes),
-``"progress"`` (task, done, total) in bytes, while a large copy, save or load goes on.
+Events: ``"compile"`` (kernel, seconds, origin), ``"build"`` (kernel, queue, start) by the driver,
+``"defer"`` (array) an expression is made, ``"evaluate"`` (nodes) before they are computed,
+``"launch"`` (kernel, queue, sycl_event, start, global_range, local_range, arguments),
+``"begin"`` (queue) and ``"library"`` (function, queue, start) around a ready kernel of dpnp's,
+``"host"`` (queue)
+before NumPy computes in USM memory, or (queue, function, start, nbytes) after it,
+``"allocate"`` (queue, usm_type, nbytes, hit, asked, pointer, in_use), ``"copy"`` (source, target,
+nbytes, start), ``"wait"`` (queue, start), ``"map"`` (queue, mode, nbytes, staged, start, seconds),
+``"progress"`` (task, done, total) in bytes, while a large copy, save or load goes on. ``start`` is
+of ``time.perf_counter``; what has it is told of at its end.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import sys
+import threading
+import time
+from collections import deque
 from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
 from typing import Any
 
 Subscriber = Callable[..., None]
@@ -35,3 +48,30 @@ def emit(event: str, **values: Any) -> None:
     """Tell every subscriber that ``event`` happened."""
     for subscriber in tuple(subscribers):
         subscriber(event, **values)
+
+
+def begin(queue: Any) -> float:
+    """Tell every subscriber that work on a queue begins; returns when."""
+    emit("begin", queue=queue)
+    return time.perf_counter()
+
+
+#: What ran last, of all threads: a name, what it was, and the queue.
+recent: deque[tuple[str, str, Any]] = deque(maxlen=32)
+
+_PACKAGE = str(Path(__file__).parent) + "/"
+_KERNELS = str(Path(__file__).parents[1] / "kernels") + "/"
+_DEMO = str(Path(__file__).parent / "cli" / "demo") + "/"  # a program like a user's
+_BESIDE = {contextlib.__file__, functools.__file__, threading.__file__}
+
+
+def user_frame() -> FrameType | None:
+    """The frame of the innermost line that is not dparray's; ``None`` in a thread of its own."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = frame.f_code.co_filename
+        is_ours = name.startswith((_PACKAGE, _KERNELS, "<dparray")) or name in _BESIDE
+        if not is_ours or name.startswith(_DEMO):
+            return frame
+        frame = frame.f_back
+    return None

@@ -17,8 +17,15 @@ Options:
         ``"accelerator"``) how the kernels of expressions are cut, a :class:`Tuning`. Results are
         the same but for the order in which floats are summed. Given as a dict of dicts, which
         changes what it names: ``dp.config.tuning = {"gpu": {"elements": 4, "local_size": 256}}``.
-    log (``DPARRAY_LOG``): every kernel that is compiled, loaded or launched is named on the error
-        stream.
+    fallback (``DPARRAY_FALLBACK``): what happens where a function has no kernel and takes values
+        from a device that is no CPU to compute with NumPy: ``"allow"``; ``"warn"``, the default,
+        once for each line; ``"error"``, a :class:`dparray.FallbackError`. Reads that the program
+        asks for (``x.asnumpy()``, ``float(x)``, printing, files) and counts that decide a shape are
+        none of it.
+    log (``DPARRAY_LOG``): every kernel that is compiled, loaded or launched, every library call,
+        piece of work of the host, copy, wait and closed map is told of on the error stream, with
+        its place, bytes and the line of the program. Operations on small arrays that the calling
+        thread computes at once are seen by :func:`dparray.profile` only.
 
 Example:
     >>> import dparray as dp
@@ -37,7 +44,7 @@ from contextlib import contextmanager
 from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
-from dparray import _hooks
+from dparray import _log
 
 
 class Tuning(NamedTuple):
@@ -73,7 +80,9 @@ _DEFAULTS: dict[str, Any] = {
     "fp_contract": False,
     "tuning": _TUNING,
     "log": False,
+    "fallback": "warn",
 }
+_POLICIES = ("allow", "warn", "error")
 OPTIONS = tuple(_DEFAULTS)
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
@@ -84,6 +93,7 @@ host_tier: bool
 fp_contract: bool
 tuning: Mapping[str, Tuning]
 log: bool
+fallback: str
 
 
 def _from_environment(name: str, default: Any) -> Any:
@@ -101,6 +111,8 @@ def _from_environment(name: str, default: Any) -> Any:
                 '{"cpu": {"elements": 2}}'
             ) from error
     word = text.strip().lower()
+    if name == "fallback":
+        return _checked(name, word)
     if word not in _TRUE | _FALSE:
         raise ValueError(
             f"{variable}={text!r} is neither true nor false; give one of "
@@ -114,6 +126,8 @@ def _checked(name: str, value: Any) -> Any:
         raise AttributeError(f"dparray.config has no option {name!r}; options: {sorted(_DEFAULTS)}")
     if name == "tuning":
         return _checked_tuning(value)
+    if name == "fallback" and isinstance(value, str) and value not in _POLICIES:
+        raise ValueError(f"dparray.config.fallback is one of {_POLICIES}; got {value!r}")
     expected = type(_DEFAULTS[name])
     if not isinstance(value, expected):
         raise TypeError(
@@ -193,30 +207,10 @@ class _Config(ModuleType):
     def __setattr__(self, name: str, value: Any) -> None:
         super().__setattr__(name, value if name.startswith("__") else _checked(name, value))
         if name == "log":
-            _switch_log(value)
-
-
-def _switch_log(is_on: bool) -> None:
-    """Print events, or stop it; while nobody listens, a launch costs nothing more."""
-    listening = _print_event in _hooks.subscribers
-    if is_on and not listening:
-        _hooks.subscribe(_print_event)
-    elif listening and not is_on:
-        _hooks.subscribers.remove(_print_event)
-
-
-def _print_event(event: str, **values: Any) -> None:
-    if event == "launch":
-        extents = " x ".join(map(str, values["global_range"]))
-        where = f"{extents} work-items on {values['queue'].sycl_device.name}"
-        print(f"dparray: launch {values['kernel'].name}, {where}", file=sys.stderr)
-    elif event == "compile":
-        kernel, milliseconds = values["kernel"], 1e3 * values["seconds"]
-        done = "compiled" if values["origin"] == "compiled" else "loaded from disk"
-        print(f"dparray: {done} {kernel.name} in {milliseconds:.0f} ms", file=sys.stderr)
+            _log.switch(value)
 
 
 for _name, _default in _DEFAULTS.items():
     globals()[_name] = _from_environment(_name, _default)
 sys.modules[__name__].__class__ = _Config
-_switch_log(globals()["log"])
+_log.switch(globals()["log"])

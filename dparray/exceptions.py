@@ -13,6 +13,7 @@ catch anyway, so ``except ValueError`` keeps working::
     |- ShapeError (ValueError)  shapes that do not fit together
     |- AxisError (ValueError, IndexError)  an axis outside the array's dimensions
     |- ArgumentError (ValueError, TypeError)  any other argument that a function does not take
+    |- FallbackError (RuntimeError)  values would leave a device for host code, and must not
     |- MapError (RuntimeError)  work would wait for a host map of its own thread, or a map is closed
     |- MemoryError (builtins.MemoryError)  the pool could not get what was asked
     |- KernelError
@@ -52,6 +53,7 @@ __all__ = [
     "DeviceError",
     "DparrayError",
     "ExecutionPlacementError",
+    "FallbackError",
     "ForkError",
     "HostConversionError",
     "KernelArgumentError",
@@ -137,6 +139,10 @@ class AxisError(DparrayError, ValueError, IndexError):
 
 class ArgumentError(DparrayError, ValueError, TypeError):
     """An argument of a value or type that a function does not take."""
+
+
+class FallbackError(DparrayError, RuntimeError):
+    """Values would leave a device to be computed with on the host; ``dp.config.fallback``."""
 
 
 class MapError(DparrayError, RuntimeError):

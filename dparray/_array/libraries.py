@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import config
+from dparray import _hooks, config
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import layout_of, ndarray
 from dparray._evaluate import host, writes
@@ -55,6 +55,8 @@ def call_numpy(function: Callable[..., Any], arrays: Sequence[ndarray], out: nda
         return False
     with np.errstate(all="ignore"):
         function(*views)
+    if _hooks.subscribers:
+        _hooks.emit("end", queue=out.sycl_queue)
     return True
 
 
@@ -69,6 +71,8 @@ def numpy_views(*arrays: ndarray) -> list[np.ndarray] | None:
         return None
     seen = [view for x in arrays if (view := x._on_host) is not None]
     if len(seen) == len(arrays) and host.is_ready(queue):
+        if _hooks.subscribers:
+            _hooks.emit("host", queue=queue)
         return seen
     return copies.host_views(queue, *map(layout_of, arrays))
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from dparray import _layout, config
+from dparray import _hooks, _layout, config
 from dparray._evaluate import evaluate, execute, host, limits, readers, writes
 from dparray._graph.node import Node, pending_order
 from dparray._graph.reductions import Reduce
@@ -158,6 +158,8 @@ class ndarray(Methods):
         self._size = node.size
         self.sycl_queue = node.queue
         self.usm_type = node.usm_type
+        if _hooks.subscribers:
+            _hooks.emit("defer", array=self)
         return self
 
     @classmethod

@@ -122,12 +122,22 @@ class Kernel:
                 "Use float32 arrays, and write constants as np.float32(0.5): a plain Python float "
                 "is float64"
             )
+        if declares(self.spirv, _INT64_ATOMICS) and not has_atomic64(device):
+            raise UnsupportedDeviceError(
+                f"kernel {self.name}: it has atomic operations on 64-bit elements, for which "
+                f"{device.name} lacks the aspect atomic64. Use int32, uint32 or float32 arrays "
+                "where AtomicRef points, or another device"
+            )
 
     def _build(self, queue: dpctl.SyclQueue) -> Any:
         self.check_device(queue.sycl_device)
         try:
+            start = time.perf_counter()
             program = obtain_program(queue, self.spirv, self.build_options)
-            return program.get_sycl_kernel(self.entry)
+            built = program.get_sycl_kernel(self.entry)
+            if _hooks.subscribers:
+                _hooks.emit("build", kernel=self, queue=queue, start=start)
+            return built
         except SyclProgramCompilationError as error:
             raise KernelCompileError(
                 f"kernel {self.name}: the driver of {queue.sycl_device.name} does not accept the "
@@ -187,6 +197,7 @@ _OP_ENTRY_POINT = 15
 _OP_CAPABILITY = 17
 _OP_FUNCTION = 54
 _FLOAT64 = 10
+_INT64_ATOMICS = 12
 
 
 def _entry_points(spirv: bytes) -> set[str]:
@@ -213,10 +224,15 @@ def _entry_points(spirv: bytes) -> set[str]:
 
 def needs_float64(spirv: bytes) -> bool:
     """Whether a SPIR-V module declares the capability Float64."""
+    return declares(spirv, _FLOAT64)
+
+
+def declares(spirv: bytes, capability: int) -> bool:
+    """Whether a SPIR-V module declares a capability."""
     words = memoryview(spirv).cast("I")
     at = _SPIRV_HEADER_WORDS
     while at < len(words) and words[at] & 0xFFFF == _OP_CAPABILITY:
-        if words[at + 1] == _FLOAT64:
+        if words[at + 1] == capability:
             return True
         at += words[at] >> 16
     return False
@@ -225,6 +241,11 @@ def needs_float64(spirv: bytes) -> bool:
 def has_float64(device: dpctl.SyclDevice) -> bool:
     """Whether a device computes in float64."""
     return bool(device.has_aspect_fp64)
+
+
+def has_atomic64(device: dpctl.SyclDevice) -> bool:
+    """Whether a device has atomic operations on 64-bit elements."""
+    return bool(device.has_aspect_atomic64)
 
 
 # --- Numba types ----------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dparray import config
+from dparray import _hooks, config
 from dparray._codegen.canonical import Canonical
 from dparray._compiler import compile
 from dparray._evaluate import host, limits, schedule
@@ -50,6 +50,8 @@ def evaluate(*nodes: Node) -> None:
     Nodes of one shape on one queue share a kernel. So do inner values that are referenced from
     outside, where storing them costs less than computing them again.
     """
+    if _hooks.subscribers:
+        _hooks.emit("evaluate", nodes=nodes)
     with lock:
         if len(nodes) == 1:
             if nodes[0].layout is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextvars
 import threading
+import time
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
@@ -17,20 +18,26 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes, config
+from dparray import _dtypes, _hooks, config
 from dparray._evaluate.plan import HostStep
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce
-from dparray._runtime import queues
-from dparray._runtime.device_facts import computes_in_double
+from dparray._runtime import device_facts, queues
 from dparray.memory import copies
 
 
 @lru_cache(maxsize=64)
 def can_compute(queue: Any, usm_type: str) -> bool:
-    """Whether the host may compute in such memory, with the same dtypes as the device."""
-    return copies.is_host_accessible(queue, usm_type) and computes_in_double(queue)
+    """Whether the host may compute in such memory, with the same dtypes as the device.
+
+    Of a device that is no CPU it does not: the values would leave it unasked.
+    """
+    return (
+        device_facts.is_cpu(queue)
+        and copies.is_host_accessible(queue, usm_type)
+        and device_facts.computes_in_double(queue)
+    )
 
 
 #: Operations can be computed at once: NumPy promotes as arrays here do, and keeps its handling of
@@ -92,6 +99,7 @@ def at_once(op: Op) -> Callable[..., Any]:
             raise TypeError(f"{op.name}: not for the host at once")
         return ufunc(*operands)
 
+    checked.__name__ = op.name
     return checked
 
 
@@ -163,17 +171,26 @@ def run(step: HostStep, layouts: Sequence[Any], scalars: Sequence[Any]) -> None:
         if not targets:
             queues.wait_if_working(target.block.queue)
         targets[id(value)] = copies.host_view(target)
+    start = time.perf_counter() if _hooks.subscribers else 0.0
     with np.errstate(all="ignore"):
         if step.order:
             _compute(step.order, targets, layouts, scalars)
-            return
-        for value, _ in step.values:
+        for value, _ in () if step.order else step.values:
             out = targets[id(value)]
             if type(value) is Scalar:
                 out[...] = scalars[value.value.number]
             else:
                 source = layouts[value.layout.block.slot]  # type: ignore[union-attr]
                 np.copyto(out, copies.host_view(source), casting="unsafe")
+    if start:
+        names = [node.op.name for node in step.order if node.op is not None]
+        _hooks.emit(
+            "host",
+            queue=target.block.queue,
+            function=", ".join(names) or "a copy",
+            start=start,
+            nbytes=sum(target.nbytes for target in targets.values()),
+        )
 
 
 def reduced(op: Reduce, values: np.ndarray, scalars: Sequence[Any], loop: np.dtype[Any]) -> Any:

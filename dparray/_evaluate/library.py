@@ -28,14 +28,16 @@ from dparray.memory.exchange import dpnp, dpt
 def run(step: LibraryStep, slots: Sequence[Any], scalars: Sequence[Any]) -> None:
     """Compute a step of a plan, whose slots and scalars these are."""
     target = slots[step.values[0][1].block.slot]
-    with foreign_calls(target.block.queue):
+    queue = target.block.queue
+    start = _hooks.begin(queue) if _hooks.subscribers else 0.0
+    with foreign_calls(queue):
         _run(step, slots, scalars)
-        queues.note_work(target.block.queue)
+        queues.note_work(queue)
+    if start:
+        _hooks.emit("library", function="an expression", queue=queue, start=start, nbytes=0)
 
 
 def _run(step: LibraryStep, slots: Sequence[Any], scalars: Sequence[Any]) -> None:
-    if _hooks.subscribers:
-        _hooks.emit("library", function="an expression")
     targets = {id(value): slots[layout.block.slot] for value, layout in step.values}
     last_use: dict[int, int] = {}
     for position, node in enumerate(step.order):
@@ -171,11 +173,11 @@ def library_call(
     wrap: Callable[[Any], Any],
 ) -> Any:
     """Call a function of dpnp.tensor and wrap the tensors it returns; its errors become ours."""
-    if _hooks.subscribers:
-        _hooks.emit("library", function=name)
     queue = next(tensor.sycl_queue for tensor in tensors if hasattr(tensor, "sycl_queue"))
     if access.holds:
         access.before_reading_tensors(tensors)
+    _hooks.recent.append((name, "library", queue))
+    start = _hooks.begin(queue) if _hooks.subscribers else 0.0
     try:
         with foreign_calls(queue):
             result = function(*tensors, *args, **kwargs)
@@ -196,6 +198,9 @@ def library_call(
         for tensor in tensors:
             if isinstance(tensor, dpt.usm_ndarray):
                 queues.note_work(tensor.sycl_queue)
+        if start:
+            nbytes = sum(getattr(tensor, "nbytes", 0) for tensor in tensors)
+            _hooks.emit("library", function=name, queue=queue, start=start, nbytes=nbytes)
     return _wrapped(result, wrap)
 
 

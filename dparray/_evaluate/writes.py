@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from sys import getrefcount
 from typing import Any
 
+from dparray import _hooks
 from dparray._evaluate.evaluate import compute, evaluate
 from dparray._evaluate.readers import (
     WALK_REFERENCES,
@@ -36,6 +37,8 @@ def store(value: Node | Scalar, target: Any, is_owned: bool = False) -> None:
         return
     if access.holds:
         access.before_write(target)
+    if _hooks.subscribers and type(value) is Node:
+        _hooks.emit("evaluate", nodes=(value,))
     with lock:
         settle_readers(target.block, value)
         if type(value) is not Node or is_owned:

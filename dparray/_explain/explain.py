@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
+from dparray import _hooks
 from dparray._array.operands import check_array
 from dparray._codegen import elementwise
 from dparray._codegen.canonical import Canonical
@@ -24,6 +25,7 @@ from dparray._evaluate.plan import FusedStep, HostStep, KernelLaunch, LibrarySte
 from dparray._evaluate.schedule import Expression, schedule
 from dparray._explain import svg as graph
 from dparray._graph.node import Node, pending_order
+from dparray._profile.report import explain_function
 from dparray.device import describe_queue
 from dparray.memory.blocks import planned_layout
 from dparray.tilelang.function import TileFunction
@@ -103,6 +105,8 @@ class Explanation:
         kernels: what is launched, in order.
         is_on_host: the calling thread has computed the values at the line that asked for them, and
             they have not been needed in USM memory yet.
+        ran: what ran last on the queue, the latest at the end; it computed an array that was made
+            just now.
 
     Example:
         >>> import dparray as dp
@@ -118,6 +122,7 @@ class Explanation:
     operations: tuple[PlannedOperation, ...]
     kernels: tuple[PlannedKernel, ...]
     is_on_host: bool = False
+    ran: tuple[str, ...] = ()
 
     @property
     def source(self) -> str:
@@ -156,7 +161,8 @@ class Explanation:
         what = f"{self.dtype} array of shape {self.shape}, {self.usm_type} memory, {self.queue}"
         if not self.is_pending:
             because = f"\n   because {self.reason}" if self.is_on_host else ""
-            return f"{what}\ncomputed: nothing is pending{because}"
+            ran = f"\nran last on its queue: {', '.join(self.ran)}" if self.ran else ""
+            return f"{what}\ncomputed: nothing is pending{because}{ran}"
         lines = [
             what,
             f"pending: {_counted(sum(o.kernel is not None for o in self.operations), 'operation')} "
@@ -226,17 +232,20 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
 
     Of a function of :mod:`dparray.tilelang` with its inputs, how a call computes its contractions.
 
-    Nothing is computed, compiled or loaded.
+    Nothing is computed, compiled or loaded. But of any other function, ``dp.explain(function,
+    *args)`` runs it and tells step by step where it ran, which argument decided, and why.
 
     Args:
-        x: an array; of one that is computed, the explanation says so.
+        x: an array; of one that is computed, the explanation says so, and what ran last on its
+            queue. Or a function, which is called with the others.
         *others: further ones that are asked for together with it, as in ``dp.eval(x, y)``; those of
             one shape on one queue share kernels.
 
-        **named: inputs of a Tile function by name.
+        **named: inputs of a function by name.
 
     Returns:
-        An :class:`Explanation`; of a Tile function its explanation.
+        An :class:`Explanation`; of a Tile function its explanation; of another function a
+        :class:`dparray._profile.report.PlacementReport`.
 
     Raises:
         HostConversionError: ``x`` is no array.
@@ -252,6 +261,8 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
     """
     if isinstance(x, TileFunction):
         return x.explain(*others, **named)
+    if callable(x) and not hasattr(x, "sycl_queue"):
+        return explain_function(x, others, named)
     x = check_array("explain", "x", x)
     arrays = [x, *(check_array("explain", f"others[{i}]", y) for i, y in enumerate(others))]
     if x.is_only_on_host and not others:
@@ -265,7 +276,14 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
         describe_queue(x.sycl_queue),
         any(array._node.layout is None for array in arrays),
         *plan.result(),
+        ran=_ran_last(x.sycl_queue),
     )
+
+
+def _ran_last(queue: Any) -> tuple[str, ...]:
+    """What ran last on a queue, as far as that is remembered."""
+    ran = [f"{kind} {name}" for name, kind, where in tuple(_hooks.recent) if where == queue]
+    return tuple(ran[-6:])
 
 
 class _Explanation:

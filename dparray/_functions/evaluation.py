@@ -7,20 +7,27 @@ from typing import Any
 from dparray._array.ndarray import ndarray
 from dparray._evaluate import evaluate
 from dparray._runtime import queues
+from dparray._runtime.event import order_after, sycl_events
 from dparray.device import Device, default_device, queue_of
 from dparray.exceptions import HostConversionError
 
 __all__ = ["eval", "synchronize"]
 
 
-def eval(*arrays: ndarray) -> None:
+def eval(*arrays: ndarray, depends_on: Any = ()) -> None:
     """Compute pending arrays now: the work is submitted, the host does not wait for it.
 
     Arrays of one shape on one queue are computed by one kernel. The arrays need not be on one
     queue; those that are computed already stay as they are.
 
+    Args:
+        arrays: what to compute.
+        depends_on: events of whatever queues (:class:`dparray.Event`, ``dpctl.SyclEvent``) that
+            this work, and all later work on the arrays' queues, waits for on the device.
+
     Raises:
         HostConversionError: an argument is no array.
+        KernelArgumentError: what is in ``depends_on`` is no event.
 
     Example:
         >>> import dparray as dp
@@ -36,6 +43,9 @@ def eval(*arrays: ndarray) -> None:
                 f"eval: arrays[{place}] is of type {type(x).__name__}; only arrays are computed: "
                 "dp.eval(x, y)"
             )
+    sycl_events(depends_on, None)  # checked before anything is done
+    for queue in {x.sycl_queue for x in arrays} if depends_on else ():
+        order_after(queue, depends_on)
     evaluate.evaluate(*(x._node for x in arrays if x.is_pending))
 
 

@@ -16,12 +16,12 @@ from dparray._compiler.compile import DeviceFunction, Kernel
 from dparray._compiler.key import Reference
 from dparray._evaluate.writes import settle_arguments
 from dparray._kernel.arguments import Binder, Bound, explain_arguments, is_array, make_binder
-from dparray._kernel.event import Event, _events
 from dparray._kernel.index_space import _as_index_space, _best_divisor
 from dparray._kernel.labels import Signature, _labels
 from dparray._kernel.writes import read_only_parameters
 from dparray._placement import common_placement
 from dparray._runtime import access
+from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import launch
 from dparray.device import queue_of
 from dparray.exceptions import (
@@ -56,7 +56,7 @@ class _Configured:
         kernel = self.kernel
         if named or len(arguments) != len(kernel._parameters):
             arguments = kernel._completed(arguments, named)
-        return kernel._launch(self.index_space, arguments, _events(depends_on))
+        return kernel._launch(self.index_space, arguments, events_before(depends_on, arguments))
 
     def __repr__(self) -> str:
         return f"<dparray kernel {self.kernel.__qualname__} over {self.index_space!r}>"
@@ -165,7 +165,7 @@ class KernelFunction:
             )
         arguments = self._completed(arguments, named)
         index_space = _as_index_space(self._default_range(*arguments))
-        return self._launch(index_space, arguments, _events(depends_on))
+        return self._launch(index_space, arguments, events_before(depends_on, arguments))
 
     def _launch(self, index_space: Any, arguments: tuple[Any, ...], depends_on: Any = ()) -> Event:
         for reference in self._references:

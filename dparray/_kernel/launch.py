@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dparray._kernel.decorators import kernel_of
-from dparray._kernel.event import Event, _events
+from dparray._runtime.event import Event, events_before
 
 __all__ = [
     "call_kernel",
@@ -54,7 +54,7 @@ def call_kernel(
     launched = kernel_of(kernel)
     if named or len(arguments) != len(launched._parameters):
         arguments = launched._completed(arguments, named)
-    return launched._launch(index_space, arguments, _events(depends_on))
+    return launched._launch(index_space, arguments, events_before(depends_on, arguments))
 
 
 def call_kernel_async(

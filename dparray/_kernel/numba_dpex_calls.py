@@ -12,9 +12,9 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from dparray._kernel.decorators import kernel_of, make_kernel
-from dparray._kernel.event import Event
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel_async as launch
+from dparray._runtime.event import Event
 from dparray.exceptions import (
     ExecutionPlacementError,
     HostConversionError,

@@ -15,11 +15,11 @@ from dparray import _layout
 from dparray._compiler.program import obtain_program
 from dparray._evaluate.writes import settle_arguments
 from dparray._kernel.arguments import LocalAccessor, is_array
-from dparray._kernel.event import Event, _events
 from dparray._kernel.index_space import _as_index_space
 from dparray._placement import common_placement
 from dparray._runtime import access
 from dparray._runtime.arguments import Packed, pack_local_pointer, pack_pointer, pack_scalar
+from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import launch
 from dparray.device import describe_device
 from dparray.exceptions import (
@@ -195,7 +195,8 @@ class _Configured:
         self.index_space = index_space
 
     def __call__(self, *arguments: Any, depends_on: Any = ()) -> Event:
-        return self.kernel._launch(self.index_space, arguments, _events(depends_on))
+        before = events_before(depends_on, arguments)
+        return self.kernel._launch(self.index_space, arguments, before)
 
 
 def raw_kernel(source: str | bytes, name: str, *, options: str = "") -> RawKernel:

@@ -4,6 +4,7 @@
 - ``%dp_device [NAME]``: the devices; or make one the default.
 - ``%dp_memory [release|reset_peak]``: the memory pools.
 - ``%%dp_explain`` and ``%dp_explain STATEMENT``: run it and say what became which kernel.
+- ``%%dp_profile`` and ``%dp_profile STATEMENT``: run it and say where the time went.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from dparray._explain.explain import explain
 from dparray._functions.evaluation import eval as evaluate
 from dparray._kernel.decorators import OPTIONS
 from dparray._placement import USM_TYPES
+from dparray._profile.profile import Profile, profile
 from dparray._runtime import queues as queues_module
 from dparray.device import (
     DeviceList,
@@ -273,11 +275,22 @@ def _magic_explain(shell: Any, line: str, cell: str | None = None) -> Any:
     return explain(result)
 
 
+def _magic_profile(shell: Any, line: str, cell: str | None = None) -> Profile:
+    statement = "\n".join(filter(None, (line.strip(), cell)))
+    if not statement.strip():
+        raise _UsageError("%dp_profile STATEMENT, or a cell under %%dp_profile")
+    code = compile(statement, "<cell>", "exec")
+    with profile() as recorded:
+        exec(code, shell.user_ns)  # what it assigns stays, as after any other cell
+    return recorded
+
+
 _MAGICS: dict[str, tuple[Callable[..., Any], str]] = {
     "dp_time": (_magic_time, "line_cell"),
     "dp_device": (_magic_device, "line"),
     "dp_memory": (_magic_memory, "line"),
     "dp_explain": (_magic_explain, "line_cell"),
+    "dp_profile": (_magic_profile, "line_cell"),
 }
 
 

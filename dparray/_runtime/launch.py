@@ -5,6 +5,7 @@ All work on a queue is ordered as submitted, dpnp's and ours (:mod:`dparray._run
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from math import prod
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import dpctl
 
 from dparray import _hooks
+from dparray._runtime import profiled
 from dparray._runtime.arguments import Packed
 from dparray._runtime.device_facts import _limits_of
 from dparray._runtime.in_order import foreign_calls
@@ -85,6 +87,9 @@ def _checked_range(
     return packed
 
 
+_recent = _hooks.recent.append
+
+
 def launch(
     kernel: Any,
     global_range: Sequence[int],
@@ -120,7 +125,11 @@ def launch(
     dependencies = order.before_launch()
     if depends_on:
         dependencies = [*depends_on, *dependencies]
-    event = submit(kernel.sycl_kernel(queue), queue, arguments, index_space, dependencies)
+    target, start = queue, 0.0
+    if _hooks.subscribers:
+        target, start = profiled.target_of(queue), time.perf_counter()
+    _recent((kernel.name, "kernel", queue))
+    event = submit(kernel.sycl_kernel(queue), target, arguments, index_space, dependencies)
     if event is None:
         raise _refusal(kernel, queue, global_range, local_range)
     order.add_launch(event, dependencies)
@@ -134,6 +143,7 @@ def launch(
             kernel=kernel,
             queue=queue,
             sycl_event=event,
+            start=start,
             global_range=tuple(global_range),
             local_range=local_range,
             arguments=arguments,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import dpctl
 from dpctl.utils import SequentialOrderManager
 
+from dparray import _hooks
 from dparray._runtime.in_order import wait_for
 from dparray.device import _lock, _waits
 
@@ -18,7 +21,10 @@ def wait(queue: dpctl.SyclQueue) -> None:
     mark = working.get(queue)
     events = SequentialOrderManager[queue].submitted_events
     if events:
+        start = time.perf_counter() if _hooks.subscribers else 0.0
         wait_for(events)
+        if start:
+            _hooks.emit("wait", queue=queue, start=start)
     _forget_work(queue, mark)
 
 

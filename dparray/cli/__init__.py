@@ -38,6 +38,7 @@ COMMANDS = (
         "doctor", "dparray.cli.doctor", "check every link; say what to do about broken ones", False
     ),
     Command("bench", "dparray.cli.bench", "time dparray against NumPy and dpnp"),
+    Command("profile", "dparray.cli.profile", "run a script and say where its time went"),
     Command("cache", "dparray.cli.cache", "show or clear the disk cache of kernels", False),
 )
 

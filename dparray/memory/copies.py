@@ -6,6 +6,7 @@ passes here, in order with the work on the queues that own it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from math import prod
 from typing import Any
@@ -17,7 +18,7 @@ from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks
 from dparray._layout import Layout, contiguous_strides
-from dparray._runtime import access, device_facts
+from dparray._runtime import access, device_facts, fallback, profiled
 from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray._runtime.queues import note_work, wait_if_working
 from dparray.memory.blocks import Positions, allocate
@@ -36,6 +37,7 @@ def host_views(queue: dpctl.SyclQueue, *layouts: Any) -> list[np.ndarray] | None
         access.before_read(*layouts)
     if _hooks.subscribers:
         _hooks.emit("host", queue=queue)
+    _hooks.recent.append(("of NumPy", "work", queue))
     wait_if_working(queue)
     return [host_view(layout) for layout in layouts]
 
@@ -96,8 +98,10 @@ def copy_from_host(source: np.ndarray, target: Any) -> None:
         access.before_write(target)
     block = target.block
     queue = block.queue
+    start = time.perf_counter()
     if is_host_accessible(queue, block.usm_type):
         wait_if_working(queue)
+        start = time.perf_counter()
         _copy(host_view(target), source, "copy to the device")
     else:
         flat = source.reshape(-1).view(np.uint8)
@@ -108,7 +112,7 @@ def copy_from_host(source: np.ndarray, target: Any) -> None:
                 event = queue.memcpy_async(place, flat[start:stop], stop - start, before)
             wait_for([event])
     if _hooks.subscribers:
-        _hooks.emit("copy", source="host", target=queue, nbytes=source.nbytes)
+        _hooks.emit("copy", source="host", target=queue, nbytes=source.nbytes, start=start)
 
 
 def copy_to_host(layout: Any) -> np.ndarray:
@@ -116,9 +120,14 @@ def copy_to_host(layout: Any) -> np.ndarray:
     queue = layout.block.queue
     if access.holds:
         access.before_read(layout)
+    nbytes = prod(layout.shape) * layout.dtype.itemsize
+    if nbytes > layout.dtype.itemsize and not device_facts.is_cpu(queue):
+        fallback.leaves(queue, nbytes)
     result = np.empty(layout.shape, layout.dtype)
+    start = time.perf_counter()
     if is_host_accessible(queue, layout.block.usm_type):
         wait_if_working(queue)
+        start = time.perf_counter()
         _copy(result, host_view(layout), "copy to the host")
     elif result.nbytes:
         if layout.strides != contiguous_strides(layout.shape, layout.dtype.itemsize):
@@ -131,7 +140,7 @@ def copy_to_host(layout: Any) -> np.ndarray:
                 event = queue.memcpy_async(flat[start:stop], place, stop - start, before)
             wait_for([event])
     if _hooks.subscribers:
-        _hooks.emit("copy", source=queue, target="host", nbytes=result.nbytes)
+        _hooks.emit("copy", source=queue, target="host", nbytes=result.nbytes, start=start)
     return result
 
 
@@ -153,13 +162,14 @@ def assign(target: Any, source: Any) -> None:
             view, values = host_views(queue, target, source) or ()
             view[...] = values.copy() if np.may_share_memory(view, values) else values
         return
-    if _hooks.subscribers:
-        _hooks.emit("library", function="a copy")
+    start = _hooks.begin(queue) if _hooks.subscribers else 0.0
     with foreign_calls(queue):
         tensor_of(target)[...] = (
             source if is_scalar else tensor_of(source)
         )
     note_work(queue)
+    if start:
+        _hooks.emit("library", function="a copy", queue=queue, start=start)
 
 
 def packed(layout: Any) -> Layout:
@@ -172,8 +182,10 @@ def packed(layout: Any) -> Layout:
 def copy_to_queue(layout: Any, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
     """A copy on another queue that shares nothing with the original.
 
-    Device to device where the queues share a context, through the host otherwise. On both
-    queues it is ordered with the work before and after it.
+    Device to device where the queues share a context: ordered by events with the work before and
+    after it on both, and the host waits for none. Between contexts it goes through the host, which
+    waits: a launch that depends on events of another context crashed the CPU's driver (2026.0)
+    where threads and sub-devices met, in one of some hundred runs.
     """
     source_queue = layout.block.queue
     if access.holds:
@@ -191,12 +203,20 @@ def copy_to_queue(layout: Any, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
     if source_queue != queue:
         before = before + SequentialOrderManager[queue].submitted_events
     with foreign_calls(queue):
-        event = queue.memcpy_async(
-            target.block.memory, memory_at(layout.block, layout.offset), nbytes, before
-        )
+        source = memory_at(layout.block, layout.offset)
+        start = time.perf_counter()
+        at = profiled.target_of(queue) if _hooks.subscribers else queue
+        event = at.memcpy_async(target.block.memory, source, nbytes, before)
     for ordered in {source_queue, queue}:
         SequentialOrderManager[ordered].add_event_pair([], [event])
         note_work(ordered)
     if _hooks.subscribers:
-        _hooks.emit("copy", source=source_queue, target=queue, nbytes=nbytes)
+        _hooks.emit(
+            "copy",
+            source=source_queue,
+            target=queue,
+            nbytes=nbytes,
+            start=start,
+            sycl_event=event,
+        )
     return target

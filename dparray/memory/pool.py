@@ -130,7 +130,16 @@ class Pools:
             if hit:
                 pool.hits += 1
         if _hooks.subscribers:
-            _hooks.emit("allocate", queue=queue, usm_type=usm_type, nbytes=size, hit=hit)
+            _hooks.emit(
+                "allocate",
+                queue=queue,
+                usm_type=usm_type,
+                nbytes=size,
+                hit=hit,
+                asked=nbytes,
+                pointer=segment.pointer,
+                in_use=pool.in_use,
+            )
         return Block(segment, pool.returned)
 
     def holds_device_memory(self) -> bool:

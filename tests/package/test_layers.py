@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Lowest first. Names are folders and single modules of the package.
 ROWS: tuple[tuple[str, str], ...] = (
-    ("ground", "exceptions _hooks config device _dtypes _layout _placement"),
+    ("ground", "exceptions _hooks _log config device _dtypes _layout _placement"),
     ("runtime", "_runtime"),
     ("memory", "memory"),
     ("graph", "_graph"),
@@ -29,7 +29,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("array", "_array"),
     ("kernels", "_kernel algorithms"),
     ("functions", "_functions fft linalg random special lib testing tilelang plaidml"),
-    ("tools", "_simulator _explain _notebook __init__ cli __main__"),
+    ("tools", "_simulator _explain _notebook _profile __init__ cli __main__"),
 )
 
 # Who may import a package of the stack when the program runs.

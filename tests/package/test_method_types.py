@@ -17,7 +17,7 @@ STUB = Path(__file__).resolve().parents[2] / "dparray" / "_array" / "methods.pyi
 
 HEAD = '''"""Types of the methods that other modules give arrays; a test compares them."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from types import ModuleType
 from typing import Any, NoReturn, SupportsIndex
 
@@ -27,6 +27,7 @@ import numpy as np
 from dparray._array.map import Map
 from dparray._array.ndarray import ndarray
 from dparray._functions.reductions import Axis
+from dparray._runtime.event import Event
 
 class Methods:
 '''

@@ -1,0 +1,47 @@
+"""What an array says of the work that computes it, without waiting for it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import Any
+
+from dparray._array.ndarray import ndarray
+from dparray._runtime.event import Event, event_of_work
+
+
+def event(self: ndarray) -> Event:
+    """The end of the work that computes the array: pending values are submitted now.
+
+    It covers all work submitted to the array's queue so far, which is run in order.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.ones(100_000) + 1
+        >>> x.event.wait()
+        >>> x.ready
+        True
+    """
+    if self.is_pending:
+        self.block  # noqa: B018 - to ask for the memory computes it
+    return event_of_work(self.sycl_queue)
+
+
+def ready(self: ndarray) -> bool:
+    """Whether the values can be read without waiting for a device; never waits.
+
+    A pending array is not ready, and asking does not submit it: ``x.event`` or ``dp.eval`` does.
+    """
+    if self.is_only_on_host:
+        return True
+    return not self.is_pending and event_of_work(self.sycl_queue).done
+
+
+def __await__(self: ndarray) -> Generator[Any, None, ndarray]:
+    """Wait in asyncio until the values are computed: ``y = await x`` gives ``x``."""
+    yield from event(self).__await__()
+    return self
+
+
+ndarray.event = property(event)  # type: ignore[assignment]
+ndarray.ready = property(ready)  # type: ignore[assignment]
+ndarray.__await__ = __await__  # type: ignore[assignment]

@@ -1,0 +1,1 @@
+"""Where work ran, when, and why: profiles, timers and placement reports."""

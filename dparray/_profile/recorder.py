@@ -1,0 +1,417 @@
+"""Taking notes of all that happens, from the one event hook; cheap, and sorted out afterwards."""
+
+from __future__ import annotations
+
+import struct
+import sys
+import threading
+import time
+import weakref
+from dataclasses import dataclass
+from typing import Any
+
+from dparray import _hooks
+from dparray._evaluate import host
+from dparray._graph.node import Node, pending_order
+from dparray._runtime import profiled
+from dparray._runtime.in_order import foreign_calls
+from dparray._runtime.order import order_of
+from dparray.device import describe_queue
+
+Line = tuple[str, int]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One thing that happened.
+
+    Attributes:
+        kind: ``"kernel"``, ``"library"`` (a ready kernel of dpnp), ``"host"`` (NumPy on the calling
+            thread), ``"copy"``, ``"allocate"``, ``"compile"``, ``"wait"`` or ``"map"``.
+        name: of the kernel, the function or what was done.
+        queue: the queue in words; ``""`` where there is none.
+        line: ``"file.py:12"`` of the program; ``""`` if none of its lines asked for it.
+        start: seconds since the profile began.
+        duration: seconds; the device's own where it has times.
+        nbytes: bytes that were read and written, copied, or allocated.
+        clock: ``"device"`` or ``"host"``, whose times these are.
+        thread: the name of the thread.
+        operations: what an expression's kernel computes.
+        asked: seconds since the profile began at which the host submitted it.
+        in_use: of allocations, the bytes in use then.
+        usm_type: of an expression's result, with the rule that gave it.
+    """
+
+    kind: str
+    name: str
+    queue: str
+    line: str
+    start: float
+    duration: float
+    nbytes: int
+    clock: str = "host"
+    thread: str = ""
+    operations: str = ""
+    asked: float = 0.0
+    in_use: int = 0
+    usm_type: str = ""
+
+
+class _Raw:
+    """A note as it was taken; events of SYCL are looked at later."""
+
+    __slots__ = (
+        "asked", "end", "ends", "in_use", "kind", "line", "name", "nbytes", "operations", "queue",
+        "start", "sycl_event", "thread", "usm_type",
+    )  # fmt: skip
+
+    def __init__(self, kind: str, name: str, queue: Any, line: Line | None, start: float) -> None:
+        self.kind, self.name, self.queue, self.line = kind, name, queue, line
+        self.start = self.asked = start
+        self.end = time.perf_counter()
+        self.nbytes = self.in_use = 0
+        self.operations = self.usm_type = ""
+        self.sycl_event: Any = None
+        self.ends: Any = None  # events between whose ends the work lies
+        self.thread = threading.current_thread().name
+
+
+class _Thread(threading.local):
+    """What one thread is doing."""
+
+    def __init__(self) -> None:
+        self.evaluated: tuple[Any, Line | None, str, str] = (None, None, "", "")
+        self.begun: list[Any] = []
+        self.open_host: _Raw | None = None
+
+
+def line_of(frame: Any) -> Line | None:
+    """File and line of a frame."""
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def line_text(line: Line | None) -> str:
+    """``"script.py:12"``; a cell of a notebook is ``"cell 3:12"``."""
+    if line is None:
+        return ""
+    file, number = line
+    name = file.replace("\\", "/").rpartition("/")[2]
+    if name.startswith("<ipython-input-"):
+        name = "cell " + name.split("-")[2]
+    elif "/ipykernel_" in file:
+        name = "cell"
+    return f"{name}:{number}"
+
+
+class Recorder:
+    """Notes of what happens in all threads, or one, between :meth:`start` and :meth:`stop`.
+
+    Args:
+        thread: the only thread to note, if given; an identifier of ``threading``.
+    """
+
+    def __init__(self, thread: int | None = None) -> None:
+        self.began = time.perf_counter()
+        self.ended: float | None = None
+        self.made: list[weakref.ref[Any]] = []  # the arrays that became pending
+        self._only = thread
+        self._raw: list[_Raw] = []
+        self._lines: weakref.WeakKeyDictionary[Node, Line | None] = weakref.WeakKeyDictionary()
+        self._sizes: dict[int, int] = {}  # bytes of what begins at an address
+        self._local = _Thread()
+        self._records: list[Record] = []
+        self.queues: dict[str, Any] = {}  # those that were launched on, by their description
+
+    def now(self) -> float:
+        """The time, as records have it."""
+        return time.perf_counter()
+
+    def start(self) -> None:
+        """Begin to take notes."""
+        profiled.start()
+        _listen_to_host(True)
+        _hooks.subscribers.append(self._note)
+        self.began = time.perf_counter()
+
+    def stop(self) -> None:
+        """End it."""
+        self.ended = time.perf_counter()
+        _hooks.subscribers.remove(self._note)
+        _listen_to_host(False)
+        profiled.stop()
+
+    # -- taking notes ------------------------------------------------------------------------------
+
+    def _note(self, event: str, **values: Any) -> None:
+        if self._only is not None and threading.get_ident() != self._only:
+            return
+        note = getattr(self, "_on_" + event, None)
+        if note is None:
+            return
+        local = self._local
+        if local.open_host is not None:
+            local.open_host.end = time.perf_counter()
+            local.open_host = None
+        note(local, _hooks.user_frame(), **values)
+
+    def _add(
+        self, kind: str, name: str, queue: Any, frame: Any, start: float | None, nbytes: int = 0
+    ) -> _Raw:
+        now = time.perf_counter() if start is None else start
+        raw = _Raw(kind, name, queue, line_of(frame), now)
+        raw.nbytes = nbytes
+        self._raw.append(raw)
+        return raw
+
+    def _on_defer(self, local: _Thread, frame: Any, array: Any) -> None:
+        self._lines[array._node_kept] = line_of(frame)
+        self.made.append(weakref.ref(array))
+
+    def _on_evaluate(self, local: _Thread, frame: Any, nodes: Any) -> None:
+        if not nodes:
+            return
+        order = pending_order(nodes)
+        line = next(
+            (known for node in (*nodes, *reversed(order)) if (known := self._lines.get(node))),
+            line_of(frame),
+        )
+        for node in order:
+            for part in node.operands:
+                if type(part) is Node and part.layout is not None and part.layout.block.memory:
+                    place = part.layout.block.pointer + part.layout.offset
+                    self._sizes[place] = part.size * part.dtype.itemsize
+        names = [node.op.name for node in order if node.op is not None]
+        shown = ", ".join(names[:6]) + (f", {len(names) - 6} more" if len(names) > 6 else "")
+        local.evaluated = (_place_of(frame), line, shown, _usm_rule(nodes[-1], order))
+
+    def _on_launch(self, local: _Thread, frame: Any, **values: Any) -> None:
+        queue = values["queue"]
+        raw = self._add("kernel", values["kernel"].name, queue, frame, values["start"])
+        self._seen(queue)
+        place, line, operations, usm_type = local.evaluated
+        if place is not None and place == _place_of(frame) and raw.name.startswith("fused"):
+            raw.line, raw.operations, raw.usm_type = line, operations, usm_type
+        raw.nbytes = self._bytes_of(values["arguments"])
+        if profiled.timed(queue) is not None:
+            raw.sycl_event = values["sycl_event"]
+
+    def _seen(self, queue: Any) -> None:
+        if queue not in self.queues.values():
+            self.queues[describe_queue(queue)] = queue
+
+    def _bytes_of(self, arguments: Any) -> int:
+        """What a launch reads and writes at the most once: its arrays."""
+        total = {}
+        for packed in arguments:
+            if type(packed.kept) is tuple and len(packed.kept) == 2 and len(packed.addresses) >= 24:
+                numbers, memory = packed.kept
+                if hasattr(memory, "_pointer"):
+                    (place,) = struct.unpack_from("P", packed.addresses, 16)
+                    nbytes = numbers[0] * numbers[1]
+                    total[place] = min(nbytes, self._sizes.get(place, nbytes))
+        return sum(total.values())
+
+    def _on_begin(self, local: _Thread, frame: Any, queue: Any) -> None:
+        local.begun.append(_mark(queue))
+
+    def _on_library(
+        self, local: _Thread, frame: Any, function: str, queue: Any, start: float, nbytes: int = 0
+    ) -> None:
+        begun = local.begun.pop() if local.begun else None
+        self._seen(queue)
+        raw = self._add("library", function, queue, frame, start, nbytes)
+        if begun is not None:
+            raw.ends = (begun, _mark(queue))
+
+    def _on_host(
+        self,
+        local: _Thread,
+        frame: Any,
+        queue: Any,
+        function: str | None = None,
+        start: float | None = None,
+        nbytes: int = 0,
+    ) -> None:
+        name = function
+        if name is None:
+            name = _function_above(frame)
+        raw = self._add("host", name, queue, frame, start, nbytes)
+        if start is None:
+            local.open_host = raw
+
+    def _on_end(self, local: _Thread, frame: Any, queue: Any) -> None:
+        pass  # what was open is closed
+
+    def _on_copy(
+        self,
+        local: _Thread,
+        frame: Any,
+        source: Any,
+        target: Any,
+        nbytes: int,
+        start: float | None = None,
+        sycl_event: Any = None,
+    ) -> None:
+        name = "to the host" if target == "host" else "to another queue"
+        if source == "host":
+            name = "to the device"
+        queue = source if target == "host" else target
+        raw = self._add("copy", name, queue, frame, start, nbytes)
+        if sycl_event is not None and profiled.timed(target) is not None:
+            raw.sycl_event = sycl_event
+
+    def _on_allocate(self, local: _Thread, frame: Any, **values: Any) -> None:
+        name = f"{values['usm_type']}, {'from the pool' if values['hit'] else 'from the driver'}"
+        raw = self._add("allocate", name, values["queue"], frame, None, values["asked"])
+        raw.in_use = values["in_use"]
+        self._sizes[values["pointer"]] = values["asked"]
+
+    def _on_compile(self, local: _Thread, frame: Any, **values: Any) -> None:
+        how = "" if values["origin"] == "compiled" else " (loaded from disk)"
+        start = time.perf_counter() - values["seconds"]
+        self._add("compile", values["kernel"].name + how, None, frame, start)
+
+    def _on_build(self, local: _Thread, frame: Any, kernel: Any, queue: Any, start: float) -> None:
+        self._add("compile", f"{kernel.name} (by the driver)", queue, frame, start)
+
+    def _on_wait(self, local: _Thread, frame: Any, queue: Any, start: float) -> None:
+        self._add("wait", "for the queue", queue, frame, start)
+
+    def _on_map(self, local: _Thread, frame: Any, **values: Any) -> None:
+        how = "staged" if values["staged"] else "no copy"
+        name = f"{values['mode']!r}, {how}"
+        self._add("map", name, values["queue"], frame, values["start"], values["nbytes"])
+
+    # -- sorting out -------------------------------------------------------------------------------
+
+    def records(self) -> list[Record]:
+        """What happened so far, by its start; waits for work whose times are not known yet."""
+        raw, self._raw = self._raw, []
+        if raw:
+            offsets = _offsets(raw)
+            self._records += [self._finished(each, offsets) for each in raw]
+            self._records.sort(key=lambda record: record.start)
+        return self._records
+
+    def _finished(self, raw: _Raw, offsets: dict[Any, float]) -> Record:
+        start, end, clock = raw.start, raw.end, "host"
+        offset = offsets.get(raw.queue, 0.0)
+        if raw.sycl_event is not None:
+            times = raw.sycl_event
+            start, end = times.profiling_info_start * 1e-9, times.profiling_info_end * 1e-9
+            start, end, clock = start + offset, end + offset, "device"
+        elif raw.ends is not None:
+            first, last = raw.ends
+            last.wait()
+            begun = max(first.profiling_info_end * 1e-9 + offset, raw.start)
+            end = max(last.profiling_info_end * 1e-9 + offset, begun)
+            start, clock = begun, "device"
+        return Record(
+            raw.kind,
+            raw.name,
+            "" if raw.queue is None else describe_queue(raw.queue),
+            line_text(raw.line),
+            start - self.began,
+            end - start,
+            raw.nbytes,
+            clock,
+            raw.thread,
+            raw.operations,
+            raw.asked - self.began,
+            raw.in_use,
+            raw.usm_type,
+        )
+
+
+def _usm_rule(root: Node, order: list[Node]) -> str:
+    """The USM type of a result, and what gave it."""
+    inputs = {
+        part.usm_type
+        for node in order
+        for part in node.operands
+        if type(part) is Node and part.layout is not None
+    }
+    if len(inputs) > 1:
+        return f"{root.usm_type} memory: of {' and '.join(sorted(inputs))}, the nearest the device"
+    return f"{root.usm_type} memory, as its operands" if inputs else f"{root.usm_type} memory"
+
+
+def _place_of(frame: Any) -> Any:
+    """Which call of the program is going on."""
+    return None if frame is None else (id(frame), frame.f_lasti)
+
+
+def _function_above(user: Any) -> str:
+    """The public function that the program called; asked only where nothing else says it."""
+    name = ""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame is not user:
+        if not frame.f_code.co_filename.endswith("guard.py"):
+            name = frame.f_code.co_name
+        frame = frame.f_back
+    return name
+
+
+def _mark(queue: Any) -> Any:
+    """An event with a time, at the end of all that has been submitted; ``None`` without times."""
+    timed = profiled.timed(queue)
+    if timed is None or queue.is_in_order:
+        return None
+    with foreign_calls(queue):
+        return timed.submit_barrier(order_of(queue).submitted_events)
+
+
+def _offsets(raw: list[_Raw]) -> dict[Any, float]:
+    """How much the host's clock is ahead of the device's, for each queue."""
+    found: dict[Any, float] = {}
+    for each in raw:
+        if each.sycl_event is not None:
+            each.sycl_event.wait()
+            ahead = each.asked - each.sycl_event.profiling_info_submit * 1e-9
+            found[each.queue] = max(found.get(each.queue, ahead), ahead)
+    # Both may be the same clock, which the device's queue reads a little later.
+    return {queue: 0.0 if abs(ahead) < 0.1 else ahead for queue, ahead in found.items()}
+
+
+# -- operations on small arrays ----------------------------------------------------------------
+
+# Operations that the calling thread computes at once look at no hook, which would cost a part of
+# what they take: while somebody listens, the function they call is another one.
+_listening = 0
+_lock = threading.Lock()
+_original_call, _original_run = host.call, host.run_silently
+
+
+def _listen_to_host(is_on: bool) -> None:
+    global _listening
+    with _lock:
+        before = _listening
+        _listening += 1 if is_on else -1
+        if bool(before) == bool(_listening):
+            return
+        host.call = _noted_call if _listening else _original_call
+        run = _noted_run if _listening else _original_run
+        for name, module in list(sys.modules.items()):
+            if name.startswith("dparray.") and "_run_silently" in vars(module):
+                vars(module)["_run_silently"] = run
+
+
+def _noted_run(function: Any, *args: Any) -> Any:
+    start = time.perf_counter()
+    result = _original_run(function, *args)
+    _tell(function, result, start)
+    return result
+
+
+def _noted_call(function: Any, *args: Any) -> Any:
+    start = time.perf_counter()
+    result = _original_call(function, *args)
+    if result is not None:
+        _tell(function, result, start)
+    return result
+
+
+def _tell(function: Any, result: Any, start: float) -> None:
+    name = getattr(function, "__name__", "") or type(function).__name__
+    nbytes = getattr(result, "nbytes", 0)
+    _hooks.emit("host", queue=None, function=name, start=start, nbytes=nbytes)

@@ -1,0 +1,203 @@
+"""The placement report of a function: where each step ran, who decided it, and why so."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dparray._array.ndarray import ndarray
+from dparray._evaluate import limits
+from dparray._functions.evaluation import eval as compute
+from dparray._functions.evaluation import synchronize
+from dparray._profile.html import card
+from dparray._profile.recorder import Record, Recorder
+from dparray.device import describe_queue
+from dparray.memory.stats import format_bytes
+
+__all__ = ["PlacementReport", "PlacementRow"]
+
+
+@dataclass(frozen=True)
+class PlacementRow:
+    """One step of a function.
+
+    Attributes:
+        line: of the program.
+        what: the kernel, or the function of the library or of NumPy.
+        operations: of an expression, what is in its kernel.
+        tier: ``"kernel"``, ``"library"``, ``"host"`` or ``"copy"``.
+        reason: why not a better tier, or what the copy is.
+        queue: where it ran; ``""`` of the calling thread's own memory.
+        decided_by: the argument of the function whose queue that is.
+        usm_type: of the result, with the rule; ``""`` where that is not known.
+        nbytes: read and written, or copied.
+        compiled: of a kernel: ``"compiled now"``, ``"loaded from disk"`` or ``"known"``.
+        seconds: how long it took.
+    """
+
+    line: str
+    what: str
+    operations: str
+    tier: str
+    reason: str
+    queue: str
+    decided_by: str
+    usm_type: str
+    nbytes: int
+    compiled: str
+    seconds: float
+
+
+@dataclass(frozen=True)
+class PlacementReport:
+    """What a function did, step by step; printed, a text, in a notebook a table.
+
+    Attributes:
+        function: its name.
+        result: what it returned.
+        rows: the steps, in order.
+    """
+
+    function: str
+    result: Any
+    rows: tuple[PlacementRow, ...]
+
+    @property
+    def bytes_to_host(self) -> int:
+        """What was copied from devices to the host."""
+        return sum(row.nbytes for row in self.rows if row.what == "copy to the host")
+
+    @property
+    def bytes_between_queues(self) -> int:
+        """What was copied between queues."""
+        return sum(row.nbytes for row in self.rows if row.what == "copy to another queue")
+
+    def __str__(self) -> str:
+        steps = f"{len(self.rows)} step{'s' * (len(self.rows) != 1)}"
+        lines = [
+            f"{self.function}: {steps}; {format_bytes(self.bytes_to_host)} to the host, "
+            f"{format_bytes(self.bytes_between_queues)} between queues"
+        ]
+        for number, row in enumerate(self.rows, 1):
+            state = f", {row.compiled}" if row.compiled else ""
+            lines.append(
+                f"{number}. {row.line or '?'}  {row.what} ({row.tier}{state}), "
+                f"{format_bytes(row.nbytes)}, {row.seconds * 1e3:.3f} ms"
+            )
+            if row.operations:
+                lines.append(f"   computes {row.operations}")
+            if row.queue:
+                lines.append(f"   on {row.queue}, {row.decided_by}")
+            if row.usm_type:
+                lines.append(f"   result in {row.usm_type}")
+            if row.reason:
+                lines.append(f"   because {row.reason}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        heads = ("line", "what", "tier", "where", "result", "bytes", "why")
+        rows = [
+            (
+                row.line,
+                row.operations or row.what,
+                f"{row.tier}, {row.compiled}" if row.compiled else row.tier,
+                f"{row.queue}, {row.decided_by}" if row.queue else "",
+                row.usm_type,
+                format_bytes(row.nbytes),
+                row.reason,
+            )
+            for row in self.rows
+        ]
+        return card(f"Placement of {self.function}", heads, rows)
+
+
+def explain_function(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> PlacementReport:
+    """Run a function, compute what it returns, and tell of each step."""
+    named = _arguments(function, args, kwargs)
+    recorder = Recorder()
+    recorder.start()
+    try:
+        result = function(*args, **kwargs)
+        for x in _arrays_in(result):
+            compute(x)
+            synchronize(x)
+    finally:
+        recorder.stop()
+    rows = []
+    states: dict[str, str] = {}
+    for record in sorted(recorder.records(), key=lambda record: record.asked):
+        if record.kind == "compile":
+            name, _, how = record.name.partition(" (")
+            if how != "by the driver)":
+                states[name] = how.rstrip(")") or "compiled now"
+        elif record.kind in ("kernel", "library", "host", "copy"):
+            rows.append(_row(record, states, named))
+    name = getattr(function, "__name__", type(function).__name__)
+    return PlacementReport(name, result, tuple(rows))
+
+
+def _row(record: Record, states: dict[str, str], named: dict[str, Any]) -> PlacementRow:
+    what = f"copy {record.name}" if record.kind == "copy" else record.name
+    compiled = states.pop(record.name, "known") if record.kind == "kernel" else ""
+    return PlacementRow(
+        record.line,
+        what,
+        record.operations,
+        record.kind,
+        _reason(record),
+        record.queue,
+        _decided_by(record.queue, named),
+        record.usm_type,
+        record.nbytes,
+        compiled,
+        record.duration,
+    )
+
+
+def _reason(record: Record) -> str:
+    if record.kind == "host" and not record.queue:
+        return (
+            f"arrays of at most {limits.HOST_ELEMENTS} elements on an idle queue of the host's "
+            "CPU are computed at once: a launch would cost more than the work"
+        )
+    if record.kind == "host":
+        return "NumPy works in the memory of this CPU device, where that was measured to be faster"
+    if record.kind == "library":
+        return (
+            "no kernel is generated for this operation, dtype or layout, or the expression is not "
+            "worth compiling yet: a ready kernel of dpnp for each operation"
+        )
+    if record.kind == "copy":
+        return "the program asked for it" if record.name == "to the host" else ""
+    return ""
+
+
+def _decided_by(queue: str, named: dict[str, Any]) -> str:
+    for name, value in named.items():
+        for x in _arrays_in(value):
+            if describe_queue(x.sycl_queue) == queue:
+                return f"the queue of argument {name!r}"
+    return "which no argument decides: the default device, or a place named inside"
+
+
+def _arguments(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> dict[str, Any]:
+    try:
+        return dict(inspect.signature(function).bind(*args, **kwargs).arguments)
+    except (TypeError, ValueError):
+        return {str(place): value for place, value in enumerate(args)} | dict(kwargs)
+
+
+def _arrays_in(value: Any) -> list[ndarray]:
+    if isinstance(value, ndarray):
+        return [value]
+    if isinstance(value, list | tuple):
+        return [x for part in value for x in _arrays_in(part)]
+    if isinstance(value, dict):
+        return _arrays_in(list(value.values()))
+    return []

@@ -1,0 +1,141 @@
+"""A timeline as an SVG: a row for each queue and thread, and the memory in use under it.
+
+Colours of middle brightness with grey text on nothing, so that it shows on light and dark pages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from pathlib import Path
+
+from dparray._profile.recorder import Record
+
+_LEFT, _WIDTH, _ROW, _BAR, _MEMORY = 12, 940, 36, 16, 48
+_COLOURS = {
+    "kernel": "#2f6ea5",
+    "library": "#90488f",
+    "host": "#a85a14",
+    "copy": "#2f7d37",
+    "compile": "#7a6a00",
+    "wait": "#8a8a8a",
+    "map": "#5f5fb8",
+}
+_GREY = "#7d7d7d"
+_MOST = 4000  # of so many bars, the shortest are left out
+
+
+def row_of(record: Record) -> str:
+    """Where a record is shown: the device's work by queue, all else by thread."""
+    return record.queue if record.clock == "device" else f"thread {record.thread}"
+
+
+def rows_of(records: Sequence[Record]) -> list[str]:
+    """The rows, queues first."""
+    found = dict.fromkeys(row_of(each) for each in records if each.kind != "allocate")
+    return sorted(found, key=lambda name: name.startswith("thread "))
+
+
+class Timeline:
+    """A timeline; ``svg`` is its text, and a notebook shows the picture."""
+
+    def __init__(self, records: Sequence[Record], seconds: float) -> None:
+        ends = [each.start + each.duration for each in records]
+        self._seconds = max([seconds, *ends, 1e-9])
+        self._records = records
+
+    @property
+    def svg(self) -> str:
+        """The picture as the text of an SVG."""
+        rows = rows_of(self._records)
+        top = 30
+        height = top + len(rows) * _ROW + _MEMORY + 40
+        width = _WIDTH + 2 * _LEFT
+        parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+            f'width="{width}" height="{height}" font-family="sans-serif" font-size="11">',
+            *self._legend(),
+        ]
+        bars = [each for each in self._records if each.kind != "allocate"]
+        bars = sorted(bars, key=lambda each: -each.duration)[:_MOST]
+        for number, name in enumerate(rows):
+            y = top + number * _ROW
+            parts.append(f'<text x="{_LEFT}" y="{y + 10}" fill="{_GREY}">{escape(name)}</text>')
+            parts.append(
+                f'<line x1="{_LEFT}" x2="{_LEFT + _WIDTH}" y1="{y + 15 + _BAR}" '
+                f'y2="{y + 15 + _BAR}" stroke="{_GREY}" stroke-opacity="0.35"/>'
+            )
+            parts += [self._bar(each, y + 15) for each in bars if row_of(each) == name]
+        parts += self._memory(top + len(rows) * _ROW + 4)
+        parts += self._axis(height - 8)
+        return "\n".join([*parts, "</svg>"])
+
+    def _legend(self) -> list[str]:
+        parts = []
+        x = _LEFT
+        for kind, colour in _COLOURS.items():
+            if any(each.kind == kind for each in self._records):
+                parts.append(f'<rect x="{x}" y="6" width="10" height="10" fill="{colour}"/>')
+                parts.append(f'<text x="{x + 14}" y="15" fill="{_GREY}">{kind}</text>')
+                x += 26 + 7 * len(kind)
+        return parts
+
+    def _x(self, seconds: float) -> float:
+        return _LEFT + _WIDTH * min(max(seconds, 0.0) / self._seconds, 1.0)
+
+    def _bar(self, record: Record, y: float) -> str:
+        x = self._x(record.start)
+        width = max(self._x(record.start + record.duration) - x, 0.6)
+        about = f"{record.name}: {record.duration * 1e3:.3f} ms"
+        about += f", {record.line}" if record.line else ""
+        label = ""
+        letters = int(width / 6.2)
+        if letters > 5:
+            text = record.operations or record.name
+            text = text if len(text) <= letters else text[: letters - 1] + "…"
+            label = f'<text x="{x + 3:.1f}" y="{y + 12}" fill="#fff" font-size="10">'
+            label += f"{escape(text)}</text>"
+        opacity = "0.45" if record.kind == "wait" else "1"
+        return (
+            f'<g><title>{escape(about)}</title><rect x="{x:.2f}" y="{y}" width="{width:.2f}" '
+            f'height="{_BAR}" fill="{_COLOURS[record.kind]}" fill-opacity="{opacity}"/>{label}</g>'
+        )
+
+    def _memory(self, y: float) -> list[str]:
+        """The memory in use as a line of steps, seen at each allocation."""
+        seen = [(each.start, each.in_use) for each in self._records if each.kind == "allocate"]
+        most = max((nbytes for _, nbytes in seen), default=0)
+        parts = [
+            f'<text x="{_LEFT}" y="{y + 10}" fill="{_GREY}">memory in use, at most '
+            f"{most / 1e6:.1f} MB</text>"
+        ]
+        if most:
+            bottom, depth = y + _MEMORY, _MEMORY - 16
+            path = f"M {self._x(seen[0][0]):.1f} {bottom}"
+            for start, nbytes in seen:
+                path += f" H {self._x(start):.1f} V {bottom - depth * nbytes / most:.1f}"
+            path += f" H {_LEFT + _WIDTH} V {bottom} Z"
+            parts.append(f'<path d="{path}" fill="#2f6ea5" fill-opacity="0.4" stroke="#2f6ea5"/>')
+        return parts
+
+    def _axis(self, y: float) -> list[str]:
+        parts = []
+        for part in range(5):
+            seconds = self._seconds * part / 4
+            anchor = "start" if part == 0 else "end" if part == 4 else "middle"
+            parts.append(
+                f'<text x="{self._x(seconds):.1f}" y="{y}" fill="{_GREY}" text-anchor="{anchor}">'
+                f"{seconds * 1e3:.4g} ms</text>"
+            )
+        return parts
+
+    def save(self, path: str | Path) -> None:
+        """Write the picture to an SVG file."""
+        Path(path).write_text(self.svg)
+
+    def __repr__(self) -> str:
+        bars = sum(each.kind != "allocate" for each in self._records)
+        return f"<dparray timeline of {bars} bars; save('run.svg') writes it>"
+
+    def _repr_svg_(self) -> str:
+        return self.svg

@@ -1,0 +1,88 @@
+"""A clock around lazy work."""
+
+from __future__ import annotations
+
+import threading
+import time
+from types import TracebackType
+from typing import Any
+
+from dparray._array.ndarray import ndarray
+from dparray._functions.evaluation import eval as compute
+from dparray._profile.recorder import Recorder
+from dparray._runtime.queues import wait
+from dparray.device import Device, describe_queue
+
+__all__ = ["timer"]
+
+
+class timer:
+    """A clock that evaluates what was built in a ``with`` block, and waits for it.
+
+    Without it, a clock around lazy work measures how long it takes to write the work down. What the
+    block has built and still holds when it ends is computed; arrays that are only an intermediate
+    of these get no memory for it.
+
+    Args:
+        place: an array, or whatever :class:`dparray.Device` takes: whose queue is waited for; the
+            default device if not given.
+
+    Attributes:
+        host: seconds from the beginning of the block to the end of the work.
+        device: seconds that the queue's device worked, by its own clock; 0 if the calling thread
+            did all, as it does for small arrays; ``None`` where the queue collects no times.
+
+    Example:
+        >>> import dparray as dp
+        >>> x = dp.ones(1_000_000)
+        >>> with dp.timer(x) as t:
+        ...     y = dp.sin(x) * 2
+        >>> y.is_pending, t.host >= t.device > 0
+        (False, True)
+    """
+
+    def __init__(self, place: Any = None) -> None:
+        if isinstance(place, ndarray):
+            self._queue = place.sycl_queue
+            if place.is_pending:  # what was built before is not what is measured
+                compute(place)
+        else:
+            self._queue = Device(place).sycl_queue
+        self.host = 0.0
+        self.device: float | None = 0.0
+
+    def __enter__(self) -> timer:
+        wait(self._queue)
+        self._recorder = Recorder(threading.get_ident())
+        self._recorder.start()
+        self._start = time.perf_counter()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if error is None:
+                built = [reference() for reference in self._recorder.made]
+                compute(*(x for x in built if x is not None and x.sycl_queue == self._queue))
+                del built
+                wait(self._queue)
+            self.host = time.perf_counter() - self._start
+        finally:
+            self._recorder.stop()
+        name = describe_queue(self._queue)
+        work = [
+            each
+            for each in self._recorder.records()
+            if each.queue == name and each.kind in ("kernel", "library", "copy")
+        ]
+        self.device = sum(each.duration for each in work if each.clock == "device")
+        if any(each.kind == "kernel" and each.clock == "host" for each in work):
+            self.device = None
+
+    def __repr__(self) -> str:
+        device = "no times" if self.device is None else f"{self.device * 1e3:.3f} ms"
+        return f"<dparray timer: host {self.host * 1e3:.3f} ms, device {device}>"

@@ -1,0 +1,266 @@
+"""Events: the end of work on a queue, to wait for, to order other work by, or to be told of."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import Future
+from queue import SimpleQueue
+from typing import Any, NamedTuple
+
+import dpctl
+
+from dparray import _hooks
+from dparray._runtime.in_order import foreign_calls, wait_for
+from dparray._runtime.order import order_of
+from dparray.exceptions import KernelArgumentError, KernelExecutionError
+
+
+class ProfilingTimes(NamedTuple):
+    """When a launch was submitted, started and ended, in nanoseconds of the device's clock."""
+
+    submit: int
+    start: int
+    end: int
+
+    @property
+    def seconds(self) -> float:
+        """How long the kernel ran."""
+        return (self.end - self.start) * 1e-9
+
+
+class Event:
+    """The end of one launch, or of the work that an array waits for (``x.event``).
+
+    ``await event`` waits in asyncio while the loop goes on. Given to ``depends_on=`` it orders work
+    on any queue behind it, and no host thread waits where the queues share a context.
+
+    Attributes:
+        sycl_events: the ``dpctl.SyclEvent`` objects that it is made of.
+        kernel: the kernel function that was launched; ``None`` of an array's work.
+        queue: where it runs.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def fill(item, x, value):
+        ...     x[item.get_id(0)] = value
+        >>> x = dp.zeros(4)
+        >>> event = dp.call_kernel(fill, dp.Range.like(x), x, 7)
+        >>> event.wait()
+        >>> event.done
+        True
+    """
+
+    __slots__ = ("kernel", "queue", "sycl_events")
+
+    def __init__(
+        self,
+        sycl_event: dpctl.SyclEvent | Sequence[dpctl.SyclEvent],
+        kernel: Any,
+        queue: dpctl.SyclQueue,
+    ) -> None:
+        is_one = isinstance(sycl_event, dpctl.SyclEvent)
+        self.sycl_events = (sycl_event,) if is_one else tuple(sycl_event)
+        self.kernel = kernel
+        self.queue = queue
+
+    @property
+    def sycl_event(self) -> dpctl.SyclEvent:
+        """The one ``dpctl.SyclEvent``; of several, one that is submitted to come after them."""
+        if len(self.sycl_events) == 1:
+            return self.sycl_events[0]
+        with foreign_calls(self.queue):
+            return self.queue.submit_barrier(list(self.sycl_events))
+
+    def wait(self) -> None:
+        """Wait on the host until the work is done.
+
+        Raises:
+            KernelExecutionError: the device failed; the message names the kernel and its line.
+        """
+        start = time.perf_counter()
+        try:
+            wait_for(self.sycl_events)
+        except Exception as error:
+            what = "the work before an event"
+            if self.kernel is not None:
+                what = f"kernel {self.kernel.__name__} ({self.kernel.location})"
+            raise KernelExecutionError(
+                f"{what} failed on {self.queue.sycl_device.name}: {error}"
+            ) from error
+        if _hooks.subscribers:
+            _hooks.emit("wait", queue=self.queue, start=start)
+
+    @property
+    def done(self) -> bool:
+        """Whether the work is done; does not wait."""
+        complete = dpctl.event_status_type.complete
+        return all(event.execution_status == complete for event in self.sycl_events)
+
+    def then(self, callback: Callable[[], Any]) -> Future[Any]:
+        """Call ``callback`` when the work is done: at once if it is, else on a thread of dparray's.
+
+        That thread, one for each queue, sleeps while it waits. A callback may submit work, and
+        should not take long.
+
+        Returns:
+            A future of what the callback returns, or raises; or of the error of the work itself.
+
+        Example:
+            >>> import dparray as dp
+            >>> x = dp.ones(100_000) + 1
+            >>> x.event.then(lambda: float(x[0])).result()
+            2.0
+        """
+        result: Future[Any] = Future()
+        if self.done:
+            _call(callback, result)
+        else:
+            _waiter_of(self.queue).put((self, callback, result))
+        return result
+
+    def __await__(self) -> Generator[Any, None, None]:
+        if not self.done:
+            loop = asyncio.get_running_loop()
+            waiter = loop.create_future()
+            ended = self.then(lambda: None)
+            ended.add_done_callback(lambda future: _tell(loop, waiter, future.exception()))
+            yield from waiter
+
+    @property
+    def profile(self) -> ProfilingTimes:
+        """The times of the launch; waits for it.
+
+        Raises:
+            KernelExecutionError: the queue does not collect times.
+        """
+        if not self.queue.has_enable_profiling:
+            name = "x.event" if self.kernel is None else f"kernel {self.kernel.__name__}"
+            raise KernelExecutionError(
+                f"{name}: its queue collects no times; look with dp.profile(), or make one with "
+                'dpctl.SyclQueue(device, property="enable_profiling") and put the arrays on it'
+            )
+        self.wait()
+        event = self.sycl_event
+        return ProfilingTimes(
+            event.profiling_info_submit, event.profiling_info_start, event.profiling_info_end
+        )
+
+    def __repr__(self) -> str:
+        state = "done" if self.done else "running"
+        of = "" if self.kernel is None else f" of kernel {self.kernel.__name__}"
+        return f"<dparray event{of}, {state}>"
+
+
+def event_of_work(queue: dpctl.SyclQueue) -> Event:
+    """The end of all work that has been submitted to a queue."""
+    return Event(order_of(queue).submitted_events, None, queue)
+
+
+def order_after(queue: dpctl.SyclQueue, depends_on: Any) -> None:
+    """Let all later work on a queue wait for an event or some, of whatever queues."""
+    order = order_of(queue)
+    for event in sycl_events(depends_on, queue):
+        order.add_event_pair([], [event])
+
+
+def sycl_events(depends_on: Any, queue: dpctl.SyclQueue | None) -> Any:
+    """``depends_on``, an event or some, as what work on a queue can depend on.
+
+    The host waits for events of queues in another context, see ``memory.copies.copy_to_queue``.
+
+    Raises:
+        KernelArgumentError: it is none.
+    """
+    if type(depends_on) is tuple and not depends_on:
+        return depends_on
+    if isinstance(depends_on, Event | dpctl.SyclEvent):
+        depends_on = (depends_on,)
+    elif not isinstance(depends_on, Iterable):
+        raise _no_event(depends_on)
+    events: list[dpctl.SyclEvent] = []
+    for event in depends_on:
+        if isinstance(event, Event):
+            if queue is not None and event.queue.sycl_context != queue.sycl_context:
+                event.wait()
+                continue
+            events += event.sycl_events
+        elif isinstance(event, dpctl.SyclEvent):
+            events.append(event)
+        else:
+            raise _no_event(event)
+    return events
+
+
+def events_before(depends_on: Any, arguments: Sequence[Any]) -> Any:
+    """The same for a launch with arguments."""
+    if type(depends_on) is tuple and not depends_on:
+        return depends_on
+    queues = (getattr(argument, "sycl_queue", None) for argument in arguments)
+    return sycl_events(depends_on, next((queue for queue in queues if queue is not None), None))
+
+
+def _no_event(value: Any) -> KernelArgumentError:
+    return KernelArgumentError(
+        f"depends_on: {value!r} of type {type(value).__name__} is no event; give what call_kernel "
+        "returned, x.event of an array, a dpctl.SyclEvent, or a list of them"
+    )
+
+
+# -- being told ------------------------------------------------------------------------------------
+
+_waiters: dict[dpctl.SyclQueue, SimpleQueue[Any]] = {}
+_lock = threading.Lock()
+
+
+def _waiter_of(queue: dpctl.SyclQueue) -> SimpleQueue[Any]:
+    """What a thread of the queue's takes events from, and waits for them one after the other."""
+    with _lock:
+        found = _waiters.get(queue)
+        if found is None:
+            found = _waiters[queue] = SimpleQueue()
+            threading.Thread(
+                target=_wait_for_each, args=(found,), name="dparray events", daemon=True
+            ).start()
+    return found
+
+
+def _wait_for_each(asked: SimpleQueue[Any]) -> None:
+    while True:
+        event, callback, result = asked.get()
+        try:
+            event.wait()
+        except BaseException as error:
+            result.set_exception(error)
+        else:
+            _call(callback, result)
+        del event, callback, result  # nothing is kept alive while it waits for the next
+
+
+def _call(callback: Callable[[], Any], result: Future[Any]) -> None:
+    try:
+        result.set_result(callback())
+    except Exception as error:
+        result.set_exception(error)
+
+
+def _tell(loop: Any, waiter: Any, error: BaseException | None) -> None:
+    """Wake a coroutine from another thread, unless its loop is gone."""
+
+    def wake() -> None:
+        if waiter.done():
+            return
+        if error is None:
+            waiter.set_result(None)
+        else:
+            waiter.set_exception(error)
+
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(wake)
+
+
+os.register_at_fork(after_in_child=_waiters.clear)

@@ -1,0 +1,64 @@
+"""The policy for values that leave a device to be computed with by code on the host.
+
+A read that the program asks for is none of it: ``asnumpy``, ``item``, ``float(x)``, printing,
+files. What is left are functions that have no kernel and go to NumPy by themselves. On a CPU device
+nothing leaves, since the host is the device.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from typing import Any
+
+from dparray import _hooks, config
+from dparray.device import describe_queue
+from dparray.exceptions import FallbackError
+
+#: Functions that are asked for values on the host, and text.
+_ASKED = frozenset(
+    {"asnumpy", "item", "tolist", "tobytes", "tofile", "dump", "dumps", "view_on_host", "map"}
+    | {"save", "savez", "savez_compressed", "savetxt", "array_repr", "array_str", "array2string"}
+    | {"allclose", "array_equal", "array_equiv", "may_share_memory", "shares_memory", "explain"}
+    | {"to_device", "from_dlpack", "asarray", "array", "copyto", "assert_allclose", "eval"}
+    | {"__bool__", "__int__", "__float__", "__complex__", "__index__", "__repr__", "__str__"}
+    | {"__format__", "__hash__", "__bytes__", "__reduce__", "__dlpack__", "__contains__"}
+    | {"_repr_html_", "_repr_mimebundle_", "__array_function__"}
+)
+_told: set[tuple[Any, ...]] = set()
+
+
+class FallbackWarning(UserWarning):
+    """Values left a device to be computed with on the host; said once for each line."""
+
+
+def leaves(queue: Any, nbytes: int) -> None:
+    """Apply the policy to values that are about to be copied from a device that is no CPU.
+
+    Raises:
+        FallbackError: the policy forbids it.
+    """
+    policy = config.fallback
+    if policy == "allow":
+        return
+    user = _hooks.user_frame()
+    operation = ""
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame is not user:
+        if not frame.f_code.co_filename.endswith("guard.py"):
+            operation = frame.f_code.co_name
+        frame = frame.f_back
+    if operation in _ASKED or user is None:
+        return
+    text = (
+        f"{operation}: {nbytes} bytes leave {describe_queue(queue)} for code on the host, because "
+        "this function has no kernel for them and computes with NumPy; move the arrays to a CPU "
+        'device first (x.to_device("cpu")), compute it in another way, or allow it: '
+        'dp.config.override(fallback="allow")'
+    )
+    if policy == "error":
+        raise FallbackError(text)
+    place = (user.f_code.co_filename, user.f_lineno, operation)
+    if place not in _told:
+        _told.add(place)
+        warnings.warn_explicit(text, FallbackWarning, place[0], place[1])

@@ -1,0 +1,55 @@
+"""Queues that collect times, in the place of queues that do not, for as long as somebody measures.
+
+Work is submitted to a *twin*: a queue on the same device and context with profiling on. All work is
+ordered by events, so that it runs where and when it would have run, and the arrays stay on their
+queue. A queue in order has no twin, since others may rely on its order without events.
+"""
+
+from __future__ import annotations
+
+import threading
+
+import dpctl
+
+_lock = threading.Lock()
+# Kept for good: work may still be on a twin when nobody measures any more.
+_twins: dict[dpctl.SyclQueue, dpctl.SyclQueue | None] = {}
+_measuring = 0
+
+
+def start() -> None:
+    """Let work be timed from now on, until :func:`stop` was called as often."""
+    global _measuring
+    with _lock:
+        _measuring += 1
+
+
+def stop() -> None:
+    """Submit work to its own queue again."""
+    global _measuring
+    with _lock:
+        _measuring -= 1
+
+
+def timed(queue: dpctl.SyclQueue) -> dpctl.SyclQueue | None:
+    """The queue with profiling to submit to instead of ``queue``; ``None`` if there is none."""
+    if not _measuring:
+        return None
+    if queue.has_enable_profiling:
+        return queue
+    if queue in _twins:
+        return _twins[queue]
+    twin = None
+    if not queue.is_in_order:
+        try:
+            context, device = queue.sycl_context, queue.sycl_device
+            twin = dpctl.SyclQueue(context, device, property="enable_profiling")
+        except dpctl.SyclQueueCreationError:
+            twin = None
+    with _lock:
+        return _twins.setdefault(queue, twin)
+
+
+def target_of(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
+    """Where to submit the work of a queue: to itself, unless it is measured."""
+    return timed(queue) or queue

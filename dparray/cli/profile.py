@@ -1,0 +1,39 @@
+"""``dparray profile``: run a script and say where its time went."""
+
+from __future__ import annotations
+
+import argparse
+import runpy
+import sys
+from pathlib import Path
+
+import dparray as dp
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("--trace", metavar="PATH", help="write a trace for ui.perfetto.dev")
+    parser.add_argument("--plot", metavar="PATH", help="write a timeline, an SVG")
+    parser.add_argument("script", help="a Python file")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the script under a profile; what it raises comes after the table."""
+    script = Path(arguments.script)
+    if not script.is_file():
+        print(f"dparray profile: there is no file {str(script)!r}", file=sys.stderr)
+        return 1
+    sys.argv = [str(script), *arguments.arguments]
+    sys.path.insert(0, str(script.resolve().parent))
+    recorded = dp.profile()
+    try:
+        with recorded:
+            runpy.run_path(str(script), run_name="__main__")
+    finally:
+        print(recorded)
+        if arguments.trace:
+            recorded.to_chrome_trace(arguments.trace)
+        if arguments.plot:
+            recorded.plot().save(arguments.plot)
+    return 0

@@ -1,0 +1,316 @@
+"""Random programs for as long as asked: ``make soak ARGS="--minutes 60 --seed 1"``.
+
+A program is a list of steps; a step names its arrays by numbers that are taken modulo how many
+there are, so any part of a program is one too. Each step is carried out by dparray and by NumPy,
+and the arrays are compared at the end. A program that fails is cut down to the smallest that fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import resource
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+if __name__ == "__main__":  # what users have compiled is not damaged
+    cache = tempfile.TemporaryDirectory(prefix="dparray-soak-")
+    os.environ["DPARRAY_CACHE_DIR"] = cache.name
+
+import dparray as dp
+from dparray._evaluate import evaluate
+
+# isort: split
+import dpctl
+
+Step = tuple[str, tuple[int, ...]]
+SIZES = (3, 1000, 9000, 70_000)
+UNARY = ("sin", "cos", "abs", "negative", "square", "floor", "tanh")
+BINARY = ("add", "subtract", "multiply", "maximum", "minimum", "arctan2")
+
+
+@dp.kernel
+def scale(item: Any, x: Any, factor: Any) -> None:
+    """A kernel of a user."""
+    i = item.get_id(0)
+    x[i] = x[i] * factor + 1
+
+
+def places() -> list[Any]:
+    """Queues: the canonical one, a second, and sub-devices."""
+    device = dp.Device("cpu")
+    found = [device.sycl_queue, dpctl.SyclQueue(device.sycl_device)]
+    if device.sycl_device.max_compute_units > 1:
+        found += [part.sycl_queue for part in device.create_sub_devices(partition=1)[:2]]
+    return found
+
+
+class Difference(Exception):
+    """A result that is not NumPy's."""
+
+
+class Run:
+    """One program, carried out twice."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.arrays: list[tuple[Any, np.ndarray]] = []
+        self.queues = places()
+
+    def pick(self, number: int) -> tuple[Any, np.ndarray]:
+        if not self.arrays:
+            self.step("new", (number, 1, 0))
+        return self.arrays[number % len(self.arrays)]
+
+    def put(self, x: Any, values: np.ndarray) -> None:
+        self.arrays.append((x, np.array(values)))
+        if len(self.arrays) > 12:
+            del self.arrays[0]
+
+    def step(self, name: str, numbers: tuple[int, ...]) -> None:
+        getattr(self, "do_" + name)(*numbers)
+
+    def do_new(self, seed: int, size: int, place: int) -> None:
+        values = np.random.default_rng(seed).normal(size=SIZES[size % len(SIZES)])
+        usm_type = ("device", "shared", "host")[seed % 3]
+        queue = self.queues[place % len(self.queues)]
+        self.put(dp.asarray(values, usm_type=usm_type, sycl_queue=queue), values)
+
+    def do_unary(self, which: int, a: int, _: int) -> None:
+        x, values = self.pick(a)
+        name = UNARY[which % len(UNARY)]
+        self.put(getattr(dp, name)(x), getattr(np, name)(values))
+
+    def do_binary(self, which: int, a: int, b: int) -> None:
+        (x, x_values), (y, y_values) = self.pick(a), self.pick(b)
+        count = min(len(x_values), len(y_values))
+        name = BINARY[which % len(BINARY)]
+        y = y[:count].to_device(x.device)
+        values = getattr(np, name)(x_values[:count], y_values[:count])
+        self.put(getattr(dp, name)(x[:count], y), np.clip(values, -1e6, 1e6))
+        x, values = self.arrays[-1]
+        self.arrays[-1] = (dp.clip(x, -1e6, 1e6), values)
+
+    def do_reduce(self, a: int, which: int, _: int) -> None:
+        x, values = self.pick(a)
+        name = ("sum", "max", "min", "mean")[which % 4]
+        found, right = float(getattr(dp, name)(x)), float(getattr(np, name)(values))
+        if not np.isclose(found, right, rtol=1e-6, atol=1e-6 * max(1, np.abs(values).sum())):
+            raise Difference(f"{name}: {found} is not {right}")
+
+    def do_sort(self, a: int, which: int, _: int) -> None:
+        x, values = self.pick(a)
+        if which % 2:
+            self.put(dp.sort(x), np.sort(values))
+        else:
+            self.put(dp.flip(x) + 0, np.flip(values))
+
+    def do_write(self, a: int, b: int, step: int) -> None:
+        x, values = self.pick(a)
+        piece = slice(b % len(values), None, 1 + step % 3)
+        x[piece] = b % 100
+        values[piece] = b % 100
+
+    def do_mask(self, a: int, _: int, __: int) -> None:
+        x, values = self.pick(a)
+        self.put(dp.where(x > 0, x, -1.0), np.where(values > 0, values, -1.0))
+
+    def do_map(self, a: int, mode: int, b: int) -> None:
+        x, values = self.pick(a)
+        with x.map(("r", "rw", "w")[mode % 3]) as h:
+            if mode % 3 == 0:
+                np.testing.assert_allclose(h, values, rtol=1e-6, atol=1e-6)
+            elif mode % 3 == 1:
+                h += 1
+                values += 1
+            else:
+                h[...] = b % 100
+                values[...] = b % 100
+
+    def do_move(self, a: int, place: int, _: int) -> None:
+        x, values = self.pick(a)
+        self.put(x.to_device(dp.Device(self.queues[place % len(self.queues)])) + 0, values)
+
+    def do_kernel(self, a: int, factor: int, _: int) -> None:
+        x, values = self.pick(a)
+        event = dp.call_kernel(scale, dp.Range(len(values)), x, (factor % 7) / 4)
+        values[...] = values * ((factor % 7) / 4) + 1
+        if factor % 2:
+            event.then(lambda: None)
+
+    def do_file(self, a: int, _: int, __: int) -> None:
+        x, values = self.pick(a)
+        path = self.folder / f"{threading.get_ident()}.npy"
+        dp.save(path, x)
+        self.put(dp.load(path).to_device(x.device), values)
+
+    def do_profile(self, a: int, which: int, _: int) -> None:
+        with dp.profile() as p:
+            self.do_unary(which, a, 0)
+            dp.eval(self.arrays[-1][0])
+        str(p.plot().svg)
+
+    def do_no_memory(self, a: int, _: int, __: int) -> None:
+        x, _values = self.pick(a)
+        previous = dp.memory.set_limit(1 << 10)
+        try:
+            dp.empty(1 << 22, sycl_queue=x.sycl_queue)
+            raise Difference("memory beyond the limit was given")
+        except dp.exceptions.MemoryError:
+            pass
+        finally:
+            dp.memory.set_limit(previous)
+
+    def do_bad_cache(self, number: int, _: int, __: int) -> None:
+        files = sorted(Path(os.environ["DPARRAY_CACHE_DIR"]).rglob("*.kernel"))
+        if files:
+            file = files[number % len(files)]
+            data = file.read_bytes()
+            file.write_bytes(data[: len(data) // 2])
+        evaluate.forget()
+
+    def do_bad_kernel(self, a: int, _: int, __: int) -> None:
+        @dp.kernel
+        def broken(item: Any, x: Any) -> None:
+            x[item.get_id(0)] = x.nothing_of_this_name
+
+        x, _values = self.pick(a)
+        try:
+            dp.call_kernel(broken, dp.Range(1), x)
+            raise Difference("a kernel that does not compile was launched")
+        except dp.exceptions.KernelError:
+            pass
+
+    def check(self) -> None:
+        for x, values in self.arrays:
+            np.testing.assert_allclose(x.asnumpy(), values, rtol=1e-6, atol=1e-6)
+
+
+RARE = {"no_memory": 0.2, "bad_cache": 0.05, "bad_kernel": 0.05, "profile": 0.2, "file": 0.5}
+STEPS = tuple(name[3:] for name in vars(Run) if name.startswith("do_"))
+WEIGHTS = np.array([RARE.get(name, 1.0) for name in STEPS]) / sum(
+    RARE.get(name, 1.0) for name in STEPS
+)
+#: What changes the whole process, and so is not in programs that run beside others.
+ALONE = ("no_memory", "bad_cache")
+
+
+def make_program(seed: int, alone: bool = True) -> list[Step]:
+    """A random program."""
+    random = np.random.default_rng(seed)
+    names = random.choice(STEPS, size=int(random.integers(5, 40)), p=WEIGHTS)
+    steps = [(str(name), tuple(map(int, random.integers(0, 1000, 3)))) for name in names]
+    return [step for step in steps if alone or step[0] not in ALONE]
+
+
+def failure(program: list[Step], folder: Path) -> str | None:
+    """What is wrong with a program; ``None`` if nothing is."""
+    try:
+        run = Run(folder)
+        for step in program:
+            run.step(*step)
+        run.check()
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def shrink(program: list[Step], fails: Callable[[list[Step]], bool]) -> list[Step]:
+    """The smallest part of a program that still fails, by leaving out halves, quarters, ..."""
+    size = len(program) // 2
+    while size:
+        start = 0
+        while start < len(program):
+            shorter = program[:start] + program[start + size :]
+            if shorter and fails(shorter):
+                program = shorter
+            else:
+                start += size
+        size //= 2
+    return program
+
+
+def resident() -> int:
+    """Bytes of memory that the process holds."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def soak(minutes: float, seed: int, threads: int = 3) -> int:
+    """Run programs, alone and beside each other; returns the exit status."""
+    end = time.monotonic() + 60 * minutes
+    first = resident_later = 0
+    count = steps = 0
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        while time.monotonic() < end:
+            program = make_program(seed)
+            text = failure(program, folder)
+            together = [make_program(seed * 1000 + n, False) for n in range(threads)]
+            texts: list[str | None] = [None] * threads
+            workers = [
+                threading.Thread(
+                    target=lambda n, part, texts: texts.__setitem__(n, failure(part, folder)),
+                    args=(n, part, texts),
+                    daemon=True,
+                )
+                for n, part in enumerate(together)
+            ]
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join(120)
+            if any(worker.is_alive() for worker in workers):
+                print(f"seed {seed}: threads do not end within two minutes")
+                return 1
+            for part, said in zip([program, *together], [text, *texts], strict=True):
+                if said is not None:
+                    print(f"seed {seed}: {said}\nthe smallest program that shows it:")
+                    small = shrink(part, lambda each: failure(each, folder) is not None)
+                    print("\n".join(f"  {step}" for step in small), flush=True)
+                    return 1
+            count += 1 + threads
+            steps += len(program) + sum(map(len, together))
+            seed += 1
+            if count % 200 < 1 + threads:
+                gc.collect()
+                dp.memory.release()
+                resident_later = resident()
+                first = first or resident_later  # after the first, all is compiled and loaded
+                passed = time.monotonic() - began
+                print(
+                    f"{passed / 60:.1f} min, seed {seed}: {count} programs, {steps} steps, "
+                    f"{resident_later / 1e6:.0f} MB resident ({(resident_later - first) / 1e6:+.0f}"
+                    f" since the first look), {dp.memory.stats().in_use / 1e6:.1f} MB in use",
+                    flush=True,
+                )
+    dp.memory.release()
+    print(f"no error and no difference in {count} programs of {steps} steps")
+    growth = resident_later - first
+    if growth > 300e6:
+        print(f"but {growth / 1e6:.0f} MB more are resident than at the first look")
+        return 1
+    return 0
+
+
+def main() -> int:
+    """The command."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    arguments = parser.parse_args()
+    print(f"seed {arguments.seed}, {arguments.minutes} minutes", flush=True)
+    return soak(arguments.minutes, arguments.seed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

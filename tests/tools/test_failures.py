@@ -1,0 +1,122 @@
+"""What fails ends clearly: memory, groups, lost devices, interrupts, the end of the process."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._runtime import event as events
+from dparray._runtime import launch
+
+
+def test_too_large_a_group_and_too_much_local_memory_are_refused_by_name(queue: Any) -> None:
+    @dp.kernel
+    def grouped(item: Any, x: Any, local: Any) -> None:
+        local[item.get_local_id(0)] = x[item.get_global_id(0)]
+
+    x = dp.ones(1 << 16, sycl_queue=queue)
+    device = queue.sycl_device
+    size = 2 * device.max_work_group_size
+    few = dp.LocalAccessor(1, "float32")
+    with pytest.raises(dp.KernelRangeError, match=r"grouped.*smaller local size"):
+        dp.call_kernel(grouped, dp.NdRange((4 * size,), (size,)), x, few)
+    many = dp.LocalAccessor(device.local_mem_size, "float64")
+    with pytest.raises(dp.KernelRangeError, match=r"grouped.*local memory"):
+        dp.call_kernel(grouped, dp.NdRange((16,), (16,)), x, many)
+    assert float(x.sum()) == 1 << 16
+
+
+def test_after_memory_ran_out_in_a_plan_the_arrays_can_still_be_computed(queue: Any) -> None:
+    x = dp.asarray(np.linspace(0, 1, 300_000), sycl_queue=queue)
+    y = dp.sin(x) + 1
+    total = (y * y).sum(keepdims=True)
+    z = y / total
+    previous = dp.memory.set_limit(1 << 10)
+    try:
+        with pytest.raises(dp.exceptions.MemoryError, match="limit") as raised:
+            z.asnumpy()
+    finally:
+        dp.memory.set_limit(previous)
+    assert raised.value.requested > 0
+    assert raised.value.device
+    right = np.sin(np.linspace(0, 1, 300_000)) + 1
+    np.testing.assert_allclose(z.asnumpy(), right / (right * right).sum())
+
+
+def test_a_lost_device_is_named_with_the_kernel(
+    queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @dp.kernel
+    def touch(item: Any, x: Any) -> None:
+        x[item.get_id(0)] = 1
+
+    x = dp.zeros(100, sycl_queue=queue)
+    event = dp.call_kernel(touch, dp.Range(100), x)
+
+    def lost(sycl_events: Any) -> None:
+        raise RuntimeError("PI_ERROR_DEVICE_NOT_AVAILABLE")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(events, "wait_for", lost)
+        with pytest.raises(dp.KernelExecutionError, match=r"touch.*DEVICE_NOT_AVAILABLE"):
+            event.wait()
+        told = x.event.then(lambda: None)
+        if told.exception() is not None:
+            assert "DEVICE_NOT_AVAILABLE" in str(told.exception())
+    with monkeypatch.context() as patch:
+        patch.setattr(launch, "submit", lambda *args: None)
+        with pytest.raises(dp.KernelExecutionError, match=r"touch.*refused"):
+            dp.call_kernel(touch, dp.Range(100), x)
+    dp.call_kernel(touch, dp.Range(100), x).wait()
+    assert float(x.sum()) == 100
+
+
+LONG = """
+import dparray as dp
+x = dp.ones(2_000_000)
+for _ in range(REPEATS):
+    x = dp.sin(x) + 1
+    dp.eval(x)
+"""
+
+
+def test_the_process_ends_with_work_maps_and_profiles_open() -> None:
+    program = LONG.replace("REPEATS", "30") + (
+        "p = dp.profile(); p.__enter__()\n"
+        "y = dp.zeros(50_000); m = y.map('rw')\n"
+        "dp.eval(x * 2); x.event.then(lambda: None)\n"
+        "print('over')\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("over")
+    assert "Traceback" not in run.stderr
+
+
+def test_an_interrupt_during_a_wait_comes_after_it_and_breaks_nothing() -> None:
+    program = LONG.replace("REPEATS", "120") + (
+        "print('submitted', flush=True)\n"
+        "try:\n"
+        "    dp.synchronize(x)\n"
+        "    print('not interrupted')\n"
+        "except KeyboardInterrupt:\n"
+        "    print('interrupted')\n"
+        "print(float((x * 0 + 1).sum()))\n"
+    )
+    run = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert run.stdout is not None
+    assert run.stdout.readline() == "submitted\n"
+    time.sleep(0.1)
+    run.send_signal(signal.SIGINT)
+    rest, _ = run.communicate(timeout=120)
+    assert run.returncode == 0
+    assert rest.split() == ["interrupted", "2000000.0"]

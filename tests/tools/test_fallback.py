@@ -1,0 +1,111 @@
+"""The policy for values that leave a device, on a CPU that plays a device of another kind."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._compiler import compile
+from dparray._evaluate import host
+from dparray._runtime import device_facts, fallback
+from dparray.memory import copies
+
+
+@pytest.fixture
+def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A device that is no CPU."""
+    host.can_compute.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(device_facts, "is_cpu", lambda queue: False)
+        patch.setattr(copies, "host_views", lambda queue, *layouts: None)
+        patch.setattr(fallback, "_told", set())
+        yield
+    host.can_compute.cache_clear()
+
+
+def leave(x: Any) -> Any:
+    """A function of ours that computes on the host."""
+    return dp.repeat(x, x.astype(int))
+
+
+@pytest.mark.usefixtures("far")
+def test_what_leaves_is_told_of_once_for_each_line(queue: Any) -> None:
+    x = dp.asarray(np.arange(10.0), sycl_queue=queue)
+    assert dp.config.fallback == "warn"
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            dp.meshgrid(x)
+            leave(x)
+    told = [each for each in told if issubclass(each.category, dp.FallbackWarning)]
+    assert len(told) == 1
+    text = str(told[0].message)
+    assert "repeat" in text
+    assert str(dp.Device(queue)) in text
+    assert "to_device" in text
+    assert told[0].filename == __file__
+
+
+@pytest.mark.usefixtures("far")
+def test_it_can_be_forbidden_or_allowed(queue: Any) -> None:
+    x = dp.asarray(np.arange(10.0), sycl_queue=queue)
+    with dp.config.override(fallback="error"), pytest.raises(dp.FallbackError, match="repeat"):
+        leave(x)
+    with dp.config.override(fallback="allow"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        leave(x)
+
+
+@pytest.mark.usefixtures("far")
+@pytest.mark.parametrize("usm_type", ["device", "shared", "host"])
+def test_reads_that_are_asked_for_and_small_arrays_stay_where_they_are(
+    queue: Any, usm_type: str, tmp_path: Any
+) -> None:
+    with dp.config.override(fallback="error"):
+        x = dp.asarray(np.arange(10.0), sycl_queue=queue, usm_type=usm_type)
+        assert dp.explain(x + 1).tier != "host"
+        assert (x + 1).tolist() == list(range(1, 11))
+        assert float(x[3]) == 3
+        assert "3." in repr(x) + str(x) + f"{x[3]:.2f}"
+        assert x[x > 5].asnumpy().tolist() == [6, 7, 8, 9]
+        assert bool(dp.all(x >= 0))
+        dp.save(tmp_path / "x.npy", x)
+        with x.map("rw") as h:
+            h += 1
+        assert dp.sort(x).asnumpy()[0] == 1
+
+
+def test_on_a_cpu_nothing_leaves(queue: Any) -> None:
+    x = dp.asarray(np.arange(10.0), sycl_queue=queue)
+    with dp.config.override(fallback="error"):
+        leave(x)
+
+
+def test_the_option_takes_three_words() -> None:
+    with pytest.raises(ValueError, match="'warn'"):
+        dp.config.fallback = "never"
+    with pytest.raises(TypeError, match="str"):
+        dp.config.fallback = True
+
+
+def test_64_bit_atomics_are_refused_by_name_before_a_launch(
+    queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @dp.kernel
+    def count(item: Any, x: Any) -> None:
+        dp.AtomicRef(x, 0).fetch_add(1)
+
+    monkeypatch.setattr(compile, "has_atomic64", lambda device: False)
+    compile.forget()
+    x = dp.zeros(1, dtype="int64", sycl_queue=queue)
+    with pytest.raises(dp.UnsupportedDeviceError, match=r"count.*atomic64.*int32"):
+        dp.call_kernel(count, dp.Range(8), x)
+    assert int(x[0]) == 0
+    y = dp.zeros(1, dtype="int32", sycl_queue=queue)
+    dp.call_kernel(count, dp.Range(8), y)
+    assert int(y[0]) == 8

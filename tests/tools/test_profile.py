@@ -1,0 +1,224 @@
+"""Profiles, timers and the log: what they tell, and that they change nothing."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import dpctl
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray import _hooks
+
+COUNT = 400_000
+
+
+def line_here() -> int:
+    return sys._getframe(1).f_lineno
+
+
+def test_a_kernel_is_recorded_with_the_line_that_built_it(queue: Any) -> None:
+    x = dp.ones(COUNT, dtype="float32", sycl_queue=queue)
+    dp.eval(x)
+    (x * 3 + 1).asnumpy()
+    with dp.profile() as p:
+        y = x * 3 + 1
+        line = line_here() - 1
+        values = y.asnumpy()
+    assert y.sycl_queue == queue
+    np.testing.assert_array_equal(values, 4)
+    (kernel,) = [event for event in p.events if event.kind == "kernel"]
+    assert kernel.line == f"test_profile.py:{line}"
+    assert kernel.operations == "multiply, add"
+    assert kernel.nbytes == 2 * x.nbytes
+    assert kernel.clock == "device"
+    assert 0 <= kernel.start <= p.seconds
+    assert 0 < kernel.duration < p.seconds
+    assert kernel.queue == str(dp.Device(queue))
+    copies = [event for event in p.events if event.kind == "copy"]
+    assert [(each.nbytes, each.name) for each in copies] == [(4 * COUNT, "to the host")]
+    assert any(event.kind == "allocate" and event.nbytes == 4 * COUNT for event in p.events)
+
+
+def test_everything_else_is_recorded(queue: Any) -> None:
+    @dp.kernel
+    def fresh_kernel_of_this_test(item: Any, x: Any) -> None:
+        x[item.get_id(0)] += 1
+
+    with dp.profile() as p:
+        x = dp.asarray(np.ones(COUNT), sycl_queue=queue)
+        event = dp.call_kernel(fresh_kernel_of_this_test, dp.Range(COUNT), x)
+        event.wait()
+        with x.map("r"):
+            pass
+        dp.sort(x)
+        small = dp.ones(3, sycl_queue=queue)
+        dp.synchronize(x)
+        float((small + 1)[0])
+        dp.matmul(dp.ones((200, 200), sycl_queue=queue), dp.ones((200, 200), sycl_queue=queue))
+    kinds = {each.kind for each in p.events}
+    assert {"kernel", "host", "copy", "allocate", "wait", "map"} <= kinds
+    assert all(each.line.startswith("test_profile.py:") for each in p.events)
+    assert any(each.name.startswith("fresh_kernel") for each in p.events)
+    assert any(each.kind == "host" and each.name == "add" for each in p.events)
+
+
+def test_compiles_are_recorded() -> None:
+    number = time.time_ns() % 1_000_000_007
+
+    @dp.kernel
+    def new_kernel(item: Any, x: Any) -> None:
+        x[item.get_id(0)] = number
+
+    with dp.profile() as p:
+        dp.call_kernel(new_kernel, dp.Range(3), dp.zeros(3))
+    names = [event.name for event in p.events if event.kind == "compile"]
+    assert names == ["new_kernel", "new_kernel (by the driver)"]
+
+
+def test_the_table_and_the_pictures(queue: Any, tmp_path: Path) -> None:
+    x = dp.ones(COUNT, sycl_queue=queue)
+    with dp.profile() as p:
+        for _ in range(3):
+            float((dp.sin(x) + x).sum())
+    row = next(row for row in p.rows if row.kind == "kernel")
+    assert row.calls == 3
+    assert row.mean == pytest.approx(row.total / 3)
+    assert row.bandwidth is not None
+    assert row.share is not None
+    assert row.share > 0
+    text = str(p)
+    assert row.line in text
+    assert "GB/s, measured there" in text
+    assert row.line in p._repr_html_()
+    picture = p.plot()
+    picture.save(tmp_path / "run.svg")
+    assert (tmp_path / "run.svg").read_text() == picture.svg
+    assert row.line in picture.svg
+    p.to_chrome_trace(tmp_path / "run.json")
+    trace = json.loads((tmp_path / "run.json").read_text())["traceEvents"]
+    assert {"X", "M", "C"} == {each["ph"] for each in trace}
+    shown = [each for each in trace if each["ph"] == "X" and each["cat"] == "kernel"]
+    assert len(shown) >= 3
+    assert all(each["dur"] > 0 for each in shown)
+
+
+def test_blocks_may_be_nested_and_see_all_threads(queue: Any) -> None:
+    def work() -> None:
+        dp.eval(dp.ones(COUNT, sycl_queue=queue) * 3 + 2)
+        dp.synchronize(dp.Device(queue))
+
+    with dp.profile() as outer:
+        work()
+        with dp.profile() as inner:
+            threads = [threading.Thread(target=work, name=f"worker {n}") for n in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        work()
+    count = [sum(each.kind in ("kernel", "library") for each in p.events) for p in (inner, outer)]
+    assert count == [3, 5]
+    assert {"worker 0", "worker 1", "worker 2"} <= {each.thread for each in inner.events}
+    assert not _hooks.subscribers
+
+
+def test_a_queue_in_order_is_timed_by_the_host_and_the_table_says_so() -> None:
+    device = dp.Device("cpu").sycl_device
+    queue = dpctl.SyclQueue(device, property="in_order")
+    x = dp.ones(COUNT, sycl_queue=queue)
+    with dp.profile() as p:
+        (x * 2 + 1).asnumpy()
+    assert {each.clock for each in p.events} == {"host"}
+    assert "collects no times" in str(p)
+    with dp.timer(x) as t:
+        y = x * 2 + 1
+    assert t.device is None
+    assert float(y[0]) == 3
+
+
+def test_a_timer_waits_for_what_was_built_inside(queue: Any) -> None:
+    x = dp.ones(COUNT, sycl_queue=queue)
+    y = dp.sin(x) + 1
+    dp.eval(dp.sin(x) + 1)
+    with dp.timer(x) as t:
+        y = dp.sin(x) + 1
+    assert not y.is_pending
+    assert t.device is not None
+    assert t.host >= t.device > 0
+    with dp.timer(dp.Device(queue)) as t:
+        time.sleep(0.02)
+    assert t.host >= 0.02
+    assert t.device == 0
+    assert "host" in repr(t)
+
+
+def test_profiling_changes_no_result(queue: Any) -> None:
+    x = dp.asarray(np.random.default_rng(1).normal(size=50_000), sycl_queue=queue)
+
+    def results() -> list[np.ndarray]:
+        parts = [x.sum(), dp.sort(x), dp.cumsum(x), (x * 2 - 1) / 3, dp.var(x), x[x > 0]]
+        return [part.asnumpy() for part in parts]
+
+    plain = results()
+    with dp.profile():
+        inside = results()
+    for one, other in zip(plain, inside, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_profile_is_used_once() -> None:
+    with dp.profile() as p:
+        pass
+    assert p.events == ()
+    with pytest.raises(dp.exceptions.ArgumentError, match="new one"):
+        p.__enter__()
+
+
+def test_the_log_tells_of_all_work(queue: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    x = dp.asarray(np.arange(COUNT)[::-1].copy(), sycl_queue=queue)
+    with dp.config.override(log=True):
+        (x * 2 + 1).asnumpy()
+        line = line_here() - 1
+        dp.sort(x)
+        with x.map("r"):
+            pass
+        dp.ones(3, sycl_queue=queue).to_device(dp.Device("cpu"))
+        dp.synchronize(x)
+    told = capsys.readouterr().err
+    assert f"[test_profile.py:{line}]" in told
+    for word in ("launch fused", "copy", "host", "map 'r'", f"{8 * COUNT} bytes"):
+        assert word in told
+    (x * 2 + 1).asnumpy()
+    assert not capsys.readouterr().err
+
+
+def test_the_command_profiles_a_script(tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text(
+        "import sys, dparray as dp\n"
+        "if __name__ == '__main__':\n"
+        "    print('argument', sys.argv[1])\n"
+        "    y = dp.sin(dp.ones(300_000)) + 1\n"
+        "    y.asnumpy()\n"
+    )
+    trace, plot = tmp_path / "t.json", tmp_path / "t.svg"
+    command = [sys.executable, "-m", "dparray", "profile", "--trace", str(trace)]
+    run = subprocess.run(
+        [*command, "--plot", str(plot), str(script), "--mine"], capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    assert "argument --mine" in run.stdout
+    assert "mine.py:4" in run.stdout
+    assert json.loads(trace.read_text())["traceEvents"]
+    assert plot.read_text().startswith("<svg")
+    missing = subprocess.run([*command, "no.py"], capture_output=True, text=True)
+    assert missing.returncode == 1
+    assert "no.py" in missing.stderr
