@@ -180,7 +180,6 @@ with _startup.explained():
         Explanation as Explanation,
         explain as explain,
     )
-    from dparray._kernel.event import Event as Event
     from dparray._kernel.function import KernelFunction as KernelFunction
     from dparray._kernel.launch import (
         call_kernel as call_kernel,
