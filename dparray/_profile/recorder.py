@@ -220,6 +220,9 @@ class Recorder:
         begun = local.begun.pop() if local.begun else None
         self._seen(queue)
         raw = self._add("library", function, queue, frame, start, nbytes)
+        place, line, operations, usm_type = local.evaluated
+        if function == "an expression" and place is not None and place == _place_of(frame):
+            raw.line, raw.operations, raw.usm_type = line, operations, usm_type
         if begun is not None:
             raw.ends = (begun, _mark(queue))
 

@@ -15,8 +15,8 @@ def test_a_report_tells_each_step(queue: Any) -> None:
         elsewhere = x.to_device(dp.Device("cpu").create_sub_devices(partition=1)[0])
         return total, dp.sort(x), elsewhere, float(total)
 
-    x = dp.asarray(np.arange(50_000.0), sycl_queue=queue, usm_type="shared")
-    y = dp.ones(50_000, sycl_queue=queue)
+    x = dp.asarray(np.arange(2_000_000.0), sycl_queue=queue, usm_type="shared")
+    y = dp.ones(2_000_000, sycl_queue=queue)
     dp.eval(x, y)
     report = dp.explain(mine, x, y)
     text = str(report)
