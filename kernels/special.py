@@ -50,7 +50,7 @@ def _zeros(dtype: type, name: str) -> list[Any]:
 
 
 def _compiled(text: str, names: dict[str, Any], device: Device) -> Callable[..., Any]:
-    scope: dict[str, Any] = dict(names)
+    scope: dict[str, Any] = {"__name__": __name__, **names}
     exec(compile(text, "<dparray polynomial>", "exec"), scope)
     return device(scope["value"])
 

@@ -229,7 +229,7 @@ class _Simulation:
             kind = precision([np.asarray(number).dtype for number in numbers])
             function = meaning.of(kind).py_func
             assert isinstance(function, FunctionType)
-            return self._copy(function)(*map(CONSTRUCTORS[kind], numbers))
+            return self._copy(function)(*(typed(kind(number)) for number in numbers))
 
         return call
 

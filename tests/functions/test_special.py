@@ -272,3 +272,13 @@ def test_single_precision_needs_no_double(name: str) -> None:
         unsubscribe()
     assert launched
     assert not any(needs_float64(kernel.spirv) for kernel in launched)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_simulator_calls_them(dtype: str) -> None:
+    x = np.linspace(0.5, 4, 9).astype(dtype)
+    out = np.zeros_like(x)
+    dp.simulate(_in_a_kernel, dp.Range(9), x, x[::-1].copy(), out)
+    found = dp.asarray(x)
+    wanted = dp.special.gammainc(found, dp.asarray(x[::-1].copy())) + dp.special.erf(found)
+    np.testing.assert_allclose(out, wanted.asnumpy(), rtol=8 * np.finfo(dtype).eps)
