@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import threading
+import tokenize
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO, Any
@@ -20,7 +22,7 @@ from dparray._array.operands import check_array
 from dparray._array.printing import corner, summary_threshold
 from dparray._functions.manipulation import ravel
 from dparray._placement import Placement
-from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+from dparray.exceptions import ArgumentError, DparrayError, DTypeError, ShapeError
 
 __all__ = [
     "Archive",
@@ -99,7 +101,29 @@ def _is_c(x: ndarray) -> bool:
     return _layout.is_contiguous(x.shape, x.strides, x.itemsize)
 
 
+@contextmanager
+def _refusing(task: str) -> Iterator[None]:
+    """Errors of what reads headers and archives as ours: the file is damaged, or no such file."""
+    try:
+        yield
+    except DparrayError:
+        raise
+    except (SyntaxError, ValueError, *_DAMAGED) as error:
+        raise ArgumentError(
+            f"{task}: the file is damaged, or was not written by dp.save or np.save "
+            f"({type(error).__name__}: {error}); write it again"
+        ) from error
+
+
+_DAMAGED = (EOFError, zipfile.BadZipFile, zlib.error, tokenize.TokenError)
+
+
 def _read(file: Any, placement: Placement, task: str) -> ndarray:
+    with _refusing(task):
+        return _read_array(file, placement, task)
+
+
+def _read_array(file: Any, placement: Placement, task: str) -> ndarray:
     version = np.lib.format.read_magic(file)
     reader = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -259,7 +283,8 @@ class Archive(Mapping[str, ndarray]):
     """
 
     def __init__(self, file: Any, placement: Placement) -> None:
-        self._archive = zipfile.ZipFile(file)
+        with _refusing(f"load {_name_of(file)}"):
+            self._archive = zipfile.ZipFile(file)
         self._placement = placement
         self._names = [name.removesuffix(".npy") for name in self._archive.namelist()]
 
@@ -317,7 +342,7 @@ def load(
     Raises:
         DTypeError: the file holds no numbers.
         OSError: the file cannot be read.
-        ValueError: it is no such file, or is cut off.
+        ArgumentError: it is no such file, is damaged or cut off.
 
     Example:
         >>> import dparray as dp, io
