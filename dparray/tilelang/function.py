@@ -84,7 +84,7 @@ class TileFunction:
         """
         values = args if len(args) == len(self.inputs) and not named else self._ordered(args, named)
         key, arrays = self._key(values)
-        placement = self._placement(arrays, device)
+        placement = self._placement(arrays, device, values)
         targets = None if out is None else self._targets(out, key, values, placement)
         plan = self._plan(key, values)
         results = plan.run(placement, arrays)
@@ -130,7 +130,9 @@ class TileFunction:
                 key.append((type(number), repr(number)))
         return tuple(key), arrays
 
-    def _placement(self, arrays: Sequence[ndarray], device: Any) -> Placement:
+    def _placement(
+        self, arrays: Sequence[ndarray], device: Any, values: Sequence[Any]
+    ) -> Placement:
         if not arrays:
             if device is None:
                 queue = default_device().sycl_queue
@@ -140,8 +142,9 @@ class TileFunction:
         first = arrays[0]
         for each in arrays:
             if each.sycl_queue is not first.sycl_queue or each.usm_type != first.usm_type:
+                named = zip(self.inputs, values, strict=True)
                 return common_placement(
-                    "tile function", [(f"input {at}", x) for at, x in enumerate(arrays)]
+                    "tile function", [pair for pair in named if isinstance(pair[1], ndarray)]
                 )
         return Placement(first.sycl_queue, first.usm_type)
 
@@ -261,7 +264,7 @@ class TileFunction:
         """
         values = self._ordered(args, named)
         key, arrays = self._key(values)
-        placement = self._placement(arrays, None)
+        placement = self._placement(arrays, None, values)
         plan = self._plan(key, values)
         count = len(plan.instructions) - len(plan.contractions)
         is_host = is_made_by_host(0, placement.queue, placement.usm_type)

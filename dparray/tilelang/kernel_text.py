@@ -219,7 +219,7 @@ class _Writer:
 
     def indices_of_cut_dimension(self, lanes: int, extents: list[int]) -> tuple[int, ...]:
         """The same where one dimension has more elements than a launch has work-items."""
-        width = 1 << 20
+        width = min(1 << 20, MOST_ITEMS)
         size = self.number(lanes)
         everything = lanes * prod(extents)
         self.line(f"first = int64(item.get_id(0)) * {width} + int64(item.get_id(1))")

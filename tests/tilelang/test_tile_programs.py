@@ -373,3 +373,43 @@ def test_names_with_signs_and_attributes() -> None:
     )
     one = dp.asarray([1, 2], dtype="int32")
     assert function(one, one).tolist() == [2, 4]
+
+
+STRIDED = (
+    "function (I[N, M]) -> (S, T, U) { S[i: N] = +(I[i, j] * I[i, M - 1 - j]); "
+    "T[i, j: N, M + 1] = >(I[i, j - 1]); U[i: N + 2] = *(I[i - 1, j]); }"
+)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float16", "bool", "uint8"])
+def test_kernels_read_views_of_any_strides(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = (np.arange(60).reshape(6, 10) % 7).astype(dtype)
+    x = dp.asarray(values)
+    function = tilelang.function(STRIDED)
+    views = (x[::-2, 1::3], x.T[:, ::-1], dp.broadcast_to(x[0], (3, 10)))
+    expected = [[part.asnumpy() for part in function(view)] for view in views]
+    monkeypatch.setattr(config, "host_tier", False)
+    for view, parts in zip(views, expected, strict=True):
+        for found, part in zip(function(view), parts, strict=True):
+            np.testing.assert_array_equal(found.asnumpy(), part)
+
+
+@pytest.mark.parametrize("most", [16, 100])
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "O[i: N + 1] = +(I[i - k]), k < 3;",
+        "O[i, j: 9, N] = +(I[j - k - i]), k < 3;",
+        "O[i, j, k, l: 3, 4, 5, N] = +(I[l - i - j - k]);",
+    ],
+)
+def test_outputs_with_more_elements_than_a_launch_has_work_items(
+    statement: str, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = f"function (I[N]) -> (O) {{ {statement} }}"
+    x = dp.arange(1, 41, dtype="float32")
+    expected = tilelang.function(source)(x).asnumpy()
+    monkeypatch.setattr(config, "host_tier", False)
+    monkeypatch.setattr("dparray.tilelang.kernel_text.MOST_ITEMS", most)
+    function = tilelang.function(source)
+    assert (function(x).asnumpy() == expected).all()
