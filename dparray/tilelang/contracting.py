@@ -194,7 +194,8 @@ class Lowered:
 
     def by_kernel(self, placement: Placement, arrays: Sequence[ndarray]) -> ndarray:
         """By a kernel of its own, launched now."""
-        result = empty_on(placement, self.shape, self.contracted.dtype)
+        parts = (self.text.parts,) if self.text.parts else ()
+        result = empty_on(placement, (*self.shape, *parts), self.contracted.dtype)
         if self._kernel is None:
             self._kernel = kernel_of(self.text.source)
         items = self._ranges.get(placement.queue)
@@ -202,6 +203,9 @@ class Lowered:
             items = self._ranges[placement.queue] = _range_on(placement.queue, self.text)
         seen = (result, *arrays) if self._is_plain else map(_in_memory, (result, *arrays))
         self._kernel._launch(items, (*seen, *self.text.numbers))
+        if parts:
+            dtype, aggregation = self.contracted.dtype, self.contracted.aggregation
+            return reduced(aggregation, result, (len(self.shape),), dtype)
         return result
 
 

@@ -22,6 +22,12 @@ MOST_ITEMS = 1 << 30
 #: Elements of a tile that a work-item keeps in registers.
 _TILES = (16, 8, 12, 6, 4)
 _LEAST_LANES = 8
+#: Floats in the longest vectors of CPUs.
+VECTOR = 16
+#: Elements up to which, and points of one from which, several work-items share one element.
+_FEW_ELEMENTS = 1024
+_MANY_POINTS = 4096
+_SHARES = 2048
 _LONG_LANES = 256
 #: Most work-items of a group along the last but one extent.
 MOST_ACROSS = 64
@@ -37,12 +43,14 @@ class Text(NamedTuple):
         numbers: the values of the numbers.
         items: the range.
         grouped: work-items lie in groups, over a range whose last but one extent is rounded up.
+        parts: where it is not 0, the output has so many partial results along a last axis.
     """
 
     source: str
     numbers: tuple[int, ...]
     items: tuple[int, ...]
     grouped: bool
+    parts: int = 0
 
 
 class Tile(NamedTuple):
@@ -73,11 +81,12 @@ class _Writer:
         self.depth = 1
         self.rank = len(domain.shape)
         self.lane = lane_of(domain.shape)
-        self.tile = tile_of(domain, self.lane)
+        self.parts, self.divided = parts_of(contracted, domain)
+        self.tile = None if self.parts else tile_of(domain, self.lane)
         self.counts = 1 if self.tile is None else self.tile.length
         # A short last dimension alone would make groups too small to pay for their start.
         self.grouped = False
-        self.unrolled = _unrolled(domain, self.counts)
+        self.unrolled = {} if self.parts else _unrolled(domain, self.counts)
         self.has_flag = not domain.covers and (
             contracted.has_default or contracted.aggregation in "*><"
         )
@@ -157,11 +166,13 @@ class _Writer:
         names += self.numbers.values()
         head = f"def tile_contraction(item, {', '.join(names)}):"
         source = "\n".join([head, *self.lines]) + "\n"
-        return Text(source, tuple(self.numbers), items, self.grouped)
+        return Text(source, tuple(self.numbers), items, self.grouped, self.parts)
 
     def indices(self) -> tuple[int, ...]:
         """Lines that find the output element; the range."""
         extents = list(self.domain.shape)
+        if self.parts:
+            return self.indices_of_parts(extents)
         if self.tile is not None:
             at = self.tile.dimension
             extents[at] = -(-extents[at] // self.tile.length)
@@ -197,13 +208,7 @@ class _Writer:
                 else:
                     self.line(f"rest = int64({self.id(0)})")
             self.line(f"i{self.lane} = int64({self.id(len(items) - 1)})")
-        for at in others[:0:-1]:
-            size = self.number(extents[at])
-            self.line(f"q{at} = rest // {size}")
-            self.line(f"i{at} = rest - q{at} * {size}")
-            self.line(f"rest = q{at}")
-        if others:
-            self.line(f"i{others[0]} = rest")
+        self.divide_rest(others, extents)
         if self.tile is not None:
             at = self.tile.dimension
             self.line(f"i{at} = i{at} * {self.tile.length}")
@@ -212,6 +217,23 @@ class _Writer:
                 for copy in range(1, self.tile.length):
                     self.line(f"c{copy} = min({copy}, {last} - i{at})")
         return items
+
+    def divide_rest(self, dimensions: Sequence[int], extents: Sequence[int]) -> None:
+        """Lines that make the indices of dimensions of their position in row-major order."""
+        for at in dimensions[:0:-1]:
+            size = self.number(extents[at])
+            self.line(f"q{at} = rest // {size}")
+            self.line(f"i{at} = rest - q{at} * {size}")
+            self.line(f"rest = q{at}")
+        if dimensions:
+            self.line(f"i{dimensions[0]} = rest")
+
+    def indices_of_parts(self, extents: list[int]) -> tuple[int, ...]:
+        """The same where neighbouring work-items share the points of an output element."""
+        self.line("rest = int64(item.get_id(0))")
+        self.line("part = int64(item.get_id(1))")
+        self.divide_rest(range(self.rank), extents)
+        return prod(extents), self.parts
 
     def id(self, dimension: int) -> str:
         """A work-item's index."""
@@ -275,7 +297,13 @@ class _Writer:
         level = self.domain.loops[at]
         first = _nested("max", [self.bound(each, variable) for each in level.lower])
         last = _nested("min", [self.bound(each, variable) for each in level.upper])
-        self.line(f"for w{variable} in range({first}, {last} + 1):")
+        if self.parts and at == self.divided:
+            start = self.number(self.domain.boxes[variable].low)
+            self.line(f"first = {first}")
+            self.line(f"first = first + (part + {start} - first) % {self.parts}")
+            self.line(f"for w{variable} in range(first, {last} + 1, {self.parts}):")
+        else:
+            self.line(f"for w{variable} in range({first}, {last} + 1):")
         self.depth += 1
         self.loops(total, at + 1)
         self.depth -= 1
@@ -330,6 +358,8 @@ class _Writer:
         for at in range(self.rank):
             moved = copy and self.tile is not None and self.tile.dimension == at
             texts.append(f"uint64(i{at}{f' + {self.offset(copy)}' if moved else ''})")
+        if self.parts:
+            texts.append("uint64(part)")
         return ", ".join(texts) or "uint64(0)"
 
 
@@ -365,6 +395,26 @@ def lane_of(shape: Sequence[int]) -> int | None:
         if shape[at] >= _LEAST_LANES:
             return at
     return max(range(len(shape)), key=lambda at: (shape[at], at))
+
+
+def parts_of(contracted: Contracted, domain: Domain) -> tuple[int, int]:
+    """How many work-items share an output element's points, and by which loop; 0 for none.
+
+    Only where few elements have many points, and where a share without points changes nothing.
+    """
+    elements = prod(domain.shape)
+    if (
+        elements > _FEW_ELEMENTS
+        or domain.points < _MANY_POINTS
+        or contracted.has_default
+        or contracted.aggregation == "="
+        or not (contracted.aggregation == "+" or domain.covers)
+    ):
+        return 0, 0
+    sizes = [box.high - box.low + 1 for box in domain.boxes[len(domain.solved) :]]
+    divided = max(range(len(sizes)), key=lambda at: (sizes[at], at))
+    wanted = max(VECTOR, _SHARES // max(1, elements))
+    return (wanted if sizes[divided] >= wanted else 0), divided
 
 
 def tile_of(domain: Domain, lane: int | None) -> Tile | None:

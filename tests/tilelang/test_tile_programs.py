@@ -413,3 +413,26 @@ def test_outputs_with_more_elements_than_a_launch_has_work_items(
     monkeypatch.setattr("dparray.tilelang.kernel_text.MOST_ITEMS", most)
     function = tilelang.function(source)
     assert (function(x).asnumpy() == expected).all()
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float32", "int8", "bool"])
+def test_few_elements_of_many_points_are_shared_by_work_items(dtype: str) -> None:
+    random = np.random.default_rng(3)
+    x = random.integers(-3, 4, 5001).astype(dtype)
+    y = random.integers(0, 3, (4, 5001)).astype(dtype)
+    function = tilelang.function(
+        "function (A[N], B[M, N]) -> (S, T, U) { S[] = +(A[i] * A[N - 1 - i]); "
+        "T[j: M] = >(B[j, i] + A[N - 1 - i]); U[j: M + 1] = +(B[j, 2*i + 1]); }"
+    )
+    s, t, u = function(dp.asarray(x), dp.asarray(y))
+    (plan,) = function._plans.values()
+    assert all(each.text.parts for each in plan.contractions)
+    product = x * x[::-1]
+    if dtype == "bool":
+        assert s.item() == product.any()
+        assert t.tolist() == (y | x[::-1]).any(1).tolist()
+        assert u.tolist() == [*y[:, 1::2].any(1).tolist(), False]
+    else:
+        np.testing.assert_allclose(s.item(), product.sum(dtype=dtype), rtol=1e-5)
+        assert t.tolist() == (y + x[::-1]).max(1).tolist()
+        assert u.tolist() == [*y[:, 1::2].sum(1, dtype=dtype).tolist(), 0]
