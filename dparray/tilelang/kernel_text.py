@@ -27,7 +27,7 @@ VECTOR = 16
 #: Elements up to which, and points of one from which, several work-items share one element.
 _FEW_ELEMENTS = 1024
 _MANY_POINTS = 4096
-_SHARES = 2048
+_SHARES = 1024
 _LONG_LANES = 256
 #: Most work-items of a group along the last but one extent.
 MOST_ACROSS = 64
@@ -298,10 +298,11 @@ class _Writer:
         first = _nested("max", [self.bound(each, variable) for each in level.lower])
         last = _nested("min", [self.bound(each, variable) for each in level.upper])
         if self.parts and at == self.divided:
-            start = self.number(self.domain.boxes[variable].low)
-            self.line(f"first = {first}")
-            self.line(f"first = first + (part + {start} - first) % {self.parts}")
-            self.line(f"for w{variable} in range(first, {last} + 1, {self.parts}):")
+            box = self.domain.boxes[variable]
+            share = self.number(-(-(box.high - box.low + 1) // self.parts))
+            self.line(f"start = {self.number(box.low)} + part * {share}")
+            first, last = f"max({first}, start)", f"min({last}, start + {share} - 1)"
+            self.line(f"for w{variable} in range({first}, {last} + 1):")
         else:
             self.line(f"for w{variable} in range({first}, {last} + 1):")
         self.depth += 1
@@ -402,7 +403,7 @@ def parts_of(contracted: Contracted, domain: Domain) -> tuple[int, int]:
 
     Only where few elements have many points, and where a share without points changes nothing.
     """
-    elements = prod(domain.shape)
+    elements = 1 << (prod(domain.shape) - 1).bit_length()
     if (
         elements > _FEW_ELEMENTS
         or domain.points < _MANY_POINTS
@@ -413,8 +414,10 @@ def parts_of(contracted: Contracted, domain: Domain) -> tuple[int, int]:
         return 0, 0
     sizes = [box.high - box.low + 1 for box in domain.boxes[len(domain.solved) :]]
     divided = max(range(len(sizes)), key=lambda at: (sizes[at], at))
-    wanted = max(VECTOR, _SHARES // max(1, elements))
-    return (wanted if sizes[divided] >= wanted else 0), divided
+    wanted = _SHARES // elements
+    while wanted > sizes[divided] // 16:  # a power of two, so that shapes of a class share it
+        wanted //= 2
+    return (wanted if wanted >= VECTOR else 0), divided
 
 
 def tile_of(domain: Domain, lane: int | None) -> Tile | None:

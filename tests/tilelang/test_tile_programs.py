@@ -418,8 +418,8 @@ def test_outputs_with_more_elements_than_a_launch_has_work_items(
 @pytest.mark.parametrize("dtype", ["int32", "float32", "int8", "bool"])
 def test_few_elements_of_many_points_are_shared_by_work_items(dtype: str) -> None:
     random = np.random.default_rng(3)
-    x = random.integers(-3, 4, 5001).astype(dtype)
-    y = random.integers(0, 3, (4, 5001)).astype(dtype)
+    x = random.integers(-3, 4, 10001).astype(dtype)
+    y = random.integers(0, 3, (4, 10001)).astype(dtype)
     function = tilelang.function(
         "function (A[N], B[M, N]) -> (S, T, U) { S[] = +(A[i] * A[N - 1 - i]); "
         "T[j: M] = >(B[j, i] + A[N - 1 - i]); U[j: M + 1] = +(B[j, 2*i + 1]); }"
