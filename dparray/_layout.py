@@ -123,6 +123,13 @@ def reduced_shape(shape: Shape, axes: Shape, keepdims: bool) -> Shape:
     return tuple([extent for axis, extent in enumerate(shape) if axis not in axes])
 
 
+def as_order(order: Any, default: str | None = "C") -> Any:
+    """A memory order as NumPy reads it: ``None`` is the default, small letters are taken."""
+    if order is None:
+        return default
+    return order.upper() if isinstance(order, str) else order
+
+
 def check_flag(function: str, name: str, value: Any) -> bool:
     """A flag, for which NumPy takes integers too.
 

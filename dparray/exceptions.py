@@ -11,7 +11,7 @@ catch anyway, so ``except ValueError`` keeps working::
     |- DTypeError (TypeError)  a dtype that is unknown or does not fit the operation
     |- UsmTypeError (ValueError)  a USM type that does not exist
     |- ShapeError (ValueError)  shapes that do not fit together
-    |- AxisError (ValueError, IndexError)  an axis outside the array's dimensions
+    |- AxisError (numpy.exceptions.AxisError)  an axis outside the array's dimensions
     |- ArgumentError (ValueError, TypeError)  any other argument that a function does not take
     |- FallbackError (RuntimeError)  values would leave a device for host code, and must not
     |- MapError (RuntimeError)  work would wait for a host map of its own thread, or a map is closed
@@ -38,6 +38,8 @@ from __future__ import annotations
 
 import builtins
 from typing import Any
+
+import numpy as np
 
 try:  # handlers written for dpnp catch our placement error too
     from dpnp.exceptions import ExecutionPlacementError as _NeighbourPlacementError
@@ -133,7 +135,7 @@ class ShapeError(DparrayError, ValueError):
     """Shapes that do not fit together, or that are no shapes."""
 
 
-class AxisError(DparrayError, ValueError, IndexError):
+class AxisError(DparrayError, np.exceptions.AxisError):
     """An axis outside the dimensions of an array."""
 
 

@@ -86,6 +86,7 @@ def _placed_like(
 def _empty(
     placement: Placement, shape: tuple[int, ...], dtype: np.dtype[Any], order: str
 ) -> ndarray:
+    order = _layout.as_order(order)
     if order not in ("C", "F", "A", "K"):
         raise ValueError(f"order: {order!r} is none of 'C', 'F', 'A', 'K'")
     array = empty_on(placement, shape, dtype)

@@ -165,6 +165,7 @@ def asarray(
     """
     if usm_type is not None:
         check_usm_type(usm_type)
+    order = _layout.as_order(order, None)
     wanted = None if dtype is None else _dtypes.as_dtype(dtype)
     if isinstance(obj, ndarray):
         return _rearranged(obj, wanted, order, copy, device, usm_type, sycl_queue)
@@ -445,7 +446,7 @@ def astype(
     if device is not None:
         x = x.to_device(Device(device))
     result = astype_array(x, wanted, copy)
-    if order == "F":
+    if _layout.as_order(order) == "F":
         return _rearranged(result, None, "F", None, None, None, None)
     return result
 
@@ -470,6 +471,7 @@ def copy(
         0.0
     """
     x = check_array("copy", "x", x)
+    order = _layout.as_order(order)
     if _placed_like(x, device, usm_type, sycl_queue) != (x.sycl_queue, x.usm_type):
         kept = order if order in ("C", "F") else None
         return _rearranged(x, None, kept, None, device, usm_type, sycl_queue)

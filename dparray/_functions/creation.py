@@ -112,6 +112,7 @@ def _filled(
     function: str,
 ) -> ndarray:
     """A new array with one value, a scalar or an array that broadcasts; pending if it is large."""
+    order = _layout.as_order(order)
     is_plain = order in ("C", "A", "K") and not isinstance(value, ndarray)
     if is_plain and may_wait(placement, prod(shape), dtype):
         value = checked_scalar(function, value, dtype)

@@ -465,6 +465,7 @@ def unravel_index(indices: Any, shape: Sequence[int], order: str = "C") -> tuple
         raise ShapeError(f"unravel_index: an index is outside an array of {size} elements")
     rest = astype_array(flat, _dtypes.int64, copy=False)
     found = []
+    order = _layout.as_order(order)
     for extent in extents[::-1] if order == "C" else extents:
         found.append(apply(OPS["remainder"], rest, extent))
         rest = apply(OPS["floor_divide"], rest, extent)

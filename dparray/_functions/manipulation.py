@@ -60,6 +60,7 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
         (2, 3)
     """
     x = check_array("reshape", "x", x)
+    order = _layout.as_order(order)
     if order not in ("C", "F", "A"):
         raise ValueError(f"reshape: order {order!r} is none of 'C', 'F', 'A'")
     if order == "C" and not copy:
@@ -129,6 +130,7 @@ def ravel(x: Any, /, order: str = "C") -> ndarray:
         (4,)
     """
     x = check_array("ravel", "x", x)
+    order = _layout.as_order(order)
     _check_order("ravel", order)
     small = view_at_once(x, np.ndarray.ravel, order)
     return _flat(x, order, False) if small is None else small
@@ -160,6 +162,7 @@ def _is_by_columns(x: ndarray, order: str) -> bool:
 
 def _flatten(self: ndarray, order: str = "C") -> ndarray:
     """The elements in one dimension, always a copy."""
+    order = _layout.as_order(order)
     _check_order("flatten", order)
     return _flat(self, order, True)
 

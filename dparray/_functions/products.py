@@ -549,6 +549,7 @@ def einsum(
         raise ShapeError("einsum: needs at least one array")
     common_placement("einsum", named)
     check_out("einsum", named, out)
+    order = _layout.as_order(order, "K")
     if order not in ("K", "A", "C", "F"):
         raise ArgumentError(f"einsum: order {order!r} is none of 'C', 'F', 'A', 'K'")
     if dtype is not None:

@@ -54,6 +54,7 @@ def arange(
     """
     if stop is None:
         start, stop = 0, start
+    step = 1 if step is None else step
     is_unsigned = any(isinstance(value, np.uint64 | np.ulonglong) for value in (start, stop, step))
     start, stop, step = (scalar_value(value) for value in (start, stop, step))
     placement = placement_of(device, usm_type, sycl_queue)

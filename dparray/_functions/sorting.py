@@ -53,10 +53,11 @@ _KINDS = (None, "stable", "quicksort", "mergesort", "heapsort", "radixsort")
 
 def _kind(name: str, stable: bool | None, kind: str | None) -> Any:
     """NumPy's name of the algorithm."""
-    if kind not in _KINDS:
-        raise ValueError(f"{name}: kind {kind!r} is none of {_KINDS[1:]}")
-    if kind is not None:
-        return "stable" if kind in ("stable", "mergesort", "radixsort") else "quicksort"
+    if kind is not None:  # NumPy looks at the first letter
+        letter = kind[:1].lower() if isinstance(kind, str) else ""
+        if kind != "radixsort" and letter not in ("q", "h", "m", "s"):
+            raise ValueError(f"{name}: kind {kind!r} is none of {_KINDS[1:]}")
+        return "quicksort" if letter in ("q", "h") else "stable"
     return "quicksort" if stable is False else "stable"
 
 

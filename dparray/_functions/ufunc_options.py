@@ -47,6 +47,7 @@ def apply_with_options(
         order: ``"F"`` for a new result in Fortran's order.
     """
     check_casting(function, casting)
+    order = _layout.as_order(order, _DEFAULT_ORDER)
     _check_choice(function, "order", order, _ORDERS)
     if isinstance(out, tuple) and len(out) == 1:
         out = out[0]
