@@ -8,7 +8,7 @@ unexport PYTHONHOME PYTHONPATH
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv demo tiny test soak check jupyter notebooks bench lock clean distclean
+.PHONY: help venv demo tiny test soak check jupyter notebooks bench lock dist clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -50,6 +50,16 @@ lock: ## bring requirements.lock in line with pyproject.toml
 	  --generate-hashes --only-binary :all: --emit-build-options --no-emit-index-url \
 	  --no-annotate --custom-compile-command "make lock" --quiet \
 	  --output-file requirements.lock $(ARGS)
+
+# In an environment of its own, since .venv holds only what is locked for work.
+dist: ## build sdist and wheel, check their metadata, and try the wheel in a clean environment
+	@rm -rf dist build/dist && mkdir -p build
+	@python3 -m venv build/dist && build/dist/bin/pip --quiet install build twine
+	@build/dist/bin/python -m build --outdir dist .
+	@build/dist/bin/python -m twine check --strict dist/*
+	@build/dist/bin/python -m venv build/dist/clean
+	@build/dist/clean/bin/pip --quiet install dist/*.whl
+	@cd / && "$(CURDIR)"/build/dist/clean/bin/dparray doctor
 
 clean: ## remove build products and tool caches
 	@rm -rf build dist out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

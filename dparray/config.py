@@ -17,6 +17,10 @@ Options:
         ``"accelerator"``) how the kernels of expressions are cut, a :class:`Tuning`. Results are
         the same but for the order in which floats are summed. Given as a dict of dicts, which
         changes what it names: ``dp.config.tuning = {"gpu": {"elements": 4, "local_size": 256}}``.
+    host_operands (``DPARRAY_HOST_OPERANDS``): what becomes of NumPy arrays among the operands, and
+        of an array where NumPy data are needed (``np.asarray(x)``, ``host[0] = x[0]``, plots).
+        ``"error"``, the default, raises :class:`dparray.HostConversionError`, so that no copy is
+        overlooked; ``"copy"`` copies them, and ``"warn"`` copies them and warns at the line.
     fallback (``DPARRAY_FALLBACK``): what happens where a function has no kernel and takes values
         from a device that is no CPU to compute with NumPy: ``"allow"``; ``"warn"``, the default,
         once for each line; ``"error"``, a :class:`dparray.FallbackError`. Reads that the program
@@ -79,10 +83,12 @@ _DEFAULTS: dict[str, Any] = {
     "host_tier": True,
     "fp_contract": False,
     "tuning": _TUNING,
+    "host_operands": "error",
     "log": False,
     "fallback": "warn",
 }
 _POLICIES = ("allow", "warn", "error")
+_WORDS = {"host_operands": ("error", "copy", "warn")}
 OPTIONS = tuple(_DEFAULTS)
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
@@ -92,6 +98,7 @@ lazy: bool
 host_tier: bool
 fp_contract: bool
 tuning: Mapping[str, Tuning]
+host_operands: str
 log: bool
 fallback: str
 
@@ -113,6 +120,8 @@ def _from_environment(name: str, default: Any) -> Any:
     word = text.strip().lower()
     if name == "fallback":
         return _checked(name, word)
+    if name in _WORDS:
+        return _checked_word(variable, word, _WORDS[name])
     if word not in _TRUE | _FALSE:
         raise ValueError(
             f"{variable}={text!r} is neither true nor false; give one of "
@@ -128,12 +137,20 @@ def _checked(name: str, value: Any) -> Any:
         return _checked_tuning(value)
     if name == "fallback" and isinstance(value, str) and value not in _POLICIES:
         raise ValueError(f"dparray.config.fallback is one of {_POLICIES}; got {value!r}")
+    if name in _WORDS:
+        return _checked_word(f"dparray.config.{name}", value, _WORDS[name])
     expected = type(_DEFAULTS[name])
     if not isinstance(value, expected):
         raise TypeError(
             f"dparray.config.{name} takes a {expected.__name__}, not {value!r} "
             f"of type {type(value).__name__}"
         )
+    return value
+
+
+def _checked_word(where: str, value: Any, words: tuple[str, ...]) -> str:
+    if type(value) is not str or value not in words:
+        raise ValueError(f"{where} is one of {', '.join(map(repr, words))}; got {value!r}")
     return value
 
 
@@ -180,8 +197,8 @@ def override(**options: Any) -> Iterator[None]:
     Raises:
         AttributeError: there is no such option.
         TypeError: the value is of another type than the option.
-        ValueError: there is no such type of device or option of :class:`Tuning`, or a number is out
-            of range.
+        ValueError: there is no such type of device or option of :class:`Tuning`, a number is out
+            of range, or a word is none that the option has.
 
     Example:
         >>> import dparray as dp

@@ -350,6 +350,22 @@ def _split(
         return parts
 
 
+def sub_device_path(device: dpctl.SyclDevice) -> tuple[tuple[Any, int], ...] | None:
+    """The partitions that lead from the root to a sub-device, each with the number of the part
+    from 0; ``None`` if :meth:`Device.create_sub_devices` has not made it.
+    """
+    path: list[tuple[Any, int]] = []
+    while device.parent_device is not None:
+        for (parent, partition), parts in list(_sub_devices.items()):
+            if device in parts:
+                path.append((partition, parts.index(device)))
+                device = parent
+                break
+        else:
+            return None
+    return tuple(reversed(path))
+
+
 def _select(filter_string: str) -> dpctl.SyclDevice:
     """The device a filter string names.
 
@@ -374,7 +390,15 @@ def _select(filter_string: str) -> dpctl.SyclDevice:
     except (dpctl.SyclDeviceCreationError, ValueError):
         raise DeviceError(
             f"device: no device fits {filter_string!r}; available: {_available()}"
+            + (_NEEDS_OF_GPUS if "gpu" in filter_string.lower() else "")
         ) from None
+
+
+_NEEDS_OF_GPUS = (
+    ". An Intel GPU needs its compute driver: intel-opencl-icd and libze-intel-gpu1 (Ubuntu, "
+    "Debian), intel-compute-runtime (Fedora, Arch, openSUSE), and a user of the group `render`; "
+    "`dparray info` lists what the drivers show"
+)
 
 
 def supports_usm(device: dpctl.SyclDevice, usm_type: str) -> bool:

@@ -58,6 +58,7 @@ __all__ = [
     "FallbackError",
     "ForkError",
     "HostConversionError",
+    "HostCopyWarning",
     "KernelArgumentError",
     "KernelCompileError",
     "KernelError",
@@ -121,6 +122,10 @@ class ForkError(DparrayError, RuntimeError):
 
 class HostConversionError(DparrayError, TypeError):
     """NumPy data where a dparray array is needed, or an implicit copy to the host."""
+
+
+class HostCopyWarning(UserWarning):
+    """Data were copied between host and device unasked, as ``dp.config.host_operands`` allows."""
 
 
 class DTypeError(DparrayError, TypeError):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.assignment import _write, assign
+from dparray._array.assignment import _write, assign, check_writable
 from dparray._array.fresh import empty_on, full_scalar
 from dparray._array.ndarray import _SEQUENCES, _living_alias, _new, _options, ndarray
 from dparray._array.nodes import _array_of, _node_of, _noted
@@ -20,6 +20,7 @@ from dparray._array.operands import (
     checked_scalar,
     foreign_operand,
     is_shareable,
+    is_taken_from_host,
     scalar_value,
 )
 from dparray._array.small import (
@@ -182,7 +183,7 @@ def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
         if isinstance(value, ndarray):
             arrays.append((name, value))
             keys.append(value.dtype)
-        elif type(value) in _SEQUENCES or is_shareable(value):
+        elif type(value) in _SEQUENCES or is_shareable(value) or is_taken_from_host(value):
             return apply(op, *beside(op.name, op.parameters, operands), out=out)
         elif (
             value is None
@@ -262,6 +263,7 @@ def operate_into(
             _node_of(op, values, loop, shape, Placement(*placement[:1], out.usm_type))
         )
     elif out.size:
+        check_writable(op.name, out)
         _write(op, values, loop, out, placement)
     return out
 

@@ -24,7 +24,7 @@ from dparray._evaluate import eager, writes
 from dparray._graph.node import Scalar
 from dparray._graph.ops import CONVERT, Op
 from dparray._placement import Placement, common_placement
-from dparray.exceptions import DTypeError, ShapeError
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 
 def delivered(name: str, result: ndarray, out: ndarray | None) -> ndarray:
@@ -43,6 +43,23 @@ def delivered(name: str, result: ndarray, out: ndarray | None) -> ndarray:
     return out
 
 
+def check_writable(function: str, target: ndarray) -> None:
+    """Raise if elements of an array share their memory, as those of ``dp.broadcast_to`` do.
+
+    Raises:
+        ArgumentError: they do.
+    """
+    target.block  # noqa: B018 - a view of what was pending lies where that lies
+    if 0 in target.strides and any(
+        extent > 1 and not stride
+        for extent, stride in zip(target.shape, target.strides, strict=True)
+    ):
+        raise ArgumentError(
+            f"{function}: the array of shape {target.shape} is read-only, because it shows "
+            "elements more than once; write to a copy of it: x = x.copy()"
+        )
+
+
 def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> None:
     """Write ``value`` into ``target``, broadcast and converted; checks come before any write.
 
@@ -50,6 +67,7 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
     """
     if _write_at_once(target, Ellipsis, value):
         return
+    check_writable(function, target)
     value = scalar_value(shared(value))
     if isinstance(value, np.ndarray):
         value = from_host(value, target.sycl_queue, target.usm_type)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dparray import _dtypes
+from dparray import _dtypes, config
 from dparray._array.fresh import empty_on, from_host, full_scalar
 from dparray._array.ndarray import _HOST_TYPES, _SEQUENCES, ndarray
 from dparray._placement import Placement, common_placement
 from dparray.device import default_device
-from dparray.exceptions import DTypeError, HostConversionError, ShapeError
+from dparray.exceptions import DTypeError, HostConversionError, HostCopyWarning, ShapeError
 from dparray.memory import exchange
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ def foreign_operand(function: str, name: str, value: Any) -> Exception:
     if isinstance(value, np.ndarray):
         return HostConversionError(
             f"{function}: {name} is a NumPy array and the others are on a device; nothing is "
-            f"copied there unasked: {name} = dp.asarray({name}, device=...)"
+            f"copied there unasked: {name} = dp.asarray({name}, device=...). "
+            f"dp.config.host_operands = 'copy' lets NumPy arrays through, each with a copy"
         )
     return HostConversionError(
         f"{function}: {name} of type {type(value).__name__} is neither an array nor a scalar; "
@@ -79,7 +82,31 @@ def check_array(function: str, name: str, value: Any, place: Placement | None = 
         return stack_nested(function, value, place)
     if is_shareable(value):
         return shared(value)
+    if is_taken_from_host(value):
+        if place is None:
+            place = Placement(default_device().sycl_queue, "device")
+        return taken_from_host(function, name, value, place)
     raise foreign_operand(function, name, value)
+
+
+def is_taken_from_host(value: Any) -> bool:
+    """Whether it is a NumPy array and ``dp.config.host_operands`` lets it through."""
+    return isinstance(value, np.ndarray) and config.host_operands != "error"
+
+
+def taken_from_host(function: str, name: str, value: np.ndarray, place: Placement) -> ndarray:
+    """A copy of a NumPy array beside the other operands, which the user has allowed."""
+    warn_of_host_copy(f"{function}: {name}, a NumPy array of {value.nbytes} bytes, is copied there")
+    return from_host(value, *place)
+
+
+def warn_of_host_copy(what: str) -> None:
+    """Warn at the user's line of a copy between host and device, if that is wished."""
+    if config.host_operands == "warn":
+        frame, level = sys._getframe(1), 2
+        while frame.f_back is not None and frame.f_globals["__name__"].startswith("dparray."):
+            frame, level = frame.f_back, level + 1
+        warnings.warn(what, HostCopyWarning, stacklevel=level)
 
 
 def check_arrays(function: str, *named: tuple[str, Any]) -> list[ndarray]:
@@ -144,6 +171,8 @@ def stack_nested(function: str, sequence: Any, placement: Placement) -> ndarray:
             parts.append(element)
         elif isinstance(element, bool | int | float | complex | np.generic):
             parts.append(from_host(np.asarray(element), *placement))
+        elif is_taken_from_host(element):
+            parts.append(taken_from_host(function, "an element", element, placement))
         else:
             raise foreign_operand(function, "an element", element)
     if len({part.shape for part in parts}) != 1:
@@ -236,6 +265,8 @@ def beside(function: str, names: Sequence[str], operands: Sequence[Any]) -> list
     arrays = [each for each in named if isinstance(each[1], ndarray)]
     place = common_placement(function, arrays) if arrays else None
     return [
-        check_array(function, name, value, place) if type(value) in _SEQUENCES else value
+        check_array(function, name, value, place)
+        if type(value) in _SEQUENCES or is_taken_from_host(value)
+        else value
         for name, value in named
     ]

@@ -8,7 +8,7 @@ import numpy as np
 
 from dparray import _layout
 from dparray._array.apply import copy_of
-from dparray._array.assignment import assign
+from dparray._array.assignment import assign, check_writable
 from dparray._array.ndarray import _has_memory, as_method, ndarray
 from dparray._array.small import (
     _REFUSALS,
@@ -55,6 +55,7 @@ def __getitem__(self: ndarray, index: Any) -> ndarray:
 def __setitem__(self: ndarray, index: Any, value: Any) -> None:
     if self._on_host is not None and _write_at_once(self, index, value):
         return
+    check_writable("x[index] = value", self)
     if index is Ellipsis:
         self.block  # noqa: B018 - as below
         assign(self, value)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator
-from typing import Any, NoReturn, SupportsIndex
+from typing import Any, SupportsIndex
 
 import numpy as np
 
-from dparray import _dtypes, _hooks
+from dparray import _dtypes, _hooks, config
 from dparray._array.apply import copy_of
 from dparray._array.fresh import is_made_by_host
 from dparray._array.ndarray import _readable, as_method, ndarray
+from dparray._array.operands import warn_of_host_copy
 from dparray._array.small import _is_ready, _sharing
 from dparray._evaluate import host
 from dparray._runtime import access, queues
@@ -120,11 +121,49 @@ def __bytes__(self: ndarray) -> bytes:
 
 
 @as_method
-def __array__(self: ndarray, dtype: Any = None, copy: Any = None) -> NoReturn:
-    raise HostConversionError(
-        "a dparray array does not become a NumPy array by itself, because that copies from the "
-        "device and waits; write dp.asnumpy(x)"
-    )
+def __array__(self: ndarray, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    if config.host_operands == "error":
+        raise HostConversionError(
+            "a dparray array does not become a NumPy array by itself, because that copies from the "
+            "device and waits; write dp.asnumpy(x), or x.item() for one number. "
+            "dp.config.host_operands = 'copy' lets it through"
+        )
+    if copy is False:
+        raise ValueError("__array__: copy=False, but a copy from the device is needed")
+    warn_of_host_copy(f"an array of {self.nbytes} bytes is copied to the host: dp.asnumpy(x)")
+    return self.asnumpy() if dtype is None else self.asnumpy().astype(dtype, copy=False)
+
+
+def _array_interface(self: ndarray) -> dict[str, Any]:
+    """The values for libraries that look for NumPy's array interface only; where they may copy."""
+    if config.host_operands == "error":
+        raise AttributeError(
+            "a dparray array has no __array_interface__, because its memory may be the device's "
+            "own; write dp.asnumpy(x), or let it be copied: dp.config.host_operands = 'copy'"
+        )
+    warn_of_host_copy(f"an array of {self.nbytes} bytes is copied to the host: dp.asnumpy(x)")
+    values = self.asnumpy()
+    # The buffer is kept alive by who takes it; an address would not be.
+    return values.__array_interface__ | {"data": values.data, "strides": values.strides}
+
+
+ndarray.__array_interface__ = property(  # type: ignore[attr-defined]
+    _array_interface, doc=_array_interface.__doc__
+)
+
+
+@as_method
+def __dir__(self: ndarray) -> list[str]:
+    return [name for name in object.__dir__(self) if _is_offered(name)]
+
+
+def _is_offered(name: str) -> bool:
+    """Whether an attribute is public, and more than the reason why there is none."""
+    if name == "__array_interface__":
+        return config.host_operands != "error"
+    if name.startswith("_") and not name.startswith("__"):
+        return False
+    return not (getattr(vars(ndarray).get(name), "__doc__", None) or "").startswith("Not there: ")
 
 
 @as_method
@@ -222,7 +261,8 @@ def to_device(
 
     Example:
         >>> import dparray as dp
-        >>> first, second = dp.Device("cpu").create_sub_devices(partition=1)
+        >>> import dpctl
+        >>> first, second = dpctl.SyclQueue("cpu"), dpctl.SyclQueue("cpu")
         >>> a, b = dp.ones(3, device=first), dp.ones(3, device=second)
         >>> (a + b.to_device(a.device)).asnumpy()
         array([2., 2., 2.])

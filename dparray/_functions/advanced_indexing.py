@@ -17,8 +17,10 @@ from dparray._array.operands import (
     check_array,
     checked_scalar,
     foreign_operand,
+    is_taken_from_host,
     scalar_value,
     shared,
+    taken_from_host,
 )
 from dparray._array.small import call_at_once
 from dparray._evaluate import limits, writes
@@ -180,12 +182,16 @@ def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
     return checked
 
 
-def _with_lists_stacked(index: Any) -> Any:
-    """The index with lists that hold arrays made one array each, and arrays of dpnp ours."""
+def _with_host_data_here(x: ndarray, index: Any) -> Any:
+    """The index with lists that hold arrays made one array each, and NumPy arrays that the user
+    lets through copied to the place of ``x``, and arrays of dpnp ours.
+    """
     if type(index) is tuple:
-        return tuple([_with_lists_stacked(entry) for entry in index])
+        return tuple([_with_host_data_here(x, entry) for entry in index])
     if type(index) is list and any(isinstance(part, ndarray) for part in index):
         return check_array("x[index]", "index", index)
+    if is_taken_from_host(index):
+        return taken_from_host("x[index]", "index", index, Placement(x.sycl_queue, x.usm_type))
     return shared(index)
 
 
@@ -263,7 +269,7 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
         small = call_at_once(operator.getitem, x, index)
         if small is not None:
             return small
-    index = _with_lists_stacked(index)
+    index = _with_host_data_here(x, index)
     named = _operands(x, index)
     placement = common_placement("x[index]", named)
     mask = _only_mask(index)
@@ -295,7 +301,7 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
 def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     """Write to the elements that an advanced index selects; checks come before any write."""
     function = "x[index] = value"
-    index = _with_lists_stacked(index)
+    index = _with_host_data_here(x, index)
     named = _operands(x, index)
     value = scalar_value(shared(value))
     if isinstance(value, np.ndarray):

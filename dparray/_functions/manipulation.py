@@ -352,7 +352,7 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
 
 
 def broadcast_to(x: Any, /, shape: int | Sequence[int]) -> ndarray:
-    """A view of ``x`` repeated to ``shape`` without taking memory; do not write to it.
+    """A read-only view of ``x`` repeated to ``shape``, which takes no memory.
 
     Raises:
         ShapeError: the shape of ``x`` does not broadcast to it.
@@ -366,7 +366,10 @@ def broadcast_to(x: Any, /, shape: int | Sequence[int]) -> ndarray:
     x = check_array("broadcast_to", "x", x)
     target = _layout.check_shape(shape)
     strides = _layout.broadcast_strides("broadcast_to", x.shape, x.strides, target)
-    return x._view(target, strides, x.offset)
+    view = x._view(target, strides, x.offset)
+    if view._on_host is not None and view is not x:
+        view._on_host.flags.writeable = not (0 in strides and view.size)
+    return view
 
 
 def broadcast_arrays(*arrays: Any) -> list[ndarray]:

@@ -40,6 +40,29 @@ _REASONS = {
     "get_include": "kernels are written in Python: dp.kernel",
     "typing": "annotate with dp.ndarray",
     "ufunc": "functions are Python functions; those that are ufuncs in NumPy have nin, nout",
+    # Names of CuPy, JAX, PyTorch, numba-dpex and dpctl.
+    **dict.fromkeys(("ElementwiseKernel", "fuse"), "decorate a function with @dp.elementwise"),
+    "ReductionKernel": "decorate a function with @dp.reduction",
+    **dict.fromkeys(
+        ("RawKernel", "RawModule", "cuda", "dpjit", "njit"),
+        "kernels are written in Python: @dp.kernel, and dp.call_kernel(kernel, dp.Range(n), ...)",
+    ),
+    "jit": "array code fuses by itself, and loops over elements are kernels: @dp.kernel",
+    **dict.fromkeys(("prange", "parallel"), "write the loop body as a kernel: @dp.kernel"),
+    **dict.fromkeys(
+        ("vmap", "grad", "pmap"), "there are no transformations; write it with whole arrays"
+    ),
+    **dict.fromkeys(("get_devices", "device_count", "local_devices"), "write dp.devices()"),
+    **dict.fromkeys(("select_device", "SyclDevice"), "write dp.Device('cpu')"),
+    **dict.fromkeys(("SyclQueue", "stream", "Stream"), "queues are dpctl's: dpctl.SyclQueue()"),
+    "get_default_memory_pool": "there are dp.memory.stats(), dp.memory.release()",
+    "get_array_module": "write x.__array_namespace__()",
+    "device_put": "write dp.asarray(x, device=...), or x.to_device(device)",
+    "device_get": "write dp.asnumpy(x)",
+    "block_until_ready": "write dp.synchronize()",
+    **dict.fromkeys(("tensor", "from_numpy", "as_tensor"), "write dp.asarray(x)"),
+    "manual_seed": "write dp.random.seed(seed), or rng = dp.random.default_rng(seed)",
+    "no_grad": "nothing is differentiated; leave it out",
     "emath": "convert to complex first: x.astype('complex128')",
 }
 
@@ -57,6 +80,17 @@ ATTRIBUTES = {
     "setfield": "arrays have no fields; x.view(dtype) sees the memory as another dtype",
     "setflags": "arrays can always be written; take a copy to keep the values",
     "tostring": "write x.tobytes()",
+    # Names of CuPy, JAX and PyTorch.
+    **dict.fromkeys(
+        ("cpu", "detach", "get", "numpy"), "write x.asnumpy(), which copies to the host and waits"
+    ),
+    **dict.fromkeys(("cuda", "to"), "write x.to_device(device), or x.astype(dtype)"),
+    "at": "arrays can be written: x[index] = value; ufuncs have .at, as dp.add.at(x, index, y)",
+    "block_until_ready": "write dp.synchronize()",
+    "set": "write x[...] = dp.asarray(values, device=x.device)",
+    "stream": "the queue is x.sycl_queue",
+    **dict.fromkeys(("unsqueeze",), "write x[:, None], or dp.expand_dims(x, axis)"),
+    **dict.fromkeys(("requires_grad", "grad", "backward"), "nothing is differentiated"),
 }
 
 

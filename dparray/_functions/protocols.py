@@ -19,8 +19,8 @@ from dparray._array.apply import copy_of
 from dparray._array.assignment import assign
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array
-from dparray.device import Device, default_device
+from dparray._array.operands import check_array, is_taken_from_host
+from dparray.device import Device, default_device, sub_device_path
 from dparray.exceptions import DeviceError, HostConversionError
 
 #: NumPy's defaults, which NumPy passes on as if the user had given them.
@@ -63,7 +63,7 @@ def _array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **op
             for value in inputs
         )
     for position, value in enumerate(inputs):
-        if isinstance(value, np.ndarray):
+        if isinstance(value, np.ndarray) and not is_taken_from_host(value):
             check_array(name, f"x{position + 1}", value)
     out = options.pop("out", None)
     if isinstance(out, tuple):
@@ -143,23 +143,39 @@ def _named_by_numpy(function: Callable[..., Any], ours: Callable[..., Any]) -> t
     )
 
 
-def _unpickled(values: np.ndarray, filter_string: str, usm_type: str) -> ndarray:
-    """An array from a pickle, on the device it came from or the default one."""
+#: The places that an unpickled array was missing, so that each is said once.
+_said: set[str] = set()
+
+
+def _unpickled(
+    values: np.ndarray, filter_string: str, usm_type: str, path: tuple[Any, ...] | None = ()
+) -> ndarray:
+    """An array from a pickle, on the device it came from or the next best that is here."""
+    missing, device = "", None
     try:
-        queue = Device(filter_string).sycl_queue
-    except DeviceError:
-        fallback = default_device()
+        device = Device(filter_string)
+        if path is None:
+            missing = f"a sub-device of {filter_string}"
+        for partition, number in path or ():
+            missing = f"sub-device {number + 1} of partition {partition!r} of {device}"
+            device = device.create_sub_devices(partition)[number]
+            missing = ""
+    except (DeviceError, IndexError, ValueError):
+        missing = missing or filter_string
+    device = default_device() if device is None else device
+    if missing and missing not in _said:
+        _said.add(missing)
         warnings.warn(
-            f"the array was pickled on {filter_string}, which is not here; it is now on {fallback}",
+            f"the array was pickled on {missing}, which is not here; it is now on {device}",
             stacklevel=2,
         )
-        queue = fallback.sycl_queue
-    return from_host(values, queue, usm_type)
+    return from_host(values, device.sycl_queue, usm_type)
 
 
 def _reduce(self: ndarray) -> tuple[Any, ...]:
-    """A host copy with the names of the root device and of the USM type."""
-    return _unpickled, (self.asnumpy(), self.device.filter_string, self.usm_type)
+    """A host copy with the names of the device, of the sub-device and of the USM type."""
+    path = sub_device_path(self.sycl_device)
+    return _unpickled, (self.asnumpy(), self.device.filter_string, self.usm_type, path)
 
 
 def _copy(self: ndarray) -> ndarray:

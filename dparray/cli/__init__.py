@@ -52,7 +52,7 @@ def make_parser(chosen: str | None) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--version", action="version", version=f"dparray {__version__}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for command in COMMANDS:
         sub = commands.add_parser(
             command.name,
@@ -78,7 +78,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             if not {"-h", "--help"} & set(argv):
                 return _fail(command.name, startup.failure)
             command = None
-        arguments = make_parser(command.name if command else None).parse_args(argv)
+        parser = make_parser(command.name if command else None)
+        arguments = parser.parse_args(argv)
+        if arguments.command is None:
+            parser.print_help()
+            return 0
         return int(arguments.run(arguments))
     except DparrayError as error:
         return _fail(name, error)

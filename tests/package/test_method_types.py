@@ -19,7 +19,7 @@ HEAD = '''"""Types of the methods that other modules give arrays; a test compare
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from types import ModuleType
-from typing import Any, NoReturn, SupportsIndex
+from typing import Any, SupportsIndex
 
 import dpctl
 import numpy as np
@@ -35,7 +35,7 @@ class Methods:
 
 #: An attribute of the class too, so that no type of a method is declared for it; and what is there
 #: only to say that it is not.
-EXCEPTIONS = {"__array_ufunc__", *missing_names.ATTRIBUTES}
+EXCEPTIONS = {"__array_interface__", "__array_ufunc__", *missing_names.ATTRIBUTES}
 
 
 #: Comparisons of arrays are arrays, and object says that these two are truth values.

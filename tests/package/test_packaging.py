@@ -48,6 +48,13 @@ def test_the_folder_kernels_is_the_package_dparray_kernels() -> None:
     assert Path(dparray.kernels.__file__).parent == ROOT / "kernels"
 
 
+def test_an_sdist_can_run_its_tests() -> None:
+    wanted = (ROOT / "MANIFEST.in").read_text().split()
+    for name in ("tests", ".ci", "notebooks", "Makefile", "requirements.lock"):
+        assert name in wanted
+        assert (ROOT / name).exists()
+
+
 def test_the_version_is_the_same_everywhere() -> None:
     version = PROJECT["project"]["version"]
     assert importlib.metadata.version("dparray") == version

@@ -57,7 +57,6 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "required: COMMAND"),
         (["nonsense"], "invalid choice: 'nonsense' (choose from"),
         (["info", "--nonsense"], "unrecognized arguments: --nonsense"),
         (["doctor", "--only", "nonsense"], "invalid choice: 'nonsense' (choose from"),

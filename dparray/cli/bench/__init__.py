@@ -84,7 +84,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--readme",
         type=Path,
         metavar="FILE",
-        help="write the table of the benchmark `standard` into FILE, between its two marks",
+        # For maintainers: the table of `standard` goes into FILE, between its two marks.
+        help=argparse.SUPPRESS,
     )
     parser.set_defaults(parser=parser)
 

@@ -1,0 +1,85 @@
+"""NumPy data beside arrays: refused with the option's name, or copied where the user allows it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+
+
+def programs() -> dict[str, Any]:
+    a = np.asarray([1.0, 2.0, 3.0])
+    return {
+        "x + a": lambda x: x + a,
+        "a + x": lambda x: a + x,
+        "np.add(a, x)": lambda x: np.add(a, x),
+        "dp.where(a > 1, x, a)": lambda x: dp.where(a > 1, x, a),
+        "dp.dot(x, a)": lambda x: dp.dot(x, a),
+        "dp.stack([x, a])": lambda x: dp.stack([x, a]),
+        "x[a > 1]": lambda x: x[a > 1],
+        "x[...] = a": lambda x: x.__setitem__(Ellipsis, a),
+        "x += a": lambda x: x.__iadd__(a),
+        "x[a > 1] = a[1:]": lambda x: x.__setitem__(a > 1, a[1:]),
+        "np.asarray(x)": np.asarray,
+        "b[0] = x[0]": lambda x: np.zeros(3).__setitem__(slice(0, 1), x[:1]),
+    }
+
+
+@pytest.mark.parametrize("name", sorted(programs()))
+def test_with_the_option_numpy_data_are_copied(name: str, queue: Any) -> None:
+    program = programs()[name]
+    x, expected = dp.asarray([3.0, 4.0, 5.0], sycl_queue=queue), np.asarray([3.0, 4.0, 5.0])
+    with dp.config.override(host_operands="copy"):
+        result = program(x)
+    wanted = program_of_numpy(name, expected)
+    if result is not None:
+        np.testing.assert_array_equal(dp.asnumpy(result), wanted)
+        if isinstance(result, dp.ndarray):
+            assert result.sycl_queue == queue
+    np.testing.assert_array_equal(x.asnumpy(), expected)
+
+
+def program_of_numpy(name: str, values: np.ndarray) -> Any:
+    a = np.asarray([1.0, 2.0, 3.0])
+    if name.startswith("dp."):
+        return eval(name, {"dp": np, "x": values, "a": a})
+    return programs()[name](values)
+
+
+@pytest.mark.parametrize("name", ["x + a", "a + x", "np.asarray(x)"])
+def test_the_default_raises_and_names_the_option(name: str) -> None:
+    with pytest.raises(dp.HostConversionError, match=r"dp\.config\.host_operands = 'copy'"):
+        programs()[name](dp.ones(3))
+
+
+def test_warn_copies_and_says_where() -> None:
+    with (
+        dp.config.override(host_operands="warn"),
+        pytest.warns(dp.HostCopyWarning, match="NumPy array of 24 bytes") as caught,
+    ):
+        assert (dp.ones(3) + np.ones(3)).tolist() == [2, 2, 2]
+    assert caught[0].filename == __file__
+
+
+def test_the_option_takes_three_words() -> None:
+    with pytest.raises(ValueError, match="'error', 'copy', 'warn'"):
+        dp.config.host_operands = "yes"
+
+
+def test_libraries_that_convert_work_with_the_option() -> None:
+    image = pytest.importorskip("PIL.Image")
+    x = dp.asarray(np.arange(12, dtype=np.uint8).reshape(3, 4))
+    with pytest.raises(AttributeError, match="host_operands"):
+        image.fromarray(x)
+    with dp.config.override(host_operands="copy"):
+        np.testing.assert_array_equal(np.asarray(image.fromarray(x)), x.asnumpy())
+        kept = np.asarray(x)
+    np.testing.assert_array_equal(kept, np.arange(12).reshape(3, 4))
+
+
+def test_numpy_reads_an_array_through_dlpack(queue: Any) -> None:
+    x = dp.arange(5.0, sycl_queue=queue)
+    np.testing.assert_array_equal(np.from_dlpack(x.copy(), device="cpu"), np.arange(5.0))

@@ -1,0 +1,119 @@
+"""What users of other libraries write, and errors that name ours."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+import dparray as dp
+from dparray import cli
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("get", r"x\.asnumpy\(\)"),
+        ("cpu", r"x\.asnumpy\(\)"),
+        ("numpy", r"x\.asnumpy\(\)"),
+        ("to", r"x\.to_device"),
+        ("block_until_ready", r"dp\.synchronize\(\)"),
+    ],
+)
+def test_methods_of_other_libraries_name_ours(name: str, ours: str) -> None:
+    with pytest.raises(AttributeError, match=ours):
+        getattr(dp.ones(1), name)
+
+
+@pytest.mark.parametrize(
+    ("name", "ours"),
+    [
+        ("jit", r"@dp\.kernel"),
+        ("ElementwiseKernel", r"@dp\.elementwise"),
+        ("ReductionKernel", r"@dp\.reduction"),
+        ("RawKernel", r"@dp\.kernel"),
+        ("get_devices", r"dp\.devices\(\)"),
+        ("prange", r"@dp\.kernel"),
+        ("dpjit", r"@dp\.kernel"),
+        ("from_numpy", r"dp\.asarray"),
+    ],
+)
+def test_functions_of_other_libraries_name_ours(name: str, ours: str) -> None:
+    with pytest.raises(AttributeError, match=ours):
+        getattr(dp, name)
+
+
+def test_dir_offers_nothing_that_raises() -> None:
+    x = dp.ones((2, 2))
+    names = dir(x)
+    assert {"asnumpy", "shape", "sum", "T"} <= set(names)
+    assert "get" not in names
+    for name in names:
+        getattr(x, name)
+
+
+def test_an_array_on_a_sub_device_unpickles_there(queue: Any) -> None:
+    x = pickle.loads(pickle.dumps(dp.arange(3, sycl_queue=queue)))
+    assert x.tolist() == [0, 1, 2]
+    if dp.Device(queue).is_canonical:
+        assert x.sycl_queue == queue
+
+
+def test_a_place_that_is_not_here_is_said_once() -> None:
+    rebuild, arguments = dp.ones(2).__reduce__()
+    elsewhere = (*arguments[:3], ((1, 10_000),))
+    with pytest.warns(UserWarning, match="sub-device 10001 .* is not here; it is now on"):
+        assert rebuild(*elsewhere).tolist() == [1, 1]
+    assert rebuild(*elsewhere).tolist() == [1, 1]
+
+
+def test_writing_through_broadcast_to_is_refused_as_in_numpy(queue: Any) -> None:
+    for size in (3, 20_000):
+        x = dp.zeros(size, sycl_queue=queue)
+        b = dp.broadcast_to(x, (4, size))
+        for write in (
+            lambda b=b: b.__setitem__(0, 1),
+            lambda b=b: b.__setitem__((0, 0), 1),
+            lambda b=b: b.__iadd__(1),
+            lambda b=b: dp.add(b, 1, out=b),
+        ):
+            with pytest.raises(ValueError, match=r"read-only.*x = x\.copy\(\)"):
+                write()
+        assert not x.any()
+        y = copy.copy(b)
+        y[0] = 1
+        assert y.sum() == size
+
+
+def test_a_gpu_that_is_not_there_says_what_it_needs() -> None:
+    with pytest.raises(dp.DeviceError, match=r"available: opencl:cpu:0.*intel-opencl-icd"):
+        dp.ones(1, device="gpu:7")
+
+
+def test_the_bare_command_shows_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main([]) == 0
+    assert "doctor" in capsys.readouterr().out
+
+
+def test_the_cache_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["cache", "--json"]) == 0
+    assert {"place", "entries", "nbytes", "limit"} <= json.loads(capsys.readouterr().out).keys()
+
+
+def test_options_of_maintainers_are_hidden(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["bench", "--help"])
+    shown = capsys.readouterr().out
+    assert "--json" in shown
+    assert "--readme" not in shown
+
+
+def test_dpctl_may_be_imported_before_dparray() -> None:
+    code = "import dpctl; import dparray as dp; print(dp.ones(2) + 1)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "[2. 2.]", done.stderr

@@ -1,0 +1,41 @@
+"""What README shows runs as it stands, on machines with one compute unit and with many."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BLOCKS = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
+UNITS = sorted({1, len(os.sched_getaffinity(0))})
+
+
+@pytest.mark.parametrize("units", UNITS)
+def test_the_blocks_of_readme_run_one_after_the_other(units: int, tmp_path: Path) -> None:
+    if shutil.which("taskset") is None:
+        pytest.skip("needs taskset")
+    program = tmp_path / "readme.py"
+    program.write_text("\n".join(BLOCKS))
+    cores = ",".join(map(str, sorted(os.sched_getaffinity(0))[:units]))
+    done = subprocess.run(
+        ["taskset", "-c", cores, sys.executable, program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    shown = re.search(r"^```\n(\[1\..*?)^```", (ROOT / "README.md").read_text(), re.M | re.S)
+    assert shown is not None
+    assert done.stdout.startswith(shown[1])
+
+
+def test_no_block_of_readme_needs_a_number_of_compute_units() -> None:
+    assert not any("create_sub_devices" in block for block in BLOCKS)
