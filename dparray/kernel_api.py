@@ -47,7 +47,18 @@ _LOCAL_DTYPES = frozenset({"i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4",
 
 
 class MemoryOrder(enum.IntEnum):
-    """How an atomic operation or a fence orders the reads and writes around it."""
+    """How an atomic operation or a fence orders the reads and writes around it.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def place(item, out):
+        ...     dp.AtomicRef(out, 0, dp.MemoryOrder.ACQ_REL).fetch_add(1)
+        >>> out = dp.zeros(1, dtype="int64")
+        >>> event = place[3](out)
+        >>> out.tolist()
+        [3]
+    """
 
     RELAXED = 0
     ACQUIRE = 1
@@ -58,7 +69,18 @@ class MemoryOrder(enum.IntEnum):
 
 
 class MemoryScope(enum.IntEnum):
-    """Which work-items an atomic operation, a fence or a barrier is ordered for."""
+    """Which work-items an atomic operation, a fence or a barrier is ordered for.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def place(item, out):
+        ...     dp.AtomicRef(out, 0, memory_scope=dp.MemoryScope.DEVICE).fetch_add(1)
+        >>> out = dp.zeros(1, dtype="int64")
+        >>> event = place[3](out)
+        >>> out.tolist()
+        [3]
+    """
 
     WORK_ITEM = 0
     SUB_GROUP = 1
@@ -68,7 +90,18 @@ class MemoryScope(enum.IntEnum):
 
 
 class AddressSpace(enum.IntEnum):
-    """Which memory an array is in."""
+    """Which memory an array is in.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def place(item, out):
+        ...     dp.AtomicRef(out, 0, address_space=dp.AddressSpace.GLOBAL).fetch_add(1)
+        >>> out = dp.zeros(1, dtype="int64")
+        >>> event = place[3](out)
+        >>> out.tolist()
+        [3]
+    """
 
     PRIVATE = 0
     GLOBAL = 1
@@ -87,7 +120,18 @@ def _of_kernels(name: str) -> NoReturn:
 
 
 class Item:
-    """A work-item of a launch over a :class:`Range`: the first argument of its kernel."""
+    """A work-item of a launch over a :class:`Range`: the first argument of its kernel.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def place(item, out):
+        ...     out[item.get_id(0)] = item.get_range(0)
+        >>> out = dp.zeros(3, dtype="int64")
+        >>> event = place[3](out)
+        >>> out.tolist()
+        [3, 3, 3]
+    """
 
     def __init__(self) -> None:
         _of_kernels("Item")
@@ -115,7 +159,18 @@ class Item:
 
 
 class NdItem:
-    """A work-item of a launch over an :class:`NdRange`: the first argument of its kernel."""
+    """A work-item of a launch over an :class:`NdRange`: the first argument of its kernel.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def place(item, out):
+        ...     out[item.get_global_id(0)] = item.get_local_id(0)
+        >>> out = dp.zeros(4, dtype="int64")
+        >>> event = place[dp.NdRange(4, 2)](out)
+        >>> out.tolist()
+        [0, 1, 0, 1]
+    """
 
     def __init__(self) -> None:
         _of_kernels("NdItem")
@@ -163,7 +218,18 @@ class NdItem:
 
 
 class Group:
-    """The work-group of a work-item; :meth:`NdItem.get_group` gives it."""
+    """The work-group of a work-item; :meth:`NdItem.get_group` gives it.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def place(item, out):
+        ...     out[item.get_global_id(0)] = item.get_group().get_group_id(0)
+        >>> out = dp.zeros(4, dtype="int64")
+        >>> event = place[dp.NdRange(4, 2)](out)
+        >>> out.tolist()
+        [0, 0, 1, 1]
+    """
 
     def __init__(self) -> None:
         _of_kernels("Group")
@@ -210,6 +276,16 @@ class PrivateArray:
         shape: a positive integer or a tuple of them, as constants.
         dtype: of the elements.
         fill_zeros: whether the elements are zero at first; they have no value otherwise.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def place(item, out):
+        ...     out[item.get_id(0)] = dp.PrivateArray(2, dp.int64, True)[1]
+        >>> out = dp.zeros(2, dtype="int64")
+        >>> event = place[2](out)
+        >>> out.tolist()
+        [0, 0]
     """
 
     def __init__(self, shape: Any, dtype: Any, fill_zeros: bool = False) -> None:
@@ -322,12 +398,35 @@ def group_barrier(group: Group, fence_scope: MemoryScope = MemoryScope.WORK_GROU
     Args:
         group: ``item.get_group()``.
         fence_scope: the work-items that see what was written.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def place(item, out):
+        ...     dp.group_barrier(item.get_group())
+        ...     out[item.get_global_id(0)] = 1
+        >>> out = dp.zeros(2, dtype="int64")
+        >>> event = place[dp.NdRange(2, 2)](out)
+        >>> out.tolist()
+        [1, 1]
     """
     _of_kernels("group_barrier")
 
 
 def atomic_fence(memory_order: MemoryOrder, memory_scope: MemoryScope) -> None:
-    """Order the reads and writes of the work-item before and after, for a scope of others."""
+    """Order the reads and writes of the work-item before and after, for a scope of others.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def place(item, out):
+        ...     dp.atomic_fence(dp.MemoryOrder.ACQ_REL, dp.MemoryScope.DEVICE)
+        ...     out[item.get_id(0)] = 1
+        >>> out = dp.zeros(2, dtype="int64")
+        >>> event = place[2](out)
+        >>> out.tolist()
+        [1, 1]
+    """
     _of_kernels("atomic_fence")
 
 
