@@ -285,7 +285,7 @@ def logspace(
         >>> dp.logspace(0, 2, 3).asnumpy()
         array([  1.,  10., 100.])
     """
-    if isinstance(base, list | tuple) or getattr(base, "shape", ()):
+    if isinstance(base, list | tuple) or getattr(base, "shape", None):
         start, stop, base = check_arrays(
             "logspace", ("start", start), ("stop", stop), ("base", base)
         )

@@ -14,7 +14,7 @@ from dpctl.program import SyclProgramCompilationError, create_program_from_sourc
 from dparray import _layout
 from dparray._compiler.program import obtain_program
 from dparray._evaluate.writes import settle_arguments
-from dparray._kernel.arguments import LocalAccessor, is_array
+from dparray._kernel.arguments import is_array
 from dparray._kernel.index_space import _as_index_space
 from dparray._placement import common_placement
 from dparray._runtime import access
@@ -28,7 +28,7 @@ from dparray.exceptions import (
     KernelCompileError,
     UnsupportedDeviceError,
 )
-from dparray.kernel_api import NdRange, Range
+from dparray.kernel_api import LocalAccessor, NdRange, Range
 from dparray.memory import blocks, exchange
 
 __all__ = ["RawKernel", "raw_kernel"]
@@ -107,6 +107,7 @@ class RawKernel:
             access.before_write(*arrays)
         settle_arguments(arrays)
         owners = tuple(x.block for x in arrays if isinstance(x.block, blocks.BorrowedBlock))
+        size: Any
         if isinstance(index_space, NdRange):
             size, local = index_space.global_range, index_space.local_range
         else:
@@ -166,7 +167,7 @@ class RawKernel:
                 "OpenCL C is compiled by OpenCL's drivers only; give a SPIR-V module"
             )
         try:
-            if is_text:
+            if isinstance(self.source, str):
                 program = create_program_from_source(queue, self.source, self.options)
             else:
                 program = obtain_program(queue, self.source, self.options)

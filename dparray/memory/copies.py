@@ -156,10 +156,10 @@ def assign(target: Any, source: Any) -> None:
     queue = target.block.queue
     if device_facts.copies_by_host(queue):
         if is_scalar:
-            (view,) = host_views(queue, target) or ()
+            (view,) = host_views(queue, target)  # type: ignore[misc]  # it is a CPU's
             view[...] = source
         else:
-            view, values = host_views(queue, target, source) or ()
+            view, values = host_views(queue, target, source)  # type: ignore[misc]
             view[...] = values.copy() if np.may_share_memory(view, values) else values
         return
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0

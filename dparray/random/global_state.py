@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dparray._array.ndarray import ndarray
-from dparray._functions.creation import asarray
+from dparray._functions.conversion import asarray
 from dparray._placement import check_usm_type
 from dparray.device import queue_of
 from dparray.random.generator import Generator, _key_of

@@ -40,6 +40,8 @@ EXCEPTIONS = {"__array_interface__", "__array_ufunc__", *missing_names.ATTRIBUTE
 
 #: Comparisons of arrays are arrays, and object says that these two are truth values.
 _OVERRIDES = dict.fromkeys(("__eq__", "__ne__"), "  # type: ignore[override]")
+#: `pow` may have a third operand, and `**=` has none.
+_OVERRIDES["__ipow__"] = "  # type: ignore[misc]"
 
 
 def added() -> Iterator[tuple[str, Any]]:
