@@ -9,7 +9,7 @@ import numpy as np
 
 from dparray import _layout, config
 from dparray._array.fresh import from_host
-from dparray._array.ndarray import layout_of, ndarray
+from dparray._array.ndarray import materialize, ndarray
 from dparray._array.nodes import _node_of, eager_operands
 from dparray._array.operands import (
     arrays_inside,
@@ -49,7 +49,7 @@ def check_writable(function: str, target: ndarray) -> None:
     Raises:
         ArgumentError: they do.
     """
-    target.block  # noqa: B018 - a view of what was pending lies where that lies
+    materialize(target)  # a view of what was pending lies where that lies
     if 0 in target.strides and any(
         extent > 1 and not stride
         for extent, stride in zip(target.shape, target.strides, strict=True)
@@ -78,7 +78,7 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
     if isinstance(value, bool | int | float | complex):
         value = checked_scalar(function, value, target.dtype)
         if target.size:
-            writes.store(Scalar(value), layout_of(target))
+            writes.store(Scalar(value), materialize(target))
         return
     if not isinstance(value, ndarray):
         raise foreign_operand(function, "value", value)
@@ -98,7 +98,7 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
         if shape != target.shape:
             value = value._view(target.shape, strides, value.offset)
         if config.lazy:
-            writes.store(value._node, layout_of(target))
+            writes.store(value._node, materialize(target))
         else:
             placement = Placement(target.sycl_queue, target.usm_type)
             _write(CONVERT, (value,), (target.dtype, target.dtype), target, placement)
@@ -112,7 +112,7 @@ def _write(
     placement: Placement,
 ) -> None:
     """Write an operation that has been checked into an array of its shape or a larger one."""
-    target = layout_of(out)
+    target = materialize(out)
     if not config.lazy:
         given = eager_operands(operands)
         if eager.compute_known(op, given, loop, out.shape, *placement, target) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from dparray._array.ndarray import ndarray
+from dparray._array.ndarray import materialize, ndarray
 from dparray._runtime.event import Event, event_of_work
 
 
@@ -22,7 +22,7 @@ def event(self: ndarray) -> Event:
         True
     """
     if self.is_pending:
-        self.block  # noqa: B018 - to ask for the memory computes it
+        materialize(self)  # to ask for the memory computes it
     return event_of_work(self.sycl_queue)
 
 

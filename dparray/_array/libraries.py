@@ -9,7 +9,7 @@ import numpy as np
 
 from dparray import _hooks, config
 from dparray._array.fresh import from_host
-from dparray._array.ndarray import layout_of, ndarray
+from dparray._array.ndarray import materialize, ndarray
 from dparray._evaluate import host, writes
 from dparray._evaluate.library import library_call
 from dparray._placement import common_placement
@@ -46,7 +46,7 @@ def call_numpy(function: Callable[..., Any], arrays: Sequence[ndarray], out: nda
     """
     if not (config.host_tier and device_facts.is_cpu(out.sycl_queue)):
         return False
-    layouts = [layout_of(x) for x in (*arrays, out)]
+    layouts = [materialize(x) for x in (*arrays, out)]
     if access.holds:
         access.before_write(layouts[-1])
     writes.settle_readers(out.block)
@@ -74,7 +74,7 @@ def numpy_views(*arrays: ndarray) -> list[np.ndarray] | None:
         if _hooks.subscribers:
             _hooks.emit("host", queue=queue)
         return seen
-    return copies.host_views(queue, *map(layout_of, arrays))
+    return copies.host_views(queue, *map(materialize, arrays))
 
 
 def call_neighbour(

@@ -233,7 +233,7 @@ class ndarray(Methods):
         try:
             return self._node_kept
         except AttributeError:
-            self._node_kept = node = Node.leaf(layout_of(self), self.sycl_queue, self.usm_type)
+            self._node_kept = node = Node.leaf(materialize(self), self.sycl_queue, self.usm_type)
             return node
 
     _argument = _kept("_argument_kept", lambda self: execute.argument_of(self))
@@ -289,7 +289,7 @@ class ndarray(Methods):
     def __usm_ndarray__(self) -> Any:
         """The array for dpnp and dpnp.tensor, over the same memory and on the same queue object."""
         writes.share(self.block)
-        return exchange.own_tensor_of(layout_of(self))
+        return exchange.own_tensor_of(materialize(self))
 
     @property
     def usm_data(self) -> Any:
@@ -330,7 +330,7 @@ def as_method(function: Function) -> Function:
     return function
 
 
-def layout_of(x: ndarray) -> Layout:
+def materialize(x: ndarray) -> Layout:
     """Where the values of an array lie; computes them if they are pending."""
     return Layout(x.block, x.offset, x.shape, x.strides, x.dtype)
 
@@ -363,7 +363,7 @@ def _find_place(x: ndarray) -> None:
         return
     alias = _living_alias(x) if seen is None else None
     if alias is not None and alias.view() is x:
-        x.block  # noqa: B018 - it lies in another array's memory, where that is
+        _give_memory(x)  # it lies in another array's memory, where that is
         return
     x._offset = 0
     x._strides = _layout.contiguous_strides(x.shape, x.dtype.itemsize)
@@ -386,7 +386,6 @@ def _give_memory(x: ndarray) -> None:
             x._on_host, x._block = view, block
 
 
-#
 # A view of a pending array is an expression of its own: that of views of the leaves. The two arrays
 # have the same values until one of them is written, so before anything can write to one, it gets
 # memory, and they share it. One such view at a time: with a second, the memory is worth its cost.

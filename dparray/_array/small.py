@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.ndarray import _HOST_TYPES, _SEQUENCES, _new, _options, ndarray
+from dparray._array.ndarray import _HOST_TYPES, _SEQUENCES, _new, _options, materialize, ndarray
 from dparray._evaluate import host, limits
 from dparray._graph.ops import Op
 from dparray._placement import Placement
@@ -206,7 +206,7 @@ def view_at_once(x: ndarray, function: Callable[..., np.ndarray], *args: Any) ->
 
 def _shareable(x: ndarray) -> tuple[np.ndarray, Any]:
     """What the host sees of a small array and the base of it, which views share."""
-    x.block  # noqa: B018 - views share memory, so there must be some
+    materialize(x)  # views share memory, so there must be some
     seen = x._on_host
     return seen, seen.base  # type: ignore[union-attr,return-value]
 

@@ -9,7 +9,7 @@ import numpy as np
 from dparray import _layout
 from dparray._array.apply import copy_of
 from dparray._array.assignment import assign, check_writable
-from dparray._array.ndarray import _has_memory, as_method, ndarray
+from dparray._array.ndarray import _has_memory, as_method, materialize, ndarray
 from dparray._array.small import (
     _REFUSALS,
     _array_type,
@@ -44,7 +44,7 @@ def __getitem__(self: ndarray, index: Any) -> ndarray:
     if _layout.is_basic_index(index):
         layout = _layout.basic_index(self.shape, self.strides, self.offset, index)
         if not layout[0] and not _has_memory(self) and self._alias is not None:
-            self.block  # noqa: B018 - who reads a second value of it wants more of them
+            materialize(self)  # who reads a second value of it wants more of them
             layout = _layout.basic_index(self.shape, self.strides, self.offset, index)
         view = self._view(*layout)
         return view if view.shape or _has_ellipsis(index) else _element(view)
@@ -57,10 +57,10 @@ def __setitem__(self: ndarray, index: Any, value: Any) -> None:
         return
     check_writable("x[index] = value", self)
     if index is Ellipsis:
-        self.block  # noqa: B018 - as below
+        materialize(self)  # as below
         assign(self, value)
     elif _layout.is_basic_index(index):
-        self.block  # noqa: B018 - a view of what is pending is not written
+        materialize(self)  # a view of what is pending is not written
         assign(
             self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index)),
             value,

@@ -12,7 +12,7 @@ import numpy as np
 from dparray import _dtypes, _hooks, config
 from dparray._array.apply import copy_of
 from dparray._array.fresh import is_made_by_host
-from dparray._array.ndarray import _readable, as_method, ndarray
+from dparray._array.ndarray import _readable, as_method, materialize, ndarray
 from dparray._array.operands import warn_of_host_copy
 from dparray._array.small import _is_ready, _sharing
 from dparray._evaluate import host
@@ -170,7 +170,7 @@ def _is_offered(name: str) -> bool:
 def __iter__(self: ndarray) -> Iterator[Any]:
     if not self.shape:
         raise TypeError("iteration over an array with 0 dimensions")
-    self.block  # noqa: B018 - one value after another: all of them are wanted
+    materialize(self)  # one value after another: all of them are wanted
     if len(self.shape) > 1:
         return _rows(self)
     is_in_reach = copies.is_host_accessible(self.sycl_queue, self.usm_type)

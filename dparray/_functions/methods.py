@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from dparray import _dtypes
 from dparray._array.assignment import assign
-from dparray._array.ndarray import ndarray, take_layout_of
+from dparray._array.ndarray import materialize, ndarray, take_layout_of
 from dparray._array.operands import check_array
 from dparray._functions import missing_names
 from dparray._functions.creation import zeros
@@ -63,7 +63,7 @@ def _view(self: ndarray, dtype: Any = None) -> ndarray:
 
 def _set_dtype(self: ndarray, dtype: Any) -> None:
     """Let the array itself see its memory as another dtype; see :meth:`view`."""
-    self.block  # noqa: B018 - computes what is pending
+    materialize(self)  # computes what is pending
     take_layout_of(self, _view(self, dtype))
 
 
@@ -85,7 +85,7 @@ def _resize_in_place(self: ndarray, *new_shape: Any, refcheck: bool = True) -> N
     resized = zeros(given, self.dtype, usm_type=self.usm_type, sycl_queue=self.sycl_queue)
     count = min(self.size, resized.size)
     ravel(resized)[:count] = ravel(self)[:count]
-    resized.block  # noqa: B018 - computes it
+    materialize(resized)  # computes it
     take_layout_of(self, resized)
 
 

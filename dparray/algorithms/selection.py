@@ -16,7 +16,7 @@ from dparray import _dtypes
 from dparray._array.apply import reduce_array
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
-from dparray._array.ndarray import layout_of, ndarray
+from dparray._array.ndarray import materialize, ndarray
 from dparray._graph.reductions import REDUCTIONS
 from dparray._kernel.decorators import device_func, kernel
 from dparray._kernel.function import KernelFunction
@@ -92,7 +92,7 @@ def put_selected(x: ndarray, mask: ndarray, value: ndarray, function: str) -> No
 def _flat(mask: ndarray) -> tuple[ndarray, int]:
     """A mask in memory, in one dimension, and how many of its elements are true."""
     flat = mask.reshape(-1)
-    layout_of(flat)
+    materialize(flat)
     count = reduce_array(REDUCTIONS["sum"], flat, (0,), False, _dtypes.int64, _dtypes.int64)
     return flat, int(count.item())
 

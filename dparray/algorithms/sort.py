@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._array.ndarray import layout_of, ndarray
+from dparray._array.ndarray import materialize, ndarray
 from dparray._array.nodes import positions
 from dparray._kernel.decorators import device_func
 from dparray._kernel.function import DeviceFunction
@@ -148,5 +148,5 @@ def _digit_of(kind: str, bits: int, descending: bool) -> DeviceFunction:
 
 def _reinterpreted(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
     """The same memory as another dtype of the same size."""
-    layout = layout_of(x)
+    layout = materialize(x)
     return ndarray._from_layout(layout.block, layout.offset, x.shape, layout.strides, dtype)

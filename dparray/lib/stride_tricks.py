@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from dparray import _layout
-from dparray._array.ndarray import ndarray
+from dparray._array.ndarray import materialize, ndarray
 from dparray._array.operands import check_array
 from dparray._functions.manipulation import broadcast_arrays, broadcast_shapes, broadcast_to
 from dparray.exceptions import ArgumentError, ShapeError
@@ -70,7 +70,7 @@ def sliding_window_view(
                 f"{x.shape}"
             )
         shape[at] -= extent - 1
-    x.block  # noqa: B018 - windows overlap, so what is pending is computed first
+    materialize(x)  # windows overlap, so what is pending is computed first
     strides = (*x.strides, *(x.strides[at] for at in axes))
     return x._view((*shape, *window), strides, x.offset)
 
@@ -103,7 +103,7 @@ def as_strided(
                [1, 2, 3]])
     """
     x = check_array("as_strided", "x", x)
-    x.block  # noqa: B018 - what is pending lies nowhere yet
+    materialize(x)  # what is pending lies nowhere yet
     extents = x.shape if shape is None else _layout.check_shape(shape)
     steps = x.strides if strides is None else tuple(strides)
     if len(steps) != len(extents):

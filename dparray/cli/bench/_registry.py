@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from dparray._array.ndarray import materialize
 from dparray._runtime import queues
 from dparray.cli.bench._timer import Candidate, Timing, measure
 from dparray.device import Device
@@ -103,7 +104,7 @@ def complete(settings: Settings, function: Callable[[], Any]) -> Callable[[], No
 
     def call() -> None:
         result = function()
-        result.block  # noqa: B018 - computes what is pending
+        materialize(result)  # computes what is pending
         finish(settings)
 
     return call
