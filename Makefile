@@ -8,7 +8,7 @@ unexport PYTHONHOME PYTHONPATH
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv demo tiny test soak check jupyter notebooks bench lock dist clean distclean
+.PHONY: help venv demo tiny test second soak check jupyter notebooks bench lock dist clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -27,6 +27,9 @@ test: venv ## run all tests
 
 soak: venv ## random programs against NumPy; ARGS="--minutes 60 --seed 1"
 	@PYTHONPATH=. $(python) tests/soak/soak.py $(ARGS)
+
+second: venv ## the compiler's tests on Python 3.13
+	@bash .ci/second-python $(ARGS)
 
 check: venv ## ruff, mypy and the test of the layers
 	@$(python) -m ruff check .

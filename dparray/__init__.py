@@ -204,8 +204,8 @@ with _startup.explained():
     # What users call lets only our errors out; inside, functions call each other directly.
     for _module in (linalg, fft, lib.stride_tricks):
         _boundary.guard(_module, _module.__all__)
-    for _generator in (random.Generator, random.RandomState):
-        _boundary.guard(_generator)
+    for _class in random.RandomState.__mro__[:-1]:
+        _boundary.guard(_class)
     _boundary.guard(_sys.modules[__name__])
 
     # Where things are defined is no user's affair: they are what `dparray` calls them.

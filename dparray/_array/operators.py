@@ -52,27 +52,11 @@ def _power_family() -> tuple[Binary, Binary, Binary]:
                 "pow: the form with a modulus is for Python's integers; write "
                 "dp.remainder(x ** y, modulus)"
             )
-        if type(other) in _dtypes.OF_NUMPY_SCALAR:
-            other = _weaker_exponent(self.dtype.kind, other)
-        if type(other) in (int, float) and other == 2 and self.dtype.kind == "b":
+        if type(other) is int and other == 2 and self.dtype.kind == "b":
             return apply(OPS["square"], astype_array(self, _dtypes.int8))
         return power(self, other)
 
     return power_or_square, reflected, in_place
-
-
-def _weaker_exponent(kind: str, exponent: Any) -> Any:
-    """NumPy's scalar as the exponent of ``**``: weak where NumPy has a simpler operation for it.
-
-    So ``x ** np.float64(2)`` is ``square(x)`` of the dtype of ``x``; the function ``pow`` promotes.
-    """
-    own = exponent.dtype.kind
-    if own in "iu":
-        is_simple = exponent == 2 or (kind in "fc" and exponent in (-1, 0, 1))
-    else:
-        simple = (-1.0, 0.0, 0.5, 1.0, 2.0) if kind in "fc" else (2.0,)
-        is_simple = own == "f" and exponent in simple
-    return exponent.item() if is_simple else exponent
 
 
 _FAMILIES = {

@@ -106,7 +106,9 @@ def __trunc__(self: ndarray) -> int:
 
 @as_method
 def __index__(self: ndarray) -> int:
-    if self.dtype.kind not in "iu" or self.shape:
+    if self.dtype.kind not in "iu":
+        raise DTypeError(f"an array of dtype {self.dtype} cannot be an index; only integers can")
+    if self.shape:
         raise DTypeError(
             f"an array of dtype {self.dtype} and shape {self.shape} cannot be an index; only "
             f"integers without dimensions can"

@@ -82,7 +82,9 @@ def keeps_binaries(queue: dpctl.SyclQueue) -> bool:
 
 
 def _driver_of(queue: dpctl.SyclQueue) -> _Driver | None:
-    return _driver() if queue.backend == dpctl.backend_type.opencl else None
+    # Intel's CPU driver ends the process where a context of several devices is given a binary.
+    is_alone = queue.sycl_context.device_count == 1
+    return _driver() if is_alone and queue.backend == dpctl.backend_type.opencl else None
 
 
 def _binary_key(device: dpctl.SyclDevice, spirv: bytes, options: str) -> str:

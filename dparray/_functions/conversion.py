@@ -516,7 +516,15 @@ def array(
     return reshape(result, (1,) * (ndmin - result.ndim) + result.shape)
 
 
-def asanyarray(obj: Any, dtype: Any = None, order: str | None = None, **place: Any) -> ndarray:
+def asanyarray(
+    obj: Any,
+    dtype: Any = None,
+    order: str | None = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    **place: Any,
+) -> ndarray:
     """NumPy's other name for :func:`asarray`.
 
     Example:
@@ -524,7 +532,7 @@ def asanyarray(obj: Any, dtype: Any = None, order: str | None = None, **place: A
         >>> dp.asanyarray([1, 2]).shape
         (2,)
     """
-    return asarray(obj, dtype, order, **place)
+    return asarray(obj, dtype, order, device=device, copy=copy, **place)
 
 
 def ascontiguousarray(obj: Any, dtype: Any = None, **place: Any) -> ndarray:

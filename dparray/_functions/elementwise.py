@@ -21,7 +21,12 @@ from dparray._array.operands import (
 )
 from dparray._array.small import broadcast_at_once
 from dparray._functions.creation import zeros_like
-from dparray._functions.ufunc_options import DEFAULT_CASTING, apply_with_options, taking_options
+from dparray._functions.ufunc_options import (
+    DEFAULT_CASTING,
+    apply_with_options,
+    check_casting,
+    taking_options,
+)
 from dparray._graph.ops import OPS, WHERE, Op
 from dparray._placement import common_placement
 from dparray._runtime.device_facts import computes_in_double
@@ -346,7 +351,8 @@ def clip(
     min, max = min if a_min is None else a_min, max if a_max is None else a_max
     if type(out) is tuple and len(out) == 1:
         out = out[0]
-    if not (where is True and dtype is None and casting == DEFAULT_CASTING and order == "K"):
+    check_casting("clip", casting)
+    if not (where is True and dtype is None and casting == DEFAULT_CASTING and str(order) == "K"):
         return apply_with_options(
             *("clip", ("x",), lambda given: clip(given, min, max), (x,)),
             *(out, where, dtype, casting, order),

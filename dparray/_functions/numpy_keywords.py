@@ -35,8 +35,13 @@ REASONS = {
     "max_header_size": _PICKLES,
     "einsum_call": "it is for NumPy's own use",
     "style": "NumPy does not use it any more",
+    "ndmax": "lists become arrays of numbers at every depth",
+    "max_work": "allocations tell at once whether memory is shared",
     "legacy": "the numbers of the other generators of NumPy are not reproduced",
 }
+
+#: Those that the newest NumPy has no more.
+_FORMER = frozenset({"interpolation", "newshape"})
 
 #: Positional parameters of NumPy's functions that tell no signature.
 _UNTOLD = {
@@ -125,7 +130,7 @@ def reread(
             is_other = True
         elif name in theirs and _is_default(value, theirs[name]):
             is_other = True
-        elif name in theirs and name in REASONS:
+        elif name in REASONS and (name in theirs or (theirs and name in _FORMER)):
             raise ArgumentError(f"{function.__name__}: there is no {name}=: {REASONS[name]}")
         else:
             own[name] = value

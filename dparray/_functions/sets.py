@@ -191,6 +191,7 @@ def unique(
     axis: int | None = None,
     *,
     equal_nan: bool = True,
+    sorted: bool = True,
 ) -> Any:
     """NumPy's spelling of the ``unique_*`` functions.
 
@@ -201,6 +202,7 @@ def unique(
         return_counts: give how often each is there, too.
         axis: the axis whose slices are compared; of the flattened array if ``None``.
         equal_nan: all NaN are one.
+        sorted: taken for NumPy's sake; the values are sorted in any case.
 
     Returns:
         The sorted different values; with any of the options a tuple that goes on with what they

@@ -277,7 +277,8 @@ def profile() -> Profile:
 
     Example:
         >>> import dparray as dp
-        >>> x = dp.ones(1_000_000)
+        >>> x = dp.linspace(0, 1, 1_000_000)
+        >>> dp.synchronize(dp.eval(x))
         >>> with dp.profile() as p:
         ...     total = float((x * 2).sum())
         >>> [(event.kind, event.nbytes >= x.nbytes) for event in p.events if event.kind == "kernel"]

@@ -144,7 +144,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     size = apply(OPS["abs"], x)
     axes = tuple(range(x.ndim)) if axis is None else axis
     if ord == np.inf:
-        return reductions.max(size, axes, keepdims=keepdims)
+        return reductions.max(size, axes, keepdims=keepdims, initial=0)
     if ord == -np.inf:
         return reductions.min(size, axes, keepdims=keepdims)
     if ord == 0:
@@ -182,20 +182,26 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarr
         added, compared = (-2, -1) if abs(ord) == 1 else (-1, -2)
         size = apply(OPS["abs"], x if x.dtype.kind in "fc" else astype_array(x, _default_float(x)))
         sums = reductions.sum(size, added, keepdims=True)
-        best = reductions.max if ord > 0 else reductions.min
-        result = best(sums, compared, keepdims=True)
+        result = _best(sums, compared, ord, keepdims=True)
     elif ord in ("nuc", 2, -2):
         s = svdvals(x)
         if ord == "nuc":
             result = reductions.sum(s, -1)
         else:
-            result = (reductions.max if ord == 2 else reductions.min)(s, -1)
+            result = _best(s, -1, ord)
         result = expand_dims(result, (-2, -1))
     else:
         raise ValueError(
             f"matrix_norm: ord {ord!r} is none of 'fro', 'nuc', 1, -1, 2, -2, inf, -inf"
         )
     return result if keepdims else result[..., 0, 0]
+
+
+def _best(values: ndarray, axis: int, ord: Any, keepdims: bool = False) -> ndarray:
+    """The largest of values that are not negative, 0 of none; the least for a negative ``ord``."""
+    if ord < 0:
+        return reductions.min(values, axis, keepdims=keepdims)
+    return reductions.max(values, axis, keepdims=keepdims, initial=0)
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> ndarray:

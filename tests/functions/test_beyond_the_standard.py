@@ -17,6 +17,7 @@ import pytest
 from scipy import ndimage, special
 
 import dparray as dp
+from dparray._functions import protocols
 
 RNG = np.random.default_rng(0)
 A = RNG.standard_normal((4, 5)) * 10
@@ -189,8 +190,6 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("sort_complex", (J,), {}),
     ("matvec", (A, B[0].copy()), {}),
     ("vecmat", (C[:, 0].copy(), A), {}),
-    ("trapz", (A, A[0].copy()), {}),
-    ("in1d", (I, J), {}),
     ("poly", ([1.0, 2.0, -3.0],), {}),
     ("poly", (A[:3, :3].copy(),), {}),
     ("polyadd", ([1, 2], J), {}),
@@ -575,7 +574,8 @@ def test_what_we_do_not_have_is_an_error_that_names_it() -> None:
         np.isnat(x)
     with pytest.raises(TypeError, match=r"numpy\.busday_count is not available"):
         np.busday_count(x, x)
-    with pytest.raises(TypeError, match=r"the ufunc dawsn is not .*: dawsn\(dp\.asnumpy\(x\)\)"):
+    words = r"dawsn is not .*: scipy\.special\.dawsn\(dp\.asnumpy\(x\)\)"
+    with pytest.raises(TypeError, match=words):
         special.dawsn(x)
     with pytest.raises(dp.HostConversionError, match=r"dp\.asnumpy\(x\)"):
         ndimage.gaussian_filter(x, 1)
@@ -604,7 +604,8 @@ def test_pickles_come_back_and_fall_back_to_the_default_device(
     back = pickle.loads(pickle.dumps(x))
     assert_same(back, A[:, ::2])
     assert back.usm_type == "shared"
-    function, (values, _, usm_type) = x.__reduce__()
+    function, (values, _, usm_type, _) = x.__reduce__()
+    monkeypatch.setattr(protocols, "_said", set())  # each missing place is said once
     with pytest.warns(UserWarning, match="level_zero:gpu:7, which is not here"):
         back = function(values, "level_zero:gpu:7", usm_type)
     assert back.device == dp.default_device()

@@ -45,7 +45,7 @@ def test_complex_powers(host_tier: bool, dtype: str) -> None:
 
 @pytest.mark.parametrize("host_tier", [True, False])
 def test_powers_of_masks(host_tier: bool) -> None:
-    """NumPy's operator squares a mask in int8; its function, and other powers, take int64."""
+    """NumPy's operator squares a mask in int8; its function, and other powers, do not."""
     mask = np.asarray([True, False])
     programs: list[Any] = [
         lambda xp, x: x**2,

@@ -15,7 +15,7 @@ from dparray.kernels.variates import (
     make_hypergeometric_kernel,
     make_poisson_kernel,
 )
-from dparray.random import generator
+from dparray.random import streams
 
 DRAWS: dict[str, Any] = {
     "random": lambda rng, n: rng.random(n),
@@ -332,7 +332,7 @@ def test_large_counts_lose_nothing_in_the_differences_of_factorials(name: str, d
     out = dp.empty(count, dtype="int64")
     vectors = [dp.full(count, value, dtype=dtype) for value in parameters]
     start = (np.uint64(1), np.uint64(1), np.uint64(3))
-    chosen = generator._kernel(factory, np.dtype(dtype))
+    chosen = streams._kernel(factory, np.dtype(dtype))
     dp.call_kernel(chosen, dp.Range(count), out, *vectors, *start)
     found = (out.asnumpy() - mean) / np.sqrt(variance)
     assert abs(found.mean()) < 0.03

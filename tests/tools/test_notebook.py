@@ -165,8 +165,8 @@ def test_a_pending_array_stays_pending_and_only_a_sample_of_it_is_computed(
     assert re.search(r"pending: .*sin.*multiply.* \(5 operations\)", text)
     assert "[0." in text
     for event, values in events:
-        assert event in ("allocate", "copy")
-        assert values["nbytes"] < 10_000
+        assert event in ("allocate", "copy", "evaluate", "host")
+        assert values.get("nbytes", 0) < 10_000
 
 
 def test_the_sample_of_a_pending_array_holds_the_values_it_will_have() -> None:
