@@ -125,6 +125,7 @@ OTHERS = {
     "encoding",
     "endpoint",
     "equal_nan",
+    "sorted",
     "excluded",
     "file",
     "fmt",
