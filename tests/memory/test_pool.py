@@ -670,6 +670,7 @@ def test_statistics_of_an_unused_device_are_zero(driver: Driver, pools: Pools) -
 
 
 def test_allocations_are_told_to_subscribers(pools: Pools, queue: Queue) -> None:
+    names = ("queue", "usm_type", "nbytes", "asked", "in_use", "hit")
     seen: list[tuple[str, dict[str, Any]]] = []
     unsubscribe = _hooks.subscribe(lambda event, **values: seen.append((event, values)))
     try:
@@ -678,8 +679,9 @@ def test_allocations_are_told_to_subscribers(pools: Pools, queue: Queue) -> None
     finally:
         unsubscribe()
     pools.allocate(queue, "device", 1000)
-    values = {"queue": queue, "usm_type": "device", "nbytes": 1024}
-    assert seen == [("allocate", values | {"hit": False}), ("allocate", values | {"hit": True})]
+    told = [(event, {name: values[name] for name in names}) for event, values in seen]
+    values = {"queue": queue, "usm_type": "device", "nbytes": 1024, "asked": 1000, "in_use": 1024}
+    assert told == [("allocate", values | {"hit": False}), ("allocate", values | {"hit": True})]
 
 
 # --- threads and the collector --------------------------------------------------------------------
