@@ -19,6 +19,7 @@ from dparray._functions.joining import concat, trim_zeros
 from dparray._functions.manipulation import atleast_1d, expand_dims, reshape
 from dparray._functions.mathematics import convolve
 from dparray._functions.matrices import vander
+from dparray._functions.operands import _place
 from dparray._functions.products import matmul
 from dparray._functions.ranges import arange
 from dparray._functions.reductions import sum as sum_of
@@ -68,10 +69,6 @@ def _coefficients(function: str, **named: Any) -> list[ndarray]:
 def _like(function: str, result: ndarray, *given: Any) -> Any:
     """The result as a ``poly1d`` if one was given."""
     return poly1d(result) if any(isinstance(value, poly1d) for value in given) else result
-
-
-def _place(x: ndarray) -> dict[str, Any]:
-    return {"sycl_queue": x.sycl_queue, "usm_type": x.usm_type}
 
 
 def polyval(p: Any, x: Any) -> Any:
