@@ -28,6 +28,11 @@ class Placement(NamedTuple):
     usm_type: str
 
 
+def placement_of(x: Any) -> Placement:
+    """Where an array lives, so that what is made of it lives there too."""
+    return Placement(x.sycl_queue, x.usm_type)
+
+
 @lru_cache(maxsize=256)
 def check_dtype(dtype: np.dtype[Any], queue: dpctl.SyclQueue) -> np.dtype[Any]:
     """``dtype`` itself if the queue's device can compute in it; asked once.

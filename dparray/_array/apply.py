@@ -8,36 +8,36 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.assignment import _write, assign, check_writable
+from dparray._array.assignment import assign, check_writable, write_value
 from dparray._array.fresh import empty_on, full_scalar
-from dparray._array.ndarray import _SEQUENCES, _living_alias, _new, _options, ndarray
-from dparray._array.nodes import _array_of, _node_of, _noted
+from dparray._array.ndarray import SEQUENCES, config_values, living_alias, ndarray, new_object
+from dparray._array.nodes import array_of_operation, node_of, register
 from dparray._array.operands import (
-    _WEAK_TYPES,
-    _checked_out,
-    _typed_scalars,
+    WEAK_TYPES,
     beside,
+    checked_out,
     checked_scalar,
     foreign_operand,
     is_shareable,
     is_taken_from_host,
     scalar_value,
+    typed_scalars,
 )
 from dparray._array.small import (
-    _REFUSALS,
-    _SCALARS,
-    _are_small_together,
-    _array_type,
+    REFUSALS,
+    SCALARS,
     _formed_at_once,
-    _run_silently,
-    _working,
+    are_small_together,
+    array_type,
     call_at_once,
+    run_silently,
     view_at_once,
+    working,
 )
 from dparray._evaluate import host
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce, Reduction
-from dparray._placement import Placement, check_dtype, common_placement
+from dparray._placement import Placement, check_dtype, common_placement, placement_of
 from dparray._runtime.device_facts import computes_in_double
 from dparray.device import default_device
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
@@ -52,7 +52,7 @@ Unary = Callable[["ndarray"], "ndarray"]
 
 
 def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
-    """An operation on two operands: of small arrays at once by the host, else :func:`_defer`."""
+    """An operation on two operands: of small arrays at once by the host, else :func:`defer`."""
     compute = host.at_once(op)
 
     def operate(x1: Any, x2: Any) -> ndarray:
@@ -65,59 +65,59 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
                     and second is not None
                     and x2.sycl_queue is x1.sycl_queue
                     and x2.usm_type == x1.usm_type
-                    and (first.shape == second.shape or _are_small_together(first, second))
+                    and (first.shape == second.shape or are_small_together(first, second))
                 )
             else:
                 second = x2
-                is_small = first is not None and type(x2) in _SCALARS
+                is_small = first is not None and type(x2) in SCALARS
         elif type(x2) is ndarray:
             place, first, second = x2, x1, x2._on_host
-            is_small = second is not None and type(x1) in _SCALARS
+            is_small = second is not None and type(x1) in SCALARS
         else:
             is_small = False
         if is_small and (
-            (not _working and _options["host_tier"]) or host.is_ready(place.sycl_queue)
+            (not working and config_values["host_tier"]) or host.is_ready(place.sycl_queue)
         ):
             try:
-                values = _run_silently(compute, first, second)
-            except _REFUSALS:
+                values = run_silently(compute, first, second)
+            except REFUSALS:
                 values = host.call(compute, first, second)
                 if values is None:
-                    return _defer(op, (x1, x2), None)
-            result = _new(ndarray)
-            result._on_host = values if type(values) is _array_type else np.asarray(values)
+                    return defer(op, (x1, x2), None)
+            result = new_object(ndarray)
+            result._on_host = values if type(values) is array_type else np.asarray(values)
             result._block = result._kernel_type = None
             result.sycl_queue = place.sycl_queue
             result.usm_type = place.usm_type
             return result
-        return _defer(op, (x1, x2), None)
+        return defer(op, (x1, x2), None)
 
     return operate
 
 
 def _single_operation(op: Op) -> Unary:
-    """An operation on one operand: of a small array at once by the host, else :func:`_defer`."""
+    """An operation on one operand: of a small array at once by the host, else :func:`defer`."""
     compute = host.at_once(op)
 
     def operate(x: Any) -> ndarray:
         if (
             type(x) is ndarray
             and (seen := x._on_host) is not None
-            and ((not _working and _options["host_tier"]) or host.is_ready(x.sycl_queue))
+            and ((not working and config_values["host_tier"]) or host.is_ready(x.sycl_queue))
         ):
             try:
-                values = _run_silently(compute, seen)
-            except _REFUSALS:
+                values = run_silently(compute, seen)
+            except REFUSALS:
                 values = host.call(compute, seen)
                 if values is None:
-                    return _defer(op, (x,), None)
-            result = _new(ndarray)
-            result._on_host = values if type(values) is _array_type else np.asarray(values)
+                    return defer(op, (x,), None)
+            result = new_object(ndarray)
+            result._on_host = values if type(values) is array_type else np.asarray(values)
             result._block = result._kernel_type = None
             result.sycl_queue = x.sycl_queue
             result.usm_type = x.usm_type
             return result
-        return _defer(op, (x,), None)
+        return defer(op, (x,), None)
 
     return operate
 
@@ -130,10 +130,10 @@ OPERATIONS: dict[Op, Callable[..., ndarray]] = {
 
 def copy_of(x: ndarray) -> ndarray:
     """A C-contiguous copy on the same queue; pending like any other operation."""
-    small = call_at_once(_array_type.copy, x)
+    small = call_at_once(array_type.copy, x)
     if small is not None:
         return small
-    placement = Placement(x.sycl_queue, x.usm_type)
+    placement = placement_of(x)
     return operate(CONVERT, (x,), (x.dtype, x.dtype), x.shape, placement)
 
 
@@ -142,16 +142,16 @@ def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True) -> ndarray
     if x.dtype == dtype and not copy:
         return x
     check_dtype(dtype, x.sycl_queue)
-    small = call_at_once(_array_type.astype, x, dtype, "C")
+    small = call_at_once(array_type.astype, x, dtype, "C")
     if small is not None:
         return small
-    return operate(CONVERT, (x,), (dtype, dtype), x.shape, Placement(x.sycl_queue, x.usm_type))
+    return operate(CONVERT, (x,), (dtype, dtype), x.shape, placement_of(x))
 
 
 def with_axes(x: ndarray, order: Sequence[int]) -> ndarray:
     """The view whose axis ``i`` is axis ``order[i]`` of ``x``; the others have extent 1."""
     if x._on_host is not None and len(order) == x._on_host.ndim:
-        view = view_at_once(x, _array_type.transpose, order)
+        view = view_at_once(x, array_type.transpose, order)
         if view is not None:
             return view
     shape, strides = x.shape, x.strides
@@ -171,10 +171,10 @@ def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
         DTypeError: the operation is not defined for the dtypes, or the result does not fit ``out``.
         ShapeError: the shapes do not broadcast, or not to ``out``.
     """
-    return OPERATIONS[op](*operands) if out is None else _defer(op, operands, out)
+    return OPERATIONS[op](*operands) if out is None else defer(op, operands, out)
 
 
-def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
+def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
     """Check an operation and make a pending array of it, or write it to ``out``."""
     arrays: list[tuple[str, ndarray]] = []
     keys: list[Any] = []
@@ -183,7 +183,7 @@ def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
         if isinstance(value, ndarray):
             arrays.append((name, value))
             keys.append(value.dtype)
-        elif type(value) in _SEQUENCES or is_shareable(value) or is_taken_from_host(value):
+        elif type(value) in SEQUENCES or is_shareable(value) or is_taken_from_host(value):
             return apply(op, *beside(op.name, op.parameters, operands), out=out)
         elif (
             value is None
@@ -198,11 +198,11 @@ def _defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
     if not arrays:
         queue = out.sycl_queue if out is not None else default_device().sycl_queue
         # Among themselves, NumPy's scalars keep their dtypes.
-        for at in _typed_scalars(operands, queue.sycl_device) or [0]:
+        for at in typed_scalars(operands, queue.sycl_device) or [0]:
             value = operands[at]
             values[at] = full_scalar(value if isinstance(value, np.generic) else values[at], queue)
         return apply(op, *values, out=out)
-    placed = arrays if out is None else [*arrays, ("out", _checked_out(op.name, out))]
+    placed = arrays if out is None else [*arrays, ("out", checked_out(op.name, out))]
     placement = common_placement(op.name, placed)
     if op.keeps_integers and keys[0].kind in "biu":
         loop: tuple[np.dtype[Any], ...] = (keys[0], keys[0])
@@ -256,15 +256,15 @@ def operate_into(
         out.shape == shape
         and out.dtype == loop[-1]
         and out.is_pending
-        and _living_alias(out) is None
+        and living_alias(out) is None
     ):
         # Nobody else sees the memory that the pending value would get, so it need not exist.
-        out._node_kept = _noted(
-            _node_of(op, values, loop, shape, Placement(*placement[:1], out.usm_type))
+        out._node_kept = register(
+            node_of(op, values, loop, shape, Placement(*placement[:1], out.usm_type))
         )
     elif out.size:
         check_writable(op.name, out)
-        _write(op, values, loop, out, placement)
+        write_value(op, values, loop, out, placement)
     return out
 
 
@@ -288,7 +288,7 @@ def operate(
         result = _formed_at_once(op, operands, loop[-1], shape, placement)
         if result is not None:
             return result
-    return _array_of(op, operands, loop, shape, placement)
+    return array_of_operation(op, operands, loop, shape, placement)
 
 
 def reduce_array(
@@ -320,8 +320,8 @@ def reduce_array(
     # Half precision is reduced in single precision, and rounded once.
     wide = np.dtype(np.float32) if loop.char == "e" else loop
     loops = (*[wide] * (1 + len(scalars)), dtype)
-    placement = Placement(x.sycl_queue, x.usm_type)
-    return _array_of(op, (x, *scalars), loops, shape, placement)
+    placement = placement_of(x)
+    return array_of_operation(op, (x, *scalars), loops, shape, placement)
 
 
 def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndarray:
@@ -345,7 +345,7 @@ def _scalar_operand(op: Op, name: str, value: Any) -> tuple[Any, Any]:
     strong = _dtypes.OF_NUMPY_SCALAR.get(type(value))
     if strong is not None:
         return value.item(), strong
-    weak = _WEAK_TYPES.get(type(value))
+    weak = WEAK_TYPES.get(type(value))
     if weak is None:
         if not isinstance(value, bool | int | float | complex):
             raise foreign_operand(op.name, name, value)
@@ -377,6 +377,6 @@ def _compare_out_of_range(op: Op, operands: Sequence[Any], out: ndarray | None) 
     answer = bool(op.ufunc(sample, bound) if first_is_array else op.ufunc(bound, sample))
     result = out
     if result is None:
-        result = empty_on(Placement(x.sycl_queue, x.usm_type), x.shape, _dtypes.bool)
+        result = empty_on(placement_of(x), x.shape, _dtypes.bool)
     assign(result, answer, op.name)
     return result

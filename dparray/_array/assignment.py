@@ -10,7 +10,7 @@ import numpy as np
 from dparray import _layout, config
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import materialize, ndarray
-from dparray._array.nodes import _node_of, eager_operands
+from dparray._array.nodes import eager_operands, node_of
 from dparray._array.operands import (
     arrays_inside,
     checked_scalar,
@@ -23,7 +23,7 @@ from dparray._array.small import _write_at_once
 from dparray._evaluate import eager, writes
 from dparray._graph.node import Scalar
 from dparray._graph.ops import CONVERT, Op
-from dparray._placement import Placement, common_placement
+from dparray._placement import Placement, common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 
@@ -72,7 +72,7 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
     if isinstance(value, np.ndarray):
         value = from_host(value, target.sycl_queue, target.usm_type)
     elif isinstance(value, list | tuple | range):
-        place = Placement(target.sycl_queue, target.usm_type)
+        place = placement_of(target)
         common_placement(function, [("x", target), *arrays_inside("value", value)])
         value = stack_nested(function, value, place)
     if isinstance(value, bool | int | float | complex):
@@ -100,11 +100,11 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
         if config.lazy:
             writes.store(value._node, materialize(target))
         else:
-            placement = Placement(target.sycl_queue, target.usm_type)
-            _write(CONVERT, (value,), (target.dtype, target.dtype), target, placement)
+            placement = placement_of(target)
+            write_value(CONVERT, (value,), (target.dtype, target.dtype), target, placement)
 
 
-def _write(
+def write_value(
     op: Op,
     operands: Sequence[Any],
     loop: tuple[np.dtype[Any], ...],
@@ -117,4 +117,4 @@ def _write(
         given = eager_operands(operands)
         if eager.compute_known(op, given, loop, out.shape, *placement, target) is not None:
             return
-    writes.store(_node_of(op, operands, loop, out.shape, placement), target, True)
+    writes.store(node_of(op, operands, loop, out.shape, placement), target, True)

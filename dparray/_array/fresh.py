@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes, _hooks, _layout
-from dparray._array.ndarray import _options, ndarray
+from dparray._array.ndarray import config_values, ndarray
 from dparray._evaluate import host, limits
 from dparray._placement import Placement, check_dtype, check_usm_type
 from dparray.device import queue_of
@@ -26,7 +26,7 @@ def is_made_by_host(size: int, queue: dpctl.SyclQueue, usm_type: str) -> bool:
     """Whether few elements of a new array are made by the host at once."""
     return (
         size <= limits.host_elements
-        and _options["host_tier"]
+        and config_values["host_tier"]
         and host.COMPUTES_AT_ONCE
         and host.can_compute(queue, usm_type)
     )
@@ -68,7 +68,7 @@ def from_host(
     return result
 
 
-def placement_of(
+def chosen_placement(
     device: Any, usm_type: str | None, sycl_queue: dpctl.SyclQueue | None
 ) -> Placement:
     return Placement(
@@ -76,14 +76,14 @@ def placement_of(
     )
 
 
-def _placed_like(
+def placed_like(
     x: ndarray, device: Any, usm_type: str | None, sycl_queue: dpctl.SyclQueue | None
 ) -> Placement:
     queue = x.sycl_queue if device is None and sycl_queue is None else queue_of(device, sycl_queue)
     return Placement(queue, check_usm_type(x.usm_type if usm_type is None else usm_type))
 
 
-def _empty(
+def empty_array(
     placement: Placement, shape: tuple[int, ...], dtype: np.dtype[Any], order: str
 ) -> ndarray:
     order = _layout.as_order(order)

@@ -33,12 +33,12 @@ else:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-_SEQUENCES = (list, tuple, range)
-_HOST_TYPES = (np.ndarray, np.generic)
+SEQUENCES = (list, tuple, range)
+HOST_TYPES = (np.ndarray, np.generic)
 
 
-_new = object.__new__
-_options = vars(config)
+new_object = object.__new__
+config_values = vars(config)
 
 
 def _kept(slot: str, make: Callable[[ndarray], Any]) -> Any:
@@ -134,7 +134,7 @@ class ndarray(Methods):
         dtype: np.dtype[Any],
     ) -> ndarray:
         """The one gate through which every array is made."""
-        self = _new(cls)
+        self = new_object(cls)
         self._block = block
         self._offset = offset
         self._shape = shape
@@ -150,7 +150,7 @@ class ndarray(Methods):
     @classmethod
     def _pending(cls, node: Node) -> ndarray:
         """An array whose values are still an expression."""
-        self = _new(cls)
+        self = new_object(cls)
         self._node_kept = node
         self._block = self._on_host = self._alias = self._kernel_type = None
         self._shape = node.shape
@@ -168,7 +168,7 @@ class ndarray(Methods):
 
         They go to USM memory when something needs them there.
         """
-        self = _new(cls)
+        self = new_object(cls)
         self._on_host = values
         self._block = self._kernel_type = None
         self.sycl_queue = queue
@@ -317,7 +317,7 @@ class ndarray(Methods):
 
         Shape, strides and offset are those of a view of this array, as it says it lies in memory.
         """
-        if not _has_memory(self):
+        if not has_memory(self):
             return _view_of_pending(self, shape, strides, offset, dtype)
         return ndarray._from_layout(
             self.block, offset, shape, strides, self.dtype if dtype is None else dtype
@@ -346,7 +346,7 @@ def _seen_by_host(x: ndarray) -> np.ndarray | None:
     """What the host sees of an array that has memory."""
     if (
         x._size <= limits.host_elements
-        and _options["host_tier"]
+        and config_values["host_tier"]
         and host.COMPUTES_AT_ONCE
         and host.can_compute(x.sycl_queue, x.usm_type)
     ):
@@ -361,7 +361,7 @@ def _find_place(x: ndarray) -> None:
         x._strides = seen.strides
         x._offset = seen.__array_interface__["data"][0] - x.block.pointer
         return
-    alias = _living_alias(x) if seen is None else None
+    alias = living_alias(x) if seen is None else None
     if alias is not None and alias.view() is x:
         _give_memory(x)  # it lies in another array's memory, where that is
         return
@@ -409,12 +409,12 @@ class _Alias:
 _MOST_VIEWED_WEIGHT = 64
 
 
-def _has_memory(x: ndarray) -> bool:
+def has_memory(x: ndarray) -> bool:
     """Whether an array has been given memory; asks without giving it any."""
     return x._block is not None or x._on_host is not None
 
 
-def _living_alias(x: ndarray) -> _Alias | None:
+def living_alias(x: ndarray) -> _Alias | None:
     """What a pending array shares its memory with, should one of them need it."""
     alias = x._alias
     if alias is not None and alias.whole() is not None and alias.view() is not None:
@@ -433,7 +433,7 @@ def _view_of_pending(
     if dtype is None:
         with readers.lock:
             node = x._node
-            if node.layout is None and _living_alias(x) is None:
+            if node.layout is None and living_alias(x) is None:
                 view = _with_reduced_axes(node, shape)
                 if view is None:
                     evaluate.compute_inner(node)
@@ -473,7 +473,7 @@ def _noted_inside(node: Node) -> Node:
 
 def _give_pending_memory(x: ndarray) -> None:
     """Compute a pending array, and bind the view of it that was pending to the memory."""
-    alias = _living_alias(x)
+    alias = living_alias(x)
     whole = alias.whole() if alias is not None else x
     assert whole is not None
     node = whole._node
@@ -506,11 +506,11 @@ def take_layout_of(x: ndarray, view: ndarray) -> None:
     x._on_host = _seen_by_host(x)
 
 
-def _readable(x: ndarray) -> Any:
+def readable_layout(x: ndarray) -> Any:
     """A layout to read the values from; a pending view does not make all of its array computed."""
-    if _has_memory(x):
+    if has_memory(x):
         return x
-    if _living_alias(x) is None:
+    if living_alias(x) is None:
         _give_memory(x)
     else:
         evaluate.evaluate(x._node)

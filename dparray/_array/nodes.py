@@ -19,7 +19,7 @@ from dparray._placement import Placement
 from dparray.memory import blocks
 
 
-def _array_of(
+def array_of_operation(
     op: Op | Reduce,
     operands: Sequence[Any],
     loop: tuple[np.dtype[Any], ...],
@@ -31,7 +31,7 @@ def _array_of(
         layout = eager.compute_known(op, eager_operands(operands), loop, shape, *placement)
         if layout is not None:
             return ndarray._from_layout(*layout)
-    return ndarray._pending(_noted(_node_of(op, operands, loop, shape, placement)))
+    return ndarray._pending(register(node_of(op, operands, loop, shape, placement)))
 
 
 def eager_operands(operands: Sequence[Any]) -> list[Any]:
@@ -41,10 +41,10 @@ def eager_operands(operands: Sequence[Any]) -> list[Any]:
 
 def array_of_node(node: Node) -> ndarray:
     """A new array for an expression that nobody else has."""
-    return ndarray._pending(_noted(node))
+    return ndarray._pending(register(node))
 
 
-def _noted(node: Node) -> Node:
+def register(node: Node) -> Node:
     """The node, known to its operands as a reader; computed at once where it may not wait."""
     may_wait = config.lazy
     for operand in node.operands:
@@ -55,7 +55,7 @@ def _noted(node: Node) -> Node:
     return node
 
 
-def _node_of(
+def node_of(
     op: Op | Reduce,
     operands: Sequence[Any],
     loop: tuple[np.dtype[Any], ...],

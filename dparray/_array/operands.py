@@ -11,7 +11,7 @@ import numpy as np
 
 from dparray import _dtypes, config
 from dparray._array.fresh import empty_on, from_host, full_scalar
-from dparray._array.ndarray import _HOST_TYPES, _SEQUENCES, ndarray
+from dparray._array.ndarray import HOST_TYPES, SEQUENCES, ndarray
 from dparray._placement import Placement, common_placement
 from dparray.device import default_device
 from dparray.exceptions import DTypeError, HostConversionError, HostCopyWarning, ShapeError
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import dpctl
 
 
-_WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, complex: complex}
+WEAK_TYPES: dict[type, Any] = {bool: _dtypes.bool, int: int, float: float, complex: complex}
 
 
 def is_shareable(value: Any) -> bool:
@@ -142,7 +142,7 @@ def shared_inside(sequence: Any) -> Any:
         return shared(sequence)
     # Numbers, which sequences mostly hold, are not looked at one by one.
     kinds = set(map(type, sequence))
-    if not any(kind in (list, tuple) or kind not in _WEAK_TYPES for kind in kinds):
+    if not any(kind in (list, tuple) or kind not in WEAK_TYPES for kind in kinds):
         return sequence
     return [shared_inside(element) for element in sequence]
 
@@ -154,7 +154,7 @@ def moved_inside(sequence: Any, queue: dpctl.SyclQueue) -> Any:
     if type(sequence) not in (list, tuple):
         return sequence.to_device(queue) if isinstance(sequence, ndarray) else sequence
     kinds = set(map(type, sequence))
-    if not any(kind in (list, tuple) or kind not in _WEAK_TYPES for kind in kinds):
+    if not any(kind in (list, tuple) or kind not in WEAK_TYPES for kind in kinds):
         return sequence
     return [moved_inside(element, queue) for element in sequence]
 
@@ -198,7 +198,7 @@ def host_values(function: str, obj: Any, queue: dpctl.SyclQueue) -> np.ndarray:
             f"{function}: {type(obj).__name__} {obj!r:.60} holds no numbers (NumPy makes dtype "
             f"{values.dtype} of it); dtypes are {', '.join(_dtypes.NAMES)}"
         )
-    if not isinstance(obj, _HOST_TYPES):
+    if not isinstance(obj, HOST_TYPES):
         return values.astype(_dtypes.fit_device(values.dtype, queue.sycl_device), copy=False)
     return values
 
@@ -206,10 +206,10 @@ def host_values(function: str, obj: Any, queue: dpctl.SyclQueue) -> np.ndarray:
 def check_out(function: str, arrays: Sequence[tuple[str, ndarray]], out: Any) -> None:
     """Check before any work that ``out``, where given, is an array on the inputs' queue."""
     if out is not None:
-        common_placement(function, [*arrays, ("out", _checked_out(function, out))])
+        common_placement(function, [*arrays, ("out", checked_out(function, out))])
 
 
-def _checked_out(function: str, out: Any) -> ndarray:
+def checked_out(function: str, out: Any) -> ndarray:
     if isinstance(out, ndarray):
         return out
     raise HostConversionError(
@@ -250,7 +250,7 @@ def checked_scalar(function: str, value: Any, dtype: np.dtype[Any]) -> Any:
     return float(value) if kind == "f" else complex(value)
 
 
-def _typed_scalars(operands: Sequence[Any], device: Any) -> list[int]:
+def typed_scalars(operands: Sequence[Any], device: Any) -> list[int]:
     """Where among the operands there are NumPy's scalars of dtypes that the device has."""
     return [
         at
@@ -266,7 +266,7 @@ def beside(function: str, names: Sequence[str], operands: Sequence[Any]) -> list
     place = common_placement(function, arrays) if arrays else None
     return [
         check_array(function, name, value, place)
-        if type(value) in _SEQUENCES or is_taken_from_host(value)
+        if type(value) in SEQUENCES or is_taken_from_host(value)
         else value
         for name, value in named
     ]

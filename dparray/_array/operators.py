@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from dparray import _dtypes
-from dparray._array.apply import OPERATIONS, Binary, _defer, apply, astype_array
+from dparray._array.apply import OPERATIONS, Binary, apply, astype_array, defer
 from dparray._array.ndarray import ndarray
-from dparray._array.small import _REFUSALS, _SCALARS, _is_free_to_write, _run_silently
+from dparray._array.small import REFUSALS, SCALARS, is_free_to_write, run_silently
 from dparray._evaluate import host
 from dparray._graph.ops import OPS, Op
 
@@ -23,21 +23,21 @@ def _binary_family(op: Op) -> tuple[Binary, Binary, Binary]:
     def in_place(self: ndarray, other: Any) -> ndarray:
         target = self._on_host
         if target is None or compute is None:
-            return _defer(op, (self, other), self)
+            return defer(op, (self, other), self)
         if type(other) is ndarray:
             operand = other._on_host
             is_small = operand is not None and other.sycl_queue is self.sycl_queue
         else:
             operand = other
-            is_small = type(other) in _SCALARS
-        if is_small and _is_free_to_write(self):
+            is_small = type(other) in SCALARS
+        if is_small and is_free_to_write(self):
             try:
-                _run_silently(compute, target, operand, target)
-            except _REFUSALS:
+                run_silently(compute, target, operand, target)
+            except REFUSALS:
                 if host.call(compute, target, operand, target) is None:
-                    return _defer(op, (self, other), self)
+                    return defer(op, (self, other), self)
             return self
-        return _defer(op, (self, other), self)
+        return defer(op, (self, other), self)
 
     return operate, reflected, in_place
 

@@ -9,7 +9,14 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.ndarray import _HOST_TYPES, _SEQUENCES, _new, _options, materialize, ndarray
+from dparray._array.ndarray import (
+    HOST_TYPES,
+    SEQUENCES,
+    config_values,
+    materialize,
+    ndarray,
+    new_object,
+)
 from dparray._evaluate import host, limits
 from dparray._graph.ops import Op
 from dparray._placement import Placement
@@ -25,25 +32,25 @@ _MOST_JOINED = 64
 # What the short way of small arrays looks at in every call; see "small arrays, at once" below.
 
 
-_array_type = np.ndarray
+array_type = np.ndarray
 
 
-_working = queues.working
+working = queues.working
 
 
-_run_silently = host.run_silently
+run_silently = host.run_silently
 
 
-_REFUSALS = host.REFUSALS
+REFUSALS = host.REFUSALS
 
 
-_SCALARS = _dtypes.SCALARS
+SCALARS = _dtypes.SCALARS
 
 
 _BASIC = frozenset({int, slice, type(None), type(Ellipsis)})
 
 
-def _is_plain(index: Any) -> bool:
+def is_plain(index: Any) -> bool:
     """Whether an index is made of Python's integers and slices, of ``None`` and ``...``."""
     if type(index) is tuple:
         for entry in index:  # noqa: SIM110 - a generator would cost more than all the rest
@@ -84,7 +91,7 @@ def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | 
         x: whatever the user gave as the first array.
         *args: ``None`` comes back where NumPy does not take them.
     """
-    if type(x) is not ndarray or x._on_host is None or not _is_ready(x):
+    if type(x) is not ndarray or x._on_host is None or not is_ready(x):
         return None
     seen = []
     for arg in args:
@@ -94,13 +101,13 @@ def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | 
             arg = arg._on_host
             if arg is None:
                 return None
-        elif isinstance(arg, _HOST_TYPES):
+        elif isinstance(arg, HOST_TYPES):
             return None
         seen.append(arg)
     values = host.call(function, x._on_host, *seen)
     if values is None:
         return None
-    if type(values) is not _array_type:
+    if type(values) is not array_type:
         values = np.asarray(values)
     if values.dtype.char not in _NUMBERS:  # of a text or an object among the arguments
         return None
@@ -122,15 +129,15 @@ def fold_at_once(fold: Callable[..., Any], x: Any, axis: Any, keepdims: Any) -> 
         return None
     seen = x._on_host
     # NumPy takes the axes 0 and -1 of an array that has none.
-    if seen is None or not _is_ready(x) or (axis is not None and not seen.ndim):
+    if seen is None or not is_ready(x) or (axis is not None and not seen.ndim):
         return None
     try:
-        values = _run_silently(fold, seen, axis, None, None, keepdims)
-    except _REFUSALS:
+        values = run_silently(fold, seen, axis, None, None, keepdims)
+    except REFUSALS:
         values = host.call(fold, seen, axis, None, None, keepdims)
         if values is None:
             return None
-    if type(values) is not _array_type:
+    if type(values) is not array_type:
         values = np.asarray(values)
     elif values.base is not None:  # NumPy has reshaped its result
         values = values.copy()
@@ -139,7 +146,7 @@ def fold_at_once(fold: Callable[..., Any], x: Any, axis: Any, keepdims: Any) -> 
 
 def join_at_once(function: Callable[..., Any], arrays: Any, *args: Any) -> ndarray | None:
     """A function of NumPy's of a sequence of small arrays, as :func:`call_at_once`."""
-    if type(arrays) not in _SEQUENCES or not 0 < len(arrays) <= _MOST_JOINED:
+    if type(arrays) not in SEQUENCES or not 0 < len(arrays) <= _MOST_JOINED:
         return None
     size = 0
     for x in arrays:
@@ -159,10 +166,10 @@ def broadcast_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarr
             if operand._on_host is None:
                 return None
             seen.append(operand._on_host)
-    return call_at_once(function, x, *args) if _are_small_together(*seen) else None
+    return call_at_once(function, x, *args) if are_small_together(*seen) else None
 
 
-def _are_small_together(*arrays: np.ndarray) -> bool:
+def are_small_together(*arrays: np.ndarray) -> bool:
     """Whether a result of the shape to which small arrays broadcast is small too."""
     if prod([array.size for array in arrays]) <= limits.host_elements:
         return True
@@ -174,14 +181,14 @@ def _are_small_together(*arrays: np.ndarray) -> bool:
         return False
 
 
-def _is_ready(x: ndarray) -> bool:
+def is_ready(x: ndarray) -> bool:
     """Whether the host may touch the memory of a small array at once."""
-    return (not _working and _options["host_tier"]) or host.is_ready(x.sycl_queue)
+    return (not working and config_values["host_tier"]) or host.is_ready(x.sycl_queue)
 
 
-def _is_free_to_write(x: ndarray) -> bool:
+def is_free_to_write(x: ndarray) -> bool:
     """Whether the host may write an array at once: it is idle, and nothing pending reads it."""
-    if (_working or not _options["host_tier"]) and not host.is_ready(x.sycl_queue):
+    if (working or not config_values["host_tier"]) and not host.is_ready(x.sycl_queue):
         return False
     return x._block is None or not x._block.readers
 
@@ -196,24 +203,24 @@ def view_at_once(x: ndarray, function: Callable[..., np.ndarray], *args: Any) ->
     """
     if x._on_host is None:
         return None
-    seen, base = _shareable(x)
+    seen, base = shareable_view(x)
     try:
         view = function(seen, *args)
-    except _REFUSALS:
+    except REFUSALS:
         return None
-    return _sharing(x, view) if view.base is base and view.size else None
+    return sharing(x, view) if view.base is base and view.size else None
 
 
-def _shareable(x: ndarray) -> tuple[np.ndarray, Any]:
+def shareable_view(x: ndarray) -> tuple[np.ndarray, Any]:
     """What the host sees of a small array and the base of it, which views share."""
     materialize(x)  # views share memory, so there must be some
     seen = x._on_host
     return seen, seen.base  # type: ignore[union-attr,return-value]
 
 
-def _sharing(x: ndarray, view: np.ndarray) -> ndarray:
+def sharing(x: ndarray, view: np.ndarray) -> ndarray:
     """An array over the memory of ``x``, of which the host sees ``view``."""
-    result = _new(ndarray)
+    result = new_object(ndarray)
     result._on_host = view
     result._block = x._block
     result._kernel_type = None
@@ -225,7 +232,7 @@ def _sharing(x: ndarray, view: np.ndarray) -> ndarray:
 def _write_at_once(x: ndarray, index: Any, value: Any) -> bool:
     """Write to a part of a small array; false if that is not done."""
     target = x._on_host
-    if target is None or not _is_plain(index):
+    if target is None or not is_plain(index):
         return False
     dtype = target.dtype
     source: Any
@@ -246,12 +253,12 @@ def _write_at_once(x: ndarray, index: Any, value: Any) -> bool:
         is_exact = dtype.char == "d"
         if not is_exact and dtype.kind not in ("fc" if kind is float else "fciu"):
             return False
-    if not _is_free_to_write(x):
+    if not is_free_to_write(x):
         return False
     if not is_exact:  # the conversion may overflow
         return host.call(host.write, target, index, source) is not None
     try:
         target[index] = source
-    except _REFUSALS:
+    except REFUSALS:
         return False
     return True

@@ -9,15 +9,15 @@ import numpy as np
 from dparray import _layout
 from dparray._array.apply import copy_of
 from dparray._array.assignment import assign, check_writable
-from dparray._array.ndarray import _has_memory, as_method, materialize, ndarray
+from dparray._array.ndarray import as_method, has_memory, materialize, ndarray
 from dparray._array.small import (
-    _REFUSALS,
-    _array_type,
-    _is_plain,
-    _is_ready,
-    _shareable,
-    _sharing,
+    REFUSALS,
     _write_at_once,
+    array_type,
+    is_plain,
+    is_ready,
+    shareable_view,
+    sharing,
 )
 from dparray._evaluate import host
 
@@ -25,25 +25,25 @@ from dparray._evaluate import host
 @as_method
 def __getitem__(self: ndarray, index: Any) -> ndarray:
     seen = self._on_host
-    if seen is not None and _is_plain(index):
+    if seen is not None and is_plain(index):
         base = seen.base
         try:
             view = seen[index]
-            if type(view) is not _array_type:  # integers select a scalar, which is a copy
-                if _is_ready(self):
+            if type(view) is not array_type:  # integers select a scalar, which is a copy
+                if is_ready(self):
                     values = np.asarray(seen[index])  # read once more: the queue is idle now
                     return ndarray._computed(values, self.sycl_queue, self.usm_type)
                 view = _NOTHING
             elif base is None:
-                seen, base = _shareable(self)
+                seen, base = shareable_view(self)
                 view = seen[index]
-        except _REFUSALS:
+        except REFUSALS:
             view = _NOTHING
         if view.base is base and view.size:
-            return _sharing(self, view)
+            return sharing(self, view)
     if _layout.is_basic_index(index):
         layout = _layout.basic_index(self.shape, self.strides, self.offset, index)
-        if not layout[0] and not _has_memory(self) and self._alias is not None:
+        if not layout[0] and not has_memory(self) and self._alias is not None:
             materialize(self)  # who reads a second value of it wants more of them
             layout = _layout.basic_index(self.shape, self.strides, self.offset, index)
         view = self._view(*layout)

@@ -12,9 +12,9 @@ import numpy as np
 from dparray import _dtypes, _hooks, config
 from dparray._array.apply import copy_of
 from dparray._array.fresh import is_made_by_host
-from dparray._array.ndarray import _readable, as_method, materialize, ndarray
+from dparray._array.ndarray import as_method, materialize, ndarray, readable_layout
 from dparray._array.operands import warn_of_host_copy
-from dparray._array.small import _is_ready, _sharing
+from dparray._array.small import is_ready, sharing
 from dparray._evaluate import host
 from dparray._runtime import access, queues
 from dparray.device import Device, describe_queue
@@ -36,7 +36,7 @@ def asnumpy(self: ndarray) -> np.ndarray:
         if _hooks.subscribers:
             _hooks.emit("copy", source=self.sycl_queue, target="host", nbytes=values.nbytes)
         return values.copy()
-    return copies.copy_to_host(_readable(self))
+    return copies.copy_to_host(readable_layout(self))
 
 
 @as_method
@@ -53,7 +53,7 @@ def item(self: ndarray, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> An
         index = index[0]
     if not index:
         seen = self._on_host
-        if seen is not None and seen.size == 1 and _is_ready(self):
+        if seen is not None and seen.size == 1 and is_ready(self):
             return seen.item()
     else:
         element = self.reshape(-1)[index[0]] if len(index) == 1 else self[index]
@@ -65,7 +65,7 @@ def item(self: ndarray, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> An
     values = element._on_host
     if values is not None and host.is_ready(element.sycl_queue):
         return values.item()
-    return copies.copy_to_host(_readable(element)).item()
+    return copies.copy_to_host(readable_layout(element)).item()
 
 
 @as_method
@@ -212,7 +212,7 @@ def _numbers_read_ahead(x: ndarray) -> Iterator[np.generic]:
             or queues.has_changed(queue, mark)
         ):
             block, first = x.block, position
-            values = copies.copy_to_host(_readable(x[position : position + count]))
+            values = copies.copy_to_host(readable_layout(x[position : position + count]))
             mark = queues.latest.get(queue)
         yield values[position - first]
 
@@ -225,7 +225,7 @@ def _rows(x: ndarray) -> Iterator[ndarray]:
     rows = copies.host_view(x) if is_small else None
     for position in range(x.shape[0]):
         if rows is not None and x._block is block:
-            yield _sharing(x, rows[position])
+            yield sharing(x, rows[position])
         else:
             yield x[position]
 

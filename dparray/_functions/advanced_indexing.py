@@ -26,7 +26,7 @@ from dparray._array.small import call_at_once
 from dparray._evaluate import limits, writes
 from dparray._evaluate.library import library_call
 from dparray._functions.indexing import nonzero
-from dparray._placement import Placement, common_placement
+from dparray._placement import common_placement, placement_of
 from dparray.algorithms.selection import (
     can_select,
     is_large_mask,
@@ -191,7 +191,7 @@ def _with_host_data_here(x: ndarray, index: Any) -> Any:
     if type(index) is list and any(isinstance(part, ndarray) for part in index):
         return check_array("x[index]", "index", index)
     if is_taken_from_host(index):
-        return taken_from_host("x[index]", "index", index, Placement(x.sycl_queue, x.usm_type))
+        return taken_from_host("x[index]", "index", index, placement_of(x))
     return shared(index)
 
 
@@ -307,7 +307,7 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     if isinstance(value, np.ndarray):
         value = from_host(value, x.sycl_queue, x.usm_type)
     elif isinstance(value, list | tuple | range):
-        value = check_array(function, "value", value, Placement(x.sycl_queue, x.usm_type))
+        value = check_array(function, "value", value, placement_of(x))
     if isinstance(value, ndarray):
         common_placement(function, [*named, ("value", value)])
         if value.dtype.kind == "c" and x.dtype.kind != "c":
@@ -345,7 +345,7 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     view, positions, first, _ = _split(x, index)
     checked = _checked(view, positions, first)
     shape = (*view.shape[:first], *checked[0].shape, *view.shape[first + len(checked) :])
-    values = empty_on(Placement(x.sycl_queue, x.usm_type), shape, x.dtype)
+    values = empty_on(placement_of(x), shape, x.dtype)
     assign(values, value, function)
     if values.size == 0:
         return

@@ -14,7 +14,7 @@ from dparray._array.assignment import assign
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
-from dparray._functions.joining import _on_one_queue, resize
+from dparray._functions.joining import on_one_queue, resize
 from dparray._functions.manipulation import broadcast_to, ravel, reshape
 from dparray._placement import common_placement
 from dparray.exceptions import ShapeError, UnsupportedFeatureError
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 
-def _is_weak(value: Any) -> bool:
+def is_weak(value: Any) -> bool:
     """Whether a value is a scalar of Python's: NumPy's have a dtype of their own."""
     is_scalar = isinstance(value, bool | int | float | complex)
     return is_scalar and not isinstance(value, np.generic)
@@ -61,7 +61,7 @@ class broadcast:
     """
 
     def __init__(self, *arrays: Any) -> None:
-        self._arrays = _on_one_queue("broadcast", arrays)
+        self._arrays = on_one_queue("broadcast", arrays)
         shapes = [x.shape for x in self._arrays]
         self.shape = _layout.broadcast_shapes("broadcast", shapes) if shapes else ()
         self.ndim = self.nd = len(self.shape)

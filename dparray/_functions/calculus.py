@@ -21,10 +21,10 @@ from dparray._functions.cumulative import cumsum
 from dparray._functions.elementwise import where
 from dparray._functions.joining import concat
 from dparray._functions.manipulation import broadcast_to, ravel, reshape
-from dparray._functions.operands import _vector
+from dparray._functions.operands import vector_of
 from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
-from dparray._placement import Placement, common_placement
+from dparray._placement import Placement, common_placement, placement_of
 from dparray.exceptions import DTypeError, ShapeError
 
 __all__ = [
@@ -153,7 +153,7 @@ def gradient(
     x = check_array("gradient", "x", x)
     if x.dtype.kind == "b":
         raise DTypeError("gradient: x of dtype bool has no differences; use x.astype('int8')")
-    place = Placement(x.sycl_queue, x.usm_type)
+    place = placement_of(x)
     named = [("x", x)]
     distances: list[Any] = []
     for position, distance in enumerate(spacing):
@@ -343,8 +343,8 @@ def interp(
     x = check_array("interp", "x", x)
     named = (
         ("x", x),
-        ("xp", _vector("interp", x, "xp", xp)),
-        ("fp", _vector("interp", x, "fp", fp)),
+        ("xp", vector_of("interp", x, "xp", xp)),
+        ("fp", vector_of("interp", x, "fp", fp)),
     )
     return call_either(
         "interp",

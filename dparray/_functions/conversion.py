@@ -10,7 +10,7 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array, copy_of
 from dparray._array.assignment import assign
-from dparray._array.fresh import _empty, _placed_like, from_host, placement_of
+from dparray._array.fresh import chosen_placement, empty_array, from_host, placed_like
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import (
     arrays_inside,
@@ -26,7 +26,7 @@ from dparray._evaluate import writes
 from dparray._functions.manipulation import reshape
 from dparray._functions.reductions import all as all_of
 from dparray._graph.ops import OPS
-from dparray._placement import Placement, check_usm_type, common_placement
+from dparray._placement import check_usm_type, common_placement, placement_of
 from dparray._runtime import queues
 from dparray.device import Device, queue_of
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError
@@ -168,33 +168,33 @@ def asarray(
     order = _layout.as_order(order, None)
     wanted = None if dtype is None else _dtypes.as_dtype(dtype)
     if isinstance(obj, ndarray):
-        return _rearranged(obj, wanted, order, copy, device, usm_type, sycl_queue)
+        return rearranged(obj, wanted, order, copy, device, usm_type, sycl_queue)
     is_of_host = isinstance(obj, _HOST_TYPES)
     if is_shareable(obj):
-        return _rearranged(shared(obj), wanted, order, copy, device, usm_type, sycl_queue)
+        return rearranged(shared(obj), wanted, order, copy, device, usm_type, sycl_queue)
     if isinstance(obj, _NESTED):
         obj = shared_inside(obj)
         arrays = arrays_inside("obj", obj)
         if arrays and (device is not None or sycl_queue is not None):
-            obj = moved_inside(obj, placement_of(device, usm_type, sycl_queue).queue)
+            obj = moved_inside(obj, chosen_placement(device, usm_type, sycl_queue).queue)
             arrays = arrays_inside("obj", obj)
         if arrays:
             stacked = stack_nested("asarray", obj, common_placement("asarray", arrays))
-            return _rearranged(stacked, wanted, order, copy, device, usm_type, sycl_queue)
+            return rearranged(stacked, wanted, order, copy, device, usm_type, sycl_queue)
     elif not is_of_host and hasattr(obj, "__dlpack__"):
-        return _rearranged(from_dlpack(obj), wanted, order, copy, device, usm_type, sycl_queue)
+        return rearranged(from_dlpack(obj), wanted, order, copy, device, usm_type, sycl_queue)
     if copy is False:
         raise ValueError(
             "asarray: copy=False, but values of the host have to be copied to a device"
         )
-    placement = placement_of(device, usm_type, sycl_queue)
+    placement = chosen_placement(device, usm_type, sycl_queue)
     values = host_values("asarray", obj, placement.queue)
     if wanted is not None and wanted.kind in "iu" and not is_of_host and values.dtype != wanted:
         # NumPy makes floats of integers on both sides of 2**63, and tells which do not fit.
         values = np.asarray(obj, wanted)
     array = from_host(values, placement.queue, placement.usm_type, wanted)
     if order == "F":
-        return _rearranged(array, None, "F", None, None, None, None)
+        return rearranged(array, None, "F", None, None, None, None)
     return array
 
 
@@ -214,7 +214,7 @@ def placed(
     return asarray(x, device=device, usm_type=usm_type, sycl_queue=sycl_queue)
 
 
-def _rearranged(
+def rearranged(
     x: ndarray,
     dtype: np.dtype[Any] | None,
     order: str | None,
@@ -226,7 +226,7 @@ def _rearranged(
     """``x`` with another dtype, order, place or USM type; ``x`` itself if it has them already."""
     if order not in (None, "C", "F", "A", "K"):
         raise ValueError(f"order: {order!r} is none of 'C', 'F', 'A', 'K'")
-    placement = _placed_like(x, device, usm_type, sycl_queue)
+    placement = placed_like(x, device, usm_type, sycl_queue)
     changes_place = placement.queue != x.sycl_queue or placement.usm_type != x.usm_type
     changes_dtype = dtype is not None and dtype != x.dtype
     changes_order = order in ("C", "F") and not _layout.is_contiguous(
@@ -251,7 +251,7 @@ def _rearranged(
     if changes_place:
         x = ndarray._from_layout(*copies.copy_to_queue(x, *placement))
     if order == "F" and not _layout.is_contiguous(x.shape, x.strides, x.itemsize, "F"):
-        result = _empty(Placement(x.sycl_queue, x.usm_type), x.shape, x.dtype, "F")
+        result = empty_array(placement_of(x), x.shape, x.dtype, "F")
         assign(result, x)
         return result
     if order == "C" and not _layout.is_contiguous(x.shape, x.strides, x.itemsize):
@@ -280,9 +280,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
         array([0, 1, 2], dtype=int32)
     """
     if isinstance(x, ndarray):
-        return _rearranged(x, None, None, copy, device, None, None)
+        return rearranged(x, None, None, copy, device, None, None)
     if is_shareable(x):  # which names the queue, and DLPack does not
-        return _rearranged(shared(x), None, None, copy, device, None, None)
+        return rearranged(shared(x), None, None, copy, device, None, None)
     if not hasattr(x, "__dlpack__"):
         raise HostConversionError(
             f"from_dlpack: {type(x).__name__} has no __dlpack__; use dp.asarray(x)"
@@ -299,7 +299,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
     found = ndarray._from_layout(
         *exchange.layout_of_tensor(exchange.dpt.from_dlpack(x), is_shared=True)
     )
-    return _rearranged(found, None, None, copy, device, None, None)
+    return rearranged(found, None, None, copy, device, None, None)
 
 
 def _dlpack(
@@ -447,7 +447,7 @@ def astype(
         x = x.to_device(Device(device))
     result = astype_array(x, wanted, copy)
     if _layout.as_order(order) == "F":
-        return _rearranged(result, None, "F", None, None, None, None)
+        return rearranged(result, None, "F", None, None, None, None)
     return result
 
 
@@ -472,11 +472,11 @@ def copy(
     """
     x = check_array("copy", "x", x)
     order = _layout.as_order(order)
-    if _placed_like(x, device, usm_type, sycl_queue) != (x.sycl_queue, x.usm_type):
+    if placed_like(x, device, usm_type, sycl_queue) != (x.sycl_queue, x.usm_type):
         kept = order if order in ("C", "F") else None
-        return _rearranged(x, None, kept, None, device, usm_type, sycl_queue)
+        return rearranged(x, None, kept, None, device, usm_type, sycl_queue)
     if order == "F":
-        result = _empty(Placement(x.sycl_queue, x.usm_type), x.shape, x.dtype, "F")
+        result = empty_array(placement_of(x), x.shape, x.dtype, "F")
         assign(result, x)
         return result
     return copy_of(x)

@@ -11,7 +11,13 @@ import numpy as np
 from dparray import _dtypes, _layout, config
 from dparray._array.apply import operate
 from dparray._array.assignment import assign
-from dparray._array.fresh import _empty, _placed_like, from_host, is_made_by_host, placement_of
+from dparray._array.fresh import (
+    chosen_placement,
+    empty_array,
+    from_host,
+    is_made_by_host,
+    placed_like,
+)
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
     check_array,
@@ -41,7 +47,7 @@ __all__ = [
 ]
 
 
-def _checked_dtype(dtype: Any, placement: Placement, default: Any = None) -> np.dtype[Any]:
+def checked_dtype(dtype: Any, placement: Placement, default: Any = None) -> np.dtype[Any]:
     """The dtype asked for, or the default float, that the device can compute in."""
     if dtype is not None:
         return check_dtype(_dtypes.as_dtype(dtype), placement.queue)
@@ -83,8 +89,10 @@ def empty(
         >>> dp.empty((2, 3), dtype="int32").shape
         (2, 3)
     """
-    placement = placement_of(device, usm_type, sycl_queue)
-    return _empty(placement, _layout.check_shape(shape), _checked_dtype(dtype, placement), order)
+    placement = chosen_placement(device, usm_type, sycl_queue)
+    return empty_array(
+        placement, _layout.check_shape(shape), checked_dtype(dtype, placement), order
+    )
 
 
 #: Larger arrays are made at once, so that an error of memory comes from the line that asks for it.
@@ -103,7 +111,7 @@ def may_wait(placement: Placement, size: int, dtype: np.dtype[Any]) -> bool:
     )
 
 
-def _filled(
+def filled(
     placement: Placement,
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
@@ -121,7 +129,7 @@ def _filled(
         values = np.empty(shape, dtype)
         values.fill(checked_scalar(function, value, dtype))
         return ndarray._computed(values, *placement)
-    array = _empty(placement, shape, dtype, order)
+    array = empty_array(placement, shape, dtype, order)
     assign(array, value, function)
     return array
 
@@ -156,9 +164,9 @@ def full(
         value = asarray(value, **place)
     value = shared(value)
     if isinstance(value, ndarray) and device is None and sycl_queue is None:
-        placement = _placed_like(value, None, usm_type, None)
+        placement = placed_like(value, None, usm_type, None)
     else:
-        placement = placement_of(device, usm_type, sycl_queue)
+        placement = chosen_placement(device, usm_type, sycl_queue)
         value = _moved(value, placement, device is not None or sycl_queue is not None)
     if isinstance(value, ndarray | np.generic):
         default = value.dtype
@@ -166,9 +174,9 @@ def full(
         default = _dtypes.default_for_scalar(type(value), placement.queue.sycl_device)
     else:
         raise foreign_operand("full", "fill_value", fill_value)
-    chosen = _checked_dtype(dtype, placement, default)
+    chosen = checked_dtype(dtype, placement, default)
     value = _converted(value, chosen)
-    return _filled(placement, _layout.check_shape(shape), chosen, order, value, "full")
+    return filled(placement, _layout.check_shape(shape), chosen, order, value, "full")
 
 
 def _moved(value: Any, placement: Placement, is_asked: bool) -> Any:
@@ -203,9 +211,9 @@ def zeros(
         >>> dp.zeros(2).asnumpy()
         array([0., 0.])
     """
-    placement = placement_of(device, usm_type, sycl_queue)
-    chosen = _checked_dtype(dtype, placement)
-    return _filled(placement, _layout.check_shape(shape), chosen, order, 0, "zeros")
+    placement = chosen_placement(device, usm_type, sycl_queue)
+    chosen = checked_dtype(dtype, placement)
+    return filled(placement, _layout.check_shape(shape), chosen, order, 0, "zeros")
 
 
 def ones(
@@ -224,9 +232,9 @@ def ones(
         >>> dp.ones(2, usm_type="shared").usm_type
         'shared'
     """
-    placement = placement_of(device, usm_type, sycl_queue)
-    chosen = _checked_dtype(dtype, placement)
-    return _filled(placement, _layout.check_shape(shape), chosen, order, 1, "ones")
+    placement = chosen_placement(device, usm_type, sycl_queue)
+    chosen = checked_dtype(dtype, placement)
+    return filled(placement, _layout.check_shape(shape), chosen, order, 1, "ones")
 
 
 def empty_like(
@@ -250,7 +258,9 @@ def empty_like(
         >>> y.shape, y.dtype.name, y.usm_type
         ((2, 2), 'float32', 'shared')
     """
-    return _empty(*_form_like("empty_like", x, dtype, shape, device, usm_type, sycl_queue), order)
+    return empty_array(
+        *_form_like("empty_like", x, dtype, shape, device, usm_type, sycl_queue), order
+    )
 
 
 def _form_like(
@@ -264,11 +274,11 @@ def _form_like(
 ) -> tuple[Placement, tuple[int, ...], np.dtype[Any]]:
     """Placement, shape and dtype of an array like another, what is given instead winning."""
     x = check_array(function, "x", x)
-    placement = _placed_like(x, device, usm_type, sycl_queue)
+    placement = placed_like(x, device, usm_type, sycl_queue)
     return (
         placement,
         x.shape if shape is None else _layout.check_shape(shape),
-        _checked_dtype(x.dtype if dtype is None else dtype, placement),
+        checked_dtype(x.dtype if dtype is None else dtype, placement),
     )
 
 
@@ -290,7 +300,7 @@ def zeros_like(
         array([0, 0], dtype=int16)
     """
     form = _form_like("zeros_like", x, dtype, shape, device, usm_type, sycl_queue)
-    return _filled(*form, order, 0, "zeros_like")
+    return filled(*form, order, 0, "zeros_like")
 
 
 def ones_like(
@@ -311,7 +321,7 @@ def ones_like(
         array([1, 1], dtype=int16)
     """
     form = _form_like("ones_like", x, dtype, shape, device, usm_type, sycl_queue)
-    return _filled(*form, order, 1, "ones_like")
+    return filled(*form, order, 1, "ones_like")
 
 
 def full_like(
@@ -341,4 +351,4 @@ def full_like(
     value = scalar_value(fill_value)
     if not isinstance(value, ndarray | bool | int | float | complex):
         raise foreign_operand("full_like", "fill_value", fill_value)
-    return _filled(*form, order, _converted(fill_value, form[-1]), "full_like")
+    return filled(*form, order, _converted(fill_value, form[-1]), "full_like")

@@ -15,8 +15,8 @@ from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, check_out
 from dparray._array.small import call_at_once
 from dparray._evaluate.library import library_call
-from dparray._functions.reductions import _accumulator, _check_numeric, _float_of
-from dparray._placement import Placement
+from dparray._functions.reductions import accumulator_of, check_numeric, float_of
+from dparray._placement import placement_of
 from dparray.algorithms.line_scans import has_scan, scan_lines
 from dparray.exceptions import ShapeError
 from dparray.memory.exchange import dpt as library
@@ -57,7 +57,7 @@ def _cumulate(
     axis = _layout.normalize_axis(name, axis, x.ndim)
     shape = list(x.shape)
     shape[axis] += include_initial
-    result = empty_on(Placement(x.sycl_queue, x.usm_type), tuple(shape), loop)
+    result = empty_on(placement_of(x), tuple(shape), loop)
     initial = -np.inf if ufunc.identity is None else ufunc.identity
     first, following = _layout.at_axis(axis, 0), _layout.at_axis(axis, slice(1, None))
 
@@ -122,7 +122,7 @@ def cumulative_sum(
         array([0, 1, 3, 6])
     """
     x = check_array("cumulative_sum", "x", x)
-    loop = _accumulator(x, dtype)
+    loop = accumulator_of(x, dtype)
     return _cumulate("cumulative_sum", np.add, x, axis, loop, out, include_initial)
 
 
@@ -143,7 +143,7 @@ def cumulative_prod(
         array([ 2,  6, 24])
     """
     x = check_array("cumulative_prod", "x", x)
-    loop = _accumulator(x, dtype)
+    loop = accumulator_of(x, dtype)
     return _cumulate("cumulative_prod", np.multiply, x, axis, loop, out, include_initial)
 
 
@@ -164,8 +164,8 @@ def cumulative_logsumexp(
         array([0.        , 0.69314718])
     """
     x = check_array("cumulative_logsumexp", "x", x)
-    _check_numeric("cumulative_logsumexp", x, "biuf")
-    loop = _float_of(x, dtype)
+    check_numeric("cumulative_logsumexp", x, "biuf")
+    loop = float_of(x, dtype)
     return _cumulate("cumulative_logsumexp", np.logaddexp, x, axis, loop, out, include_initial)
 
 
@@ -190,7 +190,7 @@ def cumsum(
         if small is not None:
             return small
     x, axis = _flat_or(check_array("cumsum", "x", x), axis)
-    loop = _accumulator(x, dtype)
+    loop = accumulator_of(x, dtype)
     return _cumulate("cumsum", np.add, x, axis, loop, out, False)
 
 
@@ -210,5 +210,5 @@ def cumprod(
         if small is not None:
             return small
     x, axis = _flat_or(check_array("cumprod", "x", x), axis)
-    loop = _accumulator(x, dtype)
+    loop = accumulator_of(x, dtype)
     return _cumulate("cumprod", np.multiply, x, axis, loop, out, False)

@@ -14,7 +14,7 @@ from dparray._array.operands import check_array
 from dparray._functions.creation import zeros_like
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import expand_dims, moveaxis, reshape
-from dparray._placement import Placement, common_placement
+from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ShapeError
 
 __all__ = [
@@ -109,7 +109,7 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kwar
         given = list(condlist)
     elif is_bare:  # one condition, its elements listed
         given = [given]
-    place = Placement(x.sycl_queue, x.usm_type)
+    place = placement_of(x)
     conditions = [
         astype_array(
             check_array("piecewise", f"condlist[{at}]", condition, place), _dtypes.bool, copy=False

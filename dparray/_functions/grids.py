@@ -11,10 +11,10 @@ from dparray import _dtypes, _layout
 from dparray._array.apply import astype_array
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_arrays
-from dparray._functions.attributes import _is_weak
+from dparray._functions.attributes import is_weak
 from dparray._functions.conversion import asarray
 from dparray._functions.indexing import nonzero
-from dparray._functions.joining import _on_one_queue, concat, stack
+from dparray._functions.joining import concat, on_one_queue, stack
 from dparray._functions.manipulation import atleast_1d, broadcast_to, reshape
 from dparray._functions.ranges import arange, linspace
 from dparray._placement import common_placement
@@ -175,9 +175,9 @@ class _Joiner:
             )
             place = {"sycl_queue": placement.queue, "usm_type": placement.usm_type}
         lines = [self._line(x, place) if isinstance(x, slice) else x for x in parts]
-        weak = [x for x in lines if _is_weak(x)]
-        shaped = [self._shaped(x, ndmin, first) for x in _on_one_queue(self.name, lines)]
-        strong = [x.dtype for x, given in zip(shaped, lines, strict=True) if not _is_weak(given)]
+        weak = [x for x in lines if is_weak(x)]
+        shaped = [self._shaped(x, ndmin, first) for x in on_one_queue(self.name, lines)]
+        strong = [x.dtype for x, given in zip(shaped, lines, strict=True) if not is_weak(given)]
         dtype = np.result_type(*strong, *weak) if strong or weak else None
         return concat(shaped, axis=axis, dtype=dtype)
 

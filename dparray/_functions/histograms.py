@@ -15,7 +15,7 @@ from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._functions.conversion import asarray
 from dparray._functions.manipulation import expand_dims, reshape
-from dparray._functions.operands import _vector
+from dparray._functions.operands import vector_of
 from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement
@@ -72,7 +72,7 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
     if weights is None and x.ndim == 1 and x.size >= _LARGE_COUNT and x.dtype in _INDICES:
         return count_integers(x, minlength)
     if weights is not None:
-        named.append(("weights", _vector("bincount", x, "weights", weights)))
+        named.append(("weights", vector_of("bincount", x, "weights", weights)))
     return call_either(
         "bincount", lambda xp, *arrays: xp.bincount(*arrays, minlength=minlength), named
     )
@@ -120,9 +120,9 @@ def histogram(
             counts = astype_array(counts, real) / widths / sum_of(counts)
         return counts, edges
     if isinstance(bins, ndarray | list | tuple):
-        named.append(("bins", _vector("histogram", x, "bins", bins)))
+        named.append(("bins", vector_of("histogram", x, "bins", bins)))
     if weights is not None:
-        named.append(("weights", _vector("histogram", x, "weights", weights)))
+        named.append(("weights", vector_of("histogram", x, "weights", weights)))
 
     def compute(xp: Any, values: Any, *rest: Any) -> Any:
         arrays = dict(zip((name for name, _ in named[1:]), rest, strict=True))
@@ -166,7 +166,7 @@ def histogram2d(
                [0., 2.]])
     """
     x = asarray(x) if isinstance(x, list | tuple) else check_array("histogram2d", "x", x)
-    y = _vector("histogram2d", x, "y", y)
+    y = vector_of("histogram2d", x, "y", y)
     common_placement("histogram2d", (("x", x), ("y", y)))
     if x.ndim != 1 or x.shape != y.shape:
         raise ShapeError(f"histogram2d: x of shape {x.shape} and y of shape {y.shape}")
@@ -227,7 +227,7 @@ def _counts(
     """A histogram of points: the cell of each by its coordinates, and one count of all cells."""
     named = list(coordinates)
     if weights is not None:
-        named.append(("weights", _vector(function, coordinates[0][1], "weights", weights)))
+        named.append(("weights", vector_of(function, coordinates[0][1], "weights", weights)))
     placement = common_placement(function, named)
     columns = [_with_usm_type(column, placement) for _, column in coordinates]
     ranges = [None] * len(columns) if limits is None else list(limits)
@@ -289,7 +289,7 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
     x = check_array("histogram_bin_edges", "x", x)
     named = [("x", x)]
     if isinstance(bins, ndarray | list | tuple):
-        named.append(("bins", _vector("histogram_bin_edges", x, "bins", bins)))
+        named.append(("bins", vector_of("histogram_bin_edges", x, "bins", bins)))
     return call_either(
         "histogram_bin_edges",
         lambda xp, values, *edges: xp.histogram_bin_edges(
@@ -317,7 +317,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
         array([1, 2])
     """
     x = check_array("digitize", "x", x)
-    edges = _vector("digitize", x, "bins", bins)
+    edges = vector_of("digitize", x, "bins", bins)
     return call_either(
         "digitize",
         lambda xp, values, at: xp.digitize(values, at, right=right),

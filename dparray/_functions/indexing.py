@@ -32,9 +32,9 @@ from dparray._functions.creation import full
 from dparray._functions.elementwise import where
 from dparray._functions.joining import resize
 from dparray._functions.manipulation import diagonal, ravel, reshape
-from dparray._functions.operands import _operands, _place
+from dparray._functions.operands import arrays_of, placement_keywords
 from dparray._graph.ops import OPS
-from dparray._placement import Placement, common_placement
+from dparray._placement import common_placement, placement_of
 from dparray.algorithms.selection import (
     can_locate,
     positions,
@@ -146,7 +146,7 @@ def take(
         axis = 0
     axis = _layout.normalize_axis("take", axis, x.ndim)
     if mode != "raise":
-        indices = check_array("take", "indices", indices, Placement(x.sycl_queue, x.usm_type))
+        indices = check_array("take", "indices", indices, placement_of(x))
         indices = _within("take", indices, x.shape[axis], mode)
     result = x[_layout.at_axis(axis, indices)]
     if out is None:
@@ -220,7 +220,7 @@ def put(x: ndarray, ind: Any, v: Any, mode: str = "raise") -> None:
         array([7, 0, 7], dtype=int32)
     """
     x = check_array("put", "x", x)
-    place = Placement(x.sycl_queue, x.usm_type)
+    place = placement_of(x)
     named = [("x", x), ("ind", check_array("put", "ind", ind, place))]
     positions = named[1][1].reshape(-1)
     v = scalar_value(v)
@@ -263,7 +263,7 @@ def fill_diagonal(x: ndarray, val: Any, wrap: bool = False) -> None:
     """
     x = check_array("fill_diagonal", "x", x)
     if isinstance(val, list | tuple):
-        val = check_array("fill_diagonal", "val", val, Placement(x.sycl_queue, x.usm_type))
+        val = check_array("fill_diagonal", "val", val, placement_of(x))
     if isinstance(val, ndarray):
         common_placement("fill_diagonal", (("x", x), ("val", val)))
     if x.ndim < 2 or (x.ndim > 2 and len(set(x.shape)) != 1):
@@ -405,7 +405,7 @@ def choose(
     """
     x = check_array("choose", "x", x)
     values = [
-        check_array("choose", "a choice", value, Placement(x.sycl_queue, x.usm_type))
+        check_array("choose", "a choice", value, placement_of(x))
         if isinstance(value, list | tuple)
         else value
         for value in choices
@@ -528,7 +528,7 @@ def copyto(dst: ndarray, src: Any, /, casting: Any = "same_kind", where: Any = T
         array([3., 3.])
     """
     dst, src = check_array("copyto", "dst", dst), shared(src)
-    place = Placement(dst.sycl_queue, dst.usm_type)
+    place = placement_of(dst)
     named = [("dst", dst), *([("src", src)] if isinstance(src, ndarray) else [])]
     if where is not True:
         named.append(("where", check_array("copyto", "where", where, place)))
@@ -547,7 +547,9 @@ def copyto(dst: ndarray, src: Any, /, casting: Any = "same_kind", where: Any = T
         )
     if where is not True:
         mask = astype_array(named[-1][1], _dtypes.bool, copy=False)
-        values = src if isinstance(src, ndarray) else asarray(src, dst.dtype, **_place(dst))
+        values = (
+            src if isinstance(src, ndarray) else asarray(src, dst.dtype, **placement_keywords(dst))
+        )
         src = choose_elements("copyto", mask, astype_array(values, dst.dtype, copy=False), dst)
         _layout.broadcast_shapes("copyto", [dst.shape, src.shape])
     assign(dst, src, "copyto")
@@ -575,7 +577,7 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         raise ShapeError(f"select: {len(condlist)} conditions for {len(choicelist)} choices")
     named = [(f"condlist[{at}]", x) for at, x in enumerate(condlist)]
     named += [(f"choicelist[{at}]", x) for at, x in enumerate(choicelist)]
-    values = _operands("select", *named, ("default", default))
+    values = arrays_of("select", *named, ("default", default))
     conditions, choices = values[: len(condlist)], values[len(condlist) : -1]
     result = values[-1]
     for condition, choice in zip(conditions[::-1], choices[::-1], strict=True):

@@ -16,7 +16,7 @@ from typing import IO, Any
 import numpy as np
 
 from dparray import _dtypes, _hooks, _layout
-from dparray._array.fresh import empty_on, from_host, placement_of
+from dparray._array.fresh import chosen_placement, empty_on, from_host
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array
 from dparray._array.printing import corner, summary_threshold
@@ -352,7 +352,7 @@ def load(
         >>> dp.load(file, usm_type="shared").usm_type
         'shared'
     """
-    placement = placement_of(device, usm_type, sycl_queue)
+    placement = chosen_placement(device, usm_type, sycl_queue)
     if isinstance(file, str | os.PathLike):
         if zipfile.is_zipfile(file):
             return Archive(file, placement)
@@ -406,7 +406,7 @@ def loadtxt(
         array([[1., 2.],
                [3., 4.]])
     """
-    placement = placement_of(device, usm_type, sycl_queue)
+    placement = chosen_placement(device, usm_type, sycl_queue)
     real = _dtypes.default_float(placement.queue.sycl_device)
     values = np.loadtxt(  # type: ignore[call-overload]
         fname,
@@ -452,7 +452,7 @@ def genfromtxt(
         array([[ 1.,  2.],
                [ 3., nan]])
     """
-    placement = placement_of(device, usm_type, sycl_queue)
+    placement = chosen_placement(device, usm_type, sycl_queue)
     real = _dtypes.default_float(placement.queue.sycl_device)
     wanted = real if dtype is None else _dtypes.as_dtype(dtype)
     return from_host(np.genfromtxt(fname, wanted, **options), *placement)
@@ -530,7 +530,7 @@ def fromfile(
         ...     dp.fromfile(file.name, "int16").asnumpy()
         array([1, 2], dtype=int16)
     """
-    placement = placement_of(device, usm_type, sycl_queue)
+    placement = chosen_placement(device, usm_type, sycl_queue)
     real = _dtypes.default_float(placement.queue.sycl_device)
     wanted = real if dtype is None else _dtypes.as_dtype(dtype)
     return from_host(np.fromfile(file, wanted, count, sep, offset), *placement)
@@ -565,7 +565,7 @@ def fromstring(
     """
     if not sep:
         raise ArgumentError("fromstring: sep must not be empty; of bytes use dp.frombuffer")
-    placement = placement_of(device, usm_type, sycl_queue)
+    placement = chosen_placement(device, usm_type, sycl_queue)
     real = _dtypes.default_float(placement.queue.sycl_device)
     wanted = real if dtype is None else _dtypes.as_dtype(dtype)
     with warnings.catch_warnings():

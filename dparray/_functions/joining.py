@@ -18,18 +18,18 @@ from dparray._array.operands import check_array, check_arrays, check_out, foreig
 from dparray._array.small import call_at_once, join_at_once
 from dparray._functions.conversion import asarray
 from dparray._functions.manipulation import (
-    _named,
-    _three_dimensions,
-    _two_dimensions,
     broadcast_to,
     expand_dims,
     moveaxis,
+    named_arrays,
     ravel,
     reshape,
+    three_dimensions,
+    two_dimensions,
 )
 from dparray._functions.ufunc_options import DEFAULT_CASTING, check_casting
 from dparray._graph.ops import OPS
-from dparray._placement import Placement, common_placement
+from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ArgumentError, AxisError, DTypeError, ShapeError
 
 __all__ = [
@@ -64,7 +64,7 @@ def _arrays_in(nested: Any) -> Iterator[ndarray]:
         yield nested
 
 
-def _on_one_queue(function: str, values: Sequence[Any]) -> list[ndarray]:
+def on_one_queue(function: str, values: Sequence[Any]) -> list[ndarray]:
     """Arrays, and scalars and lists as arrays beside them; all on one queue."""
     arrays = [(f"arrays[{at}]", x) for at, x in enumerate(values) if isinstance(x, ndarray)]
     place: dict[str, Any] = {}
@@ -195,7 +195,7 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("delete", axis, x.ndim)
     positions = _positions("delete", x, obj, x.shape[axis])
-    placement = Placement(x.sycl_queue, x.usm_type)
+    placement = placement_of(x)
     if isinstance(obj, ndarray):
         placement = common_placement("delete", (("x", x), ("obj", obj)))
     kept = np.delete(np.arange(x.shape[axis]), positions)
@@ -270,7 +270,7 @@ def resize(x: Any, new_shape: int | Sequence[int]) -> ndarray:
     """
     x = ravel(check_array("resize", "x", x))
     target = _layout.check_shape(new_shape)
-    result = empty_on(Placement(x.sycl_queue, x.usm_type), target, x.dtype)
+    result = empty_on(placement_of(x), target, x.dtype)
     if result.size == 0:
         return result
     if x.size == 0:
@@ -367,7 +367,7 @@ def _joined(
     casting: str = DEFAULT_CASTING,
 ) -> ndarray:
     check_casting(function, casting)
-    named = _named(function, arrays)
+    named = named_arrays(function, arrays)
     if not named:
         raise ShapeError(f"{function}: needs at least one array")
     check_out(function, named, out)
@@ -448,7 +448,7 @@ def stack(
         small = join_at_once(np.stack, arrays, axis)
         if small is not None:
             return small
-    named = _named("stack", arrays)
+    named = named_arrays("stack", arrays)
     if not named:
         raise ShapeError("stack: needs at least one array")
     common_placement("stack", named)
@@ -474,7 +474,7 @@ def vstack(
         small = join_at_once(np.vstack, arrays)
         if small is not None:
             return small
-    parts = [_two_dimensions(x) for _, x in _named("vstack", arrays)]
+    parts = [two_dimensions(x) for _, x in named_arrays("vstack", arrays)]
     return _joined("vstack", parts, 0, None, dtype, casting)
 
 
@@ -494,7 +494,7 @@ def hstack(
         small = join_at_once(np.hstack, arrays)
         if small is not None:
             return small
-    parts = [reshape(x, (1,)) if x.ndim == 0 else x for _, x in _named("hstack", arrays)]
+    parts = [reshape(x, (1,)) if x.ndim == 0 else x for _, x in named_arrays("hstack", arrays)]
     axis = 0 if parts and parts[0].ndim == 1 else 1
     return _joined("hstack", parts, axis, None, dtype, casting)
 
@@ -510,7 +510,7 @@ def dstack(arrays: Sequence[Any], /) -> ndarray:
     small = join_at_once(np.dstack, arrays)
     if small is not None:
         return small
-    return _joined("dstack", [_three_dimensions(x) for _, x in _named("dstack", arrays)], 2)
+    return _joined("dstack", [three_dimensions(x) for _, x in named_arrays("dstack", arrays)], 2)
 
 
 def column_stack(arrays: Sequence[Any], /) -> ndarray:
@@ -525,7 +525,8 @@ def column_stack(arrays: Sequence[Any], /) -> ndarray:
     if small is not None:
         return small
     parts = [
-        reshape(x, (x.size, 1)) if x.ndim < 2 else x for _, x in _named("column_stack", arrays)
+        reshape(x, (x.size, 1)) if x.ndim < 2 else x
+        for _, x in named_arrays("column_stack", arrays)
     ]
     return _joined("column_stack", parts, 1)
 

@@ -12,8 +12,8 @@ from dparray._array.apply import apply, astype_array
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._array.small import call_at_once
-from dparray._functions.mathematics import _array_of
-from dparray._functions.operands import _as_float, _operands
+from dparray._functions.mathematics import as_array
+from dparray._functions.operands import arrays_of, as_float
 from dparray._functions.reductions import all as all_of
 from dparray._functions.ufunc_options import with_options
 from dparray._graph.ops import OPS
@@ -42,7 +42,7 @@ def isposinf(x: Any, /) -> ndarray:
         >>> dp.isposinf(dp.asarray([dp.inf, -dp.inf])).asnumpy()
         array([ True, False])
     """
-    return apply(OPS["equal"], _as_float(check_array("isposinf", "x", x)), math.inf)
+    return apply(OPS["equal"], as_float(check_array("isposinf", "x", x)), math.inf)
 
 
 @with_options
@@ -54,7 +54,7 @@ def isneginf(x: Any, /) -> ndarray:
         >>> dp.isneginf(dp.asarray([dp.inf, -dp.inf])).asnumpy()
         array([False,  True])
     """
-    return apply(OPS["equal"], _as_float(check_array("isneginf", "x", x)), -math.inf)
+    return apply(OPS["equal"], as_float(check_array("isneginf", "x", x)), -math.inf)
 
 
 def isreal(x: Any, /) -> ndarray:
@@ -105,22 +105,22 @@ def isclose(
         small = call_at_once(np.isclose, x1, x2, rtol, atol, equal_nan)
         if small is not None:
             return small
-    x1, x2 = _operands("isclose", ("x1", x1), ("x2", x2))
+    x1, x2 = arrays_of("isclose", ("x1", x1), ("x2", x2))
     first, second = (
         astype_array(x, _dtypes.int64) if isinstance(x, ndarray) and x.dtype.kind == "b" else x
         for x in (x1, x2)
     )
     bound = apply(
-        OPS["add"], apply(OPS["multiply"], apply(OPS["abs"], _array_of(second, first)), rtol), atol
+        OPS["add"], apply(OPS["multiply"], apply(OPS["abs"], as_array(second, first)), rtol), atol
     )
     near = apply(OPS["less_equal"], apply(OPS["abs"], apply(OPS["subtract"], first, second)), bound)
-    near = apply(OPS["logical_and"], near, apply(OPS["isfinite"], _array_of(second, first)))
+    near = apply(OPS["logical_and"], near, apply(OPS["isfinite"], as_array(second, first)))
     result = apply(OPS["logical_or"], near, apply(OPS["equal"], x1, x2))
     if equal_nan:
         both = apply(
             OPS["logical_and"],
-            apply(OPS["isnan"], _array_of(x1, x2)),
-            apply(OPS["isnan"], _array_of(x2, x1)),
+            apply(OPS["isnan"], as_array(x1, x2)),
+            apply(OPS["isnan"], as_array(x2, x1)),
         )
         result = apply(OPS["logical_or"], result, both)
     return result
@@ -139,7 +139,7 @@ def allclose(
         >>> bool(dp.allclose(dp.asarray([1.0, 2.0]), dp.asarray([1.0, 2.0 + 1e-9])))
         True
     """
-    x1, x2 = _operands("allclose", ("x1", x1), ("x2", x2))
+    x1, x2 = arrays_of("allclose", ("x1", x1), ("x2", x2))
     return all_of(isclose(x1, x2, rtol, atol, equal_nan))
 
 

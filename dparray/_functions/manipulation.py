@@ -12,7 +12,7 @@ from dparray._array.apply import copy_of, with_axes
 from dparray._array.ndarray import as_method, ndarray, take_layout_of
 from dparray._array.operands import check_array, check_arrays, foreign_operand
 from dparray._array.small import view_at_once
-from dparray._placement import Placement, common_placement
+from dparray._placement import common_placement
 from dparray.exceptions import AxisError, ShapeError
 
 __all__ = [
@@ -34,10 +34,6 @@ __all__ = [
     "swapaxes",
     "transpose",
 ]
-
-
-def _placement(x: ndarray) -> Placement:
-    return Placement(x.sycl_queue, x.usm_type)
 
 
 def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> ndarray:
@@ -384,7 +380,7 @@ def broadcast_arrays(*arrays: Any) -> list[ndarray]:
         >>> [x.shape for x in dp.broadcast_arrays(dp.ones((2, 1)), dp.ones(3))]
         [(2, 3), (2, 3)]
     """
-    named = _named("broadcast_arrays", arrays)
+    named = named_arrays("broadcast_arrays", arrays)
     if not named:
         return []
     common_placement("broadcast_arrays", named)
@@ -392,7 +388,7 @@ def broadcast_arrays(*arrays: Any) -> list[ndarray]:
     return [broadcast_to(x, shape) for _, x in named]
 
 
-def _named(function: str, arrays: Any) -> list[tuple[str, ndarray]]:
+def named_arrays(function: str, arrays: Any) -> list[tuple[str, ndarray]]:
     """A sequence of arrays with names by position, each checked."""
     if isinstance(arrays, np.ndarray):
         raise foreign_operand(function, "arrays", arrays)
@@ -420,10 +416,10 @@ def atleast_2d(*arrays: Any) -> Any:
         >>> dp.atleast_2d(dp.ones(3)).shape
         (1, 3)
     """
-    return _at_least("atleast_2d", arrays, _two_dimensions)
+    return _at_least("atleast_2d", arrays, two_dimensions)
 
 
-def _two_dimensions(x: ndarray) -> ndarray:
+def two_dimensions(x: ndarray) -> ndarray:
     return expand_dims(x, tuple(range(2 - x.ndim))) if x.ndim < 2 else x
 
 
@@ -435,15 +431,15 @@ def atleast_3d(*arrays: Any) -> Any:
         >>> dp.atleast_3d(dp.ones((2, 3))).shape
         (2, 3, 1)
     """
-    return _at_least("atleast_3d", arrays, _three_dimensions)
+    return _at_least("atleast_3d", arrays, three_dimensions)
 
 
-def _three_dimensions(x: ndarray) -> ndarray:
-    return expand_dims(_two_dimensions(x), -1) if x.ndim < 3 else x
+def three_dimensions(x: ndarray) -> ndarray:
+    return expand_dims(two_dimensions(x), -1) if x.ndim < 3 else x
 
 
 def _at_least(function: str, arrays: tuple[Any, ...], widen: Any) -> Any:
-    named = _named(function, arrays)
+    named = named_arrays(function, arrays)
     if named:
         common_placement(function, named)
     widened = [widen(x) for _, x in named]

@@ -18,7 +18,7 @@ from dparray._array.operands import check_array, check_arrays, check_out
 from dparray._functions.creation import full
 from dparray._functions.elementwise import where
 from dparray._functions.manipulation import expand_dims, moveaxis, reshape
-from dparray._functions.operands import _as_float, _in_loop, _operands, _place
+from dparray._functions.operands import arrays_of, as_float, in_loop, placement_keywords
 from dparray._functions.reductions import sum as sum_of
 from dparray._functions.ufunc_options import with_options
 from dparray._graph.ops import OPS
@@ -135,7 +135,7 @@ def fabs(x: Any, /) -> ndarray:
         >>> dp.fabs(dp.asarray([-2])).asnumpy()
         array([2.])
     """
-    return apply(OPS["abs"], *_in_loop("fabs", ("x", x)))
+    return apply(OPS["abs"], *in_loop("fabs", ("x", x)))
 
 
 @with_options
@@ -150,7 +150,7 @@ def deg2rad(x: Any, /) -> ndarray:
         >>> float(dp.deg2rad(180.0)) == dp.pi
         True
     """
-    return apply(OPS["multiply"], *_in_loop("deg2rad", ("x", x)), math.pi / 180)
+    return apply(OPS["multiply"], *in_loop("deg2rad", ("x", x)), math.pi / 180)
 
 
 @with_options
@@ -165,7 +165,7 @@ def rad2deg(x: Any, /) -> ndarray:
         >>> float(dp.rad2deg(dp.pi))
         180.0
     """
-    return apply(OPS["multiply"], *_in_loop("rad2deg", ("x", x)), 180 / math.pi)
+    return apply(OPS["multiply"], *in_loop("rad2deg", ("x", x)), 180 / math.pi)
 
 
 radians, degrees = deg2rad, rad2deg
@@ -179,7 +179,7 @@ def sinc(x: Any, /) -> ndarray:
         >>> dp.sinc(dp.asarray([0.0, 0.5])).asnumpy()
         array([1.        , 0.63661977])
     """
-    x = _as_float(check_array("sinc", "x", x))
+    x = as_float(check_array("sinc", "x", x))
     angle = apply(OPS["multiply"], x, math.pi)
     angle = where(apply(OPS["equal"], x, 0), 1e-20, angle)
     return where(
@@ -198,7 +198,7 @@ def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
         >>> [part.tolist() for part in dp.divmod(dp.asarray([7, -7]), 2)]
         [[3, -4], [1, 1]]
     """
-    x1, x2 = _operands("divmod", ("x1", x1), ("x2", x2))
+    x1, x2 = arrays_of("divmod", ("x1", x1), ("x2", x2))
     return apply(OPS["floor_divide"], x1, x2), apply(OPS["remainder"], x1, x2)
 
 
@@ -215,7 +215,7 @@ def fmod(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.fmod(dp.asarray([7.0, -7.0]), 3.0).asnumpy()
         array([ 1., -1.])
     """
-    x1, x2 = _in_loop("fmod", ("x1", x1), ("x2", x2))
+    x1, x2 = in_loop("fmod", ("x1", x1), ("x2", x2))
     kind = (x1 if isinstance(x1, ndarray) else x2).dtype.kind
     if kind == "f":
         sizes = [
@@ -232,7 +232,7 @@ def fmod(x1: Any, x2: Any, /) -> ndarray:
 
 
 def _leaving_nan_out(function: str, name: str, x1: Any, x2: Any) -> ndarray:
-    x1, x2 = _operands(function, ("x1", x1), ("x2", x2))
+    x1, x2 = arrays_of(function, ("x1", x1), ("x2", x2))
     result = apply(OPS[name], x1, x2)
     if result.dtype.kind not in "fc":
         return result
@@ -286,7 +286,7 @@ def float_power(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.float_power(dp.asarray([2]), -1).asnumpy()
         array([0.5])
     """
-    return apply(OPS["pow"], *_in_loop("float_power", ("x1", x1), ("x2", x2)))
+    return apply(OPS["pow"], *in_loop("float_power", ("x1", x1), ("x2", x2)))
 
 
 @with_options
@@ -302,7 +302,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.logaddexp2(dp.asarray([0.0]), 0.0).asnumpy()
         array([1.])
     """
-    x1, x2 = _in_loop("logaddexp2", ("x1", x1), ("x2", x2))
+    x1, x2 = in_loop("logaddexp2", ("x1", x1), ("x2", x2))
     # The larger one and what the other adds, so that nothing is scaled that may be infinite.
     larger = apply(OPS["maximum"], x1, x2)
     distance = apply(OPS["abs"], apply(OPS["subtract"], x1, x2))
@@ -324,8 +324,8 @@ def heaviside(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.heaviside(dp.asarray([-1.0, 0.0, 2.0]), 0.5).asnumpy()
         array([0. , 0.5, 1. ])
     """
-    x1, x2 = _in_loop("heaviside", ("x1", x1), ("x2", x2))
-    x1 = _array_of(x1, x2)
+    x1, x2 = in_loop("heaviside", ("x1", x1), ("x2", x2))
+    x1 = as_array(x1, x2)
     x1 = astype_array(x1, (x2 if isinstance(x2, ndarray) else x1).dtype, copy=False)
     step = where(apply(OPS["isnan"], x1), x1, astype_array(apply(OPS["greater"], x1, 0), x1.dtype))
     return where(apply(OPS["equal"], x1, 0), x2, step)
@@ -349,10 +349,10 @@ def gcd(x1: Any, x2: Any, /) -> ndarray:
 
 def _of_integers(function: str, x1: Any, x2: Any) -> ndarray:
     """A function of NumPy's and dpnp's, of integers in NumPy's common dtype."""
-    x1, x2 = _in_loop(function, ("x1", x1), ("x2", x2))
+    x1, x2 = in_loop(function, ("x1", x1), ("x2", x2))
     dtype = (x1 if isinstance(x1, ndarray) else x2).dtype
     first, second = (
-        x if isinstance(x, ndarray) else full((), x, dtype, **_place(other))
+        x if isinstance(x, ndarray) else full((), x, dtype, **placement_keywords(other))
         for x, other in ((x1, x2), (x2, x1))
     )
     return call_either(
@@ -410,7 +410,7 @@ def nan_to_num(
     return target
 
 
-def _array_of(value: Any, like: Any) -> ndarray:
+def as_array(value: Any, like: Any) -> ndarray:
     """An array itself; a scalar as an array on the queue of another."""
     if isinstance(value, ndarray):
         return value
@@ -425,7 +425,7 @@ def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
         >>> [part.tolist() for part in dp.frexp(dp.asarray([8.0, 0.75]))]
         [[0.5, 0.75], [4, 0]]
     """
-    x = _as_float(check_array("frexp", "x", x))
+    x = as_float(check_array("frexp", "x", x))
     size = apply(OPS["abs"], x)
     plain = apply(OPS["logical_and"], apply(OPS["isfinite"], x), apply(OPS["not_equal"], x, 0))
     # A number below the normal ones is made one first, so that its logarithm is exact enough.
@@ -466,11 +466,11 @@ def ldexp(x1: Any, x2: Any, /) -> ndarray:
         array([8.  , 0.75])
     """
     given = x2
-    x1, x2 = _in_loop("ldexp", ("x1", x1), ("x2", x2))
+    x1, x2 = in_loop("ldexp", ("x1", x1), ("x2", x2))
     if not isinstance(x1, ndarray):
         dtype = _dtypes.resolve(np.ldexp, (float, given.dtype))[0]
-        x1 = full((), x1, dtype, **_place(x2))
-    x2 = x2 if isinstance(x2, ndarray) else full((), x2, **_place(x1))
+        x1 = full((), x1, dtype, **placement_keywords(x2))
+    x2 = x2 if isinstance(x2, ndarray) else full((), x2, **placement_keywords(x1))
     dtype = x1.dtype
     if dtype == _dtypes.float16:  # the power alone may be no half
         x1 = astype_array(x1, _dtypes.float32)
@@ -491,8 +491,8 @@ def spacing(x: Any, /) -> ndarray:
         >>> bool(dp.spacing(1.0) == dp.finfo("float64").eps)
         True
     """
-    (x,) = _in_loop("spacing", ("x", x))
-    away = apply(OPS["copysign"], full((), math.inf, x.dtype, **_place(x)), x)
+    (x,) = in_loop("spacing", ("x", x))
+    away = apply(OPS["copysign"], full((), math.inf, x.dtype, **placement_keywords(x)), x)
     found = apply(OPS["subtract"], apply(OPS["nextafter"], x, away), x)
     return where(apply(OPS["isfinite"], x), found, math.nan)
 
@@ -533,7 +533,7 @@ def i0(x: Any, /) -> ndarray:
         >>> round(float(dp.i0(1.0)), 6)
         1.266066
     """
-    x = _as_float(check_array("i0", "x", x))
+    x = as_float(check_array("i0", "x", x))
     if x.dtype.kind == "c":
         raise DTypeError("i0: not defined for complex numbers")
     return call_either("i0", lambda xp, values: xp.i0(values), (("x", x),))
@@ -566,7 +566,7 @@ def packbits(x: Any, axis: int | None = None, bitorder: str = "big") -> ndarray:
     axis = _layout.normalize_axis("packbits", axis, x.ndim)
     lines = moveaxis(x, axis, -1)
     count = -(-lines.shape[-1] // 8)
-    bits = full((*lines.shape[:-1], 8 * count), 0, "uint8", **_place(x))
+    bits = full((*lines.shape[:-1], 8 * count), 0, "uint8", **placement_keywords(x))
     bits[..., : lines.shape[-1]] = apply(OPS["not_equal"], lines, 0)
     fields = reshape(bits, (*lines.shape[:-1], count, 8)) << shifts
     return moveaxis(sum_of(fields, -1, dtype="uint8"), -1, axis)
@@ -604,7 +604,7 @@ def unpackbits(
     bits = (expand_dims(lines, -1) >> shifts) & 1
     bits = reshape(bits, (*lines.shape[:-1], 8 * lines.shape[-1]))
     if count is not None and count > bits.shape[-1]:
-        longer = full((*bits.shape[:-1], count), 0, "uint8", **_place(x))
+        longer = full((*bits.shape[:-1], count), 0, "uint8", **placement_keywords(x))
         longer[..., : bits.shape[-1]] = bits
         bits = longer
     elif count is not None:

@@ -11,20 +11,20 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
-from dparray._array.fresh import empty_on, placement_of
+from dparray._array.fresh import chosen_placement, empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
 from dparray._array.operands import check_array
 from dparray._array.small import call_at_once
 from dparray._evaluate import limits
 from dparray._functions.conversion import placed
-from dparray._functions.creation import _checked_dtype, _filled, may_wait, ones, zeros_like
+from dparray._functions.creation import checked_dtype, filled, may_wait, ones, zeros_like
 from dparray._functions.elementwise import where
 from dparray._functions.indexing import nonzero
-from dparray._functions.manipulation import _placement, broadcast_to, diagonal, ravel
+from dparray._functions.manipulation import broadcast_to, diagonal, ravel
 from dparray._functions.ranges import arange
 from dparray._graph.ops import OPS
-from dparray._placement import Placement
+from dparray._placement import Placement, placement_of
 from dparray.exceptions import ShapeError
 
 if TYPE_CHECKING:
@@ -69,13 +69,13 @@ def eye(
                [0, 1]], dtype=int8)
     """
     shape = _layout.check_shape((n_rows, n_rows if n_cols is None else n_cols))
-    placement = placement_of(device, usm_type, sycl_queue)
-    chosen = _checked_dtype(dtype, placement)
+    placement = chosen_placement(device, usm_type, sycl_queue)
+    chosen = checked_dtype(dtype, placement)
     if order in ("C", "A", "K") and may_wait(placement, prod(shape), chosen):
         rows, columns = (positions(placement, shape, each) for each in ((1, 0), (0, 1)))
         is_one = apply(OPS["equal"], apply(OPS["add"], rows, k) if k else rows, columns)
         return astype_array(is_one, chosen, copy=False)
-    array = _filled(placement, shape, chosen, order, 0, "eye")
+    array = filled(placement, shape, chosen, order, 0, "eye")
     row, column = max(0, -k), max(0, k)
     length = min(shape[0] - row, shape[1] - column)
     if length > 0:
@@ -260,7 +260,7 @@ def vander(
     if x.ndim != 1:
         raise ShapeError(f"vander: x has {x.ndim} dimensions; give a vector")
     columns = x.size if N is None else N
-    result = empty_on(Placement(x.sycl_queue, x.usm_type), (x.size, columns), _powers_dtype(x))
+    result = empty_on(placement_of(x), (x.size, columns), _powers_dtype(x))
     power: ndarray | None = None
     for column in range(columns):
         at = column if increasing else columns - 1 - column
@@ -312,7 +312,7 @@ def diag(
         small = call_at_once(np.diag, x, k)
         if small is not None:
             return small
-    result = empty_on(_placement(x), (extent, extent), x.dtype)
+    result = empty_on(placement_of(x), (extent, extent), x.dtype)
     assign(result, 0)
     assign(diagonal(result, k), x, "diag")
     return result
@@ -327,7 +327,7 @@ def _triangle(name: str, x: ndarray, k: int, keep_lower: bool) -> ndarray:
     if x.ndim < 2:
         raise ShapeError(f"{name}: needs 2 dimensions or more, x has {x.ndim}")
     rows, columns = x.shape[-2:]
-    placement = _placement(x)
+    placement = placement_of(x)
     row = _column_of_integers(placement, rows)
     column = _column_of_integers(placement, columns)
     bound = row + k  # the column of the diagonal in each row

@@ -18,16 +18,16 @@ from dparray._array.small import fold_at_once
 from dparray._evaluate.host import FOLDS, deviation_by, variance_by
 from dparray._functions.reductions import (
     Axis,
-    _axes,
-    _float_of,
-    _mask,
-    _real_of,
-    _reduce,
+    axes_of,
     count_nonzero,
+    float_of,
+    mask_of,
+    real_of,
+    reduce_over,
     sum,
 )
 from dparray._graph.ops import OPS
-from dparray._placement import Placement, common_placement
+from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ArgumentError, ShapeError
 
 __all__ = [
@@ -55,11 +55,11 @@ def _mean_in(
             None,
             keepdims,
         )
-        number = astype_array(count_nonzero(mask, axes, keepdims=keepdims), _real_of(wide))
+        number = astype_array(count_nonzero(mask, axes, keepdims=keepdims), real_of(wide))
         return astype_array(apply(OPS["divide"], total, number), loop, copy=False)
     count = float(product(x.shape[axis] for axis in axes))
     narrow = astype_array(x, wide, copy=False) if x.dtype == _dtypes.float16 else x
-    result = _reduce("mean", narrow, axes, wide, None, keepdims, count)
+    result = reduce_over("mean", narrow, axes, wide, None, keepdims, count)
     return astype_array(result, loop, copy=False)
 
 
@@ -101,8 +101,8 @@ def mean(
         return small
     x = check_array("mean", "a", a)
     check_out("mean", (("a", x),), out)
-    mask = None if where is True else _mask("mean", x, where, out)
-    result = _mean_in(x, _float_of(x, dtype), _axes("mean", x, axis), keepdims, mask)
+    mask = None if where is True else mask_of("mean", x, where, out)
+    result = _mean_in(x, float_of(x, dtype), axes_of("mean", x, axis), keepdims, mask)
     return delivered("mean", result, out)
 
 
@@ -172,15 +172,15 @@ def _variance(
     where: Any,
     known_mean: ndarray | None,
 ) -> ndarray:
-    axes = _axes(name, x, axis)
-    loop = _float_of(x, dtype)
+    axes = axes_of(name, x, axis)
+    loop = float_of(x, dtype)
     wide = _dtypes.float32 if loop == _dtypes.float16 else loop
-    mask = None if where is True else _mask(name, x, where, None)
+    mask = None if where is True else mask_of(name, x, where, None)
     taken = _degrees_of_freedom(name, ddof)
     x = astype_array(x, wide, copy=False)
     count = builtins.max(float(product(x.shape[axis] for axis in axes) - taken), 0.0)
     if mask is None and known_mean is None and wide.kind == "f" and (axes or not x.ndim):
-        result = _reduce("var", x, axes, wide, None, keepdims, count)
+        result = reduce_over("var", x, axes, wide, None, keepdims, count)
         return astype_array(result, loop, copy=False)
     if known_mean is None:
         known_mean = _mean_in(x, wide, axes, True, mask)
@@ -275,7 +275,7 @@ def average(
         result = mean(x, axis, keepdims=keepdims)
         if not returned:
             return result
-        scale = empty_on(Placement(x.sycl_queue, x.usm_type), result.shape, result.dtype)
+        scale = empty_on(placement_of(x), result.shape, result.dtype)
         assign(scale, x.size // builtins.max(result.size, 1))
         return result, scale
     if isinstance(weights, list | tuple):
@@ -283,7 +283,7 @@ def average(
     weights = check_array("average", "weights", weights)
     common_placement("average", (("x", x), ("weights", weights)))
     if weights.shape != x.shape:
-        axes = _axes("average", x, axis)
+        axes = axes_of("average", x, axis)
         if axis is None or weights.shape != tuple(x.shape[at] for at in axes):
             raise ShapeError(
                 f"average: weights of shape {weights.shape} fit neither x of shape {x.shape} "

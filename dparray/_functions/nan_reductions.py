@@ -22,7 +22,7 @@ from dparray._functions.reductions import prod as prod_of
 from dparray._functions.reductions import sum as sum_of
 from dparray._functions.statistics import Axis
 from dparray._graph.ops import OPS
-from dparray._placement import Placement, common_placement
+from dparray._placement import common_placement, placement_of
 
 __all__ = [
     "nanargmax",
@@ -234,7 +234,7 @@ def _moments(
         x = astype_array(x, _dtypes.as_dtype(dtype), copy=False)
     is_there = apply(OPS["logical_not"], apply(OPS["isnan"], x))
     if where is not True:
-        mask = check_array(function, "where", where, Placement(x.sycl_queue, x.usm_type))
+        mask = check_array(function, "where", where, placement_of(x))
         common_placement(function, (("x", x), ("where", mask)))
         is_there = apply(OPS["logical_and"], is_there, broadcast_to(mask, x.shape))
     count = count_nonzero(is_there, axis, keepdims=keepdims)

@@ -10,10 +10,10 @@ from dparray import _dtypes
 from dparray._array.apply import astype_array
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, checked_scalar
-from dparray._placement import Placement, common_placement
+from dparray._placement import common_placement, placement_of
 
 
-def _operands(function: str, *named: tuple[str, Any]) -> list[Any]:
+def arrays_of(function: str, *named: tuple[str, Any]) -> list[Any]:
     """Arrays and Python scalars, the arrays checked to be on one queue; at least one is an array.
 
     NumPy's scalars, which are as strong as arrays, become arrays.
@@ -35,13 +35,13 @@ def _operands(function: str, *named: tuple[str, Any]) -> list[Any]:
     return values
 
 
-def _in_loop(function: str, *named: tuple[str, Any]) -> list[Any]:
-    """Operands as :func:`_operands`, the arrays in the dtypes that NumPy's ufunc computes in.
+def in_loop(function: str, *named: tuple[str, Any]) -> list[Any]:
+    """Operands as :func:`arrays_of`, the arrays in the dtypes that NumPy's ufunc computes in.
 
     Raises:
         DTypeError: NumPy's ufunc is not defined for these dtypes.
     """
-    values = _operands(function, *named)
+    values = arrays_of(function, *named)
     keys = tuple(
         value.dtype if isinstance(value, ndarray) else _weak_key(value) for value in values
     )
@@ -60,16 +60,16 @@ def _weak_key(scalar: Any) -> Any:
     return _dtypes.bool if isinstance(scalar, bool) else type(scalar)
 
 
-def _as_float(x: ndarray) -> ndarray:
+def as_float(x: ndarray) -> ndarray:
     if x.dtype.kind in "fc":
         return x
     return astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
 
 
-def _place(x: ndarray) -> dict[str, Any]:
+def placement_keywords(x: ndarray) -> dict[str, Any]:
     return {"sycl_queue": x.sycl_queue, "usm_type": x.usm_type}
 
 
-def _vector(function: str, like: ndarray, name: str, value: Any) -> ndarray:
+def vector_of(function: str, like: ndarray, name: str, value: Any) -> ndarray:
     """A list as an array on the queue of another; an array as it is."""
-    return check_array(function, name, value, Placement(like.sycl_queue, like.usm_type))
+    return check_array(function, name, value, placement_of(like))

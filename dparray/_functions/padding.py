@@ -12,7 +12,7 @@ from dparray._array.fresh import empty_on
 from dparray._array.libraries import call_either
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
-from dparray._placement import Placement
+from dparray._placement import placement_of
 from dparray.exceptions import ArgumentError, ShapeError
 
 __all__ = [
@@ -73,7 +73,7 @@ def pad(
         raise ShapeError(f"pad: pad_width {pad_width!r} has negative numbers")
     constants = _pairs("constant_values", constant_values, x.ndim)
     result = empty_on(
-        Placement(x.sycl_queue, x.usm_type),
+        placement_of(x),
         tuple(
             before + extent + after for extent, (before, after) in zip(x.shape, widths, strict=True)
         ),

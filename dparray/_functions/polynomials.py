@@ -19,12 +19,12 @@ from dparray._functions.joining import concat, trim_zeros
 from dparray._functions.manipulation import atleast_1d, expand_dims, reshape
 from dparray._functions.mathematics import convolve
 from dparray._functions.matrices import vander
-from dparray._functions.operands import _place
+from dparray._functions.operands import placement_keywords
 from dparray._functions.products import matmul
 from dparray._functions.ranges import arange
 from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
-from dparray._placement import Placement, common_placement
+from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ArgumentError, ShapeError
 from dparray.linalg.decompositions import eigvals
 from dparray.linalg.solving import inv, lstsq
@@ -110,7 +110,7 @@ def _array_like(x: Any, p: Any) -> ndarray:
     if not isinstance(x, ndarray) and isinstance(p, ndarray):
         value = scalar_value(x)
         if isinstance(value, list | tuple | bool | int | float | complex):
-            return asarray(value, **_place(p))
+            return asarray(value, **placement_keywords(p))
     return asarray(x) if isinstance(x, list | tuple) else check_array("polyval", "x", x)
 
 
@@ -213,9 +213,9 @@ def poly(x: Any) -> ndarray:
         raise ShapeError(f"poly: x of shape {x.shape} is neither a vector nor a square matrix")
     if x.dtype.kind not in "fc":
         x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
-    result = ones(1, x.dtype, **_place(x))
+    result = ones(1, x.dtype, **placement_keywords(x))
     for place in range(x.size):
-        factor = concat([ones(1, x.dtype, **_place(x)), reshape(-x[place], (1,))])
+        factor = concat([ones(1, x.dtype, **placement_keywords(x)), reshape(-x[place], (1,))])
         result = convolve(result, factor)
     if result.dtype.kind == "c":
         values = np.sort(x.asnumpy())
@@ -241,15 +241,17 @@ def roots(p: Any) -> ndarray:
         inner = astype_array(inner, real)
     count = inner.size - 1
     if count < 1:
-        return zeros(at_zero, inner.dtype, **_place(p))
-    companion = zeros((count, count), inner.dtype, **_place(p))
+        return zeros(at_zero, inner.dtype, **placement_keywords(p))
+    companion = zeros((count, count), inner.dtype, **placement_keywords(p))
     for place in range(1, count):
         companion[place, place - 1] = 1
     companion[0, :] = -inner[1:] / inner[0]
     found = eigvals(companion)
     if found.dtype.kind == "c" and not bool(apply(OPS["not_equal"], found.imag, 0).any()):
         found = found.real.copy()
-    return concat([found, zeros(at_zero, found.dtype, **_place(p))]) if at_zero else found
+    return (
+        concat([found, zeros(at_zero, found.dtype, **placement_keywords(p))]) if at_zero else found
+    )
 
 
 def _summed(function: str, a1: Any, a2: Any, operation: str) -> Any:
@@ -343,7 +345,7 @@ def polyder(p: Any, m: int = 1) -> Any:
     if operator.index(m) < 0:
         raise ArgumentError(f"polyder: m is {m}; it must be 0 or more")
     for _ in range(min(m, x.size)):
-        powers = arange(x.size - 1, 0, -1, **_place(x))
+        powers = arange(x.size - 1, 0, -1, **placement_keywords(x))
         x = apply(OPS["multiply"], x[:-1], powers)
     return _like("polyder", x, p)
 
@@ -373,9 +375,9 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
     if len(constants) != m:
         raise ArgumentError(f"polyint: {len(constants)} constants for m = {m}")
     for constant in constants:
-        powers = arange(x.size, 0, -1, **_place(x))
+        powers = arange(x.size, 0, -1, **placement_keywords(x))
         divided = apply(OPS["divide"], x, powers)
-        end = empty_on(Placement(x.sycl_queue, x.usm_type), (1,), divided.dtype)
+        end = empty_on(placement_of(x), (1,), divided.dtype)
         end[...] = constant
         x = concat([divided, end])
     return _like("polyint", x, p)

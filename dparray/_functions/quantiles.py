@@ -24,7 +24,7 @@ from dparray._functions.manipulation import (
     permute_dims,
     reshape,
 )
-from dparray._functions.operands import _vector
+from dparray._functions.operands import vector_of
 from dparray._functions.reductions import any as any_of
 from dparray._functions.reductions import count_nonzero
 from dparray._functions.sorting import argsort, sort
@@ -87,7 +87,7 @@ def _quantiles(
     x = check_array(function, "x", x)
     named = [("x", x), *([("q", q)] if isinstance(q, ndarray) else [])]
     if weights is not None:
-        weights = _vector(function, x, "weights", weights)
+        weights = vector_of(function, x, "weights", weights)
         named.append(("weights", weights))
     placement = common_placement(function, named)
     check_out(function, named, out)

@@ -10,12 +10,12 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array, choose_elements, with_axes
 from dparray._array.assignment import assign
-from dparray._array.fresh import empty_on, is_made_by_host, placement_of
+from dparray._array.fresh import chosen_placement, empty_on, is_made_by_host
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
 from dparray._array.operands import check_arrays, checked_scalar, foreign_operand, scalar_value
-from dparray._functions.conversion import _rearranged, asarray
-from dparray._functions.creation import _checked_dtype
+from dparray._functions.conversion import asarray, rearranged
+from dparray._functions.creation import checked_dtype
 from dparray._functions.manipulation import expand_dims, moveaxis, reshape
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, check_usm_type, common_placement
@@ -57,7 +57,7 @@ def arange(
     step = 1 if step is None else step
     is_unsigned = any(isinstance(value, np.uint64 | np.ulonglong) for value in (start, stop, step))
     start, stop, step = (scalar_value(value) for value in (start, stop, step))
-    placement = placement_of(device, usm_type, sycl_queue)
+    placement = chosen_placement(device, usm_type, sycl_queue)
     for name, value in (("start", start), ("stop", stop), ("step", step)):
         if isinstance(value, complex) or not hasattr(value, "__float__"):
             raise DTypeError(f"arange: {name} must be a real number, not {value!r}")
@@ -68,7 +68,7 @@ def arange(
     default = _dtypes.default_for_scalar(
         int if kinds <= {int, bool} and not is_unsigned else float, placement.queue.sycl_device
     )
-    chosen = _checked_dtype(dtype, placement, default)
+    chosen = checked_dtype(dtype, placement, default)
     length = max(0, int(np.ceil((stop - start) / step)))
     if kinds <= {int, bool}:
         length = len(range(int(start), int(stop), int(step)))
@@ -142,14 +142,14 @@ def linspace(
         start, stop = check_arrays("linspace", *ends)
         placement = common_placement("linspace", (("start", start), ("stop", stop)))
         if device is not None or sycl_queue is not None:
-            placement = placement_of(device, usm_type, sycl_queue)
+            placement = chosen_placement(device, usm_type, sycl_queue)
         elif usm_type is not None:
             placement = Placement(placement.queue, check_usm_type(usm_type))
         start, stop = (
-            _rearranged(x, None, None, None, None, *placement[::-1]) for x in (start, stop)
+            rearranged(x, None, None, None, None, *placement[::-1]) for x in (start, stop)
         )
     else:
-        placement = placement_of(device, usm_type, sycl_queue)
+        placement = chosen_placement(device, usm_type, sycl_queue)
         for name, value in ends:
             if not isinstance(value, bool | int | float | complex | np.generic):
                 raise foreign_operand("linspace", name, value)
@@ -159,7 +159,7 @@ def linspace(
         for (_, given), x in zip(ends, (start, stop), strict=True)
     ]
     loop = _dtypes.fit_device(_dtypes.promote([*keys, 0.0]), placement.queue.sycl_device)
-    chosen = _checked_dtype(dtype, placement, loop)
+    chosen = checked_dtype(dtype, placement, loop)
     if not arrays and is_made_by_host(length, *placement) and chosen.kind in "fc":
         made, step = np.linspace(start, stop, length, endpoint, True, chosen)  # type: ignore[call-overload]
         values = ndarray._computed(made if made.base is None else made.copy(), *placement)
@@ -237,7 +237,7 @@ def meshgrid(
         return []
     given = [(f"arrays[{position}]", x) for position, x in enumerate(arrays)]
     checked = [
-        _rearranged(x, None, None, None, device, usm_type, sycl_queue)
+        rearranged(x, None, None, None, device, usm_type, sycl_queue)
         for x in check_arrays("meshgrid", *given)
     ]
     named = [(name, x) for (name, _), x in zip(given, checked, strict=True)]

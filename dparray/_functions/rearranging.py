@@ -17,8 +17,8 @@ from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, foreign_operand
 from dparray._array.small import call_at_once
 from dparray._evaluate import limits
-from dparray._functions.manipulation import _placement, broadcast_to, expand_dims, reshape, swapaxes
-from dparray._placement import common_placement
+from dparray._functions.manipulation import broadcast_to, expand_dims, reshape, swapaxes
+from dparray._placement import common_placement, placement_of
 from dparray.exceptions import DTypeError, ShapeError
 
 __all__ = [
@@ -134,7 +134,7 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
     totals = [0] * x.ndim
     for at, by in zip(axes, shifts, strict=True):
         totals[_layout.normalize_axis("roll", at, x.ndim)] += operator.index(by)
-    result = empty_on(_placement(x), x.shape, x.dtype)
+    result = empty_on(placement_of(x), x.shape, x.dtype)
     if x.size == 0:
         return result
     # Every rolled axis cuts the array in two, so the copy is made of 2**axes blocks.
@@ -181,7 +181,7 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
             return small
     if isinstance(repeats, np.ndarray):
         raise foreign_operand("repeat", "repeats", repeats)
-    placement = _placement(x)
+    placement = placement_of(x)
     if isinstance(repeats, ndarray):
         placement = common_placement("repeat", (("x", x), ("repeats", repeats)))
         counts = repeats.asnumpy()

@@ -22,7 +22,7 @@ from dparray._array.small import fold_at_once
 from dparray._evaluate.host import FOLDS
 from dparray._graph.ops import OPS
 from dparray._graph.reductions import REDUCTIONS
-from dparray._placement import Placement, common_placement
+from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 __all__ = [
@@ -48,12 +48,12 @@ _WITHOUT_IDENTITY = frozenset({"argmax", "argmin", "max", "min", "logsumexp"})
 _OF_NOTHING = {"prod": 1, "all": True, "mean": math.nan, "var": math.nan}
 
 
-def _axes(name: str, x: ndarray, axis: Axis) -> tuple[int, ...]:
+def axes_of(name: str, x: ndarray, axis: Axis) -> tuple[int, ...]:
     """The reduced axes, counted from the front; all of them for ``None``."""
     return tuple(range(x.ndim)) if axis is None else _layout.normalize_axes(name, axis, x.ndim)
 
 
-def _accumulator(x: ndarray, dtype: Any) -> np.dtype[Any]:
+def accumulator_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
     """The dtype of a sum or product: integers and booleans widen to 64 bits, as in NumPy."""
     if dtype is not None:
         return _dtypes.check_device(_dtypes.as_dtype(dtype), x.sycl_queue.sycl_device)
@@ -62,7 +62,7 @@ def _accumulator(x: ndarray, dtype: Any) -> np.dtype[Any]:
     return _dtypes.uint64 if x.dtype.kind == "u" else x.dtype
 
 
-def _reduce(
+def reduce_over(
     name: str,
     x: ndarray,
     axis: Axis,
@@ -85,7 +85,7 @@ def _reduce(
         dtype: the result's dtype; ``loop`` if not given.
     """
     check_out(name, (("a", x),), out)
-    axes = tuple(sorted(_axes(name, x, axis)))
+    axes = tuple(sorted(axes_of(name, x, axis)))
     if type(keepdims) is not bool:
         keepdims = _layout.check_flag(name, "keepdims", keepdims)
     dtype = dtype or loop
@@ -105,19 +105,19 @@ def _of_nothing(
     if name in _WITHOUT_IDENTITY and product(x.shape[at] for at in axes) == 0:
         raise ShapeError(f"{name}: an array of shape {x.shape} has no element along axes {axes}")
     shape = _layout.reduced_shape(x.shape, axes, keepdims)
-    result = empty_on(Placement(x.sycl_queue, x.usm_type), shape, dtype)
+    result = empty_on(placement_of(x), shape, dtype)
     assign(result, _OF_NOTHING.get(name, 0))
     return result
 
 
-def _check_numeric(name: str, x: ndarray, allowed: str) -> None:
+def check_numeric(name: str, x: ndarray, allowed: str) -> None:
     if x.dtype.kind not in allowed:
         raise DTypeError(f"{name}: not defined for {x.dtype}; convert with `x.astype(...)`")
 
 
-def _mask(name: str, x: ndarray, where: Any, out: ndarray | None) -> ndarray:
+def mask_of(name: str, x: ndarray, where: Any, out: ndarray | None) -> ndarray:
     """``where`` as a boolean array of the shape of ``x``, on its queue."""
-    where = check_array(name, "where", where, Placement(x.sycl_queue, x.usm_type))
+    where = check_array(name, "where", where, placement_of(x))
     if where.dtype.kind != "b":
         raise DTypeError(
             f"{name}: where of dtype {where.dtype} is no mask; compare it with something"
@@ -156,17 +156,17 @@ def _from_initial(
     if not isinstance(start, bool | int | float | complex):
         raise ArgumentError(f"{name}: initial must be a scalar; got {type(initial).__name__}")
     check_out(name, (("a", x),), out)
-    axes = _axes(name, x, axis)
-    loop = _accumulator(x, dtype) if name in _IDENTITY else x.dtype
+    axes = axes_of(name, x, axis)
+    loop = accumulator_of(x, dtype) if name in _IDENTITY else x.dtype
     start = checked_scalar(name, start, loop)
     if where is not True:
-        mask = _mask(name, x, where, out)
+        mask = mask_of(name, x, where, out)
         x = choose_elements(
             name, mask, astype_array(x, loop, copy=False), _IDENTITY.get(name, start)
         )
     if name not in _IDENTITY and product(x.shape[at] for at in axes) == 0:
         shape = _layout.reduced_shape(x.shape, axes, keepdims)
-        result = empty_on(Placement(x.sycl_queue, x.usm_type), shape, loop)
+        result = empty_on(placement_of(x), shape, loop)
         assign(result, start)
         return delivered(name, result, out)
     options = {"dtype": loop} if name in _IDENTITY else {}
@@ -218,7 +218,7 @@ def sum(
     x = check_array("sum", "a", a)
     if where is not True or initial is not None:
         return _from_initial("sum", sum, x, axis, dtype, out, keepdims, initial, where)
-    return _reduce("sum", x, axis, _accumulator(x, dtype), out, keepdims)
+    return reduce_over("sum", x, axis, accumulator_of(x, dtype), out, keepdims)
 
 
 @as_method
@@ -245,7 +245,7 @@ def prod(
     x = check_array("prod", "a", a)
     if where is not True or initial is not None:
         return _from_initial("prod", prod, x, axis, dtype, out, keepdims, initial, where)
-    return _reduce("prod", x, axis, _accumulator(x, dtype), out, keepdims)
+    return reduce_over("prod", x, axis, accumulator_of(x, dtype), out, keepdims)
 
 
 @as_method
@@ -291,7 +291,7 @@ def min(
     x = check_array("min", "a", a)
     if where is not True or initial is not None:
         return _from_initial("min", min, x, axis, None, out, keepdims, initial, where)
-    return _reduce("min", x, axis, x.dtype, out, keepdims)
+    return reduce_over("min", x, axis, x.dtype, out, keepdims)
 
 
 @as_method
@@ -320,7 +320,7 @@ def max(
     x = check_array("max", "a", a)
     if where is not True or initial is not None:
         return _from_initial("max", max, x, axis, None, out, keepdims, initial, where)
-    return _reduce("max", x, axis, x.dtype, out, keepdims)
+    return reduce_over("max", x, axis, x.dtype, out, keepdims)
 
 
 amax, amin = max, min
@@ -341,16 +341,16 @@ def ptp(a: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = 
     return apply(OPS["subtract"], highest, min(x, axis, None, keepdims), out=out)
 
 
-def _float_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
+def float_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
     """The dtype of a mean: floats keep theirs, the rest takes the device's default float."""
     if dtype is not None:
-        return _accumulator(x, dtype)
+        return accumulator_of(x, dtype)
     if x.dtype.kind in "biu":
         return _dtypes.default_float(x.sycl_queue.sycl_device)
     return x.dtype
 
 
-def _real_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def real_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of the parts of a complex dtype; a real one itself."""
     return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
@@ -380,8 +380,8 @@ def argmin(
     if small is not None:
         return small
     x = check_array("argmin", "a", a)
-    _check_numeric("argmin", x, "biuf")
-    return _reduce("argmin", x, axis, x.dtype, out, keepdims, dtype=_dtypes.int64)
+    check_numeric("argmin", x, "biuf")
+    return reduce_over("argmin", x, axis, x.dtype, out, keepdims, dtype=_dtypes.int64)
 
 
 @as_method
@@ -399,15 +399,15 @@ def argmax(
     if small is not None:
         return small
     x = check_array("argmax", "a", a)
-    _check_numeric("argmax", x, "biuf")
-    return _reduce("argmax", x, axis, x.dtype, out, keepdims, dtype=_dtypes.int64)
+    check_numeric("argmax", x, "biuf")
+    return reduce_over("argmax", x, axis, x.dtype, out, keepdims, dtype=_dtypes.int64)
 
 
 def _truth(name: str, x: ndarray, axis: Axis, out: ndarray | None, keepdims: bool) -> ndarray:
-    if not _axes(name, x, axis) and x.ndim:
+    if not axes_of(name, x, axis) and x.ndim:
         check_out(name, (("a", x),), out)
         return delivered(name, apply(OPS["not_equal"], x, 0), out)
-    return _reduce(name, x, axis, _dtypes.bool, out, keepdims)
+    return reduce_over(name, x, axis, _dtypes.bool, out, keepdims)
 
 
 @as_method
@@ -443,7 +443,7 @@ def any(
     x = check_array("any", "a", a)
     if where is not True:
         truth = apply(OPS["not_equal"], x, 0)
-        x = choose_elements("any", _mask("any", x, where, out), truth, False)
+        x = choose_elements("any", mask_of("any", x, where, out), truth, False)
     return _truth("any", x, axis, out, keepdims)
 
 
@@ -469,7 +469,7 @@ def all(
     x = check_array("all", "a", a)
     if where is not True:
         truth = apply(OPS["not_equal"], x, 0)
-        x = choose_elements("all", _mask("all", x, where, out), truth, True)
+        x = choose_elements("all", mask_of("all", x, where, out), truth, True)
     return _truth("all", x, axis, out, keepdims)
 
 
@@ -491,7 +491,7 @@ def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False) -> ndarr
     """
     x = check_array("count_nonzero", "x", x)
     truth = x if x.dtype.kind == "b" else apply(OPS["not_equal"], x, 0)
-    return _reduce("sum", truth, axis, _dtypes.int64, None, keepdims)
+    return reduce_over("sum", truth, axis, _dtypes.int64, None, keepdims)
 
 
 def logsumexp(
@@ -520,11 +520,11 @@ def logsumexp(
         1000.693147
     """
     x = check_array("logsumexp", "x", x)
-    _check_numeric("logsumexp", x, "biuf")
+    check_numeric("logsumexp", x, "biuf")
     check_out("logsumexp", (("x", x),), out)
-    loop = _float_of(x, dtype)
+    loop = float_of(x, dtype)
     wide = _dtypes.float32 if loop == _dtypes.float16 else loop
-    axes = _axes("logsumexp", x, axis)
+    axes = axes_of("logsumexp", x, axis)
     if x.size == 0:
         nothing = _of_nothing("logsumexp", x, tuple(sorted(axes)), loop, keepdims)
         return delivered("logsumexp", nothing, out)

@@ -17,7 +17,7 @@ from dparray._functions.creation import full
 from dparray._functions.indexing import nonzero
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import ravel
-from dparray._placement import Placement, common_placement
+from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ShapeError
 from dparray.memory.exchange import dpt as library
 
@@ -62,7 +62,7 @@ def searchsorted(
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side {side!r} is neither 'left' nor 'right'")
     if isinstance(x2, np.generic):
-        x2 = check_array("searchsorted", "x2", x2, Placement(x1.sycl_queue, x1.usm_type))
+        x2 = check_array("searchsorted", "x2", x2, placement_of(x1))
     if isinstance(x2, bool | int | float | complex):
         dtype = np.result_type(x1.dtype, x2 if not isinstance(x2, bool) else np.bool_)
         x2 = full((), x2, dtype, sycl_queue=x1.sycl_queue, usm_type=x1.usm_type)

@@ -21,7 +21,7 @@ from dparray._functions.indexing import nonzero
 from dparray._functions.joining import concat
 from dparray._functions.manipulation import ravel, reshape
 from dparray._functions.ranges import arange
-from dparray._placement import Placement, common_placement
+from dparray._placement import common_placement, placement_of
 from dparray._runtime import device_facts
 from dparray.algorithms.sort import sort_by_key
 from dparray.exceptions import UnsupportedFeatureError
@@ -89,7 +89,7 @@ def _lengths(starts: ndarray, size: int) -> ndarray:
 
 def _all_by_sorting(x: ndarray) -> UniqueAllResult:
     """What :func:`unique_all` returns, by a stable sort of the values with their positions."""
-    placement = Placement(x.sycl_queue, x.usm_type)
+    placement = placement_of(x)
     positions = arange(x.size, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
     ordered, order = sort_by_key(ravel(x), positions)
     assert order is not None

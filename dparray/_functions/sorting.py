@@ -22,7 +22,7 @@ from dparray._evaluate.library import library_call
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import moveaxis, ravel
 from dparray._functions.rearranging import flip
-from dparray._placement import Placement, common_placement
+from dparray._placement import common_placement, placement_of
 from dparray._runtime import device_facts
 from dparray.algorithms.sort import sort_by_key, stable_argsort
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
@@ -62,7 +62,7 @@ def _kind(name: str, stable: bool | None, kind: str | None) -> Any:
 
 
 def _new(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
-    return empty_on(Placement(x.sycl_queue, x.usm_type), x.shape, dtype)
+    return empty_on(placement_of(x), x.shape, dtype)
 
 
 def _is_long(x: ndarray, axis: int, least: int) -> bool:

@@ -17,7 +17,7 @@ from dparray._functions.manipulation import (
     reshape,
 )
 from dparray._functions.moments import average
-from dparray._functions.operands import _vector
+from dparray._functions.operands import vector_of
 from dparray._functions.products import matmul
 from dparray._functions.reductions import any as any_of
 from dparray._functions.reductions import sum as sum_of
@@ -110,7 +110,7 @@ def _variables(
     if y is not None:
         named.append(("y", check_array(function, "y", y)))
     weighing = {
-        name: _vector(function, named[0][1], name, value)
+        name: vector_of(function, named[0][1], name, value)
         for name, value in weights
         if value is not None
     }

@@ -33,7 +33,7 @@ from dparray._functions.reductions import min as min_of
 from dparray._functions.reductions import prod as prod_of
 from dparray._functions.reductions import sum as sum_of
 from dparray._functions.sorting import argsort
-from dparray._placement import Placement, common_placement
+from dparray._placement import common_placement, placement_of
 from dparray.algorithms.line_scans import has_scan, scan_lines
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
@@ -54,10 +54,6 @@ _ASSOCIATIVE = frozenset(_REDUCTIONS) | {
 }
 #: Written to one place several times, these are the same as once with all values combined.
 _AT_ONCE = {"subtract": "add", "divide": "multiply"}
-
-
-def _placement(x: ndarray) -> Placement:
-    return Placement(x.sycl_queue, x.usm_type)
 
 
 def _loop(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> np.dtype[Any]:
@@ -125,7 +121,7 @@ def _combined(
     if lines.shape[-1] == 0:
         if ufunc.identity is None:
             raise ShapeError(f"{function}: there is no element, and no identity")
-        result = empty_on(_placement(lines), lines.shape[:-1], lines.dtype)
+        result = empty_on(placement_of(lines), lines.shape[:-1], lines.dtype)
         assign(result, checked_scalar(function, ufunc.identity, lines.dtype))
         return result
     left_over = []
@@ -161,7 +157,7 @@ def _accumulate(
     check_out(function, (("x", x),), out)
     axis = _layout.normalize_axis(function, axis, x.ndim)
     loop = _loop(name, ufunc, x, dtype)
-    result = empty_on(_placement(x), x.shape, loop)
+    result = empty_on(placement_of(x), x.shape, loop)
     if has_scan(name, x, loop):
         scan_lines(name, x, result, axis)
     elif not call_numpy(lambda a, r: ufunc.accumulate(a, axis, loop, out=r), [x], result):
@@ -234,14 +230,14 @@ def _at(
         combine = call
     positions = arange(x.size, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
     places = reshape(positions, x.shape)[indices]
-    amounts = empty_on(_placement(x), places.shape, x.dtype)
+    amounts = empty_on(placement_of(x), places.shape, x.dtype)
     assign(amounts, values, function)
     order = argsort(ravel(places))
     places, amounts = ravel(places)[order], ravel(amounts)[order]
     _combine_runs(combine, places, amounts)
     flat = reshape(x, (x.size,))
     if places.size:
-        is_last = empty_on(_placement(x), places.shape, _dtypes.bool)
+        is_last = empty_on(placement_of(x), places.shape, _dtypes.bool)
         is_last[-1:] = True
         is_last[:-1] = places[1:] != places[:-1]
         chosen = places[is_last]

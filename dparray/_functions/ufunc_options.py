@@ -13,7 +13,7 @@ from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import beside, check_array, check_out
-from dparray._placement import Placement, common_placement
+from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 #: NumPy's defaults; what is no such string is looked at more closely.
@@ -53,7 +53,7 @@ def apply_with_options(
         out = out[0]
     operands = tuple(beside(function, parameters, operands))
     if not any(isinstance(value, ndarray) for value in operands):
-        place = Placement(out.sycl_queue, out.usm_type) if isinstance(out, ndarray) else None
+        place = placement_of(out) if isinstance(out, ndarray) else None
         operands = (check_array(function, parameters[0], operands[0], place), *operands[1:])
     if dtype is not None:
         operands = tuple(_in_dtype(function, value, dtype, casting) for value in operands)
@@ -231,7 +231,7 @@ def _ordered(result: ndarray, order: str) -> ndarray:
     """A new result in the order asked for; ``"K"`` and ``"A"`` are C's."""
     if order != "F" or result.ndim < 2:
         return result
-    place = Placement(result.sycl_queue, result.usm_type)
+    place = placement_of(result)
     turned = range(result.ndim)[::-1]
     ordered = with_axes(empty_on(place, result.shape[::-1], result.dtype), turned)
     assign(ordered, result)

@@ -16,8 +16,8 @@ from dparray._compiler.compile import DeviceFunction, Kernel
 from dparray._compiler.key import Reference
 from dparray._evaluate.writes import settle_arguments
 from dparray._kernel.arguments import Binder, Bound, explain_arguments, is_array, make_binder
-from dparray._kernel.index_space import _as_index_space, _best_divisor
-from dparray._kernel.labels import Signature, _labels
+from dparray._kernel.index_space import as_index_space, best_divisor
+from dparray._kernel.labels import Signature, labels_of
 from dparray._kernel.writes import read_only_parameters
 from dparray._placement import common_placement
 from dparray._runtime import access
@@ -144,7 +144,7 @@ class KernelFunction:
 
         ``kernel[global_size, local_size]`` with two tuples is an ``NdRange``.
         """
-        return _Configured(self, _as_index_space(index_space))
+        return _Configured(self, as_index_space(index_space))
 
     def __call__(self, *arguments: Any, depends_on: Any = (), **named: Any) -> Event:
         """Launch over the kernel's default range.
@@ -164,7 +164,7 @@ class KernelFunction:
                 "@dp.kernel(range=lambda ...: ...)"
             )
         arguments = self._completed(arguments, named)
-        index_space = _as_index_space(self._default_range(*arguments))
+        index_space = as_index_space(self._default_range(*arguments))
         return self._launch(index_space, arguments, events_before(depends_on, arguments))
 
     def _launch(self, index_space: Any, arguments: tuple[Any, ...], depends_on: Any = ()) -> Event:
@@ -184,7 +184,7 @@ class KernelFunction:
             size, local = index_space.global_range, index_space.local_range
             item = _ND_ITEMS[len(size)]
         else:
-            index_space = _as_index_space(index_space)
+            index_space = as_index_space(index_space)
             return self._launch(index_space, arguments, depends_on)
         compiled = self._kernels.get((item, types)) or self._compile(item, types)
         settle_arguments(arguments)
@@ -328,7 +328,7 @@ class KernelFunction:
             known = "\n  ".join(", ".join(signature) for signature in self.signatures)
             raise KernelArgumentError(
                 f"kernel {self.__name__}: it was made for given signatures only, and "
-                f"({', '.join(_labels((item, *types)))}) is none of them:\n  {known}"
+                f"({', '.join(labels_of((item, *types)))}) is none of them:\n  {known}"
             )
         if not self._kernels:
             self._watch()
@@ -345,7 +345,7 @@ class KernelFunction:
         self._references = [each for each in references if not _is_fixed(each.value)]
 
     def _parameter_labels(self, types: Signature) -> list[str]:
-        pairs = zip(self._parameters, _labels(types), strict=True)
+        pairs = zip(self._parameters, labels_of(types), strict=True)
         return [f"{name}: {label}" for name, label in pairs]
 
     def specialize(self, signatures: Iterable[Signature]) -> None:
@@ -380,12 +380,12 @@ class KernelFunction:
     @property
     def signatures(self) -> list[Signature]:
         """The argument types it is compiled for, in words, the item first."""
-        return [_labels((item, *types)) for item, types in self._kernels]
+        return [labels_of((item, *types)) for item, types in self._kernels]
 
     @property
     def compile_seconds(self) -> dict[Signature, float]:
         """What compiling took, for each signature; kernels from disk say what it once took."""
-        return {_labels((i, *t)): kernel.seconds for (i, t), kernel in self._kernels.items()}
+        return {labels_of((i, *t)): kernel.seconds for (i, t), kernel in self._kernels.items()}
 
     def inspect_llvm(self, signature: Signature | None = None) -> Any:
         """The LLVM module as text, of one signature, or of all in a dictionary."""
@@ -396,7 +396,7 @@ class KernelFunction:
         return self._inspect(signature, lambda kernel: compile.spirv_text(kernel))
 
     def _inspect(self, signature: Signature | None, look: Callable[[Kernel], str]) -> Any:
-        found = {_labels((i, *t)): kernel for (i, t), kernel in self._kernels.items()}
+        found = {labels_of((i, *t)): kernel for (i, t), kernel in self._kernels.items()}
         if signature is None:
             return {labels: look(kernel) for labels, kernel in found.items()}
         if tuple(signature) not in found:
@@ -428,7 +428,7 @@ class KernelFunction:
             "num_args",
         )
         return {
-            _labels((item, *types)): {
+            labels_of((item, *types)): {
                 name: getattr(compiled.sycl_kernel(queue), name) for name in names
             }
             for (item, types), compiled in self._kernels.items()
@@ -460,7 +460,7 @@ class KernelFunction:
             >>> 1024 % local
             0
         """
-        asked = _as_index_space(global_size)
+        asked = as_index_space(global_size)
         if isinstance(asked, NdRange):
             raise KernelRangeError(
                 f"kernel {self.__name__}: suggest_local takes the global size alone; got {asked}"
@@ -485,7 +485,7 @@ class KernelFunction:
         # The last dimension is the contiguous one: fill it first.
         for dimension in reversed(range(len(size))):
             allowed = min(budget, dimension_limits[len(size) - 1 - dimension])
-            local[dimension] = _best_divisor(size[dimension], allowed, multiple)
+            local[dimension] = best_divisor(size[dimension], allowed, multiple)
             budget //= local[dimension]
             multiple = 1
         return tuple(local)

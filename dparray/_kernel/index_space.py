@@ -10,14 +10,14 @@ from dparray.exceptions import KernelRangeError
 from dparray.kernel_api import NdRange, Range
 
 
-def _best_divisor(extent: int, limit: int, multiple: int) -> int:
+def best_divisor(extent: int, limit: int, multiple: int) -> int:
     """The largest divisor up to ``limit``, if possible one that ``multiple`` divides."""
     divisors = [d for d in range(1, min(extent, limit) + 1) if extent % d == 0]
     preferred = [d for d in divisors if d % multiple == 0]
     return (preferred or divisors)[-1]
 
 
-def _as_index_space(index_space: Any) -> Any:
+def as_index_space(index_space: Any) -> Any:
     """A ``Range`` or ``NdRange`` of what the user wrote."""
     if isinstance(index_space, NdRange):
         if type(index_space) is NdRange:

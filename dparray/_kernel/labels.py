@@ -9,7 +9,7 @@ import numpy as np
 Signature = tuple[str, ...]
 
 
-def _labels(types: Iterable[str]) -> Signature:
+def labels_of(types: Iterable[str]) -> Signature:
     """Type keys in words: ``float32[2-D, C]``, ``local float32[1-D]``, ``int64``, ``Item(1)``."""
     return tuple(map(_label, types))
 

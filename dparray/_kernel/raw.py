@@ -15,7 +15,7 @@ from dparray import _layout
 from dparray._compiler.program import obtain_program
 from dparray._evaluate.writes import settle_arguments
 from dparray._kernel.arguments import is_array
-from dparray._kernel.index_space import _as_index_space
+from dparray._kernel.index_space import as_index_space
 from dparray._placement import common_placement
 from dparray._runtime import access
 from dparray._runtime.arguments import Packed, pack_local_pointer, pack_pointer, pack_scalar
@@ -84,7 +84,7 @@ class RawKernel:
         return f"<dparray raw kernel {self.name} of {kind}>"
 
     def __getitem__(self, index_space: Any) -> _Configured:
-        return _Configured(self, _as_index_space(index_space))
+        return _Configured(self, as_index_space(index_space))
 
     def _launch(
         self, index_space: Range | NdRange, arguments: tuple[Any, ...], depends_on: Any

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.fresh import empty_on, placement_of
+from dparray._array.fresh import chosen_placement, empty_on
 from dparray._array.ndarray import ndarray
 from dparray._kernel.decorators import device_func
 from dparray._kernel.launch import call_kernel
@@ -206,7 +206,7 @@ def _random(
     per_block = _BLOCK_BYTES // np.dtype(dtype).itemsize
     blocks = rounded(-(-size // per_block))
     # Kernels write whole blocks; the result is a view of as much as was asked for.
-    whole = empty_on(placement_of(**where), (blocks * per_block,), np.dtype(dtype))
+    whole = empty_on(chosen_placement(**where), (blocks * per_block,), np.dtype(dtype))
     if size > 0:
         random = kernel_of(factory, _BLOCK, *key)
         call_kernel(random, Range(blocks), whole, *start, *parameters)

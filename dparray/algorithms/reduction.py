@@ -14,7 +14,7 @@ from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._graph.reductions import REDUCTIONS
-from dparray._placement import Placement
+from dparray._placement import placement_of
 from dparray.algorithms.ranges import accumulator, operation
 from dparray.exceptions import DTypeError, ShapeError
 from dparray.kernels.combine import identity
@@ -87,7 +87,7 @@ def _combined(
 
 def chunk_totals(x: ndarray, op: str, count: int, chunk: int, dtype: np.dtype[Any]) -> ndarray:
     """What each of ``count`` chunks of a 1-D array combines to; the last one may be shorter."""
-    total = empty_on(Placement(x.sycl_queue, x.usm_type), (count,), dtype)
+    total = empty_on(placement_of(x), (count,), dtype)
     whole = x.size // chunk
     if whole:
         rows = x[: whole * chunk].reshape((whole, chunk))
@@ -100,7 +100,7 @@ def chunk_totals(x: ndarray, op: str, count: int, chunk: int, dtype: np.dtype[An
 def _nothing(op: str, x: ndarray, axes: tuple[int, ...], keepdims: bool, dtype: Any) -> ndarray:
     """The reduction of an array without elements."""
     shape = _layout.reduced_shape(x.shape, axes, keepdims)
-    result = empty_on(Placement(x.sycl_queue, x.usm_type), shape, dtype)
+    result = empty_on(placement_of(x), shape, dtype)
     if result.size:
         if op in ("minimum", "maximum"):
             raise ShapeError(

@@ -21,7 +21,7 @@ from dparray._graph.reductions import REDUCTIONS
 from dparray._kernel.decorators import device_func, kernel
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel
-from dparray._placement import Placement
+from dparray._placement import Placement, placement_of
 from dparray.algorithms.line_scans import FEWEST_ELEMENTS, chain_memory, chain_of, runs_scans
 from dparray.kernel_api import NdRange
 from dparray.kernels import compact
@@ -65,7 +65,7 @@ def selected(x: ndarray, mask: ndarray, placement: Placement) -> ndarray:
 def positions(mask: ndarray) -> ndarray:
     """The positions in the flattened array where ``mask`` is true, as int64."""
     flat, count = _flat(mask)
-    out = empty_on(Placement(mask.sycl_queue, mask.usm_type), (count,), _dtypes.int64)
+    out = empty_on(placement_of(mask), (count,), _dtypes.int64)
     if count:
         _launch(compact.make_positions_kernel, [], flat, [out])
     return out
@@ -81,7 +81,7 @@ def put_selected(x: ndarray, mask: ndarray, value: ndarray, function: str) -> No
     if mask.block is x.block:
         mask = mask.copy()
     flat, count = _flat(mask)
-    values = empty_on(Placement(x.sycl_queue, x.usm_type), (count,), x.dtype)
+    values = empty_on(placement_of(x), (count,), x.dtype)
     assign(values, value, function)
     if count:
         _launch(compact.make_expand_kernel, [target.reshape(-1)], flat, [values])

@@ -8,7 +8,7 @@ import numpy as np
 
 from dparray._array.ndarray import ndarray
 from dparray.exceptions import ArgumentError
-from dparray.linalg.operands import _compute, _matrices
+from dparray.linalg.operands import compute, matrices
 from dparray.memory.exchange import dpnp as neighbour
 
 __all__ = [
@@ -97,8 +97,8 @@ def cholesky(x: Any, /, *, upper: bool = False) -> ndarray:
         array([[2., 0.],
                [0., 3.]])
     """
-    x = _matrices("cholesky", "x", x)
-    return _compute(
+    x = matrices("cholesky", "x", x)
+    return compute(
         "cholesky",
         lambda a: np.linalg.cholesky(a, upper=upper),
         lambda a: neighbour.linalg.cholesky(a, upper=upper),
@@ -123,10 +123,10 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
         >>> q.shape, r.shape
         ((3, 2), (2, 2))
     """
-    x = _matrices("qr", "x", x, square=False)
+    x = matrices("qr", "x", x, square=False)
     if mode not in ("reduced", "complete", "r", "raw"):
         raise ArgumentError(f"qr: mode {mode!r} is none of 'reduced', 'complete', 'r', 'raw'")
-    found = _compute(
+    found = compute(
         "qr",
         lambda a: np.linalg.qr(a, mode=mode),  # type: ignore[call-overload]
         lambda a: neighbour.linalg.qr(a, mode=mode),
@@ -155,8 +155,8 @@ def svd(
         >>> dp.linalg.svd(dp.asarray([[3.0, 0.0], [0.0, 4.0]])).S.asnumpy()
         array([4., 3.])
     """
-    x = _matrices("svd", "x", x, square=hermitian)
-    found = _compute(
+    x = matrices("svd", "x", x, square=hermitian)
+    found = compute(
         "svd",
         lambda a: np.linalg.svd(a, full_matrices, compute_uv, hermitian),  # type: ignore[call-overload]
         lambda a: neighbour.linalg.svd(a, full_matrices, compute_uv, hermitian),
@@ -195,9 +195,9 @@ def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
         >>> dp.linalg.eigh(dp.asarray([[2.0, 0.0], [0.0, 1.0]])).eigenvalues.asnumpy()
         array([1., 2.])
     """
-    x = _matrices("eigh", "x", x)
+    x = matrices("eigh", "x", x)
     return EighResult(
-        *_compute(
+        *compute(
             "eigh",
             lambda a: np.linalg.eigh(a, UPLO),  # type: ignore[call-overload]
             lambda a: neighbour.linalg.eigh(a, UPLO),
@@ -214,8 +214,8 @@ def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:
         >>> dp.linalg.eigvalsh(dp.asarray([[2.0, 0.0], [0.0, 1.0]])).asnumpy()
         array([1., 2.])
     """
-    x = _matrices("eigvalsh", "x", x)
-    return _compute(
+    x = matrices("eigvalsh", "x", x)
+    return compute(
         "eigvalsh",
         lambda a: np.linalg.eigvalsh(a, UPLO),  # type: ignore[call-overload]
         lambda a: neighbour.linalg.eigvalsh(a, UPLO),
@@ -235,8 +235,8 @@ def eig(x: Any, /) -> EigResult:
         >>> dp.sort(dp.linalg.eig(dp.asarray([[2.0, 1.0], [0.0, 1.0]])).eigenvalues).asnumpy()
         array([1., 2.])
     """
-    x = _matrices("eig", "x", x)
-    return EigResult(*_compute("eig", np.linalg.eig, neighbour.linalg.eig, (("x", x),)))
+    x = matrices("eig", "x", x)
+    return EigResult(*compute("eig", np.linalg.eig, neighbour.linalg.eig, (("x", x),)))
 
 
 def eigvals(x: Any, /) -> ndarray:
@@ -247,5 +247,5 @@ def eigvals(x: Any, /) -> ndarray:
         >>> dp.sort(dp.linalg.eigvals(dp.asarray([[2.0, 1.0], [0.0, 1.0]]))).asnumpy()
         array([1., 2.])
     """
-    x = _matrices("eigvals", "x", x)
-    return _compute("eigvals", np.linalg.eigvals, neighbour.linalg.eigvals, (("x", x),))
+    x = matrices("eigvals", "x", x)
+    return compute("eigvals", np.linalg.eigvals, neighbour.linalg.eigvals, (("x", x),))

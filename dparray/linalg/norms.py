@@ -19,7 +19,7 @@ from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import ShapeError
 from dparray.linalg.decompositions import eigvalsh, svdvals
-from dparray.linalg.operands import _default_float, _matrices
+from dparray.linalg.operands import default_float, matrices
 from dparray.linalg.solving import inv
 
 __all__ = [
@@ -52,7 +52,7 @@ def matrix_rank(
     common_placement("matrix_rank", [("x", x), *tolerances])
     if x.ndim < 2:
         return astype_array(reductions.any(x), _dtypes.int64)
-    x = _matrices("matrix_rank", "x", x, square=False)
+    x = matrices("matrix_rank", "x", x, square=False)
     s = apply(OPS["abs"], eigvalsh(x)) if hermitian else svdvals(x)
     if s.shape[-1] == 0:
         return reductions.count_nonzero(s, -1)
@@ -85,7 +85,7 @@ def cond(x: Any, p: Any = None) -> ndarray:
         >>> float(dp.linalg.cond(dp.asarray([[4.0, 0.0], [0.0, 2.0]])))
         2.0
     """
-    x = _matrices("cond", "x", x, square=p not in (None, 2, -2))
+    x = matrices("cond", "x", x, square=p not in (None, 2, -2))
     if not x.size and 0 in x.shape[-2:]:
         raise LinAlgError(f"cond: not defined for matrices without elements; x has shape {x.shape}")
     if p in (None, 2, -2):
@@ -140,7 +140,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     """
     x = check_array("vector_norm", "x", x)
     if x.dtype.kind not in "fc":
-        x = astype_array(x, _default_float(x))
+        x = astype_array(x, default_float(x))
     size = apply(OPS["abs"], x)
     axes = tuple(range(x.ndim)) if axis is None else axis
     if ord == np.inf:
@@ -175,12 +175,12 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> ndarr
         >>> float(dp.linalg.matrix_norm(dp.asarray([[3.0, 0.0], [0.0, 4.0]])))
         5.0
     """
-    x = _matrices("matrix_norm", "x", x, square=False)
+    x = matrices("matrix_norm", "x", x, square=False)
     if ord in ("fro", None):
         return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
     if ord in (1, -1, np.inf, -np.inf):
         added, compared = (-2, -1) if abs(ord) == 1 else (-1, -2)
-        size = apply(OPS["abs"], x if x.dtype.kind in "fc" else astype_array(x, _default_float(x)))
+        size = apply(OPS["abs"], x if x.dtype.kind in "fc" else astype_array(x, default_float(x)))
         sums = reductions.sum(size, added, keepdims=True)
         result = _best(sums, compared, ord, keepdims=True)
     elif ord in ("nuc", 2, -2):

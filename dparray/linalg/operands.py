@@ -29,7 +29,7 @@ LinAlgError = np.linalg.LinAlgError
 _ONE_CORE_ELEMENTS = 64 * 64
 
 
-def _matrices(function: str, name: str, x: Any, square: bool = True) -> ndarray:
+def matrices(function: str, name: str, x: Any, square: bool = True) -> ndarray:
     x = check_array(function, name, x)
     if x.ndim < 2:
         raise ShapeError(
@@ -42,7 +42,7 @@ def _matrices(function: str, name: str, x: Any, square: bool = True) -> ndarray:
     return x
 
 
-def _compute(
+def compute(
     function: str,
     by_numpy: Callable[..., Any],
     by_dpnp: Callable[..., Any],
@@ -67,15 +67,15 @@ def _compute(
             )
             return moved if isinstance(results, tuple) else moved[0]
     arrays = [
-        (name, x if x.dtype.kind in "fc" else astype_array(x, _default_float(x)))
+        (name, x if x.dtype.kind in "fc" else astype_array(x, default_float(x)))
         for name, x in arrays
     ]
     return call_neighbour(function, by_dpnp, arrays)
 
 
-def _default_float(x: ndarray) -> np.dtype[Any]:
+def default_float(x: ndarray) -> np.dtype[Any]:
     return _dtypes.default_float(x.sycl_queue.sycl_device)
 
 
-def _conjugate(x: ndarray) -> ndarray:
+def conjugate(x: ndarray) -> ndarray:
     return apply(OPS["conj"], x) if x.dtype.kind == "c" else x

@@ -17,7 +17,7 @@ from dparray._functions.matrices import eye
 from dparray._functions.products import matmul
 from dparray._placement import common_placement
 from dparray.exceptions import HostConversionError, ShapeError
-from dparray.linalg.operands import _matrices
+from dparray.linalg.operands import matrices
 from dparray.linalg.solving import inv
 
 __all__ = [
@@ -41,7 +41,7 @@ def matrix_power(x: Any, n: int, /) -> ndarray:
         array([[1, 3],
                [0, 1]])
     """
-    x = _matrices("matrix_power", "x", x)
+    x = matrices("matrix_power", "x", x)
     if not isinstance(n, int):
         raise TypeError(f"matrix_power: n is {n!r}; it must be an integer")
     if n == 0:

@@ -22,7 +22,7 @@ from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import ShapeError
 from dparray.linalg.decompositions import eigh, svd
-from dparray.linalg.operands import _compute, _conjugate, _default_float, _matrices
+from dparray.linalg.operands import compute, conjugate, default_float, matrices
 from dparray.memory.exchange import dpnp as neighbour
 
 __all__ = [
@@ -68,8 +68,8 @@ def det(x: Any, /) -> ndarray:
         >>> float(dp.linalg.det(dp.asarray([[2.0, 0.0], [0.0, 3.0]])))
         6.0
     """
-    x = _matrices("det", "x", x)
-    return _compute("det", np.linalg.det, neighbour.linalg.det, (("x", x),))
+    x = matrices("det", "x", x)
+    return compute("det", np.linalg.det, neighbour.linalg.det, (("x", x),))
 
 
 def slogdet(x: Any, /) -> SlogdetResult:
@@ -83,9 +83,9 @@ def slogdet(x: Any, /) -> SlogdetResult:
         >>> float(dp.linalg.slogdet(dp.eye(2)).sign)
         1.0
     """
-    x = _matrices("slogdet", "x", x)
+    x = matrices("slogdet", "x", x)
     return SlogdetResult(
-        *_compute("slogdet", np.linalg.slogdet, neighbour.linalg.slogdet, (("x", x),))
+        *compute("slogdet", np.linalg.slogdet, neighbour.linalg.slogdet, (("x", x),))
     )
 
 
@@ -102,8 +102,8 @@ def inv(x: Any, /) -> ndarray:
         array([[0.5 , 0.  ],
                [0.  , 0.25]])
     """
-    x = _matrices("inv", "x", x)
-    return _compute("inv", np.linalg.inv, neighbour.linalg.inv, (("x", x),))
+    x = matrices("inv", "x", x)
+    return compute("inv", np.linalg.inv, neighbour.linalg.inv, (("x", x),))
 
 
 def solve(x1: Any, x2: Any, /) -> ndarray:
@@ -126,11 +126,11 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
     x1 = check_array("solve", "x1", x1)
     x2 = check_array("solve", "x2", x2)
     common_placement("solve", (("x1", x1), ("x2", x2)))
-    x1 = _matrices("solve", "x1", x1)
+    x1 = matrices("solve", "x1", x1)
     rows = x2.shape[-1] if x2.ndim == 1 else x2.shape[-2] if x2.ndim else -1
     if rows != x1.shape[-1]:
         raise ShapeError(f"solve: x2 of shape {x2.shape} has not the {x1.shape[-1]} rows of x1")
-    return _compute("solve", np.linalg.solve, neighbour.linalg.solve, (("x1", x1), ("x2", x2)))
+    return compute("solve", np.linalg.solve, neighbour.linalg.solve, (("x1", x1), ("x2", x2)))
 
 
 def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:
@@ -157,12 +157,12 @@ def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:
     x1 = check_array("lstsq", "x1", x1)
     x2 = check_array("lstsq", "x2", x2)
     common_placement("lstsq", (("x1", x1), ("x2", x2)))
-    x1 = _matrices("lstsq", "x1", x1, square=False)
+    x1 = matrices("lstsq", "x1", x1, square=False)
     if x1.ndim != 2 or x2.ndim not in (1, 2) or x2.shape[0] != x1.shape[0]:
         raise ShapeError(
             f"lstsq: shapes {x1.shape} and {x2.shape} do not fit; (M, N) and (M, K) do"
         )
-    found = _compute(
+    found = compute(
         "lstsq",
         lambda a, b: np.linalg.lstsq(a, b, rcond=rcond),
         lambda a, b: neighbour.linalg.lstsq(a, b, rcond=rcond),
@@ -193,16 +193,16 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
     tolerance = scalar_value(rcond if rtol is None else rtol)
     if isinstance(tolerance, ndarray):
         common_placement("pinv", (("x", x), ("rtol", tolerance)))
-    x = _matrices("pinv", "x", x, square=False)
+    x = matrices("pinv", "x", x, square=False)
     if x.size == 0:
         return matrix_transpose(x).copy()
     if x.dtype.kind not in "fc":
-        x = astype_array(x, _default_float(x))
+        x = astype_array(x, default_float(x))
     if tolerance is None:
         tolerance = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
     if hermitian:
         values, vectors = eigh(x)
-        parts: Any = (vectors, apply(OPS["abs"], values), matrix_transpose(_conjugate(vectors)))
+        parts: Any = (vectors, apply(OPS["abs"], values), matrix_transpose(conjugate(vectors)))
         signs = apply(OPS["sign"], values)
     else:
         parts = svd(x, full_matrices=False)
@@ -218,8 +218,8 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
     )
     if signs is not None:
         inverted = apply(OPS["multiply"], inverted, signs)
-    scaled = apply(OPS["multiply"], matrix_transpose(_conjugate(vh)), expand_dims(inverted, -2))
-    return matmul(scaled, matrix_transpose(_conjugate(u)))
+    scaled = apply(OPS["multiply"], matrix_transpose(conjugate(vh)), expand_dims(inverted, -2))
+    return matmul(scaled, matrix_transpose(conjugate(u)))
 
 
 def tensorinv(x: Any, ind: int = 2) -> ndarray:

@@ -13,7 +13,7 @@ from dparray import _dtypes
 from dparray._array.assignment import assign
 from dparray._array.fresh import is_made_by_host
 from dparray._array.ndarray import ndarray
-from dparray._placement import Placement, common_placement
+from dparray._placement import Placement, common_placement, placement_of
 from dparray.device import default_device, queue_of
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
 from dparray.tilelang.bind import Bound, bind, check
@@ -146,7 +146,7 @@ class TileFunction:
                 return common_placement(
                     "tile function", [pair for pair in named if isinstance(pair[1], ndarray)]
                 )
-        return Placement(first.sycl_queue, first.usm_type)
+        return placement_of(first)
 
     def _plan(self, key: Any, values: Sequence[Any]) -> Plan:
         plan = self._plans.get(key)
