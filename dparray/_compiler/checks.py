@@ -18,7 +18,7 @@ import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from dparray._compiler.compile import DeviceFunction
+from dparray._compiler.device_function import DeviceFunction
 from dparray._compiler.diagnosis import RECORD, Source, quote, source_of
 from dparray._compiler.key import referred_values
 from dparray.kernel_api import AtomicRef

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._compiler.compile import DeviceFunction
+from dparray._compiler.device_function import DeviceFunction
 from dparray.kernels import special as kernels
 
 _FAMILIES: Mapping[str, Callable[[type, kernels.Device], kernels.Functions]] = {

@@ -13,7 +13,7 @@ import sys
 from typing import Any, NoReturn
 
 from dparray import device, memory
-from dparray._compiler import compile as compiler
+from dparray._compiler import backend
 from dparray._runtime import access, in_order, order
 from dparray._runtime.order import Order, forget_at_exit, used_queues
 from dparray._runtime.queues import wait
@@ -22,7 +22,7 @@ from dparray.memory import pool
 
 _LOCKS: tuple[Any, ...] = (
     access.lock,
-    compiler._lock,
+    backend.lock,
     device._lock,
     in_order._lock,
     order._lock,

@@ -32,8 +32,9 @@ from dparray._array.operands import (
     foreign_operand,
     scalar_value,
 )
-from dparray._compiler.compile import DeviceFunction, has_float64
+from dparray._compiler.device_function import DeviceFunction
 from dparray._compiler.diagnosis import describe_failure
+from dparray._compiler.kernel import has_float64
 from dparray._compiler.key import Reference, UnkeyedError, describe
 from dparray._evaluate.eager import compile_alone
 from dparray._functions.creation import empty, full

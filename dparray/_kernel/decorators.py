@@ -6,8 +6,8 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from dparray._compiler import compile
-from dparray._compiler.compile import DeviceFunction
+from dparray._compiler.backend import keys_of_signatures
+from dparray._compiler.device_function import DeviceFunction
 from dparray._kernel.function import KernelFunction
 from dparray.exceptions import KernelArgumentError
 
@@ -93,7 +93,7 @@ def make_kernel(
 
     def make_specialized(python_function: Callable[..., Any]) -> KernelFunction:
         made = make(python_function)
-        made.specialize(compile.keys_of_signatures(function))
+        made.specialize(keys_of_signatures(function))
         return made
 
     return make_specialized

@@ -12,7 +12,8 @@ from typing import Any
 from dparray import config
 from dparray._compiler import compile
 from dparray._compiler.checks import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
-from dparray._compiler.compile import DeviceFunction, Kernel
+from dparray._compiler.device_function import DeviceFunction
+from dparray._compiler.kernel import Kernel
 from dparray._compiler.key import Reference
 from dparray._evaluate.writes import settle_arguments
 from dparray._kernel.arguments import Binder, Bound, explain_arguments, is_array, make_binder

@@ -20,7 +20,7 @@ import numpy as np
 from dparray import _layout
 from dparray._array.ndarray import ndarray
 from dparray._array.printing import corner, summary_threshold
-from dparray._compiler.compile import DeviceFunction
+from dparray._compiler.device_function import DeviceFunction
 from dparray._evaluate import sample
 from dparray._explain import svg
 from dparray._explain.explain import Explanation

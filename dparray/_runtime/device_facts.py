@@ -15,11 +15,11 @@ class _Limits(NamedTuple):
     group: int
     sizes: tuple[int, ...]
     local_memory: int
-    place: tuple[Any, Any]
+    context_and_device: tuple[Any, Any]
 
 
 @lru_cache(maxsize=256)  # so that queues of the past are let go
-def _limits_of(queue: dpctl.SyclQueue) -> _Limits:
+def limits_of(queue: dpctl.SyclQueue) -> _Limits:
     device = queue.sycl_device
     return _Limits(
         device.max_work_group_size,
@@ -29,9 +29,9 @@ def _limits_of(queue: dpctl.SyclQueue) -> _Limits:
     )
 
 
-def place_of(queue: dpctl.SyclQueue) -> tuple[Any, Any]:
+def context_and_device(queue: dpctl.SyclQueue) -> tuple[Any, Any]:
     """Context and device of a queue: what a built kernel belongs to."""
-    return _limits_of(queue).place
+    return limits_of(queue).context_and_device
 
 
 @lru_cache(maxsize=64)

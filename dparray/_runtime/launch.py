@@ -15,7 +15,7 @@ import dpctl
 from dparray import _hooks
 from dparray._runtime import profiled
 from dparray._runtime.arguments import Packed
-from dparray._runtime.device_facts import _limits_of
+from dparray._runtime.device_facts import limits_of
 from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.order import order_of
 from dparray._runtime.queues import note_work
@@ -39,7 +39,7 @@ def check_range(
             )
     if local is None:
         return
-    limits = _limits_of(queue)
+    limits = limits_of(queue)
     for dimension, (extent, part) in enumerate(zip(size, local, strict=True)):
         if part <= 0 or extent % part:
             raise KernelRangeError(
@@ -58,7 +58,7 @@ def check_range(
 
 def check_local_memory(kernel: str, queue: dpctl.SyclQueue, asked: int) -> None:
     """Raise ``KernelRangeError`` where a group asks for more local memory than the device has."""
-    available = _limits_of(queue).local_memory
+    available = limits_of(queue).local_memory
     if asked > available:
         raise KernelRangeError(
             f"kernel {kernel}: its local accessors take {asked} bytes of local memory for each "

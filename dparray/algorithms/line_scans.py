@@ -16,7 +16,7 @@ from dparray import _dtypes
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
-from dparray._compiler.compile import DeviceFunction
+from dparray._compiler.device_function import DeviceFunction
 from dparray._kernel.decorators import device_func, kernel
 from dparray._kernel.function import KernelFunction
 from dparray._kernel.launch import call_kernel

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dparray._compiler.compile import Kernel
+from dparray._compiler.kernel import Kernel
 
 MISSES = (ValueError, KeyError, TypeError, RecursionError)
 

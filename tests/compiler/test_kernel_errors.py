@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._compiler import compile
+from dparray._compiler import backend
+from dparray._compiler import kernel as kernel_module
 
 
 def plain(value: Any) -> Any:
@@ -355,7 +356,7 @@ def test_float64_on_a_device_without_it_is_refused(monkeypatch: pytest.MonkeyPat
         i = item.get_id(0)
         x[i] = x[i] * 0.1
 
-    monkeypatch.setattr(compile, "has_float64", lambda device: False)
+    monkeypatch.setattr(kernel_module, "has_float64", lambda device: False)
     x = dp.ones(4, dtype="float32")
     with pytest.raises(dp.UnsupportedDeviceError, match=r"float64.*np\.float32\(0\.5\)"):
         dp.call_kernel(half, dp.Range(4), x)
@@ -463,7 +464,7 @@ def test_a_full_disk_is_not_blamed_on_the_kernel(monkeypatch: pytest.MonkeyPatch
     def refuse(*arguments: Any, **options: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(compile._Backend, "compile", refuse)
+    monkeypatch.setattr(backend.Backend, "compile", refuse)
     with pytest.raises(dp.KernelError, match=r"the system refused .*No space left"):
         dp.call_kernel(new, dp.Range(1), dp.zeros(1))
 

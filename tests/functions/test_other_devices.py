@@ -13,7 +13,7 @@ import pytest
 
 import dparray as dp
 from dparray import _dtypes, _placement
-from dparray._compiler import compile
+from dparray._compiler import kernel as kernel_module
 from dparray._evaluate import host
 from dparray._graph.ops import OPS
 from dparray._runtime import device_facts
@@ -45,7 +45,7 @@ def single(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget_answers()
     with monkeypatch.context() as patch:
         patch.setattr(_dtypes, "has_aspect", lambda device, aspect: False)
-        patch.setattr(compile, "has_float64", lambda device: False)
+        patch.setattr(kernel_module, "has_float64", lambda device: False)
         yield
     forget_answers()
 

@@ -12,7 +12,7 @@ import pytest
 
 import dparray as dp
 from dparray import _hooks
-from dparray._compiler.compile import needs_float64
+from dparray._compiler.kernel import needs_float64
 from dparray._evaluate.limits import COMPILE_ELEMENTS
 from dparray.exceptions import DTypeError, ExecutionPlacementError, HostConversionError
 

@@ -13,7 +13,7 @@ import dparray as dp
 import dpctl
 import dpnp
 
-from dparray._compiler.compile import _entry_points
+from dparray._compiler.kernel import entry_points
 
 SOURCE = """
 kernel void fill(global float *x, int value, double factor) {
@@ -106,7 +106,7 @@ def test_spirv_is_launched(queue: Any) -> None:
     x = dp.arange(8, sycl_queue=queue)
     triple[8](x)
     (compiled,) = triple._kernels.values()
-    (name,) = _entry_points(compiled.spirv)
+    (name,) = entry_points(compiled.spirv)
     again = dp.raw_kernel(compiled.spirv, name)
     # An array of it is its size, the size of an element, a pointer, the extent and the stride.
     again[8](np.int64(8), np.int64(8), x, np.int64(8), np.int64(8))

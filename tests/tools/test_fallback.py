@@ -11,6 +11,7 @@ import pytest
 
 import dparray as dp
 from dparray._compiler import compile
+from dparray._compiler import kernel as kernel_module
 from dparray._evaluate import host
 from dparray._runtime import device_facts, fallback
 from dparray.memory import copies
@@ -100,7 +101,7 @@ def test_64_bit_atomics_are_refused_by_name_before_a_launch(
     def count(item: Any, x: Any) -> None:
         dp.AtomicRef(x, 0).fetch_add(1)
 
-    monkeypatch.setattr(compile, "has_atomic64", lambda device: False)
+    monkeypatch.setattr(kernel_module, "has_atomic64", lambda device: False)
     compile.forget()
     x = dp.zeros(1, dtype="int64", sycl_queue=queue)
     with pytest.raises(dp.UnsupportedDeviceError, match=r"count.*atomic64.*int32"):

@@ -209,7 +209,7 @@ def check_imports(
 
 
 def _load_compiler() -> Any:
-    return importlib.import_module("dparray._compiler.compile").backend()
+    return importlib.import_module("dparray._compiler.backend").backend()
 
 
 def check_compiler(load: Callable[[], Any] = _load_compiler) -> str:

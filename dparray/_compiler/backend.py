@@ -1,0 +1,222 @@
+"""Numba with our target: types of type keys, dispatchers of device functions, LLVM of kernels.
+
+Numba is imported by the first compilation, not by this module.
+"""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import warnings
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from dparray._compiler import emission
+from dparray._compiler.device_function import DeviceFunction
+from dparray._compiler.key import UnkeyedError, describe
+from dparray.exceptions import KernelArgumentError, KernelCompileError
+
+
+class Backend:
+    """Numba and our target, ready to compile; the first compilation makes the only one."""
+
+    def __init__(self) -> None:
+        emission.start()  # it loads LLVM while Numba is imported here
+        from numba.core import errors, types
+        from numba.extending import typeof_impl
+        from numba.np import numpy_support
+
+        from dparray._compiler import target
+        from dparray._compiler.device_code.groups import install
+        from dparray._compiler.types import LOCAL, DeviceArray, ItemType, NdItemType
+
+        self.target = target
+        self.types = types
+        self.error = _error_class()
+        self.typing_error = errors.TypingError
+        self.from_dtype = numpy_support.from_dtype
+        self.as_dtype = numpy_support.as_dtype
+        self.array_type = DeviceArray
+        self.local_space = LOCAL
+        self.item_types = {"item": ItemType, "nditem": NdItemType}
+        target.prepare(install)
+        # A device function of ours stands for its dispatcher wherever a kernel names it.
+        typeof_impl.register(DeviceFunction)(
+            lambda value, context: types.Dispatcher(dispatcher_of(value))
+        )
+
+    def numba_type(self, key: str) -> Any:
+        """The Numba type of a type key."""
+        kind, _, rest = key.partition(":")
+        if kind in self.item_types:
+            return self.item_types[kind](int(rest))
+        if not rest:
+            return self.types.boolean if kind == "b1" else self.from_dtype(_dtype(kind))
+        if kind.startswith("local "):
+            dtype = self.from_dtype(_dtype(kind.removeprefix("local ")))
+            return self.array_type(dtype, int(rest), "C", self.local_space)
+        return self.array_type(self.from_dtype(_dtype(kind)), int(rest[:-1]), rest[-1])
+
+    def key_of_type(self, numba_type: Any) -> str:
+        """The type key of a Numba type."""
+        for kind, cls in self.item_types.items():
+            if isinstance(numba_type, cls):
+                return f"{kind}:{numba_type.ndim}"
+        try:
+            dtype = self.as_dtype(getattr(numba_type, "dtype", numba_type))
+            kind = f"{dtype.kind}{dtype.itemsize}"
+        except NotImplementedError:
+            raise KernelArgumentError(f"kernel: a kernel cannot take a {numba_type}") from None
+        if isinstance(numba_type, self.array_type):
+            if numba_type.addrspace == self.local_space:
+                return f"local {kind}:{numba_type.ndim}"
+            return f"{kind}:{numba_type.ndim}{numba_type.layout}"
+        if isinstance(numba_type, self.types.Array):
+            raise KernelArgumentError(
+                f"kernel: {numba_type} is an array of the host; a signature takes "
+                "numba_dpex.USMNdArray(ndim, layout, dtype)"
+            )
+        return kind
+
+    def compile(
+        self, function: Callable[..., Any], types: Sequence[str], *, debug: bool
+    ) -> tuple[str, str]:
+        """The entry point and the module in LLVM's text."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Numba's, about its own internals
+            given = [self.numba_type(key) for key in types]
+            lowered: tuple[str, str] = self.target.lower_kernel(function, given, debug=debug)
+            return lowered
+
+
+def _error_class() -> Any:
+    """Our compile error that handlers written for numba-dpex catch too."""
+    from numba.core.errors import TypingError
+
+    class CompileError(KernelCompileError, TypingError):
+        def __init__(self, message: str, *, details: str = "") -> None:
+            TypingError.__init__(self, message)
+            self.args = (message,)
+            self.details = details
+
+        def __str__(self) -> str:
+            return str(self.args[0])
+
+    CompileError.__name__ = CompileError.__qualname__ = "KernelCompileError"
+    CompileError.__module__ = KernelCompileError.__module__
+    return CompileError
+
+
+def _dtype(kind: str) -> Any:
+    return np.dtype(kind)
+
+
+def keys_of_signatures(signatures: Any) -> list[tuple[str, ...]]:
+    """Type keys, the item first, of one signature in Numba's types or of a list of them.
+
+    Raises:
+        KernelArgumentError: a type that kernels do not take, or a signature with a return type.
+    """
+    given = signatures if isinstance(signatures, list) else [signatures]
+    return [_keys_of_signature(signature) for signature in given]
+
+
+def _keys_of_signature(signature: Any) -> tuple[str, ...]:
+    compiler = backend()
+    from numba.core.sigutils import normalize_signature
+
+    try:
+        arguments, result = normalize_signature(signature)
+    except Exception as error:
+        raise KernelArgumentError(
+            f"kernel: {signature!r} is neither a function nor a signature: {error}"
+        ) from error
+    if result is not None and result != compiler.types.void:
+        raise KernelArgumentError(f"kernel: a kernel returns nothing; the signature says {result}")
+    return tuple(map(compiler.key_of_type, arguments))
+
+
+_backend: Backend | None = None
+lock = threading.RLock()
+
+
+def backend() -> Backend:
+    """The loaded compiler; the first call imports Numba."""
+    global _backend
+    with lock:
+        if _backend is None:
+            _backend = Backend()
+        return _backend
+
+
+def dispatcher_of(function: DeviceFunction) -> Any:
+    """The dispatcher of a device function for the values that it refers to now.
+
+    A dispatcher freezes those values when it first compiles, so other values need another.
+    """
+    try:
+        key = repr(describe(function.py_func))
+    except UnkeyedError:
+        return _make_dispatcher(function)
+    if key not in function.dispatchers:
+        function.dispatchers[key] = _make_dispatcher(function)
+    return function.dispatchers[key]
+
+
+def _make_dispatcher(function: DeviceFunction) -> Any:
+    """A dispatcher that takes the arguments of a call as Python does."""
+    dispatcher = backend().target.DeviceDispatcher(without_keyword_only(function.py_func))
+    get_template = dispatcher.get_call_template
+    signature = _without_annotations(inspect.signature(function.py_func))
+
+    def get_checked_template(arguments: Any, keywords: Any) -> Any:
+        for parameter in signature.parameters.values():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                raise backend().typing_error(
+                    f"{function.__name__} takes {parameter}, and device code has no dict: name "
+                    "the parameters"
+                )
+        try:
+            signature.bind(*arguments, **dict(keywords))
+        except TypeError as error:
+            raise backend().typing_error(f"{function.__name__}{signature}: {error}") from None
+        return get_template(arguments, keywords)
+
+    dispatcher.get_call_template = get_checked_template
+    return dispatcher
+
+
+def _without_annotations(signature: inspect.Signature) -> inspect.Signature:
+    none = inspect.Parameter.empty
+    parameters = [each.replace(annotation=none) for each in signature.parameters.values()]
+    return signature.replace(parameters=parameters, return_annotation=none)
+
+
+def without_keyword_only(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function whose parameters all have positions, which are the only ones that Numba knows.
+
+    Those that had none follow the others; what has no default among them gets one that no call
+    comes to use.
+    """
+    code = function.__code__
+    parameters = inspect.signature(function).parameters.values()
+    named = [each for each in parameters if each.kind is each.KEYWORD_ONLY]
+    if not named or any(each.kind is each.VAR_POSITIONAL for each in parameters):
+        return function
+    assert isinstance(function, FunctionType)
+    count = code.co_argcount + code.co_kwonlyargcount
+    copy = FunctionType(
+        code.replace(co_argcount=count, co_kwonlyargcount=0),
+        function.__globals__,
+        function.__name__,
+        closure=function.__closure__,
+    )
+    defaults = [each.default for each in parameters]
+    absent = inspect.Parameter.empty
+    first = next((at for at, one in enumerate(defaults) if one is not absent), count)
+    copy.__defaults__ = tuple(None if one is absent else one for one in defaults[first:])
+    copy.__qualname__, copy.__module__ = function.__qualname__, function.__module__
+    return copy

@@ -1,0 +1,64 @@
+"""Device functions: Python functions that kernels call. Here they are data, nothing compiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import FunctionType
+from typing import Any
+
+from dparray._compiler.key import Reference, with_references
+
+
+class DeviceFunction:
+    """A Python function that kernels and other device functions may call.
+
+    It is compiled into each kernel that calls it. Calling it on the host runs the Python
+    function.
+
+    Attributes:
+        py_func: the Python function.
+        options: what it was made with.
+        dispatchers: Numba's, by the values that the function refers to; the backend makes them.
+    """
+
+    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+        self.py_func = function
+        self.options = dict(options)
+        self.__name__ = function.__name__
+        self.__qualname__ = function.__qualname__
+        self.__module__ = function.__module__
+        self.__doc__ = function.__doc__
+        self.dispatchers: dict[str, Any] = {}
+
+    def frozen(self) -> tuple[DeviceFunction, tuple[Reference, ...]]:
+        """The function with the values that it and those it calls refer to now, and these values.
+
+        What is assigned to a global or captured name later does not reach the copy.
+        """
+        found: list[Reference] = []
+        copy = self._frozen(found, {})
+        return copy, tuple(found)
+
+    def _frozen(
+        self, found: list[Reference], made: dict[DeviceFunction, DeviceFunction]
+    ) -> DeviceFunction:
+        if self not in made:
+            copy = made[self] = DeviceFunction(self.py_func, self.options)
+            assert isinstance(self.py_func, FunctionType)
+            copy.py_func = with_references(
+                self.py_func,
+                found,
+                lambda value: (
+                    value._frozen(found, made) if isinstance(value, DeviceFunction) else value
+                ),
+            )
+        return made[self]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.py_func(*args, **kwargs)
+
+    def __reduce__(self) -> str:
+        return self.__qualname__  # as functions are pickled: by name
+
+    def __repr__(self) -> str:
+        return f"<dparray device function {self.__qualname__}>"

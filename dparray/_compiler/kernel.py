@@ -1,0 +1,227 @@
+"""A compiled kernel: its SPIR-V module, and what devices built of it."""
+
+from __future__ import annotations
+
+import json
+import time
+import zlib
+from typing import Any
+
+import dpctl
+from dpctl.program import SyclProgramCompilationError
+
+from dparray import _hooks
+from dparray._compiler.program import obtain_program
+from dparray._runtime.device_facts import context_and_device
+from dparray.exceptions import KernelCompileError, UnsupportedDeviceError
+
+# Queues that a kernel finds its built form by at once.
+_MOST_QUEUES = 64
+
+
+class Kernel:
+    """A compiled kernel: SPIR-V, its entry point, and what devices built of it.
+
+    State: one built ``SyclKernel`` for each context and device, made when it is first launched
+    there. Building twice by two threads at once is harmless.
+
+    Attributes:
+        name: the Python function's name.
+        entry: the entry point in the SPIR-V module.
+        spirv: the module.
+        types: type keys, the item first.
+        seconds: what compiling took, in this process or the one that left it on disk.
+        origin: ``"compiled"`` or ``"disk"``.
+    """
+
+    __slots__ = (
+        "_built",
+        "_by_queue",
+        "_llvm",
+        "build_options",
+        "entry",
+        "name",
+        "origin",
+        "seconds",
+        "spirv",
+        "types",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        entry: str,
+        spirv: bytes,
+        types: tuple[str, ...],
+        *,
+        llvm: bytes,
+        seconds: float = 0.0,
+        origin: str = "compiled",
+        build_options: str = "",
+    ) -> None:
+        self.name = name
+        self.entry = entry
+        self.spirv = spirv
+        self.types = types
+        self.seconds = seconds
+        self.origin = origin
+        self.build_options = build_options
+        self._llvm = llvm
+        self._built: dict[tuple[Any, Any], Any] = {}
+        self._by_queue: dict[dpctl.SyclQueue, Any] = {}
+
+    @property
+    def llvm(self) -> str:
+        """The LLVM module as text."""
+        return zlib.decompress(self._llvm).decode()
+
+    def sycl_kernel(self, queue: dpctl.SyclQueue) -> Any:
+        """The ``dpctl.program.SyclKernel`` for the context and device of ``queue``.
+
+        Raises:
+            UnsupportedDeviceError: the kernel computes in float64 and the device does not.
+            KernelCompileError: the driver refuses the module.
+        """
+        built = self._by_queue.get(queue)
+        if built is None:
+            place = context_and_device(queue)
+            built = self._built.get(place)
+            if built is None:
+                built = self._built[place] = self._build(queue)
+            if len(self._by_queue) >= _MOST_QUEUES:
+                self._by_queue.clear()
+            self._by_queue[queue] = built
+        return built
+
+    def check_device(self, device: dpctl.SyclDevice) -> None:
+        """Raise ``UnsupportedDeviceError`` if it computes in float64 and a device does not."""
+        if needs_float64(self.spirv) and not has_float64(device):
+            raise UnsupportedDeviceError(
+                f"kernel {self.name}: it computes in float64, which {device.name} does not have. "
+                "Use float32 arrays, and write constants as np.float32(0.5): a plain Python float "
+                "is float64"
+            )
+        if declares(self.spirv, _INT64_ATOMICS) and not has_atomic64(device):
+            raise UnsupportedDeviceError(
+                f"kernel {self.name}: it has atomic operations on 64-bit elements, for which "
+                f"{device.name} lacks the aspect atomic64. Use int32, uint32 or float32 arrays "
+                "where AtomicRef points, or another device"
+            )
+
+    def _build(self, queue: dpctl.SyclQueue) -> Any:
+        self.check_device(queue.sycl_device)
+        try:
+            start = time.perf_counter()
+            program = obtain_program(queue, self.spirv, self.build_options)
+            built = program.get_sycl_kernel(self.entry)
+            if _hooks.subscribers:
+                _hooks.emit("build", kernel=self, queue=queue, start=start)
+            return built
+        except SyclProgramCompilationError as error:
+            raise KernelCompileError(
+                f"kernel {self.name}: the driver of {queue.sycl_device.name} does not accept the "
+                f"compiled module: {error}",
+                details=str(error),
+            ) from error
+
+    def to_bytes(self) -> bytes:
+        """What the disk cache keeps of it."""
+        head = {
+            "entry": self.entry,
+            "name": self.name,
+            "types": self.types,
+            "seconds": float(self.seconds),
+            "build_options": self.build_options,
+            "spirv": len(self.spirv),
+        }
+        return json.dumps(head).encode() + b"\n" + self.spirv + self._llvm
+
+    @classmethod
+    def from_bytes(cls, text: bytes) -> Kernel:
+        """The kernel that :meth:`to_bytes` wrote.
+
+        Raises:
+            ValueError, TypeError, KeyError, RecursionError: these are other bytes.
+        """
+        line, _, rest = text.partition(b"\n")
+        head = json.loads(line)
+        size, types = head["spirv"], head["types"]
+        texts = (head["name"], head["entry"], head["build_options"], *types)
+        is_module = type(size) is int and 0 < size <= len(rest) and size % 4 == 0
+        if (
+            not is_module
+            or type(types) is not list
+            or not all(type(each) is str for each in texts)
+            or type(head["seconds"]) is not float
+            or not rest.startswith(_ZLIB_HEADER, size)
+            or head["entry"] not in entry_points(rest[:size])
+        ):
+            raise ValueError("this is no kernel")
+        return cls(
+            head["name"],
+            head["entry"],
+            rest[:size],
+            tuple(types),
+            llvm=rest[size:],
+            seconds=head["seconds"],
+            origin="disk",
+            build_options=head["build_options"],
+        )
+
+
+_ZLIB_HEADER = b"x"
+_SPIRV_MAGIC = 0x07230203
+_SPIRV_HEADER_WORDS = 5
+_OP_ENTRY_POINT = 15
+_OP_CAPABILITY = 17
+_OP_FUNCTION = 54
+_FLOAT64 = 10
+_INT64_ATOMICS = 12
+
+
+def entry_points(spirv: bytes) -> set[str]:
+    """The names of the kernels in a SPIR-V module.
+
+    Raises:
+        ValueError: it is no module.
+    """
+    words = memoryview(spirv).cast("I")
+    if len(words) < _SPIRV_HEADER_WORDS or words[0] != _SPIRV_MAGIC:
+        raise ValueError("this is no SPIR-V module")
+    names = set()
+    at = _SPIRV_HEADER_WORDS
+    while at < len(words) and (words[at] & 0xFFFF) != _OP_FUNCTION:
+        count = words[at] >> 16
+        if not count or at + count > len(words):
+            raise ValueError("this is no SPIR-V module")
+        if words[at] & 0xFFFF == _OP_ENTRY_POINT:
+            literal = spirv[4 * (at + 3) : 4 * (at + count)]
+            names.add(literal.partition(b"\0")[0].decode())
+        at += count
+    return names
+
+
+def needs_float64(spirv: bytes) -> bool:
+    """Whether a SPIR-V module declares the capability Float64."""
+    return declares(spirv, _FLOAT64)
+
+
+def declares(spirv: bytes, capability: int) -> bool:
+    """Whether a SPIR-V module declares a capability."""
+    words = memoryview(spirv).cast("I")
+    at = _SPIRV_HEADER_WORDS
+    while at < len(words) and words[at] & 0xFFFF == _OP_CAPABILITY:
+        if words[at + 1] == capability:
+            return True
+        at += words[at] >> 16
+    return False
+
+
+def has_float64(device: dpctl.SyclDevice) -> bool:
+    """Whether a device computes in float64."""
+    return bool(device.has_aspect_fp64)
+
+
+def has_atomic64(device: dpctl.SyclDevice) -> bool:
+    """Whether a device has atomic operations on 64-bit elements."""
+    return bool(device.has_aspect_atomic64)
