@@ -42,9 +42,6 @@ from dparray._runtime.device_facts import computes_in_double
 from dparray.device import default_device
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
-_COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
-
-
 Binary = Callable[["ndarray", Any], "ndarray"]
 
 
@@ -188,7 +185,7 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
         elif (
             value is None
             and out is None
-            and op.name in ("equal", "not_equal")
+            and op.comparison == "equality"
             and any(isinstance(operand, ndarray) for operand in operands)
         ):
             return _compare_out_of_range(op, operands, out)
@@ -217,16 +214,13 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
     if len(arrays) < op.arity:
         for position, (value, dtype) in enumerate(zip(values, loop, strict=False)):
             if not isinstance(value, ndarray):
-                if op.name in _COMPARISONS and dtype.kind in "iu" and not _fits(value, dtype):
+                if op.comparison and dtype.kind in "iu" and not _fits(value, dtype):
                     return _compare_out_of_range(op, operands, out)
                 values[position] = checked_scalar(op.name, value, dtype)
-    if op.name == "pow" and loop[-1].kind == "i" and type(values[1]) is int and values[1] < 0:
-        raise ArgumentError(
-            f"pow: an integer to the negative power {values[1]} is no integer; "
-            f"convert first: x1.astype('float64')"
-        )
-    if op.name == "pow" and type(values[1]) in (int, float, complex) and loop[-1].kind in "iufc":
-        op, values, loop = _simpler_power(op, values, loop)
+    if op.refusal is not None and (why := op.refusal(loop[-1].kind, values[-1])):
+        raise ArgumentError(f"{op.name}: {why}")
+    if op.simpler:
+        op, values, loop = _simpler(op, values, loop)
     if out is None:
         return operate(op, values, loop, shape, placement)
     return operate_into(out, op, values, loop, shape, placement)
@@ -353,14 +347,17 @@ def _scalar_operand(op: Op, name: str, value: Any) -> tuple[Any, Any]:
     return value, weak
 
 
-def _simpler_power(
+def _simpler(
     op: Op, values: list[Any], loop: tuple[np.dtype[Any], ...]
 ) -> tuple[Op, list[Any], tuple[np.dtype[Any], ...]]:
-    """A power with a constant exponent as the operation NumPy makes of it, where there is one."""
-    simpler = host.SIMPLER_POWERS.get(values[1])
-    if simpler is None or not isinstance(values[0], ndarray):
+    """The operation that NumPy makes of one with a constant last operand, where there is one."""
+    *others, constant = values
+    if isinstance(constant, ndarray) or not isinstance(others[0], ndarray):
         return op, values, loop
-    return simpler, values[:1], loop[::2]
+    simpler = op.simpler.get(constant)
+    if simpler is None or loop[-1].kind not in "iufc":
+        return op, values, loop
+    return OPS[simpler], others, (*loop[: len(others)], loop[-1])
 
 
 def _fits(value: Any, dtype: np.dtype[Any]) -> bool:

@@ -88,15 +88,20 @@ def at_once(op: Op) -> Callable[..., Any]:
 
     It raises one of ``REFUSALS`` where another way is to be taken.
     """
-    ufunc, is_right = op.ufunc, _UFUNC_IF.get(op)
-    if op in _EAGER:
-        return _EAGER[op]
+    ufunc, is_right = op.ufunc, _kinds_of_ufunc(op)
     if is_right is None:
         return ufunc
+    simpler = {constant: OPS[name].ufunc for constant, name in op.simpler.items()}
 
     def checked(*operands: Any) -> Any:
-        if not is_right(*map(_kind, operands[: op.arity])):
+        kinds = [*map(_kind, operands[: op.arity])]
+        if not is_right(*kinds):
             raise TypeError(f"{op.name}: not for the host at once")
+        if simpler and "f" in kinds and type(operands[1]) in (int, float):
+            made = simpler.get(operands[1])
+            if made is not None:
+                x = operands[0]
+                return made(x if kinds[0] == "f" else x.astype(np.float64))
         return ufunc(*operands)
 
     checked.__name__ = op.name
@@ -105,31 +110,13 @@ def at_once(op: Op) -> Callable[..., Any]:
 
 def in_place(op: Op) -> Callable[..., Any] | None:
     """The same with an output, or ``None`` where the operation has no function for that."""
-    return None if op in _EAGER else at_once(op)
+    return None if op.simpler else at_once(op)
 
 
 def write(x: np.ndarray, index: Any, values: Any) -> bool:
     """Write to a part of an array."""
     x[index] = values
     return True
-
-
-#: A power with a constant exponent as the operation that NumPy makes of it.
-SIMPLER_POWERS = {2: OPS["square"], 0.5: OPS["sqrt"], 1: OPS["positive"]}
-
-
-def _power(x1: Any, x2: Any) -> Any:
-    """``x1 ** x2`` for a new array."""
-    kinds = _kind(x1) + _kind(x2)
-    if "c" in kinds or ("b" in kinds and "f" not in kinds):
-        raise TypeError("pow: not for the host at once")
-    if type(x2) in (int, float) and x2 in SIMPLER_POWERS and "f" in kinds:
-        return SIMPLER_POWERS[x2].ufunc(x1 if kinds[0] == "f" else x1.astype(np.float64))
-    return np.power(x1, x2)
-
-
-# What computes an operation eagerly that has no ufunc of its meaning.
-_EAGER: dict[Op, Callable[..., Any]] = {OPS["pow"]: _power}
 
 
 def form(op: Op, operands: Sequence[Any], dtype: np.dtype[Any]) -> np.ndarray:
@@ -195,16 +182,15 @@ def run(step: HostStep, layouts: Sequence[Any], scalars: Sequence[Any]) -> None:
 
 def reduced(op: Reduce, values: np.ndarray, scalars: Sequence[Any], loop: np.dtype[Any]) -> Any:
     """A reduction of host values; the scalars are the operation's."""
-    name, axes = op.name, op.axes
-    if name in ("argmax", "argmin"):
-        axis = axes[0] if len(axes) < values.ndim else None
-        return getattr(np, name)(values, axis=axis, keepdims=op.keepdims)
+    row, axes = op.reduction, op.axes
     options: dict[str, Any] = {"axis": axes, "keepdims": op.keepdims}
-    if name in ("sum", "prod", "mean", "var"):
+    if row.is_positional:
+        options["axis"] = axes[0] if len(axes) < values.ndim else None
+    if "numpy" in row.takes_dtype:
         options["dtype"] = loop
-    if name == "var":
+    if row.takes_correction:
         options["ddof"] = prod(values.shape[axis] for axis in axes) - scalars[0]
-    return getattr(np, name)(values, **options)
+    return getattr(np, row.name)(values, **options)
 
 
 _WIDER: dict[str, Any] = dict.fromkeys("?bhilqBHILQ", np.dtype(np.float64))
@@ -274,11 +260,14 @@ _NO_UFUNC = frozenset(
     op for op in OPS.values() if op.keeps_integers or op.host or op.imaginary is not None
 ) | {CONVERT, WHERE}
 
-# Operations of which the ufunc is right for some kinds of operands only.
-_UFUNC_IF: dict[Op, Callable[..., bool]] = {
-    **{op: lambda x: x == "f" for op in OPS.values() if op.keeps_integers},
-    **{op: lambda x: x != "c" for op in OPS.values() if op.imaginary or "c" in op.host},
-}
+
+def _kinds_of_ufunc(op: Op) -> Callable[..., bool] | None:
+    """For which kinds of operands the ufunc is the operation; ``None`` where for all."""
+    if op.host_kinds is not None:
+        return op.host_kinds
+    if op.imaginary or "c" in op.host:
+        return lambda x: x != "c"
+    return (lambda x: x == "f") if op.keeps_integers else None
 
 
 def _compute(

@@ -150,15 +150,15 @@ def _reduce(node: Node, op: Reduce, given: Sequence[Any], out: Any) -> None:
     """A reduction."""
     layout, *scalars = given
     tensor = exchange.tensor_of(layout)
-    name, loop = op.name, node.loop[0]
+    name, row, loop = op.name, op.reduction, node.loop[0]
     options: dict[str, Any] = {"axis": op.axes, "keepdims": op.keepdims}
-    if name in ("argmax", "argmin"):
+    if row.is_positional:
         options["axis"] = op.axes[0] if len(op.axes) < len(layout.shape) else None
-    elif name in ("sum", "prod"):
+    if "dpnp" in row.takes_dtype:
         options["dtype"] = loop
-    elif name in ("mean", "var") and layout.dtype != loop:
+    elif row.takes_dtype and layout.dtype != loop:
         tensor = dpt.astype(tensor, loop)
-    if name == "var":
+    if row.takes_correction:
         count = prod(layout.shape[axis] for axis in op.axes)
         options["correction"] = count - scalars[0].value
     out[...] = library_call(name, getattr(dpt, name), [tensor], (), options, lambda result: result)

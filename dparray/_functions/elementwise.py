@@ -32,20 +32,6 @@ from dparray._placement import common_placement
 from dparray._runtime.device_facts import computes_in_double
 from dparray.exceptions import ArgumentError, DTypeError
 
-_SAMPLES = {
-    "acosh": ("[1.5, 2.0]",),
-    "atanh": ("[0.25, 0.5]",),
-    "bitwise_and": ("[6, 5]", "3"),
-    "bitwise_invert": ("[6, 5]",),
-    "bitwise_left_shift": ("[6, 5]", "1"),
-    "bitwise_or": ("[6, 5]", "3"),
-    "bitwise_right_shift": ("[6, 5]", "1"),
-    "bitwise_xor": ("[6, 5]", "3"),
-    "logical_and": ("[True, False]", "True"),
-    "logical_not": ("[True, False]",),
-    "logical_or": ("[True, False]", "True"),
-    "logical_xor": ("[True, False]", "True"),
-}
 _DEFAULT_SAMPLES = {1: ("[0.25, 1.0]",), 2: ("[0.25, 1.0]", "0.5")}
 
 _TEMPLATE = """Elementwise {summary}.
@@ -81,7 +67,7 @@ _TEMPLATE = """Elementwise {summary}.
 
 
 def _documentation(op: Op) -> str:
-    samples = _SAMPLES.get(op.name, _DEFAULT_SAMPLES[op.arity])
+    samples = op.samples or _DEFAULT_SAMPLES[op.arity]
     result = op.ufunc(np.asarray(eval(samples[0])), *map(eval, samples[1:]))
     names = ("x",) if op.arity == 1 else ("x1", "x2")
     with np.printoptions(precision=8):

@@ -46,6 +46,15 @@ _REDUCTIONS: dict[str, Callable[..., ndarray]] = {
     "logical_or": any_of,
     "logaddexp": logsumexp,
 }
+_SCANS: dict[str, Callable[..., ndarray]] = {
+    "add": lambda x, axis, dtype, out: cumsum(x, axis, dtype, out),
+    "multiply": lambda x, axis, dtype, out: cumprod(x, axis, dtype, out),
+    "logaddexp": lambda x, axis, dtype, out: cumulative_logsumexp(
+        x, axis=axis, dtype=dtype, out=out
+    ),
+}
+#: Integers are combined in 64 bits.
+_WIDENS = frozenset({"add", "multiply"})
 _TAKES_DTYPE = frozenset({"add", "multiply", "logaddexp"})
 #: For these it does not matter in which order, and in which pairs, elements are combined.
 _ASSOCIATIVE = frozenset(_REDUCTIONS) | {
@@ -60,7 +69,7 @@ def _loop(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> np.dtype[Any]:
     """The dtype to combine elements in."""
     if dtype is not None:
         return _dtypes.check_device(_dtypes.as_dtype(dtype), x.sycl_queue.sycl_device)
-    if name in ("add", "multiply") and x.dtype.kind in "biu":
+    if name in _WIDENS and x.dtype.kind in "biu":
         return _dtypes.uint64 if x.dtype.kind == "u" else _dtypes.int64
     return _dtypes.resolve(ufunc, (x.dtype, x.dtype))[-1]
 
@@ -150,10 +159,8 @@ def _accumulate(
     function = f"{name}.accumulate"
     x = check_array(function, "x", x)
     _check_associative(function, name)
-    if name in ("add", "multiply"):
-        return (cumsum if name == "add" else cumprod)(x, axis, dtype, out)
-    if name == "logaddexp":
-        return cumulative_logsumexp(x, axis=axis, dtype=dtype, out=out)
+    if name in _SCANS:
+        return _SCANS[name](x, axis, dtype, out)
     check_out(function, (("x", x),), out)
     axis = _layout.normalize_axis(function, axis, x.ndim)
     loop = _loop(name, ufunc, x, dtype)

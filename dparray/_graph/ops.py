@@ -43,6 +43,14 @@ class Op:
         imaginary: where NumPy's and dpnp's complex function has other special values than the
             standard: the right imaginary part, from the module to compute with, the operand's real
             and imaginary part, and the imaginary part that was found.
+        comparison: ``"equality"`` or ``"order"`` of an operation that compares: an operand that no
+            element can be equal to has one answer, in both for integers beyond the dtype.
+        simpler: by a constant last operand, the name of the operation that NumPy makes of it.
+        refusal: why a constant last operand is refused, from the kind of the result and from it;
+            empty where it is not.
+        host_kinds: whether the ufunc is right for host operands of these kinds, where that is not
+            plain from the row.
+        samples: the operands of the example in the docstring, where the usual ones are not right.
         host, library: by the kind of the result, the operation made of other functions, where
             NumPy's or dpnp.tensor's function of the name is another: from the module to compute
             with, its ``where``, that function and the operands, of the result's dtype.
@@ -65,6 +73,11 @@ class Op:
     takes_half: bool = True
     functions: Mapping[str, Any] = field(default_factory=dict)
     imaginary: Callable[[Any, Any, Any, Any], Any] | None = None
+    comparison: str = ""
+    simpler: Mapping[float, str] = field(default_factory=dict)
+    refusal: Callable[[str, Any], str] | None = None
+    host_kinds: Callable[..., bool] | None = None
+    samples: tuple[str, ...] = ()
     host: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     library: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     parameters: tuple[str, ...] = field(init=False)
@@ -208,6 +221,15 @@ def _mixed(symbol: str) -> tuple[str, str]:
     )
 
 
+def _refused_power(kind: str, exponent: Any) -> str:
+    if kind != "i" or type(exponent) is not int or exponent >= 0:
+        return ""
+    return (
+        f"an integer to the negative power {exponent} is no integer; "
+        f"convert first: x1.astype('float64')"
+    )
+
+
 def _power_of_integers(xp: Any, where: Any, power: Any, base: Any, exponent: Any) -> Any:
     """Of negative exponents the inverse of 1 and -1, and 0 of any other base, as in kernels.
 
@@ -340,6 +362,11 @@ _ROWS = (
         weight=16,
         kinds="iuf",
         integer="{T}(integer_power({0}, {1}))",
+        simpler={2: "square", 0.5: "sqrt", 1: "positive"},
+        refusal=_refused_power,
+        host_kinds=lambda x1, x2: (
+            "c" not in (kinds := x1 + x2) and ("b" not in kinds or "f" in kinds)
+        ),
         host={"i": _power_of_integers},
         library={"i": _power_of_integers, "c": _power_of_complex},
     ),
@@ -404,6 +431,7 @@ _ROWS = (
         kinds="iufcb",
         mixed=_mixed("=="),
         complex="({0.real} == {1.real}) & ({0.imag} == {1.imag})",
+        comparison="equality",
     ),
     Op(
         "not_equal",
@@ -413,6 +441,7 @@ _ROWS = (
         kinds="iufcb",
         mixed=_mixed("!="),
         complex="({0.real} != {1.real}) | ({0.imag} != {1.imag})",
+        comparison="equality",
     ),
     Op(
         "less",
@@ -423,6 +452,7 @@ _ROWS = (
         boolean="{1} & (not {0})",
         mixed=_mixed("<"),
         complex=_order("<"),
+        comparison="order",
     ),
     Op(
         "less_equal",
@@ -433,6 +463,7 @@ _ROWS = (
         boolean="{1} | (not {0})",
         mixed=_mixed("<="),
         complex=_order("<="),
+        comparison="order",
     ),
     Op(
         "greater",
@@ -443,6 +474,7 @@ _ROWS = (
         boolean="{0} & (not {1})",
         mixed=_mixed(">"),
         complex=_order(">"),
+        comparison="order",
     ),
     Op(
         "greater_equal",
@@ -453,6 +485,7 @@ _ROWS = (
         boolean="{0} | (not {1})",
         mixed=_mixed(">="),
         complex=_order(">="),
+        comparison="order",
     ),
     Op(
         "logical_and",
@@ -462,6 +495,7 @@ _ROWS = (
         boolean="{0} & {1}",
         kinds="iufcb",
         complex=_IS_TRUE.format(0) + " & " + _IS_TRUE.format(1),
+        samples=("[True, False]", "True"),
     ),
     Op(
         "logical_or",
@@ -471,6 +505,7 @@ _ROWS = (
         boolean="{0} | {1}",
         kinds="iufcb",
         complex=_IS_TRUE.format(0) + " | " + _IS_TRUE.format(1),
+        samples=("[True, False]", "True"),
     ),
     Op(
         "logical_xor",
@@ -480,6 +515,7 @@ _ROWS = (
         boolean="{0} ^ {1}",
         kinds="iufcb",
         complex=_IS_TRUE.format(0) + " ^ " + _IS_TRUE.format(1),
+        samples=("[True, False]", "True"),
     ),
     Op(
         "bitwise_and",
@@ -487,6 +523,7 @@ _ROWS = (
         "the bits set in both, `x1 & x2`",
         expression="{0} & {1}",
         kinds="iub",
+        samples=("[6, 5]", "3"),
     ),
     Op(
         "bitwise_or",
@@ -494,6 +531,7 @@ _ROWS = (
         "the bits set in one of the two, `x1 | x2`",
         expression="{0} | {1}",
         kinds="iub",
+        samples=("[6, 5]", "3"),
     ),
     Op(
         "bitwise_xor",
@@ -501,6 +539,7 @@ _ROWS = (
         "the bits set in exactly one of the two, `x1 ^ x2`",
         expression="{0} ^ {1}",
         kinds="iub",
+        samples=("[6, 5]", "3"),
     ),
     Op(
         "bitwise_left_shift",
@@ -510,6 +549,7 @@ _ROWS = (
         expression="{t}n = {T}({1} & {T}({bits} - 1))\n"
         "{T}({0} << {t}n) if " + _SHIFT_FITS + " else {T}(0)",
         kinds="iu",
+        samples=("[6, 5]", "1"),
     ),
     Op(
         "bitwise_right_shift",
@@ -520,6 +560,7 @@ _ROWS = (
         "{T}({0} >> {t}n) if " + _SHIFT_FITS + " else ({T}(-1) if {0} < 0 else {T}(0))",
         kinds="iu",
         library={"i": _shifted_right},
+        samples=("[6, 5]", "1"),
     ),
     Op(
         "abs",
@@ -677,6 +718,7 @@ _ROWS = (
         expression="math.acosh({0})",
         weight=14,
         imaginary=_imaginary_of_acosh,
+        samples=("[1.5, 2.0]",),
     ),
     Op(
         "atanh",
@@ -685,6 +727,7 @@ _ROWS = (
         aliases=("arctanh",),
         expression="math.atanh({0})",
         weight=14,
+        samples=("[0.25, 0.5]",),
     ),
     Op(
         "floor",
@@ -775,6 +818,7 @@ _ROWS = (
         boolean="not {0}",
         kinds="iufcb",
         complex="({0.real} == 0) & ({0.imag} == 0)",
+        samples=("[True, False]",),
     ),
     Op(
         "bitwise_invert",
@@ -784,6 +828,7 @@ _ROWS = (
         expression="~{0}",
         boolean="not {0}",
         kinds="iub",
+        samples=("[6, 5]",),
     ),
     Op(
         "conj",

@@ -49,7 +49,11 @@ class Reduction:
         finish: sets names that ``result`` uses.
         scalars: the number of scalar operands.
         functions: device functions that the texts call, by name.
-        has_library: whether the library and NumPy have it under its name.
+        has_library: whether dpnp.tensor and NumPy have it under its name.
+        takes_dtype: of these two, whose function takes the dtype to compute in. The operand is
+            converted before for the other.
+        takes_correction: the scalar operand is the number of elements less a correction, which
+            their functions take.
     """
 
     name: str
@@ -66,6 +70,8 @@ class Reduction:
     scalars: int = 0
     functions: Mapping[str, Any] = field(default_factory=dict)
     has_library: bool = True
+    takes_dtype: tuple[str, ...] = ()
+    takes_correction: bool = False
 
     @property
     def is_positional(self) -> bool:
@@ -252,13 +258,15 @@ _VARIANCE = Reduction(
         "{t}v = {t}v + ({sum} - {sum})",
     ),
     scalars=1,
+    takes_dtype=("numpy",),
+    takes_correction=True,
 )
 
 REDUCTIONS: dict[str, Reduction] = {
     row.name: row
     for row in (
-        _plain("sum", "{A}(0)", "{acc} + {acc_}"),
-        _plain("prod", "{A}(1)", "{acc} * {acc_}"),
+        _plain("sum", "{A}(0)", "{acc} + {acc_}", takes_dtype=("numpy", "dpnp")),
+        _plain("prod", "{A}(1)", "{acc} * {acc_}", takes_dtype=("numpy", "dpnp")),
         _extreme("max", ">"),
         _extreme("min", "<"),
         _plain("all", "{A}(1)", "{acc} & {acc_}", result="{acc} != 0"),
@@ -271,7 +279,14 @@ REDUCTIONS: dict[str, Reduction] = {
             begin=("{acc} = {A}(0)",),
             fold=("{acc} = {A}(1) if {v} != 0 else {acc}",),
         ),
-        _plain("mean", "{A}(0)", "{acc} + {acc_}", result="{acc} / {s0}", scalars=1),
+        _plain(
+            "mean",
+            "{A}(0)",
+            "{acc} + {acc_}",
+            result="{acc} / {s0}",
+            scalars=1,
+            takes_dtype=("numpy",),
+        ),
         _VARIANCE,
         _arg_extreme("argmax", ">"),
         _arg_extreme("argmin", "<"),
