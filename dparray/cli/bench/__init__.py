@@ -79,6 +79,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=0.4,
         help="time for each row, shared by its candidates (default: %(default)s)",
     )
+    parser.add_argument(
+        "--npbench",
+        type=Path,
+        metavar="DIR",
+        help="a clone of spcl/npbench, whose NumPy programs `programs` then runs too",
+    )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument(
         "--readme",
@@ -109,7 +115,14 @@ def run(arguments: argparse.Namespace) -> int:
             f"{', '.join(BENCHMARKS)}"
         )
     names = arguments.benchmarks or list(BENCHMARKS)
-    settings = Settings(Device(arguments.device), tuple(arguments.size), arguments.seconds)
+    if arguments.npbench is not None and not (arguments.npbench / "bench_info").is_dir():
+        arguments.parser.error(
+            f"--npbench {arguments.npbench}: no clone of NPBench is there; make one: "
+            "git clone https://github.com/spcl/npbench"
+        )
+    settings = Settings(
+        Device(arguments.device), tuple(arguments.size), arguments.seconds, arguments.npbench
+    )
     if arguments.readme:
         machine = _machine.describe(settings.device)
         standard.write_section(
@@ -149,25 +162,27 @@ def measure_all(names: Sequence[str], settings: Settings) -> dict[str, Any]:
 
 def _ratios(row: Row) -> dict[str, float]:
     """How many times faster the first candidate is than each other."""
+    if not row.timings:
+        return {}
     first, *others = row.timings
     return {name: row.timings[name].median / row.timings[first].median for name in others}
 
 
 def _row_as_json(row: Row) -> dict[str, Any]:
-    first = next(iter(row.timings.values()))
+    first = next(iter(row.timings.values()), None)
     found: dict[str, Any] = {
         "case": row.case,
         "size": row.size,
         "seconds": {name: dataclasses.asdict(timing) for name, timing in row.timings.items()},
         "ratios": _ratios(row),
     }
-    if row.bytes_moved:
+    if row.bytes_moved and first is not None:
         found["gigabytes_per_second"] = row.bytes_moved / first.median / 1e9
     if row.share is not None:
         found["share_of_elementwise_speed"] = row.share
     if row.where:
         found["where"] = row.where
-    if row.limit is not None:
+    if row.limit is not None and first is not None:
         found["limit"] = row.limit
         found["within_limit"] = first.median <= row.limit
     return found
@@ -201,9 +216,13 @@ def _print_table(benchmark: Benchmark, settings: Settings) -> None:
         console.width = 160
     console.print()
     console.print(table)
+    for line in benchmark.conclude(rows):
+        console.print(line, soft_wrap=True)
 
 
 def _cells(row: Row, names: Sequence[str], has_shares: bool) -> list[str]:
+    if not row.timings:
+        return [f"{row.case} ({row.where})", f"{row.size:_}"]
     first = row.timings[names[0]]
     limit = ""
     if row.limit is not None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from dparray._array.ndarray import materialize
@@ -20,11 +21,13 @@ class Settings:
         device: where dparray and dpnp run.
         sizes: numbers of elements; none for each benchmark's own.
         budget: seconds for each row.
+        npbench: where a clone of NPBench lies, if its programs are to be run.
     """
 
     device: Device
     sizes: tuple[int, ...]
     budget: float
+    npbench: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -67,12 +70,14 @@ class Benchmark:
         name, summary: what it is called, and what it measures.
         rows: its rows.
         sizes: the numbers of elements if none are asked for.
+        conclude: lines that sum up its rows.
     """
 
     name: str
     summary: str
     rows: Callable[[Settings], Iterator[Row]]
     sizes: tuple[int, ...] = (1_000, 1_000_000, 10_000_000)
+    conclude: Callable[[Sequence[Row]], Iterator[str]] = lambda rows: iter(())
 
     def measure(self, settings: Settings) -> Iterator[Row]:
         """The rows for the sizes of the settings, or for its own if there are none."""

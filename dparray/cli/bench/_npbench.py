@@ -1,0 +1,122 @@
+"""NPBench's NumPy programs, read from a clone of spcl/npbench and run unchanged with dparray.
+
+Nothing of NPBench is part of dparray: ``--npbench`` names the folder where it lies. Its own
+functions make the data, at its own sizes; they and the programs are run as they are, so only a
+clone that one trusts is to be named.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+import dparray as dp
+from dparray._array.ndarray import ndarray
+from dparray.device import Device
+
+#: The sizes that are run; its larger ones take minutes with NumPy.
+SIZES = ("S", "M")
+
+_RELATIVE, _ABSOLUTE = 1e-5, 1e-8  # single precision is summed in another order
+
+
+class NPBenchProgram:
+    """One program of NPBench: what makes its data, and what computes.
+
+    Attributes:
+        name: its name.
+        run: the program with NumPy; :attr:`ours` with dparray.
+    """
+
+    def __init__(self, folder: Path, description: Mapping[str, Any]) -> None:
+        self._description = description
+        self.name: str = description["module_name"]
+        place = folder / "npbench" / "benchmarks" / description["relative_path"]
+        self._place, self._source = place, place / f"{self.name}_numpy.py"
+        function = description["func_name"]
+        self.run: Callable[..., Any] = _names_of(self._source, np)[function]
+        self.ours: Callable[..., Any] = _names_of(self._source, dp)[function]
+
+    def arguments(self, size: str) -> dict[str, Any]:
+        """What the program is called with, by name; arrays are NumPy's."""
+        values = dict(self._description["parameters"][size])
+        init = self._description.get("init")
+        if init:
+            maker = _names_of(self._place / f"{self.name}.py", np)[init["func_name"]]
+            made = maker(*(values[name] for name in init["input_args"]))
+            names = init["output_args"]
+            values |= zip(names, made if len(names) > 1 else [made], strict=True)
+        return {name: values[name] for name in self._description["input_args"]}
+
+
+def programs(folder: Path) -> Iterator[NPBenchProgram]:
+    """All programs that have a NumPy form.
+
+    Raises:
+        FileNotFoundError: the folder holds no clone of NPBench.
+    """
+    descriptions = sorted((folder / "bench_info").glob("*.json"))
+    if not descriptions:
+        raise FileNotFoundError(
+            f"--npbench {folder}: no folder bench_info with JSON files is there; name a clone: "
+            "git clone https://github.com/spcl/npbench"
+        )
+    for path in descriptions:
+        description = json.loads(path.read_text())["benchmark"]
+        module = f"{description['module_name']}_numpy.py"
+        if (
+            folder / "npbench" / "benchmarks" / description["relative_path"] / module
+        ).is_file():
+            yield NPBenchProgram(folder, description)
+
+
+def on_host(arguments: Mapping[str, Any]) -> list[Any]:
+    """Arguments with arrays that the program may write to."""
+    return [each.copy() if isinstance(each, np.ndarray) else each for each in arguments.values()]
+
+
+def on_device(arguments: Mapping[str, Any], device: Device) -> list[Any]:
+    """Arguments with arrays of a device."""
+    return [
+        dp.asarray(each, device=device) if isinstance(each, np.ndarray) else each
+        for each in arguments.values()
+    ]
+
+
+def why_wrong(ours: Any, theirs: Any) -> str:
+    """What differs between the results of two runs; empty where nothing does."""
+    if isinstance(theirs, tuple | list):
+        if len(ours) != len(theirs):
+            return f"{len(ours)} results, not {len(theirs)}"
+        differences = (why_wrong(a, b) for a, b in zip(ours, theirs, strict=True))
+        return next(filter(None, differences), "")
+    if theirs is None:
+        return ""
+    found = ours.asnumpy() if isinstance(ours, ndarray) else np.asarray(ours)
+    expected = np.asarray(theirs)
+    if found.shape != expected.shape or found.dtype != expected.dtype:
+        return f"{found.dtype}{found.shape}, not {expected.dtype}{expected.shape}"
+    relative = 1e-3 if expected.dtype.char in "fF" else _RELATIVE
+    if np.allclose(found, expected, relative, _ABSOLUTE, equal_nan=True):
+        return ""
+    return f"differs by up to {np.nanmax(np.abs(found - expected)):.2g}"
+
+
+def _names_of(source: Path, module: Any) -> dict[str, Any]:
+    """What a file defines, its imports of NumPy giving ``module``."""
+
+    def importing(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "numpy" and module is not np:
+            return module
+        return __import__(name, *args, **kwargs)
+
+    own = ModuleType(source.stem)
+    own.__dict__["__builtins__"] = {**vars(builtins), "__import__": importing}
+    exec(compile(source.read_text(), str(source), "exec"), own.__dict__)  # noqa: S102
+    return own.__dict__
