@@ -113,6 +113,7 @@ with _startup.explained():
         tilelang as tilelang,
     )
     from dparray._evaluate import forks as _forks
+    from dparray._functions import constructor as _constructor
     from dparray._functions import protocols as _protocols
     from dparray._functions import ufunc_methods as _ufunc_methods
     from dparray._functions.missing_names import __getattr__ as __getattr__

@@ -58,10 +58,11 @@ def _kept(slot: str, make: Callable[[ndarray], Any]) -> Any:
 class ndarray(Methods):
     """An n-dimensional array in USM memory, bound to the queue it was allocated on.
 
-    Made by the creation functions (:func:`dparray.asarray`, :func:`dparray.zeros`, ...), never
-    directly. Operations run on :attr:`sycl_queue` and give arrays on the same queue; arrays on
-    different queues do not mix (:class:`dparray.ExecutionPlacementError`). The values stay on the
-    device until they are asked for: :meth:`asnumpy`, :meth:`item`, ``float(x)``, printing.
+    Made by the creation functions (:func:`dparray.asarray`, :func:`dparray.zeros`, ...), or
+    uninitialised as in NumPy: ``dp.ndarray(shape, dtype=...)``. Operations run on
+    :attr:`sycl_queue` and give arrays on the same queue; arrays on different queues do not mix
+    (:class:`dparray.ExecutionPlacementError`). The values stay on the device until they are asked
+    for: :meth:`asnumpy`, :meth:`item`, ``float(x)``, printing.
 
     Example:
         >>> import dparray as dp
@@ -117,12 +118,6 @@ class ndarray(Methods):
     flat: Any
     _take_advanced: Callable[[Any], ndarray]
     _put_advanced: Callable[[Any, Any], None]
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise TypeError(
-            "dparray.ndarray is not made directly; use dp.asarray(...), dp.empty(...) or another "
-            "creation function"
-        )
 
     @classmethod
     def _from_layout(

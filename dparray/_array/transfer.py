@@ -127,7 +127,8 @@ def __array__(self: ndarray, dtype: Any = None, copy: Any = None) -> np.ndarray:
     if config.host_operands == "error":
         raise HostConversionError(
             "a dparray array does not become a NumPy array by itself, because that copies from the "
-            "device and waits; write dp.asnumpy(x), or x.item() for one number. "
+            "device and waits; write dp.asnumpy(x), or x.item() for one number; in the place of "
+            "np.vectorize(f) and np.frompyfunc(f, ...) write dp.vectorize(f). "
             "dp.config.host_operands = 'copy' lets it through"
         )
     if copy is False:

@@ -231,3 +231,41 @@ def test_the_processor_has_a_name_even_where_the_system_gives_none(tmp_path: Any
     assert _machine.cpu_model(source)
     source.write_text("processor\t: 0\nmodel name\t: Example CPU\n")
     assert _machine.cpu_model(source) == "Example CPU"
+
+
+def test_programs_of_npbench_are_run_beside_numpy(tmp_path: Any, quick: None) -> None:
+    place = tmp_path / "npbench" / "benchmarks" / "double"
+    place.mkdir(parents=True)
+    (place / "double.py").write_text("import numpy as np\ndef make(N):\n    return np.ones(N)\n")
+    for name, body in (("double", "x *= 2"), ("wrong", "x *= 2 + (np.__name__ != 'numpy')")):
+        text = f"import numpy as np\ndef run(x):\n    {body}\n"
+        (place / f"{name}_numpy.py").write_text(text)
+        (place / f"{name}.py").write_text((place / "double.py").read_text())
+        description = {
+            "module_name": name,
+            "relative_path": "double",
+            "func_name": "run",
+            "parameters": {"S": {"N": 5}},
+            "init": {"func_name": "make", "input_args": ["N"], "output_args": ["x"]},
+            "input_args": ["x"],
+        }
+        (tmp_path / "bench_info").mkdir(exist_ok=True)
+        (tmp_path / "bench_info" / f"{name}.json").write_text(
+            json.dumps({"benchmark": description})
+        )
+    settings = Settings(dp.Device("cpu"), (9,), 0.0, tmp_path)
+    rows = [row for row in bench.BENCHMARKS["programs"].measure(settings) if ", S" in row.case]
+    assert [row.case for row in rows] == ["double, S", "wrong, S"]
+    assert [bool(row.where) for row in rows] == [False, True]
+    assert all({"dparray", "numpy"} == row.timings.keys() for row in rows)
+    (line,) = bench.BENCHMARKS["programs"].conclude(rows)
+    assert "2 programs" in line
+    assert line.endswith("not right: wrong, S")
+
+
+def test_a_folder_without_npbench_is_refused(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        run_bench("programs", "--npbench", str(tmp_path))
+    assert "git clone" in capsys.readouterr().err

@@ -1,0 +1,112 @@
+"""``dp.ndarray(shape, dtype=...)``, as NumPy's constructor is called."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dparray import _dtypes, _layout
+from dparray._array.ndarray import as_method, materialize, ndarray, take_layout_of
+from dparray._functions.creation import empty
+from dparray._placement import check_dtype
+from dparray._runtime import access
+from dparray.exceptions import ArgumentError, HostConversionError, ShapeError
+
+if TYPE_CHECKING:
+    import dpctl
+
+__all__: list[str] = []
+
+
+@as_method
+def __init__(
+    self: ndarray,
+    shape: int | Sequence[int],
+    dtype: Any = None,
+    buffer: ndarray | None = None,
+    offset: int = 0,
+    strides: Sequence[int] | None = None,
+    order: str | None = None,
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> None:
+    """An array whose values are undefined, or another view of an array's memory.
+
+    Args:
+        shape: extents.
+        dtype: the default is the device's default float dtype (``float64`` where there is fp64).
+        buffer: a contiguous array of ours, whose memory and queue the new one shares.
+        offset: bytes from the first element of ``buffer``.
+        strides: bytes from one element of ``buffer`` to the next along each axis.
+        order: ``"C"`` (rows first, the default) or ``"F"`` (columns first).
+        device, usm_type, sycl_queue: as of :func:`dparray.empty`; not with ``buffer``.
+
+    Raises:
+        HostConversionError: ``buffer`` is memory of the host.
+        ArgumentError: ``buffer`` is not contiguous, or ``offset`` or ``strides`` are given without
+            it, or placement beside it.
+        ShapeError: the elements do not lie in ``buffer``, or ``shape`` is no shape.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.ndarray((2, 3), dtype="int32").shape
+        (2, 3)
+        >>> x = dp.arange(6.0)
+        >>> dp.ndarray((2,), x.dtype, buffer=x, offset=16).asnumpy()
+        array([2., 3.])
+    """
+    order = _layout.as_order("C" if order is None else order)
+    if buffer is None:
+        if strides is not None or offset:
+            raise ArgumentError(
+                "ndarray: offset and strides are those of a buffer; give buffer=, or leave them out"
+            )
+        made = empty(shape, dtype, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue)
+    else:
+        if device is not None or usm_type is not None or sycl_queue is not None:
+            raise ArgumentError(
+                "ndarray: an array over a buffer is where the buffer is; leave out device, "
+                "usm_type and sycl_queue"
+            )
+        made = _over(buffer, shape, dtype, offset, strides, order)
+    self.sycl_queue, self.usm_type = made.sycl_queue, made.usm_type
+    take_layout_of(self, made)
+
+
+def _over(
+    buffer: Any, shape: Any, dtype: Any, offset: int, strides: Sequence[int] | None, order: str
+) -> ndarray:
+    """An array over the memory of another."""
+    if not isinstance(buffer, ndarray):
+        raise HostConversionError(
+            f"ndarray: buffer of type {type(buffer).__name__} is memory of the host, and arrays "
+            "are on a device; copy it there: dp.asarray(numpy.ndarray(shape, dtype, buffer))"
+        )
+    source = materialize(buffer)
+    if not _layout.is_contiguous(source.shape, source.strides, source.dtype.itemsize):
+        raise ArgumentError("ndarray: the buffer is not contiguous; give buffer=x.copy()")
+    shape = _layout.check_shape(shape)
+    kind = _dtypes.default_float(buffer.sycl_queue.sycl_device)
+    if dtype is not None:
+        kind = check_dtype(_dtypes.as_dtype(dtype), buffer.sycl_queue)
+    steps = _layout.contiguous_strides(shape, kind.itemsize, "F" if order == "F" else "C")
+    if strides is not None:
+        steps = tuple(operator.index(step) for step in strides)
+        if len(steps) != len(shape):
+            raise ShapeError(f"ndarray: {len(steps)} strides for {len(shape)} dimensions")
+    start = operator.index(offset)
+    low, high = access.span_of(start, shape, steps, kind.itemsize)
+    if low < 0 or high > buffer.nbytes:
+        raise ShapeError(
+            f"ndarray: {kind} elements of shape {shape} at offset {start} in strides of {steps} "
+            f"bytes take bytes {low} to {high}; the buffer has {buffer.nbytes}"
+        )
+    if (source.offset + start) % kind.itemsize or any(step % kind.itemsize for step in steps):
+        raise ArgumentError(
+            f"ndarray: offset {start} and strides {steps} do not lead to whole {kind} elements; "
+            f"give multiples of {kind.itemsize} bytes"
+        )
+    return ndarray._from_layout(source.block, source.offset + start, shape, steps, kind)
