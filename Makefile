@@ -8,7 +8,7 @@ unexport PYTHONHOME PYTHONPATH
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv demo tiny test second soak check jupyter notebooks bench lock dist clean distclean
+.PHONY: help venv demo tiny test second soak suites check jupyter notebooks bench lock dist clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -27,6 +27,10 @@ test: venv ## run all tests
 
 soak: venv ## random programs against NumPy; ARGS="--minutes 60 --seed 1"
 	@PYTHONPATH=. $(python) tests/soak/soak.py $(ARGS)
+
+suites: venv ## other projects' test suites on dparray; ARGS="dpnp --only test_sum --sample 10"
+	@bash .ci/build-suites
+	@build/suites/venv/bin/python tests/suites/run.py $(ARGS)
 
 second: venv ## the compiler's tests on Python 3.13
 	@bash .ci/second-python $(ARGS)

@@ -114,6 +114,7 @@ with _startup.explained():
     )
     from dparray._evaluate import forks as _forks
     from dparray._functions import constructor as _constructor
+    from dparray._functions import other_libraries as _other_libraries
     from dparray._functions import protocols as _protocols
     from dparray._functions import ufunc_methods as _ufunc_methods
     from dparray._functions.missing_names import __getattr__ as __getattr__
@@ -201,6 +202,7 @@ with _startup.explained():
     from dparray._simulator.simulate import simulate as simulate
 
     _numba_dpex_module.install()
+    _other_libraries.install()
 
     # What users call lets only our errors out; inside, functions call each other directly.
     for _module in (linalg, fft, lib.stride_tricks):

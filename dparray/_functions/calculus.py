@@ -158,7 +158,7 @@ def gradient(
     distances: list[Any] = []
     for position, distance in enumerate(spacing):
         name = "spacing" if len(spacing) == 1 else f"spacing[{position}]"
-        if isinstance(distance, list | tuple):
+        if isinstance(distance, list | tuple) or type(distance) is np.ndarray:
             distance = check_array("gradient", name, distance, place)
         if isinstance(distance, ndarray):
             named.append((name, distance))

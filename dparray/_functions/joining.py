@@ -14,7 +14,13 @@ from dparray._array.apply import apply
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, check_arrays, check_out, foreign_operand
+from dparray._array.operands import (
+    check_array,
+    check_arrays,
+    check_out,
+    foreign_operand,
+    is_taken_from_host,
+)
 from dparray._array.small import call_at_once, join_at_once
 from dparray._functions.conversion import asarray
 from dparray._functions.manipulation import (
@@ -152,7 +158,7 @@ def _positions(function: str, x: ndarray, indices: Any, extent: int) -> np.ndarr
         indices = indices.asnumpy()
     elif isinstance(indices, slice):
         indices = np.arange(extent)[indices]
-    elif isinstance(indices, np.ndarray):
+    elif isinstance(indices, np.ndarray) and not is_taken_from_host(indices):
         raise foreign_operand(function, "obj", indices)
     found = np.asarray(indices)
     if found.size == 0:

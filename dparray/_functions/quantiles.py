@@ -13,7 +13,13 @@ from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.assignment import delivered
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, check_out, foreign_operand, scalar_value
+from dparray._array.operands import (
+    check_array,
+    check_out,
+    foreign_operand,
+    is_taken_from_host,
+    scalar_value,
+)
 from dparray._array.small import call_at_once
 from dparray._functions.cumulative import cumsum
 from dparray._functions.indexing import take_along_axis
@@ -64,7 +70,7 @@ _METHODS = (*_OFFSETS, *_CHOOSING, "averaged_inverted_cdf", "midpoint")
 def _fractions(function: str, q: Any, whole: float) -> np.ndarray:
     """The quantiles asked for, on the host, between 0 and 1."""
     q = scalar_value(q)
-    if isinstance(q, np.ndarray):
+    if isinstance(q, np.ndarray) and not is_taken_from_host(q):
         raise foreign_operand(function, "q", q)
     values = np.asarray(q.asnumpy() if isinstance(q, ndarray) else q, dtype=np.float64) / whole
     if np.any(~((values >= 0) & (values <= 1))):

@@ -14,7 +14,7 @@ from dparray._array.apply import copy_of
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import as_method, ndarray
-from dparray._array.operands import check_array, foreign_operand
+from dparray._array.operands import check_array, foreign_operand, is_taken_from_host
 from dparray._array.small import call_at_once
 from dparray._evaluate import limits
 from dparray._functions.manipulation import broadcast_to, expand_dims, reshape, swapaxes
@@ -179,7 +179,7 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
         small = call_at_once(np.repeat, x, repeats, axis)
         if small is not None:
             return small
-    if isinstance(repeats, np.ndarray):
+    if isinstance(repeats, np.ndarray) and not is_taken_from_host(repeats):
         raise foreign_operand("repeat", "repeats", repeats)
     placement = placement_of(x)
     if isinstance(repeats, ndarray):

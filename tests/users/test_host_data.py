@@ -83,3 +83,23 @@ def test_libraries_that_convert_work_with_the_option() -> None:
 def test_numpy_reads_an_array_through_dlpack(queue: Any) -> None:
     x = dp.arange(5.0, sycl_queue=queue)
     np.testing.assert_array_equal(np.from_dlpack(x.copy(), device="cpu"), np.arange(5.0))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "xp.gradient(x, a)",
+        "xp.quantile(x, a)",
+        "xp.nanpercentile(x, 50 * a)",
+        "xp.repeat(x, i)",
+        "xp.delete(x, i)",
+        "xp.insert(x, i, 7.0)",
+    ],
+)
+def test_positions_fractions_and_spacings_are_let_through(program: str) -> None:
+    x, a, i = np.arange(3.0) ** 2, np.asarray([0.1, 0.5, 0.7]), np.asarray([0, 2, 1])
+    with pytest.raises(dp.HostConversionError):
+        eval(program, {"xp": dp, "x": dp.asarray(x), "a": a, "i": i})
+    with dp.config.override(host_operands="copy"):
+        found = eval(program, {"xp": dp, "x": dp.asarray(x), "a": a, "i": i})
+    np.testing.assert_allclose(found.asnumpy(), eval(program, {"xp": np, "x": x, "a": a, "i": i}))

@@ -1,0 +1,52 @@
+"""What dpnp's tests import as ``dpnp``: dparray, and a few names that their helpers need."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import dparray
+
+# isort: split
+import dpnp
+import dpnp.dpnp_utils
+import dpnp.exceptions
+import dpnp.tensor
+from dpnp import default_float_type, is_cuda_backend
+
+__all__ = ["default_float_type", "is_cuda_backend"]
+
+config = types.SimpleNamespace(__DPNP_RAISE_EXCEPION_ON_NUMPY_FALLBACK__=1)
+tensor = dpnp.tensor
+
+
+def _module(name: str, values: dict[str, Any]) -> None:
+    module = types.ModuleType(f"{__name__}.{name}")
+    vars(module).update((k, v) for k, v in values.items() if not k.startswith("__"))
+    sys.modules[module.__name__] = module
+
+
+def is_supported_array_type(value: Any) -> bool:
+    """Whether it is an array of the library under test."""
+    return isinstance(value, dparray.ndarray)
+
+
+def convert_item(item: Any) -> Any:
+    """An array as NumPy's, also in lists: what the suite's comparisons do before they compare."""
+    if isinstance(item, dparray.ndarray):
+        return item.asnumpy()
+    if isinstance(item, (list, tuple)):
+        return type(item)(map(convert_item, item))
+    return item
+
+
+_module("exceptions", vars(dpnp.exceptions) | vars(dparray.exceptions))
+_module("dpnp_array", {"dpnp_array": dparray.ndarray})
+_module("dpnp_utils", vars(dpnp.dpnp_utils) | {"convert_item": convert_item})
+for _name in ("fft", "linalg", "random"):
+    sys.modules[f"{__name__}.{_name}"] = getattr(dparray, _name)
+
+
+def __getattr__(name: str) -> Any:
+    return getattr(dparray, name)

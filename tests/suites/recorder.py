@@ -1,0 +1,65 @@
+"""A pytest plugin of the suites: it puts dparray in its place, and writes down the outcomes.
+
+Each test is a line of the file that ``DPARRAY_SUITES_REPORT`` names, when it starts and when it has
+an outcome, so that a test that ends the process is known, and what was done is not done again.
+``DPARRAY_SUITES_SAMPLE=10`` takes every tenth test.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPORT = Path(os.environ["DPARRAY_SUITES_REPORT"])
+SAMPLE = int(os.environ.get("DPARRAY_SUITES_SAMPLE", "1"))
+
+# Before a test is collected: what is replaced is imported by the suites' own modules.
+if "DPARRAY_SUITES_SUBSTITUTE" in os.environ:
+    importlib.import_module(os.environ["DPARRAY_SUITES_SUBSTITUTE"])
+
+
+def write(**values: Any) -> None:
+    with REPORT.open("a") as file:
+        file.write(json.dumps(values) + "\n")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    seen = set()
+    if REPORT.exists():
+        seen = {json.loads(line)["test"] for line in REPORT.read_text().splitlines()}
+    kept = [item for item in items[::SAMPLE] if item.nodeid not in seen]
+    config.hook.pytest_deselected(items=items[len(kept) :])
+    items[:] = kept
+
+
+def pytest_collectreport(report: pytest.CollectReport) -> None:
+    if report.failed:
+        write(test=report.nodeid, outcome="failed", error=_message(report))
+
+
+def pytest_runtest_logstart(nodeid: str) -> None:
+    write(test=nodeid, outcome="started")
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    if report.failed:
+        write(test=report.nodeid, outcome="failed", error=_message(report))
+    elif report.when == "call" and report.passed:
+        write(test=report.nodeid, outcome="passed")
+    elif report.skipped:
+        outcome = "xfailed" if hasattr(report, "wasxfail") else "skipped"
+        write(test=report.nodeid, outcome=outcome)
+
+
+def _message(report: Any) -> str:
+    """The last error of a report, and where it was raised."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is None:
+        return str(report.longrepr)[-600:]
+    return f"{crash.message[:600]} @ {crash.path}:{crash.lineno}"

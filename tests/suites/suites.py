@@ -1,0 +1,195 @@
+"""The suites of other projects: where their tests are found, and how dparray gets its place.
+
+A suite is cut into pieces, each a process of its own: memory stays bounded, and what ends one
+process does not end the suite.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+HERE = Path(__file__).resolve().parent
+VERSION = "2024.12"  # of the Array API standard, as dparray states it
+
+
+class Missing(Exception):
+    """A suite that is not at hand; the text says what to do."""
+
+
+class Piece(NamedTuple):
+    """What one process runs.
+
+    Attributes:
+        name: for the eyes of who waits.
+        arguments: of pytest.
+    """
+
+    name: str
+    arguments: list[str]
+
+
+class Suite(NamedTuple):
+    """A suite as it was found.
+
+    Attributes:
+        title: with the version, for the table.
+        folder: where its processes run.
+        pieces: what each of them is given.
+        environment: variables for all of them.
+    """
+
+    title: str
+    folder: Path
+    pieces: list[Piece]
+    environment: dict[str, str]
+
+
+def _package(name: str) -> Path:
+    spec = importlib.util.find_spec(name)
+    if spec is None or spec.origin is None:
+        raise Missing(f"{name} is not installed here")
+    return Path(spec.origin).parent
+
+
+# --- dpnp -----------------------------------------------------------------------------------------
+
+# Imports of dpnp in its tests, and what stands there instead. What the tests import of dpnp's inner
+# modules stays dpnp's.
+_OURS = r"(\.(?:exceptions|dpnp_array|dpnp_utils|random|linalg|fft))?"
+_IMPORTS = [
+    (r"\bdpnp\.tests\b", "dpnp_tests"),
+    (r"^(\s*)import dpnp(\.(?:random|linalg|fft))?\s*$", r"\1import in_place_of_dpnp as dpnp"),
+    (r"^(\s*)import dpnp as ", r"\1import in_place_of_dpnp as "),
+    (rf"^(\s*)from dpnp{_OURS} import", r"\1from in_place_of_dpnp\2 import"),
+]
+
+
+def dpnp(work: Path) -> Suite:
+    """dpnp's tests of its functions, with its copy of CuPy's.
+
+    They are the installed package's, copied with their imports changed. The tests of
+    ``dpnp.tensor`` are left out: it is the layer below, with names and types of its own.
+    """
+    source = _package("dpnp") / "tests"
+    if not source.is_dir():
+        raise Missing("this dpnp was installed without its tests")
+    tests = work / "dpnp_tests"
+    shutil.rmtree(tests, ignore_errors=True)
+    shutil.copytree(source, tests, ignore=shutil.ignore_patterns("__pycache__", "tensor"))
+    for file in tests.rglob("*.py"):
+        text = file.read_text()
+        for pattern, replacement in _IMPORTS:
+            text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
+        file.write_text(text)
+    found = [*sorted(tests.glob("test_*.py"))]
+    found += sorted(path for path in (tests / "third_party" / "cupy").glob("*_tests"))
+    names = [str(path.relative_to(work)) for path in found]
+    return Suite(
+        f"dpnp {importlib.metadata.version('dpnp')}, with its copy of CuPy's",
+        work,
+        [Piece(name, [name]) for name in names],
+        {},
+    )
+
+
+# --- SciPy and scikit-learn -----------------------------------------------------------------------
+
+
+def _files_that_name(package: Path, word: str) -> list[Path]:
+    return sorted(file for file in package.rglob("test_*.py") if word in file.read_text())
+
+
+def scipy(work: Path) -> Suite:
+    """SciPy's tests that run on each library of the Array API standard."""
+    package = _package("scipy")
+    files = [
+        file for file in _files_that_name(package, "xp") if not {"_lib"} & set(file.parts[-3:-2])
+    ]
+    folders = sorted({file.parent.parent.relative_to(package) for file in files})
+    return Suite(
+        f"SciPy {importlib.metadata.version('scipy')}, tests of the Array API",
+        work,
+        [
+            Piece(
+                str(folder),
+                [
+                    *(str(file) for file in files if file.parent.parent == package / folder),
+                    *("-m", "array_api_backends"),
+                ],
+            )
+            for folder in folders
+        ],
+        {
+            "SCIPY_ARRAY_API": '["array_api_strict"]',
+            "DPARRAY_SUITES_SUBSTITUTE": "among_scipys_backends",
+        },
+    )
+
+
+def scikit_learn(work: Path) -> Suite:
+    """scikit-learn's tests that run on each library of the Array API standard."""
+    package = _package("sklearn")
+    files = _files_that_name(package, "array_api")
+    return Suite(
+        f"scikit-learn {importlib.metadata.version('scikit-learn')}, tests of the Array API",
+        work,
+        [Piece(str(file.relative_to(package)), [str(file), "-k", "dparray"]) for file in files],
+        {"SCIPY_ARRAY_API": "1", "DPARRAY_SUITES_SUBSTITUTE": "among_scikit_learns_namespaces"},
+    )
+
+
+# --- the standard's own ---------------------------------------------------------------------------
+
+CHECKOUT = "DPARRAY_ARRAY_API_TESTS"
+
+
+def array_api(work: Path) -> Suite:
+    """The test suite of the standard, with 100 examples for each test."""
+    if CHECKOUT not in os.environ:
+        raise Missing(
+            "data-apis/array-api-tests is in no package: clone it with its submodule (git clone "
+            f"--recurse-submodules), and name the folder in {CHECKOUT}"
+        )
+    checkout = Path(os.environ[CHECKOUT]).resolve()
+    tests = checkout / "array_api_tests"
+    if not tests.is_dir() or not any((checkout / "array-api").glob("s*")):
+        raise Missing(f"{checkout} ({CHECKOUT}) is no checkout of it with its submodule array-api")
+    files = sorted(file.relative_to(checkout) for file in tests.glob("test_*.py"))
+    options = ["--max-examples=100", "--disable-deadline"]
+    return Suite(
+        f"array-api-tests, {VERSION}, 100 examples",
+        checkout,
+        [Piece(file.name, [str(file), *options]) for file in files],
+        {"ARRAY_API_TESTS_MODULE": "dparray", "ARRAY_API_TESTS_VERSION": VERSION},
+    )
+
+
+# --- libraries that take arrays -------------------------------------------------------------------
+
+
+def libraries(work: Path) -> Suite:
+    """Our own small tests of libraries that take arrays of any kind."""
+    tests = HERE.parent / "libraries"
+    files = sorted(tests.glob("test_*.py"))
+    return Suite(
+        "einops, opt_einsum, xarray, Dask, array-api-extra, array-api-compat",
+        HERE.parents[1],
+        [Piece("libraries", list(map(str, files)))],
+        {},
+    )
+
+
+SUITES: dict[str, Callable[[Path], Suite]] = {
+    "dpnp": dpnp,
+    "scipy": scipy,
+    "scikit-learn": scikit_learn,
+    "array-api": array_api,
+    "libraries": libraries,
+}
