@@ -21,7 +21,7 @@ def _tell_einops(backends: ModuleType) -> None:
     """Let einops find our backend among the subclasses of its ``AbstractBackend``."""
     library = sys.modules["dparray"]
 
-    class DparrayBackend(backends.AbstractBackend):  # type: ignore[misc, name-defined]
+    class DparrayBackend(backends.AbstractBackend):  # type: ignore[name-defined]
         framework_name = "dparray"
 
         def is_appropriate_type(self, tensor: Any) -> bool:
