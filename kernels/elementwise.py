@@ -13,38 +13,7 @@ from typing import Any
 
 from numpy import int32, uint64
 
-__all__ = ["make_black_scholes_kernel", "make_mandelbrot_kernel", "make_map_kernel"]
-
-
-@cache
-def make_map_kernel(function: Callable[..., Any], arity: int) -> Callable[..., None]:
-    """A function of the elements of one, two or three arrays.
-
-    Args:
-        function: a device function of ``arity`` scalars.
-        arity: 1, 2 or 3.
-
-    Kernel parameters:
-        x, y, z (n,): as many inputs as ``arity``, of any dtypes.
-        out (n,): output.
-    """
-
-    def map_one(item: Any, x: Any, out: Any) -> None:
-        i = uint64(item.get_id(0))
-        if i < uint64(out.shape[0]):
-            out[i] = function(x[i])
-
-    def map_two(item: Any, x: Any, y: Any, out: Any) -> None:
-        i = uint64(item.get_id(0))
-        if i < uint64(out.shape[0]):
-            out[i] = function(x[i], y[i])
-
-    def map_three(item: Any, x: Any, y: Any, z: Any, out: Any) -> None:
-        i = uint64(item.get_id(0))
-        if i < uint64(out.shape[0]):
-            out[i] = function(x[i], y[i], z[i])
-
-    return {1: map_one, 2: map_two, 3: map_three}[arity]
+__all__ = ["make_black_scholes_kernel", "make_mandelbrot_kernel"]
 
 
 @cache

@@ -33,7 +33,6 @@ __all__ = [
     "gradient",
     "interp",
     "trapezoid",
-    "trapz",
     "unwrap",
 ]
 
@@ -262,9 +261,6 @@ def trapezoid(y: Any, x: Any = None, dx: float = 1.0, axis: int = -1) -> ndarray
             step = diff(x, axis=axis)
     pairs = y[_along(axis, 1, None)] + y[_along(axis, None, -1)]
     return sum_of(pairs * step / 2.0, axis)
-
-
-trapz = trapezoid
 
 
 def unwrap(

@@ -50,7 +50,6 @@ __all__ = [
     "fromiter",
     "isfortran",
     "require",
-    "to_numpy",
 ]
 
 
@@ -395,9 +394,6 @@ def asnumpy(x: ndarray) -> np.ndarray:
     if isinstance(x, np.ndarray):
         return x
     return check_array("asnumpy", "x", x).asnumpy()
-
-
-to_numpy = asnumpy
 
 
 @as_method

@@ -19,8 +19,7 @@ from dparray._functions.operands import vector_of
 from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, common_placement
-from dparray.algorithms import bincount as count_integers
-from dparray.algorithms import histogram as count_in_bins
+from dparray.algorithms.histograms import count_in_bins, count_integers
 from dparray.exceptions import ShapeError
 
 __all__ = [

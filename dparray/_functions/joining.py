@@ -52,7 +52,6 @@ __all__ = [
     "hstack",
     "insert",
     "resize",
-    "row_stack",
     "split",
     "stack",
     "trim_zeros",
@@ -658,6 +657,3 @@ def hsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
     """
     x = check_array("hsplit", "x", x)
     return split(x, indices_or_sections, 0 if x.ndim == 1 else 1)
-
-
-row_stack = vstack

@@ -40,6 +40,11 @@ _REASONS = {
     "get_include": "kernels are written in Python: dp.kernel",
     "typing": "annotate with dp.ndarray",
     "ufunc": "functions are Python functions; those that are ufuncs in NumPy have nin, nout",
+    # Second names of one function, older ones of NumPy's among them.
+    "in1d": "write dp.isin(x, y)",
+    "row_stack": "write dp.vstack(arrays)",
+    "to_numpy": "write dp.asnumpy(x)",
+    "trapz": "write dp.trapezoid(y, x)",
     # Names of CuPy, JAX, PyTorch, numba-dpex and dpctl.
     **dict.fromkeys(("ElementwiseKernel", "fuse"), "decorate a function with @dp.elementwise"),
     "ReductionKernel": "decorate a function with @dp.reduction",

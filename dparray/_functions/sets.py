@@ -28,7 +28,6 @@ from dparray.exceptions import UnsupportedFeatureError
 from dparray.memory.exchange import dpt as library
 
 __all__ = [
-    "in1d",
     "intersect1d",
     "isin",
     "setdiff1d",
@@ -296,28 +295,6 @@ def isin(
         found = call_library("isin", library.isin, (("x1", x1), ("x2", x2)), invert=invert)
         result[...] = found
     return result
-
-
-def in1d(
-    x1: Any,
-    x2: Any,
-    assume_unique: bool = False,
-    invert: bool = False,
-    *,
-    kind: str | None = None,
-) -> ndarray:
-    """NumPy's older name for :func:`isin`, of flattened arrays.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.in1d(dp.asarray([1, 5]), dp.asarray([5, 6])).asnumpy()
-        array([False,  True])
-    """
-    x1, x2 = _pair("in1d", x1, x2)
-    return isin(x1, x2, assume_unique, invert, kind=kind).reshape(-1)
 
 
 def union1d(x1: Any, x2: Any, /) -> ndarray:

@@ -6,33 +6,23 @@ documentation says that it reads a result (the number of elements that ``compact
 
 from dparray.algorithms.clustering import kmeans_assign, kmeans_update
 from dparray.algorithms.compaction import compact
-from dparray.algorithms.histograms import bincount, histogram
-from dparray.algorithms.matrix import matmul, transpose
-from dparray.algorithms.points import nbody_acceleration, pairwise_distance
-from dparray.algorithms.pointwise import black_scholes, mandelbrot, map_elements
+from dparray.algorithms.points import pairwise_distance
 from dparray.algorithms.random import philox_bits, philox_normal, philox_uniform
 from dparray.algorithms.reduction import reduce
 from dparray.algorithms.scan import exclusive_scan, inclusive_scan
 from dparray.algorithms.segments import csr_matvec, segmented_reduce
 from dparray.algorithms.sort import sort_by_key, stable_argsort
-from dparray.algorithms.stencil import convolve, convolve_separable
+from dparray.algorithms.stencil import convolve_dense, convolve_separable
 
 __all__ = [
-    "bincount",
-    "black_scholes",
     "compact",
-    "convolve",
+    "convolve_dense",
     "convolve_separable",
     "csr_matvec",
     "exclusive_scan",
-    "histogram",
     "inclusive_scan",
     "kmeans_assign",
     "kmeans_update",
-    "mandelbrot",
-    "map_elements",
-    "matmul",
-    "nbody_acceleration",
     "pairwise_distance",
     "philox_bits",
     "philox_normal",
@@ -41,5 +31,4 @@ __all__ = [
     "segmented_reduce",
     "sort_by_key",
     "stable_argsort",
-    "transpose",
 ]

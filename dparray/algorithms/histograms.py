@@ -1,4 +1,4 @@
-"""Histograms and counts of small integers."""
+"""Counting of elements in bins of equal width and of small integers: behind NumPy's names."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from dparray.kernels.histogram import (
     make_histogram_kernel,
 )
 
-__all__ = ["bincount", "histogram"]
+__all__ = ["count_in_bins", "count_integers"]
 
 # The private rows of all items together have at most this many times the input's elements.
 _ROWS_PER_ELEMENT = 0.5
 
 
-def histogram(
+def count_in_bins(
     x: ndarray, bins: int = 10, range: tuple[float, float] | None = None
 ) -> tuple[ndarray, ndarray]:
     """Count the elements in bins of equal width.
@@ -63,8 +63,8 @@ def histogram(
 
     Example:
         >>> import dparray as dp
-        >>> from dparray.algorithms import histogram
-        >>> counts, edges = histogram(dp.asarray([1.0, 2.0, 2.5, 4.0]), bins=3, range=(1, 4))
+        >>> from dparray.algorithms.histograms import count_in_bins
+        >>> counts, edges = count_in_bins(dp.asarray([1.0, 2.0, 2.5, 4.0]), bins=3, range=(1, 4))
         >>> dp.asnumpy(counts)
         array([1, 2, 1])
     """
@@ -119,7 +119,7 @@ def _outer_edges(x: ndarray, range: tuple[float, float] | None) -> tuple[Any, An
     return (low - 0.5, high + 0.5) if low == high else (low, high)
 
 
-def bincount(x: ndarray, minlength: int = 0) -> ndarray:
+def count_integers(x: ndarray, minlength: int = 0) -> ndarray:
     """Count how often each of the integers from 0 occurs.
 
     Args:
@@ -139,8 +139,8 @@ def bincount(x: ndarray, minlength: int = 0) -> ndarray:
 
     Example:
         >>> import dparray as dp
-        >>> from dparray.algorithms import bincount
-        >>> dp.asnumpy(bincount(dp.asarray([0, 3, 3, 1])))
+        >>> from dparray.algorithms.histograms import count_integers
+        >>> dp.asnumpy(count_integers(dp.asarray([0, 3, 3, 1])))
         array([1, 1, 0, 2])
     """
     where = place("bincount", [("x", x)])

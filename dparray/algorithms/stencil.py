@@ -19,7 +19,7 @@ from dparray.kernels.stencil import (
     make_separable_convolution_kernel,
 )
 
-__all__ = ["convolve", "convolve_separable"]
+__all__ = ["convolve_dense", "convolve_separable"]
 
 # Tiles without their halos: (depth, height, width), the largest for each number of dimensions; and
 # the work-items of a group.
@@ -109,7 +109,7 @@ def convolve_separable(x: ndarray, weights: ndarray, /) -> ndarray:
     return result
 
 
-def convolve(x: ndarray, weights: ndarray, /, *, boundary: str = "edge") -> ndarray:
+def convolve_dense(x: ndarray, weights: ndarray, /, *, boundary: str = "edge") -> ndarray:
     """Convolution of a signal, an image or a volume with a small window of weights.
 
     Any linear stencil is one: a Laplacian has the weights ``[[0, 1, 0], [1, -4, 1], [0, 1, 0]]``.
@@ -137,10 +137,10 @@ def convolve(x: ndarray, weights: ndarray, /, *, boundary: str = "edge") -> ndar
         >>> import dparray as dp
         >>> x = dp.asarray([0, 0, 1, 0, 0], dtype="float32")
         >>> weights = dp.asarray([1, 2, 3], dtype="float32")
-        >>> dp.algorithms.convolve(x, weights).asnumpy()
+        >>> dp.algorithms.convolve_dense(x, weights).asnumpy()
         array([0., 1., 2., 3., 0.], dtype=float32)
     """
-    function = "convolve"
+    function = "convolve_dense"
     x = check_array(function, "x", x)
     weights = check_array(function, "weights", weights)
     placement = common_placement(function, (("x", x), ("weights", weights)))

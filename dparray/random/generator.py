@@ -41,9 +41,9 @@ from dparray.kernels.variates import (
 from dparray.linalg.decompositions import eigh
 from dparray.random.sampling import Sampling
 from dparray.random.streams import (
+    Placed,
     Size,
-    _check,
-    _Placed,
+    check_bounds,
 )
 
 __all__ = [
@@ -91,13 +91,13 @@ class Generator(Sampling):
     ) -> ndarray:
         """Normally distributed numbers with mean ``loc`` and deviation ``scale``."""
         (loc, scale), shape = self._arguments("normal", size, loc=loc, scale=scale)
-        _check("normal", scale=(scale, 0, math.inf))
+        check_bounds("normal", scale=(scale, 0, math.inf))
         numbers = self.standard_normal(shape, dtype)
         return apply(OPS["add"], apply(OPS["multiply"], numbers, scale), loc)
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Size = None) -> ndarray:
         """Numbers whose logarithms are normally distributed."""
-        _check("lognormal", sigma=(sigma, 0, math.inf))
+        check_bounds("lognormal", sigma=(sigma, 0, math.inf))
         return apply(OPS["exp"], self.normal(mean, sigma, size))
 
     def standard_exponential(
@@ -114,7 +114,7 @@ class Generator(Sampling):
     def exponential(self, scale: Any = 1.0, size: Size = None, *, dtype: Any = None) -> ndarray:
         """Exponentially distributed numbers with mean ``scale``."""
         (scale,), shape = self._arguments("exponential", size, scale=scale)
-        _check("exponential", scale=(scale, 0, math.inf))
+        check_bounds("exponential", scale=(scale, 0, math.inf))
         return apply(OPS["multiply"], self.standard_exponential(shape, dtype), scale)
 
     # -- distributions by the inverse of their distribution function ------------------------------
@@ -122,7 +122,7 @@ class Generator(Sampling):
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> ndarray:
         """Numbers with a peak at ``loc`` that falls off exponentially to both sides."""
         (loc, scale), shape = self._arguments("laplace", size, loc=loc, scale=scale)
-        _check("laplace", scale=(scale, 0, math.inf))
+        check_bounds("laplace", scale=(scale, 0, math.inf))
         centred = self.random(shape) - 0.5
         tail = apply(OPS["log1p"], apply(OPS["abs"], centred) * -2.0)
         return self._scaled(apply(OPS["copysign"], tail, centred), scale, loc)
@@ -130,7 +130,7 @@ class Generator(Sampling):
     def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> ndarray:
         """Numbers of the logistic distribution."""
         (loc, scale), shape = self._arguments("logistic", size, loc=loc, scale=scale)
-        _check("logistic", scale=(scale, 0, math.inf))
+        check_bounds("logistic", scale=(scale, 0, math.inf))
         numbers = self._inside(shape)
         odds = apply(OPS["log"], numbers) - apply(OPS["log1p"], -numbers)
         return self._scaled(odds, scale, loc)
@@ -138,32 +138,32 @@ class Generator(Sampling):
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Size = None) -> ndarray:
         """Numbers as the largest of many are distributed."""
         (loc, scale), shape = self._arguments("gumbel", size, loc=loc, scale=scale)
-        _check("gumbel", scale=(scale, 0, math.inf))
+        check_bounds("gumbel", scale=(scale, 0, math.inf))
         exponential = -apply(OPS["log"], self._inside(shape))
         return self._scaled(-apply(OPS["log"], exponential), scale, loc)
 
     def weibull(self, a: Any, size: Size = None) -> ndarray:
         """Numbers of the Weibull distribution of shape ``a``."""
         (a,), shape = self._arguments("weibull", size, a=a)
-        _check("weibull", a=(a, 0, math.inf))
+        check_bounds("weibull", a=(a, 0, math.inf))
         return _power_of(self.standard_exponential(shape), a)
 
     def pareto(self, a: Any, size: Size = None) -> ndarray:
         """Numbers of the Pareto II (Lomax) distribution of shape ``a``."""
         (a,), shape = self._arguments("pareto", size, a=a)
-        _check("pareto", a=(a, 0, math.inf, True))
+        check_bounds("pareto", a=(a, 0, math.inf, True))
         return apply(OPS["expm1"], apply(OPS["divide"], self.standard_exponential(shape), a))
 
     def power(self, a: Any, size: Size = None) -> ndarray:
         """Numbers in [0, 1] whose density goes with the power ``a - 1``."""
         (a,), shape = self._arguments("power", size, a=a)
-        _check("power", a=(a, 0, math.inf, True))
+        check_bounds("power", a=(a, 0, math.inf, True))
         return _power_of(1.0 - self.random(shape), a)
 
     def rayleigh(self, scale: Any = 1.0, size: Size = None) -> ndarray:
         """Lengths of vectors of two normally distributed numbers."""
         (scale,), shape = self._arguments("rayleigh", size, scale=scale)
-        _check("rayleigh", scale=(scale, 0, math.inf))
+        check_bounds("rayleigh", scale=(scale, 0, math.inf))
         return self._scaled(apply(OPS["sqrt"], 2.0 * self.standard_exponential(shape)), scale)
 
     def standard_cauchy(self, size: Size = None) -> ndarray:
@@ -179,9 +179,9 @@ class Generator(Sampling):
         width = apply(OPS["subtract"], right, left)
         rise = apply(OPS["subtract"], mode, left)
         fall = apply(OPS["subtract"], right, mode)
-        _check("triangular", **{"mode - left": (rise, 0, math.inf)})
-        _check("triangular", **{"right - mode": (fall, 0, math.inf)})
-        _check("triangular", **{"right - left": (width, 0, math.inf, True)})
+        check_bounds("triangular", **{"mode - left": (rise, 0, math.inf)})
+        check_bounds("triangular", **{"right - mode": (fall, 0, math.inf)})
+        check_bounds("triangular", **{"right - left": (width, 0, math.inf, True)})
         numbers = self.random(shape)
         lower = left + apply(OPS["sqrt"], numbers * width * rise)
         upper = right - apply(OPS["sqrt"], (1.0 - numbers) * width * fall)
@@ -190,7 +190,7 @@ class Generator(Sampling):
     def geometric(self, p: Any, size: Size = None) -> ndarray:
         """How many trials it takes to the first success, which has the chance ``p``."""
         (p,), shape = self._arguments("geometric", size, p=p)
-        _check("geometric", p=(p, 0, 1, True))
+        check_bounds("geometric", p=(p, 0, 1, True))
         trials = apply(OPS["divide"], -self.standard_exponential(shape), _log1p(-p))
         whole = apply(OPS["minimum"], apply(OPS["ceil"], trials), 2.0**62)
         return astype_array(apply(OPS["maximum"], whole, 1.0), _dtypes.int64)
@@ -201,7 +201,7 @@ class Generator(Sampling):
         R. Bailey, "Polar Generation of Random Variates with the t-Distribution" (1994).
         """
         (df,), shape = self._arguments("standard_t", size, df=df)
-        _check("standard_t", df=(df, 0, math.inf, True))
+        check_bounds("standard_t", df=(df, 0, math.inf, True))
         first, second = self._uniforms(shape, 2)
         exponent = apply(OPS["divide"], apply(OPS["log1p"], -first) * -2.0, df)
         radius = apply(OPS["sqrt"], apply(OPS["multiply"], apply(OPS["expm1"], exponent), df))
@@ -214,7 +214,7 @@ class Generator(Sampling):
         Multiple Roots" (1976).
         """
         (mean, scale), shape = self._arguments("wald", size, mean=mean, scale=scale)
-        _check("wald", mean=(mean, 0, math.inf, True), scale=(scale, 0, math.inf, True))
+        check_bounds("wald", mean=(mean, 0, math.inf, True), scale=(scale, 0, math.inf, True))
         first, second, third = self._uniforms(shape, 3)
         cosine = apply(OPS["cos"], second * (2 * math.pi))
         squared = apply(OPS["log1p"], -first) * -2.0 * cosine * cosine * mean
@@ -230,7 +230,7 @@ class Generator(Sampling):
         (1981), algorithm LK.
         """
         (p,), shape = self._arguments("logseries", size, p=p)
-        _check("logseries", p=(p, 0, 1))
+        check_bounds("logseries", p=(p, 0, 1))
         first, second = self._uniforms(shape, 2)
         v = 1.0 - first
         q = -apply(OPS["expm1"], (1.0 - second) * _log1p(-p))
@@ -256,9 +256,9 @@ class Generator(Sampling):
         if out is not None:
             size = out.shape if size is None else size
             placed = check_array("standard_gamma", "out", out)
-            common_placement("standard_gamma", (("generator", _Placed(self)), ("out", placed)))
+            common_placement("standard_gamma", (("generator", Placed(self)), ("out", placed)))
         (shapes,), extents = self._arguments("standard_gamma", size, shape=shape)
-        _check("standard_gamma", shape=(shapes, 0, math.inf))
+        check_bounds("standard_gamma", shape=(shapes, 0, math.inf))
         result = apply(OPS["exp"], self._log_gamma(extents, shapes))
         if dtype is not None:
             result = astype_array(result, self._float(dtype), copy=False)
@@ -267,13 +267,13 @@ class Generator(Sampling):
     def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None) -> ndarray:
         """Numbers of the gamma distribution of a shape and a scale."""
         (shapes, scale), extents = self._arguments("gamma", size, shape=shape, scale=scale)
-        _check("gamma", shape=(shapes, 0, math.inf), scale=(scale, 0, math.inf))
+        check_bounds("gamma", shape=(shapes, 0, math.inf), scale=(scale, 0, math.inf))
         return self._scaled(apply(OPS["exp"], self._log_gamma(extents, shapes)), scale)
 
     def chisquare(self, df: Any, size: Size = None) -> ndarray:
         """Sums of the squares of ``df`` normally distributed numbers."""
         (df,), shape = self._arguments("chisquare", size, df=df)
-        _check("chisquare", df=(df, 0, math.inf, True))
+        check_bounds("chisquare", df=(df, 0, math.inf, True))
         return 2.0 * apply(OPS["exp"], self._log_gamma(shape, df * 0.5))
 
     def _two_log_gammas(self, shape: tuple[int, ...], a: Any, b: Any) -> tuple[ndarray, ndarray]:
@@ -283,21 +283,21 @@ class Generator(Sampling):
     def beta(self, a: Any, b: Any, size: Size = None) -> ndarray:
         """Numbers in [0, 1] of the beta distribution."""
         (a, b), shape = self._arguments("beta", size, a=a, b=b)
-        _check("beta", a=(a, 0, math.inf, True), b=(b, 0, math.inf, True))
+        check_bounds("beta", a=(a, 0, math.inf, True), b=(b, 0, math.inf, True))
         one, other = self._two_log_gammas(shape, a, b)
         return 1.0 / (1.0 + apply(OPS["exp"], other - one))
 
     def f(self, dfnum: Any, dfden: Any, size: Size = None) -> ndarray:
         """Numbers of Fisher's distribution, ratios of two :meth:`chisquare` per degree."""
         (dfnum, dfden), shape = self._arguments("f", size, dfnum=dfnum, dfden=dfden)
-        _check("f", dfnum=(dfnum, 0, math.inf, True), dfden=(dfden, 0, math.inf, True))
+        check_bounds("f", dfnum=(dfnum, 0, math.inf, True), dfden=(dfden, 0, math.inf, True))
         one, other = self._two_log_gammas(shape, dfnum * 0.5, dfden * 0.5)
         return apply(OPS["exp"], one - other) * dfden / dfnum
 
     def noncentral_chisquare(self, df: Any, nonc: Any, size: Size = None) -> ndarray:
         """Sums of the squares of ``df`` normally distributed numbers whose means are not 0."""
         (df, nonc), shape = self._arguments("noncentral_chisquare", size, df=df, nonc=nonc)
-        _check("noncentral_chisquare", df=(df, 0, math.inf, True), nonc=(nonc, 0, math.inf))
+        check_bounds("noncentral_chisquare", df=(df, 0, math.inf, True), nonc=(nonc, 0, math.inf))
         first = self._streams(math.prod(shape), 2)
         return self._noncentral(shape, df, nonc, first, 2)
 
@@ -314,7 +314,7 @@ class Generator(Sampling):
         (dfnum, dfden, nonc), shape = self._arguments(
             "noncentral_f", size, dfnum=dfnum, dfden=dfden, nonc=nonc
         )
-        _check(
+        check_bounds(
             "noncentral_f",
             dfnum=(dfnum, 0, math.inf, True),
             dfden=(dfden, 0, math.inf, True),
@@ -328,26 +328,26 @@ class Generator(Sampling):
     def vonmises(self, mu: Any, kappa: Any, size: Size = None) -> ndarray:
         """Angles from -pi to pi about ``mu``, the more concentrated the larger ``kappa``."""
         (mu, kappa), shape = self._arguments("vonmises", size, mu=mu, kappa=kappa)
-        _check("vonmises", kappa=(kappa, 0, math.inf))
+        check_bounds("vonmises", kappa=(kappa, 0, math.inf))
         angle = self._variates(make_vonmises_kernel, shape, [kappa], is_integer=False) + mu
         return apply(OPS["remainder"], angle + math.pi, 2 * math.pi) - math.pi
 
     def poisson(self, lam: Any = 1.0, size: Size = None) -> ndarray:
         """How many of many rare events happen, ``lam`` on average."""
         (lam,), shape = self._arguments("poisson", size, lam=lam)
-        _check("poisson", lam=(lam, 0, 2.0**62))
+        check_bounds("poisson", lam=(lam, 0, 2.0**62))
         return self._variates(make_poisson_kernel, shape, [lam])
 
     def binomial(self, n: Any, p: Any, size: Size = None) -> ndarray:
         """How many of ``n`` trials succeed, each with the chance ``p``."""
         (n, p), shape = self._arguments("binomial", size, n=n, p=p)
-        _check("binomial", n=(n, 0, 2.0**62), p=(p, 0, 1))
+        check_bounds("binomial", n=(n, 0, 2.0**62), p=(p, 0, 1))
         return self._variates(make_binomial_kernel, shape, [_whole(n), p])
 
     def negative_binomial(self, n: Any, p: Any, size: Size = None) -> ndarray:
         """How many trials fail before ``n`` succeed, each with the chance ``p``."""
         (n, p), shape = self._arguments("negative_binomial", size, n=n, p=p)
-        _check("negative_binomial", n=(n, 0, math.inf, True), p=(p, 0, 1, True))
+        check_bounds("negative_binomial", n=(n, 0, math.inf, True), p=(p, 0, 1, True))
         first = self._streams(math.prod(shape), 2)
         means = apply(OPS["exp"], self._log_gamma(shape, n, first, 2)) * (1.0 - p) / p
         return self._variates(make_poisson_kernel, shape, [means], first=first + 1, step=2)
@@ -358,9 +358,9 @@ class Generator(Sampling):
             "hypergeometric", size, ngood=ngood, nbad=nbad, nsample=nsample
         )
         most = 10**9
-        _check("hypergeometric", ngood=(ngood, 0, most), nbad=(nbad, 0, most))
+        check_bounds("hypergeometric", ngood=(ngood, 0, most), nbad=(nbad, 0, most))
         rest = apply(OPS["subtract"], apply(OPS["add"], ngood, nbad), nsample)
-        _check(
+        check_bounds(
             "hypergeometric",
             **{"nsample": (nsample, 0, 2 * most), "ngood + nbad - nsample": (rest, 0, 2 * most)},
         )
@@ -370,7 +370,7 @@ class Generator(Sampling):
     def zipf(self, a: Any, size: Size = None) -> ndarray:
         """Integers from 1 whose chances go with the power ``-a``."""
         (a,), shape = self._arguments("zipf", size, a=a)
-        _check("zipf", a=(a, 1, math.inf, True))
+        check_bounds("zipf", a=(a, 1, math.inf, True))
         return self._variates(make_zipf_kernel, shape, [a])
 
     # -- distributions of vectors -----------------------------------------------------------------
@@ -380,7 +380,7 @@ class Generator(Sampling):
         if isinstance(value, list | tuple):
             value = from_host(np.asarray(value), self._queue, self._usm_type)
         value = check_array(function, name, value)
-        common_placement(function, [("generator", _Placed(self)), (name, value)])
+        common_placement(function, [("generator", Placed(self)), (name, value)])
         if value.ndim != 1 or not value.size:
             raise ShapeError(f"{function}: {name} of shape {value.shape} must be a vector")
         return astype_array(value, _dtypes.default_float(self._queue.sycl_device), copy=False)
@@ -388,7 +388,7 @@ class Generator(Sampling):
     def dirichlet(self, alpha: Any, size: Size = None) -> ndarray:
         """Vectors of positive numbers whose sum is 1, along the last axis."""
         alpha = self._weights("dirichlet", "alpha", alpha)
-        _check("dirichlet", alpha=(alpha, 0, math.inf, True))
+        check_bounds("dirichlet", alpha=(alpha, 0, math.inf, True))
         shape = () if size is None else _layout.check_shape(size)
         logarithms = self._log_gamma((*shape, alpha.size), alpha)
         shares = apply(OPS["exp"], logarithms - max_of(logarithms, -1, keepdims=True))
@@ -397,12 +397,12 @@ class Generator(Sampling):
     def multinomial(self, n: Any, pvals: Any, size: Size = None) -> ndarray:
         """How often each outcome happens in ``n`` trials, along the last axis."""
         chances = self._weights("multinomial", "pvals", pvals)
-        _check("multinomial", pvals=(chances, 0, 1))
+        check_bounds("multinomial", pvals=(chances, 0, 1))
         values = chances.asnumpy().astype(np.float64)
         if values[:-1].sum() > 1 + 1e-12:
             raise ArgumentError("multinomial: the sum of pvals[:-1] is more than 1")
         (n,), shape = self._arguments("multinomial", size, n=n)
-        _check("multinomial", n=(n, 0, 2.0**53))
+        check_bounds("multinomial", n=(n, 0, 2.0**53))
         count = chances.size
         result = zeros((*shape, count), "int64", sycl_queue=self._queue, usm_type=self._usm_type)
         first = self._streams(math.prod(shape), count)
@@ -424,7 +424,7 @@ class Generator(Sampling):
     ) -> ndarray:
         """How many of each colour are drawn without replacement, along the last axis."""
         numbers = self._weights("multivariate_hypergeometric", "colors", colors)
-        _check("multivariate_hypergeometric", colors=(numbers, 0, 10**9))
+        check_bounds("multivariate_hypergeometric", colors=(numbers, 0, 10**9))
         values = [int(value) for value in numbers.asnumpy()]
         if not 0 <= nsample <= sum(values):
             raise ArgumentError(
@@ -525,7 +525,7 @@ class Generator(Sampling):
             a = from_host(np.asarray(a), self._queue, self._usm_type)
         if isinstance(p, list | tuple):
             p = from_host(np.asarray(p, np.float64), self._queue, self._usm_type)
-        named: list[tuple[str, Any]] = [("generator", _Placed(self))]
+        named: list[tuple[str, Any]] = [("generator", Placed(self))]
         if not isinstance(a, int | np.integer):
             named.append(("a", check_array("choice", "a", a)))
         if p is not None:
@@ -537,7 +537,7 @@ class Generator(Sampling):
         if p is not None and p.shape != (population,):
             raise ShapeError(f"choice: p has shape {p.shape} for {population} elements")
         if p is not None:
-            _check("choice", p=(p, 0, math.inf))
+            check_bounds("choice", p=(p, 0, math.inf))
             total = float(sum_of(p))
             if abs(total - 1) > 1e-6:
                 raise ArgumentError(f"choice: the sum of p is {total:g}, not 1; use p / p.sum()")
@@ -587,14 +587,14 @@ def _power_of(numbers: ndarray, a: Any) -> ndarray:
     return apply(OPS["pow"], numbers, exponent)
 
 
-def _key_of(seed: Any) -> int:
+def key_of(seed: Any) -> int:
     """The key that a seed stands for."""
     if seed is None:
         return secrets.randbits(64)
     if isinstance(seed, np.random.SeedSequence):
         return int(seed.generate_state(1, np.uint64)[0])
     if isinstance(seed, list | tuple):
-        return _key_of(np.random.SeedSequence([int(part) for part in seed]))
+        return key_of(np.random.SeedSequence([int(part) for part in seed]))
     try:
         key = operator.index(seed)
     except TypeError:

@@ -12,7 +12,7 @@ from dparray._array.ndarray import ndarray
 from dparray._functions.conversion import asarray
 from dparray._placement import check_usm_type
 from dparray.device import queue_of
-from dparray.random.generator import Generator, _key_of
+from dparray.random.generator import Generator, key_of
 from dparray.random.streams import Size
 
 __all__ = [
@@ -100,7 +100,7 @@ def default_rng(
     """
     if isinstance(seed, Generator):
         return seed
-    key = _key_of(seed)
+    key = key_of(seed)
     kind = check_usm_type("device" if usm_type is None else usm_type)
     return Generator(key, queue_of(device, sycl_queue), kind)
 
@@ -130,11 +130,11 @@ class RandomState(Generator):
         sycl_queue: Any = None,
     ) -> None:
         kind = check_usm_type("device" if usm_type is None else usm_type)
-        super().__init__(_key_of(seed), queue_of(device, sycl_queue), kind)
+        super().__init__(key_of(seed), queue_of(device, sycl_queue), kind)
 
     def seed(self, seed: Any = None) -> None:
         """Start anew."""
-        key = _key_of(seed)
+        key = key_of(seed)
         with self._lock:
             self._key, self._position = key, 0
 
@@ -174,12 +174,10 @@ class RandomState(Generator):
 
 
 _shared: dict[Any, RandomState] = {}
-
-
 _shared_seed: list[int] = []
 
 
-def _of_everybody(queue: Any) -> RandomState:
+def _shared_generator(queue: Any) -> RandomState:
     """The generator behind the module's functions on a queue."""
     if not _shared_seed:
         _shared_seed.append(secrets.randbits(64))
@@ -200,7 +198,7 @@ def seed(seed: Any = None) -> None:
         >>> dp.array_equal(first, dp.random.rand(4))
         True
     """
-    key = _key_of(seed)
+    key = key_of(seed)
     _shared.clear()
     _shared_seed[:] = [key]
 
@@ -216,7 +214,7 @@ def get_state() -> tuple[str, int, int]:
         >>> dp.array_equal(first, dp.random.rand(3))
         True
     """
-    return _of_everybody(queue_of(None, None)).get_state()
+    return _shared_generator(queue_of(None, None)).get_state()
 
 
 def set_state(state: tuple[str, int, int]) -> None:
@@ -226,10 +224,10 @@ def set_state(state: tuple[str, int, int]) -> None:
         >>> import dparray as dp
         >>> dp.random.set_state(dp.random.get_state())
     """
-    _of_everybody(queue_of(None, None)).set_state(state)
+    _shared_generator(queue_of(None, None)).set_state(state)
 
 
-_PLACES = tuple(
+_PLACEMENT = tuple(
     inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
     for name, annotation in (("device", "Any"), ("usm_type", "str | None"), ("sycl_queue", "Any"))
 )
@@ -247,7 +245,7 @@ _TEMPLATE = """{summary}
     """
 
 
-def _function_of_everybody(name: str, arguments: str) -> Callable[..., ndarray]:
+def _shared_function(name: str, arguments: str) -> Callable[..., ndarray]:
     """A function that is a method of a generator on the default device.
 
     With arrays among the arguments it is the generator on their queue.
@@ -265,13 +263,13 @@ def _function_of_everybody(name: str, arguments: str) -> Callable[..., ndarray]:
         sycl_queue: Any = None,
         **kwargs: Any,
     ) -> ndarray:
-        places = [value for value in (*args, *kwargs.values()) if isinstance(value, ndarray)]
-        if places and device is None and sycl_queue is None:
-            queue = places[0].sycl_queue
+        arrays = [value for value in (*args, *kwargs.values()) if isinstance(value, ndarray)]
+        if arrays and device is None and sycl_queue is None:
+            queue = arrays[0].sycl_queue
         else:
             queue = queue_of(device, sycl_queue)
         kind = None if usm_type is None else check_usm_type(usm_type)
-        result: ndarray = method(_of_everybody(queue), *args, **kwargs)
+        result: ndarray = method(_shared_generator(queue), *args, **kwargs)
         if kind is not None and result.usm_type != kind:
             return asarray(result, usm_type=kind)
         return result
@@ -280,146 +278,60 @@ def _function_of_everybody(name: str, arguments: str) -> Callable[..., ndarray]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = _TEMPLATE.format(summary=summary, name=name, arguments=arguments)
     signature = inspect.signature(method)
-    parameters = [*list(signature.parameters.values())[1:], *_PLACES]
+    parameters = [*list(signature.parameters.values())[1:], *_PLACEMENT]
     function.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return function
 
 
-beta = _function_of_everybody("beta", "2.0, 3.0, 4")
-
-
-binomial = _function_of_everybody("binomial", "10, 0.5, 4")
-
-
-chisquare = _function_of_everybody("chisquare", "2.0, 4")
-
-
-choice = _function_of_everybody("choice", "5, 4")
-
-
-dirichlet = _function_of_everybody("dirichlet", "[1.0, 2.0], 4")
-
-
-exponential = _function_of_everybody("exponential", "2.0, 4")
-
-
-f = _function_of_everybody("f", "2.0, 3.0, 4")
-
-
-gamma = _function_of_everybody("gamma", "2.0, 1.0, 4")
-
-
-geometric = _function_of_everybody("geometric", "0.5, 4")
-
-
-gumbel = _function_of_everybody("gumbel", "size=4")
-
-
-hypergeometric = _function_of_everybody("hypergeometric", "5, 6, 3, 4")
-
-
-laplace = _function_of_everybody("laplace", "size=4")
-
-
-logistic = _function_of_everybody("logistic", "size=4")
-
-
-lognormal = _function_of_everybody("lognormal", "size=4")
-
-
-logseries = _function_of_everybody("logseries", "0.5, 4")
-
-
-multinomial = _function_of_everybody("multinomial", "5, [0.5, 0.5], 4")
-
-
-multivariate_normal = _function_of_everybody(
+beta = _shared_function("beta", "2.0, 3.0, 4")
+binomial = _shared_function("binomial", "10, 0.5, 4")
+chisquare = _shared_function("chisquare", "2.0, 4")
+choice = _shared_function("choice", "5, 4")
+dirichlet = _shared_function("dirichlet", "[1.0, 2.0], 4")
+exponential = _shared_function("exponential", "2.0, 4")
+f = _shared_function("f", "2.0, 3.0, 4")
+gamma = _shared_function("gamma", "2.0, 1.0, 4")
+geometric = _shared_function("geometric", "0.5, 4")
+gumbel = _shared_function("gumbel", "size=4")
+hypergeometric = _shared_function("hypergeometric", "5, 6, 3, 4")
+laplace = _shared_function("laplace", "size=4")
+logistic = _shared_function("logistic", "size=4")
+lognormal = _shared_function("lognormal", "size=4")
+logseries = _shared_function("logseries", "0.5, 4")
+multinomial = _shared_function("multinomial", "5, [0.5, 0.5], 4")
+multivariate_normal = _shared_function(
     "multivariate_normal", "[0.0, 1.0], [[2.0, 1.0], [1.0, 2.0]], 4"
 )
 
 
-negative_binomial = _function_of_everybody("negative_binomial", "5, 0.5, 4")
-
-
-noncentral_chisquare = _function_of_everybody("noncentral_chisquare", "2.0, 1.0, 4")
-
-
-noncentral_f = _function_of_everybody("noncentral_f", "2.0, 3.0, 1.0, 4")
-
-
-normal = _function_of_everybody("normal", "0.0, 1.0, 4")
-
-
-pareto = _function_of_everybody("pareto", "2.0, 4")
-
-
-permutation = _function_of_everybody("permutation", "4")
-
-
-poisson = _function_of_everybody("poisson", "3.0, 4")
-
-
-power = _function_of_everybody("power", "2.0, 4")
-
-
-rand = _function_of_everybody("rand", "4")
-
-
-randint = _function_of_everybody("randint", "10, size=4")
-
-
-randn = _function_of_everybody("randn", "4")
-
-
-random = _function_of_everybody("random", "4")
-
-
-random_integers = _function_of_everybody("random_integers", "10, size=4")
-
-
-random_sample = _function_of_everybody("random_sample", "4")
-
-
-ranf = _function_of_everybody("ranf", "4")
-
-
-rayleigh = _function_of_everybody("rayleigh", "size=4")
-
-
-sample = _function_of_everybody("sample", "4")
-
-
-standard_cauchy = _function_of_everybody("standard_cauchy", "4")
-
-
-standard_exponential = _function_of_everybody("standard_exponential", "4")
-
-
-standard_gamma = _function_of_everybody("standard_gamma", "2.0, 4")
-
-
-standard_normal = _function_of_everybody("standard_normal", "4")
-
-
-standard_t = _function_of_everybody("standard_t", "3.0, 4")
-
-
-triangular = _function_of_everybody("triangular", "0.0, 1.0, 2.0, 4")
-
-
-uniform = _function_of_everybody("uniform", "0.0, 1.0, 4")
-
-
-vonmises = _function_of_everybody("vonmises", "0.0, 1.0, 4")
-
-
-wald = _function_of_everybody("wald", "1.0, 2.0, 4")
-
-
-weibull = _function_of_everybody("weibull", "2.0, 4")
-
-
-zipf = _function_of_everybody("zipf", "2.0, 4")
+negative_binomial = _shared_function("negative_binomial", "5, 0.5, 4")
+noncentral_chisquare = _shared_function("noncentral_chisquare", "2.0, 1.0, 4")
+noncentral_f = _shared_function("noncentral_f", "2.0, 3.0, 1.0, 4")
+normal = _shared_function("normal", "0.0, 1.0, 4")
+pareto = _shared_function("pareto", "2.0, 4")
+permutation = _shared_function("permutation", "4")
+poisson = _shared_function("poisson", "3.0, 4")
+power = _shared_function("power", "2.0, 4")
+rand = _shared_function("rand", "4")
+randint = _shared_function("randint", "10, size=4")
+randn = _shared_function("randn", "4")
+random = _shared_function("random", "4")
+random_integers = _shared_function("random_integers", "10, size=4")
+random_sample = _shared_function("random_sample", "4")
+ranf = _shared_function("ranf", "4")
+rayleigh = _shared_function("rayleigh", "size=4")
+sample = _shared_function("sample", "4")
+standard_cauchy = _shared_function("standard_cauchy", "4")
+standard_exponential = _shared_function("standard_exponential", "4")
+standard_gamma = _shared_function("standard_gamma", "2.0, 4")
+standard_normal = _shared_function("standard_normal", "4")
+standard_t = _shared_function("standard_t", "3.0, 4")
+triangular = _shared_function("triangular", "0.0, 1.0, 2.0, 4")
+uniform = _shared_function("uniform", "0.0, 1.0, 4")
+vonmises = _shared_function("vonmises", "0.0, 1.0, 4")
+wald = _shared_function("wald", "1.0, 2.0, 4")
+weibull = _shared_function("weibull", "2.0, 4")
+zipf = _shared_function("zipf", "2.0, 4")
 
 
 def bytes(length: int) -> builtins.bytes:
@@ -430,7 +342,7 @@ def bytes(length: int) -> builtins.bytes:
         >>> len(dp.random.bytes(5))
         5
     """
-    return _of_everybody(queue_of(None, None)).bytes(length)
+    return _shared_generator(queue_of(None, None)).bytes(length)
 
 
 def shuffle(x: Any) -> None:
@@ -444,4 +356,4 @@ def shuffle(x: Any) -> None:
         3
     """
     queue = x.sycl_queue if isinstance(x, ndarray) else queue_of(None, None)
-    _of_everybody(queue).shuffle(x)
+    _shared_generator(queue).shuffle(x)

@@ -22,11 +22,11 @@ from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, DTypeError
 from dparray.random.streams import (
+    Placed,
     Size,
     Streams,
-    _bound,
-    _check,
-    _Placed,
+    check_bounds,
+    integer_bound,
 )
 
 
@@ -65,7 +65,7 @@ class Sampling(Streams):
         low, high = (0, low) if high is None else (low, high)
         if any(isinstance(bound, ndarray | list | tuple) for bound in (low, high)):
             return self._integers_between(low, high, size, chosen, endpoint)
-        first, last = _bound("low", low), _bound("high", high)
+        first, last = integer_bound("low", low), integer_bound("high", high)
         last -= not endpoint
         limits = (0, 1) if chosen.kind == "b" else (np.iinfo(chosen).min, np.iinfo(chosen).max)
         if last < first or first < limits[0] or last > limits[1]:
@@ -89,7 +89,7 @@ class Sampling(Streams):
         count = apply(OPS["subtract"], high, low) + int(endpoint)
         if count.dtype.kind not in "iu":
             raise DTypeError("integers: low and high must be integers")
-        _check("integers", **{"high - low": (count, 1, 2.0**63)})
+        check_bounds("integers", **{"high - low": (count, 1, 2.0**63)})
         words = reshape(self._integers64(math.prod(shape)), shape)
         rest = apply(OPS["remainder"], words, astype_array(count, _dtypes.uint64))
         return astype_array(apply(OPS["add"], astype_array(rest, _dtypes.int64), low), dtype)
@@ -101,7 +101,7 @@ class Sampling(Streams):
         if isinstance(x, list | tuple):
             x = from_host(np.asarray(x), self._queue, self._usm_type)
         x = check_array("permutation", "x", x)
-        common_placement("permutation", (("generator", _Placed(self)), ("x", x)))
+        common_placement("permutation", (("generator", Placed(self)), ("x", x)))
         axis = _layout.normalize_axis("permutation", axis, x.ndim)
         order = argsort(self._integers64(x.shape[axis]))
         return x[_layout.at_axis(axis, order)]
@@ -122,7 +122,7 @@ class Sampling(Streams):
         if isinstance(x, list | tuple):
             x = from_host(np.asarray(x), self._queue, self._usm_type)
         x = check_array("permuted", "x", x)
-        placed = [("generator", _Placed(self)), ("x", x)]
+        placed = [("generator", Placed(self)), ("x", x)]
         common_placement("permuted", placed)
         check_out("permuted", [("x", x)], out)
         if axis is None:

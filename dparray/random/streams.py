@@ -109,7 +109,7 @@ class Streams:
                 values[name] = check_array(function, name, value)
         arrays = [(name, value) for name, value in values.items() if isinstance(value, ndarray)]
         if arrays:
-            common_placement(function, [("generator", _Placed(self)), *arrays])
+            common_placement(function, [("generator", Placed(self)), *arrays])
         shapes = [value.shape for _, value in arrays]
         if size is None:
             shape = _layout.broadcast_shapes(function, shapes) if shapes else ()
@@ -154,7 +154,7 @@ class Streams:
         real = _dtypes.default_float(self._queue.sycl_device)
         vectors = [self._vector(value, shape, real) for value in parameters]
         arrays = [(f"parameter {at}", value) for at, value in enumerate(vectors)]
-        placement = common_placement("random", [("generator", _Placed(self)), *arrays])
+        placement = common_placement("random", [("generator", Placed(self)), *arrays])
         usm_type = coerced_usm_type(placement.usm_type, self._usm_type)
         dtype = _dtypes.int64 if is_integer else real
         result = empty_on(Placement(self._queue, usm_type), (count,), dtype)
@@ -192,7 +192,7 @@ class Streams:
     ) -> ndarray:
         """Floats, in a new array or in ``out``."""
         if out is not None:
-            placed = (("generator", _Placed(self)), ("out", check_array(function, "out", out)))
+            placed = (("generator", Placed(self)), ("out", check_array(function, "out", out)))
             common_placement(function, placed)
             size = out.shape if size is None else size
         chosen = self._float(dtype if out is None or dtype is not None else out.dtype)
@@ -217,7 +217,7 @@ class Streams:
         return apply(OPS["maximum"], numbers, float(np.finfo(numbers.dtype).eps) / 2)
 
 
-class _Placed:
+class Placed:
     """A generator as the placement checker sees arrays; it decides no USM type."""
 
     def __init__(self, generator: Streams) -> None:
@@ -226,7 +226,7 @@ class _Placed:
         self.shape = ()
 
 
-def _check(function: str, **bounds: tuple[Any, ...]) -> None:
+def check_bounds(function: str, **bounds: tuple[Any, ...]) -> None:
     """Refuse parameters outside their range; the host waits for the values of arrays.
 
     A bound is the parameter, its least and its greatest value, and whether the least is excluded.
@@ -246,7 +246,7 @@ def _check(function: str, **bounds: tuple[Any, ...]) -> None:
             raise ArgumentError(f"{function}: {name} {shown} it must be {limit}{upper}")
 
 
-def _bound(name: str, value: Any) -> int:
+def integer_bound(name: str, value: Any) -> int:
     """A bound of integers; a float stands for one where it is whole."""
     try:
         return operator.index(value)

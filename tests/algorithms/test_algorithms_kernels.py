@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dparray._kernel.decorators import device_func
 from dparray._simulator.simulate import simulate
 from dparray.kernel_api import LocalAccessor, NdRange, Range
 from dparray.kernels import distance, elementwise, kmeans, matrix, nbody, stencil
@@ -27,11 +26,6 @@ def _zeros(*shape: int) -> np.ndarray:
 
 def _local(*shape: int) -> Any:
     return LocalAccessor(shape, FLOAT)
-
-
-@device_func
-def _add(a: Any, b: Any) -> Any:
-    return a + b
 
 
 def test_matrix_product() -> None:
@@ -109,6 +103,3 @@ def test_elements() -> None:
     simulate(elementwise.make_mandelbrot_kernel(FLOAT), Range(3, 8), count, *origin, 10)
     assert count[2, 4] == 10
     assert count[0, 0] < 3
-    x, y, out = _values(5), _values(5), _zeros(5)
-    simulate(elementwise.make_map_kernel(_add, 2), Range(8), x, y, out)
-    np.testing.assert_array_equal(out, x + y)

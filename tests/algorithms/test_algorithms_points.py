@@ -1,4 +1,4 @@
-"""k-means, distances, gravitation and functions of single elements, against NumPy and SciPy."""
+"""k-means and distances, against NumPy and SciPy."""
 
 from __future__ import annotations
 
@@ -138,33 +138,12 @@ def test_near_points_lose_no_digits() -> None:
     assert found.item() == pytest.approx(math.sqrt(0.5), rel=1e-6)
 
 
-@pytest.mark.parametrize("n", [1, 2, 127, 128, 300])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_nbody(queue: Any, n: int, dtype: str) -> None:
-    position, mass = _values((n, 3), dtype), np.abs(_values((n,), dtype))
-    found = algorithms.nbody_acceleration(
-        dp.asarray(position, sycl_queue=queue), dp.asarray(mass, sycl_queue=queue), softening=0.1
-    )
-    assert found.dtype == dtype
-    step = position[None].astype(np.float64) - position[:, None]
-    square = np.square(step).sum(-1) + 0.01
-    expected = (step * (mass / square**1.5)[..., None]).sum(1)
-    scale = np.abs(expected).max() or 1.0
-    tolerance = 1e-5 if dtype == "float32" else 1e-13
-    np.testing.assert_allclose(found.asnumpy() / scale, expected / scale, atol=tolerance)
-
-
 def test_points_with_wrong_arguments() -> None:
     x = dp.ones((4, 3), dtype="float32")
     with pytest.raises(dp.ShapeError, match="pairwise_distance: x"):
         algorithms.pairwise_distance(x, x[:, :2])
     with pytest.raises(dp.DTypeError, match="float64"):
         algorithms.pairwise_distance(x, x.astype("float64"))
-    with pytest.raises(dp.ShapeError, match="mass"):
-        algorithms.nbody_acceleration(x, x[0], softening=1.0)
-    for softening in (0.0, -0.0, -1, math.nan, 1e-30):
-        with pytest.raises(ValueError, match="softening must be positive"):
-            algorithms.nbody_acceleration(x, x[:, 0], softening=softening)
 
 
 def test_the_kernels_are_right_in_the_simulator() -> None:
@@ -190,114 +169,3 @@ def test_the_kernels_are_right_in_the_simulator() -> None:
     step = y - y[:, None]
     weight = mass / (np.square(step).sum(-1) + 0.25) ** 1.5
     np.testing.assert_allclose(pull, (step * weight[..., None]).sum(1))
-
-
-# --- functions of single elements -----------------------------------------------------------------
-
-
-def test_map_of_one_to_three_arrays(queue: Any) -> None:
-    x, y, z = (_values((3, 37), "float32") for _ in range(3))
-    arrays = [dp.asarray(values, sycl_queue=queue) for values in (x, y, z)]
-
-    @dp.device_func
-    def larger(a, b):  # type: ignore[no-untyped-def]
-        return a if a > b else b
-
-    def clamp(a, b, c):  # type: ignore[no-untyped-def]
-        return min(max(a, b), c)
-
-    one = algorithms.map_elements(lambda a: a * a, arrays[0])
-    np.testing.assert_array_equal(one.asnumpy(), x * x)
-    two = algorithms.map_elements(larger, *arrays[:2])
-    np.testing.assert_array_equal(two.asnumpy(), np.maximum(x, y))
-    three = algorithms.map_elements(clamp, *arrays)
-    np.testing.assert_array_equal(three.asnumpy(), np.minimum(np.maximum(x, y), z))
-    assert three.sycl_queue == queue
-
-
-def test_map_promotes_converts_and_takes_views() -> None:
-    x, y = np.arange(20), np.linspace(0, 1, 10, dtype=np.float32)
-    found = algorithms.map_elements(lambda a, b: a + b, dp.asarray(x)[::-2], dp.asarray(y))
-    assert found.dtype == np.result_type(x, y)
-    np.testing.assert_allclose(found.asnumpy(), x[::-2] + y)
-    counted = algorithms.map_elements(lambda a: a > 4, dp.asarray(x), dtype="bool")
-    np.testing.assert_array_equal(counted.asnumpy(), x > 4)
-    assert algorithms.map_elements(lambda a: a, dp.zeros((0, 3))).shape == (0, 3)
-
-
-def test_map_with_wrong_arguments() -> None:
-    x = dp.ones(3)
-    with pytest.raises(dp.ShapeError, match="1 to 3 arrays; got 0"):
-        algorithms.map_elements(lambda a: a)
-    with pytest.raises(dp.ShapeError, match="one shape"):
-        algorithms.map_elements(lambda a, b: a, x, x[:2])
-    with pytest.raises(dp.KernelCompileError):
-        algorithms.map_elements(lambda a: str(a), x)
-    with pytest.raises(dp.KernelArgumentError, match="sqrt"):
-        algorithms.map_elements(math.sqrt, x)
-    with pytest.raises(dp.DTypeError, match=r"arrays\[1\] has dtype float16"):
-        algorithms.map_elements(lambda a, b: a, x, x.astype("float16"))
-    with pytest.raises(dp.DTypeError, match="dtype must not be float16"):
-        algorithms.map_elements(lambda a: a, x, dtype="float16")
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_black_scholes(queue: Any, dtype: str) -> None:
-    rng = np.random.default_rng(0)
-    price, strike = (rng.uniform(20, 200, (5, 41)).astype(dtype) for _ in range(2))
-    years = rng.uniform(0.05, 3, (5, 41)).astype(dtype)
-    arrays = [dp.asarray(values, sycl_queue=queue) for values in (price, strike, years)]
-    call, put = algorithms.black_scholes(*arrays, rate=0.03, volatility=0.25)
-    spread = 0.25 * np.sqrt(years, dtype=np.float64)
-    d1 = (np.log(price / strike) + (0.03 + 0.03125) * years) / spread
-    normal = np.vectorize(lambda value: 0.5 * math.erfc(-value / math.sqrt(2)))
-    discounted = strike * np.exp(-0.03 * years.astype(np.float64))
-    expected = price * normal(d1) - discounted * normal(d1 - spread)
-    tolerance = 1e-4 if dtype == "float32" else 1e-10
-    np.testing.assert_allclose(call.asnumpy(), expected, atol=tolerance)
-    np.testing.assert_allclose(put.asnumpy(), expected - price + discounted, atol=tolerance)
-
-
-def test_black_scholes_with_wrong_arguments() -> None:
-    x = dp.ones(3, dtype="float32")
-    with pytest.raises(ValueError, match="volatility must be positive"):
-        algorithms.black_scholes(x, x, x, rate=0.1, volatility=0)
-    with pytest.raises(dp.ArgumentError, match="rate must be a number"):
-        algorithms.black_scholes(x, x, x, rate=x[0], volatility=0.2)  # type: ignore[arg-type]
-    with pytest.raises(dp.ShapeError, match="one shape"):
-        algorithms.black_scholes(x, x[:2], x, rate=0.1, volatility=0.2)
-    with pytest.raises(dp.DTypeError, match="float64"):
-        algorithms.black_scholes(x, x.astype("float64"), x, rate=0.1, volatility=0.2)
-
-
-@pytest.mark.parametrize("shape", [(1, 1), (31, 47), (3, 100), (0, 4)])
-def test_mandelbrot(queue: Any, shape: tuple[int, int]) -> None:
-    found = algorithms.mandelbrot(
-        shape, left=-2, top=1, step=0.0625, limit=60, dtype="float64", sycl_queue=queue
-    )
-    assert found.sycl_queue == queue
-    # Binary fractions, so that every coordinate is exact.
-    c = (-2 + 0.0625 * np.arange(shape[1])) + 1j * (1 - 0.0625 * np.arange(shape[0])[:, None])
-    z, expected = np.zeros_like(c), np.zeros(c.shape, np.int32)
-    for _ in range(60):
-        near = z.real**2 + z.imag**2 <= 4
-        expected += near
-        z[near] = z[near] ** 2 + c[near]
-    # Where rounding decides, one iteration more or less is the same answer.
-    assert np.mean(found.asnumpy() != expected) < 0.01 if expected.size else found.shape == shape
-
-
-def test_mandelbrot_with_wrong_arguments() -> None:
-    with pytest.raises(dp.ShapeError, match="height, width"):
-        algorithms.mandelbrot((1, 2, 3))  # type: ignore[arg-type]
-    with pytest.raises(dp.ShapeError, match="height, width"):
-        algorithms.mandelbrot(5)  # type: ignore[arg-type]
-    for limit in (0, 2.5, "9"):
-        with pytest.raises(dp.ArgumentError, match="limit must be"):
-            algorithms.mandelbrot((2, 2), limit=limit)  # type: ignore[arg-type]
-    with pytest.raises(dp.ArgumentError, match="step must be a number"):
-        algorithms.mandelbrot((2, 2), step="x")  # type: ignore[arg-type]
-    with pytest.raises(dp.DTypeError, match="float32 or float64"):
-        algorithms.mandelbrot((2, 2), dtype="int32")
-    with pytest.raises(dp.UsmTypeError):
-        algorithms.mandelbrot((2, 2), usm_type="managed")

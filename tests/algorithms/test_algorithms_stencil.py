@@ -44,7 +44,7 @@ def test_convolution(
     queue: Any, shape: tuple[int, ...], window: tuple[int, ...], boundary: str
 ) -> None:
     x, weights = _values(shape), _values(window)
-    found = algorithms.convolve(
+    found = algorithms.convolve_dense(
         dp.asarray(x, sycl_queue=queue), dp.asarray(weights, sycl_queue=queue), boundary=boundary
     )
     assert found.sycl_queue == queue
@@ -56,7 +56,7 @@ def test_convolution(
 
 def test_convolution_in_double_precision_of_views() -> None:
     x, weights = _values((40, 60), "float64"), _values((5, 5), "float64")
-    found = algorithms.convolve(dp.asarray(x)[::2, ::-1], dp.asarray(weights).T)
+    found = algorithms.convolve_dense(dp.asarray(x)[::2, ::-1], dp.asarray(weights).T)
     np.testing.assert_allclose(
         found.asnumpy(), ndimage.convolve(x[::2, ::-1], weights.T, mode="nearest"), atol=1e-12
     )
@@ -64,7 +64,7 @@ def test_convolution_in_double_precision_of_views() -> None:
 
 def test_a_window_that_needs_smaller_tiles() -> None:
     x, weights = _values((50, 70), "float64"), _values((101, 101), "float64")
-    found = algorithms.convolve(dp.asarray(x), dp.asarray(weights), boundary="zero")
+    found = algorithms.convolve_dense(dp.asarray(x), dp.asarray(weights), boundary="zero")
     expected = ndimage.convolve(x, weights, mode="constant")
     np.testing.assert_allclose(found.asnumpy(), expected, atol=1e-9)
 
@@ -83,11 +83,11 @@ def test_separable_convolution(queue: Any, shape: tuple[int, ...], radius: int) 
     np.testing.assert_allclose(found.asnumpy(), expected, atol=1e-5 * (1 + radius) ** 2)
 
 
-@pytest.mark.parametrize("function", [algorithms.convolve, algorithms.convolve_separable])
+@pytest.mark.parametrize("function", [algorithms.convolve_dense, algorithms.convolve_separable])
 def test_wrong_arguments(function: Any) -> None:
     x = dp.ones((4, 4), dtype="float32")
-    weights = dp.ones((3, 3) if function is algorithms.convolve else 3, dtype="float32")
-    even = dp.ones((2, 2) if function is algorithms.convolve else 2, dtype="float32")
+    weights = dp.ones((3, 3) if function is algorithms.convolve_dense else 3, dtype="float32")
+    even = dp.ones((2, 2) if function is algorithms.convolve_dense else 2, dtype="float32")
     with pytest.raises(dp.ShapeError, match="odd"):
         function(x, even)
     with pytest.raises(dp.ShapeError, match="dimensions"):
@@ -98,7 +98,9 @@ def test_wrong_arguments(function: Any) -> None:
         function(dp.ones((4, 4), dtype="int64"), weights.astype("int64"))
     with pytest.raises(dp.ExecutionPlacementError, match=function.__name__):
         function(x, weights.to_device(dp.Device("cpu").create_sub_devices()[0]))
-    huge = dp.ones((1, 100_001) if function is algorithms.convolve else 100_001, dtype="float32")
+    huge = dp.ones(
+        (1, 100_001) if function is algorithms.convolve_dense else 100_001, dtype="float32"
+    )
     with pytest.raises(dp.KernelRangeError, match="local memory"):
         function(x, huge)
 
@@ -106,7 +108,7 @@ def test_wrong_arguments(function: Any) -> None:
 def test_a_boundary_that_does_not_exist() -> None:
     x = dp.ones(4, dtype="float32")
     with pytest.raises(ValueError, match="boundary must be one of edge, zero; got 'mirror'"):
-        algorithms.convolve(x, x[:3], boundary="mirror")
+        algorithms.convolve_dense(x, x[:3], boundary="mirror")
 
 
 @pytest.mark.parametrize("boundary", SCIPY_MODES)

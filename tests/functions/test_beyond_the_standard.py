@@ -164,7 +164,7 @@ CALLS: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = [
     ("tensordot", (A, B), {"axes": ((1,), (1,))}),
     ("atleast_3d", (A,), {}),
     ("dsplit", (A.reshape(1, 2, 10), 5), {}),
-    ("row_stack", ([V, S],), {}),
+    ("vstack", ([V, S],), {}),
     ("block", ([[A, B], [B, A]],), {}),
     ("block", ([A[0].copy(), 1.0, B[1].copy()],), {}),
     ("block", ([[A], [B]],), {}),

@@ -25,6 +25,16 @@ def test_things_are_what_dparray_calls_them(name: str) -> None:
     assert pickle.loads(pickle.dumps(getattr(dp, name))) is getattr(dp, name)
 
 
+@pytest.mark.parametrize(
+    ("name", "instead"),
+    [("to_numpy", "asnumpy"), ("trapz", "trapezoid"), ("in1d", "isin"), ("row_stack", "vstack")],
+)
+def test_one_function_has_one_name_and_the_other_is_answered(name: str, instead: str) -> None:
+    assert name not in dp.__all__
+    with pytest.raises(AttributeError, match=rf"write dp\.{instead}\("):
+        getattr(dp, name)
+
+
 @pytest.mark.parametrize("name", ["kernel", "explain", "simulate"])
 def test_no_module_hides_behind_a_function(name: str) -> None:
     with pytest.raises(ModuleNotFoundError):

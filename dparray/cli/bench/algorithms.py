@@ -17,6 +17,7 @@ import dparray as dp
 from dparray import algorithms
 from dparray._kernel.decorators import kernel
 from dparray._kernel.launch import call_kernel
+from dparray.algorithms.histograms import count_in_bins, count_integers
 from dparray.cli.bench._registry import Benchmark, Row, Settings, complete, finish, row
 from dparray.cli.bench._timer import Candidate
 from dparray.kernel_api import Range
@@ -89,14 +90,14 @@ def _rows(settings: Settings, size: int) -> Iterator[Row]:
     )
     yield case(
         f"histogram, {_BINS} bins",
-        lambda: algorithms.histogram(x, _BINS, (0.0, 1.0))[0],
+        lambda: count_in_bins(x, _BINS, (0.0, 1.0))[0],
         host.nbytes,
         lambda: np.histogram(host, _BINS, (0.0, 1.0)),
         lambda: dpnp.histogram(x_theirs, _BINS, (0.0, 1.0))[0],
     )
     yield case(
         f"bincount, {_BINS} values",
-        lambda: algorithms.bincount(k, _BINS),
+        lambda: count_integers(k, _BINS),
         2 * small.nbytes,
         lambda: np.bincount(small, minlength=_BINS),
         lambda: dpnp.bincount(k_theirs, minlength=_BINS),

@@ -20,7 +20,7 @@ from dparray._kernel.decorators import kernel
 from dparray._kernel.launch import call_kernel
 from dparray.cli.bench._registry import Benchmark, Row, Settings, complete, finish, row
 from dparray.cli.bench._timer import Candidate
-from dparray.cli.demo import reference
+from dparray.cli.demo import examples, reference
 from dparray.kernel_api import Range
 
 _MOST_PAIRS = 1 << 24
@@ -98,7 +98,7 @@ def _matrices(settings: Settings, side: int) -> Iterator[Row]:
         settings,
         "transpose, copied",
         host.size,
-        lambda: algorithms.transpose(x),
+        lambda: examples.transpose(x),
         bytes_moved=2 * host.nbytes,
         numpy=lambda: np.ascontiguousarray(host.T),
         dpnp=lambda: dpnp.ascontiguousarray(theirs.T),
@@ -109,7 +109,7 @@ def _matrices(settings: Settings, side: int) -> Iterator[Row]:
         settings,
         "matrix product",
         host.size,
-        lambda: algorithms.matmul(x, x),
+        lambda: examples.matmul(x, x),
         numpy=lambda: host @ host,
         dpnp=lambda: dpnp.matmul(theirs, theirs),
     )
@@ -148,7 +148,7 @@ def _stencils(settings: Settings, size: int) -> Iterator[Row]:
         settings,
         "convolution, 3 by 3",
         host.size,
-        lambda: algorithms.convolve(x[0], window),
+        lambda: algorithms.convolve_dense(x[0], window),
         bytes_moved=2 * host.nbytes,
         scipy=ndimage and (lambda: ndimage.convolve(host[0], laplacian, mode="nearest")),
     )
@@ -158,7 +158,7 @@ def _stencils(settings: Settings, size: int) -> Iterator[Row]:
         settings,
         f"convolution of a signal, {gaussian.size} weights",
         host.size,
-        lambda: algorithms.convolve(signal, weights, boundary="zero"),
+        lambda: algorithms.convolve_dense(signal, weights, boundary="zero"),
         bytes_moved=2 * host.nbytes,
         numpy=lambda: np.convolve(host.ravel(), gaussian, "same"),
         scipy=ndimage and (lambda: ndimage.convolve1d(host.ravel(), gaussian, mode="constant")),
@@ -172,7 +172,7 @@ def _stencils(settings: Settings, size: int) -> Iterator[Row]:
         settings,
         "convolution, 3 by 3 by 3",
         volume.size,
-        lambda: algorithms.convolve(x_volume, x_cube),
+        lambda: algorithms.convolve_dense(x_volume, x_cube),
         bytes_moved=2 * volume.nbytes,
         scipy=ndimage and (lambda: ndimage.convolve(volume, cube, mode="nearest")),
     )
@@ -222,7 +222,7 @@ def _points(settings: Settings, size: int) -> Iterator[Row]:
         settings,
         "n-body, all pairs",
         count * count,
-        lambda: algorithms.nbody_acceleration(some, mass, softening=0.1),
+        lambda: examples.nbody_acceleration(some, mass, softening=0.1),
         numpy=lambda: _attraction(few),
     )
 
@@ -245,7 +245,7 @@ def _elements(settings: Settings, size: int) -> Iterator[Row]:
         settings,
         "Black-Scholes",
         size,
-        lambda: algorithms.black_scholes(*arrays, rate=0.03, volatility=0.25)[1],
+        lambda: examples.black_scholes(*arrays, rate=0.03, volatility=0.25)[1],
         bytes_moved=5 * price.nbytes,
         scipy=ndtr and (lambda: _options(price, strike, years, ndtr)),
     )
@@ -253,7 +253,7 @@ def _elements(settings: Settings, size: int) -> Iterator[Row]:
         settings,
         "map, x * x + y",
         size,
-        lambda: algorithms.map_elements(_square_and_add, *arrays[:2]),
+        lambda: _square_and_add(*arrays[:2]),
         bytes_moved=3 * price.nbytes,
         numpy=lambda: price * price + strike,
     )
@@ -262,11 +262,12 @@ def _elements(settings: Settings, size: int) -> Iterator[Row]:
         settings,
         "Mandelbrot, 100 iterations",
         side * side,
-        lambda: algorithms.mandelbrot((side, side), step=2.5 / side, device=settings.device),
+        lambda: examples.mandelbrot((side, side), step=2.5 / side, device=settings.device),
         numpy=lambda: _mandelbrot(side, 100),
     )
 
 
+@dp.elementwise
 def _square_and_add(a: Any, b: Any) -> Any:
     return a * a + b
 

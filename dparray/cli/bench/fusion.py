@@ -23,6 +23,7 @@ from dparray._runtime import queues
 from dparray.cli.bench import _peers
 from dparray.cli.bench._registry import Benchmark, Row, Settings, finish, row
 from dparray.cli.bench._timer import Candidate
+from dparray.cli.demo import examples
 
 Arrays = list[Any]
 
@@ -192,11 +193,11 @@ def jacobi(xp: Any, u: Any) -> Any:
 
 
 def _by_hand(settings: Settings, market: Arrays) -> Callable[[], None]:
-    """The kernel of the library for the same prices; it gives those of puts as well."""
+    """The example's kernel for the same prices; it gives those of puts as well."""
     ours = [dp.asarray(x, device=settings.device) for x in market]
 
     def call() -> None:
-        dp.algorithms.black_scholes(*ours, rate=0.1, volatility=0.2)
+        examples.black_scholes(*ours, rate=0.1, volatility=0.2)
         finish(settings)
 
     return call

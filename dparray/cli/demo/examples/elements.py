@@ -1,9 +1,7 @@
-"""Functions that compute each element by itself: a map, option prices, the Mandelbrot set."""
+"""A work-item for each element: option prices, and the Mandelbrot set."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,11 +10,9 @@ from dparray import _dtypes, _layout
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
-from dparray._kernel.decorators import device_func, kernel
-from dparray._kernel.function import DeviceFunction, KernelFunction
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement, check_usm_type, common_placement
-from dparray.algorithms.ranges import check_width, kernel_of, real_number, whole_number
+from dparray.algorithms.ranges import kernel_of, real_number, whole_number
 from dparray.algorithms.work_sizes import rounded_up
 from dparray.device import queue_of
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
@@ -24,76 +20,9 @@ from dparray.kernel_api import Range
 from dparray.kernels.elementwise import (
     make_black_scholes_kernel,
     make_mandelbrot_kernel,
-    make_map_kernel,
 )
 
-__all__ = ["black_scholes", "mandelbrot", "map_elements"]
-
-_MOST_ARRAYS = 3
-
-
-# Bounded, so that a program which makes functions as it goes does not keep them all.
-@lru_cache(maxsize=256)
-def _map_kernel(function: Callable[..., Any], arity: int) -> KernelFunction:
-    device_function = function if isinstance(function, DeviceFunction) else device_func(function)
-    made: KernelFunction = kernel(make_map_kernel.__wrapped__(device_function, arity))
-    return made
-
-
-def map_elements(function: Callable[..., Any], *arrays: ndarray, dtype: Any = None) -> ndarray:
-    """A function of the elements of one to three arrays of one shape.
-
-    `dp.elementwise` makes a function of arrays that also broadcasts.
-
-    Args:
-        function: a function of as many scalars in the kernel language, plain Python or made by
-            :func:`dparray.device_func`.
-        arrays: one to three arrays of one shape, of any dtype but float16.
-        dtype: of the result, any but float16; by default what NumPy promotes the dtypes to.
-
-    Returns:
-        A new array of the same shape on the queue of the arrays, with a USM type coerced from
-        theirs.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: there are too many arrays or none, or their shapes differ.
-        DTypeError: an array or ``dtype`` is float16.
-        UnsupportedDeviceError: the device does not compute in ``dtype``.
-        KernelArgumentError: ``function`` is no Python function.
-        KernelCompileError: the function cannot be compiled.
-
-    Example:
-        >>> import dparray as dp
-        >>> def collatz(n):
-        ...     return n // 2 if n % 2 == 0 else 3 * n + 1
-        >>> dp.algorithms.map_elements(collatz, dp.arange(6, dtype="int32")).asnumpy()
-        array([ 0,  4,  1, 10,  2, 16], dtype=int32)
-    """
-    name = "map_elements"
-    if not 1 <= len(arrays) <= _MOST_ARRAYS:
-        raise ShapeError(f"{name}: takes 1 to {_MOST_ARRAYS} arrays; got {len(arrays)}")
-    named = [(f"arrays[{i}]", check_array(name, f"arrays[{i}]", x)) for i, x in enumerate(arrays)]
-    placement = common_placement(name, named)
-    for label, x in named:
-        check_width(name, label, x)
-    shapes = [x.shape for _, x in named]
-    if any(shape != shapes[0] for shape in shapes):
-        raise ShapeError(f"{name}: the arrays must have one shape; got {shapes}")
-    result_dtype = (
-        np.result_type(*(x.dtype for _, x in named)) if dtype is None else _dtypes.as_dtype(dtype)
-    )
-    if result_dtype == _dtypes.float16:
-        raise DTypeError(f"{name}: dtype must not be float16; give float32, and convert the result")
-    _dtypes.check_device(result_dtype, placement.queue.sycl_device)
-    result = empty_on(placement, shapes[0], result_dtype)
-    if result.size:
-        flat = (x.reshape((x.size,)) for _, x in named)
-        index_space = Range(rounded_up(result.size))
-        call_kernel(
-            _map_kernel(function, len(named)), index_space, *flat, result.reshape((result.size,))
-        )
-    return result
+__all__ = ["black_scholes", "mandelbrot"]
 
 
 def black_scholes(
@@ -120,10 +49,9 @@ def black_scholes(
 
     Example:
         >>> import dparray as dp
+        >>> from dparray.cli.demo.examples import black_scholes
         >>> price, strike, years = (dp.asarray([v], dtype="float64") for v in (100, 100, 1))
-        >>> call, put = dp.algorithms.black_scholes(
-        ...     price, strike, years, rate=0.05, volatility=0.2
-        ... )
+        >>> call, put = black_scholes(price, strike, years, rate=0.05, volatility=0.2)
         >>> round(call.item(), 4), round(put.item(), 4)
         (10.4506, 5.5735)
     """
@@ -194,8 +122,8 @@ def mandelbrot(
         UsmTypeError: there is no such USM type.
 
     Example:
-        >>> import dparray as dp
-        >>> dp.algorithms.mandelbrot((1, 4), left=-2.5, top=0, step=1.0, limit=50).asnumpy()
+        >>> from dparray.cli.demo.examples import mandelbrot
+        >>> mandelbrot((1, 4), left=-2.5, top=0, step=1.0, limit=50).asnumpy()
         array([[ 1, 50, 50,  5]], dtype=int32)
     """
     name = "mandelbrot"

@@ -60,8 +60,9 @@ def matmul(a: ndarray, b: ndarray, /) -> ndarray:
 
     Example:
         >>> import dparray as dp
+        >>> from dparray.cli.demo.examples import matmul
         >>> a = dp.asarray([[1.0, 2.0], [3.0, 4.0]], dtype="float32")
-        >>> dp.algorithms.matmul(a, a).asnumpy()
+        >>> matmul(a, a).asnumpy()
         array([[ 7., 10.],
                [15., 22.]], dtype=float32)
     """
@@ -122,7 +123,8 @@ def transpose(x: ndarray, /) -> ndarray:
 
     Example:
         >>> import dparray as dp
-        >>> dp.algorithms.transpose(dp.asarray([[1, 2], [3, 4]])).asnumpy()
+        >>> from dparray.cli.demo.examples import transpose
+        >>> transpose(dp.asarray([[1, 2], [3, 4]])).asnumpy()
         array([[1, 3],
                [2, 4]])
     """

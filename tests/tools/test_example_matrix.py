@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import algorithms
 from dparray._simulator.simulate import simulate
+from dparray.cli.demo import examples
 from dparray.kernels.matrix import make_matmul_kernel, make_transpose_kernel
 
 
@@ -35,7 +35,7 @@ def _values(shape: tuple[int, ...], dtype: str) -> np.ndarray:
 )
 def test_sizes_that_no_tile_divides(queue: Any, m: int, k: int, n: int) -> None:
     a, b = _values((m, k), "float32"), _values((k, n), "float32")
-    found = algorithms.matmul(dp.asarray(a, sycl_queue=queue), dp.asarray(b, sycl_queue=queue))
+    found = examples.matmul(dp.asarray(a, sycl_queue=queue), dp.asarray(b, sycl_queue=queue))
     assert found.sycl_queue == queue
     exact = a.astype(np.float64) @ b.astype(np.float64)
     np.testing.assert_allclose(found.asnumpy(), exact, atol=1e-5 * np.sqrt(k))
@@ -44,7 +44,7 @@ def test_sizes_that_no_tile_divides(queue: Any, m: int, k: int, n: int) -> None:
 @pytest.mark.parametrize("dtype", ["uint8", "int32", "int64", "uint64", "float64"])
 def test_dtypes(dtype: str) -> None:
     a, b = _values((20, 30), dtype), _values((30, 140), dtype)
-    found = algorithms.matmul(dp.asarray(a), dp.asarray(b))
+    found = examples.matmul(dp.asarray(a), dp.asarray(b))
     assert found.dtype == dtype
     np.testing.assert_allclose(found.asnumpy(), a @ b, rtol=1e-12, atol=1e-12)
 
@@ -61,27 +61,27 @@ def test_dtypes(dtype: str) -> None:
 )
 def test_stacks_broadcast(a: tuple[int, ...], b: tuple[int, ...]) -> None:
     x, y = _values(a, "float64"), _values(b, "float64")
-    found = algorithms.matmul(dp.asarray(x), dp.asarray(y)).asnumpy()
+    found = examples.matmul(dp.asarray(x), dp.asarray(y)).asnumpy()
     np.testing.assert_allclose(found, x @ y, atol=1e-12)
 
 
 def test_views_are_multiplied_as_they_are_seen() -> None:
     a, b = _values((50, 60), "float64"), _values((100, 80), "float64")
-    found = algorithms.matmul(dp.asarray(a).T, dp.asarray(b)[::-2, ::3])
+    found = examples.matmul(dp.asarray(a).T, dp.asarray(b)[::-2, ::3])
     np.testing.assert_allclose(found.asnumpy(), a.T @ b[::-2, ::3], atol=1e-12)
 
 
 def test_matmul_with_wrong_arguments() -> None:
     x = dp.ones((3, 4), dtype="float32")
     with pytest.raises(dp.ShapeError, match=r"columns of a and the rows of b"):
-        algorithms.matmul(x, x)
+        examples.matmul(x, x)
     with pytest.raises(dp.ShapeError, match="a needs two or more dimensions"):
-        algorithms.matmul(dp.ones(3), x)
+        examples.matmul(dp.ones(3), x)
     with pytest.raises(dp.DTypeError, match="one dtype"):
-        algorithms.matmul(x, dp.ones((4, 2), dtype="float64"))
+        examples.matmul(x, dp.ones((4, 2), dtype="float64"))
     other = dp.ones((4, 2), dtype="float32").to_device(dp.Device("cpu").create_sub_devices()[0])
     with pytest.raises(dp.ExecutionPlacementError, match="matmul"):
-        algorithms.matmul(x, other)
+        examples.matmul(x, other)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_matmul_with_wrong_arguments() -> None:
 )
 def test_transposition(queue: Any, shape: tuple[int, ...]) -> None:
     x = _values(shape, "float32")
-    found = algorithms.transpose(dp.asarray(x, sycl_queue=queue))
+    found = examples.transpose(dp.asarray(x, sycl_queue=queue))
     assert found.sycl_queue == queue
     np.testing.assert_array_equal(found.asnumpy(), np.swapaxes(x, -1, -2))
 
@@ -97,7 +97,7 @@ def test_transposition(queue: Any, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("dtype", ["bool", "uint8", "int16", "int64", "float64"])
 def test_transposition_of_every_dtype(dtype: str) -> None:
     x = np.random.default_rng(0).integers(0, 2, (40, 50)).astype(dtype)
-    found = algorithms.transpose(dp.asarray(x))
+    found = examples.transpose(dp.asarray(x))
     assert found.dtype == dtype
     np.testing.assert_array_equal(found.asnumpy(), x.T)
 
@@ -105,13 +105,13 @@ def test_transposition_of_every_dtype(dtype: str) -> None:
 def test_transposition_of_a_view_copies() -> None:
     x = np.arange(60.0).reshape(6, 10)
     array = dp.asarray(x)
-    found = algorithms.transpose(array[::2, ::-3])
+    found = examples.transpose(array[::2, ::-3])
     found[...] = found + 1
     np.testing.assert_array_equal(found.asnumpy(), x[::2, ::-3].T + 1)
     np.testing.assert_array_equal(array.asnumpy(), x)
-    assert algorithms.transpose(dp.zeros((0, 3))).shape == (3, 0)
+    assert examples.transpose(dp.zeros((0, 3))).shape == (3, 0)
     with pytest.raises(dp.ShapeError, match="two or more dimensions"):
-        algorithms.transpose(dp.ones(3))
+        examples.transpose(dp.ones(3))
 
 
 def test_the_kernels_are_right_in_the_simulator() -> None:
