@@ -89,3 +89,10 @@ def positions(
     counted = (_dtypes.int64, _dtypes.int64)
     leaf = Node.leaf(layout, *placement)
     return array_of_node(Node(CONVERT, (leaf,), counted, shape, prod(shape), *placement))
+
+
+def index_along(placement: Placement, shape: tuple[int, ...], axis: int) -> Node:
+    """Each element's coordinate on an axis, int64: index arithmetic in kernels, and no memory."""
+    block = blocks.Positions(*placement, shape[axis])
+    strides = tuple(8 * (each == axis) for each in range(len(shape)))
+    return Node.leaf(_layout.Layout(block, 0, shape, strides, _dtypes.int64), *placement)

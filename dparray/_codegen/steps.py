@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar
 
 
@@ -51,9 +52,14 @@ class Steps:
         for number, node in enumerate(order):
             op = node.op
             assert op is not None
+            whole = op.whole if type(op) is Contraction else 0
             references = tuple(
-                self._reference(operand, dtype, id(node) in spread)
-                for operand, dtype in zip(node.operands, node.loop, strict=False)
+                self._whole(operand)
+                if place < whole
+                else self._reference(operand, dtype, id(node) in spread)
+                for place, (operand, dtype) in enumerate(
+                    zip(node.operands, node.loop, strict=False)
+                )
             )
             text = op.expression_on("".join(dtype.kind for dtype in node.loop[:-1]))
             loop = tuple(dtype.str for dtype in node.loop[:-1])
@@ -71,6 +77,23 @@ class Steps:
         """What a structure says of the scalars."""
         return tuple(scalar.dtype.str for scalar in self.scalars)
 
+    def _whole(self, operand: Any) -> tuple[str, str]:
+        """The name and the dtype of an array of which a step takes any element.
+
+        It is seen as its first element, which broadcasts to whatever the kernel walks.
+        """
+        return self._array(operand.layout._replace(shape=(), strides=())), operand.dtype.str
+
+    def _array(self, layout: Any) -> str:
+        """The name of an array that is read."""
+        block, offset, shape, strides, kind = layout
+        place = (offset, id(block), shape, strides, kind)
+        known = self._places.get(place)
+        if known is None:
+            known = self._places[place] = f"a{len(self.arrays)}"
+            self.arrays.append(layout)
+        return known
+
     def _reference(
         self, operand: Node | Scalar, dtype: np.dtype[Any], is_spread: bool = False
     ) -> tuple[str, str]:
@@ -81,13 +104,7 @@ class Steps:
         assert type(operand) is Node
         known = self._names.get(id(operand))
         if known is None or (is_spread and known[0] == "a"):
-            layout = self._view(operand.layout) if is_spread else operand.layout
-            block, offset, shape, strides, kind = layout
-            place = (offset, id(block), shape, strides, kind)
-            known = self._places.get(place)
-            if known is None:
-                known = self._places[place] = f"a{len(self.arrays)}"
-                self.arrays.append(layout)
+            known = self._array(self._view(operand.layout) if is_spread else operand.layout)
             if not is_spread:
                 self._names[id(operand)] = known
         return known, operand.dtype.str

@@ -239,6 +239,15 @@ def _words(dtype: str) -> dict[str, str]:
     return words
 
 
+class _Loaded(str):
+    """The name of a value that was loaded; as ``{0:array}`` that of the array it is from."""
+
+    __slots__ = ()
+
+    def __format__(self, specification: str) -> str:
+        return f"a{self[1:]}" if specification == "array" else str(self)
+
+
 class Values:
     """The names of the values computed so far, in one block of a kernel's text.
 
@@ -267,6 +276,8 @@ class Values:
                 text = converted_text(self.name(name), dtype, wanted)
                 if dtype != wanted:
                     text = self._named(text, f"c{number}_{place}", lines, indent)
+                elif name[0] == "a":
+                    text = _Loaded(text)
                 converted.append(text)
             words = {"t": f"{own}_", **_words(loop[0])}
             *parts, text = (line.format(*converted, **words) for line in template.split("\n"))

@@ -10,7 +10,15 @@ from dparray._codegen.reduction import most_counters
 from dparray._codegen.values import scalar_arguments
 from dparray._evaluate import host, library
 from dparray._evaluate.kernels import obtain
-from dparray._evaluate.plan import FusedStep, HostStep, KernelLaunch, LibraryStep, Plan, Step
+from dparray._evaluate.plan import (
+    ContractionStep,
+    FusedStep,
+    HostStep,
+    KernelLaunch,
+    LibraryStep,
+    Plan,
+    Step,
+)
 from dparray._evaluate.tuning import machine_of
 from dparray._graph.node import Node
 from dparray._layout import Layout
@@ -114,6 +122,8 @@ def _execute_step(
                 _launch(each, queue, slots, arrays, scalars)
     elif type(step) is HostStep:
         host.run(step, slots, scalars)
+    elif type(step) is ContractionStep:
+        step.op.alone([slots[slot] for slot in step.arrays], slots[step.output])
     else:
         assert type(step) is LibraryStep
         library.run(step, slots, scalars)

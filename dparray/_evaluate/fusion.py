@@ -10,6 +10,7 @@ from dparray._codegen.domain import Domain, Machine, last_run
 from dparray._codegen.elementwise import MOST_ARRAYS, can_generate
 from dparray._codegen.reduction import is_generated, is_row_cached
 from dparray._evaluate.limits import STORING_WEIGHT
+from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import Op
 from dparray._graph.reductions import WEIGHT, Reduce
@@ -157,7 +158,7 @@ def _position_of(
     That are operands; those of a node outside, so that it finds a position elsewhere.
     """
     pending = _pending_operands(node)
-    if not is_generated(node):
+    if not is_generated(node) or type(node.op) is Contraction:
         return Position.OUTSIDE, pending
     op = node.op
     is_leading = domain.is_leading
@@ -274,6 +275,7 @@ def _stored_before_elements(order: Sequence[Node], roots: Sequence[Node]) -> lis
     stored = {
         id(node) for node in order if id(node) not in asked and must_be_stored_first(node, size)
     }
+    stored |= {id(each) for node in order for each in _whole_operands(node)}
     # What only they need becomes part of their kernels.
     needed = {id(each) for node in order if id(node) not in stored for each in node.operands}
     first = [node for node in order if id(node) in stored & needed]
@@ -306,9 +308,20 @@ def _pending_reductions(node: Node) -> list[Node]:
 
 
 def is_call(node: Node | Scalar) -> bool:
-    """Whether a node calls a user's function, which only a generated kernel can."""
+    """Whether only a kernel can compute a node: it calls a user's function, or is a contraction."""
     op = node.op if type(node) is Node else None
-    return type(op) is Op and bool(op.functions)
+    return type(op) is Contraction or (type(op) is Op and bool(op.functions))
+
+
+def _whole_operands(node: Node) -> list[Node]:
+    """The pending operands that a contraction needs as arrays in memory."""
+    if type(node.op) is not Contraction:
+        return []
+    return [
+        each
+        for each in node.operands[: node.op.whole]
+        if type(each) is Node and each.layout is None
+    ]
 
 
 def _leaves(node: Node) -> list[Node]:

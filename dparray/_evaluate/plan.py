@@ -181,6 +181,20 @@ class LibraryStep(OperationsStep):
     because: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContractionStep(Step):
+    """A contraction with nothing else in its kernel.
+
+    Attributes:
+        op: the operation.
+        arrays, output: the slots that it reads and writes.
+    """
+
+    op: Any
+    arrays: tuple[int, ...]
+    output: int
+
+
 class Plan(NamedTuple):
     """The steps that compute an expression.
 

@@ -23,6 +23,7 @@ from dparray._evaluate import limits
 from dparray._evaluate.fusion import FusionGroup, Split, is_call, split
 from dparray._evaluate.passes import first_pass, local_memory, must_generate, next_group
 from dparray._evaluate.plan import (
+    ContractionStep,
     FusedStep,
     HostStep,
     KernelEntry,
@@ -34,9 +35,10 @@ from dparray._evaluate.plan import (
     SlotBlock,
     Step,
 )
+from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.reductions import WEIGHT, Reduce
-from dparray._layout import Layout, contiguous_strides
+from dparray._layout import Layout, contiguous_strides, is_contiguous
 from dparray.config import Tuning
 
 Outputs = list[tuple[Any, Layout]]
@@ -296,6 +298,9 @@ class _Scheduler:
         """Compute values of one shape."""
         if not outputs:
             return
+        if len(order) == 1 and type(order[0].op) is Contraction:
+            self._alone(order[0], outputs, stored_because, new, siblings)
+            return
         is_fused = all(map(can_generate, order)) and all(
             can_store(v, to.dtype) for v, to in outputs
         )
@@ -317,6 +322,34 @@ class _Scheduler:
                 otherwise=tuple(otherwise),
             )
         )
+        self._done(outputs)
+
+    def _alone(
+        self,
+        node: Node,
+        outputs: Outputs,
+        stored_because: str,
+        new: Sequence[NewArray],
+        siblings: tuple[int, ...],
+    ) -> None:
+        """Compute a contraction by its own kernel, into memory of its own where it has to."""
+        value, layout = outputs[0]
+        is_plain = len(outputs) == 1 and value is node and layout.dtype == node.dtype
+        if not is_plain or not is_contiguous(layout.shape, layout.strides, layout.dtype.itemsize):
+            own, added = self._fresh([node])
+            self._alone(node, own, stored_because, added, ())
+            self._elements([], outputs, "", new, siblings)
+            return
+        op = node.op
+        assert type(op) is Contraction
+        described = self._described([node], outputs, new, stored_because, siblings)
+        read = [
+            part.layout.block.slot
+            for part in node.operands
+            if type(part) is Node and part.layout.block.memory
+        ]
+        step = ContractionStep(**described, op=op, arrays=tuple(read), output=layout.block.slot)
+        self.steps.append(step)
         self._done(outputs)
 
     def _reduced(
@@ -616,6 +649,10 @@ def _stored_by(group: FusionGroup, nodes: Sequence[Node]) -> list[Node]:
 
 def _why_stored(node: Node, root: Node) -> str:
     """Why an inner node gets memory."""
+    if type(root.op) is Contraction:
+        return "a contraction reads any element of it"
+    if type(node.op) is Contraction:
+        return "a contraction is read by a reduction, or keeps several results of a work-item"
     if not is_generated(node):
         return _why_not_generated(node)
     if type(node.op) is Reduce:

@@ -16,8 +16,10 @@ from dparray._evaluate.readers import (
     note_reader,
     siblings_of,
 )
+from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT
+from dparray._graph.reductions import WEIGHT
 from dparray._runtime import access
 from dparray._runtime.queues import note_others
 from dparray.memory.blocks import SHARED, allocate
@@ -116,8 +118,19 @@ def share(block: Any) -> None:
 
 
 def _overlaps(value: Node, target: Any) -> bool:
-    """Whether a leaf lies in the target's block other than exactly at the target."""
+    """Whether a leaf lies in the target's block other than exactly at the target.
+
+    Contractions read any element of their arrays, so these may not lie there either.
+    """
     at = (target.offset, target.strides, target.shape, target.dtype)
+    if value.weight >= WEIGHT and any(
+        leaf.layout is not None and leaf.layout.block.memory is target.block.memory
+        for node in pending_order([value])
+        if type(node.op) is Contraction
+        for leaf in node.operands[: node.op.whole]
+        if type(leaf) is Node
+    ):
+        return True
     return any(
         leaf.layout.block.memory is target.block.memory
         and (leaf.layout.offset, leaf.layout.strides, leaf.layout.shape, leaf.layout.dtype) != at

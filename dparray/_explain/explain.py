@@ -21,7 +21,15 @@ from dparray._codegen.canonical import Canonical
 from dparray._compiler import cache
 from dparray._compiler import key as kernel_key
 from dparray._evaluate import evaluate, kernels, limits, readers
-from dparray._evaluate.plan import FusedStep, HostStep, KernelLaunch, LibraryStep, NewArray, Step
+from dparray._evaluate.plan import (
+    ContractionStep,
+    FusedStep,
+    HostStep,
+    KernelLaunch,
+    LibraryStep,
+    NewArray,
+    Step,
+)
 from dparray._evaluate.schedule import Expression, schedule
 from dparray._explain import svg as graph
 from dparray._graph.node import Node, pending_order
@@ -424,6 +432,8 @@ class _Explanation:
                     f"{results[-1].size} elements are at most {limits.HOST_ELEMENTS}, and the host "
                     "reads and writes this memory: a launch would cost more than the work"
                 )
+            elif isinstance(step, ContractionStep):
+                tier, reason, source = "fused", step.op.reason, step.op.source()
             else:
                 assert isinstance(step, LibraryStep)
                 tier, reason = "library", step.because or because

@@ -188,9 +188,13 @@ class KernelFunction:
             index_space = as_index_space(index_space)
             return self._launch(index_space, arguments, depends_on)
         compiled = self._kernels.get((item, types)) or self._compile(item, types)
-        settle_arguments(arguments)
+        self._settle(arguments)
         event = launch(compiled, size, local, packed, queue, depends_on, borrowed)
         return Event(event, self, queue)
+
+    def _settle(self, arguments: tuple[Any, ...]) -> None:
+        """Compute what is pending on arrays that it may write."""
+        settle_arguments(arguments)
 
     def _launch_checked(
         self, index_space: Any, arguments: tuple[Any, ...], depends_on: Any

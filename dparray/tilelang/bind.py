@@ -64,13 +64,7 @@ def bind(program: Program, inputs: Mapping[str, Tensor | Constant]) -> Bound:
     outputs: dict[str, Tensor | Literal] = {}
     for name in program.outputs:
         value = walk.values[name.name]
-        if isinstance(value, (Group, Unknown)):
-            raise walk.builder.error(
-                TileTypeError,
-                name.position,
-                f"the output {name.name} is a tuple",
-                "return its members: A = element(T, 0);",
-            )
+        assert isinstance(value, Tensor | Constant)
         outputs[name.name] = walk.builder.operand(value, name.position)
     needed = {id(each) for each in outputs.values()}
     kept: list[Operation] = []
@@ -108,6 +102,16 @@ class _Walk:
                     f"the output {name.name} is never assigned",
                     f"assign it in the body: {name.name} = ...;",
                 )
+            value = self.values[name.name]
+            if isinstance(value, Group):
+                raise self.builder.error(
+                    TileTypeError,
+                    name.position,
+                    f"the output {name.name} is a tuple",
+                    "return its members: A = element(T, 0);",
+                )
+            if isinstance(value, Constant):
+                self.builder.dtype_of(value, name.position)  # it has to have one
 
     def check_outputs(self, program: Program) -> None:
         seen: set[str] = set()

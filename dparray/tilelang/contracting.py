@@ -17,21 +17,26 @@ from dparray._array.apply import astype_array, copy_of
 from dparray._array.fresh import empty_on, from_host, is_made_by_host
 from dparray._array.libraries import numpy_views
 from dparray._array.ndarray import ndarray
+from dparray._array.nodes import array_of_node, index_along
 from dparray._codegen.intrinsics import half, half_bits, half_value
 from dparray._functions import elementwise as ew
 from dparray._functions import reductions
 from dparray._functions.creation import zeros
 from dparray._functions.manipulation import permute_dims, reshape
 from dparray._functions.products import matmul
+from dparray._graph.contractions import Contraction, contraction
+from dparray._graph.node import Node, Scalar
 from dparray._kernel.function import KernelFunction
+from dparray._layout import contiguous_strides
 from dparray._placement import Placement
 from dparray.kernel_api import NdRange, Range
 from dparray.tilelang.contraction import Contracted
+from dparray.tilelang.expression import expression_of
 from dparray.tilelang.kernel_text import MOST_ACROSS, Text, text_of
 from dparray.tilelang.kernel_values import memory
 from dparray.tilelang.points import Points, enumerated, linear
 from dparray.tilelang.recognised import Aligned, Operations, aligned, line_up, product
-from dparray.tilelang.values import BOOL, FLOAT16, DType
+from dparray.tilelang.values import BOOL, FLOAT16, INT64, DType
 
 #: Contractions of so many points at most are computed by the host, where it can.
 MOST_HOST_POINTS = 16_384
@@ -82,6 +87,7 @@ class Lowered:
         self._on_host: _HostPlan | None = None
         self._kernel: KernelFunction | None = None
         self._ranges: dict[Any, Range | NdRange] = {}
+        self._operations: dict[Any, tuple[Contraction, tuple[int, ...], tuple[int, ...]]] = {}
         # Whether kernels take the arrays as they are.
         self._is_plain = (
             bool(self.shape)
@@ -164,7 +170,7 @@ class Lowered:
                 if plan is not None:
                     values = plan(views).reshape(self.shape)
                     return from_host(values, placement.queue, placement.usm_type)
-        return self.by_kernel(placement, arrays)
+        return self.by_kernel(placement, arrays) if self.is_small else self.pending(arrays)
 
     def is_for_host(self, placement: Placement) -> bool:
         """Whether it is small, and the host may compute in such memory."""
@@ -193,20 +199,85 @@ class Lowered:
         return self._text
 
     def by_kernel(self, placement: Placement, arrays: Sequence[ndarray]) -> ndarray:
-        """By a kernel of its own, launched now."""
-        parts = (self.text.parts,) if self.text.parts else ()
-        result = empty_on(placement, (*self.shape, *parts), self.contracted.dtype)
+        """By a kernel of its own, launched now, because it is small."""
+        result = empty_on(placement, self._shape_in_kernel, self.contracted.dtype)
+        self.launch(result, arrays)
+        return self._whole(result)
+
+    @property
+    def _shape_in_kernel(self) -> tuple[int, ...]:
+        """The shape of what the kernel writes, with partial results along a last axis."""
+        return (*self.shape, self.text.parts) if self.text.parts else self.shape
+
+    def _whole(self, result: ndarray) -> ndarray:
+        """The result of what the kernel writes."""
+        if not self.text.parts:
+            return result
+        aggregation, dtype = self.contracted.aggregation, self.contracted.dtype
+        return reduced(aggregation, result, (len(self.shape),), dtype)
+
+    def launch(self, result: ndarray, arrays: Sequence[ndarray]) -> None:
+        """Submit its kernel."""
         if self._kernel is None:
             self._kernel = kernel_of(self.text.source)
-        items = self._ranges.get(placement.queue)
+        queue = result.sycl_queue
+        items = self._ranges.get(queue)
         if items is None:
-            items = self._ranges[placement.queue] = _range_on(placement.queue, self.text)
+            items = self._ranges[queue] = _range_on(queue, self.text)
         seen = (result, *arrays) if self._is_plain else map(_in_memory, (result, *arrays))
         self._kernel._launch(items, (*seen, *self.text.numbers))
-        if parts:
-            dtype, aggregation = self.contracted.dtype, self.contracted.aggregation
-            return reduced(aggregation, result, (len(self.shape),), dtype)
-        return result
+
+    # -- pending -----------------------------------------------------------------------------
+
+    def pending(self, arrays: Sequence[ndarray]) -> ndarray:
+        """As a pending value: what is made of it becomes part of one kernel, where that pays."""
+        nodes = [x._node for x in arrays]
+        strides = tuple(_strides(node) for node in nodes[: len(self.contracted.space.operands)])
+        op, axes, numbers = self._operation(strides)
+        queue, usm_type, shape = nodes[0].queue, nodes[0].usm_type, self._shape_in_kernel
+        placement = Placement(queue, arrays[0].usm_type)
+        operands: tuple[Node | Scalar, ...] = (
+            *nodes,
+            *(index_along(placement, shape, axis) for axis in axes),
+            *map(Scalar, numbers),
+        )
+        loop = (*self.dtypes, *[INT64] * (len(axes) + len(numbers)), self.contracted.dtype)
+        node = Node(op, operands, loop, shape, prod(shape), queue, usm_type)
+        return self._whole(array_of_node(node))
+
+    def _operation(
+        self, strides: tuple[tuple[int, ...], ...]
+    ) -> tuple[Contraction, tuple[int, ...], tuple[int, ...]]:
+        """The operation on operands of these strides, the axes it is indexed by, its numbers."""
+        found = self._operations.get(strides)
+        if found is None:
+            text = ""
+            axes: tuple[int, ...] = ()
+            numbers: tuple[int, ...] = ()
+            if not self.text.parts and not self.text.is_tiled:
+                text, axes, numbers = expression_of(self.contracted, self.dtypes, strides)
+            op = contraction(
+                "contraction",
+                self.contracted.text,
+                text,
+                len(strides),
+                self._alone,
+                "a contraction with no other operation in its kernel: " + self.contracted.text,
+                lambda: self.text.source,
+            )
+            found = self._operations[strides] = op, axes, numbers
+        return found
+
+    def _alone(self, layouts: Sequence[Any], result: Any) -> None:
+        arrays = [ndarray._from_layout(*layout) for layout in layouts]
+        self.launch(ndarray._from_layout(*result), arrays)
+
+
+def _strides(node: Node) -> tuple[int, ...]:
+    """The strides of an array in elements; those that it will have where it is pending."""
+    if node.layout is None:
+        return contiguous_strides(node.shape, 1)
+    return tuple(stride // node.dtype.itemsize for stride in node.layout.strides)
 
 
 def _range_on(queue: Any, text: Text) -> Range | NdRange:
@@ -245,6 +316,9 @@ class _GeneratedKernel(KernelFunction):
 
     def _watch(self) -> None:
         pass
+
+    def _settle(self, arguments: tuple[Any, ...]) -> None:
+        pass  # it writes new memory only
 
 
 @lru_cache(maxsize=1024)

@@ -22,7 +22,11 @@ from dparray.tilelang.values import (
     Tensor,
     Unknown,
     Value,
+    shown,
 )
+
+#: No array has more elements along an axis.
+_LARGEST = 2**63 - 1
 
 
 class Contracted(NamedTuple):
@@ -205,6 +209,13 @@ class _Contraction:
                 f"{what} is {size}",
                 "sizes and bounds are 0 or more; was a subtraction the wrong way round?",
             )
+        if size is not None and size > _LARGEST:
+            raise self.builder.error(
+                TileShapeError,
+                expression.position,
+                f"{what} is {size}, which has more than 64 bits",
+                f"sizes and bounds are at most {_LARGEST}",
+            )
         return size
 
     def operand(self, name: Name, count: int) -> Tensor | Literal:
@@ -292,7 +303,7 @@ class _Contraction:
             raise self.builder.error(
                 TileShapeError,
                 name.position,
-                f"the default {name.name} has shape {shape}, the output {sizes}",
+                f"the default {name.name} has shape {shown(shape)}, the output {shown(sizes)}",
                 "a default has exactly the output's shape",
             )
         if given.dtype is not None and dtype is not None and given.dtype != dtype:

@@ -29,6 +29,7 @@ from dparray.tilelang.values import (
     Tensor,
     Unknown,
     Value,
+    shown,
 )
 
 
@@ -150,7 +151,7 @@ def scatter(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
         raise builder.error(
             TileShapeError,
             call.position,
-            f"scatter of {values.shape} by indices of {where}",
+            f"scatter of {shown(values.shape)} by indices of {shown(where)}",
             "the shape of the values begins with that of the indices",
         )
     if size.shape[0] == 0 and 0 not in values.shape:
@@ -213,7 +214,7 @@ def prng_step(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
         raise builder.error(
             TileShapeError,
             call.operands[0].position,
-            f"a state of shape {state.shape}",
+            f"a state of shape {shown(state.shape)}",
             f"the state of prng_step has shape {wanted}",
         )
     shape = sizes_of(builder, call, operands[1:])
@@ -249,7 +250,7 @@ def softmax(builder: Builder, call: Call, operands: Sequence[Any]) -> Value:
         raise builder.error(
             TileShapeError,
             call.position,
-            f"{call.function} of {given.shape} as {sizes}",
+            f"{call.function} of {shown(given.shape)} as {shown(sizes)}",
             "it takes a tensor of rank 2 and its two sizes",
         )
     ready = given

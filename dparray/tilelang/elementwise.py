@@ -403,7 +403,9 @@ def _folded(builder: Builder, call: Call, operands: Sequence[Any]) -> Constant:
     if name in COMPARISONS:
         is_float = False
     if None in values or is_float is None:
-        return Constant(None, is_float)
+        if name not in ("/", "mod") or is_float is not False or values[1] != 0:
+            return Constant(None, is_float)
+        values = [1, 0]  # whatever is divided, it is by zero
     try:
         return Constant(fold(name, values, is_float), is_float)
     except FoldingError as error:

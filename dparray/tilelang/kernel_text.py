@@ -44,6 +44,7 @@ class Text(NamedTuple):
         items: the range.
         grouped: work-items lie in groups, over a range whose last but one extent is rounded up.
         parts: where it is not 0, the output has so many partial results along a last axis.
+        is_tiled: a work-item computes several elements.
     """
 
     source: str
@@ -51,6 +52,7 @@ class Text(NamedTuple):
     items: tuple[int, ...]
     grouped: bool
     parts: int = 0
+    is_tiled: bool = False
 
 
 class Tile(NamedTuple):
@@ -68,11 +70,19 @@ def text_of(contracted: Contracted, dtypes: Sequence[DType]) -> Text:
         dtypes: of the operands, and of the default last if there is one.
     """
     assert contracted.domain is not None
-    return _Writer(contracted, contracted.domain, dtypes).text()
+    return Writer(contracted, contracted.domain, dtypes).text()
 
 
-class _Writer:
-    def __init__(self, contracted: Contracted, domain: Domain, dtypes: Sequence[DType]) -> None:
+class Writer:
+    """Writes the lines of a contraction; with ``is_alone=False`` for one element, not shared."""
+
+    def __init__(
+        self,
+        contracted: Contracted,
+        domain: Domain,
+        dtypes: Sequence[DType],
+        is_alone: bool = True,
+    ) -> None:
         self.contracted = contracted
         self.domain = domain
         self.dtypes = dtypes
@@ -81,8 +91,8 @@ class _Writer:
         self.depth = 1
         self.rank = len(domain.shape)
         self.lane = lane_of(domain.shape)
-        self.parts, self.divided = parts_of(contracted, domain)
-        self.tile = None if self.parts else tile_of(domain, self.lane)
+        self.parts, self.divided = parts_of(contracted, domain) if is_alone else (0, 0)
+        self.tile = tile_of(domain, self.lane) if is_alone and not self.parts else None
         self.counts = 1 if self.tile is None else self.tile.length
         # A short last dimension alone would make groups too small to pay for their start.
         self.grouped = False
@@ -100,6 +110,7 @@ class _Writer:
         return self.numbers.setdefault(value, f"p{len(self.numbers)}")
 
     def line(self, text: str) -> None:
+        """Append a line."""
         self.lines.append("    " * self.depth + text)
 
     def sum(
@@ -116,8 +127,9 @@ class _Writer:
             parts.append(shift)
         return " + ".join(parts)
 
-    def index(self, terms: Sequence[Term], copy: int) -> str:
+    def subscript(self, operand: int, copy: int) -> str:
         """The subscript of an operand, for one copy of the tile."""
+        terms: Sequence[Term] = self.domain.operands[operand]
         moved = self.tiled_variable()
         texts = []
         for term in terms:
@@ -132,6 +144,7 @@ class _Writer:
         return f"c{copy}" if self.is_ragged else str(copy)
 
     def tiled_variable(self) -> int | None:
+        """The variable that differs between the copies of a tile."""
         if self.tile is None:
             return None
         row = self.tile.dimension
@@ -139,6 +152,7 @@ class _Writer:
 
     @property
     def is_ragged(self) -> bool:
+        """Whether the last tile is cut."""
         return (
             self.tile is not None and self.domain.shape[self.tile.dimension] % self.tile.length > 0
         )
@@ -146,7 +160,21 @@ class _Writer:
     # -- the kernel --------------------------------------------------------------------------
 
     def text(self) -> Text:
+        """The kernel."""
         items = self.indices()
+        total = self.body_of_element()
+        self.store(total)
+        operands = len(self.contracted.space.operands)
+        names = ["out", *(f"a{at}" for at in range(operands))]
+        names += ["start"] if self.contracted.has_default else []
+        names += self.numbers.values()
+        head = f"def tile_contraction(item, {', '.join(names)}):"
+        source = "\n".join([head, *self.lines]) + "\n"
+        is_tiled = self.tile is not None
+        return Text(source, tuple(self.numbers), items, self.grouped, self.parts, is_tiled)
+
+    def body_of_element(self) -> list[str]:
+        """Lines that aggregate the points of an element, or of a tile; the names of the totals."""
         conditions = self.solve()
         total = [f"t{copy}" for copy in range(self.counts)]
         for each in total:
@@ -159,14 +187,7 @@ class _Writer:
             self.depth += 1
         self.loops(total)
         self.depth = outside
-        self.store(total)
-        operands = len(self.contracted.space.operands)
-        names = ["out", *(f"a{at}" for at in range(operands))]
-        names += ["start"] if self.contracted.has_default else []
-        names += self.numbers.values()
-        head = f"def tile_contraction(item, {', '.join(names)}):"
-        source = "\n".join([head, *self.lines]) + "\n"
-        return Text(source, tuple(self.numbers), items, self.grouped, self.parts)
+        return total
 
     def indices(self) -> tuple[int, ...]:
         """Lines that find the output element; the range."""
@@ -275,6 +296,7 @@ class _Writer:
         return conditions
 
     def bound(self, inequality: Inequality, variable: int) -> str:
+        """The first or the last value of a variable by one inequality."""
         a = inequality.coefficients[variable]
         rest = self.sum(inequality.coefficients, inequality.constant, skip=variable)
         if a > 0:
@@ -318,7 +340,7 @@ class _Writer:
             for at, terms in enumerate(self.domain.operands):
                 varies = moved is not None and any(term.coefficients[moved] for term in terms)
                 if copy == 0 or varies:
-                    text = of.loaded(f"a{at}[{self.index(terms, copy)}]", self.dtypes[at])
+                    text = of.loaded(f"a{at}[{self.subscript(at, copy)}]", self.dtypes[at])
                     is_compared = contracted.combination in ("==", "?") and at < 2
                     wanted = compared if is_compared else dtype
                     self.line(f"x{at}_{copy} = {of.converted(text, self.dtypes[at], wanted)}")
@@ -327,6 +349,7 @@ class _Writer:
             self.line(f"{name} = {of.accumulated(contracted.aggregation, name, f'v{copy}', dtype)}")
 
     def value(self, values: list[str]) -> str:
+        """The combination of loaded operands."""
         contracted = self.contracted
         if contracted.combination == "":
             return values[0]
@@ -338,6 +361,7 @@ class _Writer:
         return of.combined(contracted.combination, values[0], values[1], contracted.dtype)
 
     def store(self, total: list[str]) -> None:
+        """Lines that write the results."""
         dtype = self.contracted.dtype
         for copy, name in enumerate(total):
             subscript = self.output(copy)
@@ -355,6 +379,7 @@ class _Writer:
                 self.line(f"    out[{subscript}] = {zero}")
 
     def output(self, copy: int) -> str:
+        """The subscript of the output, for one copy of the tile."""
         texts = []
         for at in range(self.rank):
             moved = copy and self.tile is not None and self.tile.dimension == at

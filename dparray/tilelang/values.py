@@ -221,12 +221,17 @@ class Builder:
                     raise self.error(
                         TileShapeError,
                         position,
-                        f"the shapes {' and '.join(map(str, shapes))} do not fit together: sizes "
+                        f"the shapes {' and '.join(map(shown, shapes))} do not fit together: sizes "
                         f"{other} and {size} meet",
                         "sizes are equal or 1, counted from the last; reshape one of them, or "
                         "write a contraction",
                     )
         return tuple(result)
+
+
+def shown(shape: Shape | None) -> str:
+    """A shape in messages; sizes that the text does not tell are question marks."""
+    return str(shape).replace("None", "?")
 
 
 def common_dtype(left: DType, right: DType) -> DType:

@@ -1,6 +1,6 @@
 """Random programs agree with a slow interpreter; what it refuses is refused.
 
-``python test_random_tile_programs.py FIRST LAST [kernels]`` tries more of them.
+``python test_random_tile_programs.py FIRST LAST [kernels|pending]`` tries more of them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from random_programs import program
 
 import dparray as dp
 from dparray import config, tilelang
+from dparray._evaluate import limits
+from dparray.tilelang import contracting
 
 QUICK = 500
 KERNELS = 12
@@ -76,9 +78,23 @@ def test_random_programs_agree_in_kernels(seed: int, monkeypatch: pytest.MonkeyP
     assert difference(seed) is None
 
 
+@pytest.mark.parametrize("seed", range(2000, 2000 + KERNELS))
+def test_random_programs_agree_as_pending_values(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(config, "host_tier", False)
+    monkeypatch.setattr(contracting, "MOST_HOST_POINTS", -1)
+    with limits.force("fused"):
+        assert difference(seed) is None
+
+
 if __name__ == "__main__":
-    config.host_tier = "kernels" not in sys.argv
+    config.host_tier = len(sys.argv) == 3
+    if "pending" in sys.argv:
+        contracting.MOST_HOST_POINTS = -1
+        limits.force("fused").__enter__()
     for number in range(int(sys.argv[1]), int(sys.argv[2])):
         wrong = difference(number)
         if wrong:
-            print(number, wrong)
+            print(number, wrong, flush=True)
+    print("done", flush=True)

@@ -343,6 +343,7 @@ def test_functions_of_the_table() -> None:
         ("O = broadcast(2, 3);", dp.TileShapeError),
         ("O = match(2, 3);", dp.TileShapeError),
         ("O = A % 2;", dp.TileSyntaxError),
+        ("O[i: 9223372036854775808] = +(A[i, j]);", dp.TileShapeError),
     ],
 )
 def test_further_programs_that_are_refused(text: str, kind: type[Exception]) -> None:
@@ -350,6 +351,47 @@ def test_further_programs_that_are_refused(text: str, kind: type[Exception]) -> 
     with pytest.raises(dp.TileError) as caught:
         tilelang.function(f"function (A) -> (O) {{ {text} }}")(x)
     assert type(caught.value) is kind
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "what"),
+    [
+        ("O = tuple(A, A);", dp.TileTypeError, "the output O is a tuple"),
+        ("O = 99999999999999999999;", dp.TileTypeError, "more than 64 bits"),
+        ("O[i: N / 0] = +(A[i, j]);", dp.TileTypeError, "division by zero"),
+        ("X = mod(N, 0); O = A;", dp.TileTypeError, "division by zero"),
+        ("O = prng_value(prng_step(V, 3));", dp.TileShapeError, r"a state of shape \(\?,\)"),
+    ],
+)
+def test_what_the_text_shows_is_refused_when_the_function_is_made(
+    body: str, kind: type[Exception], what: str
+) -> None:
+    with pytest.raises(dp.TileError, match=what) as caught:
+        tilelang.function(f"function (A[N, M], V[K]) -> (O) {{ {body} }}")
+    assert type(caught.value) is kind
+
+
+def test_contractions_are_pending_and_what_is_made_of_them_is_in_their_kernel() -> None:
+    host = np.random.default_rng(0).random((300, 450), dtype=np.float32)
+    x = dp.asarray(host)
+    windows = tilelang.function(
+        "function (A[N, M]) -> (S) { S[i, j: N, M] = +(A[i, j - k]), k < 3; }"
+    )
+    expected = host.copy()
+    expected[:, 1:] += host[:, :-1]
+    expected[:, 2:] += host[:, :-2]
+    result = windows(x)
+    assert result.is_pending
+    (kernel,) = dp.explain(2 * result + x).kernels
+    assert kernel.operations == ("t0", "t1", "t2")
+    np.testing.assert_allclose((2 * result + x).asnumpy(), 2 * expected + host, rtol=1e-6)
+    np.testing.assert_allclose(result[3:5, ::2].asnumpy(), expected[3:5, ::2], rtol=1e-6)
+    sums = expected.sum(0) - 300 * np.minimum(np.arange(450) + 1, 3)
+    np.testing.assert_allclose(dp.sum(windows(x - 1), axis=0).asnumpy(), sums, atol=1e-2)
+    before = windows(x)
+    x[...] = windows(x) + x  # reads what it overwrites
+    np.testing.assert_allclose(x.asnumpy(), expected + host, rtol=1e-6)
+    np.testing.assert_allclose(before.asnumpy(), expected, rtol=1e-6)
 
 
 def test_operators_bind_as_the_grammar_says() -> None:

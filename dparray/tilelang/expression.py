@@ -1,0 +1,95 @@
+"""A contraction as the expression of one element, so that kernels of expressions compute it.
+
+The text is that of its own kernel without the tile: what finds the output's index and stores the
+result is left out, and operands are indexed by one number, with strides as arguments.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dparray.tilelang import kernel_values as of
+from dparray.tilelang.contraction import Contracted
+from dparray.tilelang.kernel_text import Writer
+from dparray.tilelang.values import BOOL, DType
+
+#: Names of the writer's: local ones, indices of the output, numbers, arrays.
+_LOCAL = re.compile(r"\b(?:(?:[wrtv]\d+)|(?:x\d+_\d+)|seen)\b")
+_INDEX = re.compile(r"\bi(\d+)\b")
+_NUMBER = re.compile(r"\bp(\d+)\b")
+_ARRAY = re.compile(r"\ba(\d+)\[")
+
+
+class Expression(NamedTuple):
+    """The expression of an element.
+
+    Attributes:
+        text: of the operands ``{0}``, ...: the arrays, the default if there is one, the positions
+            along ``axes`` of the output, then the numbers.
+        axes: those whose index it needs.
+        numbers: the values of the numbers.
+    """
+
+    text: str
+    axes: tuple[int, ...]
+    numbers: tuple[int, ...]
+
+
+def expression_of(
+    contracted: Contracted, dtypes: Sequence[DType], strides: Sequence[Sequence[int]]
+) -> Expression:
+    """The expression of a contraction with a valid set.
+
+    Args:
+        contracted: what it computes.
+        dtypes: of the operands, and of the default last if there is one.
+        strides: of each operand, in elements.
+    """
+    assert contracted.domain is not None
+    return _Expression(contracted, dtypes, strides).expression()
+
+
+class _Expression(Writer):
+    def __init__(
+        self,
+        contracted: Contracted,
+        dtypes: Sequence[DType],
+        strides: Sequence[Sequence[int]],
+    ) -> None:
+        assert contracted.domain is not None
+        super().__init__(contracted, contracted.domain, dtypes, is_alone=False)
+        self.strides = strides
+        self.depth = 0
+        self.operand = 0
+
+    def subscript(self, operand: int, copy: int) -> str:
+        terms = []
+        for term, stride in zip(self.domain.operands[operand], self.strides[operand], strict=True):
+            if stride == 0:
+                continue
+            text = self.sum(term.coefficients, term.constant)
+            if text != "0":
+                terms.append(text if stride == 1 else f"({text}) * {self.number(stride)}")
+        return f"uint64({' + '.join(terms) or '0'})"
+
+    def expression(self) -> Expression:
+        self.body_of_element()
+        dtype = self.contracted.dtype
+        arrays = len(self.contracted.space.operands)
+        result = "t0"
+        if self.has_flag:
+            other = f"{of.wide(dtype)}(0)"
+            if self.contracted.has_default:
+                other = f"{of.wide(dtype)}({{{arrays}}})"
+            result = f"(t0 if seen else {other})"
+        lines = [*self.lines, f"{result} != 0" if dtype == BOOL else result]
+        text = "\n".join(lines).replace("inf)", "math.inf)")
+        axes = tuple(sorted({int(each) for each in _INDEX.findall(text)}))
+        first = arrays + self.contracted.has_default
+        text = _LOCAL.sub(lambda match: f"{{t}}{match[0]}", text)
+        text = _ARRAY.sub(lambda match: f"{{{match[1]}:array}}[", text)
+        text = _NUMBER.sub(lambda match: f"{{{first + len(axes) + int(match[1])}}}", text)
+        text = _INDEX.sub(lambda match: f"{{{first + axes.index(int(match[1]))}}}", text)
+        return Expression(text, axes, tuple(self.numbers))
