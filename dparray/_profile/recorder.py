@@ -395,8 +395,8 @@ def _listen_to_host(is_on: bool) -> None:
         host.call = _noted_call if _listening else _original_call
         run = _noted_run if _listening else _original_run
         for name, module in list(sys.modules.items()):
-            if name.startswith("dparray.") and "_run_silently" in vars(module):
-                vars(module)["_run_silently"] = run
+            if name.startswith("dparray.") and "run_silently" in vars(module):
+                vars(module)["run_silently"] = run
 
 
 def _noted_run(function: Any, *args: Any) -> Any:

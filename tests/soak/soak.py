@@ -8,6 +8,9 @@ and the arrays are compared at the end. A program that fails is cut down to the 
 from __future__ import annotations
 
 import argparse
+import asyncio
+import ctypes
+import faulthandler
 import gc
 import os
 import resource
@@ -21,15 +24,22 @@ from typing import Any
 
 import numpy as np
 
+# Whose random programs are steps of ours.
+sys.path.append(str(Path(__file__).parents[1] / "tilelang"))
+sys.path.append(str(Path(__file__).parents[1] / "evaluate"))
+
 if __name__ == "__main__":  # what users have compiled is not damaged
     cache = tempfile.TemporaryDirectory(prefix="dparray-soak-")
     os.environ["DPARRAY_CACHE_DIR"] = cache.name
 
 import dparray as dp
+from dparray._compiler import compile
 from dparray._evaluate import evaluate
 
 # isort: split
 import dpctl
+import test_lazy
+import test_random_tile_programs
 
 Step = tuple[str, tuple[int, ...]]
 SIZES = (3, 1000, 9000, 70_000)
@@ -158,6 +168,55 @@ class Run:
             dp.eval(self.arrays[-1][0])
         str(p.plot().svg)
 
+    def do_await(self, a: int, b: int, _: int) -> None:
+        (x, x_values), (y, y_values) = self.pick(a), self.pick(b)
+
+        async def both() -> list[Any]:
+            return await asyncio.gather(wait_for(dp.tanh(x)), wait_for(dp.square(y)))
+
+        async def wait_for(z: Any) -> Any:
+            return await z
+
+        found = asyncio.run(both())
+        self.put(found[0], np.tanh(x_values))
+        self.put(found[1], np.square(y_values))
+
+    def do_tile(self, seed: int, more: int, _: int) -> None:
+        said = test_random_tile_programs.difference(1000 * seed + more)
+        if said is not None:
+            raise Difference(f"Tile program {1000 * seed + more}: {said}")
+
+    def do_lazy(self, seed: int, more: int, tier: int) -> None:
+        random = np.random.default_rng((seed, more))
+        kinds = [
+            *(("binary", name) for name in test_lazy.BINARY),
+            *(("unary", name) for name in test_lazy.UNARY),
+            *(("view", name) for name in test_lazy.VIEWS),
+            *(("write", name) for name in test_lazy.WRITES),
+            *(("made", name) for name in test_lazy.MADE),
+            *(("reduced", name) for name in test_lazy.REDUCED),
+            ("read", ""),
+        ]
+        steps = [
+            (kinds[random.integers(len(kinds))], *map(int, random.integers(0, 50, 2)))
+            for _ in range(int(random.integers(1, 13)))
+        ]
+        test_lazy.check(steps, seed, ("host", "host, waiting", "library", "fused")[tier % 4])
+
+    def do_no_memory_in_a_plan(self, a: int, seed: int, _: int) -> None:
+        x, values = self.pick(a)
+        y = dp.tanh(x) + 1
+        z = y / dp.sum(y, keepdims=True)
+        right = np.tanh(values) + 1
+        previous = dp.memory.set_limit(1 << (8 + seed % 12))
+        try:
+            dp.eval(z)
+        except dp.exceptions.MemoryError:
+            pass
+        finally:
+            dp.memory.set_limit(previous)
+        self.put(z, right / np.sum(right, keepdims=True))
+
     def do_no_memory(self, a: int, _: int, __: int) -> None:
         x, _values = self.pick(a)
         previous = dp.memory.set_limit(1 << 10)
@@ -189,18 +248,50 @@ class Run:
         except dp.exceptions.KernelError:
             pass
 
+    def do_refused_module(self, a: int, number: int, _: int) -> None:
+        """The driver refuses what the compiler made of a kernel."""
+
+        @dp.kernel
+        def refused(item: Any, x: Any) -> None:
+            x[item.get_id(0)] = number + 0.25
+
+        x, _values = self.pick(a)
+        obtain = compile.obtain_program
+        compile.obtain_program = lambda *given: obtain(given[0], b"\0" * 64, given[2])
+        try:
+            dp.call_kernel(refused, dp.Range(1), x)
+            raise Difference("a module that the driver refuses was launched")
+        except dp.KernelCompileError as error:
+            if "refused" not in str(error):
+                raise Difference(f"the kernel is not named: {error}") from error
+        finally:
+            compile.obtain_program = obtain
+
     def check(self) -> None:
         for x, values in self.arrays:
             np.testing.assert_allclose(x.asnumpy(), values, rtol=1e-6, atol=1e-6)
 
 
-RARE = {"no_memory": 0.2, "bad_cache": 0.05, "bad_kernel": 0.05, "profile": 0.2, "file": 0.5}
+RARE = {
+    "no_memory": 0.2,
+    "no_memory_in_a_plan": 0.2,
+    "bad_cache": 0.05,
+    "bad_kernel": 0.05,
+    "refused_module": 0.02,
+    "profile": 0.2,
+    "file": 0.5,
+    "await": 0.3,
+    "tile": 0.3,
+    "lazy": 0.3,
+}
 STEPS = tuple(name[3:] for name in vars(Run) if name.startswith("do_"))
 WEIGHTS = np.array([RARE.get(name, 1.0) for name in STEPS]) / sum(
     RARE.get(name, 1.0) for name in STEPS
 )
+#: What damages the cache of whoever runs it.
+DAMAGE = ("bad_cache",)
 #: What changes the whole process, and so is not in programs that run beside others.
-ALONE = ("no_memory", "bad_cache")
+ALONE = ("no_memory", "no_memory_in_a_plan", "bad_cache", "refused_module", "lazy")
 
 
 def make_program(seed: int, alone: bool = True) -> list[Step]:
@@ -238,19 +329,59 @@ def shrink(program: list[Step], fails: Callable[[list[Step]], bool]) -> list[Ste
     return program
 
 
+#: What the driver keeps of each kernel that it has built or loaded, until the process ends: the
+#: runtime does not give a program back. A process has as many as its programs have expressions
+#: and kernels of different structure; these programs make new ones all the time.
+KERNEL_BYTES = 700_000
+#: What may be added to that, for the pieces that free memory is in.
+SLACK = 200e6
+
+
+class Built:
+    """Counts the kernels that the driver has built or loaded."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._obtain = compile.obtain_program
+
+    def __enter__(self) -> Built:
+        compile.obtain_program = self._counted
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        compile.obtain_program = self._obtain
+
+    def _counted(self, *given: Any) -> Any:
+        self.count += 1
+        return self._obtain(*given)
+
+
 def resident() -> int:
-    """Bytes of memory that the process holds."""
+    """Bytes of memory that the process holds, once what is free has been given back."""
+    gc.collect()
+    dp.memory.release()
+    ctypes.CDLL(None).malloc_trim(0)
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize()
 
 
+def told(seed: int, part: list[Step], said: str, folder: Path) -> str:
+    """What is said of a program that failed: its seed, the error, and the smallest program."""
+    if failure(part, folder) is None:
+        title, small = "it fails only beside others; the program:", part
+    else:
+        title = "the smallest program that shows it:"
+        small = shrink(part, lambda each: failure(each, folder) is not None)
+    return "\n".join([f"seed {seed}: {said}", title, *(f"  {step}" for step in small)])
+
+
 def soak(minutes: float, seed: int, threads: int = 3) -> int:
     """Run programs, alone and beside each other; returns the exit status."""
-    end = time.monotonic() + 60 * minutes
-    first = resident_later = 0
+    began = look = time.monotonic()
+    end = began + 60 * minutes
     count = steps = 0
-    began = time.monotonic()
-    with tempfile.TemporaryDirectory() as name:
+    seen: list[tuple[int, int]] = []  # bytes, kernels
+    with tempfile.TemporaryDirectory() as name, Built() as built:
         folder = Path(name)
         while time.monotonic() < end:
             program = make_program(seed)
@@ -271,33 +402,45 @@ def soak(minutes: float, seed: int, threads: int = 3) -> int:
                 worker.join(120)
             if any(worker.is_alive() for worker in workers):
                 print(f"seed {seed}: threads do not end within two minutes")
+                faulthandler.dump_traceback()
                 return 1
             for part, said in zip([program, *together], [text, *texts], strict=True):
                 if said is not None:
-                    print(f"seed {seed}: {said}\nthe smallest program that shows it:")
-                    small = shrink(part, lambda each: failure(each, folder) is not None)
-                    print("\n".join(f"  {step}" for step in small), flush=True)
+                    print(told(seed, part, said, folder), flush=True)
                     return 1
             count += 1 + threads
             steps += len(program) + sum(map(len, together))
             seed += 1
-            if count % 200 < 1 + threads:
-                gc.collect()
-                dp.memory.release()
-                resident_later = resident()
-                first = first or resident_later  # after the first, all is compiled and loaded
-                passed = time.monotonic() - began
+            now = time.monotonic()
+            if now - look > 60 * minutes / 60:
+                look = now
+                seen.append((resident(), built.count))
+                in_use = dp.memory.stats().in_use
                 print(
-                    f"{passed / 60:.1f} min, seed {seed}: {count} programs, {steps} steps, "
-                    f"{resident_later / 1e6:.0f} MB resident ({(resident_later - first) / 1e6:+.0f}"
-                    f" since the first look), {dp.memory.stats().in_use / 1e6:.1f} MB in use",
+                    f"{(now - began) / 60:.1f} min, seed {seed}: {count} programs, {steps} steps, "
+                    f"{built.count} kernels, {seen[-1][0] / 1e6:.0f} MB resident, "
+                    f"{in_use / 1e6:.1f} MB of arrays",
                     flush=True,
                 )
-    dp.memory.release()
+                if in_use:
+                    print("memory of arrays that are gone is in use")
+                    return 1
     print(f"no error and no difference in {count} programs of {steps} steps")
-    growth = resident_later - first
-    if growth > 300e6:
-        print(f"but {growth / 1e6:.0f} MB more are resident than at the first look")
+    return grown(seen)
+
+
+def grown(seen: list[tuple[int, int]]) -> int:
+    """Whether memory grew by more than the kernels explain, in the second half.
+
+    In the first, Numba and LLVM are loaded, and the driver builds dpnp's kernels for each dtype.
+    """
+    later = seen[len(seen) // 2 :]
+    if not later:
+        return 0
+    nbytes, kernels = later[-1][0] - later[0][0], later[-1][1] - later[0][1]
+    print(f"{nbytes / 1e6:+.0f} MB resident in the second half, and {kernels} new kernels")
+    if nbytes > kernels * KERNEL_BYTES + SLACK:
+        print(f"more than {KERNEL_BYTES / 1e6} MB a kernel and {SLACK / 1e6:.0f} MB: it grows")
         return 1
     return 0
 

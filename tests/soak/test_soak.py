@@ -24,7 +24,7 @@ soak = load()
 
 @pytest.mark.parametrize("seed", range(4))
 def test_programs_agree_with_numpy(seed: int, tmp_path: Path) -> None:
-    program = [step for step in soak.make_program(seed) if step[0] != "bad_cache"]
+    program = [step for step in soak.make_program(seed) if step[0] not in soak.DAMAGE]
     assert soak.failure(program, tmp_path) is None
 
 
@@ -33,3 +33,40 @@ def test_the_smallest_failing_program_is_found() -> None:
     bad = [program[7], program[19]]
     found = soak.shrink(program, lambda part: all(step in part for step in bad))
     assert found == bad
+
+
+INJECTED = [
+    ("no_memory", (1, 0, 0)),
+    ("no_memory_in_a_plan", (3, 0, 0)),
+    ("bad_kernel", (0, 0, 0)),
+    ("refused_module", (0, 5, 0)),
+    ("await", (0, 1, 0)),
+    ("tile", (3, 4, 0)),
+    ("lazy", (3, 4, 2)),
+]
+
+
+def test_each_injected_failure_and_random_program_is_a_step(tmp_path: Path) -> None:
+    assert {name for name, _ in INJECTED} <= set(soak.STEPS)
+    for size in (1, 3):
+        assert soak.failure([("new", (1, size, 0)), *INJECTED], tmp_path) is None
+
+
+def test_a_wrong_result_prints_the_seed_and_the_smallest_program(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(soak, "STEPS", ("new", "sort", "reduce", "mask"))
+    monkeypatch.setattr(soak, "WEIGHTS", [0.4, 0.2, 0.2, 0.2])
+    monkeypatch.setattr(soak.dp, "flip", lambda x: x)  # sort's other half
+    assert soak.soak(0.5, seed=3, threads=1) == 1
+    said = capsys.readouterr().out
+    assert said.startswith("seed 3: AssertionError")
+    _, _, program = said.partition("the smallest program that shows it:\n")
+    assert [line.strip()[:8] for line in program.splitlines()] == ["('sort',"]
+
+
+def test_growth_that_no_kernel_explains_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    assert soak.grown([(10**9, 0)] * 4) == 0
+    assert soak.grown([(10**9 + n * 10**8, 200 * n) for n in range(8)]) == 0
+    assert soak.grown([(10**9 + n * 10**8, 0) for n in range(8)]) == 1
+    assert "it grows" in capsys.readouterr().out
