@@ -8,7 +8,7 @@ unexport PYTHONHOME PYTHONPATH
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv demo tiny test second soak suites check jupyter notebooks bench lock dist clean distclean
+.PHONY: help venv demo tiny test second soak suites check jupyter notebooks docs bench lock dist clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -45,6 +45,11 @@ jupyter: venv ## open the notebooks in JupyterLab
 
 notebooks: venv ## execute the notebooks in place
 	@TQDM_DISABLE=1 $(python) -m nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False $(ARGS) notebooks/*.ipynb
+
+docs: venv ## build the documentation into out/docs
+	@rm -rf out/docs
+	@$(python) -m sphinx -q -W --keep-going -b html -d out/doctrees notebooks out/docs $(ARGS)
+	@echo "out/docs/index.html"
 
 bench: venv ## time launches, allocation and operators against NumPy and dpnp
 	@$(python) -m dparray bench $(ARGS)

@@ -392,8 +392,8 @@ def loadtxt(
     Args:
         fname: a path, an open file or a sequence of lines.
         dtype: the default is the device's default float dtype.
-        comments, delimiter, converters, skiprows, usecols, unpack, ndmin, encoding, max_rows,
-            quotechar: as of ``numpy.loadtxt``.
+        comments, delimiter, converters, skiprows, usecols, unpack: as of ``numpy.loadtxt``.
+        ndmin, encoding, max_rows, quotechar: as of ``numpy.loadtxt``.
         device, usm_type, sycl_queue: where the result lives, as for :func:`load`.
 
     Raises:

@@ -128,7 +128,7 @@ def linspace(
 
     Raises:
         ExecutionPlacementError: ``start`` and ``stop`` are on different queues.
-        As :func:`empty` otherwise.
+        DparrayError: as :func:`empty` otherwise.
 
     Example:
         >>> import dparray as dp

@@ -106,7 +106,7 @@ def philox_uniform(
         ArgumentError: the bounds are no numbers, decrease, or have no finite difference in
             ``dtype``.
         UnsupportedDeviceError: ``dtype`` is float64 and the device has none.
-        As :func:`philox_bits` otherwise.
+        DparrayError: as :func:`philox_bits` otherwise.
 
     Placement: as :func:`philox_bits`.
 
@@ -159,7 +159,7 @@ def philox_normal(
 
     Raises:
         ArgumentError: ``deviation`` is negative or NaN, or one of the two is no number.
-        As :func:`philox_uniform` otherwise.
+        DparrayError: as :func:`philox_uniform` otherwise.
 
     Placement: as :func:`philox_bits`.
 

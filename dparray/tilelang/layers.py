@@ -48,8 +48,10 @@ def conv(
     channels.
 
     Args:
-        x: (batch, *space, in) with ``channels="last"``, (batch, in, *space) with ``"first"``.
-        w: (*window, in, out) with ``channels="last"``, (out, in, *window) with ``"first"``.
+        x: ``(batch, *space, in)`` with ``channels="last"``, ``(batch, in, *space)`` with
+            ``"first"``.
+        w: ``(*window, in, out)`` with ``channels="last"``, ``(out, in, *window)`` with
+            ``"first"``.
         strides: steps of the window, one for each dimension or one for all.
         padding: ``"valid"`` for none, ``"same"`` so that stride 1 keeps the size, or numbers of
             zeros: one for all borders, or for each dimension one or a pair (before, after).
@@ -118,8 +120,8 @@ def max_pool(
     """The largest element of each window; what lies outside of the array takes no part.
 
     Args:
-        x: (batch, *space, channels) with ``channels="last"``, (batch, channels, *space) with
-            ``"first"``.
+        x: ``(batch, *space, channels)`` with ``channels="last"``, ``(batch, channels, *space)``
+            with ``"first"``.
         size: of the window, one for each dimension or one for all.
         strides: its steps; as large as the window if not given.
         padding: as in :func:`conv`.

@@ -1,4 +1,4 @@
-"""The benchmark of the standard and the README's table name exactly the standard's functions."""
+"""The benchmark of the standard and the page's table name exactly the standard's functions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dparray.cli.bench._timer import Timing  # noqa: E402
 
 strict.set_array_api_strict_flags(api_version="2024.12")
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+PAGE = Path(__file__).resolve().parents[2] / "notebooks/project/benchmarks.md"
 #: In array-api-strict's list, but of a later version of the standard, or its own.
 NOT_THE_STANDARDS = {"broadcast_shapes", "isin"}
 
@@ -49,7 +49,7 @@ def test_the_benchmark_names_the_standards_functions() -> None:
 
 
 def test_the_readme_names_the_standards_functions() -> None:
-    text = README.read_text()
+    text = PAGE.read_text()
     section = text[text.index(standard.BEGIN) : text.index(standard.END)]
     assert sorted(re.findall(r"^\| `([\w.]+)` \|", section, re.MULTILINE)) == sorted(STANDARD)
 
@@ -78,7 +78,7 @@ def test_the_section_is_written_between_its_marks(tmp_path: Path) -> None:
     table = standard.markdown(rows, machine)
     assert "| `linalg.qr` | dpnp | 2.0 | 2.5 |  |" in table
     assert "2 cores of an Example CPU" in table
-    target = tmp_path / "README.md"
+    target = tmp_path / "benchmarks.md"
     target.write_text(f"above\n{standard.BEGIN}\nold\n{standard.END}\nbelow\n")
     standard.write_section(target, table)
     assert target.read_text() == f"above\n{standard.BEGIN}\n{table}\n{standard.END}\nbelow\n"

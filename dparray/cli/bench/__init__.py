@@ -87,7 +87,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
     parser.add_argument(
-        "--readme",
+        "--page",
         type=Path,
         metavar="FILE",
         # For maintainers: the table of `standard` goes into FILE, between its two marks.
@@ -123,10 +123,10 @@ def run(arguments: argparse.Namespace) -> int:
     settings = Settings(
         Device(arguments.device), tuple(arguments.size), arguments.seconds, arguments.npbench
     )
-    if arguments.readme:
+    if arguments.page:
         machine = _machine.describe(settings.device)
         standard.write_section(
-            arguments.readme, standard.markdown(list(standard.BENCHMARK.measure(settings)), machine)
+            arguments.page, standard.markdown(list(standard.BENCHMARK.measure(settings)), machine)
         )
         return 0
     if arguments.json:

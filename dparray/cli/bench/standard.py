@@ -1,7 +1,7 @@
 """Every function of the Array API standard: where it runs, and how fast beside NumPy and dpnp.
 
-``dparray bench standard --readme README.md`` writes the table of the README. Where a function runs
-is what the event hook tells while it runs, so the table shows what the code does.
+``dparray bench standard --page notebooks/project/benchmarks.md`` writes its table. Where a function
+runs is what the event hook tells while it runs, so the table shows what the code does.
 """
 
 from __future__ import annotations
@@ -325,11 +325,11 @@ def _has(call: Callable[[], Any]) -> bool:
     return True
 
 
-# -- the README's table ---------------------------------------------------------------------------
+# -- the page's table ---------------------------------------------------------------------------
 
 
 def markdown(found: Sequence[Row], machine: dict[str, Any]) -> str:
-    """The table of the README, in a block that opens when it is clicked."""
+    """The table of a page, in a block that opens when it is clicked."""
     by_name = {each.case: each for each in found}
     faster = [each for each in found if "numpy" in each.timings and _is_work(each)]
     won = sum(_ratio(each, "numpy") > 1 for each in faster)
