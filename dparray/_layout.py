@@ -72,6 +72,91 @@ def is_contiguous(shape: Shape, strides: Strides, itemsize: int, order: str = "C
     return True
 
 
+def strides_in_order(shape: Shape, itemsize: int, axes: tuple[int, ...] | None) -> Strides:
+    """The strides of an array without gaps whose axes lie in a given order.
+
+    Args:
+        shape: its shape.
+        itemsize: bytes of an element.
+        axes: the axes from the one of the largest steps on; ``None`` is C's order.
+    """
+    if axes is None:
+        return contiguous_strides(shape, itemsize)
+    inner = contiguous_strides(tuple([shape[axis] for axis in axes]), itemsize)
+    strides = [0] * len(shape)
+    for axis, stride in zip(axes, inner, strict=True):
+        strides[axis] = stride
+    return tuple(strides)
+
+
+@lru_cache(maxsize=4096)
+def order_of_axes(shape: Shape, *operands: Strides) -> tuple[int, ...] | None:
+    """The order in which a result keeps its axes in memory, from the one of the largest steps on.
+
+    It is NumPy's order ``"K"``: that of the operands where they agree, else C's.
+
+    Args:
+        shape: of the result.
+        *operands: the strides of each operand, broadcast to the shape.
+
+    Returns:
+        The axes, or ``None`` for C's order.
+    """
+    found: list[int] = []  # from the smallest steps on
+    for axis in reversed(range(len(shape))):
+        place = len(found)
+        for before in reversed(range(len(found))):
+            order = _is_inside(axis, found[before], shape, operands)
+            if order is False:
+                break
+            if order:
+                place = before
+        found.insert(place, axis)
+    found.reverse()
+    return None if found == list(range(len(shape))) else tuple(found)
+
+
+def _is_inside(axis: int, other: int, shape: Shape, operands: Sequence[Strides]) -> bool | None:
+    """Whether one axis has smaller steps than another in memory; ``None`` if nothing tells."""
+    if shape[axis] == 1 or shape[other] == 1:
+        return None
+    answer = None
+    for strides in operands:
+        step, step_of_other = abs(strides[axis]), abs(strides[other])
+        if step and step_of_other:
+            if step_of_other <= step:
+                return False
+            answer = True
+    return answer
+
+
+def order_of_copy(shape: Shape, strides: Strides) -> tuple[int, ...] | None:
+    """The order of axes in a copy that keeps it, as :func:`order_of_axes`."""
+    if len(shape) < 2 or is_contiguous(shape, strides, abs(strides[-1]) or 1):
+        return None
+    if is_contiguous(shape, strides, abs(strides[0]) or 1, "F"):
+        return tuple(range(len(shape)))[::-1]
+    found = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
+    return None if found == list(range(len(shape))) else tuple(found)
+
+
+def order_like(shape: Shape, strides: Strides, itemsize: int, order: str) -> tuple[int, ...] | None:
+    """The order of axes that ``"C"``, ``"F"``, ``"A"`` or ``"K"`` asks for, of a copy of an array.
+
+    Args:
+        shape, strides, itemsize: of the array.
+        order: one of the four.
+    """
+    if len(shape) < 2 or order == "C":
+        return None
+    if order == "K":
+        return order_of_copy(shape, strides)
+    is_by_columns = order == "F" or (
+        is_contiguous(shape, strides, itemsize, "F") and not is_contiguous(shape, strides, itemsize)
+    )
+    return tuple(range(len(shape)))[::-1] if is_by_columns else None
+
+
 def broadcast_shapes(function: str, shapes: Sequence[Shape]) -> Shape:
     """The shape that ``shapes`` broadcast to.
 

@@ -125,24 +125,30 @@ OPERATIONS: dict[Op, Callable[..., ndarray]] = {
 }
 
 
-def copy_of(x: ndarray) -> ndarray:
-    """A C-contiguous copy on the same queue; pending like any other operation."""
-    small = call_at_once(array_type.copy, x)
+def copy_of(x: ndarray, order: str = "C") -> ndarray:
+    """A copy on the same queue, C-contiguous or (``"K"``) in the order of ``x``; may be pending."""
+    small = call_at_once(array_type.copy, x, order)
     if small is not None:
         return small
-    placement = placement_of(x)
-    return operate(CONVERT, (x,), (x.dtype, x.dtype), x.shape, placement)
+    return operate(CONVERT, (x,), (x.dtype, x.dtype), x.shape, placement_of(x), order == "K")
 
 
-def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True) -> ndarray:
-    """``x`` in another dtype; ``x`` itself if nothing changes and no copy is asked for."""
+def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True, order: str = "C") -> ndarray:
+    """``x`` in another dtype; ``x`` itself if nothing changes and no copy is asked for.
+
+    Args:
+        x: the array.
+        dtype: the dtype.
+        copy: whether there is a copy even so.
+        order: ``"C"``, or ``"K"``, which keeps that of ``x``.
+    """
     if x.dtype == dtype and not copy:
         return x
     check_dtype(dtype, x.sycl_queue)
-    small = call_at_once(array_type.astype, x, dtype, "C")
+    small = call_at_once(array_type.astype, x, dtype, order)
     if small is not None:
         return small
-    return operate(CONVERT, (x,), (dtype, dtype), x.shape, placement_of(x))
+    return operate(CONVERT, (x,), (dtype, dtype), x.shape, placement_of(x), order == "K")
 
 
 def with_axes(x: ndarray, order: Sequence[int]) -> ndarray:
@@ -253,9 +259,9 @@ def operate_into(
         and living_alias(out) is None
     ):
         # Nobody else sees the memory that the pending value would get, so it need not exist.
-        out._node_kept = register(
-            node_of(op, values, loop, shape, Placement(*placement[:1], out.usm_type))
-        )
+        node = node_of(op, values, loop, shape, Placement(*placement[:1], out.usm_type), False)
+        node.axes = out._node_kept.axes
+        out._node_kept = register(node)
     elif out.size:
         check_writable(op.name, out)
         write_value(op, values, loop, out, placement)
@@ -268,6 +274,7 @@ def operate(
     loop: tuple[np.dtype[Any], ...],
     shape: tuple[int, ...],
     placement: Placement,
+    keeps_order: bool = True,
 ) -> ndarray:
     """A new array for an operation that has been checked: pending, unless laziness is off.
 
@@ -277,12 +284,14 @@ def operate(
         loop: the dtype each operand is converted to, then the result's.
         shape: the result's shape, to which the operands broadcast.
         placement: the operands' common placement.
+        keeps_order: whether the axes lie in memory as those of the operands, as NumPy's order
+            ``"K"`` has it; else as in C.
     """
     if op is CONVERT or op is WHERE:
-        result = _formed_at_once(op, operands, loop[-1], shape, placement)
+        result = _formed_at_once(op, operands, loop[-1], shape, placement, keeps_order)
         if result is not None:
             return result
-    return array_of_operation(op, operands, loop, shape, placement)
+    return array_of_operation(op, operands, loop, shape, placement, keeps_order)
 
 
 def reduce_array(

@@ -17,9 +17,14 @@ if TYPE_CHECKING:
     import dpctl
 
 
-def empty_on(placement: Placement, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ndarray:
-    """A new C-contiguous array in memory of the pool, values undefined."""
-    return ndarray._from_layout(*blocks.allocate(placement.queue, placement.usm_type, shape, dtype))
+def empty_on(
+    placement: Placement,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    axes: tuple[int, ...] | None = None,
+) -> ndarray:
+    """A new array in memory of the pool, values undefined: C-contiguous, or with axes in order."""
+    return ndarray._from_layout(*blocks.allocate(*placement, shape, dtype, axes))
 
 
 def is_made_by_host(size: int, queue: dpctl.SyclQueue, usm_type: str) -> bool:
@@ -62,9 +67,15 @@ def from_host(
     if is_made_by_host(values.size, queue, check_usm_type(usm_type)):
         if _hooks.subscribers:
             _hooks.emit("copy", source="host", target=queue, nbytes=values.size * target.itemsize)
-        return ndarray._computed(np.array(values, target, order="C"), queue, usm_type)
-    result = empty_on(Placement(queue, check_usm_type(usm_type)), values.shape, target)
-    copies.copy_from_host(np.ascontiguousarray(values, target).reshape(values.shape), result)
+        return ndarray._computed(np.array(values, target, order="K"), queue, usm_type)
+    axes = _layout.order_of_copy(values.shape, values.strides)
+    result = empty_on(Placement(queue, check_usm_type(usm_type)), values.shape, target, axes)
+    seen = result
+    if axes is not None:  # what is copied lies in C's order
+        values = values.transpose(axes)
+        strides = _layout.contiguous_strides(values.shape, target.itemsize)
+        seen = result._view(values.shape, strides, result.offset)
+    copies.copy_from_host(np.ascontiguousarray(values, target).reshape(values.shape), seen)
     return result
 
 
@@ -84,13 +95,19 @@ def placed_like(
 
 
 def empty_array(
-    placement: Placement, shape: tuple[int, ...], dtype: np.dtype[Any], order: str
+    placement: Placement,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    order: str,
+    like: ndarray | None = None,
 ) -> ndarray:
+    """A new array, values undefined; ``"A"`` and ``"K"`` are the order of ``like``, else C's."""
     order = _layout.as_order(order)
     if order not in ("C", "F", "A", "K"):
         raise ValueError(f"order: {order!r} is none of 'C', 'F', 'A', 'K'")
-    array = empty_on(placement, shape, dtype)
-    if order != "F":
-        return array
-    strides = _layout.contiguous_strides(shape, dtype.itemsize, "F")
-    return array._view(shape, strides, 0)
+    axes = None
+    if order == "F":
+        axes = _layout.order_like(shape, (), 0, order)
+    elif order != "C" and like is not None and like.ndim == len(shape):
+        axes = _layout.order_like(shape, like.strides, like.itemsize, order)
+    return empty_on(placement, shape, dtype, axes)

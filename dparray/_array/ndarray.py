@@ -364,7 +364,7 @@ def _find_place(x: ndarray) -> None:
         _give_memory(x)  # it lies in another array's memory, where that is
         return
     x._offset = 0
-    x._strides = _layout.contiguous_strides(x.shape, x.dtype.itemsize)
+    x._strides = x._node_kept.strides if seen is None else seen.strides
 
 
 def _give_memory(x: ndarray) -> None:
@@ -376,7 +376,7 @@ def _give_memory(x: ndarray) -> None:
         return
     block = pool.allocate(x.sycl_queue, x.usm_type, values.nbytes)
     queues.wait_if_working(x.sycl_queue)  # whose work may still use that memory
-    view: np.ndarray = np.ndarray(values.shape, values.dtype, block.host_bytes)
+    view: np.ndarray = np.ndarray(values.shape, values.dtype, block.host_bytes, 0, values.strides)
     view[...] = values
     with readers.lock:
         if x._on_host is values:  # no other thread has been here meanwhile

@@ -25,13 +25,44 @@ def array_of_operation(
     loop: tuple[np.dtype[Any], ...],
     shape: tuple[int, ...],
     placement: Placement,
+    keeps_order: bool = True,
 ) -> ndarray:
-    """A new array for an operation or a reduction: pending, or computed where it may not wait."""
+    """A new array for an operation or a reduction: pending, or computed where it may not wait.
+
+    The axes of an elementwise operation's result lie as NumPy's order ``"K"`` has them, unless
+    ``keeps_order`` is false.
+    """
     if not config.lazy:
-        layout = eager.compute_known(op, eager_operands(operands), loop, shape, *placement)
+        axes = None
+        if keeps_order and len(shape) > 1:
+            axes = _order_of(op, shape, [x for x in operands if isinstance(x, ndarray)])
+        layout = eager.compute_known(
+            op, eager_operands(operands), loop, shape, *placement, None, axes
+        )
         if layout is not None:
             return ndarray._from_layout(*layout)
-    return ndarray._pending(register(node_of(op, operands, loop, shape, placement)))
+    return ndarray._pending(register(node_of(op, operands, loop, shape, placement, keeps_order)))
+
+
+def _order_of(
+    op: Op | Reduce, shape: tuple[int, ...], operands: Sequence[Any]
+) -> tuple[int, ...] | None:
+    """The order in which a result has its axes in memory; operands are arrays or nodes."""
+    if not operands:
+        return None
+    if isinstance(op, Reduce):
+        strides = operands[0].strides
+        if len(strides) != len(shape):
+            strides = tuple([each for axis, each in enumerate(strides) if axis not in op.axes])
+        return None if op.merges else _layout.order_of_axes(shape, strides)
+    if op is CONVERT:
+        strides = operands[0].strides
+        if operands[0].shape == shape:
+            return _layout.order_of_copy(shape, strides)
+    return _layout.order_of_axes(
+        shape,
+        *[_layout.broadcast_strides(op.name, x.shape, x.strides, shape) for x in operands],
+    )
 
 
 def eager_operands(operands: Sequence[Any]) -> list[Any]:
@@ -61,17 +92,23 @@ def node_of(
     loop: tuple[np.dtype[Any], ...],
     shape: tuple[int, ...],
     placement: Placement,
+    keeps_order: bool = True,
 ) -> Node:
     """The node of an operation; operands that have grown too large are computed first."""
     parts = tuple(
         [operand._node if isinstance(operand, ndarray) else Scalar(operand) for operand in operands]
     )
     node = Node(op, parts, loop, shape, prod(shape), *placement)
+    if keeps_order and len(shape) > 1:
+        for part in parts:
+            if type(part) is Node and (part.axes is not None or op is CONVERT):
+                node.axes = _order_of(op, shape, [each for each in parts if type(each) is Node])
+                break
     if node.weight > MOST_WEIGHT or node.leaves > MOST_LEAVES:
         node.recount()
     if node.weight > MOST_WEIGHT or node.leaves > MOST_LEAVES:
         evaluate.evaluate(*(part for part in parts if type(part) is Node))
-        node = Node(op, parts, loop, shape, node.size, *placement)
+        node = Node(op, parts, loop, shape, node.size, *placement, node.axes)
     return node
 
 

@@ -66,6 +66,7 @@ def _formed_at_once(
     dtype: np.dtype[Any],
     shape: tuple[int, ...],
     placement: Placement,
+    keeps_order: bool,
 ) -> ndarray | None:
     """A conversion or a choice, checked before; ``None`` if it is not for the host at once."""
     seen = []
@@ -77,7 +78,9 @@ def _formed_at_once(
         seen.append(operand)
     if prod(shape) > limits.host_elements or not host.is_ready(placement.queue):
         return None
-    return ndarray._computed(host.call(host.form, op, seen, dtype), *placement)
+    return ndarray._computed(
+        host.call(host.form, op, seen, dtype, "K" if keeps_order else "C"), *placement
+    )
 
 
 def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | None:

@@ -59,7 +59,7 @@ class Canonical:
                     numbers[id(operand)] = number
                 key.append(number)
             if node is not None:
-                key += node.op, node.loop, node.shape, node.usm_type
+                key += node.op, node.loop, node.shape, node.usm_type, node.axes
                 step -= 1
                 numbers[id(node)] = step
         self.arrays = arrays
@@ -77,6 +77,7 @@ def call_key(
     loop: tuple[Any, ...],
     shape: tuple[int, ...],
     usm_type: str,
+    axes: tuple[int, ...] | None,
 ) -> tuple[tuple[Any, ...], list[Any], list[Any]]:
     """What :class:`Canonical` says of one operation on computed operands, without a node.
 
@@ -84,7 +85,7 @@ def call_key(
         op: the operation.
         operands: Python scalars, and arguments with ``form`` (dtype, shape, strides, ``False``),
             ``block`` and ``offset``, which are in memory.
-        loop, shape, usm_type: as of a node.
+        loop, shape, usm_type, axes: as of a node.
 
     Returns:
         The key; the arguments, each once; the scalars.
@@ -105,5 +106,5 @@ def call_key(
         else:
             key += form, len(arrays)
             arrays.append(operand)
-    key += op, loop, shape, usm_type
+    key += op, loop, shape, usm_type, axes
     return tuple(key), arrays, scalars

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray._codegen.indexing import collapse, index_terms
+from dparray._codegen.indexing import collapse, in_memory_order, index_terms
 from dparray._codegen.intrinsics import half, half_bits, half_value, integer_power, of_kind
 from dparray._codegen.steps import ScalarUse, Steps
 from dparray._codegen.values import (
@@ -150,7 +150,8 @@ def linearize(
     """
     parts = Steps(order, [(value, layout.dtype) for value, layout in outputs])
     targets = [layout for _, layout in outputs]
-    extents, strides, classes = collapse([*parts.arrays, *targets], shape)
+    walked, layouts = in_memory_order(shape, [*parts.arrays, *targets], targets)
+    extents, strides, classes = collapse(layouts, walked)
     count = len(parts.arrays)
     structure = Structure(
         parts.steps,

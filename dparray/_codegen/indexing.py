@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dparray._layout import broadcast_strides, is_contiguous
+from dparray._layout import broadcast_strides, is_contiguous, order_of_axes
 
 
 def element_strides(layouts: Sequence[Any], shape: tuple[int, ...]) -> list[list[int]]:
@@ -18,6 +18,30 @@ def element_strides(layouts: Sequence[Any], shape: tuple[int, ...]) -> list[list
         strides = broadcast_strides("expression", layout.shape, layout.strides, shape)
         walked.append([stride // itemsize for stride in strides])
     return walked
+
+
+def in_memory_order(
+    shape: tuple[int, ...], layouts: Sequence[Any], targets: Sequence[Any]
+) -> tuple[tuple[int, ...], Sequence[Any]]:
+    """A shape and layouts with the axes in the order in which what is written has them in memory.
+
+    So columns that lie one after another are one walk, as rows are.
+    """
+    if len(shape) < 2:
+        return shape, layouts
+    axes = order_of_axes(shape, *[layout.strides for layout in targets if layout.shape == shape])
+    if axes is None:
+        return shape, layouts
+    turned = []
+    for layout in layouts:
+        strides = broadcast_strides("expression", layout.shape, layout.strides, shape)
+        turned.append(
+            layout._replace(
+                shape=tuple([shape[axis] for axis in axes]),
+                strides=tuple([strides[axis] for axis in axes]),
+            )
+        )
+    return turned[0].shape, turned
 
 
 def merge_axes(

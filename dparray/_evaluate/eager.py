@@ -31,6 +31,7 @@ def compute_known(
     queue: Any,
     usm_type: str,
     target: Any = None,
+    axes: tuple[int, ...] | None = None,
 ) -> Any:
     """The layout of one operation's result, computed by the plan that is there; else ``None``.
 
@@ -43,16 +44,17 @@ def compute_known(
         shape: the result's shape.
         queue, usm_type: the operands' common placement.
         target: a layout of that shape to write to; fresh memory if not given.
+        axes: the order of the axes of fresh memory, as of a node.
     """
     if access.holds:
         access.before_read(*(each.layout for each in operands if type(each) is Argument))
         if target is not None:
             access.before_write(target)
     if target is None:
-        return _computed(op, operands, loop, shape, queue, usm_type, None)
+        return _computed(op, operands, loop, shape, queue, usm_type, None, axes)
     with lock:
         settle_readers(target.block)
-        return _computed(op, operands, loop, shape, queue, usm_type, target)
+        return _computed(op, operands, loop, shape, queue, usm_type, target, axes)
 
 
 def _computed(
@@ -63,11 +65,12 @@ def _computed(
     queue: Any,
     usm_type: str,
     target: Any,
+    axes: tuple[int, ...] | None,
 ) -> Any:
     for operand in operands:
         if type(operand) is Node:  # positions, which are in no memory
             return None
-    form, arrays, scalars = call_key(op, operands, loop, shape, usm_type)
+    form, arrays, scalars = call_key(op, operands, loop, shape, usm_type, axes)
     written = None
     if target is not None:
         memory, kind = target.block.memory, (target.dtype, shape, target.strides, False)

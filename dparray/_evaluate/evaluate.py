@@ -67,7 +67,7 @@ def _evaluate_group(nodes: Sequence[Node]) -> None:
     """Compute pending nodes of one shape and place."""
     if nodes[0].size == 0:  # there is nothing to compute: what they are made of stays pending
         for node in nodes:
-            node.complete(allocate(node.queue, node.usm_type, node.shape, node.dtype))
+            node.complete(allocate(node.queue, node.usm_type, node.shape, node.dtype, node.axes))
         return
     order = pending_order(nodes)
     held = externally_referenced(nodes, order)

@@ -110,8 +110,8 @@ def _execute_step(
     scalars: Sequence[Any],
     nodes: Sequence[Node],
 ) -> None:
-    for slot, shape, dtype, usm_type in step.new:
-        slots[slot] = allocate(queue, usm_type, shape, dtype)
+    for slot, shape, dtype, usm_type, axes in step.new:
+        slots[slot] = allocate(queue, usm_type, shape, dtype, axes)
     if type(step) is FusedStep:
         launches = step.launches
         if launches[0].entry.kernel is None and obtain(launches[0]) is None:
@@ -140,8 +140,8 @@ def _launch(
     kernel = launch.entry.kernel
     if kernel is None:
         kernel = obtain(launch)
-    for slot, shape, dtype, usm_type in launch.accumulators:
-        slots[slot] = allocate(queue, usm_type, shape, dtype)
+    for slot, shape, dtype, usm_type, axes in launch.accumulators:
+        slots[slot] = allocate(queue, usm_type, shape, dtype, axes)
     arguments: list[Packed] = []
     owners: tuple[Any, ...] = ()  # the blocks outside the pool, which a launch has to keep alive
     for slot in launch.arguments:

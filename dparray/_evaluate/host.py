@@ -119,10 +119,10 @@ def write(x: np.ndarray, index: Any, values: Any) -> bool:
     return True
 
 
-def form(op: Op, operands: Sequence[Any], dtype: np.dtype[Any]) -> np.ndarray:
+def form(op: Op, operands: Sequence[Any], dtype: np.dtype[Any], order: Any = "C") -> np.ndarray:
     """A conversion of host arrays and Python scalars to a dtype, or a choice between them."""
     if op is CONVERT:
-        return np.asarray(operands[0]).astype(dtype, "C")
+        return np.asarray(operands[0]).astype(dtype, order)
     mask, x1, x2 = (
         operand
         if place == 0

@@ -47,6 +47,7 @@ class NewArray(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     usm_type: str
+    axes: tuple[int, ...] | None = None
 
 
 class KernelEntry:

@@ -30,8 +30,7 @@ def read(node: Node, index: Slices) -> np.ndarray:
         block, offset, shape, strides, dtype = layout
         shape, strides, offset = _layout.basic_index(shape, strides, offset, index)
         return copies.copy_to_host(Layout(block, offset, shape, strides, dtype))
-    strides = _layout.contiguous_strides(node.shape, node.dtype.itemsize)
-    sample = view_of(node, *_layout.basic_index(node.shape, strides, 0, index))
+    sample = view_of(node, *_layout.basic_index(node.shape, node.strides, 0, index))
     assert sample is not None  # slices are views
     evaluate.evaluate(sample)
     return copies.copy_to_host(sample.layout)

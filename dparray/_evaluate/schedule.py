@@ -38,7 +38,7 @@ from dparray._evaluate.plan import (
 from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.reductions import WEIGHT, Reduce
-from dparray._layout import Layout, contiguous_strides, is_contiguous
+from dparray._layout import Layout, is_contiguous, strides_in_order
 from dparray.config import Tuning
 
 Outputs = list[tuple[Any, Layout]]
@@ -162,7 +162,8 @@ class _Scheduler:
     def _copy(self, node: Node, number: int, copies: dict[int, Any], canonical: Canonical) -> Node:
         parts = tuple([self._operand(part, copies, canonical) for part in node.operands])
         assert node.op is not None
-        copy = Node(node.op, parts, node.loop, node.shape, node.size, node.queue, node.usm_type)
+        place = node.shape, node.size, node.queue, node.usm_type, node.axes
+        copy = Node(node.op, parts, node.loop, *place)
         copy.weight, copy.leaves = node.weight, node.leaves
         copies[id(node)] = copy
         self.numbers[id(copy)] = number
@@ -499,7 +500,8 @@ class _Scheduler:
         for node in order:
             parts = tuple([copies.get(id(part), part) for part in node.operands])
             assert node.op is not None
-            copy = Node(node.op, parts, node.loop, node.shape, node.size, node.queue, node.usm_type)
+            place = node.shape, node.size, node.queue, node.usm_type, node.axes
+            copy = Node(node.op, parts, node.loop, *place)
             copies[id(node)] = copy
             self.numbers[id(copy)] = self.numbers[id(node)]
             self.kept.append(copy)
@@ -508,12 +510,16 @@ class _Scheduler:
     # Slots.
 
     def _scratch(
-        self, shape: tuple[int, ...], dtype: np.dtype[Any], usm_type: str
+        self,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        usm_type: str,
+        axes: tuple[int, ...] | None = None,
     ) -> tuple[Layout, NewArray]:
         """A new slot, as a layout and as what is allocated."""
-        array = NewArray(self.slots, shape, dtype, usm_type)
+        array = NewArray(self.slots, shape, dtype, usm_type, axes)
         self.slots += 1
-        strides = contiguous_strides(shape, dtype.itemsize)
+        strides = strides_in_order(shape, dtype.itemsize, axes)
         return Layout(SlotBlock(array.slot), 0, shape, strides, dtype), array
 
     def _fresh(self, nodes: Sequence[Node]) -> tuple[Outputs, list[NewArray]]:
@@ -521,7 +527,7 @@ class _Scheduler:
         outputs: Outputs = []
         new = []
         for node in nodes:
-            layout, array = self._scratch(node.shape, node.dtype, node.usm_type)
+            layout, array = self._scratch(node.shape, node.dtype, node.usm_type, node.axes)
             outputs.append((node, layout))
             new.append(array)
         return outputs, new

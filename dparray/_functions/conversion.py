@@ -192,8 +192,8 @@ def asarray(
         # NumPy makes floats of integers on both sides of 2**63, and tells which do not fit.
         values = np.asarray(obj, wanted)
     array = from_host(values, placement.queue, placement.usm_type, wanted)
-    if order == "F":
-        return rearranged(array, None, "F", None, None, None, None)
+    if order in ("C", "F"):
+        return rearranged(array, None, order, None, None, None, None)
     return array
 
 
@@ -225,6 +225,9 @@ def rearranged(
     """``x`` with another dtype, order, place or USM type; ``x`` itself if it has them already."""
     if order not in (None, "C", "F", "A", "K"):
         raise ValueError(f"order: {order!r} is none of 'C', 'F', 'A', 'K'")
+    if order == "A":
+        is_by_columns = _layout.order_like(x.shape, x.strides, x.itemsize, order) is not None
+        order = "F" if is_by_columns else "C"
     placement = placed_like(x, device, usm_type, sycl_queue)
     changes_place = placement.queue != x.sycl_queue or placement.usm_type != x.usm_type
     changes_dtype = dtype is not None and dtype != x.dtype
@@ -232,7 +235,7 @@ def rearranged(
         x.shape, x.strides, x.itemsize, order or "C"
     )
     if not (changes_place or changes_dtype or changes_order):
-        return copy_of(x) if copy else x
+        return copy_of(x, "K") if copy else x
     if copy is False:
         what = [
             name
@@ -246,7 +249,7 @@ def rearranged(
         raise ValueError(f"asarray: copy=False, but {' and '.join(what)} must change")
     if changes_dtype and dtype is not None:
         _dtypes.check_device(dtype, placement.queue.sycl_device)
-        x = astype_array(x, dtype)
+        x = astype_array(x, dtype, order="K")
     if changes_place:
         x = ndarray._from_layout(*copies.copy_to_queue(x, *placement))
     if order == "F" and not _layout.is_contiguous(x.shape, x.strides, x.itemsize, "F"):
@@ -412,7 +415,8 @@ def astype(
     Args:
         x: the array.
         dtype: the new dtype. Complex to real is an error, as it would lose the imaginary part.
-        order: ``"K"``, ``"C"`` or ``"F"``.
+        order: ``"K"``, the order of ``x``; ``"C"``, ``"F"``, or ``"A"`` for ``"F"`` if ``x`` is
+            contiguous in that order only.
         casting: which conversions are allowed, as of NumPy.
         subok: without effect, as there are no subclasses.
         copy: ``False`` gives ``x`` itself if nothing changes.
@@ -441,10 +445,10 @@ def astype(
         )
     if device is not None:
         x = x.to_device(Device(device))
-    result = astype_array(x, wanted, copy)
-    if _layout.as_order(order) == "F":
-        return rearranged(result, None, "F", None, None, None, None)
-    return result
+    order = _layout.as_order(order, "K")
+    if order == "K":
+        return astype_array(x, wanted, copy, order)
+    return rearranged(x, wanted, order, True if copy else None, None, None, None)
 
 
 @as_method
@@ -467,15 +471,13 @@ def copy(
         0.0
     """
     x = check_array("copy", "x", x)
-    order = _layout.as_order(order)
+    order = _layout.as_order(order, "K")
     if placed_like(x, device, usm_type, sycl_queue) != (x.sycl_queue, x.usm_type):
-        kept = order if order in ("C", "F") else None
+        kept = None if order == "K" else order
         return rearranged(x, None, kept, None, device, usm_type, sycl_queue)
-    if order == "F":
-        result = empty_array(placement_of(x), x.shape, x.dtype, "F")
-        assign(result, x)
-        return result
-    return copy_of(x)
+    if order == "K":
+        return copy_of(x, "K")
+    return rearranged(x, None, order, True, None, None, None)
 
 
 def array(

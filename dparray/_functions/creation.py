@@ -118,10 +118,19 @@ def filled(
     order: str,
     value: Any,
     function: str,
+    like: ndarray | None = None,
 ) -> ndarray:
-    """A new array with one value, a scalar or an array that broadcasts; pending if it is large."""
+    """A new array with one value, a scalar or an array that broadcasts; pending if it is large.
+
+    ``"A"`` and ``"K"`` are the order of ``like``, else C's.
+    """
     order = _layout.as_order(order)
-    is_plain = order in ("C", "A", "K") and not isinstance(value, ndarray)
+    if order in ("A", "K") and like is not None and like.ndim == len(shape):
+        axes = _layout.order_like(shape, like.strides, like.itemsize, order)
+        is_plain = axes is None
+    else:
+        is_plain = order in ("C", "A", "K")
+    is_plain = is_plain and not isinstance(value, ndarray)
     if is_plain and may_wait(placement, prod(shape), dtype):
         value = checked_scalar(function, value, dtype)
         return operate(CONVERT, (value,), (dtype, dtype), shape, placement)
@@ -129,7 +138,7 @@ def filled(
         values = np.empty(shape, dtype)
         values.fill(checked_scalar(function, value, dtype))
         return ndarray._computed(values, *placement)
-    array = empty_array(placement, shape, dtype, order)
+    array = empty_array(placement, shape, dtype, order, like)
     assign(array, value, function)
     return array
 
@@ -240,7 +249,7 @@ def ones(
 def empty_like(
     x: ndarray,
     dtype: Any = None,
-    order: str = "C",
+    order: str = "K",
     *,
     shape: int | Sequence[int] | None = None,
     device: Any = None,
@@ -258,9 +267,8 @@ def empty_like(
         >>> y.shape, y.dtype.name, y.usm_type
         ((2, 2), 'float32', 'shared')
     """
-    return empty_array(
-        *_form_like("empty_like", x, dtype, shape, device, usm_type, sycl_queue), order
-    )
+    form = _form_like("empty_like", x, dtype, shape, device, usm_type, sycl_queue)
+    return empty_array(*form, order, x)
 
 
 def _form_like(
@@ -285,7 +293,7 @@ def _form_like(
 def zeros_like(
     x: ndarray,
     dtype: Any = None,
-    order: str = "C",
+    order: str = "K",
     *,
     shape: int | Sequence[int] | None = None,
     device: Any = None,
@@ -300,13 +308,13 @@ def zeros_like(
         array([0, 0], dtype=int16)
     """
     form = _form_like("zeros_like", x, dtype, shape, device, usm_type, sycl_queue)
-    return filled(*form, order, 0, "zeros_like")
+    return filled(*form, order, 0, "zeros_like", x)
 
 
 def ones_like(
     x: ndarray,
     dtype: Any = None,
-    order: str = "C",
+    order: str = "K",
     *,
     shape: int | Sequence[int] | None = None,
     device: Any = None,
@@ -321,14 +329,14 @@ def ones_like(
         array([1, 1], dtype=int16)
     """
     form = _form_like("ones_like", x, dtype, shape, device, usm_type, sycl_queue)
-    return filled(*form, order, 1, "ones_like")
+    return filled(*form, order, 1, "ones_like", x)
 
 
 def full_like(
     x: ndarray,
     fill_value: Any,
     dtype: Any = None,
-    order: str = "C",
+    order: str = "K",
     *,
     shape: int | Sequence[int] | None = None,
     device: Any = None,
@@ -351,4 +359,4 @@ def full_like(
     value = scalar_value(fill_value)
     if not isinstance(value, ndarray | bool | int | float | complex):
         raise foreign_operand("full_like", "fill_value", fill_value)
-    return filled(*form, order, _converted(fill_value, form[-1]), "full_like")
+    return filled(*form, order, _converted(fill_value, form[-1]), "full_like", x)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import astype_array, choose_elements, with_axes
+from dparray._array.apply import astype_array, choose_elements
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
@@ -44,7 +44,7 @@ def apply_with_options(
         where: a mask, or ``True``.
         dtype: the dtype that arrays are converted to first, or ``None``.
         casting: which of these conversions, and of the result to ``out``, are allowed.
-        order: ``"F"`` for a new result in Fortran's order.
+        order: of a new result.
     """
     check_casting(function, casting)
     order = _layout.as_order(order, _DEFAULT_ORDER)
@@ -82,10 +82,10 @@ def apply_with_options(
     if where is not True:
         mask = placed[-1][1]
         if out is None:
-            return _ordered(choose_elements(function, mask, result, 0), order)
+            return _ordered(choose_elements(function, mask, result, 0), order, operands)
         result = choose_elements(function, mask, astype_array(result, out.dtype, False), out)
     if out is None:
-        return _ordered(result, order)
+        return _ordered(result, order, operands)
     if _layout.broadcast_shapes(function, [result.shape, out.shape]) != out.shape:
         raise ShapeError(
             f"{function}: the result of shape {result.shape} does not fit out of {out.shape}"
@@ -227,12 +227,19 @@ def _check_unconverted(function: str, operands: tuple[Any, ...], casting: str) -
             _in_dtype(function, value, wanted, casting)
 
 
-def _ordered(result: ndarray, order: str) -> ndarray:
-    """A new result in the order asked for; ``"K"`` and ``"A"`` are C's."""
-    if order != "F" or result.ndim < 2:
+def _ordered(result: ndarray, order: str, operands: Sequence[Any]) -> ndarray:
+    """A new result in the order asked for; it has ``"K"`` already, but of a choice of elements."""
+    if order == "K" or result.ndim < 2:
         return result
-    place = placement_of(result)
-    turned = range(result.ndim)[::-1]
-    ordered = with_axes(empty_on(place, result.shape[::-1], result.dtype), turned)
+    if order == "A":
+        arrays = [x for x in operands if isinstance(x, ndarray)]
+        is_by_columns = all(
+            _layout.order_like(x.shape, x.strides, x.itemsize, order) is not None for x in arrays
+        )
+        order = "F" if is_by_columns else "C"
+    if _layout.is_contiguous(result.shape, result.strides, result.itemsize, order):
+        return result
+    axes = _layout.order_like(result.shape, (), 0, order)
+    ordered = empty_on(placement_of(result), result.shape, result.dtype, axes)
     assign(ordered, result)
     return ordered

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dparray import _layout
 from dparray._graph.ops import Op
 from dparray._graph.reductions import Reduce
 
@@ -34,6 +35,8 @@ class Node:
         loop: the dtype that each operand is converted to, then the result's dtype.
         shape, size, dtype, queue, usm_type: of the value.
         layout: where the value lies, or ``None`` while it is pending.
+        axes: the order of its axes in memory (:func:`dparray._layout.order_of_axes`), known before
+            it lies there; ``None`` is C's order.
         users: while pending, weak references to the nodes that have it as operand; they become the
             readers of its memory.
         weight: cost of computing it from the leaves, in additions for one element.
@@ -42,6 +45,7 @@ class Node:
 
     __slots__ = (
         "__weakref__",
+        "axes",
         "dtype",
         "layout",
         "leaves",
@@ -72,8 +76,10 @@ class Node:
         size: int,
         queue: Any,
         usm_type: str,
+        axes: tuple[int, ...] | None = None,
     ) -> None:
         self.op = op
+        self.axes = axes
         self.operands = operands
         self.loop = loop
         self.dtype = loop[-1]
@@ -105,10 +111,19 @@ class Node:
         self.queue = queue
         self.usm_type = usm_type
         self.layout = layout
+        shape = layout.shape
+        self.axes = None if len(shape) < 2 else _layout.order_of_axes(shape, layout.strides)
         self.users = None
         self.weight = 0
         self.leaves = 1
         return self
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """The strides that the value has in memory, or will have."""
+        if self.layout is not None:
+            return self.layout.strides  # type: ignore[no-any-return]
+        return _layout.strides_in_order(self.shape, self.dtype.itemsize, self.axes)
 
     def recount(self) -> None:
         """Set weight and leaves to those of the distinct parts of a pending expression.

@@ -7,23 +7,44 @@ from typing import Any
 
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT, OPS
-from dparray._layout import AxisMap, Shape, Strides, axis_map, is_contiguous, mapped
+from dparray._layout import (
+    AxisMap,
+    Shape,
+    Strides,
+    axis_map,
+    is_contiguous,
+    mapped,
+    order_of_axes,
+)
 
 
 def view_of(root: Node, shape: Shape, strides: Strides, offset: int) -> Node | None:
     """A view of a pending elementwise expression: the expression of views of its leaves.
 
-    Where it lies is said as of a C-contiguous array of the expression's shape. The new nodes are
+    Where it lies is said as of an array with the strides of the expression. The new nodes are
     not yet known to the leaves as readers. ``None`` if the leaves cannot be seen so.
     """
-    itemsize = root.dtype.itemsize
-    view = axis_map(root.shape, itemsize, (shape, strides, offset))
+    itemsize, axes = root.dtype.itemsize, root.axes
+    ordered = root.shape if axes is None else tuple([root.shape[axis] for axis in axes])
+    is_linear = False
+    view = axis_map(ordered, itemsize, (shape, strides, offset))
     if view is None:  # a reshape that runs over the end of an axis
         view = axis_map((root.size,), itemsize, (shape, strides, offset))
-        if view is None or not _is_linear(root):
+        if view is None or axes is not None or not _is_linear(root):
             return None
-        return _viewed(root, view, True)
-    return _viewed(root, view, False)
+        is_linear = True
+    elif axes is not None:
+        view = _with_axes(view, axes)
+    result = _viewed(root, view, is_linear)
+    result.axes = order_of_axes(shape, strides) if len(shape) > 1 else None
+    return result
+
+
+def _with_axes(view: AxisMap, axes: tuple[int, ...]) -> AxisMap:
+    """A view of an array whose axes lie in another order than C's."""
+    places = [axes.index(axis) for axis in range(len(axes))]
+    steps = tuple(tuple([along[place] for place in places]) for along in view.steps)
+    return AxisMap(view.shape, tuple([view.starts[place] for place in places]), steps)
 
 
 def _is_linear(root: Node) -> bool:

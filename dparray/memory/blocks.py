@@ -8,7 +8,7 @@ from typing import Any
 import dpctl.memory
 import numpy as np
 
-from dparray._layout import Layout, contiguous_strides
+from dparray._layout import Layout, contiguous_strides, strides_in_order
 from dparray._runtime.queues import note_others
 from dparray.memory import driver, pool
 
@@ -86,9 +86,13 @@ def planned_layout(
 
 
 def allocate(
-    queue: dpctl.SyclQueue, usm_type: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+    queue: dpctl.SyclQueue,
+    usm_type: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    axes: tuple[int, ...] | None = None,
 ) -> Layout:
-    """A C-contiguous layout in fresh memory of the pool."""
+    """A layout in fresh memory of the pool: C-contiguous, or with its axes in another order."""
     itemsize = dtype.itemsize
     block = pool.allocate(queue, usm_type, prod(shape) * itemsize)
-    return Layout(block, 0, shape, contiguous_strides(shape, itemsize), dtype)
+    return Layout(block, 0, shape, strides_in_order(shape, itemsize, axes), dtype)

@@ -1,0 +1,235 @@
+"""Every function that NumPy has, called with generated arguments: value, dtype, shape, order, aliases.
+
+``make soak ARGS="--calls 200000"`` tries more of them. What is in `KNOWN` is told, with its reason,
+in the list of differences from NumPy (:mod:`dparray.differences`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import warnings
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._evaluate import limits
+from tests.functions.generated_calls import Call, carry_out, generate, names
+
+CALLS_OF_EACH = 12
+#: Errors that stand for each other, most special first.
+ERRORS: tuple[type[Exception], ...] = (
+    *(np.linalg.LinAlgError, IndexError, OverflowError, ZeroDivisionError, TypeError, ValueError),
+    Exception,
+)
+
+#: What may differ: a pattern of what `difference` says, and why.
+KNOWN: tuple[tuple[str, str], ...] = ()
+
+
+@contextlib.contextmanager
+def tier(name: str) -> Iterator[None]:
+    """One of the ways in which dparray computes."""
+    with contextlib.ExitStack() as stack:
+        if name == "eager":
+            stack.enter_context(dp.config.override(lazy=False))
+        elif name == "no host tier":
+            stack.enter_context(dp.config.override(host_tier=False))
+        elif name in ("library", "fused", "host"):
+            stack.enter_context(limits.force(name))
+        elif name == "busy":
+            stack.enter_context(dp.config.override(lazy=False, host_tier=False))
+        yield
+
+
+def attempt(xp: Any, call: Call) -> Any:
+    """The result and the arrays that went in, or the error."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        try:
+            return carry_out(xp, call)
+        except Exception as error:
+            return error
+
+
+def parts_of(result: Any) -> list[Any]:
+    if isinstance(result, tuple | list):
+        return [part for each in result for part in parts_of(each)]
+    return [result]
+
+
+def host(x: Any) -> Any:
+    return x.asnumpy() if isinstance(x, dp.ndarray) else x
+
+
+def _close(found: np.ndarray, wanted: np.ndarray, scale: float) -> bool:
+    """Whether floats are the same but for some roundings."""
+    if wanted.dtype.kind == "c":
+        return _close(found.real, wanted.real, scale) and _close(found.imag, wanted.imag, scale)
+    eps = float(np.finfo(wanted.dtype).eps)
+    with np.errstate(all="ignore"):
+        both = np.isfinite(found) & np.isfinite(wanted)
+        if not np.array_equal(found[~both], wanted[~both], equal_nan=True):
+            return False
+        found, wanted = found[both].astype("float64"), wanted[both].astype("float64")
+        bound = 64 * eps * np.maximum(np.abs(wanted), scale) + 8 * float(
+            np.finfo("float16").tiny if eps > 1e-4 else 0
+        )
+        return bool(np.all(np.abs(found - wanted) <= bound))
+
+
+def _scale(values: list[np.ndarray]) -> float:
+    """The largest finite number among results."""
+    largest = 0.0
+    for each in values:
+        if each.dtype.kind in "fc" and each.size:
+            with np.errstate(all="ignore"):
+                sizes = np.abs(each.astype("complex128" if each.dtype.kind == "c" else "float64"))
+            finite = sizes[np.isfinite(sizes)]
+            largest = max(largest, float(finite.max(initial=0)))
+    return largest
+
+
+def difference(call: Call) -> str | None:
+    """How the results of a call differ; ``None`` if they do not."""
+    wanted = attempt(np, call)
+    with tier(call.tier):
+        found = attempt(dp, call)
+        try:
+            return _difference(found, wanted)
+        except Exception as error:  # of a pending computation
+            return f"raises when read: {type(error).__name__}: {error}"
+
+
+def _difference(found: Any, wanted: Any) -> str | None:
+    if isinstance(wanted, Exception):
+        if not isinstance(found, Exception):
+            for each in parts_of(found[0]):
+                host(each)
+            return f"accepts what NumPy refuses: {type(wanted).__name__}: {wanted}"
+        kind = next(kind for kind in ERRORS if isinstance(wanted, kind))
+        if isinstance(found, kind) or (kind is OverflowError and isinstance(found, ValueError)):
+            return None
+        return f"raises {type(found).__name__} for {type(wanted).__name__}: {found} / {wanted}"
+    if isinstance(found, Exception):
+        return f"refuses: {type(found).__name__}: {found}"
+    (ours, our_inputs), (theirs, their_inputs) = found, wanted
+    our_parts, their_parts = parts_of(ours), parts_of(theirs)
+    if len(our_parts) != len(their_parts):
+        return f"gives {len(our_parts)} parts, not {len(their_parts)}"
+    for number, (x, y) in enumerate(zip(our_parts, their_parts, strict=True)):
+        said = _difference_of_part(x, y, our_inputs, their_inputs)
+        if said is not None:
+            return said if len(our_parts) == 1 else f"part {number}: {said}"
+    for (x, _), (y, _) in zip(our_inputs, their_inputs, strict=True):
+        if not _same_values(host(x), y, 0.0):
+            return f"leaves an argument as {_short(host(x))}, not {_short(y)}"
+    return None
+
+
+def _short(value: Any) -> str:
+    return np.array2string(np.asarray(value), threshold=8, separator=",").replace("\n", "")
+
+
+def _same_values(found: np.ndarray, wanted: np.ndarray, scale: float) -> bool:
+    if wanted.dtype.kind in "fc":
+        return _close(found, wanted, scale)
+    return bool(np.array_equal(found, wanted))
+
+
+def _difference_of_part(
+    x: Any, y: Any, our_inputs: list[tuple[Any, Any]], their_inputs: list[tuple[Any, Any]]
+) -> str | None:
+    if not isinstance(y, np.ndarray | np.generic):
+        x = host(x)
+        if isinstance(y, float | complex) and isinstance(x, int | float | complex | np.ndarray):
+            return None if np.allclose(x, y, equal_nan=True) else f"value: {x!r}, not {y!r}"
+        same = bool(np.all(np.asarray(x == y))) or (x != x and y != y)
+        return None if same else f"value: {x!r}, not {y!r}"
+    values = np.asarray(host(x))
+    if values.dtype != y.dtype:
+        return f"dtype: {values.dtype}, not {y.dtype}"
+    if values.shape != y.shape:
+        return f"shape: {values.shape}, not {y.shape}"
+    if not _same_values(values, np.asarray(y), _scale([y, *(seen for _, seen in their_inputs)])):
+        return f"value: {_short(values)}, not {_short(y)}"
+    if not isinstance(x, dp.ndarray) or not isinstance(y, np.ndarray):
+        return None
+    if y.size > 1 and y.ndim > 1:
+        ours = x.flags.c_contiguous, x.flags.f_contiguous
+        theirs = y.flags.c_contiguous, y.flags.f_contiguous
+        if ours != theirs:
+            return f"order: {x.strides}, not {y.strides} of shape {y.shape}"
+    if y.size:
+        for at, ((_, into), (_, theirs_into)) in enumerate(
+            zip(our_inputs, their_inputs, strict=True)
+        ):
+            alias = (
+                np.shares_memory(y, theirs_into, max_work=100)
+                if _is_quick(y, theirs_into)
+                else None
+            )
+            if alias is not None and dp.shares_memory(x, into) != alias:
+                return f"alias: {not alias} of argument {at}, not {alias}"
+    return None
+
+
+def _is_quick(x: np.ndarray, y: np.ndarray) -> bool:
+    try:
+        np.shares_memory(x, y, max_work=100)
+    except Exception:
+        return False
+    return True
+
+
+def known(call: Call, said: str) -> str | None:
+    """The reason of a known difference."""
+    text = f"{call.name}: {said}"
+    for pattern, reason in KNOWN:
+        if re.search(pattern, text):
+            return reason
+    return None
+
+
+def unknown_difference(call: Call) -> str | None:
+    """A difference that no reason is known of."""
+    said = difference(call)
+    return None if said is None or known(call, said) is not None else said
+
+
+def seeded(name: str, number: int) -> np.random.Generator:
+    return np.random.default_rng([zlib.crc32(name.encode()), number])
+
+
+@pytest.mark.parametrize("name", names(dp))
+def test_as_numpy(name: str) -> None:
+    for number in range(CALLS_OF_EACH):
+        call = generate(name, seeded(name, number))
+        said = unknown_difference(call)
+        assert said is None, f"{said}\n{call}"
+
+
+def many(count: int, seed: int, show: int = 3) -> int:
+    """Try calls of all functions in turn; returns how many differ."""
+    every = names(dp)
+    told: Counter[str] = Counter()
+    for number in range(count):
+        name = every[number % len(every)]
+        call = generate(name, seeded(name, seed * 1_000_000 + number // len(every)))
+        said = unknown_difference(call)
+        if said is not None:
+            label = f"{call.name}: {re.sub(r'[0-9.]+', '#', said)[:60]}"
+            told[label] += 1
+            if told[label] <= show:
+                print(f"-- {said}\n   {call}", flush=True)
+        if (number + 1) % 10_000 == 0:
+            print(f"{number + 1} calls, {sum(told.values())} differ", flush=True)
+    print(f"{count} calls of {len(every)} functions, seed {seed}: {sum(told.values())} differ")
+    for label, times in told.most_common():
+        print(f"{times:6} {label}")
+    return sum(told.values())
