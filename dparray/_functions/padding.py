@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _layout
+from dparray._array.apply import copy_of
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
 from dparray._array.libraries import call_either
@@ -71,6 +72,8 @@ def pad(
     widths = _pairs("pad_width", pad_width, x.ndim)
     if any(width < 0 for pair in widths for width in pair):
         raise ShapeError(f"pad: pad_width {pad_width!r} has negative numbers")
+    if x.ndim == 0:
+        return copy_of(x)  # it has no edge
     constants = _pairs("constant_values", constant_values, x.ndim)
     result = empty_on(
         placement_of(x),

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import apply, astype_array, copy_of
 from dparray._array.assignment import assign, delivered
 from dparray._array.fresh import empty_on
 from dparray._array.libraries import call_either, call_numpy
@@ -122,6 +122,8 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
         lambda a, b, out: np.matmul(a, b, out=out), [x1, x2], result
     ):
         return
+    if result.dtype.kind in "iu" and x1.block is x2.block:
+        x2 = copy_of(x2)  # of `x @ x.T`, dpnp 0.20 makes a product of floats, which do not wrap
     library_call(
         "matmul",
         lambda a, b: neighbour.matmul(

@@ -281,8 +281,12 @@ def _from_python(name: str) -> Callable[..., Any]:
         number = _as_float(value)
         try:
             result = getattr(math, name)(float(number))
-        except (OverflowError, ValueError):
-            result = math.inf if number > 0 or number == -math.inf else math.nan
+        except OverflowError:
+            result = math.inf
+        except ValueError:  # at a pole
+            result = math.inf
+            if name == "gamma":
+                result = math.copysign(math.inf, number) if number == 0 else math.nan
         return type(number)(result)
 
     return function
@@ -312,6 +316,11 @@ _AS_UFUNCS = """
 MATH: dict[Any, Callable[..., Any]] = {
     getattr(math, name): _from_ufunc(getattr(np, _UFUNC_NAMES.get(name, name)))
     for name in _AS_UFUNCS.split()
+}
+MATH |= {  # of Python 3.11
+    getattr(math, name): _from_ufunc(getattr(np, name))
+    for name in ("cbrt", "exp2")
+    if hasattr(math, name)
 }
 MATH |= {getattr(math, name): _from_python(name) for name in ("erf", "erfc", "gamma", "lgamma")}
 # Of floats these return a float on the device, not Python's int.
@@ -376,8 +385,8 @@ BUILTINS: dict[str, Any] = {
     "int": _int,
     "isinstance": _isinstance,
     "len": lambda value: _Int64(builtins.len(value)),
-    "max": _selecting(lambda a, b: a if a >= b else b, np.uint64),
-    "min": _selecting(lambda a, b: a if a <= b else b, np.int64),
+    "max": _selecting(lambda a, b: b if b > a else a, np.uint64),
+    "min": _selecting(lambda a, b: b if b < a else a, np.int64),
     "range": _range,
     "round": lambda value, *digits: typed(builtins.round(value, *digits)),
 }

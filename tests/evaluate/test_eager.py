@@ -79,7 +79,7 @@ def test_a_known_call_makes_no_expression(name: str, monkeypatch: pytest.MonkeyP
     for _ in range(2):
         CALLS[name](dp, *arrays)
     for module in (apply, assignment, nodes):
-        monkeypatch.setattr(module, "_node_of", None)
+        monkeypatch.setattr(module, "node_of", None)
     launched = []
     unsubscribe = _hooks.subscribe(lambda event, **values: launched.append(event))
     try:

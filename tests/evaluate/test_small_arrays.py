@@ -71,12 +71,12 @@ def test_values_go_to_memory_when_they_are_needed_there(needed: Callable[[Any], 
     np.testing.assert_array_equal(y.asnumpy()[:, 1:], host[:, 1:] + 1)
 
 
-def test_a_result_in_column_order_goes_to_memory_in_row_order() -> None:
+def test_a_result_in_column_order_goes_to_memory_in_it() -> None:
     host, x = array(5, 4)
     y = x.T + 1
-    assert y.strides == (40, 8)
+    assert y.strides == (8, 32)
     np.testing.assert_array_equal(y[1:].asnumpy(), host.T[1:] + 1)
-    assert y.strides == (40, 8)
+    assert y.strides == (8, 32)
 
 
 def test_views_and_what_they_are_made_of_share_what_is_written() -> None:
@@ -356,7 +356,7 @@ def test_what_few_elements_are_made_of_is_made_by_the_host(queue: Any) -> None:
         assert x.is_only_on_host, name
         assert x.sycl_queue == queue
         assert x.usm_type == ("shared" if "shared" in name else "device")
-        assert x.strides == np.ascontiguousarray(wanted).strides
+        assert x.strides == wanted.strides
         x += 1
         x[0] = x[-1]
         x[:1].block  # noqa: B018 - now it is in memory

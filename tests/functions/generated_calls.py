@@ -1,8 +1,9 @@
 """Generated calls of NumPy's functions: arguments that both modules get, made of a seed.
 
-A call is a function's name, arguments and keywords. Arrays among them are `Arr`: values and how they
-lie in memory, from which each module makes its own array. A *recipe* says which arguments a function
-takes, as text: one word for each argument; words with ``=`` are keywords that a call may leave out.
+A call is a function's name, arguments and keywords. Arrays among them are `Arr`: values and how
+they lie in memory, from which each module makes its own array. A *recipe* says which arguments a
+function takes, as text: one word for each argument; words with ``=`` are keywords that a call may
+leave out.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -923,9 +925,7 @@ class Words(Maker):
 
     def w_chain(self) -> Any:
         sizes = self.random.integers(1, 6, 5)
-        return [
-            self.array("fc", shape=(int(a), int(b)), plain=True) for a, b in zip(sizes, sizes[1:])
-        ]
+        return [self.array("fc", shape=(int(a), int(b)), plain=True) for a, b in pairwise(sizes)]
 
     def w_fitting(self) -> Any:
         return self.array(shape=(), dtype=self.first.dtype.name)

@@ -1,4 +1,4 @@
-"""Every function that NumPy has, called with generated arguments: value, dtype, shape, order, aliases.
+"""Every function of NumPy's with generated arguments: value, dtype, shape, order, aliases.
 
 ``make soak ARGS="--calls 200000"`` tries more of them. What is in `KNOWN` is told, with its reason,
 in the list of differences from NumPy (:mod:`dparray.differences`).

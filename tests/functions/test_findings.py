@@ -66,6 +66,10 @@ CALLS: dict[str, Call] = {
     "W11 half": lambda xp: xp.float_power(a(xp, [3], "float16"), a(xp, [20], "int8")),
     "W11 complex": lambda xp: xp.float_power(a(xp, [3j], "complex64"), 2),
     "W11 negative": lambda xp: xp.float_power(a(xp, [2, -3]), -2),
+    **{
+        f"W12 {mode}": lambda xp, mode=mode: xp.pad(a(xp, 5), 2, mode=mode)
+        for mode in ("constant", "edge", "reflect", "symmetric", "wrap")
+    },
     "W13": lambda xp: xp.unravel_index(a(xp, [[1, 2], [3, 4]]), (6, 4), order="F"),
     "W15": lambda xp: xp.nan_to_num(a(xp, [NAN, INF, -INF]), nan=INF, posinf=999),
     "W15 more": lambda xp: xp.nan_to_num(a(xp, [NAN, INF, -INF]), nan=-INF, posinf=-INF, neginf=5),
@@ -406,6 +410,20 @@ OPEN: frozenset[str] = frozenset(
         "W21 modf uint16",
     }
 )
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint32", "uint64"])
+def test_integer_products_wrap_without_the_host(dtype: str) -> None:
+    """R11: no product of integers is one of floats."""
+    host = np.full((3, 3), np.iinfo(dtype).max // 3 * 2, dtype)
+    with dp.config.override(host_tier=False):
+        x = dp.asarray(host)
+        for product in (
+            *(lambda xp, x: x @ x, lambda xp, x: x @ x.T, lambda xp, x: x.T @ x),
+            *(lambda xp, x: xp.inner(x, x), lambda xp, x: xp.tensordot(x, x, 1)),
+            *(lambda xp, x: xp.einsum("ij,jk->ik", x, x), lambda xp, x: xp.dot(x, x)),
+        ):
+            np.testing.assert_array_equal(product(dp, x).asnumpy(), product(np, host))
 
 
 @pytest.mark.parametrize("name", CALLS)

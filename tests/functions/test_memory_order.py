@@ -1,0 +1,85 @@
+"""Results keep the order of their operands in memory, as NumPy's order ``"K"`` has it."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._evaluate import limits
+
+WAYS: dict[str, Callable[[], contextlib.AbstractContextManager[None]]] = {
+    "as it comes": contextlib.nullcontext,
+    "eager": lambda: dp.config.override(lazy=False),
+    "no host tier": lambda: dp.config.override(host_tier=False),
+    "library": lambda: limits.force("library"),
+    "fused": lambda: limits.force("fused"),
+}
+#: The last of them is beyond what the host computes at once.
+SHAPES = ((2, 3), (3, 1, 5), (120, 90))
+
+CALLS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": lambda xp, x: x + 1,
+    "two": lambda xp, x: x * x + x,
+    "broadcast": lambda xp, x: x + x[:1],
+    "turned": lambda xp, x: (x + 1).T * 2,
+    "reversed": lambda xp, x: (x + 1)[..., ::-1] + 1,
+    "compared": lambda xp, x: x > 0,
+    "where": lambda xp, x: xp.where(x > 0, x, -1.0),
+    "kept": lambda xp, x: (x + 1).sum(0, keepdims=True),
+    "copy": lambda xp, x: xp.copy(x, order="K"),
+    "method": lambda xp, x: x.copy("A"),
+    "astype": lambda xp, x: x.astype("float32"),
+    "astype C": lambda xp, x: x.astype("float32", order="C"),
+    "array": lambda xp, x: xp.array(x),
+    "like": lambda xp, x: xp.zeros_like(x),
+    "like A": lambda xp, x: xp.ones_like(x, order="A"),
+    "flatten": lambda xp, x: x.flatten("K"),
+    "ravel": lambda xp, x: (x + 1).ravel("A"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", CALLS)
+def test_order_of_results(name: str, way: str) -> None:
+    call = CALLS[name]
+    with WAYS[way]():
+        for shape in SHAPES:
+            host = np.random.default_rng(1).normal(size=shape)
+            for axes in itertools.permutations(range(len(shape))):
+                wanted = call(np, host.transpose(axes))
+                found = call(dp, dp.permute_dims(dp.asarray(host), axes))
+                np.testing.assert_allclose(found.asnumpy(), wanted, rtol=1e-6, err_msg=str(axes))
+                flags = found.flags.c_contiguous, found.flags.f_contiguous
+                assert flags == (wanted.flags.c_contiguous, wanted.flags.f_contiguous), axes
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_given_array_keeps_its_order(way: str) -> None:
+    with WAYS[way]():
+        host = np.arange(12.0).reshape(3, 4)
+        for out in (dp.ones((4, 3)), dp.ones((4, 3)) * 2, dp.ones((3, 4)).T):
+            strides = out.strides
+            dp.add(dp.asarray(host).T, 1, out=out)
+            np.testing.assert_array_equal(out.asnumpy(), host.T + 1)
+            assert out.strides == strides
+
+
+def test_columns_are_one_walk() -> None:
+    x = dp.ones((300, 200)).T
+    launches = [step for step in dp.explain(x * 2 + x).source.splitlines() if "i1" in step]
+    assert launches == []
+
+
+def test_arrays_of_the_host_keep_their_order() -> None:
+    for shape in ((3, 4), (120, 90)):
+        host = np.asfortranarray(np.random.default_rng(1).normal(size=shape))
+        x = dp.asarray(host)
+        assert x.flags.f_contiguous
+        np.testing.assert_array_equal(x.asnumpy(), host)
+        assert dp.asarray(host, order="C").flags.c_contiguous

@@ -1,0 +1,40 @@
+"""What the simulator computed otherwise than the device."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+
+
+@dp.kernel
+def extremes(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    out[4 * i] = min(x[i], 1.0)
+    out[4 * i + 1] = max(x[i], 1.0)
+    out[4 * i + 2] = min(1.0, x[i])
+    out[4 * i + 3] = max(1.0, x[i])
+
+
+@dp.kernel
+def gammas(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    out[4 * i] = math.gamma(x[i])
+    out[4 * i + 1] = math.lgamma(x[i])
+
+
+@pytest.mark.parametrize("kernel", [extremes, gammas])
+def test_the_same(kernel: Any) -> None:
+    values = [math.nan, 0.0, -0.0, -1.0, -2.0, math.inf, -math.inf, 2.5, -3.5, 200.0, 1.0]
+    x = dp.asarray(values)
+    found = []
+    for run in (dp.call_kernel, dp.simulate):
+        out = dp.zeros(4 * len(values))
+        run(kernel, dp.Range(len(values)), x, out)
+        found.append(out.asnumpy())
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-14)
+    np.testing.assert_array_equal(np.signbit(found[1]), np.signbit(found[0]))
