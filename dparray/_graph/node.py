@@ -122,7 +122,7 @@ class Node:
     def strides(self) -> tuple[int, ...]:
         """The strides that the value has in memory, or will have."""
         if self.layout is not None:
-            return self.layout.strides  # type: ignore[no-any-return]
+            return self.layout.strides
         return _layout.strides_in_order(self.shape, self.dtype.itemsize, self.axes)
 
     def recount(self) -> None:
