@@ -6,13 +6,42 @@ import contextlib
 import functools
 import gc
 import os
+import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 _cache_dir = pytest.StashKey[tempfile.TemporaryDirectory]()
+_drivers_dir = pytest.StashKey[tempfile.TemporaryDirectory]()
+
+_QUEUES = ["cpu", "sub-device-1", "sub-device-2", "second-queue"]
+_DRIVERS = "OCL_ICD_FILENAMES"
+# Whether to load the CPU driver twice: the fixture `queue` then has a second real device. A process
+# finds its drivers once, so it is for all of its tests.
+if os.environ.get("DPARRAY_TEST_SECOND_PLATFORM"):
+    _QUEUES.append("second-platform")
+
+
+def drivers_with_a_copy(folder: Path) -> str | None:
+    """What makes two platforms of the CPU driver: it and a copy of it, as the loader takes them.
+
+    The copy is a library of its own, with USM, a context and a DLPack number of its own. None if
+    the driver is not one of this environment. Nothing of dparray is imported: the loader reads
+    its variable once.
+    """
+    driver = Path(os.environ.get(_DRIVERS) or Path(sys.prefix, "lib", "libintelocl.so"))
+    if not driver.is_file():
+        return None
+    for file in driver.parent.iterdir():
+        if file.is_file() and file.name != driver.name:
+            (folder / file.name).symlink_to(file)
+    copy = folder / driver.name
+    shutil.copy(driver, copy)
+    return f"{driver}:{copy}"
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -26,11 +55,19 @@ def pytest_configure(config: pytest.Config) -> None:
     directory = tempfile.TemporaryDirectory(prefix="dparray-test-cache-")
     config.stash[_cache_dir] = directory
     os.environ["DPARRAY_CACHE_DIR"] = directory.name
+    if "second-platform" in _QUEUES:
+        copies = tempfile.TemporaryDirectory(prefix="dparray-test-drivers-")
+        config.stash[_drivers_dir] = copies
+        both = drivers_with_a_copy(Path(copies.name))
+        if both is None:
+            raise pytest.UsageError("second platform: this environment has no driver to copy")
+        os.environ[_DRIVERS] = both
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    if _cache_dir in config.stash:
-        config.stash[_cache_dir].cleanup()
+    for key in (_cache_dir, _drivers_dir):
+        if key in config.stash:
+            config.stash[key].cleanup()
 
 
 def pytest_collection_finish() -> None:
@@ -52,12 +89,18 @@ def _queues() -> dict[str, Any]:
     if device.sycl_device.max_compute_units > 1:
         parts = device.create_sub_devices(partition=1)[:2]
         queues |= {f"sub-device-{number}": part.sycl_queue for number, part in enumerate(parts, 1)}
+    others = [other for other in dp.devices() if other.sycl_context != device.sycl_context]
+    if others:
+        queues["second-platform"] = others[0].sycl_queue
     return queues
 
 
-@pytest.fixture(params=["cpu", "sub-device-1", "sub-device-2", "second-queue"])
+@pytest.fixture(params=_QUEUES)
 def queue(request: pytest.FixtureRequest) -> Any:
-    """A ``dpctl.SyclQueue``: the CPU's canonical one, two sub-devices', a second one."""
+    """A ``dpctl.SyclQueue``: the CPU's canonical one, two sub-devices', a second one.
+
+    With ``DPARRAY_TEST_SECOND_PLATFORM=1`` also that of a second real device.
+    """
     queues = _queues()
     if request.param not in queues:
         pytest.skip("a CPU with one compute unit has no sub-devices")

@@ -7,14 +7,14 @@ since a process finds its drivers once.
 from __future__ import annotations
 
 import os
-import shutil
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from dparray._runtime.drivers import find_driver
+from tests.conftest import drivers_with_a_copy
 
 HEAD = """
 import numpy as np
@@ -72,16 +72,11 @@ with dp.use_device(second):
 @pytest.fixture(scope="module")
 def two_drivers(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The driver and a copy of it, as the loader takes them."""
-    driver = find_driver()
-    if driver is None:
+    given = os.environ.get("OCL_ICD_FILENAMES", "")
+    both = given if ":" in given else drivers_with_a_copy(tmp_path_factory.mktemp("second-driver"))
+    if both is None:
         pytest.skip("the driver is not one of this environment, so there is nothing to copy")
-    folder = tmp_path_factory.mktemp("second-driver")
-    for file in Path(driver).parent.iterdir():
-        if file.is_file() and file.name != Path(driver).name:
-            (folder / file.name).symlink_to(file)
-    copy = folder / Path(driver).name
-    shutil.copy(driver, copy)
-    return f"{driver}:{copy}"
+    return both
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -95,3 +90,22 @@ def test_on_two_platforms(two_drivers: str, program: str) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_fixture_of_queues_has_it_on_request() -> None:
+    """A few tests on it; ``DPARRAY_TEST_SECOND_PLATFORM=1`` before pytest gives it to all."""
+    tests = Path(__file__).parents[1]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+    command += ["-k", "second-platform", str(tests / "functions" / "test_places.py")]
+    done = subprocess.run(
+        [*command, str(tests / "memory" / "test_sharing.py")],
+        env={k: v for k, v in os.environ.items() if k != "OCL_ICD_FILENAMES"}
+        | {"DPARRAY_TEST_SECOND_PLATFORM": "1"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert re.search(r"\d+ passed", done.stdout)
+    assert "skipped" not in done.stdout.splitlines()[-1]
