@@ -64,7 +64,7 @@ class TileFunction:
 
     # -- calling -----------------------------------------------------------------------------
 
-    def __call__(self, *args: Any, out: Any = None, device: Any = None, **named: Any) -> Any:
+    def __call__(self, /, *args: Any, out: Any = None, device: Any = None, **named: Any) -> Any:
         """Compute the outputs.
 
         Args:
@@ -188,6 +188,12 @@ class TileFunction:
                 f"tile function: {len(given)} arrays to write to, {len(self.outputs)} outputs; "
                 "give a mapping by name, or None for those to be made"
             )
+        kept = [each for each in given if each is not None]
+        for at, each in enumerate(kept):
+            if any(each is other for other in kept[:at]):
+                raise ArgumentError(
+                    "tile function: one array is out for two outputs; give an array for each"
+                )
         shapes = self._infer([_value_of(n, v) for n, v in zip(self.inputs, values, strict=True)])
         for name, target in zip(self.outputs, given, strict=True):
             if target is not None:
@@ -196,7 +202,7 @@ class TileFunction:
 
     # -- without arrays ----------------------------------------------------------------------
 
-    def infer(self, *args: Any, **named: Any) -> dict[str, tuple[tuple[int, ...], DType]]:
+    def infer(self, /, *args: Any, **named: Any) -> dict[str, tuple[tuple[int, ...], DType]]:
         """Shapes and dtypes of the outputs, without arrays.
 
         Args:
@@ -229,7 +235,7 @@ class TileFunction:
             for name, each in bound.outputs.items()
         }
 
-    def submit(self, *args: Any, out: Any = None, device: Any = None, **named: Any) -> Invocation:
+    def submit(self, /, *args: Any, out: Any = None, device: Any = None, **named: Any) -> Invocation:
         """Compute the outputs now: all work is submitted, and the call returns before it ends.
 
         Args:
@@ -244,13 +250,13 @@ class TileFunction:
         return self.submitted(*args, out=out, device=device, **named)
 
     def submitted(
-        self, *args: Any, out: Any = None, device: Any = None, **named: Any
+        self, /, *args: Any, out: Any = None, device: Any = None, **named: Any
     ) -> Invocation:
         """What :meth:`submit` gives, by a name that no queue has."""
         results = self(*args, out=out, device=device, **named)
         return Invocation(self.outputs, results if self._results is not None else [results])
 
-    def explain(self, *args: Any, **named: Any) -> TileExplanation:
+    def explain(self, /, *args: Any, **named: Any) -> TileExplanation:
         """How a call would be computed; nothing is computed or compiled.
 
         Args:
@@ -278,6 +284,9 @@ class TileFunction:
         """Forget the bound programs; compiled kernels stay."""
         self._plans.clear()
         self._hits = self._misses = 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return TileFunction, (self.source,)
 
     def __repr__(self) -> str:
         return f"<tile function ({', '.join(self.inputs)}) -> ({', '.join(self.outputs)})>"
@@ -321,9 +330,17 @@ def _value_of(name: str, value: Any) -> Tensor | Constant:
 
 def _described(name: str, value: Any) -> Tensor | Constant:
     """What ``infer`` was given for an input."""
-    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple | list):
-        return _tensor(name, tuple(int(size) for size in value[0]), np.dtype(value[1]))
-    return _value_of(name, value)
+    if not isinstance(value, tuple | list):
+        return _value_of(name, value)
+    shape, dtype = value if len(value) == 2 else (None, None)
+    if not isinstance(shape, tuple | list) or not all(
+        isinstance(size, int | np.integer) and size >= 0 for size in shape
+    ):
+        raise ArgumentError(
+            f"tile function: infer was given {name}={value!r}; it takes a shape and a dtype, "
+            f'{name}=((2, 3), "float32"), an array, or a number'
+        )
+    return _tensor(name, tuple(int(size) for size in shape), _dtypes.as_dtype(dtype))
 
 
 def _tensor(name: str, shape: tuple[int, ...], dtype: DType) -> Tensor:

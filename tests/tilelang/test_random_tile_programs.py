@@ -97,4 +97,5 @@ if __name__ == "__main__":
         wrong = difference(number)
         if wrong:
             print(number, wrong, flush=True)
-    print("done", flush=True)
+        if number % 1000 == 999:
+            print(number + 1, "done", flush=True)

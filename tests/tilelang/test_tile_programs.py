@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -188,6 +189,31 @@ def test_shapes_are_inferred_without_arrays() -> None:
     assert found == {"C": ((2, 5), np.dtype("float64"))}
     with pytest.raises(dp.TileShapeError, match="the size K is 3 and 4"):
         function.infer(A=((2, 3), "float32"), B=((4, 5), "float64"))
+
+
+@pytest.mark.parametrize(
+    ("given", "kind"),
+    [
+        ((2, 3), dp.ArgumentError),
+        (((2, -3), "float32"), dp.ArgumentError),
+        (((2, 2.5), "float32"), dp.ArgumentError),
+        (((2, 3), "nope"), dp.DTypeError),
+        (((2, 3), "complex64"), dp.DTypeError),
+        ("float32", dp.ArgumentError),
+    ],
+)
+def test_what_is_no_shape_and_dtype_is_refused(given: Any, kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        tilelang.function("function (A) -> (B) { B = A; }").infer(A=given)
+
+
+def test_inputs_of_any_name_pickles_and_one_array_for_two_outputs() -> None:
+    function = tilelang.function("function (#self, #args) -> (B, C) { B = #self; C = #args; }")
+    function = pickle.loads(pickle.dumps(function))
+    x = dp.asarray([1, 2])
+    assert function(**{"self": x, "args": x}).B.tolist() == [1, 2]
+    with pytest.raises(dp.ArgumentError, match="two outputs"):
+        function(x, x, out=(x, x))
 
 
 def test_a_call_with_known_shapes_binds_nothing() -> None:
