@@ -159,6 +159,7 @@ with _startup.explained():
     from dparray._functions.mathematics import *
     from dparray._functions.polynomials import *
     from dparray._functions.products import *
+    from dparray._functions.einstein import *
     from dparray._functions.reductions import *
     from dparray._functions.searching import *
     from dparray._functions.sets import *

@@ -6,7 +6,6 @@ where it would not keep to the sub-device's cores, oneMKL does through dpnp.
 
 from __future__ import annotations
 
-import string
 from math import prod
 from typing import Any
 
@@ -14,15 +13,14 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array, copy_of
-from dparray._array.assignment import assign, delivered
+from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
-from dparray._array.libraries import call_either, call_numpy
+from dparray._array.libraries import call_numpy
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, check_arrays, check_out
 from dparray._array.small import call_at_once
 from dparray._evaluate import limits
 from dparray._evaluate.library import library_call
-from dparray._functions.conversion import asarray
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import (
     broadcast_to,
@@ -37,15 +35,13 @@ from dparray._functions.reductions import any as any_of
 from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
-from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+from dparray.exceptions import DTypeError, ShapeError
 from dparray.memory import exchange
 from dparray.memory.exchange import dpnp as neighbour
 
 __all__ = [
     "cross",
     "dot",
-    "einsum",
-    "einsum_path",
     "inner",
     "kron",
     "matmul",
@@ -507,118 +503,3 @@ def vecmat(x1: Any, x2: Any, /) -> ndarray:
         raise ShapeError(f"vecmat: no product of shapes {x1.shape} and {x2.shape}")
     conjugated = apply(OPS["conj"], x1) if x1.dtype.kind == "c" else x1
     return matmul(expand_dims(conjugated, -2), x2)[..., 0, :]
-
-
-#: Two arrays of up to so many elements are multiplied and summed without BLAS.
-_PLAIN_EINSUM = 256
-
-
-def einsum(
-    subscripts: Any,
-    *arrays: Any,
-    out: ndarray | None = None,
-    dtype: Any = None,
-    order: str = "K",
-    casting: Any = "safe",
-    optimize: Any = True,
-) -> ndarray:
-    """Products of arrays, summed over indices: Einstein's notation.
-
-    Args:
-        subscripts: the indices of each array, and after ``->`` those of the result. NumPy's other
-            form works too: an array, the list of its indices, the next array and so on.
-        *arrays: as many arrays.
-        out: an array for the result.
-        dtype: the dtype to compute in; the promoted dtype if not given.
-        order: ``"F"`` for a result in Fortran's order.
-        casting: which conversions to ``dtype`` are allowed, as of NumPy.
-        optimize: multiply in a good order; as of NumPy.
-
-    Raises:
-        DTypeError: an array does not convert to ``dtype``.
-        ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the subscripts do not fit the arrays, or the result not ``out``.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.einsum("ij,j->i", dp.ones((2, 3)), dp.ones(3)).asnumpy()
-        array([3., 3.])
-    """
-    subscripts, arrays = _read_subscripts("einsum", subscripts, arrays)
-    given = [(f"arrays[{at}]", x) for at, x in enumerate(arrays)]
-    named = [(name, x) for (name, _), x in zip(given, check_arrays("einsum", *given), strict=True)]
-    if not named:
-        raise ShapeError("einsum: needs at least one array")
-    common_placement("einsum", named)
-    check_out("einsum", named, out)
-    order = _layout.as_order(order, "K")
-    if order not in ("K", "A", "C", "F"):
-        raise ArgumentError(f"einsum: order {order!r} is none of 'C', 'F', 'A', 'K'")
-    if dtype is not None:
-        wanted = _dtypes.check_device(_dtypes.as_dtype(dtype), named[0][1].sycl_device)
-        for name, x in named:
-            if not np.can_cast(x.dtype, wanted, casting):
-                raise DTypeError(
-                    f"einsum: {name} of dtype {x.dtype} does not convert to {wanted} by the rule "
-                    f"{casting!r}; give casting='unsafe', or write x.astype(...)"
-                )
-        named = [(name, astype_array(x, wanted, copy=False)) for name, x in named]
-    if len(named) < 3 and all(x.size <= _PLAIN_EINSUM for _, x in named):
-        optimize = False  # there is one order, and looking for it takes longer than the sums
-    result = call_either(
-        "einsum", lambda xp, *parts: xp.einsum(subscripts, *parts, optimize=optimize), named
-    )
-    return delivered("einsum", asarray(result, order="F") if order == "F" else result, out)
-
-
-def _read_subscripts(
-    function: str, subscripts: Any, arrays: tuple[Any, ...]
-) -> tuple[str, tuple[Any, ...]]:
-    """The subscripts as text and the arrays, from either of NumPy's forms."""
-    if isinstance(subscripts, str):
-        return subscripts, arrays
-    parts = (subscripts, *arrays)
-    lists = parts[1::2]
-    if not isinstance(subscripts, ndarray | list | tuple) or not all(
-        isinstance(indices, list | tuple) for indices in lists
-    ):
-        raise ArgumentError(
-            f"{function}: subscripts must be a text such as 'ij,jk->ik'; got "
-            f"{type(subscripts).__name__}"
-        )
-    is_explicit = len(parts) % 2 == 1
-    texts = [_subscript(function, indices) for indices in lists]
-    text = ",".join(texts)
-    if is_explicit:
-        text += "->" + _subscript(function, parts[-1])
-    return text, parts[: len(lists) * 2 : 2]
-
-
-def _subscript(function: str, indices: Any) -> str:
-    """A list of numbers and ``...`` as letters."""
-    letters = []
-    for index in indices:
-        if index is not Ellipsis and not (isinstance(index, int) and 0 <= index < 52):
-            raise ArgumentError(f"{function}: index {index!r} is neither 0 ... 51 nor an ellipsis")
-        letters.append("..." if index is Ellipsis else string.ascii_letters[index])
-    return "".join(letters)
-
-
-def einsum_path(subscripts: Any, *arrays: Any, optimize: Any = "greedy") -> tuple[Any, str]:
-    """In which order :func:`einsum` multiplies best, found from the shapes alone.
-
-    Returns:
-        The order as NumPy gives it, and a table to be printed.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.einsum_path("ij,jk,k->i", dp.ones((2, 3)), dp.ones((3, 4)), dp.ones(4))[0]
-        ['einsum_path', (1, 2), (0, 1)]
-    """
-    subscripts, arrays = _read_subscripts("einsum_path", subscripts, arrays)
-    named = [check_array("einsum_path", f"arrays[{at}]", x) for at, x in enumerate(arrays)]
-    shapes = [np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in named]
-    try:
-        return np.einsum_path(subscripts, *shapes, optimize=optimize)
-    except ValueError as error:
-        raise ShapeError(f"einsum_path: {error}") from None

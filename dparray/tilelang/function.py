@@ -235,7 +235,9 @@ class TileFunction:
             for name, each in bound.outputs.items()
         }
 
-    def submit(self, /, *args: Any, out: Any = None, device: Any = None, **named: Any) -> Invocation:
+    def submit(
+        self, /, *args: Any, out: Any = None, device: Any = None, **named: Any
+    ) -> Invocation:
         """Compute the outputs now: all work is submitted, and the call returns before it ends.
 
         Args:

@@ -1,0 +1,225 @@
+"""Einstein's notation: products of arrays summed over indices.
+
+Products of matrices go to BLAS. All others are contractions, which :mod:`dparray.tilelang` lowers:
+to maps and reductions of views, or to a kernel of their own, all of them pending.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dparray import _dtypes, _layout
+from dparray._array.apply import astype_array
+from dparray._array.assignment import delivered
+from dparray._array.libraries import call_either
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array, check_arrays, check_out
+from dparray._functions.conversion import asarray
+from dparray._placement import common_placement
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+from dparray.tilelang.sums import dtype_of_products, sum_of_products
+
+__all__ = ["einsum", "einsum_path"]
+
+#: Two arrays of up to so many elements are multiplied and summed without BLAS.
+_PLAIN_EINSUM = 256
+
+
+def einsum(
+    subscripts: Any,
+    *arrays: Any,
+    out: ndarray | None = None,
+    dtype: Any = None,
+    order: str = "K",
+    casting: Any = "safe",
+    optimize: Any = True,
+) -> ndarray:
+    """Products of arrays, summed over indices: Einstein's notation.
+
+    Args:
+        subscripts: the indices of each array, and after ``->`` those of the result. NumPy's other
+            form works too: an array, the list of its indices, the next array and so on.
+        *arrays: as many arrays.
+        out: an array for the result.
+        dtype: the dtype to compute in; the promoted dtype if not given.
+        order: ``"F"`` for a result in Fortran's order.
+        casting: which conversions to ``dtype`` are allowed, as of NumPy.
+        optimize: multiply in a good order; as of NumPy.
+
+    Raises:
+        DTypeError: an array does not convert to ``dtype``.
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the subscripts do not fit the arrays, or the result not ``out``.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.einsum("ij,j->i", dp.ones((2, 3)), dp.ones(3)).asnumpy()
+        array([3., 3.])
+    """
+    subscripts, arrays = _read_subscripts("einsum", subscripts, arrays)
+    given = [(f"arrays[{at}]", x) for at, x in enumerate(arrays)]
+    named = [(name, x) for (name, _), x in zip(given, check_arrays("einsum", *given), strict=True)]
+    if not named:
+        raise ShapeError("einsum: needs at least one array")
+    common_placement("einsum", named)
+    check_out("einsum", named, out)
+    order = _layout.as_order(order, "K")
+    if order not in ("K", "A", "C", "F"):
+        raise ArgumentError(f"einsum: order {order!r} is none of 'C', 'F', 'A', 'K'")
+    if dtype is not None:
+        wanted = _dtypes.check_device(_dtypes.as_dtype(dtype), named[0][1].sycl_device)
+        for name, x in named:
+            if not np.can_cast(x.dtype, wanted, casting):
+                raise DTypeError(
+                    f"einsum: {name} of dtype {x.dtype} does not convert to {wanted} by the rule "
+                    f"{casting!r}; give casting='unsafe', or write x.astype(...)"
+                )
+        named = [(name, astype_array(x, wanted, copy=False)) for name, x in named]
+    parts = [x for _, x in named]
+    result = None
+    labels = _labels(subscripts, [x.shape for x in parts])
+    if labels is not None:
+        result = _summed(labels, parts, optimize)
+    if result is None:
+        if len(named) < 3 and all(x.size <= _PLAIN_EINSUM for x in parts):
+            optimize = False  # there is one order, and looking for it takes longer than the sums
+        result = call_either(
+            "einsum", lambda xp, *given: xp.einsum(subscripts, *given, optimize=optimize), named
+        )
+    return delivered("einsum", asarray(result, order="F") if order == "F" else result, out)
+
+
+class _Labels(NamedTuple):
+    """The index of each axis of each array and of the result, as letters."""
+
+    arrays: tuple[str, ...]
+    result: str
+
+
+def _labels(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> _Labels | None:
+    """Subscripts without ellipses; ``None`` if they do not fit, which NumPy says best."""
+    text, arrow, result = subscripts.replace(" ", "").partition("->")
+    given = text.split(",")
+    if len(given) != len(shapes):
+        return None
+    spare = [each for each in string.ascii_letters if each not in subscripts]
+    widest = 0
+    for one, shape in zip(given, shapes, strict=True):
+        missing = len(shape) - len(one.replace("...", ""))
+        if missing < 0 or (missing and "..." not in one):
+            return None
+        widest = max(widest, missing)
+    if widest > len(spare):
+        return None
+    whole = "".join(spare[:widest])
+    arrays = []
+    for one, shape in zip(given, shapes, strict=True):
+        missing = len(shape) - len(one.replace("...", ""))
+        arrays.append(one.replace("...", whole[widest - missing :], 1))
+    if arrow:
+        result = result.replace("...", whole, 1)
+    else:
+        letters = "".join(arrays)
+        once = sorted(each for each in set(letters) - set(whole) if letters.count(each) == 1)
+        result = whole + "".join(once)
+    letters = "".join(arrays)
+    is_plain = all(each in string.ascii_letters for each in letters + result)
+    if not is_plain or len(set(result)) < len(result) or not set(result) <= set(letters):
+        return None
+    return _Labels(tuple(arrays), result)
+
+
+def _summed(labels: _Labels, arrays: Sequence[ndarray], optimize: Any) -> ndarray | None:
+    """The sum by contractions of one or two arrays; ``None`` where another way is faster."""
+    left, names = list(arrays), list(labels.arrays)
+    if len(left) > 2:
+        if not optimize:
+            return None
+        text = f"{','.join(names)}->{labels.result}"
+        shapes = [np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in left]
+        try:
+            path = np.einsum_path(text, *shapes, optimize=optimize)[0][1:]
+        except (ValueError, TypeError):
+            return None
+        if any(len(step) > 2 for step in path):
+            path = [(0, 1)] * (len(left) - 1)
+        if dtype_of_products(left) is None:
+            return None
+    else:
+        path = [tuple(range(len(left)))]
+    for step in path:
+        taken = [left[at] for at in step]
+        indices = [names[at] for at in step]
+        for at in sorted(step, reverse=True):
+            del left[at], names[at]
+        inside = "".join(indices)
+        result = labels.result
+        if names:
+            wanted = set("".join(names)) | set(result)
+            result = "".join(sorted(set(inside) & wanted))
+        made = sum_of_products(indices, result, taken)
+        if made is None:
+            if len(arrays) < 3:
+                return None
+            text = f"{','.join(indices)}->{result}"
+            made = einsum(text, *taken, optimize=True)
+        left.append(made)
+        names.append(result)
+    return left[0]
+
+
+def _read_subscripts(
+    function: str, subscripts: Any, arrays: tuple[Any, ...]
+) -> tuple[str, tuple[Any, ...]]:
+    """The subscripts as text and the arrays, from either of NumPy's forms."""
+    if isinstance(subscripts, str):
+        return subscripts, arrays
+    parts = (subscripts, *arrays)
+    lists = parts[1::2]
+    if not isinstance(subscripts, ndarray | list | tuple) or not all(
+        isinstance(indices, list | tuple) for indices in lists
+    ):
+        raise ArgumentError(
+            f"{function}: subscripts must be a text such as 'ij,jk->ik'; got "
+            f"{type(subscripts).__name__}"
+        )
+    is_explicit = len(parts) % 2 == 1
+    texts = [_subscript(function, indices) for indices in lists]
+    text = ",".join(texts)
+    if is_explicit:
+        text += "->" + _subscript(function, parts[-1])
+    return text, parts[: len(lists) * 2 : 2]
+
+
+def _subscript(function: str, indices: Any) -> str:
+    """A list of numbers and ``...`` as letters."""
+    letters = []
+    for index in indices:
+        if index is not Ellipsis and not (isinstance(index, int) and 0 <= index < 52):
+            raise ArgumentError(f"{function}: index {index!r} is neither 0 ... 51 nor an ellipsis")
+        letters.append("..." if index is Ellipsis else string.ascii_letters[index])
+    return "".join(letters)
+
+
+def einsum_path(subscripts: Any, *arrays: Any, optimize: Any = "greedy") -> tuple[Any, str]:
+    """In which order :func:`einsum` multiplies best, found from the shapes alone.
+
+    Returns:
+        The order as NumPy gives it, and a table to be printed.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.einsum_path("ij,jk,k->i", dp.ones((2, 3)), dp.ones((3, 4)), dp.ones(4))[0]
+        ['einsum_path', (1, 2), (0, 1)]
+    """
+    subscripts, arrays = _read_subscripts("einsum_path", subscripts, arrays)
+    named = [check_array("einsum_path", f"arrays[{at}]", x) for at, x in enumerate(arrays)]
+    shapes = [np.broadcast_to(np.zeros((), x.dtype), x.shape) for x in named]
+    try:
+        return np.einsum_path(subscripts, *shapes, optimize=optimize)
+    except ValueError as error:
+        raise ShapeError(f"einsum_path: {error}") from None
