@@ -211,7 +211,7 @@ def test_inputs_of_any_name_pickles_and_one_array_for_two_outputs() -> None:
     function = tilelang.function("function (#self, #args) -> (B, C) { B = #self; C = #args; }")
     function = pickle.loads(pickle.dumps(function))
     x = dp.asarray([1, 2])
-    assert function(**{"self": x, "args": x}).B.tolist() == [1, 2]
+    assert function(self=x, args=x).B.tolist() == [1, 2]
     with pytest.raises(dp.ArgumentError, match="two outputs"):
         function(x, x, out=(x, x))
 
