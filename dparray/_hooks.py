@@ -7,7 +7,7 @@ Events: ``"compile"`` (kernel, seconds, origin), ``"build"`` (kernel, queue, sta
 ``"defer"`` (array) an expression is made, ``"evaluate"`` (nodes) before they are computed,
 ``"launch"`` (kernel, queue, sycl_event, start, global_range, local_range, arguments),
 ``"begin"`` (queue) and ``"library"`` (function, queue, start) around a ready kernel of dpnp's,
-``"host"`` (queue)
+``"host"`` (queue, nbytes)
 before NumPy computes in USM memory, or (queue, function, start, nbytes) after it,
 ``"allocate"`` (queue, usm_type, nbytes, hit, asked, pointer, in_use), ``"copy"`` (source, target,
 nbytes, start), ``"wait"`` (queue, start), ``"map"`` (queue, mode, nbytes, staged, start, seconds),

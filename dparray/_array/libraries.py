@@ -72,7 +72,7 @@ def numpy_views(*arrays: ndarray) -> list[np.ndarray] | None:
     seen = [view for x in arrays if (view := x._on_host) is not None]
     if len(seen) == len(arrays) and host.is_ready(queue):
         if _hooks.subscribers:
-            _hooks.emit("host", queue=queue)
+            _hooks.emit("host", queue=queue, nbytes=sum(view.nbytes for view in seen))
         return seen
     return copies.host_views(queue, *map(materialize, arrays))
 

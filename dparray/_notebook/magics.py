@@ -4,7 +4,8 @@
 - ``%dp_device [NAME]``: the devices; or make one the default.
 - ``%dp_memory [release|reset_peak]``: the memory pools.
 - ``%%dp_explain`` and ``%dp_explain STATEMENT``: run it and say what became which kernel.
-- ``%%dp_profile`` and ``%dp_profile STATEMENT``: run it and say where the time went.
+- ``%%dp_profile`` and ``%dp_profile STATEMENT``: run it, compute what it has built, and say where
+  the time went.
 """
 
 from __future__ import annotations
@@ -279,9 +280,20 @@ def _magic_profile(shell: Any, line: str, cell: str | None = None) -> Profile:
     statement = "\n".join(filter(None, (line.strip(), cell)))
     if not statement.strip():
         raise _UsageError("%dp_profile STATEMENT, or a cell under %%dp_profile")
-    code = compile(statement, "<cell>", "exec")
+    source = shell.transform_cell(statement)
+    code = compile(source, "cell", "exec")
+    # Called from the cell's last line, which the work is the work of.
+    rest = compile("\n" * (len(source.splitlines()) - 1) + "compute()", "cell", "exec")
+
+    def compute() -> None:
+        made = recorded.pending
+        evaluate(*made)
+        for queue in {x.sycl_queue for x in made}:
+            queues_module.wait(queue)
+
     with profile() as recorded:
         exec(code, shell.user_ns)  # what it assigns stays, as after any other cell
+        exec(rest, {"compute": compute})
     return recorded
 
 

@@ -82,6 +82,11 @@ class Profile:
         return (recorder.now() if ended is None else ended) - recorder.began
 
     @property
+    def pending(self) -> tuple[Any, ...]:
+        """The arrays that the block has built, somebody holds, and nothing has computed yet."""
+        return tuple(self._recorder.pending())
+
+    @property
     def events(self) -> tuple[Record, ...]:
         """The records, by their start; waits for work whose times are not known yet."""
         return tuple(self._recorder.records())
@@ -133,7 +138,14 @@ class Profile:
         made = [each for each in events if each.kind == "allocate"]
         peak = max((each.in_use for each in made), default=0)
         fresh = sum(each.name.endswith("driver") for each in made)
-        lines = [
+        lines = []
+        if pending := self.pending:
+            many = len(pending) > 1
+            lines.append(
+                f"{len(pending)} expression{'s' * many} of the block {'are' if many else 'is'} "
+                "pending still, and not in it: dp.eval(y) inside computes y"
+            )
+        lines += [
             f"{self.seconds * 1e3:.1f} ms; {len(made)} allocations, {fresh} of them from the "
             f"driver, at most {format_bytes(peak)} in use"
         ]
@@ -183,38 +195,41 @@ class Profile:
             ...     p.to_chrome_trace(pathlib.Path(folder) / "trace.json")
         """
         events = self.events
-        rows = timeline.rows_of(events)
         trace: list[dict[str, Any]] = [
-            {"ph": "M", "name": "thread_name", "pid": 1, "tid": number, "args": {"name": name}}
-            for number, name in enumerate(rows)
+            {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "dparray"}}
         ]
-        numbers = {name: number for number, name in enumerate(rows)}
-        for each in events:
-            if each.kind == "allocate":
-                trace.append(
-                    {
-                        "ph": "C",
-                        "name": "memory in use",
-                        "pid": 1,
-                        "ts": each.start * 1e6,
-                        "args": {"bytes": each.in_use},
-                    }
-                )
-                continue
-            about = {"line": each.line, "bytes": each.nbytes, "operations": each.operations}
-            trace.append(
-                {
-                    "ph": "X",
-                    "name": each.name,
-                    "cat": each.kind,
-                    "pid": 1,
-                    "tid": numbers[timeline.row_of(each)],
-                    "ts": each.start * 1e6,
-                    "dur": each.duration * 1e6,
-                    "args": {name: value for name, value in about.items() if value},
-                }
-            )
+        for number, (row, records) in enumerate(timeline.lanes_of(events), 1):
+            about = {"ph": "M", "pid": 1, "tid": number}
+            trace.append({**about, "name": "thread_name", "args": {"name": row}})
+            trace.append({**about, "name": "thread_sort_index", "args": {"sort_index": number}})
+            trace += [_span(each, number) for each in records]
+        trace += [
+            {
+                "ph": "C",
+                "name": "memory in use",
+                "pid": 1,
+                "ts": each.start * 1e6,
+                "args": {"bytes": each.in_use},
+            }
+            for each in events
+            if each.kind == "allocate"
+        ]
         Path(path).write_text(json.dumps({"traceEvents": trace, "displayTimeUnit": "ms"}))
+
+
+def _span(record: Record, row: int) -> dict[str, Any]:
+    """A record as a complete event of a trace, in microseconds."""
+    about = {"line": record.line, "bytes": record.nbytes, "operations": record.operations}
+    return {
+        "ph": "X",
+        "name": record.name,
+        "cat": record.kind,
+        "pid": 1,
+        "tid": row,
+        "ts": record.start * 1e6,
+        "dur": record.duration * 1e6,
+        "args": {name: value for name, value in about.items() if value},
+    }
 
 
 _HEADS = ("what", "line", "calls", "total", "mean", "bytes", "GB/s", "of 100 %")
@@ -268,7 +283,8 @@ def profile() -> Profile:
     The device's own times come from queues that collect them, which are put in the place of the
     arrays' queues for the block; results are the same, and arrays stay on their queues. Queues in
     order, and drivers that collect no times, are timed by the host, and the table says so. Blocks
-    may be nested, and record the work of all threads. A launch takes about 15 us longer inside.
+    may be nested, and record the work of all threads. What is pending when the block ends is not
+    computed by it, and the table says so. A launch takes about 15 us longer inside.
 
     Returns:
         A :class:`Profile`: printed, a table by kernel and line with the achieved bandwidth as a

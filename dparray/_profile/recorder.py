@@ -81,7 +81,7 @@ class _Thread(threading.local):
 
     def __init__(self) -> None:
         self.evaluated: tuple[Any, Line | None, str, str] = (None, None, "", "")
-        self.begun: list[Any] = []
+        self.begun: list[tuple[Any, list[_Raw]]] = []  # and the work inside, for each
         self.open_host: _Raw | None = None
 
 
@@ -212,19 +212,26 @@ class Recorder:
         return sum(total.values())
 
     def _on_begin(self, local: _Thread, frame: Any, queue: Any) -> None:
-        local.begun.append(_mark(queue))
+        local.begun.append((_mark(queue), []))
 
     def _on_library(
         self, local: _Thread, frame: Any, function: str, queue: Any, start: float, nbytes: int = 0
     ) -> None:
-        begun = local.begun.pop() if local.begun else None
+        begun, inside = local.begun.pop() if local.begun else (None, [])
         self._seen(queue)
-        raw = self._add("library", function, queue, frame, start, nbytes)
+        if inside:  # its operations have told of themselves, and time is counted once
+            found = inside
+        else:
+            found = [self._add("library", function, queue, frame, start, nbytes)]
+            if begun is not None:
+                found[0].ends = (begun, _mark(queue))
         place, line, operations, usm_type = local.evaluated
         if function == "an expression" and place is not None and place == _place_of(frame):
-            raw.line, raw.operations, raw.usm_type = line, operations, usm_type
-        if begun is not None:
-            raw.ends = (begun, _mark(queue))
+            for raw in found:
+                raw.line, raw.usm_type = line, usm_type
+                raw.operations = raw.operations or (raw.name if inside else operations)
+        if local.begun:
+            local.begun[-1][1].extend(found)
 
     def _on_host(
         self,
@@ -284,6 +291,11 @@ class Recorder:
         how = "staged" if values["staged"] else "no copy"
         name = f"{values['mode']!r}, {how}"
         self._add("map", name, values["queue"], frame, values["start"], values["nbytes"])
+
+    def pending(self) -> list[Any]:
+        """The arrays made while notes were taken that somebody holds, and nothing has computed."""
+        held = [array for reference in self.made if (array := reference()) is not None]
+        return [array for array in held if array.is_pending]
 
     # -- sorting out -------------------------------------------------------------------------------
 

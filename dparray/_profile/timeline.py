@@ -36,6 +36,44 @@ def rows_of(records: Sequence[Record]) -> list[str]:
     return sorted(found, key=lambda name: name.startswith("thread "))
 
 
+class _Lane:
+    """Records, and the ends of those that go on, the innermost last."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        self.ends: list[float] = []
+
+    def takes(self, start: float, end: float) -> bool:
+        """Whether something later may lie here."""
+        while self.ends and self.ends[-1] <= start:
+            self.ends.pop()
+        return not self.ends or end <= self.ends[-1]
+
+
+def lanes_of(records: Sequence[Record]) -> list[tuple[str, list[Record]]]:
+    """Each row as one lane or more, in which records lie apart or one within the other.
+
+    Viewers of traces drop what overlaps otherwise, as work on a queue out of order may.
+    """
+    lanes: list[tuple[str, list[Record]]] = []
+    for name in rows_of(records):
+        found: list[_Lane] = []
+        mine = [each for each in records if each.kind != "allocate" and row_of(each) == name]
+        for each in sorted(mine, key=lambda each: (each.start, -each.duration)):
+            end = each.start + each.duration
+            lane = next((one for one in found if one.takes(each.start, end)), None)
+            if lane is None:
+                lane = _Lane()
+                found.append(lane)
+            lane.records.append(each)
+            lane.ends.append(end)
+        lanes += [
+            (f"{name} ({number})" if number > 1 else name, lane.records)
+            for number, lane in enumerate(found, 1)
+        ]
+    return lanes
+
+
 class Timeline:
     """A timeline; ``svg`` is its text, and a notebook shows the picture."""
 

@@ -66,9 +66,7 @@ class timer:
     ) -> None:
         try:
             if error is None:
-                built = [reference() for reference in self._recorder.made]
-                compute(*(x for x in built if x is not None and x.sycl_queue == self._queue))
-                del built
+                compute(*(x for x in self._recorder.pending() if x.sycl_queue == self._queue))
                 wait(self._queue)
             self.host = time.perf_counter() - self._start
         finally:

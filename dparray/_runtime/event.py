@@ -110,12 +110,20 @@ class Event:
         Returns:
             A future of what the callback returns, or raises; or of the error of the work itself.
 
+        Raises:
+            KernelArgumentError: ``callback`` cannot be called.
+
         Example:
             >>> import dparray as dp
             >>> x = dp.ones(100_000) + 1
             >>> x.event.then(lambda: float(x[0])).result()
             2.0
         """
+        if not callable(callback):
+            raise KernelArgumentError(
+                f"then: {callback!r} of type {type(callback).__name__} cannot be called; give a "
+                "function without arguments: event.then(lambda: print('done'))"
+            )
         result: Future[Any] = Future()
         if self.done:
             _call(callback, result)
@@ -180,7 +188,7 @@ def sycl_events(depends_on: Any, queue: dpctl.SyclQueue | None) -> Any:
         return depends_on
     if isinstance(depends_on, Event | dpctl.SyclEvent):
         depends_on = (depends_on,)
-    elif not isinstance(depends_on, Iterable):
+    elif not isinstance(depends_on, Iterable) or hasattr(depends_on, "sycl_queue"):
         raise _no_event(depends_on)
     events: list[dpctl.SyclEvent] = []
     for event in depends_on:
@@ -205,6 +213,11 @@ def events_before(depends_on: Any, arguments: Sequence[Any]) -> Any:
 
 
 def _no_event(value: Any) -> KernelArgumentError:
+    if hasattr(value, "sycl_queue"):
+        return KernelArgumentError(
+            f"depends_on: an array of shape {value.shape} is no event; the end of the work that "
+            "fills it is one: depends_on=x.event"
+        )
     return KernelArgumentError(
         f"depends_on: {value!r} of type {type(value).__name__} is no event; give what call_kernel "
         "returned, x.event of an array, a dpctl.SyclEvent, or a list of them"

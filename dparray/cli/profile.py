@@ -24,6 +24,10 @@ def run(arguments: argparse.Namespace) -> int:
     if not script.is_file():
         print(f"dparray profile: there is no file {str(script)!r}", file=sys.stderr)
         return 1
+    for name in filter(None, (arguments.trace, arguments.plot)):
+        if not Path(name).resolve().parent.is_dir():  # said before the script runs, not after
+            print(f"dparray profile: there is no folder for {name!r}", file=sys.stderr)
+            return 1
     sys.argv = [str(script), *arguments.arguments]
     sys.path.insert(0, str(script.resolve().parent))
     recorded = dp.profile()

@@ -6,6 +6,7 @@ passes here, in order with the work on the queues that own it.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator
 from math import prod
@@ -36,8 +37,9 @@ def host_views(queue: dpctl.SyclQueue, *layouts: Any) -> list[np.ndarray] | None
     if access.holds:
         access.before_read(*layouts)
     if _hooks.subscribers:
-        _hooks.emit("host", queue=queue)
-    _hooks.recent.append(("of NumPy", "work", queue))
+        nbytes = sum(prod(layout.shape) * layout.dtype.itemsize for layout in layouts)
+        _hooks.emit("host", queue=queue, nbytes=nbytes)
+    _hooks.recent.append((sys._getframe(2).f_code.co_name, "NumPy for", queue))
     wait_if_working(queue)
     return [host_view(layout) for layout in layouts]
 
@@ -164,9 +166,7 @@ def assign(target: Any, source: Any) -> None:
         return
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0
     with foreign_calls(queue):
-        tensor_of(target)[...] = (
-            source if is_scalar else tensor_of(source)
-        )
+        tensor_of(target)[...] = source if is_scalar else tensor_of(source)
     note_work(queue)
     if start:
         _hooks.emit("library", function="a copy", queue=queue, start=start)

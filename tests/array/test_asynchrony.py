@@ -74,6 +74,15 @@ def test_callbacks_are_called_in_order_and_give_futures(queue: Any) -> None:
         slow(queue).event.then(fail).result(60)
 
 
+def test_what_is_no_callback_or_event_is_refused_at_once(queue: Any) -> None:
+    x = dp.ones(100, sycl_queue=queue)
+    with pytest.raises(dp.exceptions.KernelArgumentError, match="cannot be called"):
+        x.event.then(None)  # type: ignore[arg-type]
+    for wrong in (x, [x]):
+        with pytest.raises(dp.exceptions.KernelArgumentError, match=r"depends_on=x\.event"):
+            dp.eval(x + 1, depends_on=wrong)
+
+
 def test_a_callback_may_compute(queue: Any) -> None:
     x = slow(queue)
     assert x.event.then(lambda: float((x + 1)[0])).result(60) == pytest.approx(slow_value() + 1)

@@ -33,7 +33,7 @@ if __name__ == "__main__":  # what users have compiled is not damaged
     os.environ["DPARRAY_CACHE_DIR"] = cache.name
 
 import dparray as dp
-from dparray._compiler import compile
+from dparray._compiler import kernel
 from dparray._evaluate import evaluate
 
 # isort: split
@@ -121,7 +121,7 @@ class Run:
         if which % 2:
             self.put(dp.sort(x), np.sort(values))
         else:
-            self.put(dp.flip(x) + 0, np.flip(values))
+            self.put(dp.flip(x) + 0, np.flip(values) + 0)
 
     def do_write(self, a: int, b: int, step: int) -> None:
         x, values = self.pick(a)
@@ -147,7 +147,7 @@ class Run:
 
     def do_move(self, a: int, place: int, _: int) -> None:
         x, values = self.pick(a)
-        self.put(x.to_device(dp.Device(self.queues[place % len(self.queues)])) + 0, values)
+        self.put(x.to_device(dp.Device(self.queues[place % len(self.queues)])) + 0, values + 0)
 
     def do_kernel(self, a: int, factor: int, _: int) -> None:
         x, values = self.pick(a)
@@ -256,8 +256,8 @@ class Run:
             x[item.get_id(0)] = number + 0.25
 
         x, _values = self.pick(a)
-        obtain = compile.obtain_program
-        compile.obtain_program = lambda *given: obtain(given[0], b"\0" * 64, given[2])
+        obtain = kernel.obtain_program
+        kernel.obtain_program = lambda *given: obtain(given[0], b"\0" * 64, given[2])
         try:
             dp.call_kernel(refused, dp.Range(1), x)
             raise Difference("a module that the driver refuses was launched")
@@ -265,7 +265,7 @@ class Run:
             if "refused" not in str(error):
                 raise Difference(f"the kernel is not named: {error}") from error
         finally:
-            compile.obtain_program = obtain
+            kernel.obtain_program = obtain
 
     def check(self) -> None:
         for x, values in self.arrays:
@@ -329,10 +329,10 @@ def shrink(program: list[Step], fails: Callable[[list[Step]], bool]) -> list[Ste
     return program
 
 
-#: What the driver keeps of each kernel that it has built or loaded, until the process ends: the
+#: What Numba and the driver keep of each kernel compiled or loaded, until the process ends: the
 #: runtime does not give a program back. A process has as many as its programs have expressions
 #: and kernels of different structure; these programs make new ones all the time.
-KERNEL_BYTES = 700_000
+KERNEL_BYTES = 1_200_000
 #: What may be added to that, for the pieces that free memory is in.
 SLACK = 200e6
 
@@ -342,14 +342,14 @@ class Built:
 
     def __init__(self) -> None:
         self.count = 0
-        self._obtain = compile.obtain_program
+        self._obtain = kernel.obtain_program
 
     def __enter__(self) -> Built:
-        compile.obtain_program = self._counted
+        kernel.obtain_program = self._counted
         return self
 
     def __exit__(self, *_: object) -> None:
-        compile.obtain_program = self._obtain
+        kernel.obtain_program = self._obtain
 
     def _counted(self, *given: Any) -> Any:
         self.count += 1

@@ -485,6 +485,7 @@ def test_only_arrays_of_the_statement_are_copied_for_numpy(events: list[Any]) ->
         ("dp_memory everything", "release"),
         ("dp_explain", "EXPRESSION"),
         ("dp_explain 3", "must be an array"),
+        ("dp_profile", "STATEMENT"),
     ],
 )
 def test_a_magic_called_wrongly_says_how_it_is_called(shell: Any, line: str, said: str) -> None:
@@ -516,6 +517,22 @@ def test_memory_is_shown_and_released(shell: Any, capsys: Any) -> None:
     assert shell.run_line_magic("dp_memory", "").cached >= 40_000_000
     assert shell.run_line_magic("dp_memory", "release").cached < 40_000_000
     assert "given back" in capsys.readouterr().out
+
+
+def test_a_profiled_cell_is_computed_and_keeps_what_it_assigns(shell: Any) -> None:
+    shell.run_cell("import dparray as dp; x = dp.ones(300_000); dp.eval(x)")
+    found = shell.run_cell("%%dp_profile\ny = dp.sin(x) * 2\nz = y + 1").result
+    assert type(found).__name__ == "Profile"
+    work = [each for each in found.events if each.kind in ("kernel", "library")]
+    assert work
+    assert {each.line for each in found.events} <= {"cell:1", "cell:2"}
+    assert not shell.user_ns["z"].is_pending
+    assert "cell:1" in shown(found).text
+    (line,) = [
+        each.line for each in shell.run_cell("%dp_profile float(x.sum())").result.events
+        if each.kind == "copy"
+    ]  # fmt: skip
+    assert line == "cell:1"
 
 
 def test_explain_tells_of_the_last_line_and_keeps_what_the_cell_assigns(shell: Any) -> None:

@@ -16,6 +16,9 @@ import pytest
 
 import dparray as dp
 from dparray import _hooks
+from dparray._evaluate import limits
+from dparray._profile.recorder import Record
+from dparray._profile.timeline import lanes_of
 
 COUNT = 400_000
 
@@ -105,9 +108,54 @@ def test_the_table_and_the_pictures(queue: Any, tmp_path: Path) -> None:
     p.to_chrome_trace(tmp_path / "run.json")
     trace = json.loads((tmp_path / "run.json").read_text())["traceEvents"]
     assert {"X", "M", "C"} == {each["ph"] for each in trace}
-    shown = [each for each in trace if each["ph"] == "X" and each["cat"] == "kernel"]
+    names = {each["tid"]: each["args"]["name"] for each in trace if each["name"] == "thread_name"}
+    assert str(dp.Device(queue)) in names.values()
+    spans = [each for each in trace if each["ph"] == "X"]
+    assert all(each["pid"] == 1 and each["tid"] in names and each["ts"] >= 0 for each in spans)
+    shown = [each for each in spans if each["cat"] == "kernel"]
     assert len(shown) >= 3
     assert all(each["dur"] > 0 for each in shown)
+
+
+def test_what_overlaps_lies_in_lanes_of_its_own() -> None:
+    def record(name: str, start: float, end: float) -> Record:
+        return Record("kernel", name, "a queue", "", start, end - start, 0, "device")
+
+    work = [record(*each) for each in [("a", 0, 4), ("b", 1, 2), ("c", 3, 6), ("d", 4, 5)]]
+    work.append(record("e", 7, 8))
+    lanes = [(name, [each.name for each in found]) for name, found in lanes_of(work)]
+    assert lanes == [("a queue", ["a", "b", "d", "e"]), ("a queue (2)", ["c"])]
+
+
+def test_an_expression_of_the_library_is_counted_once(queue: Any) -> None:
+    x = dp.ones(COUNT, sycl_queue=queue)
+    dp.eval(x)
+    with limits.force("library"), dp.profile() as p:
+        y = dp.sin(x) + 1
+        line = line_here() - 1
+        dp.eval(y)
+    found = [each for each in p.events if each.kind == "library"]
+    assert [each.name for each in found] == ["sin", "add"]
+    assert {each.line for each in found} == {f"test_profile.py:{line}"}
+    first, second = found
+    assert first.start + first.duration <= second.start + 1e-6
+
+
+def test_what_is_pending_still_is_said(queue: Any) -> None:
+    with dp.profile() as p:
+        y = dp.ones(COUNT, sycl_queue=queue) * 2
+    assert [x is y for x in p.pending] == [True]
+    assert "1 expression of the block is pending still" in str(p)
+    dp.eval(y)
+    assert not p.pending
+    assert "pending" not in str(p)
+
+
+def test_work_of_the_host_has_its_bytes() -> None:
+    x = dp.asarray(np.arange(COUNT)[::-1].copy())
+    with dp.profile() as p:
+        dp.sort(x)
+    assert any(each.kind == "host" and each.nbytes >= x.nbytes for each in p.events)
 
 
 def test_blocks_may_be_nested_and_see_all_threads(queue: Any) -> None:
@@ -219,6 +267,11 @@ def test_the_command_profiles_a_script(tmp_path: Path) -> None:
     assert "mine.py:4" in run.stdout
     assert json.loads(trace.read_text())["traceEvents"]
     assert plot.read_text().startswith("<svg")
+    command[-1] = str(tmp_path / "none" / "t.json")
+    nowhere = subprocess.run([*command, str(script)], capture_output=True, text=True)
+    assert nowhere.returncode == 1
+    assert "no folder" in nowhere.stderr
+    assert not nowhere.stdout  # the script has not run
     missing = subprocess.run([*command, "no.py"], capture_output=True, text=True)
     assert missing.returncode == 1
     assert "no.py" in missing.stderr
