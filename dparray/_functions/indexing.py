@@ -100,6 +100,20 @@ def _within(function: str, positions: ndarray, extent: int, mode: str) -> ndarra
     raise ArgumentError(f"{function}: mode {mode!r} is none of 'raise', 'wrap', 'clip'")
 
 
+def _as_positions(function: str, name: str, indices: Any) -> Any:
+    """Positions as NumPy takes them: truth values are 0 and 1, other numbers than integers none.
+
+    In ``x[index]`` truth values are a mask instead.
+    """
+    found: Any = indices if isinstance(indices, ndarray) else np.asarray(indices)
+    if found.size and found.dtype.kind == "b":
+        is_array = isinstance(found, ndarray)
+        return astype_array(found, _dtypes.int8) if is_array else found.astype(np.int8).tolist()
+    if found.size and found.dtype.kind not in "iu":
+        raise DTypeError(f"{function}: {name} of dtype {found.dtype} must be integers")
+    return indices
+
+
 @as_method
 def take(
     x: ndarray,
@@ -120,6 +134,7 @@ def take(
 
     Raises:
         ArgumentError: there is no such mode.
+        DTypeError: the indices are no integers.
         ExecutionPlacementError: ``x`` and ``indices`` are on different queues.
         IndexError: an index leads outside the axis.
 
@@ -140,6 +155,8 @@ def take(
         named.append(("indices", indices))
     common_placement("take", named)
     check_out("take", named, out)
+    if type(indices) is not np.ndarray:
+        indices = _as_positions("take", "indices", indices)
     if axis is None:
         if x.ndim != 1:
             x = x.reshape(-1)
@@ -209,6 +226,7 @@ def put(x: ndarray, ind: Any, v: Any, mode: str = "raise") -> None:
         mode: what positions outside do: ``"raise"``, ``"wrap"`` around or ``"clip"`` to the range.
 
     Raises:
+        DTypeError: the positions are no integers.
         ExecutionPlacementError: the arrays are on different queues.
         IndexError: an index leads outside the array.
 
@@ -222,7 +240,7 @@ def put(x: ndarray, ind: Any, v: Any, mode: str = "raise") -> None:
     x = check_array("put", "x", x)
     place = placement_of(x)
     named = [("x", x), ("ind", check_array("put", "ind", ind, place))]
-    positions = named[1][1].reshape(-1)
+    positions = _as_positions("put", "ind", named[1][1].reshape(-1))
     v = scalar_value(v)
     if not isinstance(v, bool | int | float | complex):
         v = check_array("put", "v", v, place)
@@ -322,10 +340,20 @@ def put_along_axis(x: ndarray, indices: ndarray, values: Any, axis: int) -> None
     x[tuple(entries)] = values
 
 
+def _check_no_loss(function: str, x: ndarray, values: Any) -> None:
+    """Arrays are written where their dtype fits wholly; numbers in a list are converted."""
+    if isinstance(values, ndarray) and not np.can_cast(values.dtype, x.dtype, "safe"):
+        raise DTypeError(
+            f"{function}: values of dtype {values.dtype} may lose something in x of dtype "
+            f"{x.dtype}; write values.astype('{x.dtype}')"
+        )
+
+
 def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
     """Write the elements of ``values`` to where ``mask`` is true.
 
     Raises:
+        DTypeError: the values lose something in the dtype of ``x``.
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the shapes do not fit.
 
@@ -342,6 +370,7 @@ def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
     if isinstance(values, ndarray):
         named.append(("values", values))
     common_placement("putmask", named)
+    _check_no_loss("putmask", x, values)
     if mask.shape != x.shape:
         raise ShapeError(f"putmask: mask of shape {mask.shape} for x of shape {x.shape}")
     if isinstance(values, list | tuple):
@@ -355,6 +384,7 @@ def place(x: ndarray, mask: ndarray, vals: Any) -> None:
     """Write the first elements of a vector to where ``mask`` is true, repeating them.
 
     Raises:
+        DTypeError: the values lose something in the dtype of ``x``.
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the shapes do not fit.
 
@@ -367,6 +397,7 @@ def place(x: ndarray, mask: ndarray, vals: Any) -> None:
     """
     x = check_array("place", "x", x)
     mask = check_array("place", "mask", mask)
+    _check_no_loss("place", x, vals)
     vals = (
         from_host(np.asarray(vals), x.sycl_queue, x.usm_type)
         if isinstance(vals, list | tuple)

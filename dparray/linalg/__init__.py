@@ -18,6 +18,7 @@ from dparray.linalg.decompositions import (
     svd,
     svdvals,
 )
+from dparray.linalg.factors import lu, lu_factor, lu_solve
 from dparray.linalg.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
 from dparray.linalg.operands import LinAlgError
 from dparray.linalg.products import diagonal, matrix_power, multi_dot, trace
@@ -57,6 +58,9 @@ __all__ = [
     "eigvalsh",
     "inv",
     "lstsq",
+    "lu",
+    "lu_factor",
+    "lu_solve",
     "matmul",
     "matrix_norm",
     "matrix_power",

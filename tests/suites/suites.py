@@ -103,7 +103,8 @@ def dpnp(work: Path) -> Suite:
 
 
 def _files_that_name(package: Path, word: str) -> list[Path]:
-    return sorted(file for file in package.rglob("test_*.py") if word in file.read_text())
+    pattern = re.compile(rf"\b{word}\b")
+    return sorted(file for file in package.rglob("test_*.py") if pattern.search(file.read_text()))
 
 
 def scipy(work: Path) -> Suite:
@@ -136,7 +137,7 @@ def scipy(work: Path) -> Suite:
 def scikit_learn(work: Path) -> Suite:
     """scikit-learn's tests that run on each library of the Array API standard."""
     package = _package("sklearn")
-    files = _files_that_name(package, "array_api")
+    files = _files_that_name(package, r"\w*(array_api|yield_namespace)\w*")
     return Suite(
         f"scikit-learn {importlib.metadata.version('scikit-learn')}, tests of the Array API",
         work,

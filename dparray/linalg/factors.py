@@ -1,0 +1,145 @@
+"""LU factors, by the names of ``scipy.linalg``: computed by dpnp everywhere, NumPy has none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dparray._array.apply import astype_array
+from dparray._array.libraries import call_neighbour
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_array
+from dparray._placement import Placement
+from dparray.exceptions import ArgumentError, ShapeError
+from dparray.linalg.operands import default_float, matrices
+from dparray.memory.exchange import dpnp as neighbour
+
+__all__ = ["lu", "lu_factor", "lu_solve"]
+
+
+def _floating(x: ndarray) -> ndarray:
+    return x if x.dtype.kind in "fc" else astype_array(x, default_float(x))
+
+
+def lu(
+    x: Any,
+    /,
+    permute_l: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    p_indices: bool = False,
+) -> tuple[ndarray, ...]:
+    """The factors of ``x = P @ L @ U``: a permutation, a unit lower and an upper triangular one.
+
+    Args:
+        x: matrices of shape (..., M, N); K is the lesser of M and N.
+        permute_l: give two factors, ``P @ L`` and U.
+        overwrite_a: lets SciPy use the memory of ``x``; here nothing is overwritten.
+        check_finite: refuse infinities and NaN, for which the queue is waited for.
+        p_indices: give P as row indices of shape (..., M), ``x = L[P] @ U``.
+
+    Returns:
+        P of shape (..., M, M), L of (..., M, K), U of (..., K, N), on the queue of ``x``.
+
+    Raises:
+        DTypeError: ``x`` is float16.
+        ShapeError: ``x`` has fewer than two dimensions.
+        ValueError: an element is no finite number, and ``check_finite``.
+
+    Example:
+        >>> import dparray as dp
+        >>> p, l, u = dp.linalg.lu(dp.asarray([[0.0, 2.0], [4.0, 6.0]]))
+        >>> (p @ l @ u).tolist()
+        [[0.0, 2.0], [4.0, 6.0]]
+    """
+    x = _floating(matrices("lu", "x", x, square=False))
+    return call_neighbour(
+        "lu",
+        lambda a: neighbour.scipy.linalg.lu(
+            a, permute_l=permute_l, check_finite=check_finite, p_indices=p_indices
+        ),
+        (("x", x),),
+    )
+
+
+def lu_factor(
+    x: Any, /, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple[ndarray, ndarray]:
+    """LU factors in one matrix, and the exchanges of rows: what :func:`lu_solve` takes.
+
+    Args:
+        x: matrices of shape (..., M, N).
+        overwrite_a: lets SciPy use the memory of ``x``; here nothing is overwritten.
+        check_finite: refuse infinities and NaN, for which the queue is waited for.
+
+    Returns:
+        A matrix with U in its upper triangle and L below it, without the ones on L's diagonal; and
+        for each row that with which it was exchanged.
+
+    Raises:
+        DTypeError: ``x`` is float16.
+        ShapeError: ``x`` has fewer than two dimensions.
+        ValueError: an element is no finite number, and ``check_finite``.
+
+    Example:
+        >>> import dparray as dp
+        >>> factors, rows = dp.linalg.lu_factor(dp.asarray([[0.0, 2.0], [4.0, 6.0]]))
+        >>> factors.tolist(), rows.tolist()
+        ([[4.0, 6.0], [0.0, 2.0]], [1, 1])
+    """
+    x = _floating(matrices("lu_factor", "x", x, square=False))
+    return call_neighbour(
+        "lu_factor",
+        lambda a: neighbour.scipy.linalg.lu_factor(a, check_finite=check_finite),
+        (("x", x),),
+    )
+
+
+def lu_solve(
+    lu_and_piv: tuple[ndarray, ndarray],
+    b: Any,
+    trans: int = 0,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> ndarray:
+    """Solve ``a @ x = b`` with the factors of ``a`` that :func:`lu_factor` has given.
+
+    Args:
+        lu_and_piv: the factors of square matrices, and the exchanges of rows.
+        b: the right-hand side, of shape (M,) or (..., M, K).
+        overwrite_b: lets SciPy use the memory of ``b``; here nothing is overwritten.
+        trans: 0 solves with ``a``, 1 with its transpose, 2 with its conjugate transpose.
+        check_finite: refuse infinities and NaN, for which the queue is waited for.
+
+    Returns:
+        ``x``, of the shape of ``b``.
+
+    Raises:
+        ArgumentError: there is no such ``trans``, or ``lu_and_piv`` is no pair.
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the factors are not square, or ``b`` does not fit them.
+        ValueError: an element is no finite number, and ``check_finite``.
+
+    Example:
+        >>> import dparray as dp
+        >>> factors = dp.linalg.lu_factor(dp.asarray([[0.0, 2.0], [4.0, 6.0]]))
+        >>> dp.linalg.lu_solve(factors, dp.asarray([2.0, 10.0])).tolist()
+        [1.0, 1.0]
+    """
+    if not isinstance(lu_and_piv, tuple | list) or len(lu_and_piv) != 2:
+        raise ArgumentError("lu_solve: lu_and_piv is no pair; give what dp.linalg.lu_factor gave")
+    if trans not in (0, 1, 2):
+        raise ArgumentError(f"lu_solve: trans is {trans!r}; it is 0, 1 or 2")
+    factors = _floating(matrices("lu_solve", "lu", lu_and_piv[0]))
+    rows = check_array("lu_solve", "piv", lu_and_piv[1])
+    b = _floating(check_array("lu_solve", "b", b, Placement(factors.sycl_queue, factors.usm_type)))
+    if not b.ndim or b.shape[0 if b.ndim == 1 else -2] != factors.shape[-1]:
+        raise ShapeError(
+            f"lu_solve: b of shape {b.shape} does not fit factors of shape {factors.shape}"
+        )
+    return call_neighbour(
+        "lu_solve",
+        lambda a, p, c: neighbour.scipy.linalg.lu_solve(
+            (a, p), c, trans=trans, check_finite=check_finite
+        ),
+        (("lu", factors), ("piv", rows), ("b", b)),
+    )

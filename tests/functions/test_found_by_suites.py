@@ -1,0 +1,106 @@
+"""What the suites of dpnp and SciPy have found, where no other file is about it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+
+
+@pytest.mark.parametrize("function", ["convolve", "correlate"])
+@pytest.mark.parametrize("dtype", ["bool", "int64", "float32", "complex128"])
+@pytest.mark.parametrize("sizes", [(1, 1), (5, 3), (3, 5), (4, 8), (8, 4), (700, 600)])
+def test_convolutions_by_transforms(function: str, dtype: str, sizes: tuple[int, int]) -> None:
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-3, 4, size).astype(dtype) for size in sizes)
+    if dtype == "complex128":
+        b = b + 2j * rng.integers(-3, 4, b.size)
+    for mode in ("full", "same", "valid"):
+        wanted = getattr(np, function)(a, b, mode)
+        for method in ("direct", "fft", "auto"):
+            found = getattr(dp, function)(dp.asarray(a), dp.asarray(b), mode, method=method)
+            assert found.dtype == wanted.dtype
+            np.testing.assert_allclose(found.asnumpy(), wanted, rtol=1e-5, atol=1e-3)
+
+
+def test_convolutions_by_no_such_method() -> None:
+    with pytest.raises(ValueError, match="method 'slow' is none of direct, fft, auto"):
+        dp.convolve(dp.ones(3), dp.ones(2), method="slow")
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5), (2, 4, 4), (0, 0)])
+@pytest.mark.parametrize("dtype", ["int32", "float32", "float64", "complex128"])
+def test_lu(queue: Any, shape: tuple[int, ...], dtype: str) -> None:
+    values = np.random.default_rng(0).integers(-9, 9, shape).astype(dtype)
+    x = dp.asarray(values, sycl_queue=queue)
+    p, low, up = dp.linalg.lu(x)
+    assert p.sycl_queue == queue
+    np.testing.assert_allclose((p @ low @ up).asnumpy(), values, atol=1e-5)
+    np.testing.assert_array_equal(low.asnumpy(), np.tril(low.asnumpy()))
+    np.testing.assert_array_equal(up.asnumpy(), np.triu(up.asnumpy()))
+    assert len(dp.linalg.lu(x, permute_l=True)) == 2
+    assert dp.linalg.lu(x, p_indices=True)[0].shape == shape[:-1]
+    np.testing.assert_array_equal(x.asnumpy(), values)
+
+
+@pytest.mark.parametrize("trans", [0, 1, 2])
+def test_lu_solve(queue: Any, trans: int) -> None:
+    rng = np.random.default_rng(0)
+    a = rng.random((4, 4)) + 1j * rng.random((4, 4))
+    b = rng.random((4, 2))
+    factors = dp.linalg.lu_factor(dp.asarray(a, sycl_queue=queue))
+    found = dp.linalg.lu_solve(factors, dp.asarray(b, sycl_queue=queue), trans)
+    wanted = np.linalg.solve((a, a.T, a.conj().T)[trans], b)
+    np.testing.assert_allclose(found.asnumpy(), wanted, rtol=1e-10)
+
+
+def test_lu_refuses_what_does_not_fit() -> None:
+    factors = dp.linalg.lu_factor(dp.eye(3))
+    with pytest.raises(dp.ShapeError, match=r"b of shape \(2,\) does not fit"):
+        dp.linalg.lu_solve(factors, dp.ones(2))
+    with pytest.raises(dp.ArgumentError, match="trans is 3; it is 0, 1 or 2"):
+        dp.linalg.lu_solve(factors, dp.ones(3), 3)
+    with pytest.raises(dp.ArgumentError, match="no pair"):
+        dp.linalg.lu_solve(factors[0], dp.ones(3))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="inf"):
+        dp.linalg.lu_factor(dp.asarray([[dp.inf]]))
+    with pytest.raises(dp.DTypeError, match="float16"):
+        dp.linalg.lu(dp.ones((2, 2), dtype="float16"))
+    with pytest.raises(dp.ShapeError):
+        dp.linalg.lu(dp.ones(2))
+
+
+@pytest.mark.parametrize("as_list", [True, False])
+def test_truth_values_as_positions_are_numbers(queue: Any, as_list: bool) -> None:
+    x = dp.asarray([5, 6, 7], sycl_queue=queue)
+    positions: Any = [True, False]
+    if not as_list:
+        positions = dp.asarray(positions, sycl_queue=queue)
+    assert dp.take(x, positions).tolist() == [6, 5]
+    assert dp.take(x, positions, mode="clip").tolist() == [6, 5]
+    dp.put(x, positions, [1, 2])
+    assert x.tolist() == [2, 1, 7]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_positions_are_integers(dtype: str) -> None:
+    positions = dp.asarray([0, 1], dtype=dtype)
+    for mode in ("raise", "clip", "wrap"):
+        with pytest.raises(TypeError, match=f"take: indices of dtype {dtype} must be integers"):
+            dp.take(dp.arange(3), positions, mode=mode)
+        with pytest.raises(TypeError, match=f"put: ind of dtype {dtype} must be integers"):
+            dp.put(dp.arange(3), positions, 1, mode=mode)
+    with pytest.raises(TypeError, match="must be integers"):
+        dp.take(dp.arange(3), [0.0, 1.0])
+
+
+@pytest.mark.parametrize("function", ["place", "putmask"])
+def test_values_that_lose_something_are_not_written(function: str) -> None:
+    x = dp.asarray([1, 2, 3], dtype="int32")
+    with pytest.raises(TypeError, match="values of dtype float64 may lose something"):
+        getattr(dp, function)(x, x > 1, dp.asarray([1.5]))
+    getattr(dp, function)(x, x > 1, dp.asarray([8, 9], dtype="int16"))
+    assert x.tolist() in ([1, 8, 9], [1, 9, 8])
