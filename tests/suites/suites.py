@@ -122,7 +122,7 @@ def scipy(work: Path) -> Suite:
                 str(folder),
                 [
                     *(str(file) for file in files if file.parent.parent == package / folder),
-                    *("-m", "array_api_backends"),
+                    *("-m", "array_api_backends", f"--rootdir={package.parent}"),
                 ],
             )
             for folder in folders
@@ -141,7 +141,13 @@ def scikit_learn(work: Path) -> Suite:
     return Suite(
         f"scikit-learn {importlib.metadata.version('scikit-learn')}, tests of the Array API",
         work,
-        [Piece(str(file.relative_to(package)), [str(file), "-k", "dparray"]) for file in files],
+        [
+            Piece(
+                str(file.relative_to(package)),
+                [str(file), "-k", "dparray", f"--rootdir={package.parent}"],
+            )
+            for file in files
+        ],
         {"SCIPY_ARRAY_API": "1", "DPARRAY_SUITES_SUBSTITUTE": "among_scikit_learns_namespaces"},
     )
 
