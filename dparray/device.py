@@ -326,7 +326,7 @@ class Device:
 
 
 def _partition(partition: Any) -> int | tuple[int, ...] | str:
-    """What ``create_sub_devices`` of dpctl takes; dpctl itself would round a fraction."""
+    """The argument of dpctl's ``create_sub_devices``, which would round a fraction."""
     if isinstance(partition, str):
         return partition
     if isinstance(partition, Sequence):

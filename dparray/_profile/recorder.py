@@ -77,7 +77,7 @@ class _Raw:
 
 
 class _Thread(threading.local):
-    """What one thread is doing."""
+    """The state of one thread."""
 
     def __init__(self) -> None:
         self.evaluated: tuple[Any, Line | None, str, str] = (None, None, "", "")
@@ -178,18 +178,18 @@ class Recorder:
         for node in order:
             for part in node.operands:
                 if type(part) is Node and part.layout is not None and part.layout.block.memory:
-                    place = part.layout.block.pointer + part.layout.offset
-                    self._sizes[place] = part.size * part.dtype.itemsize
+                    address = part.layout.block.pointer + part.layout.offset
+                    self._sizes[address] = part.size * part.dtype.itemsize
         names = [node.op.name for node in order if node.op is not None]
         shown = ", ".join(names[:6]) + (f", {len(names) - 6} more" if len(names) > 6 else "")
-        local.evaluated = (_place_of(frame), line, shown, _usm_rule(nodes[-1], order))
+        local.evaluated = (_site_of(frame), line, shown, _usm_rule(nodes[-1], order))
 
     def _on_launch(self, local: _Thread, frame: Any, **values: Any) -> None:
         queue = values["queue"]
         raw = self._add("kernel", values["kernel"].name, queue, frame, values["start"])
         self._seen(queue)
-        place, line, operations, usm_type = local.evaluated
-        if place is not None and place == _place_of(frame) and raw.name.startswith("fused"):
+        site, line, operations, usm_type = local.evaluated
+        if site is not None and site == _site_of(frame) and raw.name.startswith("fused"):
             raw.line, raw.operations, raw.usm_type = line, operations, usm_type
         raw.nbytes = self._bytes_of(values["arguments"])
         if profiled.timed(queue) is not None:
@@ -200,15 +200,15 @@ class Recorder:
             self.queues[describe_queue(queue)] = queue
 
     def _bytes_of(self, arguments: Any) -> int:
-        """What a launch reads and writes at the most once: its arrays."""
+        """Bytes of the arrays of a launch, each counted once."""
         total = {}
         for packed in arguments:
             if type(packed.kept) is tuple and len(packed.kept) == 2 and len(packed.addresses) >= 24:
                 numbers, memory = packed.kept
                 if hasattr(memory, "_pointer"):
-                    (place,) = struct.unpack_from("P", packed.addresses, 16)
+                    (address,) = struct.unpack_from("P", packed.addresses, 16)
                     nbytes = numbers[0] * numbers[1]
-                    total[place] = min(nbytes, self._sizes.get(place, nbytes))
+                    total[address] = min(nbytes, self._sizes.get(address, nbytes))
         return sum(total.values())
 
     def _on_begin(self, local: _Thread, frame: Any, queue: Any) -> None:
@@ -225,8 +225,8 @@ class Recorder:
             found = [self._add("library", function, queue, frame, start, nbytes)]
             if begun is not None:
                 found[0].ends = (begun, _mark(queue))
-        place, line, operations, usm_type = local.evaluated
-        if function == "an expression" and place is not None and place == _place_of(frame):
+        site, line, operations, usm_type = local.evaluated
+        if function == "an expression" and site is not None and site == _site_of(frame):
             for raw in found:
                 raw.line, raw.usm_type = line, usm_type
                 raw.operations = raw.operations or (raw.name if inside else operations)
@@ -300,7 +300,7 @@ class Recorder:
     # -- sorting out -------------------------------------------------------------------------------
 
     def records(self) -> list[Record]:
-        """What happened so far, by its start; waits for work whose times are not known yet."""
+        """The records so far, by their start; waits for work whose times are not known yet."""
         raw, self._raw = self._raw, []
         if raw:
             offsets = _offsets(raw)
@@ -351,8 +351,8 @@ def _usm_rule(root: Node, order: list[Node]) -> str:
     return f"{root.usm_type} memory, as its operands" if inputs else f"{root.usm_type} memory"
 
 
-def _place_of(frame: Any) -> Any:
-    """Which call of the program is going on."""
+def _site_of(frame: Any) -> Any:
+    """An identifier of the program's call that is going on."""
     return None if frame is None else (id(frame), frame.f_lasti)
 
 
@@ -391,7 +391,7 @@ def _offsets(raw: list[_Raw]) -> dict[Any, float]:
 # -- operations on small arrays ----------------------------------------------------------------
 
 # Operations that the calling thread computes at once look at no hook, which would cost a part of
-# what they take: while somebody listens, the function they call is another one.
+# what they take: with a subscriber, the function they call is another one.
 _listening = 0
 _lock = threading.Lock()
 _original_call, _original_run = host.call, host.run_silently

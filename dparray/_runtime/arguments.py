@@ -39,7 +39,7 @@ _POINTER = len(_SCALARS)
 _LOCAL = _POINTER + 1
 
 _KINDS = {cls: pack("i", kind) for kind, cls in enumerate(_SCALARS)}
-# What local memory for an element is made of, and how many of it. SYCL has none of complex numbers.
+# The type of local memory for an element, and how many: SYCL has none of complex numbers.
 _LOCAL_PARTS = {np.dtype(cls): (kind, 1) for kind, cls in enumerate(_SCALARS)} | {
     np.dtype(np.complex64): (_SCALARS.index(ctypes.c_float), 2),
     np.dtype(np.complex128): (_SCALARS.index(ctypes.c_double), 2),
@@ -67,17 +67,17 @@ class Packed(NamedTuple):
 def _numbers(
     kind: int, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[bytes, bytes, bytes, Any]:
-    """What an array's arguments are beside its pointer: kinds, addresses before and after, values.
+    """The arguments of an array beside its pointer: kinds, addresses before and after, values.
 
     The parameters are the number of elements, their size, the pointer, the shape, the strides.
     """
     values = (ctypes.c_int64 * (2 + 2 * len(shape)))(prod(shape), itemsize, *shape, *strides)
-    places = [addressof(values) + 8 * position for position in range(len(values))]
+    words = [addressof(values) + 8 * position for position in range(len(values))]
     kinds = [_INT64, _INT64, kind, *[_INT64] * (2 * len(shape))]
     return (
         pack(f"{len(kinds)}i", *kinds),
-        pack("2P", *places[:2]),
-        pack(f"{len(places) - 2}P", *places[2:]),
+        pack("2P", *words[:2]),
+        pack(f"{len(words) - 2}P", *words[2:]),
         values,
     )
 

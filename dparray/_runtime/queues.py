@@ -40,12 +40,12 @@ working: dict[dpctl.SyclQueue, object] = {}
 latest: dict[dpctl.SyclQueue, object] = {}
 
 
-# The mark of a queue whose memory somebody else can have work on at any time.
+# The mark of a queue on whose memory another library can have work at any time.
 _OTHERS_WORK = object()
 
 
 def note_work(queue: dpctl.SyclQueue) -> None:
-    """Say that work has been submitted to ``queue``; whoever submits says so afterwards."""
+    """Note that work has been submitted to ``queue``; called after the submission."""
     if working.get(queue) is not _OTHERS_WORK:
         working[queue] = latest[queue] = object()
 
@@ -61,7 +61,7 @@ def has_changed(queue: dpctl.SyclQueue, mark: object) -> bool:
 
 
 #: Queues with memory that the host has mapped, and how many maps are open. They do not count as
-#: idle, so that nothing is computed at once beside a map, where nobody would ask for it.
+#: idle, so that nothing is computed eagerly beside a map, whose lock would not be asked for.
 mapped: dict[dpctl.SyclQueue, int] = {}
 
 

@@ -1,4 +1,4 @@
-"""What a simulated work-item, group and item answer."""
+"""The simulated work-item, group and item."""
 
 from __future__ import annotations
 

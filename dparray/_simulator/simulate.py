@@ -73,7 +73,7 @@ def simulate(
     Raises:
         SimulationError: naming the kernel, its line, the item and the index, for an access out
             of bounds; a barrier that not all items of a group reach, or not the same one; a read
-            of local or private memory nobody wrote; two items that access one element, one of
+            of local or private memory that no item wrote; two items that access one element, one of
             them writing, with neither an atomic nor a barrier to order them; an item that waits
             for another one in a loop; and any exception that the kernel's code raises.
         KernelArgumentError: an argument a kernel cannot take, or too many or too few.

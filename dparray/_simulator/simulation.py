@@ -38,7 +38,7 @@ class _WorkGroup:
     def __init__(self, items: Sequence[Any], chosen: tuple[int, ...] | None) -> None:
         self.items = items
         self.reserved = next(
-            (place for place, one in enumerate(items) if one.work_item.global_id == chosen), None
+            (member for member, one in enumerate(items) if one.work_item.global_id == chosen), None
         )
 
 
@@ -83,18 +83,18 @@ class _Simulation:
         return self.fault_at(*self.where(), problem, remedy)
 
     def fault_at(self, code: CodeType, line: int, problem: str, remedy: str) -> SimulationError:
-        place = f"{code.co_filename}:{line}"
+        location = f"{code.co_filename}:{line}"
         source = linecache.getline(code.co_filename, line).strip()
         inside = "" if code is self.kernel.__code__ else f", in {code.co_name}"
         return SimulationError(
             f"simulate({self.name}): work-item {self.item.global_id} {problem}; {remedy}\n"
-            f"  at {place}{inside}" + (f": {source}" if source else ""),
+            f"  at {location}{inside}" + (f": {source}" if source else ""),
             item=self.item.global_id,
-            line=place,
+            line=location,
         )
 
     def explain(self, error: Exception) -> SimulationError:
-        """What the kernel's own code raised, with the item and the line."""
+        """The exception of the kernel's own code, with the item and the line."""
         code, line = self.kernel.__code__, self.kernel.__code__.co_firstlineno
         trace = error.__traceback__
         while trace is not None:
@@ -154,10 +154,10 @@ class _Simulation:
         values[self.item.local_linear] = value
         if len(self.group_run.group.items) > 1:
             self.group_run.barrier(self._call_sites(sys._getframe(2)))
-        return [values[place] for place in range(len(values))]
+        return [values[member] for member in range(len(values))]
 
     def _call_sites(self, frame: FrameType | None) -> tuple[tuple[CodeType, int], ...]:
-        """Where in the kernel the call is, innermost first: equal for items at one barrier."""
+        """The lines of the call in the kernel, innermost first: equal for items at one barrier."""
         sites = []
         while frame is not None:
             if id(frame.f_code) in self._codes:
@@ -193,7 +193,7 @@ class _Simulation:
         return copy
 
     def _stand_in(self, value: Any) -> Any:
-        """What a name of the kernel stands for in its copy."""
+        """The value of a name of the kernel in its copy."""
         if isinstance(value, ModuleType):
             return _View(value, self._stand_in)
         if getattr(value, "__module__", "").startswith(_LANGUAGE_MODULES):
@@ -325,40 +325,40 @@ class _GroupRun:
     def work(self, thread: _Baton) -> None:
         """Run items in ``thread`` until another thread must go on or the group is finished."""
         is_caller = thread is self._caller
-        while (place := self._next()) is not None:
-            if self._states[place] == _NEW and self._may_run(place, is_caller):
-                self._run_item(place, thread)
+        while (member := self._next()) is not None:
+            if self._states[member] == _NEW and self._may_run(member, is_caller):
+                self._run_item(member, thread)
                 continue
             if is_caller:
-                self._give(place)
+                self._give(member)
                 self._await_turn(thread)
                 continue
             assert isinstance(thread, _Worker)
             self._workers.put_back(thread)
-            self._give(place)
+            self._give(member)
             return
         if isinstance(thread, _Worker):
             self._workers.put_back(thread)
             self._caller.give()
 
-    def _may_run(self, place: int, is_caller: bool) -> bool:
+    def _may_run(self, member: int, is_caller: bool) -> bool:
         reserved = self.group.reserved
-        return reserved is None or is_caller == (place == reserved)
+        return reserved is None or is_caller == (member == reserved)
 
-    def _give(self, place: int) -> None:
-        """Let the item at ``place`` go on: in its thread, in the caller's, or in a new one."""
-        thread = self._threads[place]
+    def _give(self, member: int) -> None:
+        """Let the item at ``member`` go on: in its thread, in the caller's, or in a new one."""
+        thread = self._threads[member]
         if thread is not None:
             thread.give()
-        elif place == self.group.reserved:
+        elif member == self.group.reserved:
             self._caller.give()
         else:
             self._workers.take().start_on(self)
 
-    def _run_item(self, place: int, thread: _Baton) -> None:
-        item = self.group.items[place]
-        self._states[place] = _RUNNING
-        self._threads[place] = thread
+    def _run_item(self, member: int, thread: _Baton) -> None:
+        item = self.group.items[member]
+        self._states[member] = _RUNNING
+        self._threads[member] = thread
         self._simulation.item = item.work_item
         try:
             with np.errstate(all="ignore"):
@@ -367,7 +367,7 @@ class _GroupRun:
             pass
         except BaseException as error:
             self._fail(error)
-        self._states[place] = _DONE
+        self._states[member] = _DONE
 
     def _fail(self, error: BaseException) -> None:
         if self._error is not None:
@@ -388,40 +388,40 @@ class _GroupRun:
     def barrier(self, sites: tuple[tuple[CodeType, int], ...]) -> None:
         """Suspend the running item until all items of the group are here."""
         work_item = self._simulation.item
-        place = work_item.local_linear
-        thread = self._threads[place]
+        member = work_item.local_linear
+        thread = self._threads[member]
         assert thread is not None
-        self._sites[place] = sites
-        self._states[place] = _WAITING
+        self._sites[member] = sites
+        self._states[member] = _WAITING
         following = self._next()
-        if following != place:
+        if following != member:
             assert following is not None
             self._give(following)
             self._await_turn(thread)
         if self._error is not None:
             raise _Abandoned
-        self._states[place] = _RUNNING
+        self._states[member] = _RUNNING
         self._simulation.item = work_item
 
     def _next(self) -> int | None:
         """The item to go on; ``None`` when the group is finished."""
         states = self._states
         if self._error is None:
-            for place in range(self._first, len(states)):
-                if states[place] in (_NEW, _READY):
-                    self._first = place
-                    return place
-            waiting = [place for place, state in enumerate(states) if state == _WAITING]
+            for member in range(self._first, len(states)):
+                if states[member] in (_NEW, _READY):
+                    self._first = member
+                    return member
+            waiting = [member for member, state in enumerate(states) if state == _WAITING]
             if not waiting:
                 return None
             if self._all_at_one_barrier(waiting):
                 self._pass_barrier(waiting)
                 return waiting[0]
         suspended = (_WAITING, _READY)
-        return next((place for place, state in enumerate(states) if state in suspended), None)
+        return next((member for member, state in enumerate(states) if state in suspended), None)
 
     def _pass_barrier(self, waiting: list[int]) -> None:
-        items = [self.group.items[place].work_item for place in waiting]
+        items = [self.group.items[member].work_item for member in waiting]
         clock: Clock | None = None
         for one in items:
             if one.clock is not None:
@@ -430,20 +430,20 @@ class _GroupRun:
             one.clock = clock
             one.phase += 1
         self.brought = {phase: it for phase, it in self.brought.items() if phase >= one.phase - 1}
-        for place in waiting:
-            self._states[place] = _READY
+        for member in waiting:
+            self._states[member] = _READY
         self._first = 0
 
     def _all_at_one_barrier(self, waiting: list[int]) -> bool:
-        missing = [place for place in range(len(self._states)) if place not in set(waiting)]
+        missing = [member for member in range(len(self._states)) if member not in set(waiting)]
         sites: dict[tuple[tuple[CodeType, int], ...], list[int]] = {}
-        for place in waiting:
-            sites.setdefault(self._sites[place], []).append(place)
+        for member in waiting:
+            sites.setdefault(self._sites[member], []).append(member)
         if not missing and len(sites) == 1:
             return True
         found = [
-            f"{self._names(places)} at {site[0][0].co_filename}:{site[0][1]}"
-            for site, places in sites.items()
+            f"{self._names(members)} at {site[0][0].co_filename}:{site[0][1]}"
+            for site, members in sites.items()
         ]
         if missing:
             found.append(f"{self._names(missing)} ended without coming to it")
@@ -458,7 +458,9 @@ class _GroupRun:
         )
         return False
 
-    def _names(self, places: list[int]) -> str:
-        shown = ", ".join(str(self.group.items[place].work_item.global_id) for place in places[:3])
-        more = f" and {len(places) - 3} more" if len(places) > 3 else ""
-        return f"{'items' if len(places) > 1 else 'item'} {shown}{more}"
+    def _names(self, members: list[int]) -> str:
+        shown = ", ".join(
+            str(self.group.items[member].work_item.global_id) for member in members[:3]
+        )
+        more = f" and {len(members) - 3} more" if len(members) > 3 else ""
+        return f"{'items' if len(members) > 1 else 'item'} {shown}{more}"

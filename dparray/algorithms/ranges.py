@@ -1,4 +1,4 @@
-"""What the host functions share: kernels by factory, ranges by device, checks of operands."""
+"""Shared by the host functions: kernels by factory, ranges by device, checks of operands."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def rounded(size: int) -> int:
     return -(-size // _WORK_GROUP) * _WORK_GROUP
 
 
-def place(function: str, operands: Sequence[tuple[str, Any]]) -> Placement:
+def placement_of(function: str, operands: Sequence[tuple[str, Any]]) -> Placement:
     """The common placement of the operands, all of them arrays."""
     for name, operand in operands:
         if not isinstance(operand, ndarray):

@@ -28,6 +28,7 @@ def builds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """How each program was made, with an empty disk cache."""
     monkeypatch.setenv("DPARRAY_CACHE_DIR", str(tmp_path))
     made: list[str] = []
+
     def count_builds(place: Any, name: str) -> None:
         original = getattr(place, name)
 
@@ -107,7 +108,7 @@ def test_a_kernel_that_prints_prints_when_loaded(
 def test_a_binary_that_the_driver_refuses_is_built_anew(builds: list[str]) -> None:
     factor = next(FACTORS)
     scaled(factor)
-    for path in cache.place().rglob("*.kernel"):
+    for path in cache.base_directory().rglob("*.kernel"):
         content = cache.load(path.stem)
         assert content is not None
         if content.startswith(b"\x7fELF"):

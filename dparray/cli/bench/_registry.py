@@ -1,4 +1,4 @@
-"""What a benchmark is: a name, and a function that yields rows."""
+"""Benchmarks: each a name and a function that yields rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dparray.device import Device
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command line decides.
+    """Settings of the command line.
 
     Attributes:
         device: where dparray and dpnp run.

@@ -248,7 +248,7 @@ def _overheads(settings: Settings) -> Iterator[Row]:
         finish(settings)
 
     def forget() -> None:
-        """What a new process does not have; the disk cache stays."""
+        """Forget what a new process does not have; the disk cache stays."""
         evaluate.forget()
 
     with tempfile.TemporaryDirectory() as directory, _peers.cache_in(directory):

@@ -1,4 +1,4 @@
-"""What an eager function call costs on few elements, above the launch of its kernel.
+"""Cost of an eager function call on few elements, above the launch of its kernel.
 
 Laziness and the host tier are off, so that every call launches; nothing is waited for. The launch
 is the same kernel's, with the same arguments, by itself. Each function is called often enough
@@ -20,12 +20,12 @@ from dparray._runtime.launch import launch
 from dparray.cli.bench._registry import Benchmark, Row, Settings, finish, row
 from dparray.cli.bench._timer import Candidate
 
-#: What a call may cost above the launch.
+#: Limit of a call's cost above the launch.
 ABOVE = 10e-6
 _ELEMENTS = 64
 _CALLS_BEFORE = COMPILE_TOTAL_ELEMENTS // LEAST_CALL_ELEMENTS + 1
 
-#: What is called with two float arrays, a mask, and an array for the result.
+#: Calls with two float arrays, a mask, and an array for the result.
 CALLS: dict[str, Callable[[Any, Any, Any, Any, Any], Any]] = {
     "add": lambda xp, x, y, mask, out: xp.add(x, y),
     "add, out=": lambda xp, x, y, mask, out: xp.add(x, y, out=out),

@@ -208,9 +208,7 @@ def _host_arrays(size: int) -> dict[str, Any]:
     uniform = random.uniform(0.1, 0.9, (2, size)).astype(np.float32)
     square = random.uniform(0.1, 0.9, (rows, rows)).astype(np.float32)
     matrix = np.ascontiguousarray(uniform[0, : side * side].reshape(side, side))
-    arrays: dict[str, Any] = {
-        name: operands_of(OPS[name], size) for name in _ELEMENTWISE
-    }
+    arrays: dict[str, Any] = {name: operands_of(OPS[name], size) for name in _ELEMENTWISE}
     return arrays | {
         "conj": [(uniform[0] + 1j * uniform[1]).astype(np.complex64)],
         "x": uniform[0].copy(),
@@ -245,7 +243,7 @@ def _parts(result: Any) -> Iterator[Any]:
 
 
 def _where(call: Callable[[], Any]) -> str:
-    """Where the arrays that a call gives are computed, from the events; it has been made before."""
+    """The executor of a call's arrays, from the events; the call has been made before."""
     seen: list[str] = []
 
     def note(event: str, **values: Any) -> None:
