@@ -44,7 +44,7 @@ _LOCAL_PARTS = {np.dtype(cls): (kind, 1) for kind, cls in enumerate(_SCALARS)} |
     np.dtype(np.complex64): (_SCALARS.index(ctypes.c_float), 2),
     np.dtype(np.complex128): (_SCALARS.index(ctypes.c_double), 2),
 }
-_address_bytes = Struct("P").pack
+address_bytes = Struct("P").pack
 
 
 class Packed(NamedTuple):
@@ -87,7 +87,7 @@ def pack_array(
 ) -> Packed:
     """An array at an address in ``memory``; strides in bytes."""
     kinds, before, after, values = _numbers(_POINTER, itemsize, shape, strides)
-    return Packed(kinds, before + _address_bytes(pointer) + after, (values, memory))
+    return Packed(kinds, before + address_bytes(pointer) + after, (values, memory))
 
 
 class _LocalMemory(ctypes.Structure):
@@ -114,13 +114,13 @@ def pack_local(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Packed:
     kinds, before, after, values = _numbers(_LOCAL, itemsize, shape, strides)
     part, parts = _LOCAL_PARTS[dtype]
     memory = _LocalMemory(1, part, (count * parts, 1, 1))
-    addresses = before + _address_bytes(addressof(memory)) + after
+    addresses = before + address_bytes(addressof(memory)) + after
     return Packed(kinds, addresses, (values, memory), count * itemsize)
 
 
 def pack_scalar(value: Any) -> Packed:
     """A number as an object of ctypes."""
-    return Packed(_KINDS[type(value)], _address_bytes(addressof(value)), value)
+    return Packed(_KINDS[type(value)], address_bytes(addressof(value)), value)
 
 
 def pack_scalars(values: Iterable[Any]) -> Packed:
@@ -135,7 +135,7 @@ def pack_scalars(values: Iterable[Any]) -> Packed:
 
 def pack_pointer(memory: Any, pointer: int) -> Packed:
     """An address in ``memory`` alone, for kernels that know no arrays."""
-    return Packed(pack("i", _POINTER), _address_bytes(pointer), memory)
+    return Packed(pack("i", _POINTER), address_bytes(pointer), memory)
 
 
 @lru_cache(maxsize=256)
@@ -145,5 +145,5 @@ def pack_local_pointer(dtype: np.dtype[Any], count: int) -> Packed:
         raise TypeError(f"local memory of {dtype.name}")
     part, parts = _LOCAL_PARTS[dtype]
     memory = _LocalMemory(1, part, (count * parts, 1, 1))
-    kinds, address = pack("i", _LOCAL), _address_bytes(addressof(memory))
+    kinds, address = pack("i", _LOCAL), address_bytes(addressof(memory))
     return Packed(kinds, address, memory, count * dtype.itemsize)

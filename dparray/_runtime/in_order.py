@@ -33,7 +33,7 @@ MOST_PAUSE = 5e-4
 _NOT_STARTED = dpctl.event_status_type.submitted
 _is_met = False
 _refuse: Callable[[], object] | None = None
-_lock = threading.RLock()
+lock = threading.RLock()
 _unlocked = nullcontext()
 
 
@@ -85,7 +85,7 @@ def foreign_calls(queue: dpctl.SyclQueue) -> AbstractContextManager[None]:
 @contextmanager
 def _one_at_a_time(queue: dpctl.SyclQueue) -> Iterator[None]:
     _check()
-    with _lock:
+    with lock:
         if queue.is_in_order:
             wait_for_host_tasks(queue)
         yield

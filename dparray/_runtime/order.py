@@ -20,7 +20,7 @@ from dpctl.utils._order_manager import _SequentialOrderManager
 from dparray._runtime.in_order import meet, wait_for
 
 # Reentrant: the collector may run a finalizer of the user's while it is held, which may launch.
-_lock = threading.RLock()
+lock = threading.RLock()
 
 
 class Order(_SequentialOrderManager):
@@ -56,7 +56,7 @@ class Order(_SequentialOrderManager):
         """Make the last launch one of dpctl's events."""
         if self._last is None:
             return
-        with _lock:
+        with lock:
             last = self._last
             if last is not None:
                 self._state.add_to_submitted_events(last)
@@ -76,7 +76,7 @@ class Order(_SequentialOrderManager):
 
         Where another thread has launched since then, it does not wait for that.
         """
-        with _lock:
+        with lock:
             if self._last is None or (after and after[-1] is self._last):
                 self._last = event
             else:

@@ -9,7 +9,7 @@ from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks
 from dparray._runtime.in_order import wait_for
-from dparray.device import _lock, _waits
+from dparray.device import lock, waits
 
 
 def wait(queue: dpctl.SyclQueue) -> None:
@@ -28,7 +28,7 @@ def wait(queue: dpctl.SyclQueue) -> None:
     _forget_work(queue, mark)
 
 
-_waits.append(wait)
+waits.append(wait)
 
 
 #: The queues that may have work left, each with a mark of the last that was noted. A queue that is
@@ -67,14 +67,14 @@ mapped: dict[dpctl.SyclQueue, int] = {}
 
 def note_mapped(queue: dpctl.SyclQueue) -> None:
     """Say that the host has mapped memory of ``queue``."""
-    with _lock:
+    with lock:
         mapped[queue] = mapped.get(queue, 0) + 1
         note_work(queue)
 
 
 def leave_unmapped(queue: dpctl.SyclQueue) -> None:
     """Say that a map of the queue's memory is closed."""
-    with _lock:
+    with lock:
         mapped[queue] -= 1
         if not mapped[queue]:
             del mapped[queue]
@@ -100,7 +100,7 @@ _COMPLETE = dpctl.event_status_type.complete
 def _forget_work(queue: dpctl.SyclQueue, mark: object) -> None:
     """Take away a mark that was there before all work was seen to be done."""
     if mark is not None and mark is not _OTHERS_WORK and queue not in mapped:
-        with _lock:
+        with lock:
             if working.get(queue) is mark:
                 del working[queue]
 

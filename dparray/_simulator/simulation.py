@@ -19,7 +19,7 @@ import numpy as np
 from dparray._compiler.special import SpecialFunction, precision
 from dparray._simulator.memory import Access, AtomicRef, Clock, PrivateArray, WorkItem
 from dparray._simulator.numbers import BUILTINS, CONSTRUCTORS, MATH, literal, typed
-from dparray._simulator.transform import _nested, _typed_literals, _View
+from dparray._simulator.transform import View, nested, typed_literals
 from dparray.exceptions import KernelError, SimulationError
 
 _GROUP_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -32,7 +32,7 @@ _GROUP_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 _LANGUAGE_MODULES = ("dparray.kernel_api",)
 
 
-class _WorkGroup:
+class WorkGroup:
     """The items of one work-group, and which of them must run in the calling thread."""
 
     def __init__(self, items: Sequence[Any], chosen: tuple[int, ...] | None) -> None:
@@ -42,14 +42,14 @@ class _WorkGroup:
         )
 
 
-class _Simulation:
+class Simulation:
     """One call of :func:`simulate`: the copied kernel, the running item, and the faults."""
 
     def __init__(self, function: FunctionType, races: str) -> None:
         self.name = function.__name__
         self.races = races
         self.item: WorkItem = WorkItem((), 0, 0, 0)
-        self.group_run: _GroupRun | None = None
+        self.group_run: GroupRun | None = None
         self._codes: set[int] = set()
         self._copies: dict[int, Any] = {}
         self._language: dict[str, Any] = {
@@ -173,14 +173,14 @@ class _Simulation:
         """``function`` with the same lines, whose names stand for their simulated counterparts."""
         if id(function) in self._copies:
             return self._copies[id(function)]
-        code = _typed_literals(function.__code__)
+        code = typed_literals(function.__code__)
         namespace: dict[str, Any] = {"__builtins__": {**vars(builtins), **BUILTINS}}
         cells = tuple(CellType() for _ in function.__closure__ or ())
         copy = FunctionType(code, namespace, function.__name__, None, cells or None)
         # Known before its names are looked up, since functions may call each other.
         self._copies[id(function)] = copy
-        self._codes.update(id(one) for one in _nested(code))
-        for name in {name for one in _nested(code) for name in one.co_names}:
+        self._codes.update(id(one) for one in nested(code))
+        for name in {name for one in nested(code) for name in one.co_names}:
             if name in function.__globals__:
                 namespace[name] = self._stand_in(function.__globals__[name])
         for cell, original in zip(cells, function.__closure__ or (), strict=True):
@@ -195,13 +195,13 @@ class _Simulation:
     def _stand_in(self, value: Any) -> Any:
         """The value of a name of the kernel in its copy."""
         if isinstance(value, ModuleType):
-            return _View(value, self._stand_in)
+            return View(value, self._stand_in)
         if getattr(value, "__module__", "").startswith(_LANGUAGE_MODULES):
             return self._language.get(getattr(value, "__name__", ""), value)
         is_enumeration = isinstance(value, type) and issubclass(value, enum.Enum)
         if is_enumeration or isinstance(value, enum.Enum):
             # One for each, as they are compared; a member's value is a number of the kernel.
-            return self._copies.setdefault(id(value), _View(value, self._stand_in))
+            return self._copies.setdefault(id(value), View(value, self._stand_in))
         if isinstance(value, type):
             return (
                 CONSTRUCTORS.get(value, BUILTINS.get(value.__name__, value))
@@ -254,13 +254,13 @@ class _Baton:
         self._turn.acquire()
 
 
-class _Workers:
+class Workers:
     """Threads for suspended items, reused from group to group and ended with the simulation."""
 
     def __init__(self) -> None:
         self._idle: list[_Worker] = []
 
-    def __enter__(self) -> _Workers:
+    def __enter__(self) -> Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -277,10 +277,10 @@ class _Workers:
 class _Worker(_Baton):
     def __init__(self) -> None:
         super().__init__()
-        self._job: _GroupRun | None = None
+        self._job: GroupRun | None = None
         threading.Thread(target=self._serve, name="dparray simulate", daemon=True).start()
 
-    def start_on(self, job: _GroupRun | None) -> None:
+    def start_on(self, job: GroupRun | None) -> None:
         self._job = job
         self.give()
 
@@ -292,7 +292,7 @@ class _Worker(_Baton):
             self._job.work(self)
 
 
-class _GroupRun:
+class GroupRun:
     """Runs the items of one work-group, one at a time, handing over at barriers.
 
     Exactly one thread is at work at any moment. It hands the baton on when its item is
@@ -300,7 +300,7 @@ class _GroupRun:
     """
 
     def __init__(
-        self, simulation: _Simulation, group: _WorkGroup, arguments: list[Any], workers: _Workers
+        self, simulation: Simulation, group: WorkGroup, arguments: list[Any], workers: Workers
     ) -> None:
         self.group = group
         self.brought: dict[int, dict[int, Any]] = {}

@@ -7,7 +7,8 @@
             O[n, x, f: N, L - T + 1, F] = +(I[n, x + t, c] * K[t, c, f]);
         }''')
 
-The language is that of PlaidML, version 0.
+The language is that of PlaidML, version 0. In: a program and arrays. Out: arrays. Imports the
+functions of NumPy's names, kernels and what is below.
 """
 
 from dparray.exceptions import (
