@@ -5,7 +5,7 @@ layers below may call it on the warm path.
 
 Events: ``"compile"`` (kernel, seconds, origin), ``"build"`` (kernel, queue, start) by the driver,
 ``"defer"`` (array) an expression is made, ``"evaluate"`` (nodes) before they are computed,
-``"launch"`` (kernel, queue, sycl_event, start, global_range, local_range, arguments),
+``"launch"`` (kernel, queue, sycl_event, start, global_range, local_range, arguments, nbytes),
 ``"begin"`` (queue) and ``"library"`` (function, queue, start) around a ready kernel of dpnp's,
 ``"host"`` (queue, nbytes)
 before NumPy computes in USM memory, or (queue, function, start, nbytes) after it,
@@ -44,6 +44,32 @@ def subscribe(subscriber: Subscriber) -> Callable[[], None]:
     return unsubscribe
 
 
+#: Who is told when the first begins to listen to all work, and when the last ends: what computes
+#: small arrays at once looks at no hook, which would cost a part of what it takes.
+_switches: list[Callable[[bool], None]] = []
+_listening = 0
+_lock = threading.Lock()
+
+
+def listen(is_on: bool) -> None:
+    """Begin to listen to all work, or end it as often as it was begun."""
+    global _listening
+    with _lock:
+        before = _listening
+        _listening += 1 if is_on else -1
+        if bool(before) != bool(_listening):
+            for switch in _switches:
+                switch(is_on)
+
+
+def add_switch(switch: Callable[[bool], None]) -> None:
+    """Call ``switch`` with whether somebody listens to all work whenever that changes."""
+    with _lock:
+        _switches.append(switch)
+        if _listening:
+            switch(True)
+
+
 def emit(event: str, **values: Any) -> None:
     """Tell every subscriber that ``event`` happened."""
     for subscriber in tuple(subscribers):
@@ -75,3 +101,14 @@ def user_frame() -> FrameType | None:
             return frame
         frame = frame.f_back
     return None
+
+
+def public_name() -> str:
+    """The name of the function of dparray's that the program called."""
+    user = user_frame()
+    name, frame = "", sys._getframe(1)
+    while frame is not None and frame is not user:
+        if not frame.f_code.co_filename.endswith("guard.py"):
+            name = frame.f_code.co_name
+        frame = frame.f_back  # type: ignore[assignment]
+    return name

@@ -14,8 +14,10 @@ def switch(is_on: bool) -> None:
     listening = print_event in _hooks.subscribers
     if is_on and not listening:
         _hooks.subscribe(print_event)
+        _hooks.listen(True)
     elif listening and not is_on:
         _hooks.subscribers.remove(print_event)
+        _hooks.listen(False)
 
 
 def print_event(event: str, **values: Any) -> None:
@@ -34,35 +36,51 @@ def print_event(event: str, **values: Any) -> None:
 def _text(event: str, values: dict[str, Any]) -> str | None:
     if event == "launch":
         extents = " x ".join(map(str, values["global_range"]))
-        place = values["queue"].sycl_device.name
-        return f"launch {values['kernel'].name}, {extents} work-items on {place}"
+        size = _size(values["nbytes"])
+        return f"launch {values['kernel'].name}{size}, {extents} work-items{_on(values['queue'])}"
     if event == "compile":
         done = "compiled" if values["origin"] == "compiled" else "loaded from disk"
         return f"{done} {values['kernel'].name} in {1e3 * values['seconds']:.0f} ms"
     if event == "build":
-        took = time.perf_counter() - values["start"]
-        place = values["queue"].sycl_device.name
-        return f"built {values['kernel'].name} for {place} in {1e3 * took:.0f} ms"
+        took = _since(values["start"])
+        return f"built {values['kernel'].name} in {took}{_on(values['queue'])}"
     if event == "library":
-        size = _size(values.get("nbytes", 0))
-        return f"library {values['function']}{size} on {values['queue'].sycl_device.name}"
+        if values["function"] == "an expression":  # its operations have been told of
+            took = _since(values["start"])
+            return f"library: an expression computed in {took}{_on(values['queue'])}"
+        return f"library {values['function']}{_size(values.get('nbytes', 0))}{_on(values['queue'])}"
     if event == "host":
         if "function" not in values:
-            return "host work of NumPy in the memory of the device"
+            name = _hooks.public_name()
+            return f"host {name}{_size(values['nbytes'])}, NumPy in memory{_on(values['queue'])}"
         return f"host {values['function']}{_size(values['nbytes'])}, on the calling thread"
     if event == "copy":
-        ends = [
-            "the host" if end == "host" else end.sycl_device.name
+        source, target = (
+            "the host" if end == "host" else _place(end)
             for end in (values["source"], values["target"])
-        ]
-        return f"copy{_size(values['nbytes'])} from {ends[0]} to {ends[1]}"
+        )
+        return f"copy{_size(values['nbytes'])} from {source} to {target}"
     if event == "wait":
-        took = time.perf_counter() - values["start"]
-        return f"wait {1e3 * took:.1f} ms for {values['queue'].sycl_device.name}"
+        return f"wait of {_since(values['start'])}{_on(values['queue'])}"
     if event == "map":
         how = "staged" if values["staged"] else "no copy"
-        return f"map {values['mode']!r}{_size(values['nbytes'])} ({how}), closed"
+        size = _size(values["nbytes"])
+        return f"map {values['mode']!r}{size} ({how}), closed{_on(values['queue'])}"
     return None
+
+
+def _place(queue: Any) -> str:
+    from dparray.device import describe_queue  # options are there where no device can be
+
+    return describe_queue(queue)
+
+
+def _on(queue: Any) -> str:
+    return f" on {_place(queue)}"
+
+
+def _since(start: float) -> str:
+    return f"{1e3 * (time.perf_counter() - start):.1f} ms"
 
 
 def _size(nbytes: int) -> str:

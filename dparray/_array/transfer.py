@@ -256,7 +256,9 @@ def to_device(
     Returns:
         ``self`` if the queue is the same; otherwise a contiguous copy that shares nothing,
         of the same USM type. The copy is ordered with the work before and after it on both
-        queues. Within one context it goes directly, otherwise through the host.
+        queues. Within one context it goes directly, and the host does not wait; between
+        contexts (those of two platforms, or of two sub-devices) SYCL gives no address that
+        both may use, so it goes through the host, which waits for the work before it.
 
     Raises:
         DeviceError: there is no such device.

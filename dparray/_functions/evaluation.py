@@ -53,9 +53,10 @@ def synchronize(device: Any = None) -> None:
     """Wait on the host for all work submitted to a queue.
 
     A timer around expressions, ``dpctl.SyclTimer`` among them, measures how they are noted down:
-    nothing is computed until a value is asked for. What is to be measured ends in ``dp.eval(x)``
-    and ``dp.synchronize(x)`` inside the timer. The same call comes before a host view that another
-    library made of the memory (``np.from_dlpack``) is read or written.
+    nothing is computed until a value is asked for. :class:`dparray.timer` computes what is built
+    inside and waits; with any other clock, what is to be measured ends in ``dp.synchronize(x)``.
+    The same call comes before a host view that another library made of the memory
+    (``np.from_dlpack``) is read or written.
 
     Args:
         device: whatever :class:`dparray.Device` takes, or an array, whose pending values are then

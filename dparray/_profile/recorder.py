@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-import sys
 import threading
 import time
 import weakref
@@ -11,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from dparray import _hooks
-from dparray._evaluate import host
 from dparray._graph.node import Node, pending_order
 from dparray._runtime import profiled
+from dparray._runtime.arguments import arrays_of
 from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.order import order_of
 from dparray.device import describe_queue
@@ -129,7 +127,7 @@ class Recorder:
     def start(self) -> None:
         """Begin to take notes."""
         profiled.start()
-        _listen_to_host(True)
+        _hooks.listen(True)
         _hooks.subscribers.append(self._note)
         self.began = time.perf_counter()
 
@@ -137,7 +135,7 @@ class Recorder:
         """End it."""
         self.ended = time.perf_counter()
         _hooks.subscribers.remove(self._note)
-        _listen_to_host(False)
+        _hooks.listen(False)
         profiled.stop()
 
     # -- taking notes ------------------------------------------------------------------------------
@@ -202,13 +200,8 @@ class Recorder:
     def _bytes_of(self, arguments: Any) -> int:
         """Bytes of the arrays of a launch, each counted once."""
         total = {}
-        for packed in arguments:
-            if type(packed.kept) is tuple and len(packed.kept) == 2 and len(packed.addresses) >= 24:
-                numbers, memory = packed.kept
-                if hasattr(memory, "_pointer"):
-                    (address,) = struct.unpack_from("P", packed.addresses, 16)
-                    nbytes = numbers[0] * numbers[1]
-                    total[address] = min(nbytes, self._sizes.get(address, nbytes))
+        for address, nbytes in arrays_of(arguments):
+            total[address] = min(nbytes, self._sizes.get(address, nbytes))
         return sum(total.values())
 
     def _on_begin(self, local: _Thread, frame: Any, queue: Any) -> None:
@@ -244,7 +237,7 @@ class Recorder:
     ) -> None:
         name = function
         if name is None:
-            name = _function_above(frame)
+            name = _hooks.public_name()
         raw = self._add("host", name, queue, frame, start, nbytes)
         if start is None:
             local.open_host = raw
@@ -356,17 +349,6 @@ def _site_of(frame: Any) -> Any:
     return None if frame is None else (id(frame), frame.f_lasti)
 
 
-def _function_above(user: Any) -> str:
-    """The public function that the program called; asked only where nothing else says it."""
-    name = ""
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame is not user:
-        if not frame.f_code.co_filename.endswith("guard.py"):
-            name = frame.f_code.co_name
-        frame = frame.f_back
-    return name
-
-
 def _mark(queue: Any) -> Any:
     """An event with a time, at the end of all that has been submitted; ``None`` without times."""
     timed = profiled.timed(queue)
@@ -386,47 +368,3 @@ def _offsets(raw: list[_Raw]) -> dict[Any, float]:
             found[each.queue] = max(found.get(each.queue, ahead), ahead)
     # Both may be the same clock, which the device's queue reads a little later.
     return {queue: 0.0 if abs(ahead) < 0.1 else ahead for queue, ahead in found.items()}
-
-
-# -- operations on small arrays ----------------------------------------------------------------
-
-# Operations that the calling thread computes at once look at no hook, which would cost a part of
-# what they take: with a subscriber, the function they call is another one.
-_listening = 0
-_lock = threading.Lock()
-_original_call, _original_run = host.call, host.run_silently
-
-
-def _listen_to_host(is_on: bool) -> None:
-    global _listening
-    with _lock:
-        before = _listening
-        _listening += 1 if is_on else -1
-        if bool(before) == bool(_listening):
-            return
-        host.call = _noted_call if _listening else _original_call
-        run = _noted_run if _listening else _original_run
-        for name, module in list(sys.modules.items()):
-            if name.startswith("dparray.") and "run_silently" in vars(module):
-                vars(module)["run_silently"] = run
-
-
-def _noted_run(function: Any, *args: Any) -> Any:
-    start = time.perf_counter()
-    result = _original_run(function, *args)
-    _tell(function, result, start)
-    return result
-
-
-def _noted_call(function: Any, *args: Any) -> Any:
-    start = time.perf_counter()
-    result = _original_call(function, *args)
-    if result is not None:
-        _tell(function, result, start)
-    return result
-
-
-def _tell(function: Any, result: Any, start: float) -> None:
-    name = getattr(function, "__name__", "") or type(function).__name__
-    nbytes = getattr(result, "nbytes", 0)
-    _hooks.emit("host", queue=None, function=name, start=start, nbytes=nbytes)

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from ctypes import addressof, c_size_t
 from functools import lru_cache
 from math import prod
-from struct import Struct, pack
+from struct import Struct, pack, unpack_from
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -147,3 +147,15 @@ def pack_local_pointer(dtype: np.dtype[Any], count: int) -> Packed:
     memory = _LocalMemory(1, part, (count * parts, 1, 1))
     kinds, address = pack("i", _LOCAL), address_bytes(addressof(memory))
     return Packed(kinds, address, memory, count * dtype.itemsize)
+
+
+def arrays_of(arguments: Iterable[Packed]) -> list[tuple[int, int]]:
+    """The address and the bytes of each array among the arguments of a launch."""
+    found = []
+    for packed in arguments:
+        if type(packed.kept) is tuple and len(packed.kept) == 2 and len(packed.addresses) >= 24:
+            numbers, memory = packed.kept
+            if hasattr(memory, "_pointer"):
+                (address,) = unpack_from("P", packed.addresses, 16)
+                found.append((address, numbers[0] * numbers[1]))
+    return found

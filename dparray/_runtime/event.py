@@ -36,7 +36,8 @@ class Event:
     """The end of one launch, or of the work that an array waits for (``x.event``).
 
     ``await event`` waits in asyncio while the loop goes on. Given to ``depends_on=`` it orders work
-    on any queue behind it, and no host thread waits where the queues share a context.
+    on any queue behind it, and no host thread waits where the queues share a context. An event of
+    another context is waited for by the calling thread: drivers take no events but their context's.
 
     Attributes:
         sycl_events: the ``dpctl.SyclEvent`` objects that it is made of.

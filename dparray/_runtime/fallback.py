@@ -7,7 +7,6 @@ nothing leaves, since the host is the device.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any
 
@@ -42,12 +41,7 @@ def leaves(queue: Any, nbytes: int) -> None:
     if policy == "allow":
         return
     user = _hooks.user_frame()
-    operation = ""
-    frame: Any = sys._getframe(1)
-    while frame is not None and frame is not user:
-        if not frame.f_code.co_filename.endswith("guard.py"):
-            operation = frame.f_code.co_name
-        frame = frame.f_back
+    operation = _hooks.public_name()
     if operation in _ASKED or user is None:
         return
     text = (

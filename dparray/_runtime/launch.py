@@ -14,7 +14,7 @@ import dpctl
 
 from dparray import _hooks
 from dparray._runtime import profiled
-from dparray._runtime.arguments import Packed
+from dparray._runtime.arguments import Packed, arrays_of
 from dparray._runtime.device_facts import limits_of
 from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.order import order_of
@@ -147,6 +147,7 @@ def launch(
             global_range=tuple(global_range),
             local_range=local_range,
             arguments=arguments,
+            nbytes=sum(dict(arrays_of(arguments)).values()),
         )
     return event
 

@@ -236,11 +236,16 @@ def test_the_log_tells_of_all_work(queue: Any, capsys: pytest.CaptureFixture[str
         (x * 2 + 1).asnumpy()
         line = line_here() - 1
         dp.sort(x)
+        dp.ones(3, sycl_queue=queue) + 1
         with x.map("r"):
             pass
-        dp.ones(3, sycl_queue=queue).to_device(dp.Device("cpu"))
+        moved = x.to_device(dp.Device(dpctl.SyclQueue(queue.sycl_device)))
         dp.synchronize(x)
     told = capsys.readouterr().err
+    assert f"copy {8 * COUNT} bytes from {dp.Device(queue)} to " in told
+    assert f" to {moved.device} [test_profile.py" in told
+    assert f"host sort {16 * COUNT} bytes" in told
+    assert "host add 24 bytes, on the calling thread" in told
     assert f"[test_profile.py:{line}]" in told
     for word in ("launch fused", "copy", "host", "map 'r'", f"{8 * COUNT} bytes"):
         assert word in told
