@@ -30,7 +30,7 @@ class Backend:
         from numba.np import numpy_support
 
         from dparray._compiler import target
-        from dparray._compiler.device_code.groups import install
+        from dparray._compiler.device_code.functions import install
         from dparray._compiler.types import LOCAL, DeviceArray, ItemType, NdItemType
 
         self.target = target

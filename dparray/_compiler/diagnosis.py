@@ -296,6 +296,7 @@ _TELLING = (
         "an NdItem has get_global_id and get_local_id; get_id belongs to the Item of a Range",
     ),
     (r"AtomicRef(?:\.\w+)?(?:: | works ).+", "{all}"),
+    (r"\b(?:group_[a-z_]+|[a-z_]+_over_group|[a-z]+_of_group): .+", "{all}"),
     (
         r"Function\(<class '[\w.]+\.PrivateArray'>\)",
         "a PrivateArray takes a constant shape (positive numbers in the kernel's text, globals or "

@@ -81,7 +81,7 @@ def finished(module: Any, entry: str) -> str:
             function.calling_convention = "spir_func"
             function.add_function_attribute("nounwind")
     for variable in module.global_variables:
-        if variable.name.startswith(_ENVIRONMENTS):
+        if variable.name.startswith(_ENVIRONMENTS) or not variable.is_declaration:
             variable.linkage = "internal"
     _optimise(module)
     return _writable(str(module))

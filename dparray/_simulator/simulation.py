@@ -21,11 +21,16 @@ from dparray._simulator.memory import Access, AtomicRef, Clock, PrivateArray, Wo
 from dparray._simulator.numbers import BUILTINS, CONSTRUCTORS, MATH, literal, typed
 from dparray._simulator.transform import View, nested, typed_literals
 from dparray.exceptions import KernelError, SimulationError
+from dparray.kernel_api.groups import neutral_of
 
 _GROUP_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
+    "and": operator.and_,
     "max": max,
     "min": min,
+    "mul": operator.mul,
+    "or": operator.or_,
+    "xor": operator.xor,
 }
 
 
@@ -57,6 +62,10 @@ class Simulation:
             "PrivateArray": functools.partial(PrivateArray, self),
             "atomic_fence": lambda memory_order, memory_scope=None: self.item.fence(memory_order),
             "group_barrier": lambda group, fence_scope=None: self._barrier(),
+            "all_of_group": lambda group, predicate: all(self._brought(bool(predicate))),
+            "any_of_group": lambda group, predicate: any(self._brought(bool(predicate))),
+            "none_of_group": lambda group, predicate: not any(self._brought(bool(predicate))),
+            "exclusive_scan_over_group": self._exclusive_scan_over_group,
             "group_broadcast": self._group_broadcast,
             "group_inclusive_scan": self._group_inclusive_scan,
             "group_reduce": self._group_reduce,
@@ -117,11 +126,27 @@ class Simulation:
 
     # group algorithms: every item brings a value, and a barrier makes all of them known
 
-    def _group_reduce(self, group: Any, value: Any, operation: str = "add") -> Any:
+    def _exclusive_scan_over_group(
+        self, group: Any, value: Any, operation: Any = "add", initial: Any = None
+    ) -> Any:
+        before = self._brought(value)[: self.item.local_linear]
+        if initial is None and callable(operation):
+            raise self.fault(
+                "calls exclusive_scan_over_group with a function and no initial",
+                "give initial=, what the first work-item gets",
+            )
+        combine = self._group_operation(operation, value)
+        if initial is not None:
+            return functools.reduce(combine, before, type(value)(initial))
+        if before:
+            return functools.reduce(combine, before)
+        return type(value)(neutral_of(operation, np.dtype(type(value))))
+
+    def _group_reduce(self, group: Any, value: Any, operation: Any = "add") -> Any:
         values = self._brought(value)
         return functools.reduce(self._group_operation(operation, value), values)
 
-    def _group_inclusive_scan(self, group: Any, value: Any, operation: str = "add") -> Any:
+    def _group_inclusive_scan(self, group: Any, value: Any, operation: Any = "add") -> Any:
         values = self._brought(value)[: self.item.local_linear + 1]
         return functools.reduce(self._group_operation(operation, value), values)
 
@@ -136,14 +161,17 @@ class Simulation:
             )
         return brought[int(local_id)][0]
 
-    def _group_operation(self, operation: str, value: Any) -> Callable[[Any, Any], Any]:
+    def _group_operation(self, operation: Any, value: Any) -> Callable[[Any, Any], Any]:
+        scalar = type(value)
+        if callable(operation):
+            return lambda a, b: scalar(operation(a, b))
         if operation not in _GROUP_OPERATIONS:
             raise self.fault(
                 f"asks for the group operation {operation!r}",
-                f"use one of {', '.join(_GROUP_OPERATIONS)}",
+                f"use one of {', '.join(_GROUP_OPERATIONS)}, or a device function",
             )
         # The result has the type of the values, so integers wrap around in it.
-        combine, scalar = _GROUP_OPERATIONS[operation], type(value)
+        combine = _GROUP_OPERATIONS[operation]
         return lambda a, b: scalar(combine(a, b))
 
     def _brought(self, value: Any) -> list[Any]:

@@ -108,10 +108,94 @@ def test_an_unknown_operation_does_not_compile() -> None:
     def kernel(item: dp.NdItem, x: Any) -> None:
         x[0] = dp.group_reduce(item.get_group(), x[0], "product")
 
-    with pytest.raises(dp.KernelCompileError, match="'add', 'min', 'max'"):
+    with pytest.raises(dp.KernelCompileError, match="'add', 'mul', 'min', 'max'"):
         dp.call_kernel(kernel, dp.NdRange(4, 4), dp.zeros(4))
 
 
 def test_on_the_host_they_say_where_they_run() -> None:
     with pytest.raises(NotImplementedError, match="runs only in a kernel"):
         dp.group_reduce(None, 1)
+
+
+@dp.device_func
+def larger(a: Any, b: Any) -> Any:
+    return a if a > b else b
+
+
+@dp.kernel
+def use_all_others(item: dp.NdItem, x: Any, out: Any, truths: Any) -> None:
+    i = item.get_global_linear_id()
+    group = item.get_group()
+    out[i, 0] = dp.reduce_over_group(group, x[i], "mul")
+    out[i, 1] = dp.reduce_over_group(group, x[i], larger)
+    out[i, 2] = dp.inclusive_scan_over_group(group, x[i], "mul")
+    out[i, 3] = dp.inclusive_scan_over_group(group, x[i], larger)
+    out[i, 4] = dp.exclusive_scan_over_group(group, x[i])
+    out[i, 5] = dp.exclusive_scan_over_group(group, x[i], "min")
+    out[i, 6] = dp.exclusive_scan_over_group(group, x[i], "max", 5)
+    out[i, 7] = dp.exclusive_scan_over_group(group, x[i], larger, initial=2)
+    truths[i, 0] = dp.any_of_group(group, x[i] > 8)
+    truths[i, 1] = dp.all_of_group(group, x[i])
+    truths[i, 2] = dp.none_of_group(group, x[i] == 3)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint32", "int64", "float32", "float64"])
+@pytest.mark.parametrize(("shape", "local"), SHAPES[:3])
+def test_scans_and_predicates_give_what_numpy_gives(
+    dtype: str, shape: tuple[int, ...], local: tuple[int, ...]
+) -> None:
+    if shape == (1024,):
+        shape, local = (14,), (7,)  # no power of two
+    size = int(np.prod(shape))
+    x = np.random.default_rng(1).integers(0, 10, size).astype(dtype)
+    out, truths = dp.zeros((size, 8), dtype=dtype), dp.zeros((size, 3), dtype=bool)
+    dp.call_kernel(use_all_others, dp.NdRange(shape, local), dp.asarray(x), out, truths)
+    simulated, judged = np.zeros((size, 8), dtype), np.zeros((size, 3), bool)
+    dp.simulate(use_all_others, dp.NdRange(shape, local), x, simulated, judged)
+
+    groups = by_group(x, shape, local)
+    limits = np.finfo(dtype) if x.dtype.kind == "f" else np.iinfo(dtype)
+    least = np.inf if x.dtype.kind == "f" else limits.max
+
+    def shifted(scan: np.ndarray, first: float) -> np.ndarray:
+        return np.concatenate([np.full((len(scan), 1), first, dtype), scan[:, :-1]], axis=1)
+
+    product = np.multiply.accumulate(groups, axis=1, dtype=dtype)
+    largest = np.maximum.accumulate(groups, axis=1)
+    expected = [
+        np.broadcast_to(product[:, -1:], groups.shape),
+        np.broadcast_to(largest[:, -1:], groups.shape),
+        product,
+        largest,
+        shifted(np.add.accumulate(groups, axis=1, dtype=dtype), 0),
+        shifted(np.minimum.accumulate(groups, axis=1), least),
+        np.maximum(shifted(largest, 5), 5),
+        np.maximum(shifted(largest, 2), 2),
+    ]
+    for column, wanted in enumerate(expected):
+        for found in (out.asnumpy(), simulated):
+            np.testing.assert_allclose(by_group(found[:, column], shape, local), wanted, rtol=1e-5)
+    for column, wanted in enumerate([(groups > 8).any(1), groups.all(1), ~(groups == 3).any(1)]):
+        for found in (truths.asnumpy(), judged):
+            answers = by_group(found[:, column], shape, local)
+            np.testing.assert_array_equal(answers, np.broadcast_to(wanted[:, None], answers.shape))
+
+
+@dp.kernel
+def bits_of_floats(item: dp.NdItem, x: Any) -> None:
+    dp.group_reduce(item.get_group(), x[item.get_global_id(0)], "xor")
+
+
+@dp.kernel
+def no_beginning(item: dp.NdItem, x: Any) -> None:
+    i = item.get_global_id(0)
+    x[i] = dp.exclusive_scan_over_group(item.get_group(), x[i], larger)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [(bits_of_floats, "'xor' takes integers"), (no_beginning, "needs initial=")],
+)
+def test_what_a_group_algorithm_cannot_do_is_said(kernel: Any, words: str) -> None:
+    with pytest.raises(dp.KernelCompileError, match=words):
+        dp.call_kernel(kernel, dp.NdRange(4, 4), dp.ones(4))

@@ -1,4 +1,4 @@
-"""Printing, powers and the group algorithms for device code.
+"""Printing, powers and half precision for device code.
 
 Loaded with the compiler; nothing else imports it. Each part registers an implementation with Numba
 for the target.
@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.core.imputils import Registry
-from numba.extending import intrinsic, overload, overload_attribute
+from numba.extending import intrinsic, overload
 from numba.np import arrayobj
 
 from dparray._codegen.intrinsics import half, half_bits, half_value, of_kind
@@ -24,19 +24,13 @@ from dparray._compiler.device_code import (
     atomics,  # noqa: F401
     checks,  # noqa: F401  what checked kernels call
     exceptions,
+    group_algorithms,  # noqa: F401
     special,  # noqa: F401  the public special functions in kernels
     vectors,
 )
 from dparray._compiler.device_code import integers as device_integers
 from dparray._compiler.target import TARGET
-from dparray._compiler.types import CONSTANT, LOCAL, DeviceArray, GroupType
-from dparray.kernel_api import (
-    GROUP_OPERATIONS,
-    group_barrier,
-    group_broadcast,
-    group_inclusive_scan,
-    group_reduce,
-)
+from dparray._compiler.types import CONSTANT, DeviceArray
 
 _registry = Registry()
 _INT32 = ir.IntType(32)
@@ -208,222 +202,6 @@ def _get_by_tuple(context: Any, builder: Any, signature: Any, arguments: Any) ->
     if any(isinstance(part, types.Array) for part in signature.args[1]):
         raise NotImplementedError("an array cannot index an array in a kernel; write a loop")
     return arrayobj.getitem_array_tuple(context, builder, signature, arguments)
-
-
-# --- group algorithms -----------------------------------------------------------------------------
-
-_REDUCE = 0
-_INCLUSIVE_SCAN = 1
-# Instruction by operation and kind of number.
-_INSTRUCTIONS = {
-    ("add", "i"): "IAdd",
-    ("add", "u"): "IAdd",
-    ("add", "f"): "FAdd",
-    ("min", "i"): "SMin",
-    ("min", "u"): "UMin",
-    ("min", "f"): "FMin",
-    ("max", "i"): "SMax",
-    ("max", "u"): "UMax",
-    ("max", "f"): "FMax",
-}
-# The largest work-group whose scan is in row-major order in two and three dimensions.
-SCAN_GROUP_LIMIT = 8192
-
-
-def _number(function: str, group: Any, value: Any) -> tuple[Any, Any, str]:
-    """The type of a value, the type the instruction works in, and its kind."""
-    if not isinstance(group, GroupType):
-        raise TypingError(f"{function}: the first argument is a group, as item.get_group() gives")
-    value = types.unliteral(value)
-    if isinstance(value, types.Boolean) or not isinstance(value, types.Integer | types.Float):
-        raise TypingError(f"{function}: takes an integer or a float; got {value}")
-    if isinstance(value, types.Float):
-        if value.bitwidth not in (32, 64):
-            raise TypingError(f"{function}: takes float32 or float64; got {value}")
-        return value, value, "f"
-    kind = "i" if value.signed else "u"
-    working = value
-    if value.bitwidth < 32:
-        working = types.int32 if value.signed else types.uint32
-    return value, working, kind
-
-
-def _operation(function: str, operation: Any) -> str:
-    name = getattr(operation, "literal_value", operation)
-    if isinstance(operation, types.Omitted):
-        name = operation.value
-    if name not in GROUP_OPERATIONS:
-        raise TypingError(
-            f"{function}: the operation is one of {', '.join(map(repr, GROUP_OPERATIONS))}, "
-            f"written out in the call; got {name!r}"
-        )
-    return name
-
-
-def _instruction(operation: str, kind: str, group_operation: int) -> Any:
-    """An intrinsic that applies one group instruction to one value of each work-item."""
-    name = f"__spirv_Group{_INSTRUCTIONS[operation, kind]}"
-
-    @intrinsic(target=TARGET)
-    def apply(typing_context: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            number = signature.args[0]
-            llvm_type = context.get_value_type(number)
-            mangled = device.mangled(name, "jj" + device.code_of(number))
-            operands = [_INT32(device.Scope.WORK_GROUP), _INT32(group_operation), arguments[0]]
-            return device.call(builder, mangled, llvm_type, operands, convergent=True)
-
-        return value(value), generate
-
-    return apply
-
-
-@overload(group_reduce, target=TARGET, prefer_literal=True)
-def _group_reduce(group: Any, value: Any, operation: Any = "add") -> Any:
-    number, working, kind = _number("group_reduce", group, value)
-    apply = _instruction(_operation("group_reduce", operation), kind, _REDUCE)
-
-    def reduce(group: Any, value: Any, operation: Any = "add") -> Any:
-        return number(apply(working(value)))
-
-    return reduce
-
-
-@intrinsic(target=TARGET)
-def _broadcast(typing_context: Any, group: Any, value: Any, local_id: Any) -> Any:
-    """The value of the work-item with this row-major local id."""
-    dimensions = group.ndim
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        number = signature.args[1]
-        llvm_type = context.get_value_type(number)
-        linear = arguments[2]
-        identifiers: list[Any] = [None] * dimensions
-        for dimension in reversed(range(dimensions)):
-            size = device.index(builder, device.LOCAL_SIZE, dimension)
-            identifiers[dimension] = linear if dimension == 0 else builder.urem(linear, size)
-            linear = builder.udiv(linear, size)
-        if dimensions == 1:
-            id_type, id_mangled, identifier = _INT64, "m", identifiers[0]
-        else:
-            id_type, id_mangled = ir.VectorType(_INT64, dimensions), f"Dv{dimensions}_m"
-            identifier = ir.Constant(id_type, ir.Undefined)
-            for dimension, part in enumerate(identifiers):
-                position = ir.Constant(_INT32, dimension)
-                identifier = builder.insert_element(identifier, part, position)
-        name = "__spirv_GroupBroadcast"
-        mangled = device.mangled(name, f"j{device.code_of(number)}{id_mangled}")
-        operands = [_INT32(device.Scope.WORK_GROUP), arguments[1], identifier]
-        return device.call(builder, mangled, llvm_type, operands, convergent=True)
-
-    return value(group, value, types.int64), generate
-
-
-@overload(group_broadcast, target=TARGET)
-def _group_broadcast(group: Any, value: Any, local_id: Any = 0) -> Any:
-    number, working, _ = _number("group_broadcast", group, value)
-    if isinstance(local_id, types.Type) and not isinstance(local_id, types.Integer | types.Omitted):
-        raise TypingError(f"group_broadcast: takes an integer as the local id; got {local_id}")
-
-    def broadcast(group: Any, value: Any, local_id: Any = 0) -> Any:
-        return number(_broadcast(group, working(value), local_id))
-
-    return broadcast
-
-
-@intrinsic(target=TARGET)
-def _scan_scratch(typing_context: Any, value: Any) -> Any:
-    """The address of local memory for one value of each work-item of a group."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        element = context.get_value_type(signature.args[0])
-        storage = ir.ArrayType(element, SCAN_GROUP_LIMIT)
-        name = f"dparray_scan_{signature.args[0]}"
-        variable = builder.module.globals.get(name)
-        if variable is None:
-            variable = cgutils.add_global_variable(builder.module, storage, name, addrspace=LOCAL)
-            variable.linkage = "internal"
-            variable.initializer = ir.Constant(storage, ir.Undefined)
-        zero = ir.Constant(_INT32, 0)
-        return builder.gep(variable, [zero, zero])
-
-    pointer = types.CPointer(types.unliteral(value), addrspace=LOCAL)
-    return pointer(value), generate
-
-
-@intrinsic(target=TARGET)
-def _put(typing_context: Any, pointer: Any, index: Any, value: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store(arguments[2], builder.gep(arguments[0], [arguments[1]]))
-        return context.get_dummy_value()
-
-    return types.void(pointer, types.int64, pointer.dtype), generate
-
-
-@intrinsic(target=TARGET)
-def _get(typing_context: Any, pointer: Any, index: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.load(builder.gep(arguments[0], [arguments[1]]))
-
-    return pointer.dtype(pointer, types.int64), generate
-
-
-def _make_local_id(*, row_major: bool) -> Any:
-    """An intrinsic: the local id in one number, row-major or as the group instructions count."""
-
-    @intrinsic(target=TARGET)
-    def local_id(typing_context: Any, group: Any) -> Any:
-        order = range(group.ndim) if row_major else reversed(range(group.ndim))
-        dimensions = tuple(order)
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return device.linear_index(builder, device.LOCAL_ID, device.LOCAL_SIZE, dimensions)
-
-        return types.int64(group), generate
-
-    return local_id
-
-
-_row_major_id = _make_local_id(row_major=True)
-_instruction_id = _make_local_id(row_major=False)
-
-
-@overload_attribute(GroupType, "leader", target=TARGET)
-def _leader(group: Any) -> Any:
-    def is_leader(group: Any) -> Any:
-        return _row_major_id(group) == 0
-
-    return is_leader
-
-
-@overload(group_inclusive_scan, target=TARGET, prefer_literal=True)
-def _group_inclusive_scan(group: Any, value: Any, operation: Any = "add") -> Any:
-    number, working, kind = _number("group_inclusive_scan", group, value)
-    apply = _instruction(_operation("group_inclusive_scan", operation), kind, _INCLUSIVE_SCAN)
-
-    if group.ndim == 1:
-
-        def scan(group: Any, value: Any, operation: Any = "add") -> Any:
-            return number(apply(working(value)))
-
-        return scan
-
-    def scan_row_major(group: Any, value: Any, operation: Any = "add") -> Any:
-        # The instruction counts the first dimension fastest; SYCL and Python count the last.
-        scratch = _scan_scratch(working(value))
-        mine = _row_major_id(group)
-        ranked = _instruction_id(group)
-        _put(scratch, mine, working(value))
-        group_barrier(group)
-        scanned = apply(_get(scratch, ranked))
-        group_barrier(group)
-        _put(scratch, ranked, scanned)
-        group_barrier(group)
-        result = _get(scratch, mine)
-        group_barrier(group)
-        return number(result)
-
-    return scan_row_major
 
 
 # --- half precision -------------------------------------------------------------------------------

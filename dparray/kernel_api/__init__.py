@@ -18,6 +18,17 @@ from typing import Any, NoReturn
 import numpy as np
 
 from dparray.exceptions import KernelArgumentError, KernelRangeError
+from dparray.kernel_api.groups import (
+    all_of_group,
+    any_of_group,
+    exclusive_scan_over_group,
+    group_broadcast,
+    group_inclusive_scan,
+    group_reduce,
+    inclusive_scan_over_group,
+    none_of_group,
+    reduce_over_group,
+)
 
 __all__ = [
     "AddressSpace",
@@ -31,16 +42,21 @@ __all__ = [
     "NdRange",
     "PrivateArray",
     "Range",
+    "all_of_group",
+    "any_of_group",
     "atomic_fence",
+    "exclusive_scan_over_group",
     "group_barrier",
     "group_broadcast",
     "group_inclusive_scan",
     "group_reduce",
+    "inclusive_scan_over_group",
+    "none_of_group",
+    "reduce_over_group",
 ]
 
 _MAX_DIMENSIONS = 3
 _LOCAL_DTYPES = frozenset({"i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"})
-
 
 
 # --- constants ------------------------------------------------------------------------------------
@@ -652,99 +668,3 @@ def _as_range(what: str, size: Any) -> Range:
         return tuple.__new__(Range, (size,))  # the common case, without the checks
     extents = size if isinstance(size, Iterable) and not isinstance(size, str) else (size,)
     return tuple.__new__(Range, _extents(what, extents))
-
-
-# --- group algorithms -----------------------------------------------------------------------------
-
-GROUP_OPERATIONS = ("add", "min", "max")
-
-
-def _only_in_kernels(name: str) -> NoReturn:
-    raise NotImplementedError(
-        f"{name} combines the values of all work-items of a group, so it runs only in a kernel; "
-        "dparray.simulate runs kernels in plain Python"
-    )
-
-
-def group_reduce(group: Any, value: Any, operation: str = "add") -> Any:
-    """The values of all work-items of a work-group combined; every work-item gets the result.
-
-    All work-items of the group must reach the call. It also is a barrier among them.
-
-    Args:
-        group: ``item.get_group()``, of one to three dimensions.
-        value: an integer or a float.
-        operation: ``"add"``, ``"min"`` or ``"max"``, written out in the call.
-
-    Returns:
-        A scalar of the type of ``value``; integers wrap around.
-
-    Example:
-        >>> import dparray as dp
-        >>> @dp.kernel
-        ... def sum_of_groups(item, x, sums):
-        ...     total = dp.group_reduce(item.get_group(), x[item.get_global_id(0)])
-        ...     if item.get_local_id(0) == 0:
-        ...         sums[item.get_group().get_group_id(0)] = total
-        >>> x = dp.arange(8, dtype="int32")
-        >>> sums = dp.zeros(2, dtype="int32")
-        >>> event = sum_of_groups[dp.NdRange(8, 4)](x, sums)
-        >>> sums.tolist()
-        [6, 22]
-    """
-    _only_in_kernels("group_reduce")
-
-
-def group_broadcast(group: Any, value: Any, local_id: int = 0) -> Any:
-    """The value of one work-item, for all work-items of a work-group.
-
-    All work-items of the group must reach the call, with the same ``local_id``.
-
-    Args:
-        group: ``item.get_group()``, of one to three dimensions.
-        value: an integer or a float.
-        local_id: whose value, in row-major order: ``item.get_local_linear_id()`` of that item.
-
-    Returns:
-        A scalar of the type of ``value``.
-
-    Example:
-        >>> import dparray as dp
-        >>> @dp.kernel
-        ... def first_of_group(item, x, out):
-        ...     i = item.get_global_id(0)
-        ...     out[i] = dp.group_broadcast(item.get_group(), x[i])
-        >>> x, out = dp.arange(8, dtype="int32"), dp.zeros(8, dtype="int32")
-        >>> event = first_of_group[dp.NdRange(8, 4)](x, out)
-        >>> out.tolist()
-        [0, 0, 0, 0, 4, 4, 4, 4]
-    """
-    _only_in_kernels("group_broadcast")
-
-
-def group_inclusive_scan(group: Any, value: Any, operation: str = "add") -> Any:
-    """The values of a work-group combined up to and including each work-item's own.
-
-    The order is row-major, that of ``item.get_local_linear_id()``. All work-items of the group
-    must reach the call.
-
-    Args:
-        group: ``item.get_group()``, of one to three dimensions.
-        value: an integer or a float.
-        operation: ``"add"``, ``"min"`` or ``"max"``, written out in the call.
-
-    Returns:
-        A scalar of the type of ``value``; integers wrap around.
-
-    Example:
-        >>> import dparray as dp
-        >>> @dp.kernel
-        ... def running_sums(item, x, out):
-        ...     i = item.get_global_id(0)
-        ...     out[i] = dp.group_inclusive_scan(item.get_group(), x[i])
-        >>> x, out = dp.ones(8, dtype="int32"), dp.zeros(8, dtype="int32")
-        >>> event = running_sums[dp.NdRange(8, 4)](x, out)
-        >>> out.tolist()
-        [1, 2, 3, 4, 1, 2, 3, 4]
-    """
-    _only_in_kernels("group_inclusive_scan")

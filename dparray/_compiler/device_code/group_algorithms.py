@@ -1,0 +1,414 @@
+"""The group algorithms on devices: reductions, scans and broadcasts over a work-group.
+
+Sums, minima and maxima are instructions of SPIR-V. Other operations, and the order of Python in two
+and three dimensions, go through local memory: W. D. Hillis and G. L. Steele, "Data parallel
+algorithms", 1986.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic, overload, overload_attribute, register_jitable
+
+from dparray._compiler import instructions as device
+from dparray._compiler.target import TARGET
+from dparray._compiler.types import LOCAL, GroupType
+from dparray.kernel_api import (
+    all_of_group,
+    any_of_group,
+    exclusive_scan_over_group,
+    group_barrier,
+    group_broadcast,
+    group_inclusive_scan,
+    group_reduce,
+    none_of_group,
+)
+from dparray.kernel_api.groups import GROUP_OPERATIONS, neutral_of
+
+_INT32 = ir.IntType(32)
+_INT64 = ir.IntType(64)
+
+_REDUCE = 0
+_INCLUSIVE_SCAN = 1
+_EXCLUSIVE_SCAN = 2
+_OF_INTEGERS = ("and", "or", "xor")
+# Instruction by operation and kind of number.
+_INSTRUCTIONS = {
+    ("add", "i"): "IAdd",
+    ("add", "u"): "IAdd",
+    ("add", "f"): "FAdd",
+    ("min", "i"): "SMin",
+    ("min", "u"): "UMin",
+    ("min", "f"): "FMin",
+    ("max", "i"): "SMax",
+    ("max", "u"): "UMax",
+    ("max", "f"): "FMax",
+}
+# What the operations that have no instruction, or whose instruction is in another order, do.
+_COMBINE: dict[str, Callable[[Any, Any], Any]] = {
+    "add": register_jitable(lambda a, b: a + b),
+    "mul": register_jitable(lambda a, b: a * b),
+    "min": register_jitable(lambda a, b: min(a, b)),
+    "max": register_jitable(lambda a, b: max(a, b)),
+    "and": register_jitable(lambda a, b: a & b),
+    "or": register_jitable(lambda a, b: a | b),
+    "xor": register_jitable(lambda a, b: a ^ b),
+}
+
+
+# The largest work-group whose scan is in row-major order in two and three dimensions.
+SCAN_GROUP_LIMIT = 8192
+
+
+def _number(function: str, group: Any, value: Any) -> tuple[Any, Any, str]:
+    """The type of a value, the type the instruction works in, and its kind."""
+    if not isinstance(group, GroupType):
+        raise TypingError(f"{function}: the first argument is a group, as item.get_group() gives")
+    value = types.unliteral(value)
+    if isinstance(value, types.Boolean) or not isinstance(value, types.Integer | types.Float):
+        raise TypingError(f"{function}: takes an integer or a float; got {value}")
+    if isinstance(value, types.Float):
+        if value.bitwidth not in (32, 64):
+            raise TypingError(f"{function}: takes float32 or float64; got {value}")
+        return value, value, "f"
+    kind = "i" if value.signed else "u"
+    working = value
+    if value.bitwidth < 32:
+        working = types.int32 if value.signed else types.uint32
+    return value, working, kind
+
+
+def _operation(function: str, operation: Any, kind: str) -> str | None:
+    """The name of an operation, or None for a device function."""
+    if isinstance(operation, types.Dispatcher):
+        return None
+    name = getattr(operation, "literal_value", operation)
+    if isinstance(operation, types.Omitted):
+        name = operation.value
+    if name not in GROUP_OPERATIONS:
+        raise TypingError(
+            f"{function}: the operation is one of {', '.join(map(repr, GROUP_OPERATIONS))}, "
+            f"written out in the call, or a device function; got {name!r}"
+        )
+    if kind == "f" and name in _OF_INTEGERS:
+        raise TypingError(f"{function}: {name!r} takes integers; got a float")
+    return name
+
+
+def _instruction(operation: str, kind: str, group_operation: int) -> Any:
+    """An intrinsic that applies one group instruction to one value of each work-item."""
+    name = f"__spirv_Group{_INSTRUCTIONS[operation, kind]}"
+
+    @intrinsic(target=TARGET)
+    def apply(typing_context: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            number = signature.args[0]
+            llvm_type = context.get_value_type(number)
+            mangled = device.mangled(name, "jj" + device.code_of(number))
+            operands = [_INT32(device.Scope.WORK_GROUP), _INT32(group_operation), arguments[0]]
+            return device.call(builder, mangled, llvm_type, operands, convergent=True)
+
+        return value(value), generate
+
+    return apply
+
+
+@overload(group_reduce, target=TARGET, prefer_literal=True)
+def _group_reduce(group: Any, value: Any, operation: Any = "add") -> Any:
+    number, working, kind = _number("group_reduce", group, value)
+    scan_all = _scan_of(number)
+    name = _operation("group_reduce", operation, kind)
+    if name is not None and (name, kind) in _INSTRUCTIONS:
+        apply = _instruction(name, kind, _REDUCE)
+
+        def reduce(group: Any, value: Any, operation: Any = "add") -> Any:
+            return number(apply(working(value)))
+
+        return reduce
+    if name is None:
+
+        def reduce_by_function(group: Any, value: Any, operation: Any = "add") -> Any:
+            scratch = _scan_scratch(number(value))
+            scan_all(group, scratch, value, operation)
+            total = _get(scratch, group.get_local_linear_range() - 1)
+            group_barrier(group)
+            return total
+
+        return reduce_by_function
+    combine = _COMBINE[name]
+
+    def reduce_by_name(group: Any, value: Any, operation: Any = "add") -> Any:
+        scratch = _scan_scratch(number(value))
+        scan_all(group, scratch, value, combine)
+        total = _get(scratch, group.get_local_linear_range() - 1)
+        group_barrier(group)
+        return total
+
+    return reduce_by_name
+
+
+@intrinsic(target=TARGET)
+def _broadcast(typing_context: Any, group: Any, value: Any, local_id: Any) -> Any:
+    """The value of the work-item with this row-major local id."""
+    dimensions = group.ndim
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number = signature.args[1]
+        llvm_type = context.get_value_type(number)
+        linear = arguments[2]
+        place: list[Any] = [None] * dimensions
+        for dimension in reversed(range(dimensions)):
+            size = device.index(builder, device.LOCAL_SIZE, dimension)
+            place[dimension] = linear if dimension == 0 else builder.urem(linear, size)
+            linear = builder.udiv(linear, size)
+        if dimensions == 1:
+            id_type, id_mangled, identifier = _INT64, "m", place[0]
+        else:
+            id_type, id_mangled = ir.VectorType(_INT64, dimensions), f"Dv{dimensions}_m"
+            identifier = ir.Constant(id_type, ir.Undefined)
+            for dimension, part in enumerate(place):
+                position = ir.Constant(_INT32, dimension)
+                identifier = builder.insert_element(identifier, part, position)
+        name = "__spirv_GroupBroadcast"
+        mangled = device.mangled(name, f"j{device.code_of(number)}{id_mangled}")
+        operands = [_INT32(device.Scope.WORK_GROUP), arguments[1], identifier]
+        return device.call(builder, mangled, llvm_type, operands, convergent=True)
+
+    return value(group, value, types.int64), generate
+
+
+@overload(group_broadcast, target=TARGET)
+def _group_broadcast(group: Any, value: Any, local_id: Any = 0) -> Any:
+    number, working, _ = _number("group_broadcast", group, value)
+    if isinstance(local_id, types.Type) and not isinstance(local_id, types.Integer | types.Omitted):
+        raise TypingError(f"group_broadcast: takes an integer as the local id; got {local_id}")
+
+    def broadcast(group: Any, value: Any, local_id: Any = 0) -> Any:
+        return number(_broadcast(group, working(value), local_id))
+
+    return broadcast
+
+
+@intrinsic(target=TARGET)
+def _scan_scratch(typing_context: Any, value: Any) -> Any:
+    """The address of local memory for one value of each work-item of a group."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        element = context.get_value_type(signature.args[0])
+        storage = ir.ArrayType(element, SCAN_GROUP_LIMIT)
+        name = f"dparray_scan_{signature.args[0]}"
+        variable = builder.module.globals.get(name)
+        if variable is None:
+            variable = cgutils.add_global_variable(builder.module, storage, name, addrspace=LOCAL)
+            variable.linkage = "linkonce_odr"  # one in a kernel, whatever functions use it
+            variable.initializer = ir.Constant(storage, ir.Undefined)
+        zero = ir.Constant(_INT32, 0)
+        return builder.gep(variable, [zero, zero])
+
+    pointer = types.CPointer(types.unliteral(value), addrspace=LOCAL)
+    return pointer(value), generate
+
+
+@intrinsic(target=TARGET)
+def _put(typing_context: Any, pointer: Any, index: Any, value: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[2], builder.gep(arguments[0], [arguments[1]]))
+        return context.get_dummy_value()
+
+    return types.void(pointer, types.int64, pointer.dtype), generate
+
+
+@intrinsic(target=TARGET)
+def _get(typing_context: Any, pointer: Any, index: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.load(builder.gep(arguments[0], [arguments[1]]))
+
+    return pointer.dtype(pointer, types.int64), generate
+
+
+@intrinsic(target=TARGET)
+def _row_major_id(typing_context: Any, group: Any) -> Any:
+    """The local id in one number, the last dimension fastest."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        dimensions = range(signature.args[0].ndim)
+        return device.linear_index(builder, device.LOCAL_ID, device.LOCAL_SIZE, dimensions)
+
+    return types.int64(group), generate
+
+
+@cache
+def _scan_of(number: Any) -> Any:
+    """A function that scans values of a type."""
+
+    @register_jitable
+    def scan(group: Any, scratch: Any, value: Any, combine: Any) -> Any:
+        """The values up to and including each work-item's, left in ``scratch`` by row-major id."""
+        mine = _row_major_id(group)
+        size = group.get_local_linear_range()
+        total = number(value)
+        group_barrier(group)  # what stood there before has been read
+        _put(scratch, mine, total)
+        group_barrier(group)
+        step = 1
+        while step < size:
+            before = _get(scratch, max(mine - step, 0))
+            group_barrier(group)
+            if mine >= step:
+                total = number(combine(before, total))
+                _put(scratch, mine, total)
+            group_barrier(group)
+            step *= 2
+        return total
+
+    return scan
+
+
+@overload_attribute(GroupType, "leader", target=TARGET)
+def _leader(group: Any) -> Any:
+    def is_leader(group: Any) -> Any:
+        return _row_major_id(group) == 0
+
+    return is_leader
+
+
+@overload(group_inclusive_scan, target=TARGET, prefer_literal=True)
+def _group_inclusive_scan(group: Any, value: Any, operation: Any = "add") -> Any:
+    number, working, kind = _number("group_inclusive_scan", group, value)
+    scan_all = _scan_of(number)
+    name = _operation("group_inclusive_scan", operation, kind)
+    if name is not None and (name, kind) in _INSTRUCTIONS and group.ndim == 1:
+        apply = _instruction(name, kind, _INCLUSIVE_SCAN)
+
+        def scan(group: Any, value: Any, operation: Any = "add") -> Any:
+            return number(apply(working(value)))
+
+        return scan
+    if name is None:
+
+        def scan_by_function(group: Any, value: Any, operation: Any = "add") -> Any:
+            scratch = _scan_scratch(number(value))
+            return scan_all(group, scratch, value, operation)
+
+        return scan_by_function
+    combine = _COMBINE[name]
+
+    def scan_by_name(group: Any, value: Any, operation: Any = "add") -> Any:
+        scratch = _scan_scratch(number(value))
+        return scan_all(group, scratch, value, combine)
+
+    return scan_by_name
+
+
+@overload(exclusive_scan_over_group, target=TARGET, prefer_literal=True)
+def _exclusive_scan(group: Any, value: Any, operation: Any = "add", initial: Any = None) -> Any:
+    function = "exclusive_scan_over_group"
+    number, working, kind = _number(function, group, value)
+    scan_all = _scan_of(number)
+    name = _operation(function, operation, kind)
+    begins = not isinstance(initial, types.Omitted | types.NoneType) and initial is not None
+    if begins:
+        _number(function, group, initial)
+    if name is None:
+        if not begins:
+            raise TypingError(
+                f"{function}: a device function needs initial=, what the first work-item gets"
+            )
+
+        def scan_by_function(
+            group: Any, value: Any, operation: Any = "add", initial: Any = None
+        ) -> Any:
+            scratch = _scan_scratch(number(value))
+            scan_all(group, scratch, value, operation)
+            mine = _row_major_id(group)
+            result = number(initial)
+            if mine > 0:
+                result = number(operation(number(initial), _get(scratch, mine - 1)))
+            group_barrier(group)
+            return result
+
+        return scan_by_function
+    combine, neutral = _COMBINE[name], number(neutral_of(name, np.dtype(str(number))))
+    if name is not None and (name, kind) in _INSTRUCTIONS and group.ndim == 1:
+        apply = _instruction(name, kind, _EXCLUSIVE_SCAN)
+
+        def before(group: Any, value: Any) -> Any:
+            return number(apply(working(value)))
+
+    else:
+
+        def before(group: Any, value: Any) -> Any:
+            scratch = _scan_scratch(number(value))
+            scan_all(group, scratch, value, combine)
+            mine = _row_major_id(group)
+            result = neutral
+            if mine > 0:
+                result = _get(scratch, mine - 1)
+            group_barrier(group)
+            return result
+
+    before = register_jitable(before)
+    if not begins:
+
+        def scan(group: Any, value: Any, operation: Any = "add", initial: Any = None) -> Any:
+            # The instruction's neutral number is its own: of the working type, not the value's.
+            result = before(group, value)
+            return neutral if _row_major_id(group) == 0 else result
+
+        return scan
+
+    def scan_from(group: Any, value: Any, operation: Any = "add", initial: Any = None) -> Any:
+        result = before(group, value)
+        first = _row_major_id(group) == 0
+        return number(initial) if first else number(combine(number(initial), result))
+
+    return scan_from
+
+
+@overload(any_of_group, target=TARGET)
+def _any_of_group(group: Any, predicate: Any) -> Any:
+    _check_predicate("any_of_group", group, predicate)
+
+    def any_of(group: Any, predicate: Any) -> Any:
+        return group_reduce(group, _truth(predicate), "max") != 0
+
+    return any_of
+
+
+@overload(all_of_group, target=TARGET)
+def _all_of_group(group: Any, predicate: Any) -> Any:
+    _check_predicate("all_of_group", group, predicate)
+
+    def all_of(group: Any, predicate: Any) -> Any:
+        return group_reduce(group, _truth(predicate), "min") != 0
+
+    return all_of
+
+
+@overload(none_of_group, target=TARGET)
+def _none_of_group(group: Any, predicate: Any) -> Any:
+    _check_predicate("none_of_group", group, predicate)
+
+    def none_of(group: Any, predicate: Any) -> Any:
+        return group_reduce(group, _truth(predicate), "max") == 0
+
+    return none_of
+
+
+@register_jitable
+def _truth(predicate: Any) -> Any:
+    return types.int32(1) if predicate else types.int32(0)
+
+
+def _check_predicate(function: str, group: Any, predicate: Any) -> None:
+    if not isinstance(group, GroupType):
+        raise TypingError(f"{function}: the first argument is a group, as item.get_group() gives")
+    if not isinstance(predicate, types.Boolean | types.Integer | types.Float):
+        raise TypingError(f"{function}: takes a truth value or a number; got {predicate}")

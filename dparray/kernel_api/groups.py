@@ -1,0 +1,214 @@
+"""Group algorithms: what the work-items of a work-group compute together.
+
+The names with ``group_`` in front are this package's first; those with ``_over_group`` and
+``_of_group`` are SYCL 2020's.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+# What is combined with an operation that has a name; a device function is the other way to say it.
+GROUP_OPERATIONS = ("add", "mul", "min", "max", "and", "or", "xor")
+
+
+def neutral_of(operation: str, dtype: np.dtype[Any]) -> int | float:
+    """The number that changes nothing when it is combined with another of a dtype."""
+    if operation in ("min", "max"):
+        if dtype.kind == "f":
+            return float("inf") if operation == "min" else float("-inf")
+        limits = np.iinfo(dtype)
+        return int(limits.max if operation == "min" else limits.min)
+    if operation == "and":
+        return -1 if dtype.kind == "i" else int(np.iinfo(dtype).max)
+    return 1 if operation == "mul" else 0
+
+
+def _only_in_kernels(name: str) -> NoReturn:
+    raise NotImplementedError(
+        f"{name} combines the values of all work-items of a group, so it runs only in a kernel; "
+        "dparray.simulate runs kernels in plain Python"
+    )
+
+
+def group_reduce(group: Any, value: Any, operation: str = "add") -> Any:
+    """The values of all work-items of a work-group combined; every work-item gets the result.
+
+    All work-items of the group must reach the call. It also is a barrier among them.
+
+    Args:
+        group: ``item.get_group()``, of one to three dimensions.
+        value: an integer or a float.
+        operation: ``"add"``, ``"mul"``, ``"min"``, ``"max"``, and for integers ``"and"``, ``"or"``,
+            ``"xor"``, written out in the call; or a device function of two values that is
+            associative.
+
+    Returns:
+        A scalar of the type of ``value``; integers wrap around.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def sum_of_groups(item, x, sums):
+        ...     total = dp.group_reduce(item.get_group(), x[item.get_global_id(0)])
+        ...     if item.get_local_id(0) == 0:
+        ...         sums[item.get_group().get_group_id(0)] = total
+        >>> x = dp.arange(8, dtype="int32")
+        >>> sums = dp.zeros(2, dtype="int32")
+        >>> event = sum_of_groups[dp.NdRange(8, 4)](x, sums)
+        >>> sums.tolist()
+        [6, 22]
+    """
+    _only_in_kernels("group_reduce")
+
+
+def group_broadcast(group: Any, value: Any, local_id: int = 0) -> Any:
+    """The value of one work-item, for all work-items of a work-group.
+
+    All work-items of the group must reach the call, with the same ``local_id``.
+
+    Args:
+        group: ``item.get_group()``, of one to three dimensions.
+        value: an integer or a float.
+        local_id: whose value, in row-major order: ``item.get_local_linear_id()`` of that item.
+
+    Returns:
+        A scalar of the type of ``value``.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def first_of_group(item, x, out):
+        ...     i = item.get_global_id(0)
+        ...     out[i] = dp.group_broadcast(item.get_group(), x[i])
+        >>> x, out = dp.arange(8, dtype="int32"), dp.zeros(8, dtype="int32")
+        >>> event = first_of_group[dp.NdRange(8, 4)](x, out)
+        >>> out.tolist()
+        [0, 0, 0, 0, 4, 4, 4, 4]
+    """
+    _only_in_kernels("group_broadcast")
+
+
+def group_inclusive_scan(group: Any, value: Any, operation: str = "add") -> Any:
+    """The values of a work-group combined up to and including each work-item's own.
+
+    The order is row-major, that of ``item.get_local_linear_id()``. All work-items of the group
+    must reach the call.
+
+    Args:
+        group: ``item.get_group()``, of one to three dimensions.
+        value: an integer or a float.
+        operation: ``"add"``, ``"mul"``, ``"min"``, ``"max"``, and for integers ``"and"``, ``"or"``,
+            ``"xor"``, written out in the call; or a device function of two values that is
+            associative.
+
+    Returns:
+        A scalar of the type of ``value``; integers wrap around.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def running_sums(item, x, out):
+        ...     i = item.get_global_id(0)
+        ...     out[i] = dp.group_inclusive_scan(item.get_group(), x[i])
+        >>> x, out = dp.ones(8, dtype="int32"), dp.zeros(8, dtype="int32")
+        >>> event = running_sums[dp.NdRange(8, 4)](x, out)
+        >>> out.tolist()
+        [1, 2, 3, 4, 1, 2, 3, 4]
+    """
+    _only_in_kernels("group_inclusive_scan")
+
+
+def exclusive_scan_over_group(
+    group: Any, value: Any, operation: Any = "add", initial: Any = None
+) -> Any:
+    """The values of the work-items before each work-item combined.
+
+    The order is row-major, that of ``item.get_local_linear_id()``. All work-items of the group
+    must reach the call.
+
+    Args:
+        group: ``item.get_group()``, of one to three dimensions.
+        value: an integer or a float.
+        operation: as of :func:`group_reduce`.
+        initial: what the first work-item gets, and what all others are combined with; the number
+            that changes nothing if not given. A device function needs it.
+
+    Returns:
+        A scalar of the type of ``value``; integers wrap around.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def starts(item, lengths, out):
+        ...     i = item.get_global_id(0)
+        ...     out[i] = dp.exclusive_scan_over_group(item.get_group(), lengths[i])
+        >>> lengths, out = dp.asarray([3, 1, 4, 1]), dp.zeros(4, dtype="int64")
+        >>> event = starts[dp.NdRange(4, 4)](lengths, out)
+        >>> out.tolist()
+        [0, 3, 4, 8]
+    """
+    _only_in_kernels("exclusive_scan_over_group")
+
+
+def any_of_group(group: Any, predicate: Any) -> Any:
+    """Whether the predicate holds for at least one work-item of a work-group.
+
+    All work-items of the group must reach the call. It also is a barrier among them.
+
+    Args:
+        group: ``item.get_group()``, of one to three dimensions.
+        predicate: a truth value or a number, which is true if it is not 0.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def has_negative(item, x, out):
+        ...     i = item.get_global_id(0)
+        ...     out[i] = dp.any_of_group(item.get_group(), x[i] < 0)
+        >>> x, out = dp.asarray([1, 2, -3, 4]), dp.zeros(4, dtype="bool")
+        >>> event = has_negative[dp.NdRange(4, 2)](x, out)
+        >>> out.tolist()
+        [False, False, True, True]
+    """
+    _only_in_kernels("any_of_group")
+
+
+def all_of_group(group: Any, predicate: Any) -> Any:
+    """Whether the predicate holds for all work-items of a work-group; as :func:`any_of_group`.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def all_positive(item, x, out):
+        ...     i = item.get_global_id(0)
+        ...     out[i] = dp.all_of_group(item.get_group(), x[i] > 0)
+        >>> x, out = dp.asarray([1, 2, -3, 4]), dp.zeros(4, dtype="bool")
+        >>> event = all_positive[dp.NdRange(4, 2)](x, out)
+        >>> out.tolist()
+        [True, True, False, False]
+    """
+    _only_in_kernels("all_of_group")
+
+
+def none_of_group(group: Any, predicate: Any) -> Any:
+    """Whether the predicate holds for no work-item of a work-group; as :func:`any_of_group`.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def none_negative(item, x, out):
+        ...     i = item.get_global_id(0)
+        ...     out[i] = dp.none_of_group(item.get_group(), x[i] < 0)
+        >>> x, out = dp.asarray([1, 2, -3, 4]), dp.zeros(4, dtype="bool")
+        >>> event = none_negative[dp.NdRange(4, 2)](x, out)
+        >>> out.tolist()
+        [True, True, False, False]
+    """
+    _only_in_kernels("none_of_group")
+
+
+reduce_over_group = group_reduce
+inclusive_scan_over_group = group_inclusive_scan
