@@ -163,17 +163,17 @@ def _broadcast(typing_context: Any, group: Any, value: Any, local_id: Any) -> An
         number = signature.args[1]
         llvm_type = context.get_value_type(number)
         linear = arguments[2]
-        place: list[Any] = [None] * dimensions
+        identifiers: list[Any] = [None] * dimensions
         for dimension in reversed(range(dimensions)):
             size = device.index(builder, device.LOCAL_SIZE, dimension)
-            place[dimension] = linear if dimension == 0 else builder.urem(linear, size)
+            identifiers[dimension] = linear if dimension == 0 else builder.urem(linear, size)
             linear = builder.udiv(linear, size)
         if dimensions == 1:
-            id_type, id_mangled, identifier = _INT64, "m", place[0]
+            id_type, id_mangled, identifier = _INT64, "m", identifiers[0]
         else:
             id_type, id_mangled = ir.VectorType(_INT64, dimensions), f"Dv{dimensions}_m"
             identifier = ir.Constant(id_type, ir.Undefined)
-            for dimension, part in enumerate(place):
+            for dimension, part in enumerate(identifiers):
                 position = ir.Constant(_INT32, dimension)
                 identifier = builder.insert_element(identifier, part, position)
         name = "__spirv_GroupBroadcast"
