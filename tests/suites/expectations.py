@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import collections
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -103,13 +103,3 @@ def compare(
         if whole and found[test] < allowed:
             unexpected.append(f"{allowed - found[test]} of {allowed} pass now: {test}")
     return dict(groups), unexpected
-
-
-def write(file: Path, header: str, groups: Mapping[str, tuple[str, Mapping[str, int]]]) -> None:
-    """Write a file of expectations: for each group its reason, and the cases of each test."""
-    lines = [header.rstrip(), ""]
-    for name, (reason, tests) in groups.items():
-        lines.append(f"[{name}] {reason}")
-        lines += [f"{test} {n}" if n > 1 else test for test, n in sorted(tests.items())]
-        lines.append("")
-    file.write_text("\n".join(lines))

@@ -6,6 +6,8 @@ import sys
 import types
 from typing import Any
 
+from numpy.exceptions import AxisError
+
 import dparray
 
 # isort: split
@@ -21,10 +23,11 @@ config = types.SimpleNamespace(__DPNP_RAISE_EXCEPION_ON_NUMPY_FALLBACK__=1)
 tensor = dpnp.tensor
 
 
-def _module(name: str, values: dict[str, Any]) -> None:
+def _module(name: str, values: dict[str, Any]) -> types.ModuleType:
     module = types.ModuleType(f"{__name__}.{name}")
     vars(module).update((k, v) for k, v in values.items() if not k.startswith("__"))
     sys.modules[module.__name__] = module
+    return module
 
 
 def is_supported_array_type(value: Any) -> bool:
@@ -41,11 +44,18 @@ def convert_item(item: Any) -> Any:
     return item
 
 
-_module("exceptions", vars(dpnp.exceptions) | vars(dparray.exceptions))
+# The tests ask NumPy for the same error.
+_errors = vars(dpnp.exceptions) | vars(dparray.exceptions) | {"AxisError": AxisError}
+_module("exceptions", _errors)
 _module("dpnp_array", {"dpnp_array": dparray.ndarray})
 _module("dpnp_utils", vars(dpnp.dpnp_utils) | {"convert_item": convert_item})
-for _name in ("fft", "linalg", "random"):
+for _name in ("fft", "linalg"):
     sys.modules[f"{__name__}.{_name}"] = getattr(dparray, _name)
+# CuPy's helpers keep and restore the states of its generators.
+_states = types.SimpleNamespace(_dpnp_random_states={})
+random = _module("random", vars(dparray.random) | {"dpnp_iface_random": _states})
+exceptions = sys.modules[f"{__name__}.exceptions"]
+scipy = types.SimpleNamespace(linalg=dparray.linalg, special=dparray.special)
 
 
 def __getattr__(name: str) -> Any:

@@ -22,6 +22,7 @@ from suites import SUITES, Missing, Piece, Suite
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 WORK = ROOT / "build" / "suites"
+FAILED = ("failed", "crashed")
 
 
 def outcomes(report: Path) -> dict[str, tuple[str, str]]:
@@ -37,6 +38,16 @@ def outcomes(report: Path) -> dict[str, tuple[str, str]]:
         elif found.get(test, ("", ""))[0] != "failed":
             found[test] = (outcome, values.get("error", ""))
     return found
+
+
+def forget_failures(report: Path) -> list[str]:
+    """Take the tests that failed out of a report, so that they run again; their ids."""
+    failed = [test for test, (outcome, _) in outcomes(report).items() if outcome in FAILED]
+    if failed:
+        gone = set(failed)
+        lines = report.read_text().splitlines(keepends=True)
+        report.write_text("".join(line for line in lines if json.loads(line)["test"] not in gone))
+    return failed
 
 
 def run_piece(suite: Suite, piece: Piece, report: Path, options: argparse.Namespace) -> str:
@@ -79,11 +90,14 @@ def run_suite(name: str, options: argparse.Namespace) -> tuple[list[str], list[s
     except Missing as error:
         return [name, "not at hand", "", "", ""], [f"{name}: {error}"]
     report = work / "report.jsonl"
-    if not options.resume:
+    failed_before = forget_failures(report) if options.again else []
+    if not (options.resume or options.again):
         report.unlink(missing_ok=True)
         report.with_suffix(".log").unlink(missing_ok=True)
     wrong = []
     pieces = [p for p in suite.pieces if not options.only or any(o in p.name for o in options.only)]
+    if options.again:
+        pieces = [p for p in pieces if any(p.name in test for test in failed_before)]
     for number, piece in enumerate(pieces, 1):
         started = time.monotonic()
         message = run_piece(suite, piece, report, options)
@@ -92,7 +106,7 @@ def run_suite(name: str, options: argparse.Namespace) -> tuple[list[str], list[s
         seconds = time.monotonic() - started
         print(f"{name} {number}/{len(pieces)} {piece.name}: {seconds:.0f} s", flush=True)
     found = outcomes(report)
-    failed = [test for test, (outcome, _) in found.items() if outcome in ("failed", "crashed")]
+    failed = [test for test, (outcome, _) in found.items() if outcome in FAILED]
     passed = [test for test, (outcome, _) in found.items() if outcome in ("passed", "xfailed")]
     expected = expectations.load(HERE / "expected" / f"{name}.txt")
     groups, unexpected = expectations.compare(
@@ -126,6 +140,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", default=[], metavar="WORD", help="pieces of that name")
     parser.add_argument("--sample", type=int, default=1, metavar="N", help="every N-th test")
     parser.add_argument("--resume", action="store_true", help="leave out what the last run did")
+    parser.add_argument("--again", action="store_true", help="run what failed the last time")
     parser.add_argument("--timeout", type=int, default=300, metavar="SECONDS", help="for a test")
     options = parser.parse_args()
     if unknown := set(options.suites) - SUITES.keys():
