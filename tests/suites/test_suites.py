@@ -86,6 +86,24 @@ def test_differences_are_reported_in_both_directions(
     assert found == (groups, unexpected)
 
 
+def test_parameters_are_left_out(expectations: ModuleType) -> None:
+    ids = ["a.py::T_param_6_{axis=0, shape=[0]}::test_x[b-{c}::d]", "a.py::T::test_x[1]"]
+    assert {expectations.without_parameters(test) for test in ids} == {"a.py::T::test_x"}
+
+
+def test_what_failed_is_forgotten_to_run_again(tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(HERE))
+        import run
+
+    report = tmp_path / "report.jsonl"
+    for test, outcome in [("a", "passed"), ("b", "failed"), ("b", "passed"), ("c", "started")]:
+        with report.open("a") as file:
+            file.write(json.dumps({"test": test, "outcome": outcome}) + "\n")
+    assert run.forget_failures(report) == ["b", "c"]
+    assert set(run.outcomes(report)) == {"a"}
+
+
 def test_a_sample_is_compared_by_what_fails_alone(expectations: ModuleType) -> None:
     text = expectations.parse(TEXT)
     assert expectations.compare([], ["a.py::test_x[1]"], text, whole=False)[1] == []
