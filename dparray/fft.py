@@ -6,6 +6,7 @@ faster than a call of oneMKL; elsewhere oneMKL does through dpnp. Single precisi
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ from dparray._functions.ranges import arange
 from dparray._functions.rearranging import roll
 from dparray._graph.ops import OPS
 from dparray._runtime.device_facts import computes_in_double
-from dparray.exceptions import DTypeError, ShapeError
+from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 from dparray.memory.exchange import dpnp as neighbour
 
 __all__ = [
@@ -470,6 +471,7 @@ def fftfreq(
         array([ 0.  ,  0.25, -0.5 , -0.25])
     """
     place = {"device": device, "usm_type": usm_type, "sycl_queue": sycl_queue}
+    _check_count("fftfreq", n)
     middle = (n - 1) // 2 + 1
     numbers = concat([arange(middle, **place), arange(-(n // 2), 0, **place)])
     return _scaled("fftfreq", numbers, n, d, dtype)
@@ -492,8 +494,16 @@ def rfftfreq(
         >>> dp.fft.rfftfreq(4).asnumpy()
         array([0.  , 0.25, 0.5 ])
     """
+    _check_count("rfftfreq", n)
     numbers = arange(n // 2 + 1, device=device, usm_type=usm_type, sycl_queue=sycl_queue)
     return _scaled("rfftfreq", numbers, n, d, dtype)
+
+
+def _check_count(name: str, n: Any) -> None:
+    try:
+        operator.index(n)
+    except TypeError:
+        raise ArgumentError(f"{name}: n is {n!r}; it must be an integer") from None
 
 
 def _scaled(name: str, numbers: ndarray, n: int, d: float, dtype: Any) -> ndarray:

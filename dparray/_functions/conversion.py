@@ -546,14 +546,15 @@ def ascontiguousarray(obj: Any, dtype: Any = None, **place: Any) -> ndarray:
 
 
 def asfortranarray(obj: Any, dtype: Any = None, **place: Any) -> ndarray:
-    """:func:`asarray` with columns one after another in memory.
+    """:func:`asarray` with columns one after another in memory and one dimension or more.
 
     Example:
         >>> import dparray as dp
         >>> dp.asfortranarray(dp.ones((2, 3))).strides
         (8, 16)
     """
-    return asarray(obj, dtype, "F", **place)
+    result = asarray(obj, dtype, "F", **place)
+    return result if result.ndim else reshape(result, (1,))
 
 
 def frombuffer(

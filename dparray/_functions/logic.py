@@ -18,7 +18,7 @@ from dparray._functions.reductions import all as all_of
 from dparray._functions.ufunc_options import with_options
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
-from dparray.exceptions import ShapeError
+from dparray.exceptions import DTypeError, ShapeError
 
 __all__ = [
     "allclose",
@@ -33,28 +33,41 @@ __all__ = [
 ]
 
 
+def _signed(function: str, x: Any) -> ndarray:
+    x = check_array(function, "x", x)
+    if x.dtype.kind == "c":
+        raise DTypeError(f"{function}: complex infinities have no sign; look at x.real or x.imag")
+    return as_float(x)
+
+
 @with_options
 def isposinf(x: Any, /) -> ndarray:
     """Whether the value is positive infinity.
+
+    Raises:
+        DTypeError: ``x`` is complex, whose infinities have no sign.
 
     Example:
         >>> import dparray as dp
         >>> dp.isposinf(dp.asarray([dp.inf, -dp.inf])).asnumpy()
         array([ True, False])
     """
-    return apply(OPS["equal"], as_float(check_array("isposinf", "x", x)), math.inf)
+    return apply(OPS["equal"], _signed("isposinf", x), math.inf)
 
 
 @with_options
 def isneginf(x: Any, /) -> ndarray:
     """Whether the value is negative infinity.
 
+    Raises:
+        DTypeError: ``x`` is complex, whose infinities have no sign.
+
     Example:
         >>> import dparray as dp
         >>> dp.isneginf(dp.asarray([dp.inf, -dp.inf])).asnumpy()
         array([False,  True])
     """
-    return apply(OPS["equal"], as_float(check_array("isneginf", "x", x)), -math.inf)
+    return apply(OPS["equal"], _signed("isneginf", x), -math.inf)
 
 
 def isreal(x: Any, /) -> ndarray:

@@ -104,3 +104,21 @@ def test_values_that_lose_something_are_not_written(function: str) -> None:
         getattr(dp, function)(x, x > 1, dp.asarray([1.5]))
     getattr(dp, function)(x, x > 1, dp.asarray([8, 9], dtype="int16"))
     assert x.tolist() in ([1, 8, 9], [1, 9, 8])
+
+
+@pytest.mark.parametrize("function", ["isposinf", "isneginf"])
+def test_complex_infinities_have_no_sign(function: str) -> None:
+    with pytest.raises(TypeError, match=f"{function}: complex infinities have no sign"):
+        getattr(dp, function)(dp.ones(2, dtype="complex64"))
+
+
+@pytest.mark.parametrize("function", ["fftfreq", "rfftfreq"])
+def test_frequencies_of_a_whole_number_of_samples(function: str) -> None:
+    with pytest.raises(ValueError, match=f"{function}: n is 10.0; it must be an integer"):
+        getattr(dp.fft, function)(10.0)
+    assert getattr(dp.fft, function)(np.int64(4)).shape == getattr(np.fft, function)(4).shape
+
+
+@pytest.mark.parametrize("function", ["ascontiguousarray", "asfortranarray"])
+def test_contiguous_arrays_have_a_dimension(function: str) -> None:
+    assert getattr(dp, function)(5.0).shape == getattr(np, function)(5.0).shape == (1,)
