@@ -133,14 +133,14 @@ def copy_of(x: ndarray, order: str = "C") -> ndarray:
     return operate(CONVERT, (x,), (x.dtype, x.dtype), x.shape, placement_of(x), order == "K")
 
 
-def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True, order: str = "C") -> ndarray:
+def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True, order: str = "K") -> ndarray:
     """``x`` in another dtype; ``x`` itself if nothing changes and no copy is asked for.
 
     Args:
         x: the array.
         dtype: the dtype.
         copy: whether there is a copy even so.
-        order: ``"C"``, or ``"K"``, which keeps that of ``x``.
+        order: ``"K"``, which keeps that of ``x``, or ``"C"``.
     """
     if x.dtype == dtype and not copy:
         return x

@@ -27,6 +27,11 @@ def empty_on(
     return ndarray._from_layout(*blocks.allocate(*placement, shape, dtype, axes))
 
 
+def order_by_columns(x: ndarray) -> tuple[int, ...] | None:
+    """The order of axes of a result that is Fortran's where that of ``x`` is, and nothing else."""
+    return _layout.order_like(x.shape, x.strides, x.itemsize, "A")
+
+
 def is_made_by_host(size: int, queue: dpctl.SyclQueue, usm_type: str) -> bool:
     """Whether few elements of a new array are made by the host at once."""
     return (

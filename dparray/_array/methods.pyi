@@ -179,28 +179,8 @@ class Methods:
     def compress(
         self, condition: ndarray, axis: int | None = None, out: ndarray | None = None
     ) -> ndarray: ...
-    def conj(
-        self,
-        /,
-        out: ndarray | None = None,
-        *,
-        where: Any = True,
-        dtype: Any = None,
-        casting: str = "same_kind",
-        order: str = "K",
-        subok: bool = True,
-    ) -> ndarray: ...
-    def conjugate(
-        self,
-        /,
-        out: ndarray | None = None,
-        *,
-        where: Any = True,
-        dtype: Any = None,
-        casting: str = "same_kind",
-        order: str = "K",
-        subok: bool = True,
-    ) -> ndarray: ...
+    def conj(self, out: ndarray | None = None) -> ndarray: ...
+    def conjugate(self, out: ndarray | None = None) -> ndarray: ...
     def copy(
         self,
         order: str = "C",

@@ -10,6 +10,7 @@ from dparray._array.ndarray import ndarray
 from dparray._array.small import REFUSALS, SCALARS, is_free_to_write, run_silently
 from dparray._evaluate import host
 from dparray._graph.ops import OPS, Op
+from dparray.memory import exchange
 
 
 def _binary_family(op: Op) -> tuple[Binary, Binary, Binary]:
@@ -94,6 +95,11 @@ def _attach() -> None:
             setattr(ndarray, f"__{prefix}{name}__", operator)
     for name, op in _SINGLE.items():
         setattr(ndarray, name, OPERATIONS[OPS[op]])
+    compared = (name for name, op in _SINGLE.items() if OPS[op].arity == 2)
+    others = ("pow", "divmod", "matmul")
+    exchange.defer_operators(
+        ndarray, (*compared, *(f"__{name}__" for name in (*_FAMILIES, *others)))
+    )
 
 
 _attach()

@@ -89,7 +89,7 @@ def _edge(x: ndarray, value: Any, axis: int) -> ndarray | None:
     if value is None:
         return None
     if not isinstance(value, ndarray):
-        dtype = value.dtype if isinstance(value, np.generic) else x.dtype
+        dtype = value.dtype if isinstance(value, np.generic) else None
         value = full((), value, dtype=dtype, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
     if value.ndim == 0:
         return broadcast_to(value, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))

@@ -451,10 +451,9 @@ def astype(
     return rearranged(x, wanted, order, True if copy else None, None, None, None)
 
 
-@as_method
 def copy(
     x: ndarray,
-    order: str = "C",
+    order: str = "K",
     *,
     device: Any = None,
     usm_type: str | None = None,
@@ -478,6 +477,22 @@ def copy(
     if order == "K":
         return copy_of(x, "K")
     return rearranged(x, None, order, True, None, None, None)
+
+
+def _copy(
+    self: ndarray,
+    order: str = "C",
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray:
+    """:func:`dparray.copy`, which keeps the order of the axes in memory; the method has C's."""
+    return copy(self, order, device=device, usm_type=usm_type, sycl_queue=sycl_queue)
+
+
+_copy.__name__, _copy.__qualname__ = "copy", "ndarray.copy"
+as_method(_copy)
 
 
 def array(

@@ -139,8 +139,21 @@ __all__ = [
     "where",
 ]
 
-as_method(FUNCTIONS["conj"])
-ndarray.conjugate = FUNCTIONS["conjugate"]  # type: ignore[attr-defined]
+
+def _conjugated(self: ndarray, out: ndarray | None = None) -> ndarray:
+    """The complex conjugates; of real numbers the array itself, as in NumPy.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.asarray([1 + 2j]).conj().asnumpy()
+        array([1.-2.j])
+    """
+    return self if self.dtype.kind != "c" and out is None else FUNCTIONS["conj"](self, out)
+
+
+_conjugated.__name__, _conjugated.__qualname__ = "conj", "ndarray.conj"
+as_method(_conjugated)
+ndarray.conjugate = _conjugated  # type: ignore[attr-defined]
 
 
 def rsqrt(x: Any, /, out: ndarray | None = None) -> ndarray:

@@ -12,7 +12,7 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply
 from dparray._array.assignment import assign
-from dparray._array.fresh import empty_on, from_host
+from dparray._array.fresh import empty_on, from_host, order_by_columns
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
     check_array,
@@ -204,6 +204,8 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
     if isinstance(obj, ndarray):
         placement = common_placement("delete", (("x", x), ("obj", obj)))
     kept = np.delete(np.arange(x.shape[axis]), positions)
+    if order_by_columns(x) is not None:  # what is taken of it has the order of `x` so
+        return x.T[_layout.at_axis(x.ndim - 1 - axis, from_host(kept, *placement))].T
     return x[_layout.at_axis(axis, from_host(kept, *placement))]
 
 
@@ -258,7 +260,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
     places = np.empty(positions.size, np.int64)
     places[order] = positions[order] + np.arange(positions.size)
     shape = (*x.shape[:axis], extent + positions.size, *x.shape[axis + 1 :])
-    result = empty_on(placement, shape, x.dtype)
+    result = empty_on(placement, shape, x.dtype, order_by_columns(x))
     old = np.setdiff1d(np.arange(extent + positions.size), places)
     result[_layout.at_axis(axis, from_host(old, *placement))] = x
     result[_layout.at_axis(axis, from_host(places, *placement))] = values
@@ -408,7 +410,14 @@ def _joined(
                 f"{function}: {name} of dtype {x.dtype} does not convert to {target} by the rule "
                 f"{casting!r}; give casting='unsafe', or write x.astype('{target}')"
             )
-    result = empty_on(placement, tuple(shape), chosen)
+    axes = _layout.order_of_axes(
+        tuple(shape),
+        *[
+            tuple([0 if n == 1 else step for n, step in zip(x.shape, x.strides, strict=True)])
+            for x in parts
+        ],
+    )
+    result = empty_on(placement, tuple(shape), chosen, axes)
     start = 0
     for x in parts:
         stop = start + x.shape[axis]

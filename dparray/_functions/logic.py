@@ -123,6 +123,11 @@ def isclose(
         astype_array(x, _dtypes.int64) if isinstance(x, ndarray) and x.dtype.kind == "b" else x
         for x in (x1, x2)
     )
+    # Differences of unsigned integers would wrap.
+    if isinstance(second, int):
+        second = float(second)
+    elif isinstance(second, ndarray) and second.dtype.kind in "iu":
+        second = astype_array(second, _dtypes.default_float(second.sycl_queue.sycl_device))
     bound = apply(
         OPS["add"], apply(OPS["multiply"], apply(OPS["abs"], as_array(second, first)), rtol), atol
     )

@@ -163,12 +163,12 @@ def _flatten(self: ndarray, order: str = "C") -> ndarray:
     return _flat(self, order, True)
 
 
-def permute_dims(x: Any, /, axes: Sequence[int]) -> ndarray:
+def permute_dims(x: Any, /, axes: Sequence[int] | None = None) -> ndarray:
     """A view with the axes in another order.
 
     Args:
         x: an array.
-        axes: a permutation of all axes.
+        axes: a permutation of all axes; reversed if not given.
 
     Raises:
         AxisError: there is no such axis.
@@ -180,6 +180,8 @@ def permute_dims(x: Any, /, axes: Sequence[int]) -> ndarray:
         (4, 2, 3)
     """
     x = check_array("permute_dims", "x", x)
+    if axes is None:
+        axes = range(x.ndim)[::-1]
     order = _layout.normalize_axes("permute_dims", axes, x.ndim)
     if len(order) != x.ndim:
         raise ShapeError(

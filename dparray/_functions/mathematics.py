@@ -77,6 +77,8 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
     """
     x = check_array("round", "x", x)
     check_out("round", (("x", x),), out)
+    if x.dtype.kind == "b":
+        x = astype_array(x, np.dtype(np.float16))  # as NumPy rounds them
     if decimals == 0 or (x.dtype.kind in "biu" and decimals > 0):
         return apply(OPS["round"], x, out=out)
     if x.dtype.kind in "fc":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -233,6 +234,7 @@ def diagflat(
         array([[1, 0],
                [0, 2]])
     """
+    k = operator.index(k)
     return diag(ravel(placed("diagflat", "x", x, device, usm_type, sycl_queue)), k)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from dparray import _layout
 from dparray._array.apply import copy_of
 from dparray._array.assignment import assign
-from dparray._array.fresh import empty_on
+from dparray._array.fresh import empty_on, order_by_columns
 from dparray._array.libraries import call_either
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
@@ -81,6 +81,7 @@ def pad(
             before + extent + after for extent, (before, after) in zip(x.shape, widths, strict=True)
         ),
         x.dtype,
+        order_by_columns(x),
     )
     inside = tuple(
         slice(before, before + extent) for extent, (before, _) in zip(x.shape, widths, strict=True)

@@ -289,7 +289,8 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
         if small is not None:
             return small
     x1, x2 = _pair("tensordot", x1, x2)
-    if isinstance(axes, int):
+    if isinstance(axes, int | np.integer):
+        axes = int(axes)
         if not 0 <= axes <= min(x1.ndim, x2.ndim):
             raise ShapeError(
                 f"tensordot: axes={axes} for arrays of {x1.ndim} and {x2.ndim} dimensions"

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import _dtypes, _layout
+from dparray._array.apply import astype_array
 from dparray._array.fresh import empty_on, from_host
 from dparray._array.libraries import call_library, call_numpy, numpy_views
 from dparray._array.ndarray import ndarray
@@ -107,10 +108,14 @@ def _unique(
     if views is None:
         found = call_library(name, by_library, (("x", x),))
         return list(found) if isinstance(found, tuple) else [found]
-    results = by_numpy(views[0])
+    values = views[0]
+    if x.dtype.char == "e":  # on some processors NumPy 2.4 leaves many halves unsorted
+        values = values.astype(np.float32)
+    results = by_numpy(values)
+    found = [np.asarray(part) for part in (results if isinstance(results, tuple) else (results,))]
     return [
-        from_host(np.asarray(part), x.sycl_queue, x.usm_type)
-        for part in (results if isinstance(results, tuple) else (results,))
+        from_host(part.astype(x.dtype) if at == 0 else part, x.sycl_queue, x.usm_type)
+        for at, part in enumerate(found)
     ]
 
 
@@ -331,6 +336,8 @@ def intersect1d(
         array([2])
     """
     first, second = _pair("intersect1d", x1, x2)
+    dtype = concat([ravel(first[:0]), ravel(second[:0])]).dtype
+    first, second = (astype_array(x, dtype, copy=False) for x in (first, second))
     if not return_indices:
         values = unique(concat([first, second[:0]]))
         return values[isin(values, second)]

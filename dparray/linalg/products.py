@@ -42,6 +42,8 @@ def matrix_power(x: Any, n: int, /) -> ndarray:
                [0, 1]])
     """
     x = matrices("matrix_power", "x", x)
+    if isinstance(n, np.integer):
+        n = int(n)
     if not isinstance(n, int):
         raise TypeError(f"matrix_power: n is {n!r}; it must be an integer")
     if n == 0:

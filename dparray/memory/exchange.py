@@ -5,6 +5,8 @@ dpnp is imported here, as ``dpnp`` and ``dpt``; callers take it from this module
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 import dpctl.memory
@@ -20,6 +22,7 @@ from dparray.exceptions import ArgumentError
 from dparray.memory.blocks import SHARED, BorrowedBlock, Positions
 
 __all__ = [
+    "defer_operators",
     "dpnp",
     "dpnp_array",
     "dpt",
@@ -186,6 +189,25 @@ class _Shown:
 def dpnp_array(tensor: dpt.usm_ndarray) -> Any:
     """A ``dpnp.ndarray`` over the memory of a tensor, for what only dpnp itself (oneMKL) can do."""
     return dpnp.ndarray._create_from_usm_ndarray(tensor)
+
+
+def defer_operators(to: type, names: Iterable[str]) -> None:
+    """Let operators of dpnp's arrays give way to those of another class of arrays.
+
+    dpnp raises for operands that it does not know, where Python asks an operator to return
+    ``NotImplemented``, so that the other operand's is tried: ``dpnp.ones(3) + dparray.ones(3)``.
+    Nothing else changes for dpnp's arrays.
+    """
+    for name in names:
+        setattr(dpnp.ndarray, name, _deferring(getattr(dpnp.ndarray, name), to))
+
+
+def _deferring(operator: Callable[[Any, Any], Any], to: type) -> Callable[[Any, Any], Any]:
+    @functools.wraps(operator)
+    def method(self: Any, other: Any, /) -> Any:
+        return NotImplemented if isinstance(other, to) else operator(self, other)
+
+    return method
 
 
 def wait_for_host_tasks(queue: dpctl.SyclQueue) -> None:

@@ -44,7 +44,8 @@ class Arr:
 
     def make(self, xp: Any) -> tuple[Any, Any]:
         """The base, and the view of it."""
-        base = self.values.copy() if xp is np else xp.asarray(self.values.copy())
+        values = np.array(self.values)
+        base = values if xp is np else xp.asarray(values)
         x = base
         for what, *how in self.views:
             if what == "F":
@@ -208,7 +209,12 @@ class Values:
         elif how == "axis":
             shape = tuple(1 if self.chance(0.4) else n for n in shape)
         if how == "list" and np.prod(shape) < 50:
-            return self.fill(shape, self.one(("int64", "float64", "bool")), True).tolist()
+            dtypes = [
+                name
+                for kind in kinds
+                for name in {"i": ("int64",), "f": ("float64",)}.get(kind, ())
+            ]
+            return self.fill(shape, self.one((*dtypes, "bool")), True).tolist()
         same = self.dtype(kinds) if dtype is None or self.chance(0.6) else dtype
         return self.array(shape=shape, dtype=same)
 
@@ -607,7 +613,10 @@ RECIPES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("mean", "nanmean"), (f"x:{ALL}::full {REDUCED} dtype=dtype:fc where=masks",)),
     **dict.fromkeys(
         ("std", "var", "nanstd", "nanvar"),
-        (f"x:{ALL}::full {REDUCED} dtype=dtype:f ddof=int:0:2 where=masks",),
+        (
+            f"x:{ALL}::full {REDUCED} ddof=int:0:2 where=masks",
+            f"x:biuf::full {REDUCED} dtype=dtype:f",
+        ),
     ),
     "ptp": (f"!x:iufc {REDUCED}",),
     "count_nonzero": (f"!x {REDUCED}",),
@@ -646,7 +655,7 @@ RECIPES: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("isneginf", "isposinf", "fix"), ("x:biuf",)),
     "nan_to_num": ("!x nan=float posinf=float neginf=float copy=flag",),
     "real_if_close": ("!x tol=int:2:100",),
-    "unwrap": ("!x:if::full axis=axis period=int:2:7 discont=int:1:4",),
+    "unwrap": ("!x:if::full:plain axis=axis period=int:2:7 discont=int:1:4",),
     **dict.fromkeys(("isclose", "allclose"), ("!x like rtol=float atol=float equal_nan=flag",)),
     **dict.fromkeys(("array_equal",), ("!x same equal_nan=flag", "!x like")),
     "array_equiv": ("!x like",),
@@ -671,7 +680,7 @@ RECIPES: dict[str, tuple[str, ...]] = {
     ),
     "fill_diagonal": ("!x::2:full scalar:bi wrap=flag",),
     "sort": ("!x axis=axisn kind=one:quicksort:stable:mergesort:heapsort",),
-    "argsort": ("!x axis=axisn kind=one:stable:mergesort",),
+    "argsort": ("!x axisn one:stable:mergesort",),
     "partitioned": (),
     "sort_complex": ("!x",),
     "lexsort": ("!(same 1)", "!(same 2) axis=axis"),

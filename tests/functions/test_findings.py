@@ -412,6 +412,44 @@ OPEN: frozenset[str] = frozenset(
 )
 
 
+@pytest.mark.parametrize("count", [100, 8000, 8192, 20_000])
+def test_halves_are_sorted(count: int) -> None:
+    """NumPy's own quicksort does not, on processors with AVX-512."""
+    for seed in range(4):
+        host = np.random.default_rng(seed).integers(-6, 7, count).astype("float16") / 2
+        x, wanted = dp.asarray(host), np.sort(host.astype("float32"))
+        np.testing.assert_array_equal(dp.sort(x).asnumpy(), wanted)
+        np.testing.assert_array_equal(dp.unique(x).asnumpy(), np.unique(wanted))
+        values, counts = dp.unique_counts(x)
+        assert values.dtype == "float16"
+        assert int(counts.sum()) == count
+        assert float(dp.median(x)) == np.median(host.astype("float32"))
+        other = dp.setxor1d(x, dp.asarray([9], dtype="int8")).asnumpy()
+        np.testing.assert_array_equal(other, [*np.unique(wanted), 9])
+
+
+def test_what_the_property_test_found() -> None:
+    host = np.asarray([5, 1, 9], "uint8")
+    x = dp.asarray(host)
+    with dp.config.override(host_tier=False):  # differences of unsigned integers do not wrap
+        assert dp.isclose(x, dp.asarray([9, 9, 9], dtype="uint8"), atol=7.5).asnumpy().all() == (
+            np.isclose(host, np.asarray([9, 9, 9], "uint8"), atol=7.5).all()
+        )
+        assert dp.isclose(x, 9, atol=4.5).asnumpy().tolist() == [True, False, True]
+    mixed = (lambda xp: xp.asarray([1, 2], dtype="int32"), lambda xp: xp.asarray([2.0, 2.5]))
+    compare(
+        lambda xp: xp.intersect1d(*(make(xp) for make in mixed), return_indices=True), "intersect1d"
+    )
+    compare(lambda xp: xp.round(xp.asarray([True, False])), "round")
+    compare(lambda xp: xp.permute_dims(xp.ones((2, 3)), None), "permute_dims")
+    compare(lambda xp: xp.tensordot(xp.ones((90, 90)), xp.ones((90, 90)), np.int64(1)), "tensordot")
+    compare(lambda xp: xp.linalg.matrix_power(xp.eye(2) * 2, np.int64(3)), "matrix_power")
+    compare(lambda xp: xp.diagflat(xp.ones(2), np.int64(1)), "diagflat")
+    compare(lambda xp: xp.diff(xp.asarray([1, 2], dtype="uint8"), prepend=-1), "diff")
+    compare(lambda xp: (x := xp.ones(3)).conj() is x, "conj")
+    compare(lambda xp: xp.copy(xp.ones((2, 3)).T).flags.f_contiguous, "copy")
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint32", "uint64"])
 def test_integer_products_wrap_without_the_host(dtype: str) -> None:
     """R11: no product of integers is one of floats."""

@@ -39,6 +39,11 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "array": lambda xp, x: xp.array(x),
     "like": lambda xp, x: xp.zeros_like(x),
     "like A": lambda xp, x: xp.ones_like(x, order="A"),
+    "concat": lambda xp, x: xp.concatenate([x, x], 0),
+    "delete": lambda xp, x: xp.delete(x, 0, 0),
+    "insert": lambda xp, x: xp.insert(x, 0, 5.0, 0),
+    "pad": lambda xp, x: xp.pad(x, 1),
+    "ufunc": lambda xp, x: xp.logaddexp2(x, 1.0),
     "flatten": lambda xp, x: x.flatten("K"),
     "ravel": lambda xp, x: (x + 1).ravel("A"),
 }
@@ -55,6 +60,8 @@ def test_order_of_results(name: str, way: str) -> None:
                 wanted = call(np, host.transpose(axes))
                 found = call(dp, dp.permute_dims(dp.asarray(host), axes))
                 np.testing.assert_allclose(found.asnumpy(), wanted, rtol=1e-6, err_msg=str(axes))
+                if wanted.size < 2:
+                    continue
                 flags = found.flags.c_contiguous, found.flags.f_contiguous
                 assert flags == (wanted.flags.c_contiguous, wanted.flags.f_contiguous), axes
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,22 @@ def test_arrays_of_several_places_go_where_it_is_said(queue: Any, other: Any) ->
     assert dp.full(3, dp.asarray(2.0, sycl_queue=other), device=queue).sycl_queue == queue
     with pytest.raises(dp.HostConversionError):
         dp.full(3, np.ones(3))
+
+
+@pytest.mark.parametrize("size", [3, 20_000])
+def test_dpnp_on_the_left_of_an_operator(queue: Any, size: int) -> None:
+    theirs = dpnp.full(size, 6.0, sycl_queue=queue)
+    ours = dp.full(size, 4.0, sycl_queue=queue)
+    for operate in (operator.add, operator.sub, operator.pow, operator.lt, operator.eq):
+        found = operate(theirs, ours)
+        assert isinstance(found, dp.ndarray)
+        np.testing.assert_array_equal(found.asnumpy(), operate(np.full(size, 6.0), 4.0))
+    assert float(theirs @ ours) == 24 * size
+    quotient, rest = divmod(theirs, ours)
+    assert (float(quotient[0]), float(rest[0])) == (1, 2)
+    assert isinstance(theirs + 1, dpnp.ndarray)
+    with pytest.raises(dp.ExecutionPlacementError):
+        theirs + dp.ones(size, sycl_queue=dpctl.SyclQueue(queue.sycl_device))
 
 
 def test_from_dlpack_of_dpnp_keeps_its_queue(queue: Any) -> None:

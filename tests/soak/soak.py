@@ -450,7 +450,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--calls", type=int, help="calls of every function of NumPy's instead")
     arguments = parser.parse_args()
+    if arguments.calls:
+        from tests.functions.test_every_function import many
+
+        return min(many(arguments.calls, arguments.seed % 100_000), 1)
     print(f"seed {arguments.seed}, {arguments.minutes} minutes", flush=True)
     return soak(arguments.minutes, arguments.seed)
 
