@@ -112,6 +112,7 @@ with _startup.explained():
         testing as testing,
         tilelang as tilelang,
     )
+    from dparray._evaluate import calibration as _calibration
     from dparray._evaluate import forks as _forks
     from dparray._functions import constructor as _constructor
     from dparray._functions import other_libraries as _other_libraries

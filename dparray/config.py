@@ -17,6 +17,16 @@ Options:
         ``"accelerator"``) how the kernels of expressions are cut, a :class:`Tuning`. Results are
         the same but for the order in which floats are summed. Given as a dict of dicts, which
         changes what it names: ``dp.config.tuning = {"gpu": {"elements": 4, "local_size": 256}}``.
+    cost_model (``DPARRAY_COST_MODEL``, as JSON): terms, in seconds, of the model that chooses
+        between the calling thread and kernels on a CPU device, in the place of its own:
+        ``dp.config.cost_model = {"launch": 50e-6}``. ``dparray info`` lists them. Results are the
+        same but for the order in which floats are summed, and the last digit of transcendental
+        functions.
+    background_compile (``DPARRAY_BACKGROUND_COMPILE``): where the calling thread can compute an
+        expression meanwhile, its kernel is compiled, or read from disk, by a thread in the
+        background and used from the next time on; off, or where the wait pays, the program waits.
+    fused_tier (``DPARRAY_FUSED_TIER``): expressions become kernels; off, only what nothing else can
+        compute does.
     host_operands (``DPARRAY_HOST_OPERANDS``): what becomes of NumPy arrays among the operands, and
         of an array where NumPy data are needed (``np.asarray(x)``, ``host[0] = x[0]``, plots).
         ``"error"``, the default, raises :class:`dparray.HostConversionError`, so that no copy is
@@ -43,7 +53,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple
@@ -83,13 +93,23 @@ _DEFAULTS: dict[str, Any] = {
     "host_tier": True,
     "fp_contract": False,
     "tuning": _TUNING,
+    "cost_model": MappingProxyType({}),
+    "background_compile": True,
+    "fused_tier": True,
     "host_operands": "error",
     "log": False,
     "fallback": "warn",
 }
 _POLICIES = ("allow", "warn", "error")
+_EXAMPLES = {"tuning": '{"cpu": {"elements": 2}}', "cost_model": '{"launch": 5e-5}'}
+#: The terms of the cost model, which :mod:`dparray._evaluate.cost_model` explains.
+COSTS = (
+    *("launch", "wake", "node", "operation", "host_byte", "device_byte"),
+    *("compile", "load", "cores"),
+)
 _WORDS = {"host_operands": ("error", "copy", "warn")}
 OPTIONS = tuple(_DEFAULTS)
+_when_set: dict[str, list[Callable[[], None]]] = {}
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 
@@ -98,6 +118,9 @@ lazy: bool
 host_tier: bool
 fp_contract: bool
 tuning: Mapping[str, Tuning]
+cost_model: Mapping[str, float]
+background_compile: bool
+fused_tier: bool
 host_operands: str
 log: bool
 fallback: str
@@ -109,13 +132,12 @@ def _from_environment(name: str, default: Any) -> Any:
     text = os.environ.get(variable)
     if text is None:
         return default
-    if name == "tuning":
+    if name in _EXAMPLES:
         try:
             return _checked(name, json.loads(text))
         except (ValueError, TypeError) as error:
             raise ValueError(
-                f"{variable}={text!r} does not fit ({error}); write JSON such as "
-                '{"cpu": {"elements": 2}}'
+                f"{variable}={text!r} does not fit ({error}); write JSON such as {_EXAMPLES[name]}"
             ) from error
     word = text.strip().lower()
     if name == "fallback":
@@ -135,6 +157,8 @@ def _checked(name: str, value: Any) -> Any:
         raise AttributeError(f"dparray.config has no option {name!r}; options: {sorted(_DEFAULTS)}")
     if name == "tuning":
         return _checked_tuning(value)
+    if name == "cost_model":
+        return _checked_costs(value)
     if name == "fallback" and isinstance(value, str) and value not in _POLICIES:
         raise ValueError(f"dparray.config.fallback is one of {_POLICIES}; got {value!r}")
     if name in _WORDS:
@@ -179,6 +203,26 @@ def _checked_tuning(value: Any) -> Mapping[str, Tuning]:
     return MappingProxyType(result)
 
 
+def _checked_costs(value: Any) -> Mapping[str, float]:
+    """Terms of the cost model."""
+    if not isinstance(value, Mapping):
+        raise TypeError(
+            f"dparray.config.cost_model takes a dict such as {{'launch': 50e-6}}, not {value!r}"
+        )
+    for name, number in value.items():
+        if name not in COSTS:
+            raise ValueError(
+                f"dparray.config.cost_model has no term {name!r}; terms: {', '.join(COSTS)}"
+            )
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise TypeError(f"dparray.config.cost_model: {name} takes a number, not {number!r}")
+        if not 0 < number < float("inf"):
+            raise ValueError(
+                f"dparray.config.cost_model: {name} is positive and finite; got {number}"
+            )
+    return MappingProxyType({name: float(number) for name, number in value.items()})
+
+
 def _check_number(where: str, option: Any, number: Any) -> None:
     if option not in _LIMITS:
         raise ValueError(f"{where} has no option {option!r}; options: {', '.join(_LIMITS)}")
@@ -188,6 +232,11 @@ def _check_number(where: str, option: Any, number: Any) -> None:
         raise TypeError(f"{where}: {option} takes an integer, not {number!r}")
     if not 1 <= number <= _LIMITS[option]:
         raise ValueError(f"{where}: {option} is from 1 to {_LIMITS[option]}; got {number}")
+
+
+def _on_change(name: str, action: Callable[[], None]) -> None:
+    """Call ``action`` whenever the option is set."""
+    _when_set.setdefault(name, []).append(action)
 
 
 @contextmanager
@@ -225,6 +274,8 @@ class _Config(ModuleType):
         super().__setattr__(name, value if name.startswith("__") else _checked(name, value))
         if name == "log":
             _log.switch(value)
+        for action in _when_set.get(name, ()):
+            action()
 
 
 for _name, _default in _DEFAULTS.items():

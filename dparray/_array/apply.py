@@ -24,17 +24,19 @@ from dparray._array.operands import (
     typed_scalars,
 )
 from dparray._array.small import (
+    HEAP_ELEMENTS,
     REFUSALS,
     SCALARS,
     _formed_at_once,
     are_small_together,
     array_type,
     call_at_once,
+    computed_in_pool,
     run_silently,
     view_at_once,
     working,
 )
-from dparray._evaluate import host
+from dparray._evaluate import host, limits
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce, Reduction
 from dparray._placement import Placement, check_dtype, common_placement, placement_of
@@ -50,7 +52,8 @@ Unary = Callable[["ndarray"], "ndarray"]
 
 def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
     """An operation on two operands: of small arrays at once by the host, else :func:`defer`."""
-    compute = host.at_once(op)
+    compute, most, weight = host.at_once(op), limits.at_once, op.weight
+    keeps_dtype = host.keeps_dtype(op)
 
     def operate(x1: Any, x2: Any) -> ndarray:
         if type(x1) is ndarray:
@@ -62,19 +65,26 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
                     and second is not None
                     and x2.sycl_queue is x1.sycl_queue
                     and x2.usm_type == x1.usm_type
-                    and (first.shape == second.shape or are_small_together(first, second))
+                    and (
+                        first.size * second.size <= most[weight]
+                        or are_small_together(most[weight], first, second)
+                    )
                 )
             else:
                 second = x2
-                is_small = first is not None and type(x2) in SCALARS
+                is_small = first is not None and first.size <= most[weight] and type(x2) in SCALARS
         elif type(x2) is ndarray:
             place, first, second = x2, x1, x2._on_host
-            is_small = second is not None and type(x1) in SCALARS
+            is_small = second is not None and second.size <= most[weight] and type(x1) in SCALARS
         else:
             is_small = False
         if is_small and (
             (not working and config_values["host_tier"]) or host.is_ready(place.sycl_queue)
         ):
+            if keeps_dtype and place.size > HEAP_ELEMENTS:
+                made = computed_in_pool(compute, place, first, second)
+                if made is not None:
+                    return made
             try:
                 values = run_silently(compute, first, second)
             except REFUSALS:
@@ -94,14 +104,20 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
 
 def _single_operation(op: Op) -> Unary:
     """An operation on one operand: of a small array at once by the host, else :func:`defer`."""
-    compute = host.at_once(op)
+    compute, most, weight = host.at_once(op), limits.at_once, op.weight
+    keeps_dtype = host.keeps_dtype(op)
 
     def operate(x: Any) -> ndarray:
         if (
             type(x) is ndarray
             and (seen := x._on_host) is not None
+            and seen.size <= most[weight]
             and ((not working and config_values["host_tier"]) or host.is_ready(x.sycl_queue))
         ):
+            if keeps_dtype and seen.size > HEAP_ELEMENTS:
+                made = computed_in_pool(compute, x, seen)
+                if made is not None:
+                    return made
             try:
                 values = run_silently(compute, seen)
             except REFUSALS:
@@ -153,7 +169,7 @@ def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True, order: str
 
 def with_axes(x: ndarray, order: Sequence[int]) -> ndarray:
     """The view whose axis ``i`` is axis ``order[i]`` of ``x``; the others have extent 1."""
-    if x._on_host is not None and len(order) == x._on_host.ndim:
+    if len(order) == x.ndim:
         view = view_at_once(x, array_type.transpose, order)
         if view is not None:
             return view

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -115,4 +116,6 @@ def empty_array(
         axes = _layout.order_like(shape, (), 0, order)
     elif order != "C" and like is not None and like.ndim == len(shape):
         axes = _layout.order_like(shape, like.strides, like.itemsize, order)
+    if axes is None and is_made_by_host(prod(shape), *placement):
+        return ndarray._computed(np.empty(shape, dtype), *placement)
     return empty_on(placement, shape, dtype, axes)

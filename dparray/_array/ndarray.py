@@ -106,9 +106,10 @@ class ndarray(Methods):
     _kernel_type: Any
     _node_kept: Node
     _offset: int
-    #: What the host sees of a small array when the queue is idle: a view of its memory, or the
-    #: values themselves (they own their data) if they are in no USM memory yet. ``None`` of a large
-    #: array, of a pending one, and where the host may not touch the memory.
+    #: What the host sees of an array when the queue is idle: a view of its memory, or the values
+    #: themselves (they own their data) if they are in no USM memory yet. ``None`` of a pending
+    #: array, of a large one that nobody has indexed yet (:func:`look`), and where the host may not
+    #: touch the memory.
     _on_host: np.ndarray | None
     _shape: tuple[int, ...]
     _size: int
@@ -341,11 +342,22 @@ def materialize(x: ndarray) -> Layout:
 
 
 def _seen_by_host(x: ndarray) -> np.ndarray | None:
-    """What the host sees of an array that has memory."""
+    """What the host sees of a new array; of a large one when it first looks there."""
+    return _looked_at(x) if x._size <= limits.host_elements else None
+
+
+def look(x: ndarray) -> np.ndarray | None:
+    """What the host sees of an array that is about to be indexed; ``None`` if it may not look."""
+    if x._on_host is None and x._block is not None:
+        x._on_host = _looked_at(x)
+    return x._on_host
+
+
+def _looked_at(x: ndarray) -> np.ndarray | None:
     if (
-        x._size <= limits.host_elements
-        and config_values["host_tier"]
+        config_values["host_tier"]
         and host.COMPUTES_AT_ONCE
+        and x._block.memory is not None
         and host.can_compute(x.sycl_queue, x.usm_type)
     ):
         return copies.host_view(x)

@@ -8,7 +8,7 @@ from dparray import _dtypes
 from dparray._array.apply import OPERATIONS, Binary, apply, astype_array, defer
 from dparray._array.ndarray import ndarray
 from dparray._array.small import REFUSALS, SCALARS, is_free_to_write, run_silently
-from dparray._evaluate import host
+from dparray._evaluate import host, limits
 from dparray._graph.ops import OPS, Op
 from dparray.memory import exchange
 
@@ -16,14 +16,14 @@ from dparray.memory import exchange
 def _binary_family(op: Op) -> tuple[Binary, Binary, Binary]:
     """The operator, its reflected form and its in-place form."""
     operate = OPERATIONS[op]
-    compute = host.in_place(op)
+    compute, most, weight = host.in_place(op), limits.at_once, op.weight
 
     def reflected(self: ndarray, other: Any) -> ndarray:
         return operate(other, self)
 
     def in_place(self: ndarray, other: Any) -> ndarray:
         target = self._on_host
-        if target is None or compute is None:
+        if target is None or compute is None or target.size > most[weight]:
             return defer(op, (self, other), self)
         if type(other) is ndarray:
             operand = other._on_host

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any
@@ -13,6 +14,7 @@ from dparray._array.ndarray import (
     HOST_TYPES,
     SEQUENCES,
     config_values,
+    look,
     materialize,
     ndarray,
     new_object,
@@ -21,9 +23,14 @@ from dparray._evaluate import host, limits
 from dparray._graph.ops import Op
 from dparray._placement import Placement
 from dparray._runtime import queues
+from dparray.memory import pool
 
 _NUMBERS = frozenset(np.dtype(name).char for name in _dtypes.NAMES) | {"q", "Q"}
 
+
+#: Results of more elements lie in the pool's memory from the start: that of the system is fresh
+#: each time, and to touch it the first time costs more than the operation.
+HEAP_ELEMENTS = 1 << 14
 
 #: More arrays than these are joined the long way, which looks at each once.
 _MOST_JOINED = 64
@@ -94,7 +101,10 @@ def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | 
         x: whatever the user gave as the first array.
         *args: ``None`` comes back where NumPy does not take them.
     """
-    if type(x) is not ndarray or x._on_host is None or not is_ready(x):
+    if type(x) is not ndarray:
+        return None
+    first = x._on_host
+    if first is None or first.size > limits.host_elements or not is_ready(x):
         return None
     seen = []
     for arg in args:
@@ -107,7 +117,7 @@ def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | 
         elif isinstance(arg, HOST_TYPES):
             return None
         seen.append(arg)
-    values = host.call(function, x._on_host, *seen)
+    values = host.call(function, first, *seen)
     if values is None:
         return None
     if type(values) is not array_type:
@@ -132,7 +142,12 @@ def fold_at_once(fold: Callable[..., Any], x: Any, axis: Any, keepdims: Any) -> 
         return None
     seen = x._on_host
     # NumPy takes the axes 0 and -1 of an array that has none.
-    if seen is None or not is_ready(x) or (axis is not None and not seen.ndim):
+    if (
+        seen is None
+        or seen.size > limits.host_elements
+        or not is_ready(x)
+        or (axis is not None and not seen.ndim)
+    ):
         return None
     try:
         values = run_silently(fold, seen, axis, None, None, keepdims)
@@ -169,17 +184,17 @@ def broadcast_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarr
             if operand._on_host is None:
                 return None
             seen.append(operand._on_host)
-    return call_at_once(function, x, *args) if are_small_together(*seen) else None
+    is_small = are_small_together(limits.host_elements, *seen)
+    return call_at_once(function, x, *args) if is_small else None
 
 
-def are_small_together(*arrays: np.ndarray) -> bool:
-    """Whether a result of the shape to which small arrays broadcast is small too."""
-    if prod([array.size for array in arrays]) <= limits.host_elements:
-        return True
-    if all(array.shape == arrays[0].shape for array in arrays):
-        return True
+def are_small_together(most: int, *arrays: np.ndarray) -> bool:
+    """Whether a result of the shape to which arrays broadcast has at most so many elements."""
+    shape = arrays[0].shape
+    if all(array.shape == shape for array in arrays):
+        return prod(shape) <= most
     try:
-        return np.broadcast(*arrays).size <= limits.host_elements
+        return np.broadcast(*arrays).size <= most
     except ValueError:
         return False
 
@@ -197,14 +212,14 @@ def is_free_to_write(x: ndarray) -> bool:
 
 
 def view_at_once(x: ndarray, function: Callable[..., np.ndarray], *args: Any) -> ndarray | None:
-    """A view of a small array; ``None`` if it is large, or what NumPy makes is no view of it.
+    """A view of an array that the host sees; ``None`` if what NumPy makes is no view of it.
 
     Args:
         x: the array.
         function: called with what the host sees of ``x``, and ``args``; may copy.
         *args: what NumPy does not take goes another way, as ever.
     """
-    if x._on_host is None:
+    if look(x) is None:
         return None
     seen, base = shareable_view(x)
     try:
@@ -215,7 +230,7 @@ def view_at_once(x: ndarray, function: Callable[..., np.ndarray], *args: Any) ->
 
 
 def shareable_view(x: ndarray) -> tuple[np.ndarray, Any]:
-    """What the host sees of a small array and the base of it, which views share."""
+    """What the host sees of an array and the base of it, which views share."""
     materialize(x)  # views share memory, so there must be some
     seen = x._on_host
     return seen, seen.base  # type: ignore[union-attr,return-value]
@@ -233,18 +248,31 @@ def sharing(x: ndarray, view: np.ndarray) -> ndarray:
 
 
 def _write_at_once(x: ndarray, index: Any, value: Any) -> bool:
-    """Write to a part of a small array; false if that is not done."""
-    target = x._on_host
-    if target is None or not is_plain(index):
+    """Write to a small part of an array; false if that is not done."""
+    if type(index) is not int and not is_plain(index):
         return False
+    target = x._on_host
+    if target is None:
+        target = look(x)
+        if target is None:
+            return False
     dtype = target.dtype
+    if target.size > limits.host_elements:
+        try:
+            part = target[index]
+        except IndexError:
+            return False
+        if type(part) is array_type:
+            if part.size > limits.host_elements:
+                return False
+            target, index = part, Ellipsis
     source: Any
     if type(value) is ndarray:
         source = value._on_host
         if source is None or value.sycl_queue is not x.sycl_queue:
             return False
-        if source.base is not None and np.may_share_memory(source, target):
-            source = source.copy()  # NumPy mistakes x[::2] = x[:n] for one that needs no copy
+        if source.base is not None and source.ndim and np.may_share_memory(source, target):
+            source = _apart(source, target, index)
         is_exact = source.dtype is dtype
         if not is_exact and source.dtype.kind == "c" and dtype.kind != "c":
             return False
@@ -265,3 +293,95 @@ def _write_at_once(x: ndarray, index: Any, value: Any) -> bool:
     except REFUSALS:
         return False
     return True
+
+
+def computed_in_pool(compute: Callable[..., Any], x: ndarray, *seen: Any) -> ndarray | None:
+    """An operation on floats whose result lies in the pool's memory, which has been used before.
+
+    Args:
+        compute: the operation, which takes an output; its result has the operands' dtype.
+        x: one of the arrays; the queue is idle.
+        *seen: what the host sees of the operands, and scalars of Python.
+
+    Returns:
+        ``None`` where the result is not plainly of the shape and dtype of ``x``.
+    """
+    like: np.ndarray = x._on_host  # type: ignore[assignment]
+    dtype, shape = like.dtype, like.shape
+    if dtype.char not in "df":
+        return None
+    for each in seen:
+        if type(each) is array_type:
+            # In C order, as the result will be.
+            if each.dtype is not dtype or each.shape != shape or not each.flags.c_contiguous:
+                return None
+        elif type(each) is not float and type(each) is not int:
+            return None
+    block = pool.allocate(x.sycl_queue, x.usm_type, like.nbytes)
+    out: np.ndarray = np.ndarray(shape, dtype, block.host_bytes)
+    if host.call(compute, *seen, out) is None:
+        return None
+    result = new_object(ndarray)
+    result._on_host, result._block, result._kernel_type = out, block, None
+    result.sycl_queue, result.usm_type = x.sycl_queue, x.usm_type
+    return result
+
+
+def _apart(source: np.ndarray, target: np.ndarray, index: Any) -> np.ndarray:
+    """What is written to a part of an array, copied where it lies there or beside it.
+
+    NumPy mistakes ``x[::2] = x[:n]`` for an assignment that needs no copy.
+    """
+    written = target[index]
+    if type(written) is not array_type or not np.may_share_memory(source, written):
+        return source
+    return source.copy()
+
+
+def take_at_once(x: ndarray, index: ndarray) -> ndarray | None:
+    """A few elements or rows of an array of any size, or ``None``; the caller knows the count."""
+    seen, positions = look(x), look(index)
+    if (
+        seen is None
+        or positions is None
+        or index.sycl_queue is not x.sycl_queue
+        or index.usm_type != x.usm_type
+        or not is_ready(x)
+    ):
+        return None
+    values = host.call(operator.getitem, seen, positions)
+    if values is None:
+        return None
+    return ndarray._computed(np.asarray(values), x.sycl_queue, x.usm_type)
+
+
+def put_at_once(x: ndarray, index: ndarray, value: Any) -> bool:
+    """Write to elements that a mask or positions select of a small array; false if not done."""
+    target, chosen = x._on_host, index._on_host
+    if (
+        target is None
+        or chosen is None
+        or target.size > limits.host_elements
+        or chosen.size > limits.host_elements
+        or chosen.dtype.kind not in "biu"
+        or index.sycl_queue is not x.sycl_queue
+    ):
+        return False
+    source: Any
+    dtype = target.dtype
+    if type(value) is ndarray:
+        source = value._on_host
+        if (
+            source is None
+            or value.sycl_queue is not x.sycl_queue
+            or (source.dtype is not dtype and not np.can_cast(source.dtype, dtype))
+            or (source.base is not None and np.may_share_memory(source, target))
+        ):
+            return False
+    else:
+        source, kind = value, type(value)
+        if dtype.kind not in ("fc" if kind is float else "fciu" if kind is int else ""):
+            return False
+    if chosen.base is not None and np.may_share_memory(chosen, target):
+        return False
+    return is_free_to_write(x) and host.call(host.write, target, chosen, source) is not None

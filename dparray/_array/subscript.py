@@ -9,7 +9,15 @@ import numpy as np
 from dparray import _layout
 from dparray._array.apply import copy_of
 from dparray._array.assignment import assign, check_writable
-from dparray._array.ndarray import as_method, has_memory, materialize, ndarray
+from dparray._array.ndarray import (
+    as_method,
+    config_values,
+    has_memory,
+    look,
+    materialize,
+    ndarray,
+    new_object,
+)
 from dparray._array.small import (
     REFUSALS,
     _write_at_once,
@@ -17,30 +25,46 @@ from dparray._array.small import (
     is_plain,
     is_ready,
     shareable_view,
-    sharing,
+    working,
 )
 from dparray._evaluate import host
+
+as_array = np.asarray
 
 
 @as_method
 def __getitem__(self: ndarray, index: Any) -> ndarray:
     seen = self._on_host
-    if seen is not None and is_plain(index):
-        base = seen.base
+    if seen is None and self._block is not None:
+        seen = look(self)
+    if seen is not None and (type(index) is int or is_plain(index)):
+        is_idle = not working and config_values["host_tier"]
         try:
-            view = seen[index]
-            if type(view) is not array_type:  # integers select a scalar, which is a copy
-                if is_ready(self):
-                    values = np.asarray(seen[index])  # read once more: the queue is idle now
-                    return ndarray._computed(values, self.sycl_queue, self.usm_type)
-                view = _NOTHING
-            elif base is None:
-                seen, base = shareable_view(self)
-                view = seen[index]
+            found = seen[index]
+            if type(found) is array_type:
+                base = seen.base
+                if base is None:
+                    seen, base = shareable_view(self)
+                    found = seen[index]
+                if found.base is base and found.size:
+                    result = new_object(ndarray)
+                    result._on_host = found
+                    result._block = self._block
+                    result._kernel_type = None
+                    result.sycl_queue = self.sycl_queue
+                    result.usm_type = self.usm_type
+                    return result
+            elif is_idle or is_ready(self):  # integers select a scalar, which is a copy
+                if not is_idle:
+                    found = seen[index]  # read once more: the queue is idle now
+                result = new_object(ndarray)
+                result._on_host = as_array(found)
+                result._block = result._kernel_type = None
+                result.sycl_queue = self.sycl_queue
+                result.usm_type = self.usm_type
+                return result
         except REFUSALS:
-            view = _NOTHING
-        if view.base is base and view.size:
-            return sharing(self, view)
+            pass
     if _layout.is_basic_index(index):
         layout = _layout.basic_index(self.shape, self.strides, self.offset, index)
         if not layout[0] and not has_memory(self) and self._alias is not None:
@@ -53,7 +77,7 @@ def __getitem__(self: ndarray, index: Any) -> ndarray:
 
 @as_method
 def __setitem__(self: ndarray, index: Any, value: Any) -> None:
-    if self._on_host is not None and _write_at_once(self, index, value):
+    if _write_at_once(self, index, value):
         return
     check_writable("x[index] = value", self)
     if index is Ellipsis:
@@ -67,9 +91,6 @@ def __setitem__(self: ndarray, index: Any, value: Any) -> None:
         )
     else:
         self._put_advanced(index, value)
-
-
-_NOTHING = np.empty(0)
 
 
 def _has_ellipsis(index: Any) -> bool:

@@ -32,7 +32,11 @@ def asnumpy(self: ndarray) -> np.ndarray:
         array([0, 1, 2], dtype=int32)
     """
     values = self._on_host
-    if values is not None and host.is_ready(self.sycl_queue):
+    if (
+        values is not None
+        and values.nbytes <= copies.COPY_PIECE
+        and host.is_ready(self.sycl_queue)
+    ):
         if _hooks.subscribers:
             _hooks.emit("copy", source=self.sycl_queue, target="host", nbytes=values.nbytes)
         return values.copy()

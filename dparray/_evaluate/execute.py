@@ -114,7 +114,7 @@ def _execute_step(
         slots[slot] = allocate(queue, usm_type, shape, dtype, axes)
     if type(step) is FusedStep:
         launches = step.launches
-        if launches[0].entry.kernel is None and obtain(launches[0]) is None:
+        if launches[0].entry.kernel is None and obtain(launches[0], queue) is None:
             for other in step.otherwise:
                 _execute_step(other, queue, slots, arrays, scalars, nodes)
         else:

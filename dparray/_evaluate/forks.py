@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from dparray import device, memory
 from dparray._compiler import backend
+from dparray._evaluate import background
 from dparray._runtime import access, in_order, order
 from dparray._runtime.order import Order, forget_at_exit, used_queues
 from dparray._runtime.queues import wait
@@ -38,6 +39,7 @@ def _before() -> None:
 
 def _in_child() -> None:
     """Replace what gives work to SYCL by the error, so that nothing has to ask where it runs."""
+    background.forget_in_child()
     for lock in _LOCKS:
         lock._at_fork_reinit()  # as the standard library does: its holder may not be in the child
     if not (used_queues() or pool.holds_device_memory()):

@@ -25,7 +25,7 @@ from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce
 from dparray._runtime import device_facts, queues
-from dparray.memory import copies
+from dparray.memory import copies, pool
 
 
 @lru_cache(maxsize=64)
@@ -61,6 +61,10 @@ class _Silence(threading.local):
 
 
 _silence = _Silence()
+
+#: Larger temporaries lie in the pool's memory: that of the system is fresh each time, and to touch
+#: it the first time costs more than the operation.
+HEAP_BYTES = 1 << 17
 
 #: Calls a function where NumPy warns of no floating-point error. It raises ``RuntimeError`` while
 #: another thread is in such a call: whatever it raises, :func:`call` is the second try.
@@ -107,6 +111,11 @@ def at_once(op: Op) -> Callable[..., Any]:
 
     checked.__name__ = op.name
     return checked
+
+
+def keeps_dtype(op: Op) -> bool:
+    """Whether the result of floats of one dtype has that dtype, and the operation an output."""
+    return not op.simpler and "d" * op.arity + "->d" in op.ufunc.types
 
 
 def in_place(op: Op) -> Callable[..., Any] | None:
@@ -162,7 +171,7 @@ def run(step: HostStep, layouts: Sequence[Any], scalars: Sequence[Any]) -> None:
     start = time.perf_counter() if _hooks.subscribers else 0.0
     with np.errstate(all="ignore"):
         if step.order:
-            _compute(step.order, targets, layouts, scalars)
+            _compute(step.order, targets, layouts, scalars, step.reuses)
         for value, _ in () if step.order else step.values:
             out = targets[id(value)]
             if type(value) is Scalar:
@@ -276,10 +285,13 @@ def _compute(
     targets: dict[int, np.ndarray],
     layouts: Sequence[Any],
     scalars: Sequence[Any],
+    reuses: Sequence[int],
 ) -> None:
     """Compute nodes, operands before users."""
     values: dict[int, Any] = {}  # results, and views of leaves, by id
-    for node in order:
+    own: set[int] = set()  # temporaries, which `values` keeps and which may be written again
+    blocks: list[Any] = []  # in which large ones lie
+    for node, reused in zip(order, reuses, strict=True):
         operands = []
         op, out = node.op, targets.get(id(node))
         is_reduction = type(op) is Reduce
@@ -303,10 +315,26 @@ def _compute(
         elif op in _NO_UFUNC:
             found = _special(node, op, operands, out)
         elif out is None:
-            found = op.ufunc(*operands)
+            taken = operands[reused] if reused >= 0 else None
+            if id(taken) not in own:
+                taken = _large_temporary(node, blocks)
+            found = op.ufunc(*operands) if taken is None else None
+            if found is None:
+                found = op.ufunc(*operands, out=taken, casting="unsafe", signature=node.loop)
+            if type(found) is np.ndarray:
+                own.add(id(found))
         else:
             found = op.ufunc(*operands, out=out, casting="unsafe", signature=node.loop)
         values[id(node)] = found
+
+
+def _large_temporary(node: Node, blocks: list[Any]) -> np.ndarray | None:
+    """Memory of the pool for a result, if it is large; ``blocks`` is what holds it."""
+    nbytes = node.size * node.dtype.itemsize
+    if nbytes <= HEAP_BYTES:
+        return None
+    blocks.append(pool.allocate(node.queue, node.usm_type, nbytes))
+    return np.ndarray(node.shape, node.dtype, blocks[-1].host_bytes)
 
 
 def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) -> Any:

@@ -7,13 +7,14 @@ them compiles nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from dparray import kernel_api
+from dparray import config, kernel_api
 from dparray._codegen import elementwise, reduction_steps, reduction_text
 from dparray._codegen.reduction_steps import ReductionStructure
 from dparray._compiler import compile
-from dparray._evaluate import limits
+from dparray._evaluate import background, limits
 from dparray._evaluate.plan import KernelLaunch
 
 _LANGUAGE = {
@@ -48,8 +49,12 @@ def options(fp_contract: bool) -> dict[str, bool]:
     return {"fp_contract": True} if fp_contract else {}
 
 
-def obtain(launch: KernelLaunch) -> Any:
+def obtain(launch: KernelLaunch, queue: Any = None) -> Any:
     """The kernel of a launch, loaded or compiled if need be; ``None`` if that is not worth it yet.
+
+    Args:
+        launch: whose kernel.
+        queue: where it will run, for which it is made ready in the background.
 
     Raises:
         KernelCompileError: a function in it does not compile.
@@ -57,11 +62,47 @@ def obtain(launch: KernelLaunch) -> Any:
     entry = launch.entry
     if entry.kernel is not None:
         return entry.kernel
+    if launch.gain is not None and limits.compiles_in_background():
+        return _obtain_later(launch, queue)
     is_first = entry.elements == 0
     entry.elements += limits.counted_elements(launch.size)
     compiles = launch.must_compile or limits.is_worth_compiling(launch.size, entry.elements)
     if not compiles and not (is_first and limits.is_worth_loading(launch.size)):
         return None
+    return _now(launch, compiles)
+
+
+def _obtain_later(launch: KernelLaunch, queue: Any) -> Any:
+    """The kernel where the program is to wait for it; else it is asked for, and ``None``."""
+    entry, gain = launch.entry, launch.gain
+    assert gain is not None
+    is_first = entry.elements == 0
+    entry.elements += limits.counted_elements(launch.size)
+    entry.lost += max(gain, 0.0)
+    if limits.is_worth_waiting(gain) and config.fused_tier:
+        return _now(launch, True)
+    if entry.is_asked_for != "compiler" and limits.is_worth_asking(entry.lost):
+        entry.is_asked_for = "compiler"
+        background.ask(partial(_make_ready, launch, queue, True))
+    elif is_first and gain > 0 and limits.is_worth_loading(launch.size):
+        entry.is_asked_for = "disk"
+        background.ask(partial(_make_ready, launch, queue, False))
+    return None
+
+
+def _make_ready(launch: KernelLaunch, queue: Any, compiles: bool) -> None:
+    """Obtain a kernel and build it for a queue's device, in the background."""
+    if launch.entry.kernel is None:
+        kernel = _now(launch, compiles, keeps=False)
+        if kernel is not None:
+            if queue is not None:
+                kernel.sycl_kernel(queue)
+            launch.entry.kernel = kernel
+
+
+def _now(launch: KernelLaunch, compiles: bool, keeps: bool = True) -> Any:
+    """The kernel from memory or disk, or compiled; ``None`` where that is not allowed."""
+    entry = launch.entry
     entry.source = source_of(launch.structure)
     function = elementwise.function_of(entry.source, names_of(launch))
     types, given = types_of(launch.structure), options(launch.fp_contract)
@@ -71,5 +112,6 @@ def obtain(launch: KernelLaunch) -> Any:
     elif compiles:
         kernel = compile.obtain_kernel(function, types, given)
         entry.origin = "compiled"
-    entry.kernel = kernel
+    if keeps:
+        entry.kernel = kernel
     return kernel

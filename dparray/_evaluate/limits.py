@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-#: Up to this many elements the calling thread is faster than a launch.
-HOST_ELEMENTS = 8192
+from dparray import config
+from dparray._evaluate import cost_model
+from dparray._graph.ops import OPS
 
 #: A structure met with this many elements is compiled at once.
 COMPILE_ELEMENTS = 1 << 17
@@ -36,22 +37,69 @@ MOST_SIBLINGS = 4
 #: another, since storing it costs about as much as this many additions.
 STORING_WEIGHT = 8
 
-#: What :func:`force` has set; read where it is used, never imported by name.
-host_elements = HOST_ELEMENTS
+#: Up to so many elements an addition is computed at the line that asks for it, by the calling
+#: thread, where that may touch the memory: what the cost model says, or :func:`force`. Read where
+#: it is used, never imported by name.
+host_elements = 0
+#: The same for operations by their weight, in one dict for ever.
+at_once: dict[int, int] = {}
 _forced = ""
 _when_forced: list[Callable[[], None]] = []
+
+
+def set_host_elements(count: int) -> None:
+    """Set up to how many elements is computed at once."""
+    global host_elements
+    host_elements = count
+    weights = {1, *(op.weight for op in OPS.values())}
+    least = min(count, cost_model.FEWEST_AT_ONCE)
+    at_once.update({each: max(least, int(count * cost_model.share_of(each))) for each in weights})
+
+
+def follow_model() -> None:
+    """Set the limits to what the cost model says, unless an executor is forced."""
+    if not _forced:
+        set_host_elements(cost_model.elements_at_once(cost_model.terms()))
+        _forget_plans()
 
 
 def is_worth_compiling(size: int, total: int) -> bool:
     """Whether to compile for ``size`` elements, ``total`` having been computed so far."""
     if _forced:
         return _forced == "fused"
+    if not config.fused_tier:
+        return False
     return size >= COMPILE_ELEMENTS or total >= COMPILE_TOTAL_ELEMENTS
 
 
 def is_worth_loading(size: int) -> bool:
     """Whether to look in the disk cache for the kernel of ``size`` elements, met the first time."""
-    return size >= LOAD_ELEMENTS and _forced != "library"
+    return size >= LOAD_ELEMENTS and _forced != "library" and config.fused_tier
+
+
+def may_compute_on_host() -> bool:
+    """Whether the calling thread computes what there is no kernel for yet, in memory it reaches."""
+    return _forced in ("", "host")
+
+
+def chooses() -> bool:
+    """Whether the cost model chooses between executors, none being forced."""
+    return not _forced
+
+
+def compiles_in_background() -> bool:
+    """Whether kernels that the program need not wait for are obtained by another thread."""
+    return not _forced and config.background_compile
+
+
+def is_worth_waiting(gain: float) -> bool:
+    """Whether one use of a kernel pays for the wait until it is compiled."""
+    return gain >= cost_model.terms().compile / 2
+
+
+def is_worth_asking(lost: float) -> bool:
+    """Whether to compile in the background, ``lost`` seconds having gone by without the kernel."""
+    return config.fused_tier and lost >= cost_model.terms().compile / 8
 
 
 def counted_elements(size: int) -> int:
@@ -70,16 +118,20 @@ def force(executor: str) -> Iterator[None]:
     Raises:
         ValueError: another word.
     """
-    global host_elements, _forced
+    global _forced
     if executor not in ("host", "fused", "library"):
         raise ValueError(f"force: {executor!r} is no executor; give 'host', 'fused' or 'library'")
-    before = host_elements, _forced
-    host_elements, _forced = (1 << 30 if executor == "host" else 0), executor
+    before = _forced
+    set_host_elements(1 << 40 if executor == "host" else 0)
+    _forced = executor
     _forget_plans()
     try:
         yield
     finally:
-        host_elements, _forced = before
+        _forced = before
+        if before:
+            set_host_elements(1 << 40 if before == "host" else 0)
+        follow_model()
         _forget_plans()
 
 
@@ -91,3 +143,7 @@ def when_forced(action: Callable[[], None]) -> None:
 def _forget_plans() -> None:
     for action in _when_forced:
         action()
+
+
+follow_model()
+config._on_change("cost_model", follow_model)

@@ -58,15 +58,20 @@ class KernelEntry:
         source: its text.
         origin: ``"compiled"`` or ``"disk"``; empty while there is no kernel.
         elements: how many elements were computed without it so far, small calls counted as more.
+        lost: the seconds that computing without it took longer than with it, by the cost model.
+        is_asked_for: ``"disk"`` once the background has been asked to look there, ``"compiler"``
+            once it has been asked to compile it.
     """
 
-    __slots__ = ("elements", "kernel", "origin", "source")
+    __slots__ = ("elements", "is_asked_for", "kernel", "lost", "origin", "source")
 
     def __init__(self) -> None:
         self.kernel: Any = None
         self.source = ""
         self.origin = ""
         self.elements = 0
+        self.lost = 0.0
+        self.is_asked_for = ""
 
 
 @dataclass(slots=True, eq=False)
@@ -89,6 +94,8 @@ class KernelLaunch:
         must_compile: nothing else can compute it.
         fp_contract: whether products and sums may be rounded once.
         merges_chunks: groups are counted, so that the last one merges what the others leave.
+        gain: the seconds that the kernel is faster than the calling thread with NumPy, by the cost
+            model; ``None`` where that cannot compute it.
         packed: the local memory and the numbers as the runtime takes them, since the first launch.
     """
 
@@ -108,6 +115,7 @@ class KernelLaunch:
     must_compile: bool
     fp_contract: bool
     merges_chunks: bool
+    gain: float | None = None
     packed: Any = None
 
     @property
@@ -168,7 +176,16 @@ class OperationsStep(Step):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostStep(OperationsStep):
-    """The calling thread computes with NumPy, in the arrays' own memory."""
+    """The calling thread computes with NumPy, in the arrays' own memory.
+
+    Attributes:
+        because: why, in the cost model's terms.
+        reuses: for each operation the place of the operand whose memory it takes for its result,
+            because nothing else needs that value, or -1.
+    """
+
+    because: str = ""
+    reuses: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

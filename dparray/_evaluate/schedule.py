@@ -19,7 +19,7 @@ from dparray._codegen.domain import Domain, Machine
 from dparray._codegen.elementwise import MOST_ARRAYS, can_generate
 from dparray._codegen.reduction import ReductionProgram, can_reduce, is_generated
 from dparray._codegen.values import can_store
-from dparray._evaluate import limits
+from dparray._evaluate import cost_model, limits
 from dparray._evaluate.fusion import FusionGroup, Split, is_call, split
 from dparray._evaluate.passes import first_pass, local_memory, must_generate, next_group
 from dparray._evaluate.plan import (
@@ -35,9 +35,10 @@ from dparray._evaluate.plan import (
     SlotBlock,
     Step,
 )
+from dparray._evaluate.temporaries import reuses
 from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, pending_order
-from dparray._graph.reductions import WEIGHT, Reduce
+from dparray._graph.reductions import Reduce
 from dparray._layout import Layout, is_contiguous, strides_in_order
 from dparray.config import Tuning
 
@@ -316,6 +317,7 @@ class _Scheduler:
         program = elementwise.linearize(order, outputs, shape, self.place.tuning)
         functions = elementwise.functions_of(order)
         launch = self._launch(program, order, outputs, (), functions, prod(shape), is_alone)
+        self._note_gain(launch, order, outputs, otherwise)
         self.steps.append(
             FusedStep(
                 **self._described(order, outputs, new, stored_because, siblings),
@@ -364,6 +366,7 @@ class _Scheduler:
         """Values with reductions: in one kernel, or more for the accumulators it leaves."""
         described = self._described(group.order, outputs, new, stored_because, siblings)
         otherwise = self._without_kernel(group.order, outputs, (), "", ())
+        described_order, described_outputs = group.order, outputs
         launches: list[KernelLaunch] = []
         while outputs:
             assert group.domain is not None
@@ -392,7 +395,20 @@ class _Scheduler:
             outputs = now.left
             if outputs:
                 group = next_group(now, accumulators, group)
+        self._note_gain(launches[0], described_order, described_outputs, otherwise)
         return FusedStep(**described, launches=tuple(launches), otherwise=tuple(otherwise))
+
+    def _note_gain(
+        self,
+        launch: KernelLaunch,
+        order: Sequence[Node],
+        outputs: Outputs,
+        otherwise: Sequence[Step],
+    ) -> None:
+        """Say what a kernel gains, where the calling thread may take its place meanwhile."""
+        if otherwise and not launch.must_compile and type(otherwise[-1]) is HostStep:
+            found = cost_model.costs(order, _nbytes(outputs), cost_model.terms())
+            launch.gain = found.host - found.kernel
 
     def _launch(
         self,
@@ -443,7 +459,11 @@ class _Scheduler:
         outputs += stores
         order = _in_turn([value for value, _ in outputs])
         described = self._described(order, outputs, new, stored_because, ())
-        self.steps.append(HostStep(**described, order=tuple(order), values=tuple(outputs)))
+        found = cost_model.costs(order, _nbytes(outputs), cost_model.terms())
+        because = f"memory that the host reads and writes; {found}"
+        operations: dict[str, Any] = {"order": tuple(order), "values": tuple(outputs)}
+        reused = reuses(order, [value for value, _ in outputs])
+        self.steps.append(HostStep(**described, **operations, because=because, reuses=reused))
         self._done(outputs)
 
     def _without_kernel(
@@ -485,8 +505,9 @@ class _Scheduler:
             described = self._described(rest, left, new, stored_because, siblings)
             usm_type = nodes[0].usm_type if nodes else self.usm_type
             operations: dict[str, Any] = {"order": tuple(rest), "values": tuple(left)}
-            if self._is_for_host(prod(left[0][1].shape), usm_type, nodes):
-                self.steps.append(HostStep(**described, **operations))
+            if self._may_be_on_host(usm_type, rest):
+                reused = reuses(rest, nodes)
+                self.steps.append(HostStep(**described, **operations, reuses=reused))
             else:
                 reasons = [_why_not_generated(node) for node in rest if not is_generated(node)]
                 because = reasons[0] if reasons else ""
@@ -575,19 +596,30 @@ class _Scheduler:
     def _is_for_host(self, size: int, usm_type: str, roots: Sequence[Node]) -> bool:
         """Whether the calling thread computes pending nodes, of ``size`` elements each.
 
-        It does not where a reduction among them is too large for it, or something is unknown to it.
+        It does where it is faster than a kernel that there is, and so while there is none.
         """
-        if usm_type not in self.place.host_memory or size > limits.host_elements:
+        if usm_type not in self.place.host_memory or not limits.host_elements:
             return False
-        if not any(node.weight >= WEIGHT for node in roots):
+        order = pending_order(roots)
+        walked = [
+            node.operands[0].size if type(node.op) is Reduce else node.size  # type: ignore[union-attr]
+            for node in order
+        ]
+        if not all(map(_is_known_to_host, order)):
+            return False
+        if max([size, *walked]) <= limits.host_elements:
             return True
-        return all(
-            node.operands[0].size <= limits.host_elements  # type: ignore[union-attr]
-            and not node.op.merges
-            and node.op.reduction.has_library
-            if type(node.op) is Reduce
-            else not is_call(node)
-            for node in pending_order(roots)
+        if not limits.chooses():
+            return False
+        found = cost_model.costs(order, size * 8, cost_model.terms())
+        return found.host <= found.kernel
+
+    def _may_be_on_host(self, usm_type: str, nodes: Sequence[Node]) -> bool:
+        """Whether the calling thread computes nodes that there is no kernel for yet."""
+        return (
+            usm_type in self.place.host_memory
+            and limits.may_compute_on_host()
+            and all(is_generated(node) and _is_known_to_host(node) for node in nodes)
         )
 
     def _siblings_of(self, group: FusionGroup) -> list[Node]:
@@ -608,6 +640,19 @@ class _Scheduler:
             and any(_reduces(node, each, domain) for each in walked)
         ]
         return found[: limits.MOST_SIBLINGS]
+
+
+def _is_known_to_host(node: Node) -> bool:
+    """Whether NumPy can compute a node."""
+    op = node.op
+    if type(op) is Reduce:
+        return not op.merges and op.reduction.has_library
+    return not is_call(node) and type(op) is not Contraction
+
+
+def _nbytes(outputs: Outputs) -> int:
+    """The bytes of what is stored."""
+    return sum(prod(layout.shape) * layout.dtype.itemsize for _, layout in outputs)
 
 
 def _in_turn(values: Sequence[Any]) -> list[Node]:

@@ -20,7 +20,7 @@ from dparray._codegen import elementwise
 from dparray._codegen.canonical import Canonical
 from dparray._compiler import cache
 from dparray._compiler import key as kernel_key
-from dparray._evaluate import evaluate, kernels, limits, readers
+from dparray._evaluate import cost_model, evaluate, kernels, limits, readers
 from dparray._evaluate.plan import (
     ContractionStep,
     FusedStep,
@@ -150,7 +150,7 @@ class Explanation:
         if self.is_on_host:
             return (
                 f"the calling thread computed {prod(self.shape)} elements at once: at most "
-                f"{limits.HOST_ELEMENTS}, on an idle queue, so that a launch, or noting the "
+                f"{limits.host_elements}, on an idle queue, so that a launch, or noting the "
                 "operation down, would have cost more than the work"
             )
         return self.kernels[-1].reason if self.kernels else "the array is computed"
@@ -391,7 +391,7 @@ class _Explanation:
             first = step.launches[0]
             text = kernels.source_of(first.structure)
             tier, reason, state = _state(first, text)
-            if tier == "library":
+            if tier == "otherwise":
                 for other in step.otherwise:
                     self._step(
                         replace(
@@ -429,9 +429,9 @@ class _Explanation:
             results = [self.order[number] for _, number in step.stores]
             if isinstance(step, HostStep):
                 tier, source = "host", ""
-                reason = (
-                    f"{results[-1].size} elements are at most {limits.HOST_ELEMENTS}, and the host "
-                    "reads and writes this memory: a launch would cost more than the work"
+                reason = because or (
+                    f"the cost model prefers it, as it does for up to {limits.host_elements} "
+                    f"additions: {step.because}"
                 )
             elif isinstance(step, ContractionStep):
                 tier, reason, source = "fused", step.op.reason, step.op.source()
@@ -514,6 +514,16 @@ def _state(launch: KernelLaunch, source: str) -> tuple[str, str, str]:
     state = "on disk" if key is not None and cache.load(key) is not None else "new"
     if launch.must_compile:
         return "fused", "only a kernel can compute it", state
+    if launch.gain is not None and limits.compiles_in_background():
+        if limits.is_worth_waiting(launch.gain):
+            return "fused", f"it gains {launch.gain * 1e3:.0f} ms: worth {_work(state)}", state
+        return (
+            "otherwise",
+            f"its kernel, faster by {launch.gain * 1e6:.0f} us in the cost model, is not there; "
+            f"{entry.lost * 1e3:.1f} ms are lost so far, and it is compiled in the background from "
+            f"{cost_model.terms().compile / 8 * 1e3:.0f} on",
+            state,
+        )
     if limits.is_worth_compiling(size, done + size):
         return "fused", f"{size} elements are worth {_work(state)}", state
     if state == "on disk" and not done and limits.is_worth_loading(size):
@@ -522,7 +532,7 @@ def _state(launch: KernelLaunch, source: str) -> tuple[str, str, str]:
         f"{done + size} elements of this structure so far are not worth compiling: that takes "
         f"{limits.COMPILE_ELEMENTS} at once or {limits.COMPILE_TOTAL_ELEMENTS} in all"
     )
-    return "library", reason, state
+    return "otherwise", reason, state
 
 
 def _called_sources(order: Sequence[Node]) -> str:

@@ -22,7 +22,7 @@ from dparray._array.operands import (
     shared,
     taken_from_host,
 )
-from dparray._array.small import call_at_once
+from dparray._array.small import call_at_once, put_at_once, take_at_once
 from dparray._evaluate import limits, writes
 from dparray._evaluate.library import library_call
 from dparray._functions.indexing import nonzero
@@ -266,7 +266,9 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
     """The elements that an advanced index selects, in a new array."""
     most = limits.host_elements
     if type(index) is ndarray and index.size * x.size <= most * (x.shape or (1,))[0]:
-        small = call_at_once(operator.getitem, x, index)
+        small = call_at_once(operator.getitem, x, index) if x.size <= most else None
+        if small is None and index.size <= most and index.dtype.kind in "iu":
+            small = take_at_once(x, index)
         if small is not None:
             return small
     index = _with_host_data_here(x, index)
@@ -301,6 +303,8 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
 def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     """Write to the elements that an advanced index selects; checks come before any write."""
     function = "x[index] = value"
+    if type(index) is ndarray and put_at_once(x, index, value):
+        return
     index = _with_host_data_here(x, index)
     named = _operands(x, index)
     value = scalar_value(shared(value))

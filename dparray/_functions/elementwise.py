@@ -262,7 +262,8 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
         return check_array("where", "condition", condition).nonzero()  # type: ignore[attr-defined]
     if x1 is None or x2 is None:
         raise ArgumentError("where: give both x1 and x2, or neither")
-    if type(x1) is not int and type(x2) is not int:  # NumPy wraps integers
+    # NumPy wraps integers that do not fit.
+    if (type(x1) is not int or 0 <= x1 < 128) and (type(x2) is not int or 0 <= x2 < 128):
         small = broadcast_at_once(np.where, condition, x1, x2)
         if small is not None:
             return small

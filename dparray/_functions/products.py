@@ -16,10 +16,10 @@ from dparray._array.apply import apply, astype_array, copy_of
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
 from dparray._array.libraries import call_numpy
-from dparray._array.ndarray import as_method, ndarray
+from dparray._array.ndarray import as_method, look, ndarray
 from dparray._array.operands import check_array, check_arrays, check_out
-from dparray._array.small import call_at_once
-from dparray._evaluate import limits
+from dparray._array.small import array_type, call_at_once, is_ready
+from dparray._evaluate import host, limits
 from dparray._evaluate.library import library_call
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import (
@@ -165,13 +165,26 @@ def _small_product(x1: Any, x2: Any) -> ndarray | None:
     """The product of small vectors or matrices, computed by the host at once, or ``None``."""
     if type(x1) is not ndarray or type(x2) is not ndarray:
         return None
-    first, second = x1._on_host, x2._on_host
-    if first is None or second is None or not (0 < first.ndim <= 2 and 0 < second.ndim <= 2):
+    first, second = look(x1), look(x2)
+    if (
+        first is None
+        or second is None
+        or not (0 < first.ndim <= 2 and 0 < second.ndim <= 2)
+        or x2.sycl_queue is not x1.sycl_queue
+        or x2.usm_type != x1.usm_type
+        or not is_ready(x1)
+    ):
         return None
-    size = (len(first) if first.ndim == 2 else 1) * (second.shape[1] if second.ndim == 2 else 1)
-    if size > limits.host_elements or size * len(second) > _ONE_CORE_PRODUCTS:
+    if first.size * second.size > _ONE_CORE_PRODUCTS:  # else there are no more products than that
+        size = (len(first) if first.ndim == 2 else 1) * (second.shape[1] if second.ndim == 2 else 1)
+        if size > limits.host_elements or size * len(second) > _ONE_CORE_PRODUCTS:
+            return None
+    values = host.call(np.matmul, first, second)
+    if values is None:
         return None
-    return call_at_once(np.matmul, x1, x2)
+    return ndarray._computed(
+        values if type(values) is array_type else np.asarray(values), x1.sycl_queue, x1.usm_type
+    )
 
 
 def _install_operators() -> None:

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from dparray._array.apply import copy_of
+from dparray._array.apply import OPERATIONS, copy_of
 from dparray._array.assignment import assign
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, is_taken_from_host
+from dparray._array.small import SCALARS
 from dparray.device import Device, default_device, sub_device_path
 from dparray.exceptions import DeviceError, HostConversionError
 
@@ -35,6 +36,12 @@ _CREATION: frozenset[Any] = frozenset(
 #: SciPy's ufuncs that have another name there than in public.
 _OF_SCIPY = {"_zeta": "zeta", "_riemann_zeta": "zeta"}
 _NO_VALUE = np._NoValue
+#: NumPy's ufuncs that are an operation of ours.
+_OPERATIONS = {
+    op.ufunc: operate
+    for op, operate in OPERATIONS.items()
+    if op.ufunc.__name__ in (op.name, *op.aliases)
+}
 
 
 def _missing(name: str) -> TypeError:
@@ -51,6 +58,13 @@ def _array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **op
         TypeError: we do not have the ufunc, its method or one of the options.
         HostConversionError: NumPy arrays are among the inputs.
     """
+    quick = _OPERATIONS.get(ufunc)
+    if quick is not None and not options and method == "__call__":
+        for value in inputs:
+            if type(value) is not ndarray and type(value) not in SCALARS:
+                break
+        else:
+            return quick(*inputs)
     is_numpys = getattr(np, ufunc.__name__, None) is ufunc
     name = f"numpy.{ufunc.__name__}" if is_numpys else f"the ufunc {ufunc.__name__}"
     scipys = sys.modules.get("scipy.special._ufuncs")

@@ -161,7 +161,7 @@ def _row(record: Record, states: dict[str, str], named: dict[str, Any]) -> Place
 def _reason(record: Record) -> str:
     if record.kind == "host" and not record.queue:
         return (
-            f"arrays of at most {limits.HOST_ELEMENTS} elements on an idle queue of the host's "
+            f"arrays of at most {limits.host_elements} elements on an idle queue of the host's "
             "CPU are computed at once: a launch would cost more than the work"
         )
     if record.kind == "host":

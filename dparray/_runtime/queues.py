@@ -109,3 +109,8 @@ def wait_if_working(queue: dpctl.SyclQueue) -> None:
     """Wait on the host for the work on ``queue`` that may touch memory of the pool."""
     if queue in working:
         wait(queue)
+
+
+def beside(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
+    """A new queue on the same device and in the same context."""
+    return dpctl.SyclQueue(queue.sycl_context, queue.sycl_device)

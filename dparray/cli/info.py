@@ -54,10 +54,31 @@ def gather() -> dict[str, Any]:
         "kernel_cache": str(cache.base_directory()),
         "error": None if startup.failure is None else str(startup.failure),
         "platforms": [],
+        "cost_model": {},
     }
     if startup.failure is None:
         found["platforms"] = _platforms()
+        found["cost_model"] = _costs()
     return found
+
+
+def _costs() -> dict[str, float]:
+    """The terms that choose between the calling thread and kernels, if there is a CPU device."""
+    device_module = importlib.import_module("dparray.device")
+    calibration = importlib.import_module("dparray._evaluate.calibration")
+    for device in device_module.devices():
+        if device.sycl_device.is_cpu:
+            terms: dict[str, float] = calibration.settle(device.sycl_queue)._asdict()
+            return terms
+    return {}
+
+
+def _duration(seconds: float) -> str:
+    """Seconds in the unit that suits them."""
+    for unit, name in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if seconds >= unit:
+            return f"{seconds / unit:.3g} {name}"
+    return f"{seconds / 1e-9:.3g} ns"
 
 
 def _version(name: str) -> str | None:
@@ -158,6 +179,17 @@ def as_text(found: dict[str, Any]) -> str:
     ]
     if found["error"]:
         sections.append(found["error"])
+    if found["cost_model"]:
+        cores = found["cost_model"]["cores"]
+        terms = [
+            (f"  {name}", _duration(seconds))
+            for name, seconds in found["cost_model"].items()
+            if name != "cores"
+        ]
+        sections.append(
+            "cost model of the CPU device (dp.config.cost_model pins terms)\n"
+            + _rows([*terms, ("  cores", f"{cores:g}")])
+        )
     for number, entry in enumerate(found["platforms"]):
         sections.append(
             f"platform {number}: {entry['name']} ({entry['vendor']}), {entry['version']}, "

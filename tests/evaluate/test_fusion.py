@@ -40,7 +40,7 @@ def test_scalars_and_shapes_that_change_compile_nothing_new(fused: None) -> None
 
 
 def test_a_structure_met_on_little_data_is_not_compiled() -> None:
-    a = dp.asarray(values(limits.HOST_ELEMENTS + 1))
+    a = dp.asarray(values(limits.host_elements + 1))
     with counted() as events:
         y = dp.tanh(a) * a - dp.sinh(a)
         dp.eval(y)

@@ -113,12 +113,12 @@ def test_views_of_one_block_are_arguments_of_their_own() -> None:
 
 
 def test_few_elements_that_the_host_reaches_are_computed_there() -> None:
-    x = node("add", leaf(limits.HOST_ELEMENTS), 1.0)
+    x = node("add", leaf(limits.host_elements), 1.0)
     (step,) = planned(x, place=CPU).steps
     assert isinstance(step, HostStep)
     (step,) = planned(x, place=GPU).steps
     assert isinstance(step, FusedStep)
-    (step,) = planned(node("add", leaf(limits.HOST_ELEMENTS + 1), 1.0), place=CPU).steps
+    (step,) = planned(node("add", leaf(limits.host_elements + 1), 1.0), place=CPU).steps
     assert isinstance(step, FusedStep)
 
 

@@ -67,7 +67,7 @@ def test_small_arrays_are_computed_by_the_host() -> None:
     plan = dp.explain(dp.tan(x) - 1)
     assert plan.tier == "host"
     assert not plan.is_pending
-    assert str(limits.HOST_ELEMENTS) in plan.reason
+    assert str(limits.host_elements) in plan.reason
     assert plan.reason in str(plan)
     with dp.config.override(host_tier=False):
         assert dp.explain(dp.tan(array(100)) - 1).tier == "library"
@@ -79,7 +79,7 @@ def test_small_arrays_of_a_working_queue_wait_for_the_host(seeming_busy: Any) ->
         y = dp.tan(x) - 1
     plan = dp.explain(y)
     assert (plan.tier, plan.is_pending, len(plan.operations)) == ("host", True, 3)
-    assert str(limits.HOST_ELEMENTS) in plan.reason
+    assert str(limits.host_elements) in plan.reason
     np.testing.assert_allclose(y.asnumpy(), np.tan(x.asnumpy()) - 1)
 
 
@@ -99,7 +99,11 @@ def test_squares_of_every_kind_fuse(dtype: str) -> None:
 
 
 def test_little_data_is_not_worth_compiling() -> None:
-    plan = dp.explain(dp.atanh(array(limits.HOST_ELEMENTS + 1)) * 0.5)
+    plan = dp.explain(dp.atanh(array(limits.host_elements + 1)) * 0.5)
+    assert plan.tier == "host"
+    assert "not worth compiling" in plan.reason
+    with dp.config.override(host_tier=False):
+        plan = dp.explain(dp.atanh(array(limits.host_elements + 1)) * 0.5)
     assert plan.tier == "library"
     assert "not worth compiling" in plan.reason
 

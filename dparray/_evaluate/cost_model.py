@@ -1,0 +1,137 @@
+"""The cost model: what an expression costs on the calling thread, and what as a kernel.
+
+One trade decides which executor computes an expression: NumPy on the calling thread starts at once
+and walks memory for each operation; a kernel is submitted, wakes the device's threads, and walks
+memory once on all of them. The terms of the trade have names, seconds each; :func:`terms`
+gives them. Only for devices whose memory the host computes in is there a choice: the host's CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from dparray import config
+from dparray._graph.node import Node
+from dparray._graph.reductions import WEIGHT, Reduce
+
+
+class Terms(NamedTuple):
+    """What things cost on one machine and device, in seconds.
+
+    Attributes:
+        launch: to submit a kernel and to be told of its end, the plan being known.
+        wake: to wake the device's threads, which sleep when a program waits.
+        node: a call of NumPy's, its result's memory included.
+        operation: an addition of one element by NumPy, its operands in a cache.
+        host_byte: a byte that NumPy moves between memory and processor.
+        device_byte: a byte that a kernel moves, all cores together.
+        compile: to compile a kernel.
+        load: to read one from disk.
+        cores: how many times as fast as NumPy a kernel computes what is in its cores' registers.
+    """
+
+    launch: float = 45e-6
+    wake: float = 15e-6
+    node: float = 0.6e-6
+    operation: float = 0.17e-9
+    host_byte: float = 0.08e-9
+    device_byte: float = 0.025e-9
+    compile: float = 0.13
+    load: float = 0.015
+    cores: float = 2.0
+
+
+#: What is known before anything is measured: a server's processor of two cores.
+DEFAULT = Terms()
+
+#: Bytes that a core's own caches hold, beyond which NumPy waits for memory.
+CACHED_BYTES = 8 << 20
+
+#: What of an addition is left in a kernel, where its operands are in registers; and what of a byte,
+#: where it comes from a cache.
+IN_REGISTERS, FROM_CACHES = 0.15, 0.25
+
+#: An expression that is computed while it is written down is taken to go on for so many additions:
+#: each saves a kernel a walk through memory, and so brings it nearer.
+EXPECTED_OPERATIONS = 4
+
+#: The limits of what is measured: beyond them it was not this machine but its other programs.
+FEWEST_AT_ONCE, MOST_AT_ONCE = 1 << 13, 1 << 17
+
+
+def elements_at_once(terms: Terms) -> int:
+    """Up to how many elements an addition is computed at the line, by the calling thread."""
+    found = (terms.launch + terms.wake) / (EXPECTED_OPERATIONS * terms.operation)
+    return min(max(round(found), FEWEST_AT_ONCE), MOST_AT_ONCE)
+
+
+def share_of(weight: int) -> float:
+    """Which share of that number an operation of a weight takes.
+
+    Heavy operations are not expected to go on: two in a row make what four additions do.
+    """
+    return min(1.0, EXPECTED_OPERATIONS / (1.5 * weight))
+
+
+class Costs(NamedTuple):
+    """What one expression costs, in seconds, by either executor."""
+
+    host: float
+    kernel: float
+
+    def __str__(self) -> str:
+        each = terms()
+        return (
+            f"NumPy on the calling thread {self.host * 1e6:.0f} us, a kernel "
+            f"{self.kernel * 1e6:.0f} us (launch {each.launch * 1e6:.0f}, wake-up "
+            f"{each.wake * 1e6:.0f})"
+        )
+
+
+def costs(nodes: Sequence[Node], outputs: int, terms: Terms) -> Costs:
+    """The costs of pending nodes that one kernel could compute.
+
+    Args:
+        nodes: the operations.
+        outputs: the bytes that are stored.
+        terms: of the device.
+    """
+    host = arithmetic = 0.0
+    read: dict[int, int] = {}
+    inside = set(map(id, nodes))
+    for node in nodes:
+        assert node.op is not None
+        is_reduction = isinstance(node.op, Reduce)
+        walked = node.operands[0] if is_reduction else node
+        size = walked.size  # type: ignore[union-attr]
+        weight = node.op.weight
+        if is_reduction:
+            weight = weight // WEIGHT * (4 if node.op.name == "var" else 1)
+        moved = node.size * node.dtype.itemsize
+        for part in node.operands:
+            if isinstance(part, Node):
+                nbytes = part.size * part.dtype.itemsize
+                moved += nbytes
+                if id(part) not in inside:
+                    read[id(part)] = nbytes
+        host += terms.node + size * weight * terms.operation
+        if moved > CACHED_BYTES:
+            host += moved * terms.host_byte
+        arithmetic += size * (weight - 1 + IN_REGISTERS) * terms.operation / terms.cores
+    traffic = sum(read.values()) + outputs
+    byte = terms.device_byte if traffic > CACHED_BYTES else terms.device_byte * FROM_CACHES
+    return Costs(host, terms.launch + terms.wake + max(traffic * byte, arithmetic))
+
+
+_found = [DEFAULT]
+
+
+def remember(found: Terms) -> None:
+    """Take what was measured."""
+    _found[0] = found
+
+
+def terms() -> Terms:
+    """The terms of the host's CPU device: pinned, measured, or those of a usual machine."""
+    return _found[0]._replace(**config.cost_model) if config.cost_model else _found[0]

@@ -1,0 +1,229 @@
+"""The calling thread, kernels compiled in the background and kernels that are waited for agree."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import dparray as dp
+from dparray._evaluate import background, cost_model, evaluate, limits
+from dparray._evaluate.cost_model import Terms
+
+#: Terms by which everything, or nothing, is computed at once, and by which kernels come soon.
+MODELS: dict[str, dict[str, float]] = {
+    "as measured": {},
+    "kernels cost nothing": {"launch": 1e-9, "wake": 1e-9},
+    "kernels cost nothing, nor their compiling": {"launch": 1e-9, "wake": 1e-9, "compile": 1e-9},
+    "kernels are worth asking for": {"launch": 1e-9, "wake": 1e-9, "compile": 2e-4},
+    "the host costs nothing": {"operation": 1e-15, "node": 1e-12, "host_byte": 1e-15},
+}
+
+
+@pytest.fixture(params=MODELS)
+def model(request: pytest.FixtureRequest) -> Iterator[dict[str, float]]:
+    with dp.config.override(cost_model=MODELS[request.param], background_compile=True):
+        yield MODELS[request.param]
+    background.wait()
+
+
+def chain(np: Any, x: Any, y: Any) -> Any:
+    z = (x * 2 + y) / (y * y + 1) - x[::-1]
+    z[1:-1] += 0.5 * z[2:]
+    return np.where(z > 0.25, z, -z) + (z * y).sum()
+
+
+@pytest.mark.parametrize("size", [100, 9_000, 140_000])
+def test_every_model_gives_the_same(model: dict[str, float], size: int, queue: Any) -> None:
+    values = [np.random.default_rng(seed).uniform(-1, 1, size) for seed in (0, 1)]
+    expected = chain(np, *values)
+    arrays = [dp.asarray(each, sycl_queue=queue) for each in values]
+    for _ in range(4):
+        np.testing.assert_allclose(chain(dp, *arrays).asnumpy(), expected, rtol=1e-12)
+
+
+def test_a_kernel_comes_in_the_background_and_is_used() -> None:
+    evaluate.forget()
+    x = dp.asarray(np.linspace(0, 1, 100_003))
+    with dp.config.override(
+        cost_model=MODELS["kernels are worth asking for"] | {"compile": 5e-3},
+        background_compile=True,
+    ):
+        tiers = []
+        for _ in range(200):
+            y = (x * 3 - x) / (x + 7)
+            tiers.append(dp.explain(y).tier)
+            dp.eval(y)
+            if len(tiers) > 30:
+                background.wait()
+            if tiers[-1] == "fused":
+                break
+        assert tiers[0] == "host"
+        assert tiers[-1] == "fused"
+    np.testing.assert_allclose(y.asnumpy(), (x.asnumpy() * 2) / (x.asnumpy() + 7), rtol=1e-14)
+
+
+def test_work_that_pays_for_the_wait_waits() -> None:
+    evaluate.forget()
+    x = dp.ones(200_000)
+    model = MODELS["kernels cost nothing, nor their compiling"]
+    with dp.config.override(cost_model=model, background_compile=True):
+        assert dp.explain((x + 2) * (x - 3)).tier == "fused"
+
+
+def test_the_kernels_can_be_switched_off() -> None:
+    evaluate.forget()
+    x = dp.ones(200_000)
+    with dp.config.override(fused_tier=False, background_compile=True):
+        y = (x + 2) * x / 3
+        assert dp.explain(y).tier == "host"
+        assert y.asnumpy()[7] == 1
+        background.wait()
+        assert dp.explain((x + 2) * x / 3).tier == "host"
+
+
+def test_the_host_can_be_switched_off() -> None:
+    x = dp.ones(50)
+    with dp.config.override(host_tier=False, cost_model={}, background_compile=True):
+        assert dp.explain(x + 2).tier != "host"
+
+
+def test_terms_are_pinned_and_limits_follow() -> None:
+    before = limits.host_elements
+    with dp.config.override(cost_model={"launch": 10e-6, "wake": 10e-6}):
+        terms = cost_model.terms()
+        assert (terms.launch, terms.wake, terms.load) == (10e-6, 10e-6, cost_model.DEFAULT.load)
+        assert limits.host_elements == cost_model.elements_at_once(terms)
+    assert limits.host_elements == before
+
+
+@pytest.mark.parametrize(
+    ("given", "kind", "words"),
+    [
+        ({"speed": 1.0}, ValueError, "no term 'speed'"),
+        ({"launch": -1.0}, ValueError, "positive"),
+        ({"launch": float("nan")}, ValueError, "positive"),
+        ({"launch": "fast"}, TypeError, "takes a number"),
+        ("fast", TypeError, "takes a dict"),
+    ],
+)
+def test_wrong_terms_are_refused(given: Any, kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        dp.config.cost_model = given
+
+
+def test_the_model_prefers_what_is_cheaper() -> None:
+    terms = Terms()
+    assert cost_model.elements_at_once(terms._replace(launch=1e-12, wake=1e-12)) == 8192
+    assert cost_model.elements_at_once(terms._replace(launch=1.0)) == cost_model.MOST_AT_ONCE
+    shares = [cost_model.share_of(weight) for weight in (1, 4, 16)]
+    assert sorted(shares, reverse=True) == shares
+
+
+SIZES = st.sampled_from([1, 60, 8192, 8193, 70_000])
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.data(),
+    st.sampled_from(list(MODELS)),
+    SIZES,
+    st.lists(st.integers(0, 6), min_size=1, max_size=8),
+)
+def test_random_programs_agree(data: Any, name: str, size: int, steps: list[int]) -> None:
+    h = [np.linspace(-1, 1, size), np.linspace(1, 2, size)]
+    d = [dp.asarray(each) for each in h]
+    launch = data.draw(st.floats(1e-9, 1e-4))
+    with dp.config.override(
+        cost_model={"launch": launch} | MODELS[name],
+        background_compile=data.draw(st.booleans()),
+        lazy=data.draw(st.booleans()),
+    ):
+        for step in steps:
+            at = data.draw(st.integers(0, size))
+            for each in (h, d):
+                x, y = each
+                if step == 0:
+                    each[0] = x + y
+                elif step == 1:
+                    x[at:] = y[at:] * 0.5
+                elif step == 2:
+                    x[: size - at] -= 0.25 * x[at:]
+                elif step == 3:
+                    each[1] = y[::-1].copy()
+                elif step == 4:
+                    x *= 0.5
+                elif step == 5:
+                    each[0] = x - x.mean()
+                else:
+                    y[at:] = x[at:][::-1]
+        for ours, theirs in zip(d, h, strict=True):
+            np.testing.assert_allclose(ours.asnumpy(), theirs, rtol=1e-9, atol=1e-12)
+
+
+def test_threads_may_ask_at_once() -> None:
+    evaluate.forget()
+    errors: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        try:
+            x = dp.asarray(np.linspace(0, seed + 1, 20_000))
+            for _ in range(20):
+                y = (x + seed) * (x - 1.0)
+                expected = (x.asnumpy() + seed) * (x.asnumpy() - 1.0)
+                np.testing.assert_allclose(y.asnumpy(), expected, rtol=1e-12)
+        except BaseException as error:
+            errors.append(error)
+
+    with dp.config.override(cost_model={"compile": 1e-3, "launch": 1e-9, "wake": 1e-9}):
+        threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert not errors
+
+
+PROGRAM = """
+import os, sys
+import numpy as np
+import dparray as dp
+x = dp.asarray(np.linspace(0, 1, 30_000))
+for n in range(40):
+    y = eval("x" + "*x+x" * (1 + n % 8))
+    dp.eval(y)
+{end}
+"""
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "print('end')",
+        "print('end', flush=True); os._exit(0)",
+        "pid = os.fork()\nif not pid: os._exit(0)\nos.waitpid(pid, 0); print('end')",
+        "raise SystemExit(print('end'))",
+    ],
+)
+def test_a_program_may_end_and_fork_while_kernels_are_compiled(end: str) -> None:
+    environment = os.environ | {
+        "DPARRAY_BACKGROUND_COMPILE": "1",
+        "DPARRAY_COST_MODEL": '{"launch": 1e-9, "wake": 1e-9, "compile": 4e-3}',
+    }
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM.format(end=end)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "end\n", "")
