@@ -1,8 +1,9 @@
-"""Cost of an eager function call on few elements, above the launch of its kernel.
+"""What a call costs on few elements: above the launch of its kernel, and beside NumPy.
 
-Laziness and the host tier are off, so that every call launches; nothing is waited for. The launch
+For the first rows laziness and the host tier are off, so that every call launches; nothing is
+waited for. The launch
 is the same kernel's, with the same arguments, by itself. Each function is called often enough
-first that its kernel is compiled.
+first that its kernel is compiled. The other rows are what the calling thread computes at once.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from dparray import _hooks, config
 from dparray._evaluate.limits import COMPILE_TOTAL_ELEMENTS, LEAST_CALL_ELEMENTS
 from dparray._runtime.launch import launch
 from dparray.cli.bench._registry import Benchmark, Row, Settings, finish, row
+from dparray.cli.bench._short_ways import ABOVE as ABOVE_NUMPY
+from dparray.cli.bench._short_ways import SHORT_WAYS, short_way
 from dparray.cli.bench._timer import Candidate
 
 #: Limit of a call's cost above the launch.
@@ -41,10 +44,13 @@ CALLS: dict[str, Callable[[Any, Any, Any, Any, Any], Any]] = {
 
 
 def rows(settings: Settings) -> Iterator[Row]:
-    """Each function beside its launch, and dpnp's function of the same name."""
+    """Each function beside its launch and dpnp's function; what is common beside NumPy."""
     with config.override(lazy=False, host_tier=False):
         for case, call in CALLS.items():
             yield _row(settings, case, call)
+    for case in SHORT_WAYS:
+        measured = short_way(settings, case)
+        yield replace(measured, limit=measured.timings["numpy"].median + ABOVE_NUMPY)
 
 
 def _operands(make: Callable[[int, str], Any], size: int) -> tuple[Any, Any, Any, Any]:
