@@ -32,6 +32,7 @@ from dparray._array.small import (
     array_type,
     call_at_once,
     computed_in_pool,
+    is_free_to_write,
     run_silently,
     view_at_once,
     working,
@@ -190,7 +191,33 @@ def apply(op: Op, *operands: Any, out: ndarray | None = None) -> ndarray:
         DTypeError: the operation is not defined for the dtypes, or the result does not fit ``out``.
         ShapeError: the shapes do not broadcast, or not to ``out``.
     """
-    return OPERATIONS[op](*operands) if out is None else defer(op, operands, out)
+    if out is None:
+        return OPERATIONS[op](*operands)
+    if type(out) is ndarray and _computed_into(op, operands, out):
+        return out
+    return defer(op, operands, out)
+
+
+_IN_PLACE = {op: host.in_place(op) for op in OPS.values()}
+
+
+def _computed_into(op: Op, operands: tuple[Any, ...], out: ndarray) -> bool:
+    """Write an operation on small arrays to one of them or another; false if not done at once."""
+    compute, target = _IN_PLACE.get(op), out._on_host
+    if compute is None or target is None or target.size > limits.at_once[op.weight]:
+        return False
+    seen = []
+    for each in operands:
+        if type(each) is ndarray:
+            values = each._on_host
+            if values is None or values.size > target.size or each.sycl_queue is not out.sycl_queue:
+                return False
+            seen.append(values)
+        elif type(each) in SCALARS:
+            seen.append(each)
+        else:
+            return False
+    return is_free_to_write(out) and host.call(compute, *seen, target) is not None
 
 
 def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:

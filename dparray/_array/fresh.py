@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,14 @@ from dparray import _dtypes, _hooks, _layout
 from dparray._array.ndarray import config_values, ndarray
 from dparray._evaluate import host, limits
 from dparray._placement import Placement, check_dtype, check_usm_type
-from dparray.device import queue_of
+from dparray.device import default_device, queue_of
 from dparray.memory import blocks, copies
 
 if TYPE_CHECKING:
     import dpctl
+
+_FLOAT64 = np.dtype(np.float64)
+_PLAIN = frozenset("?bhilBHILfdFD")
 
 
 def empty_on(
@@ -98,6 +102,48 @@ def placed_like(
 ) -> Placement:
     queue = x.sycl_queue if device is None and sycl_queue is None else queue_of(device, sycl_queue)
     return Placement(queue, check_usm_type(x.usm_type if usm_type is None else usm_type))
+
+
+#: The default device that was asked last, its queue, and whether the host makes arrays there.
+_usual: list[Any] = [None, None, False]
+
+
+def made_at_once(
+    make: Callable[..., np.ndarray], shape: Any, dtype: Any, *others: Any
+) -> ndarray | None:
+    """A small new array on the default device, or ``None`` where anything is unusual.
+
+    Args:
+        make: NumPy's function of the shape and the dtype.
+        shape: as given by the user.
+        dtype: as given by the user; not given it is ``float64``.
+        *others: further arguments of the user's, none of which may be given.
+    """
+    for each in others:
+        if each is not None:
+            return None
+    if type(shape) is int:
+        size = shape
+    elif type(shape) is tuple:
+        size = 1
+        for extent in shape:
+            if type(extent) is not int or extent < 0:
+                return None
+            size *= extent
+    else:
+        return None
+    if not 0 <= size <= limits.host_elements or not config_values["host_tier"]:
+        return None
+    chosen = _FLOAT64 if dtype is None else dtype
+    if type(chosen) is not type(_FLOAT64) or chosen.char not in _PLAIN:
+        return None
+    device = default_device()
+    if device is not _usual[0]:
+        queue = device.sycl_queue
+        _usual[:] = device, queue, is_made_by_host(0, queue, "device")
+    if not _usual[2]:
+        return None
+    return ndarray._computed(make(shape, chosen), _usual[1], "device")
 
 
 def empty_array(

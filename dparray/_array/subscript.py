@@ -85,12 +85,23 @@ def __setitem__(self: ndarray, index: Any, value: Any) -> None:
         assign(self, value)
     elif _layout.is_basic_index(index):
         materialize(self)  # a view of what is pending is not written
-        assign(
-            self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index)),
-            value,
-        )
+        view = self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index))
+        if type(value) is not ndarray or not _is_same(view, value):
+            assign(view, value)
     else:
         self._put_advanced(index, value)
+
+
+def _is_same(view: ndarray, value: ndarray) -> bool:
+    """Whether a value lies where it would be written, as after ``x[1:] += 1``."""
+    return (
+        value._block is not None
+        and value._block is view._block
+        and value.dtype == view.dtype
+        and value.shape == view.shape
+        and value.strides == view.strides
+        and value.offset == view.offset
+    )
 
 
 def _has_ellipsis(index: Any) -> bool:

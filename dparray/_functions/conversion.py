@@ -22,6 +22,7 @@ from dparray._array.operands import (
     shared_inside,
     stack_nested,
 )
+from dparray._array.small import call_at_once
 from dparray._evaluate import writes
 from dparray._functions.manipulation import reshape
 from dparray._functions.reductions import all as all_of
@@ -469,6 +470,10 @@ def copy(
         >>> float(x[0])
         0.0
     """
+    if type(x) is ndarray and device is None and usm_type is None and sycl_queue is None:
+        small = call_at_once(np.ndarray.copy, x, order) if order in ("C", "K") else None
+        if small is not None:
+            return small
     x = check_array("copy", "x", x)
     order = _layout.as_order(order, "K")
     if placed_like(x, device, usm_type, sycl_queue) != (x.sycl_queue, x.usm_type):

@@ -16,6 +16,7 @@ from dparray._array.fresh import (
     empty_array,
     from_host,
     is_made_by_host,
+    made_at_once,
     placed_like,
 )
 from dparray._array.ndarray import ndarray
@@ -89,6 +90,10 @@ def empty(
         >>> dp.empty((2, 3), dtype="int32").shape
         (2, 3)
     """
+    if order == "C":
+        small = made_at_once(np.empty, shape, dtype, device, usm_type, sycl_queue)
+        if small is not None:
+            return small
     placement = chosen_placement(device, usm_type, sycl_queue)
     return empty_array(
         placement, _layout.check_shape(shape), checked_dtype(dtype, placement), order
@@ -220,6 +225,10 @@ def zeros(
         >>> dp.zeros(2).asnumpy()
         array([0., 0.])
     """
+    if order == "C":
+        small = made_at_once(np.zeros, shape, dtype, device, usm_type, sycl_queue)
+        if small is not None:
+            return small
     placement = chosen_placement(device, usm_type, sycl_queue)
     chosen = checked_dtype(dtype, placement)
     return filled(placement, _layout.check_shape(shape), chosen, order, 0, "zeros")
@@ -241,6 +250,10 @@ def ones(
         >>> dp.ones(2, usm_type="shared").usm_type
         'shared'
     """
+    if order == "C":
+        small = made_at_once(np.ones, shape, dtype, device, usm_type, sycl_queue)
+        if small is not None:
+            return small
     placement = chosen_placement(device, usm_type, sycl_queue)
     chosen = checked_dtype(dtype, placement)
     return filled(placement, _layout.check_shape(shape), chosen, order, 1, "ones")
