@@ -179,12 +179,16 @@ def join_at_once(function: Callable[..., Any], arrays: Any, *args: Any) -> ndarr
 def broadcast_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | None:
     """A function of NumPy's that broadcasts small arrays, as :func:`call_at_once`."""
     seen: list[np.ndarray] = []
+    size = 1
     for operand in (x, *args):
         if type(operand) is ndarray:
-            if operand._on_host is None:
+            each = operand._on_host
+            if each is None:
                 return None
-            seen.append(operand._on_host)
-    is_small = are_small_together(limits.host_elements, *seen)
+            seen.append(each)
+            size *= each.size
+    most = limits.host_elements
+    is_small = bool(seen) and (size <= most or are_small_together(most, *seen))
     return call_at_once(function, x, *args) if is_small else None
 
 

@@ -227,3 +227,45 @@ def test_a_program_may_end_and_fork_while_kernels_are_compiled(end: str) -> None
         check=False,
     )
     assert (run.returncode, run.stdout, run.stderr) == (0, "end\n", "")
+
+
+def test_functions_of_scalars_alone_are_arrays() -> None:
+    assert dp.where(True, 1.5, 2).item() == 1.5
+    assert dp.clip(3.0, 1.0, 2.0).item() == 2.0
+
+
+def test_an_update_of_a_large_slice_writes_once() -> None:
+    x = dp.ones((600, 600))
+    expected = np.ones((600, 600))
+    for array in (x, expected):
+        array[1:] += array[:-1]
+        array[:, 1:] *= 3.0
+        array[3, 5:8] -= 1.0
+    np.testing.assert_array_equal(x.asnumpy(), expected)
+
+
+def test_an_output_that_is_an_operand() -> None:
+    x, expected = dp.arange(12.0).reshape(3, 4), np.arange(12.0).reshape(3, 4)
+    assert dp.add(x, x[::-1], out=x) is x
+    np.add(expected, expected[::-1], out=expected)
+    np.testing.assert_array_equal(x.asnumpy(), expected)
+    with pytest.raises(dp.ShapeError):
+        dp.add(x, x[:2], out=x)
+    with pytest.raises(dp.ShapeError):
+        dp.add(x, x, out=x[0])
+    np.testing.assert_array_equal(x.asnumpy(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "complex64", "bool"])
+def test_elements_chosen_by_masks_and_positions_are_written(dtype: str) -> None:
+    values = np.arange(60).astype(dtype)
+    x, positions = dp.asarray(values), dp.asarray([3, 1, 3])
+    for array, where in ((x, positions), (values, positions.asnumpy())):
+        array[array == 5] = 1
+        array[where] = 0
+        array[where] = array[:3]
+    np.testing.assert_array_equal(x.asnumpy(), values)
+    with pytest.raises(IndexError):
+        x[dp.asarray([60])] = 1
+    with pytest.raises(IndexError):
+        x[dp.asarray([-61])]
