@@ -12,7 +12,7 @@ from math import prod
 from typing import NamedTuple
 
 from dparray.tilelang import kernel_values as of
-from dparray.tilelang.bounds import Inequality
+from dparray.tilelang.bounds import Inequality, Level
 from dparray.tilelang.contraction import Contracted
 from dparray.tilelang.domain import Domain, Term
 from dparray.tilelang.values import DType
@@ -31,6 +31,8 @@ _SHARES = 1024
 _LONG_LANES = 256
 #: Most work-items of a group along the last but one extent.
 MOST_ACROSS = 64
+#: Loops of so many steps have them in the text: compilers keep what they walk in registers.
+_MOST_LITERAL = 64
 #: Copies of the body that short loops are written out to.
 _MOST_COPIES = 12
 
@@ -135,13 +137,9 @@ class Writer:
         for term in terms:
             shift = ""
             if copy and moved is not None and term.coefficients[moved]:
-                shift = f"{term.coefficients[moved]} * {self.offset(copy)}"
+                shift = str(term.coefficients[moved] * copy)
             texts.append(f"uint64({self.sum(term.coefficients, term.constant, shift=shift)})")
         return ", ".join(texts) or "uint64(0)"
-
-    def offset(self, copy: int) -> str:
-        """How far a copy of the tile is from the first one."""
-        return f"c{copy}" if self.is_ragged else str(copy)
 
     def tiled_variable(self) -> int | None:
         """The variable that differs between the copies of a tile."""
@@ -234,9 +232,11 @@ class Writer:
             at = self.tile.dimension
             self.line(f"i{at} = i{at} * {self.tile.length}")
             if self.is_ragged:
-                last = self.number(self.domain.shape[at] - 1)
-                for copy in range(1, self.tile.length):
-                    self.line(f"c{copy} = min({copy}, {last} - i{at})")
+                # The last tile begins earlier, and leaves out what the one before it writes.
+                # A product: with max, CPU drivers make no vectors, which takes 20 times as long.
+                end, extent = f"i{at} + {self.tile.length}", self.number(self.domain.shape[at])
+                self.line(f"cut = int64({end} > {extent}) * ({end} - {extent})")
+                self.line(f"i{at} = i{at} - cut")
         return items
 
     def divide_rest(self, dimensions: Sequence[int], extents: Sequence[int]) -> None:
@@ -317,6 +317,13 @@ class Writer:
                 self.loops(total, at + 1)
             return
         level = self.domain.loops[at]
+        known = _known_range(level)
+        if known is not None and len(known) <= _MOST_LITERAL and not self.parts:
+            self.line(f"for w{variable} in range({known.start}, {known.stop}):")
+            self.depth += 1
+            self.loops(total, at + 1)
+            self.depth -= 1
+            return
         first = _nested("max", [self.bound(each, variable) for each in level.lower])
         last = _nested("min", [self.bound(each, variable) for each in level.upper])
         if self.parts and at == self.divided:
@@ -366,24 +373,29 @@ class Writer:
         for copy, name in enumerate(total):
             subscript = self.output(copy)
             text = of.stored(name, dtype)
+            outside = self.depth
+            if self.is_ragged and copy < self.counts - 1:
+                self.line(f"if cut <= {copy}:")
+                self.depth += 1
             if not self.has_flag:
                 self.line(f"out[{subscript}] = {text}")
-                continue
-            self.line("if seen:")
-            self.line(f"    out[{subscript}] = {text}")
-            self.line("else:")
-            if self.contracted.has_default:
-                self.line(f"    out[{subscript}] = start[{subscript}]")
             else:
-                zero = of.stored(f"{of.wide(dtype)}(0)", dtype)
-                self.line(f"    out[{subscript}] = {zero}")
+                self.line("if seen:")
+                self.line(f"    out[{subscript}] = {text}")
+                self.line("else:")
+                if self.contracted.has_default:
+                    self.line(f"    out[{subscript}] = start[{subscript}]")
+                else:
+                    zero = of.stored(f"{of.wide(dtype)}(0)", dtype)
+                    self.line(f"    out[{subscript}] = {zero}")
+            self.depth = outside
 
     def output(self, copy: int) -> str:
         """The subscript of the output, for one copy of the tile."""
         texts = []
         for at in range(self.rank):
             moved = copy and self.tile is not None and self.tile.dimension == at
-            texts.append(f"uint64(i{at}{f' + {self.offset(copy)}' if moved else ''})")
+            texts.append(f"uint64(i{at}{f' + {copy}' if moved else ''})")
         if self.parts:
             texts.append("uint64(part)")
         return ", ".join(texts) or "uint64(0)"
@@ -400,17 +412,26 @@ def _unrolled(domain: Domain, copies: int) -> dict[int, range]:
     """The loops that are written out, from the innermost, with their values."""
     found: dict[int, range] = {}
     for at in reversed(range(len(domain.loops))):
-        level = domain.loops[at]
-        if len(level.lower) != 1 or len(level.upper) != 1:
+        known = _known_range(domain.loops[at])
+        if known is None:
             break
-        if sum(map(bool, level.lower[0].coefficients + level.upper[0].coefficients)) > 2:
-            break
-        box = domain.boxes[len(domain.solved) + at]
-        copies *= box.high - box.low + 1
+        copies *= len(known)
         if copies > _MOST_COPIES:
             break
-        found[at] = range(box.low, box.high + 1)
+        found[at] = known
     return found
+
+
+def _known_range(level: Level) -> range | None:
+    """The values of a loop whose bounds depend on no other variable."""
+    if len(level.lower) != 1 or len(level.upper) != 1:
+        return None
+    (low,), (high,) = level.lower, level.upper
+    if sum(map(bool, low.coefficients + high.coefficients)) > 2:
+        return None
+    up = next(each for each in low.coefficients if each)
+    down = next(each for each in high.coefficients if each)
+    return range(-(low.constant // up), high.constant // -down + 1)
 
 
 def lane_of(shape: Sequence[int]) -> int | None:
