@@ -25,6 +25,7 @@ from dparray._layout import Layout
 from dparray._runtime.arguments import Packed, pack_array, pack_local, pack_scalar, pack_scalars
 from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.launch import launch as submit_launch
+from dparray.exceptions import MemoryError
 from dparray.memory.blocks import BorrowedBlock, allocate
 from dparray.memory.exchange import dpt, layout_of_tensor
 
@@ -97,9 +98,25 @@ def execute(
     missing = [None] * (plan.slots - len(slots))
     slots += missing
     arrays += missing
-    for step in plan.steps:
-        _execute_step(step, queue, slots, arrays, scalars, nodes)
+    try:
+        for step in plan.steps:
+            _execute_step(step, queue, slots, arrays, scalars, nodes)
+    except MemoryError as error:
+        error.args = (f"{error}. {_told_of(plan, step, leaves)}",)
+        raise
     return slots
+
+
+def _told_of(plan: Plan, step: Step, leaves: Sequence[Layout]) -> str:
+    """Which arrays the memory of a step was for, and which the expression holds."""
+    wanted = ", ".join(f"{dtype} of shape {shape}" for _, shape, dtype, *_ in step.new)
+    held = ", ".join(f"{leaf.dtype} of shape {leaf.shape}" for leaf in leaves)
+    number, count = plan.steps.index(step) + 1, len(plan.steps)
+    return (
+        f"It was for step {number} of {count} of an expression, which makes "
+        f"{wanted or 'arrays for its own work'}; the expression reads {held or 'no array'}. What "
+        "it has computed is kept, and the rest can be computed once there is memory"
+    )
 
 
 def _execute_step(

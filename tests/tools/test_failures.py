@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -45,6 +46,7 @@ def test_after_memory_ran_out_in_a_plan_the_arrays_can_still_be_computed(queue: 
     finally:
         dp.memory.set_limit(previous)
     assert raised.value.requested > 0
+    assert re.search(r"step \d of \d.*float64 of shape \(300000,\)", str(raised.value))
     assert raised.value.device
     right = np.sin(np.linspace(0, 1, 300_000)) + 1
     np.testing.assert_allclose(z.asnumpy(), right / (right * right).sum())
