@@ -635,6 +635,8 @@ _ROWS = (
         kinds="iufc",
         complex=_RECIPROCAL,
         integer="{0} if ({0} == 1) | (({0} < 0) & ({0} == {T}(-1))) else {T}(0)",
+        host_kinds=lambda x: x in "fc",
+        host={"i": _reciprocal_of_integers, "u": _reciprocal_of_integers},
         library={"i": _reciprocal_of_integers, "u": _reciprocal_of_integers},
     ),
     Op(

@@ -41,7 +41,7 @@ KNOWN: tuple[tuple[str, str], ...] = (
     (r"^\.resize: accepts", "arrays are resized without counting references"),
     (r"^asfortranarray: shape: \(\), not \(1,\)", "no dimensions stay none"),
     (r"initial must be a scalar", "initial= is a scalar"),
-    (r"accepts .*(vsplit only works|dsplit only works)", "strictness that is being mended"),
+    (r"accepts .*vsplit only works", "vectors are split"),
     (r"^(unique_values|unique_counts|unique_inverse|unique_all): ", "values are sorted"),
     (r"^\.?(nan)?(quantile|percentile|median): value: .*(inf|nan)", "quantiles beside infinities"),
     (r"^polymul: shape", "leading zeros of products of polynomials stay"),
@@ -53,7 +53,6 @@ KNOWN: tuple[tuple[str, str], ...] = (
     (r"^(setxor1d|union1d|unique): (part 0: )?(shape|value)", "NumPy leaves halves unsorted"),
     (r"^reciprocal: value", "the reciprocal of the integer 0 is 0"),
     (r"^fft.i?fftshift: accepts", "an array without dimensions has no axis"),
-    (r"^(modf|frexp): part \d: dtype", "being mended"),
 )
 
 
