@@ -427,7 +427,7 @@ def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
         >>> [part.tolist() for part in dp.frexp(dp.asarray([8.0, 0.75]))]
         [[0.5, 0.75], [4, 0]]
     """
-    x = as_float(check_array("frexp", "x", x))
+    (x,) = in_loop("frexp", ("x", x))
     size = apply(OPS["abs"], x)
     plain = apply(OPS["logical_and"], apply(OPS["isfinite"], x), apply(OPS["not_equal"], x, 0))
     # A number below the normal ones is made one first, so that its logarithm is exact enough.
@@ -630,9 +630,7 @@ def modf(x: Any, /) -> tuple[ndarray, ndarray]:
         >>> [part.tolist() for part in dp.modf(dp.asarray([1.5, -2.25]))]
         [[0.5, -0.25], [1.0, -2.0]]
     """
-    x = check_array("modf", "x", x)
-    if x.dtype.kind not in "f":
-        x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
+    (x,) = in_loop("modf", ("x", x))
     whole = apply(OPS["trunc"], x)
     rest = where(apply(OPS["isinf"], x), 0.0, apply(OPS["subtract"], x, whole))
     return apply(OPS["copysign"], rest, x), whole

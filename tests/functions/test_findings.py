@@ -395,19 +395,8 @@ OPEN: frozenset[str] = frozenset(
         "S vsplit",
         "S outer",
         "S vstack",
-        "S modf",
         "S norm",
         "S sum",
-        "W21 frexp bool",
-        "W21 frexp int8",
-        "W21 frexp uint8",
-        "W21 frexp int16",
-        "W21 frexp uint16",
-        "W21 modf bool",
-        "W21 modf int8",
-        "W21 modf uint8",
-        "W21 modf int16",
-        "W21 modf uint16",
     }
 )
 
