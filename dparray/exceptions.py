@@ -65,6 +65,7 @@ __all__ = [
     "KernelError",
     "KernelExecutionError",
     "KernelRangeError",
+    "KernelTypeWarning",
     "MapError",
     "MemoryError",
     "PlaidMLError",
@@ -127,6 +128,10 @@ class HostConversionError(DparrayError, TypeError):
 
 class HostCopyWarning(UserWarning):
     """Data were copied between host and device unasked, as ``dp.config.host_operands`` allows."""
+
+
+class KernelTypeWarning(UserWarning):
+    """A kernel writes floats into an array of integers; said once, when it is compiled."""
 
 
 class DTypeError(DparrayError, TypeError):

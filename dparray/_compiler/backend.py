@@ -83,12 +83,13 @@ class Backend:
 
     def compile(
         self, function: Callable[..., Any], types: Sequence[str], *, debug: bool
-    ) -> tuple[str, str]:
-        """The entry point and the module in LLVM's text."""
+    ) -> tuple[str, str, list[Any]]:
+        """The entry point, the module in LLVM's text, and where floats are cut to integers."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Numba's, about its own internals
             given = [self.numba_type(key) for key in types]
-            lowered: tuple[str, str] = self.target.lower_kernel(function, given, debug=debug)
+            lower = self.target.lower_kernel
+            lowered: tuple[str, str, list[Any]] = lower(function, given, debug=debug)
             return lowered
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import time
+import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -19,7 +20,7 @@ from dparray._compiler.backend import backend, lock
 from dparray._compiler.diagnosis import MAY_RAISE, describe_failure, refusal
 from dparray._compiler.kernel import Kernel
 from dparray._compiler.key import kernel_key
-from dparray.exceptions import KernelError
+from dparray.exceptions import KernelError, KernelTypeWarning
 
 # Kernels by key, oldest first. Users of a kernel hold it, too, so dropping one here only
 # costs a later look at the disk.
@@ -121,9 +122,11 @@ def compile_kernel(
         started = time.perf_counter()
         reason = refusal(function)
         entry, llvm, spirv = "", "", b""
+        cuts: list[Any] = []
         if reason is None:
             try:
-                entry, llvm = compiler.compile(function, types, debug=bool(options.get("debug")))
+                checked = bool(options.get("debug"))
+                entry, llvm, cuts = compiler.compile(function, types, debug=checked)
                 reason = _missing_function(llvm)
                 if reason is None:
                     spirv = emission.emit(llvm)
@@ -154,7 +157,23 @@ def compile_kernel(
             build_options="-cl-opt-disable -g" if options.get("debug") else "",
         )
     _hooks.emit("compile", kernel=kernel, seconds=seconds, origin="compiled")
+    _warn_of(cuts, function)
     return kernel
+
+
+def _warn_of(cuts: Sequence[Any], function: Callable[..., Any]) -> None:
+    """Say once, when a kernel is compiled, at which lines it cuts floats to integers."""
+    ours = (function.__module__ or "").partition(".")[0] == "dparray"
+    if ours or function.__code__.co_filename.startswith("<dparray"):  # we know what we write
+        return
+    for cut in cuts:
+        warnings.warn_explicit(
+            f"kernel {function.__name__}: {cut.value} is written into an array of {cut.array}, "
+            "which cuts what is behind the point; write int(...), or use an array of floats",
+            KernelTypeWarning,
+            function.__code__.co_filename,
+            cut.line,
+        )
 
 
 # Functions of Numba's own libraries on the host, which its code for the host calls.

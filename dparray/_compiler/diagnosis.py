@@ -378,6 +378,23 @@ _TELLING = (
     ),
     (r"(?:setitem|getitem)\((\w+\[.+?\]), UniTuple\(\w+ x (\d)\)", "{0} takes no {1} indices"),
     (
+        r"(?:setitem|getitem)\((\w+\[(\d)-D.*?\]), Tuple\(",
+        "{0} takes {1} indices at most, one for each dimension",
+    ),
+    (
+        r"setitem\((\w+\[.+?\]), [^\n]*, (complex\d+)\)",
+        "a {1} does not fit into {0}: write its .real or .imag, or take a complex array",
+    ),
+    (
+        r"NRT required but not enabled",
+        "assigning or copying a whole array is not available in a kernel: write a loop over its "
+        "elements, or x[:] = y on the host",
+    ),
+    (
+        r"Unknown attribute '(\w+)' of type (\w+\[\d-D.*?\])",
+        f"'.{{0}}' of {{1}} {_ON_ARRAYS}",
+    ),
+    (
         r"Unknown attribute '(\w+)' of type Module\(<module '([\w.]+)'",
         "{1}.{0} is not available in a kernel",
     ),

@@ -10,17 +10,18 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from llvmlite import binding as llvm
 from llvmlite import ir
 from numba.core import cgutils, compiler, itanium_mangler, types, typing
+from numba.core import ir as numba_ir
 from numba.core.base import BaseContext
 from numba.core.callconv import MinimalCallConv
 from numba.core.codegen import CPUCodegen, CPUCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
 from numba.core.descriptors import TargetDescriptor
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import TypingError
@@ -317,11 +318,14 @@ class _Pipeline(CompilerBase):
     """The steps from a function to LLVM IR; the last makes it known to those that call it."""
 
     last: Any = _Backend
+    finds: Any = ()
 
     def define_pipelines(self) -> list[Any]:
         steps = PassManager(TARGET)
         steps.passes.extend(DefaultPassBuilder.define_untyped_pipeline(self.state).passes)
         steps.passes.extend(DefaultPassBuilder.define_typed_pipeline(self.state).passes)
+        for find in self.finds:
+            steps.add_pass(find, "look for what to warn of")
         steps.add_pass(IRLegalization, "ensure that the IR is legal")
         steps.add_pass(NativeLowering, "lower to LLVM IR")
         steps.add_pass(self.last, "finish")
@@ -329,10 +333,41 @@ class _Pipeline(CompilerBase):
         return [steps]
 
 
+class Cut(NamedTuple):
+    """A float that a kernel writes into an array of integers."""
+
+    line: int
+    array: str
+    value: str
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _FindCuts(AnalysisPass):
+    """Finds where a kernel cuts floats to integers, by writing them."""
+
+    _name = "dparray_find_cuts"
+
+    def __init__(self) -> None:  # abstract in Numba's class
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        found = set()
+        for block in state.func_ir.blocks.values():
+            for statement in block.find_insts((numba_ir.SetItem, numba_ir.StaticSetItem)):
+                array = state.typemap[statement.target.name]
+                value = types.unliteral(state.typemap[statement.value.name])
+                whole = isinstance(getattr(array, "dtype", None), types.Integer)
+                if whole and isinstance(value, types.Float):
+                    found.add(Cut(statement.loc.line, str(array.dtype), str(value)))
+        state.metadata["cuts"] = sorted(found)
+        return False
+
+
 class _KernelPipeline(_Pipeline):
     """The same for kernels, which nothing calls: what the compiler knows does not grow."""
 
     last = NoPythonBackend
+    finds: Any = (_FindCuts,)
 
 
 def _set_flags(flags: Any) -> None:
@@ -426,8 +461,8 @@ def entry_name(function: Callable[..., Any]) -> str:
 @global_compiler_lock
 def lower_kernel(
     function: Callable[..., Any], argument_types: Sequence[Any], *, debug: bool = False
-) -> tuple[str, str]:
-    """A kernel's entry point, and its optimised module in LLVM's text.
+) -> tuple[str, str, list[Cut]]:
+    """A kernel's entry point, its optimised module in LLVM's text, and where it cuts floats.
 
     Args:
         function: the kernel; the item is its first parameter, if it has one.
@@ -460,7 +495,7 @@ def lower_kernel(
     name = entry_name(function)
     module = library._final_module
     module.link_in(llvm.parse_assembly(_entry(compiled.fndesc, compiled.signature.args, name)))
-    return name, passes.finished(module, name)
+    return name, passes.finished(module, name), compiled.metadata["cuts"]
 
 
 def _entry(fndesc: Any, argument_types: Sequence[Any], name: str) -> str:

@@ -49,8 +49,11 @@ _REASONS = {
     **dict.fromkeys(("ElementwiseKernel", "fuse"), "decorate a function with @dp.elementwise"),
     "ReductionKernel": "decorate a function with @dp.reduction",
     **dict.fromkeys(
-        ("RawKernel", "RawModule", "cuda", "dpjit", "njit"),
+        ("cuda", "dpjit", "njit"),
         "kernels are written in Python: @dp.kernel, and dp.call_kernel(kernel, dp.Range(n), ...)",
+    ),
+    **dict.fromkeys(
+        ("RawKernel", "RawModule"), "write dp.raw_kernel(source, name), in OpenCL C or SPIR-V"
     ),
     "jit": "array code fuses by itself, and loops over elements are kernels: @dp.kernel",
     **dict.fromkeys(("prange", "parallel"), "write the loop body as a kernel: @dp.kernel"),
@@ -90,6 +93,10 @@ ATTRIBUTES = {
         ("cpu", "detach", "get", "numpy"), "write x.asnumpy(), which copies to the host and waits"
     ),
     **dict.fromkeys(("cuda", "to"), "write x.to_device(device), or x.astype(dtype)"),
+    "clone": "write x.copy()",
+    "numel": "write x.size",
+    "dim": "write x.ndim",
+    "permute": "write x.transpose(axes), or dp.permute_dims(x, axes)",
     "at": "arrays can be written: x[index] = value; ufuncs have .at, as dp.add.at(x, index, y)",
     "block_until_ready": "write dp.synchronize()",
     "set": "write x[...] = dp.asarray(values, device=x.device)",

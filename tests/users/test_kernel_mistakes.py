@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -34,3 +36,54 @@ def test_after_two_kernels_that_do_not_compile_the_next_one_prints() -> None:
             dp.call_kernel(wrong, dp.Range(2), a)
     dp.call_kernel(prints, dp.Range(2), a)
     assert a.tolist() == [1, 1]
+
+
+@dp.kernel
+def has_two_indices(item, a):  # type: ignore[no-untyped-def]
+    a[item.get_id(0), 0] = 1
+
+
+@dp.kernel
+def writes_a_complex_number(item, a):  # type: ignore[no-untyped-def]
+    a[item.get_id(0)] = 1j
+
+
+@dp.kernel
+def sums_a_slice(item, a):  # type: ignore[no-untyped-def]
+    a[0] = a[1:].sum()
+
+
+@dp.kernel
+def assigns_a_slice(item, a):  # type: ignore[no-untyped-def]
+    a[:] = a
+
+
+@pytest.mark.parametrize(
+    ("wrong", "words"),
+    [
+        (has_two_indices, "takes 1 indices at most"),
+        (writes_a_complex_number, r"a complex128 does not fit.*\.real"),
+        (sums_a_slice, "works on whole arrays.*write a loop"),
+        (assigns_a_slice, "whole array is not available.*write a loop"),
+    ],
+)
+def test_a_mistake_is_named_with_its_line_and_the_cure(wrong: object, words: str) -> None:
+    with pytest.raises(dp.KernelCompileError, match=f"(?s){words}") as caught:
+        dp.call_kernel(wrong, dp.Range(3), dp.ones(3))
+    assert "test_kernel_mistakes.py:" in str(caught.value)
+    assert not any(word in str(caught.value) for word in ("setitem", "NRT", "Literal", "numba"))
+
+
+def test_a_float_written_into_integers_is_told_of_once_with_the_line() -> None:
+    @dp.kernel
+    def cuts(item, a, marker):  # type: ignore[no-untyped-def]
+        a[item.get_id(0)] = 0.5 * marker
+
+    line = cuts.py_func.__code__.co_firstlineno + 2
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for factor in (3.0, 4.0):
+            dp.call_kernel(cuts, dp.Range(2), dp.arange(2), factor)
+    told = [each for each in told if each.category is dp.KernelTypeWarning]
+    assert [each.lineno for each in told] == [line]
+    assert "cuts what is behind the point" in str(told[0].message)
