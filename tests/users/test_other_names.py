@@ -36,7 +36,7 @@ def test_methods_of_other_libraries_name_ours(name: str, ours: str) -> None:
         ("jit", r"@dp\.kernel"),
         ("ElementwiseKernel", r"@dp\.elementwise"),
         ("ReductionKernel", r"@dp\.reduction"),
-        ("RawKernel", r"@dp\.kernel"),
+        ("RawKernel", r"dp\.raw_kernel"),
         ("get_devices", r"dp\.devices\(\)"),
         ("prange", r"@dp\.kernel"),
         ("dpjit", r"@dp\.kernel"),
@@ -102,7 +102,7 @@ def test_the_bare_command_shows_help(capsys: pytest.CaptureFixture[str]) -> None
 
 def test_the_cache_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["cache", "--json"]) == 0
-    assert {"place", "entries", "nbytes", "limit"} <= json.loads(capsys.readouterr().out).keys()
+    assert {"directory", "entries", "nbytes", "limit"} <= json.loads(capsys.readouterr().out).keys()
 
 
 def test_options_of_maintainers_are_hidden(capsys: pytest.CaptureFixture[str]) -> None:
