@@ -80,6 +80,9 @@ def tolist(self: ndarray) -> Any:
 
 @as_method
 def __bool__(self: ndarray) -> bool:
+    seen = self._on_host
+    if seen is not None and seen.size == 1 and is_ready(self):
+        return bool(seen.item())
     if self.size != 1:
         raise ShapeError(
             f"the truth value of an array of shape {self.shape} is ambiguous; "
@@ -90,11 +93,17 @@ def __bool__(self: ndarray) -> bool:
 
 @as_method
 def __int__(self: ndarray) -> int:
+    seen = self._on_host
+    if seen is not None and seen.size == 1 and is_ready(self):
+        return int(seen.item())
     return int(self.item())
 
 
 @as_method
 def __float__(self: ndarray) -> float:
+    seen = self._on_host
+    if seen is not None and seen.size == 1 and is_ready(self):
+        return float(seen.item())
     return float(self.item())
 
 
