@@ -9,6 +9,54 @@
 
 The language is that of PlaidML, version 0. In: a program and arrays. Out: arrays. Imports the
 functions of NumPy's names, kernels and what is below.
+
+**Programs.** The grammar; ``{x}`` is any number of ``x``, ``[x]`` none or one::
+
+    program     = "function" "(" [input {"," input}] ")" "->" "(" ID {"," ID} ")" "{" {line} "}"
+    input       = ID | ID "[" "]" | ID "[" ID {"," ID} "]"
+    line        = {"[[" IDX ["(" name {"," name} ")"] "]]"} (ID "=" expr | contraction) ";"
+    contraction = out "=" agg "(" body ")" {"," poly "<" expr} {"no_defract" | "default" ID}
+    out         = ID "[" "]" | ID "[" ":" "]" | ID "[" poly {"," poly} ":" expr {"," expr} "]"
+    agg         = "+" | "*" | ">" | "<" | "="
+    body        = ref | ref "*" ref | ref "+" ref | ref "==" ref ["?" ref]
+    ref         = ID "[" [poly {"," poly}] "]"
+    poly        = INT | ID | IDX | INT IDX | "-" poly | "(" poly ")" | poly ("+"|"-"|"*"|"/") poly
+    expr        = INT | FLOAT | ID | name "(" expr {"," expr} ")" | "(" expr ")" | "-" expr
+                | "~" expr | expr binary expr | expr "?" expr ":" expr
+
+Names with a capital (ID) are tensors and sizes, small ones (IDX) index variables; ``#a`` and ``$A``
+say it the other way round. Binary operators, loosest first: ``^``, ``|``, ``&``, ``== !=``,
+``< > <= >=``, ``<< >>``, ``+ -``, ``* /``; ``? :`` is looser than all and goes from left to right.
+There are no comments. Every name is assigned once, before it is used.
+
+**Contractions.** A point is a choice of integers for all index variables. It is valid if every
+index is an integer inside of its axis and every constraint ``q < b`` holds as ``0 <= q < b``; there
+are no other bounds. Index expressions are affine, with exact fractions: ``i / 2`` is an index
+where ``i`` is even. The values of the valid points of an output element are added (``+``),
+multiplied (``*``), or the largest (``>``) or smallest (``<``) is taken, NaN aside; ``=`` says that
+there is one at most. Elements without a point are 0, or those of ``default``. What is computed in
+has the result's dtype: integers wrap, of booleans the sum is *or*. ``A == B ? C`` is ``C`` where
+the two are equal, else 0.
+
+**Sizes** are integers known when shapes are: ``+ - * /`` (which truncates), comparisons, ``? :``
+and ``mod max min abs ceil floor recip broadcast match ident assert_...`` of literals and sizes.
+
+**Elementwise statements** broadcast as NumPy's. Besides the operators there are ``abs max min relu
+sigmoid exp log sqrt sin cos tan sinh cosh tanh asin acos atan floor ceil round pow recip neg cond
+ident``, the casts ``as_float(x, 16|32|64)``, ``as_int(x, 8|16|32|64)``, ``as_uint(x, ...)``,
+``as_bool(x, 1)``, ``index(T, axis)``, ``shape(T)``, ``reshape(T, sizes...)``, ``gather(D, I)`` and
+``scatter(E, I, V)`` of rows (indices are clamped, what meets is added), ``tuple(...)`` and
+``element(t, n)``, ``prng_step(S, sizes...)`` with ``prng_state`` and ``prng_value``,
+``builtin_softmax(X, rows, columns)``, ``builtin_logsoftmax``, ``builtin_binary_crossentropy`` and
+``reverse_grad``.
+
+**Dtypes.** Of two the float, else the wider, else the left one. Integer literals and sizes are
+int32, float literals :func:`floatx`. Functions of real numbers make floats of integers.
+
+Results are pending. Bare indices are views, and fuse with array code on both sides; other
+contractions become one kernel with what is made of them, except where one of their own keeps
+several results in registers; ``dp.explain(function, *inputs)`` says which way each goes. Kernels
+are kept by structure, so shapes of one kind share them, in memory and on disk.
 """
 
 from dparray.exceptions import (
