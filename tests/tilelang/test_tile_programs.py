@@ -483,6 +483,29 @@ def test_outputs_with_more_elements_than_a_launch_has_work_items(
     assert (function(x).asnumpy() == expected).all()
 
 
+@pytest.mark.parametrize("rows", [16, 23])
+@pytest.mark.parametrize("dtype", ["float16", "uint8"])
+def test_tiles_that_overhang_write_each_element_once(
+    rows: int, dtype: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(4)
+    x = dp.asarray(random.integers(0, 3, (rows, 40)).astype(dtype))
+    w = dp.asarray(random.integers(0, 3, (20, 9)).astype(dtype))
+    d = dp.asarray(random.integers(0, 3, (rows, 12)).astype(dtype))
+    source = (
+        "function (A[N, M], B[K, L], D) -> (O, P) { O[i, j: N, L] = +(A[i, 2*k] * B[k, j]); "
+        "P[i, j: N, L + 3] = >(A[i, k] * B[k, j - 2]) default D; }"
+    )
+    expected = [each.asnumpy() for each in tilelang.function(source)(x, w, d)]
+    monkeypatch.setattr(config, "host_tier", False)
+    function = tilelang.function(source)
+    for found, each in zip(function(x, w, d), expected, strict=True):
+        np.testing.assert_array_equal(found.asnumpy(), each)
+    (plan,) = function._plans.values()
+    assert all(each.text.is_tiled for each in plan.contractions)
+    assert ("cut" in plan.contractions[0].text.source) == (rows != 16)
+
+
 @pytest.mark.parametrize("dtype", ["int32", "float32", "int8", "bool"])
 def test_few_elements_of_many_points_are_shared_by_work_items(dtype: str) -> None:
     random = np.random.default_rng(3)
