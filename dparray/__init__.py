@@ -6,6 +6,7 @@ of its inputs. Nothing is defined here: this module only gathers the public name
 
 import builtins as _builtins
 import sys as _sys
+import typing as _typing
 from pathlib import Path as _Path
 
 _folder = _Path(__file__).parent
@@ -118,7 +119,8 @@ with _startup.explained():
     from dparray._functions import other_libraries as _other_libraries
     from dparray._functions import protocols as _protocols
     from dparray._functions import ufunc_methods as _ufunc_methods
-    from dparray._functions.missing_names import __getattr__ as __getattr__
+    if not _typing.TYPE_CHECKING:  # which would let any name pass
+        from dparray._functions.missing_names import __getattr__ as __getattr__
     from dparray._array import (
         asynchronous as _asynchronous,
         map as _map,

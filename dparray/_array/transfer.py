@@ -170,7 +170,8 @@ ndarray.__array_interface__ = property(  # type: ignore[attr-defined]
 
 @as_method
 def __dir__(self: ndarray) -> list[str]:
-    return [name for name in object.__dir__(self) if _is_offered(name)]
+    hidden = {"mT"} if len(self.shape) < 2 else set()  # which has no meaning there
+    return [name for name in object.__dir__(self) if _is_offered(name) and name not in hidden]
 
 
 def _is_offered(name: str) -> bool:

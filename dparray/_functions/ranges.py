@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
@@ -96,6 +96,34 @@ def _ramp(
     return astype_array(values, dtype, copy=False)
 
 
+@overload
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    retstep: Literal[False] = False,
+    dtype: Any = None,
+    axis: int = 0,
+    *,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> ndarray: ...
+@overload
+def linspace(
+    start: Any,
+    stop: Any,
+    num: int = 50,
+    endpoint: bool = True,
+    *,
+    retstep: Literal[True],
+    dtype: Any = None,
+    axis: int = 0,
+    device: Any = None,
+    usm_type: str | None = None,
+    sycl_queue: dpctl.SyclQueue | None = None,
+) -> tuple[ndarray, Any]: ...
 def linspace(
     start: Any,
     stop: Any,

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from types import BuiltinFunctionType, FunctionType
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -350,6 +350,12 @@ def _compile_alone(
         raise type(error)(text, details=error.details) from error.__cause__
 
 
+@overload
+def elementwise(function: Callable[..., Any], *, dtype: Any = None) -> ElementwiseFunction: ...
+@overload
+def elementwise(
+    function: None = None, *, dtype: Any = None
+) -> Callable[[Callable[..., Any]], ElementwiseFunction]: ...
 def elementwise(function: Any = None, *, dtype: Any = None) -> Any:
     """Make an array function of a scalar function.
 
@@ -561,6 +567,22 @@ class ReductionFunction:
         return row
 
 
+@overload
+def reduction(
+    combine: Callable[..., Any],
+    *,
+    identity: Any,
+    map: Callable[..., Any] | None = None,
+    dtype: Any = None,
+) -> ReductionFunction: ...
+@overload
+def reduction(
+    combine: None = None,
+    *,
+    identity: Any,
+    map: Callable[..., Any] | None = None,
+    dtype: Any = None,
+) -> Callable[[Callable[..., Any]], ReductionFunction]: ...
 def reduction(
     combine: Any = None,
     *,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import FunctionType
-from typing import Any
+from typing import Any, overload
 
 from dparray._compiler.backend import keys_of_signatures
 from dparray._compiler.device_function import DeviceFunction
@@ -31,6 +31,14 @@ _IGNORED_OPTIONS = ("release_gil", "no_compile", "no_cpython_wrapper", "no_cfunc
 _SIGNERS = ("dparray", "numba")
 
 
+@overload
+def kernel(
+    function: Callable[..., Any], *, range: Any = None, **options: Any
+) -> KernelFunction: ...
+@overload
+def kernel(
+    function: Any = None, *, range: Any = None, **options: Any
+) -> Callable[[Callable[..., Any]], KernelFunction]: ...
 def kernel(function: Any = None, *, range: Any = None, **options: Any) -> Any:
     """Make a kernel of a Python function written in the kernel language.
 
@@ -99,6 +107,12 @@ def make_kernel(
     return make_specialized
 
 
+@overload
+def device_func(function: Callable[..., Any], **options: Any) -> DeviceFunction: ...
+@overload
+def device_func(
+    function: Any = None, **options: Any
+) -> Callable[[Callable[..., Any]], DeviceFunction]: ...
 def device_func(function: Any = None, **options: Any) -> Any:
     """Make a function that kernels and other device functions may call; it may return a value.
 

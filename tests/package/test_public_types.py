@@ -21,6 +21,28 @@ def fill(item: dp.Item, a: dp.ndarray) -> None:
 
 dp.call_kernel(fill, dp.Range(3), x)
 dp.linalg.norm(dp.fft.fft(x))
+a: dp.ndarray = dp.linspace(0, 1, 5)
+b, step = dp.linspace(0, 1, 5, retstep=True)
+c: dp.ndarray = dp.where(x > 0, x, 2.0)
+(d,) = dp.where(x > 0)
+made: dp.KernelFunction = fill
+event: dp.Event = dp.call_kernel(fill, dp.Range(3), x)
+
+@dp.kernel(debug=True)
+def checked(item: dp.Item, a: dp.ndarray) -> None:
+    a[item.get_id(0)] = 1
+
+checked[3](x)
+
+@dp.elementwise
+def double(value: float) -> float:
+    return value * 2
+
+@dp.reduction(identity=0.0)
+def total(a: float, b: float) -> float:
+    return a + b
+
+e: dp.ndarray = double(x) + total(x)
 dp.random.default_rng(1)
 with dp.config.override(lazy=False):
     dp.explain(y)
@@ -29,15 +51,36 @@ error: type[dp.DparrayError] = dp.ExecutionPlacementError
 """
 
 
-def test_a_strictly_typed_program_may_use_every_public_name(tmp_path: Path) -> None:
-    program = tmp_path / "program.py"
-    program.write_text(PROGRAM)
+WRONG = """
+import dparray as dp
+
+x = dp.ones(3)
+dp.sinn(x)
+x.summ()
+dp.linalg.nrom(x)
+dp.random.norml(3)
+y: str = dp.linspace(0, 1, 5)
+"""
+
+
+def checked(program: Path, text: str) -> subprocess.CompletedProcess[str]:
+    program.write_text(text)
     command = [sys.executable, "-m", "mypy", "--strict", f"--config-file={ROOT / 'pyproject.toml'}"]
-    done = subprocess.run(
+    return subprocess.run(
         [*command, "--follow-imports=silent", str(program)],
         capture_output=True,
         text=True,
         check=False,
         cwd=ROOT,
     )
+
+
+def test_a_strictly_typed_program_may_use_every_public_name(tmp_path: Path) -> None:
+    done = checked(tmp_path / "program.py", PROGRAM)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_misspelt_names_are_found(tmp_path: Path) -> None:
+    done = checked(tmp_path / "program.py", WRONG)
+    found = [int(line.split(":")[1]) for line in done.stdout.splitlines() if ": error:" in line]
+    assert found == [5, 6, 7, 8, 9], done.stdout

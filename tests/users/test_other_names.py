@@ -117,3 +117,11 @@ def test_dpctl_may_be_imported_before_dparray() -> None:
     code = "import dpctl; import dparray as dp; print(dp.ones(2) + 1)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == "[2. 2.]", done.stderr
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
+def test_dir_offers_nothing_that_raises(shape: tuple[int, ...]) -> None:
+    for x in (dp.ones(shape), dp.ones(shape, dtype="int32") + 1):
+        for name in dir(x):
+            getattr(x, name)
+        assert ("mT" in dir(x)) == (len(shape) > 1)
