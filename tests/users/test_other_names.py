@@ -120,7 +120,7 @@ def test_dpctl_may_be_imported_before_dparray() -> None:
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 2)])
-def test_dir_offers_nothing_that_raises(shape: tuple[int, ...]) -> None:
+def test_dir_of_any_shape_offers_nothing_that_raises(shape: tuple[int, ...]) -> None:
     for x in (dp.ones(shape), dp.ones(shape, dtype="int32") + 1):
         for name in dir(x):
             getattr(x, name)
