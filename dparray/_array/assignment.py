@@ -50,7 +50,7 @@ def check_writable(function: str, target: ndarray) -> None:
         ArgumentError: they do.
     """
     materialize(target)  # a view of what was pending lies where that lies
-    if 0 in target.strides and any(
+    if target.size and 0 in target.strides and any(
         extent > 1 and not stride
         for extent, stride in zip(target.shape, target.strides, strict=True)
     ):

@@ -130,6 +130,16 @@ def test_advanced_indices_write(data: st.DataObject) -> None:
     np.testing.assert_array_equal(x.asnumpy(), host)
 
 
+@pytest.mark.parametrize("strides", [None, (0, 0)])
+def test_an_array_without_elements_can_be_written(strides: tuple[int, ...] | None) -> None:
+    x = dp.zeros((0, 2), dtype="int32")
+    if strides is not None:
+        x = dp.broadcast_to(dp.zeros((1, 1), dtype="int32"), (0, 2))
+    x[:, [0]] = 77
+    x[...] = 1
+    assert x.shape == (0, 2)
+
+
 @settings(max_examples=100, deadline=None)
 @given(data=st.data())
 def test_views_of_views(data: st.DataObject) -> None:
