@@ -8,7 +8,7 @@
     tests/test_file.py::test_other * some examples fail, by chance
 
 A test is named without its parameters. The number says how many of its cases fail; it is left out
-where there is but one, and ``*`` allows any number, with a reason of its own.
+where there is but one; ``*`` allows any number, and a word on why.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _GROUP = re.compile(r"\[([^]]+)\]\s+(\S.{20,})")
-_TEST = re.compile(r"(\S+::\S+)(?: (\d+)| (\*) (\S.{10,}))?")
+_TEST = re.compile(r"(\S+::\S+)(?: (\d+)| (\*)(?: \S.*)?)?")
 
 _OF_A_CLASS = re.compile(r"_param_\d+_\{.*?\}(?=::)")
 
