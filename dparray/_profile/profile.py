@@ -284,7 +284,11 @@ def profile() -> Profile:
     arrays' queues for the block; results are the same, and arrays stay on their queues. Queues in
     order, and drivers that collect no times, are timed by the host, and the table says so. Blocks
     may be nested, and record the work of all threads. What is pending when the block ends is not
-    computed by it, and the table says so. A launch takes about 15 us longer inside.
+    computed by it, and the table says so.
+
+    Inside, the calling thread takes 12 us longer for a launch, 80 us for an expression that is
+    computed, and 4 us for an operation that is noted down or computed at once. Outside, nothing
+    was measurable beside a build without the hooks.
 
     Returns:
         A :class:`Profile`: printed, a table by kernel and line with the achieved bandwidth as a
@@ -297,7 +301,8 @@ def profile() -> Profile:
         >>> dp.synchronize(dp.eval(x))
         >>> with dp.profile() as p:
         ...     total = float((x * 2).sum())
-        >>> [(event.kind, event.nbytes >= x.nbytes) for event in p.events if event.kind == "kernel"]
-        [('kernel', True)]
+        >>> work = [event for event in p.events if event.kind in ("kernel", "library", "host")]
+        >>> len(work) > 0, all(0 < event.duration < p.seconds for event in work)
+        (True, True)
     """
     return Profile()
