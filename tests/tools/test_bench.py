@@ -78,8 +78,8 @@ def test_a_launch_is_held_against_its_limit() -> None:
 def test_an_eager_call_is_held_against_its_launch() -> None:
     rows = list(overhead.rows(SETTINGS))
     assert [row.case for row in rows] == [*overhead.CALLS, *overhead.SHORT_WAYS]
-    for row in rows:
-        is_eager = row.case in overhead.CALLS
+    for place, row in enumerate(rows):
+        is_eager = place < len(overhead.CALLS)  # some names are in both
         beside, above = ("launch", 10e-6) if is_eager else ("numpy", 1e-6)
         assert list(row.timings) == (
             ["dparray", "launch", "dpnp"] if is_eager else ["dparray", "numpy"]
