@@ -156,8 +156,8 @@ with _startup.explained():
     from dparray._functions.user_functions import (
         elementwise as elementwise,
         reduction as reduction,
-        vectorize as vectorize,
     )
+    from dparray._functions.vectorized import vectorize as vectorize
     from dparray._functions.manipulation import *
     from dparray._functions.mathematics import *
     from dparray._functions.polynomials import *

@@ -430,8 +430,10 @@ def devices() -> DeviceList:
     return DeviceList(Device(device) for device in usable)
 
 
-def is_available(device: str) -> bool:
+def is_available(device: str | None = None) -> bool:
     """Whether this machine has a device that a filter string names and that can hold arrays.
+
+    Any device counts where no string is given.
 
     Example:
         >>> import dparray as dp

@@ -84,6 +84,7 @@ from dparray._array.apply import apply, astype_array, operate, operate_into
 from dparray._array.fresh import full_scalar
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
+    beside,
     check_array,
     check_out,
     checked_scalar,
@@ -330,6 +331,8 @@ def _apply(
 ) -> ndarray:
     values = list(operands)
     full_name = f"special.{name}"
+    if not all(isinstance(value, ndarray | bool | int | float | complex) for value in values):
+        values = beside(full_name, parameters, values)
     for parameter, value in zip(parameters, values, strict=True):
         if not isinstance(value, ndarray | bool | int | float | complex | np.number | np.bool_):
             raise foreign_operand(full_name, parameter, value)

@@ -168,6 +168,23 @@ def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True, order: str
     return operate(CONVERT, (x,), (dtype, dtype), x.shape, placement_of(x), order == "K")
 
 
+def cut_to(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
+    """``x`` in another dtype by the rule ``"unsafe"``: complex numbers lose their imaginary parts,
+    because the user has asked for it.
+    """
+    if x.dtype.kind == "c" and dtype.kind == "b":
+        return operate(
+            OPS["not_equal"],
+            (x, 0),
+            (x.dtype, x.dtype, dtype),
+            x.shape,
+            placement_of(x),
+        )
+    if x.dtype.kind == "c" and dtype.kind != "c":
+        x = x._view(x.shape, x.strides, x.offset, np.dtype(f"f{x.itemsize // 2}"))
+    return astype_array(x, dtype, copy=False)
+
+
 def with_axes(x: ndarray, order: Sequence[int]) -> ndarray:
     """The view whose axis ``i`` is axis ``order[i]`` of ``x``; the others have extent 1."""
     if len(order) == x.ndim:

@@ -27,7 +27,9 @@ from dparray._placement import Placement, common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 
-def delivered(name: str, result: ndarray, out: ndarray | None) -> ndarray:
+def delivered(
+    name: str, result: ndarray, out: ndarray | None, casting: Any = "same_kind"
+) -> ndarray:
     """The result itself, or ``out`` with it; ``out`` is checked before it is written."""
     if out is None:
         return result
@@ -35,7 +37,7 @@ def delivered(name: str, result: ndarray, out: ndarray | None) -> ndarray:
         raise ShapeError(
             f"{name}: the result of shape {result.shape} does not fit out of {out.shape}"
         )
-    if not np.can_cast(result.dtype, out.dtype, "same_kind"):
+    if not np.can_cast(result.dtype, out.dtype, casting):
         raise DTypeError(
             f"{name}: the result of dtype {result.dtype} does not fit out of dtype {out.dtype}"
         )

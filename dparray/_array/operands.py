@@ -203,10 +203,12 @@ def host_values(function: str, obj: Any, queue: dpctl.SyclQueue) -> np.ndarray:
     return values
 
 
-def check_out(function: str, arrays: Sequence[tuple[str, ndarray]], out: Any) -> None:
+def check_out(
+    function: str, arrays: Sequence[tuple[str, ndarray]], out: Any, name: str = "out"
+) -> None:
     """Check before any work that ``out``, where given, is an array on the inputs' queue."""
     if out is not None:
-        common_placement(function, [*arrays, ("out", checked_out(function, out))])
+        common_placement(function, [*arrays, (name, checked_out(function, out))])
 
 
 def checked_out(function: str, out: Any) -> ndarray:

@@ -92,12 +92,19 @@ class flatiter:
 
     def __init__(self, x: ndarray) -> None:
         self.base = x
+        self._rest: Iterator[Any] | None = None
 
     def __len__(self) -> int:
         return self.base.size
 
     def __iter__(self) -> Iterator[Any]:
         return iter(ravel(self.base))
+
+    def __next__(self) -> Any:
+        """The element after the one that was asked for last; the host reads all with the first."""
+        if self._rest is None:
+            self._rest = iter(self)
+        return next(self._rest)
 
     def __getitem__(self, index: Any) -> ndarray:
         return ravel(self.base)[index].copy()
@@ -181,6 +188,13 @@ class flags:
 
     def __setitem__(self, name: str, value: Any) -> None:
         self.__setattr__(name.lower(), value)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, flags):
+            return NotImplemented
+        return self.__dict__ == other.__dict__
+
+    __hash__ = None  # type: ignore[assignment]  # as NumPy's
 
     def __repr__(self) -> str:
         return "\n".join(f"  {name.upper()} : {getattr(self, name)}" for name in self._NAMES)

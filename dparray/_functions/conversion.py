@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply, astype_array, copy_of
+from dparray._array.apply import apply, astype_array, copy_of, cut_to
 from dparray._array.assignment import assign
 from dparray._array.fresh import chosen_placement, empty_array, from_host, placed_like
 from dparray._array.ndarray import as_method, ndarray
@@ -406,7 +406,7 @@ def astype(
     dtype: Any,
     order: str = "K",
     *,
-    casting: Any = "unsafe",
+    casting: Any = None,
     subok: bool = True,
     copy: bool = True,
     device: Any = None,
@@ -418,7 +418,8 @@ def astype(
         dtype: the new dtype. Complex to real is an error, as it would lose the imaginary part.
         order: ``"K"``, the order of ``x``; ``"C"``, ``"F"``, or ``"A"`` for ``"F"`` if ``x`` is
             contiguous in that order only.
-        casting: which conversions are allowed, as of NumPy.
+        casting: which conversions are allowed, as of NumPy; all but complex to real if not given,
+            and that, too, by ``"unsafe"``.
         subok: without effect, as there are no subclasses.
         copy: ``False`` gives ``x`` itself if nothing changes.
         device: another place for the result.
@@ -434,18 +435,20 @@ def astype(
     """
     x = check_array("astype", "x", x)
     wanted = _dtypes.as_dtype(dtype)
-    if x.dtype.kind == "c" and wanted.kind not in "c":
+    if casting is None and x.dtype.kind == "c" and wanted.kind not in "c":
         raise DTypeError(
             f"astype: {x.dtype} to {wanted} would lose the imaginary part; "
-            f"write x.real.astype('{wanted}')"
+            f"write x.real.astype('{wanted}'), or casting='unsafe'"
         )
-    if casting != "unsafe" and not np.can_cast(x.dtype, wanted, casting):
+    if casting is not None and not np.can_cast(x.dtype, wanted, casting):
         raise DTypeError(
             f"astype: {x.dtype} does not convert to {wanted} by the rule {casting!r}; leave "
             f"casting= out"
         )
     if device is not None:
         x = x.to_device(Device(device))
+    if x.dtype.kind == "c" and wanted.kind != "c":
+        x = cut_to(x, wanted)  # a view of the real parts, if these are wanted as they are
     order = _layout.as_order(order, "K")
     if order == "K":
         return astype_array(x, wanted, copy, order)

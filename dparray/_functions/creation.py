@@ -24,6 +24,7 @@ from dparray._array.operands import (
     check_array,
     checked_scalar,
     foreign_operand,
+    is_taken_from_host,
     scalar_value,
     shared,
 )
@@ -197,7 +198,7 @@ def _moved(value: Any, placement: Placement, is_asked: bool) -> Any:
     """A fill value where a place was asked for: arrays of other queues and of NumPy go there."""
     if is_asked and isinstance(value, ndarray):
         return value.to_device(placement.queue)
-    if is_asked and isinstance(value, np.ndarray):
+    if (is_asked and isinstance(value, np.ndarray)) or is_taken_from_host(value):
         return from_host(value, *placement)
     return value
 

@@ -65,7 +65,7 @@ def _cumulate(
         if include_initial:
             result[first] = initial
         scan_lines(ufunc.__name__, x, result[following] if include_initial else result, axis)
-        return delivered(name, result, out)
+        return delivered(name, result, out, casting="unsafe")
 
     def into(source: np.ndarray, target: np.ndarray) -> None:
         if include_initial:
@@ -74,7 +74,7 @@ def _cumulate(
         ufunc.accumulate(source, axis, loop, out=target)
 
     if call_numpy(into, [x], result):
-        return delivered(name, result, out)
+        return delivered(name, result, out, casting="unsafe")
     library_call(
         name,
         _CUMULATIVE[ufunc],
@@ -88,7 +88,7 @@ def _cumulate(
         },
         lambda tensor: tensor,
     )
-    return delivered(name, result, out)
+    return delivered(name, result, out, casting="unsafe")
 
 
 def cumulative_sum(

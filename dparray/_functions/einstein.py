@@ -179,6 +179,15 @@ def _read_subscripts(
     if isinstance(subscripts, str):
         return subscripts, arrays
     parts = (subscripts, *arrays)
+    is_explicit = len(parts) % 2 == 1
+    # Every second one is a list of indices, which may be in an array; so is the last.
+    parts = tuple(
+        each.tolist()
+        if (at % 2 or (is_explicit and at == len(parts) - 1))
+        and isinstance(each, ndarray | np.ndarray)
+        else each
+        for at, each in enumerate(parts)
+    )
     lists = parts[1::2]
     if not isinstance(subscripts, ndarray | list | tuple) or not all(
         isinstance(indices, list | tuple) for indices in lists
@@ -187,7 +196,6 @@ def _read_subscripts(
             f"{function}: subscripts must be a text such as 'ij,jk->ik'; got "
             f"{type(subscripts).__name__}"
         )
-    is_explicit = len(parts) % 2 == 1
     texts = [_subscript(function, indices) for indices in lists]
     text = ",".join(texts)
     if is_explicit:

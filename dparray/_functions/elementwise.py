@@ -23,6 +23,7 @@ from dparray._array.small import broadcast_at_once
 from dparray._functions.creation import zeros_like
 from dparray._functions.ufunc_options import (
     DEFAULT_CASTING,
+    DEFAULT_ORDER,
     apply_with_options,
     check_casting,
     taking_options,
@@ -235,13 +236,23 @@ def _attach_parts() -> None:
 _attach_parts()
 
 
-def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
+def where(
+    condition: Any,
+    x1: Any = None,
+    x2: Any = None,
+    /,
+    out: ndarray | None = None,
+    *,
+    order: str = DEFAULT_ORDER,
+) -> Any:
     """Elements of ``x1`` where ``condition`` is true, of ``x2`` elsewhere.
 
     Args:
         condition: an array; its elements count as true if they are not zero.
         x1: an array or a scalar.
         x2: an array or a scalar.
+        out: an array for the result.
+        order: ``"F"`` for a new result in Fortran's order.
 
     Returns:
         An array of the broadcast shape and the promoted dtype on the queue of the arrays. With a
@@ -262,6 +273,11 @@ def where(condition: Any, x1: Any = None, x2: Any = None, /) -> Any:
         return check_array("where", "condition", condition).nonzero()  # type: ignore[attr-defined]
     if x1 is None or x2 is None:
         raise ArgumentError("where: give both x1 and x2, or neither")
+    if out is not None or order is not DEFAULT_ORDER:
+        return apply_with_options(
+            *("where", ("condition", "x1", "x2"), where, (condition, x1, x2)),
+            *(out, True, None, DEFAULT_CASTING, order),
+        )
     # NumPy wraps integers that do not fit.
     if (type(x1) is not int or 0 <= x1 < 128) and (type(x2) is not int or 0 <= x2 < 128):
         small = broadcast_at_once(np.where, condition, x1, x2)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.apply import apply, astype_array, choose_elements, cut_to
 from dparray._array.assignment import assign, delivered
 from dparray._array.fresh import from_host
 from dparray._array.libraries import call_either, call_library, numpy_views
@@ -22,6 +22,7 @@ from dparray._array.operands import (
     check_arrays,
     check_out,
     foreign_operand,
+    is_taken_from_host,
     scalar_value,
     shared,
 )
@@ -176,10 +177,16 @@ def take(
     return out
 
 
-def take_along_axis(x: ndarray, indices: ndarray, axis: int = -1) -> ndarray:
+def take_along_axis(
+    x: ndarray, indices: ndarray, axis: int | None = -1, mode: str = "raise"
+) -> ndarray:
     """Elements of ``x`` at ``indices``, which lists positions along ``axis`` for each line.
 
+    ``axis=None`` takes a vector of positions in the flattened array. ``mode`` says what positions
+    outside do: ``"raise"``, ``"wrap"`` around or ``"clip"`` to the range.
+
     Raises:
+        ArgumentError: there is no such mode.
         ExecutionPlacementError: ``x`` and ``indices`` are on different queues.
         AxisError: there is no such axis.
         IndexError: an index leads outside the axis.
@@ -194,6 +201,8 @@ def take_along_axis(x: ndarray, indices: ndarray, axis: int = -1) -> ndarray:
     x = check_array("take_along_axis", "x", x)
     indices = check_array("take_along_axis", "indices", indices)
     placement = common_placement("take_along_axis", (("x", x), ("indices", indices)))
+    if axis is None:
+        x, axis = ravel(x), 0
     axis = _layout.normalize_axis("take_along_axis", axis, x.ndim)
     if indices.ndim != x.ndim:
         raise ShapeError(
@@ -201,6 +210,7 @@ def take_along_axis(x: ndarray, indices: ndarray, axis: int = -1) -> ndarray:
         )
     if indices.dtype.kind not in "iu":
         raise IndexError(f"take_along_axis: indices of dtype {indices.dtype} must be integers")
+    indices = _within("take_along_axis", indices, x.shape[axis], mode)
     views = numpy_views(x, indices)
     if views is not None:
         try:
@@ -302,10 +312,16 @@ def fill_diagonal(x: ndarray, val: Any, wrap: bool = False) -> None:
         done += target.size
 
 
-def put_along_axis(x: ndarray, indices: ndarray, values: Any, axis: int) -> None:
+def put_along_axis(
+    x: ndarray, indices: ndarray, values: Any, axis: int | None, mode: str = "raise"
+) -> None:
     """Write ``values`` at ``indices``, which lists positions along ``axis`` for each line.
 
+    ``axis=None`` takes a vector of positions in the flattened array; ``mode`` is that of
+    :func:`take_along_axis`.
+
     Raises:
+        ArgumentError: there is no such mode.
         AxisError: there is no such axis.
         ExecutionPlacementError: the arrays are on different queues.
         IndexError: an index leads outside the axis.
@@ -324,11 +340,18 @@ def put_along_axis(x: ndarray, indices: ndarray, values: Any, axis: int) -> None
     if isinstance(values, ndarray):
         named.append(("values", values))
     placement = common_placement("put_along_axis", named)
+    if axis is None:
+        flat = x.reshape(-1)
+        put_along_axis(flat, indices, values, 0, mode)
+        if flat.block is not x.block:
+            assign(x, flat.reshape(x.shape), "put_along_axis")
+        return
     axis = _layout.normalize_axis("put_along_axis", axis, x.ndim)
     if indices.ndim != x.ndim:
         raise ShapeError(
             f"put_along_axis: indices of {indices.ndim} dimensions for an array of {x.ndim}"
         )
+    indices = _within("put_along_axis", indices, x.shape[axis], mode)
     entries: list[Any] = []
     for at, extent in enumerate(x.shape):
         if at == axis:
@@ -419,7 +442,7 @@ def choose(
     """For each element the choice that it numbers.
 
     Args:
-        x: integers from 0 to the number of choices - 1.
+        x: integers from 0 to the number of choices - 1, or truth values.
         choices: arrays or scalars.
         out: an array for the result.
         mode: what other integers do: ``"raise"``, or ``"wrap"`` around, or ``"clip"`` to the range.
@@ -437,8 +460,8 @@ def choose(
     x = check_array("choose", "x", x)
     values = [
         check_array("choose", "a choice", value, placement_of(x))
-        if isinstance(value, list | tuple)
-        else value
+        if isinstance(value, list | tuple) or is_taken_from_host(value)
+        else shared(value)
         for value in choices
     ]
     named = [("x", x)]
@@ -450,6 +473,8 @@ def choose(
     common_placement("choose", named)
     if not values:
         raise ShapeError("choose: there is no choice")
+    if x.dtype.kind == "b":
+        x = astype_array(x, _dtypes.int8)
     if x.dtype.kind not in "iu":
         raise DTypeError(f"choose: x of dtype {x.dtype} must be integers")
     if mode not in ("raise", "wrap", "clip"):
@@ -581,8 +606,10 @@ def copyto(dst: ndarray, src: Any, /, casting: Any = "same_kind", where: Any = T
         values = (
             src if isinstance(src, ndarray) else asarray(src, dst.dtype, **placement_keywords(dst))
         )
-        src = choose_elements("copyto", mask, astype_array(values, dst.dtype, copy=False), dst)
+        src = choose_elements("copyto", mask, cut_to(values, dst.dtype), dst)
         _layout.broadcast_shapes("copyto", [dst.shape, src.shape])
+    elif isinstance(src, ndarray) and src.dtype.kind == "c":
+        src = cut_to(src, dst.dtype)
     assign(dst, src, "copyto")
 
 
@@ -617,11 +644,11 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 
 def extract(condition: ndarray, x: ndarray) -> ndarray:
-    """The elements of ``x`` where ``condition`` of the same size is true, in one dimension.
+    """The elements of ``x`` where ``condition`` is true, both flattened, in one dimension.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the sizes differ.
+        IndexError: ``condition`` is true beyond the elements of ``x``.
 
     Example:
         >>> import dparray as dp
@@ -632,7 +659,7 @@ def extract(condition: ndarray, x: ndarray) -> ndarray:
     condition, x = check_arrays("extract", ("condition", condition), ("x", x))
     common_placement("extract", (("condition", condition), ("x", x)))
     if condition.size != x.size:
-        raise ShapeError(f"extract: condition has {condition.size} elements, x has {x.size}")
+        return ravel(x)[nonzero(ravel(condition))[0]]
     return ravel(x)[astype_array(ravel(condition), _dtypes.bool, copy=False)]
 
 
@@ -643,7 +670,9 @@ def compress(
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: ``condition`` is no vector or longer than the axis, or ``out`` does not fit.
+        AxisError: there is no such axis.
+        IndexError: ``condition`` is true beyond the axis.
+        ShapeError: ``condition`` is no vector, or ``out`` does not fit.
 
     Example:
         >>> import dparray as dp
@@ -657,12 +686,10 @@ def compress(
     check_out("compress", named, out)
     if axis is None:
         x, axis = ravel(x), 0
-    if condition.ndim != 1 or condition.size > x.shape[axis]:
-        raise ShapeError(
-            f"compress: condition of shape {condition.shape} is no vector of at most "
-            f"{x.shape[axis]} elements"
-        )
+    axis = _layout.normalize_axis("compress", axis, x.ndim)
+    if condition.ndim != 1:
+        raise ShapeError(f"compress: condition of shape {condition.shape} is no vector")
     if condition.dtype.kind == "c":
         raise DTypeError("compress: the condition is complex; compare it with something")
-    found = x[_layout.at_axis(axis % x.ndim, nonzero(condition)[0])]
+    found = x[_layout.at_axis(axis, nonzero(condition)[0])]
     return delivered("compress", found, out)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 import sys
 from dataclasses import dataclass
 from types import ModuleType
@@ -81,7 +83,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 @dataclass(frozen=True)
 class FloatInfo:
-    """The limits of a floating-point dtype, as Python numbers."""
+    """The limits of a floating-point dtype, as Python numbers, by NumPy's names."""
 
     bits: int
     eps: float
@@ -100,6 +102,56 @@ class FloatInfo:
         """The decimal resolution, ``10 ** -precision``."""
         return float(np.finfo(self.dtype).resolution)
 
+    @property
+    def precision(self) -> int:
+        """How many decimal digits are kept whatever the number."""
+        return int(-math.log10(self.eps))
+
+    @property
+    def nmant(self) -> int:
+        """The bits of the mantissa, without the leading one."""
+        return -self.machep
+
+    @property
+    def machep(self) -> int:
+        """The exponent of ``eps``, as a power of two."""
+        return math.frexp(self.eps)[1] - 1
+
+    @property
+    def epsneg(self) -> float:
+        """The distance from 1 to the number before it."""
+        return self.eps / 2
+
+    @property
+    def negep(self) -> int:
+        """The exponent of ``epsneg``, as a power of two."""
+        return self.machep - 1
+
+    @property
+    def iexp(self) -> int:
+        """The bits of the exponent."""
+        return self.bits - self.nmant - 1
+
+    @property
+    def nexp(self) -> int:
+        """``iexp`` by its other name."""
+        return self.iexp
+
+    @property
+    def maxexp(self) -> int:
+        """The smallest power of two that overflows."""
+        return int(2 ** (self.iexp - 1))
+
+    @property
+    def minexp(self) -> int:
+        """The power of two of ``smallest_normal``."""
+        return 2 - self.maxexp
+
+    @property
+    def smallest_subnormal(self) -> float:
+        """The smallest positive number."""
+        return self.smallest_normal * self.eps
+
 
 @dataclass(frozen=True)
 class IntegerInfo:
@@ -109,6 +161,16 @@ class IntegerInfo:
     max: int
     min: int
     dtype: np.dtype[Any]
+
+    @property
+    def kind(self) -> str:
+        """``"i"`` with a sign, ``"u"`` without."""
+        return self.dtype.kind
+
+    @property
+    def key(self) -> str:
+        """Kind and bits in a word, such as ``"i64"``."""
+        return f"{self.kind}{self.bits}"
 
 
 def _dtype_of(value: Any) -> np.dtype[Any]:
@@ -256,14 +318,14 @@ def common_type(*arrays: Any) -> type:
 
 
 def isscalar(x: Any, /) -> bool:
-    """Whether ``x`` is a Python or NumPy scalar; arrays, 0-dimensional ones too, are not.
+    """Whether ``x`` is a number, a text or a NumPy scalar; arrays, 0-dimensional ones too, are not.
 
     Example:
         >>> import dparray as dp
         >>> dp.isscalar(1.5), dp.isscalar(dp.asarray(1.5))
         (True, False)
     """
-    return isinstance(x, bool | int | float | complex | np.generic)
+    return isinstance(x, numbers.Number | str | bytes | memoryview | np.generic)
 
 
 def iscomplexobj(x: Any, /) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply
+from dparray._array.apply import apply, cut_to
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on, from_host, order_by_columns
 from dparray._array.ndarray import ndarray
@@ -374,6 +374,8 @@ def _joined(
     casting: str = DEFAULT_CASTING,
 ) -> ndarray:
     check_casting(function, casting)
+    if out is not None and dtype is not None:
+        raise ArgumentError(f"{function}: out has a dtype; give either out= or dtype=, not both")
     named = named_arrays(function, arrays)
     if not named:
         raise ShapeError(f"{function}: needs at least one array")
@@ -421,10 +423,10 @@ def _joined(
     start = 0
     for x in parts:
         stop = start + x.shape[axis]
-        assign(result[_layout.at_axis(axis, slice(start, stop))], x, function)
+        assign(result[_layout.at_axis(axis, slice(start, stop))], cut_to(x, chosen), function)
         start = stop
     if out is not None:
-        assign(out, result, function)
+        assign(out, cut_to(result, out.dtype), function)
         return out
     return result
 
@@ -648,11 +650,17 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[ndarray]:
 def vsplit(x: Any, indices_or_sections: Any) -> list[ndarray]:
     """:func:`split` along the first axis.
 
+    Raises:
+        ShapeError: ``x`` has fewer than two dimensions, or does not divide.
+
     Example:
         >>> import dparray as dp
         >>> len(dp.vsplit(dp.ones((4, 2)), 2))
         2
     """
+    x = check_array("vsplit", "x", x)
+    if x.ndim < 2:
+        raise ShapeError(f"vsplit: needs 2 dimensions or more, x has {x.ndim}; use dp.split")
     return split(x, indices_or_sections, 0)
 
 

@@ -13,7 +13,7 @@ from dparray._array.ndarray import as_method, ndarray, take_layout_of
 from dparray._array.operands import check_array, check_arrays, foreign_operand
 from dparray._array.small import view_at_once
 from dparray._placement import common_placement
-from dparray.exceptions import AxisError, ShapeError
+from dparray.exceptions import ArgumentError, AxisError, ShapeError
 
 __all__ = [
     "atleast_1d",
@@ -307,7 +307,8 @@ def squeeze(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
     if axis is None:
         removed = tuple(at for at, extent in enumerate(x.shape) if extent == 1)
     else:
-        removed = _layout.normalize_axes("squeeze", axis, x.ndim)
+        at_scalar = x.ndim == 0 and type(axis) is int and axis in (0, -1)  # NumPy takes these
+        removed = () if at_scalar else _layout.normalize_axes("squeeze", axis, x.ndim)
     for at in removed:
         if x.shape[at] != 1:
             raise ShapeError(f"squeeze: axis {at} has extent {x.shape[at]}, not 1")
@@ -394,6 +395,11 @@ def named_arrays(function: str, arrays: Any) -> list[tuple[str, ndarray]]:
     """A sequence of arrays with names by position, each checked."""
     if isinstance(arrays, np.ndarray):
         raise foreign_operand(function, "arrays", arrays)
+    if not hasattr(arrays, "__getitem__"):
+        raise ArgumentError(
+            f"{function}: arrays of type {type(arrays).__name__} are no sequence; give a list or "
+            f"a tuple: list(arrays)"
+        )
     named = [(f"arrays[{position}]", x) for position, x in enumerate(arrays)]
     checked = check_arrays(function, *named)
     return [(name, x) for (name, _), x in zip(named, checked, strict=True)]

@@ -20,7 +20,7 @@ from dparray._functions.elementwise import where
 from dparray._functions.manipulation import expand_dims, moveaxis, reshape
 from dparray._functions.operands import arrays_of, as_float, in_loop, placement_keywords
 from dparray._functions.reductions import sum as sum_of
-from dparray._functions.ufunc_options import with_options
+from dparray._functions.ufunc_options import with_options, with_options_of_two
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
@@ -189,6 +189,7 @@ def sinc(x: Any, /) -> ndarray:
     )
 
 
+@with_options_of_two
 def divmod(x1: Any, x2: Any, /) -> tuple[ndarray, ndarray]:
     """Quotient rounded down, and remainder.
 
@@ -419,8 +420,12 @@ def as_array(value: Any, like: Any) -> ndarray:
     return full((), value, sycl_queue=like.sycl_queue, usm_type=like.usm_type)
 
 
+@with_options_of_two
 def frexp(x: Any, /) -> tuple[ndarray, ndarray]:
     """Mantissas from 0.5 to 1, and the powers of two that give ``x`` with them.
+
+    Raises:
+        DTypeError: ``x`` is complex.
 
     Example:
         >>> import dparray as dp
@@ -622,8 +627,12 @@ def _bit_shifts(function: str, x: ndarray, bitorder: str) -> ndarray:
     return from_host(np.asarray(order, np.uint8), x.sycl_queue, x.usm_type)
 
 
+@with_options_of_two
 def modf(x: Any, /) -> tuple[ndarray, ndarray]:
     """The parts after and before the point, both with the sign of ``x``.
+
+    Raises:
+        DTypeError: ``x`` is complex.
 
     Example:
         >>> import dparray as dp
@@ -650,6 +659,9 @@ def _slide(function: str, x: Any, v: Any, mode: str, method: str) -> ndarray:
     common_placement(function, named)
     if mode not in _MODES:
         raise ValueError(f"{function}: mode {mode!r} is none of {', '.join(_MODES)}")
+    if function == "convolve":  # as NumPy has it
+        x, v = (reshape(one, (1,)) if one.ndim == 0 else one for one in (x, v))
+    named = (("x", x), ("v", v))
     if x.ndim != 1 or v.ndim != 1 or not x.size or not v.size:
         raise ShapeError(
             f"{function}: shapes {x.shape} and {v.shape}; give two vectors that are not empty"
@@ -691,8 +703,8 @@ def convolve(x: Any, v: Any, mode: str = "full", *, method: str = "direct") -> n
     """The convolution of two vectors.
 
     Args:
-        x: a vector.
-        v: a vector.
+        x: a vector; a scalar counts as one of one element.
+        v: a vector, too.
         mode: ``"full"``: wherever they overlap; ``"same"``: as long as the longer one; ``"valid"``:
             where they overlap wholly.
         method: ``"direct"``: sums of products; ``"fft"``: by Fourier transforms, with errors
@@ -712,7 +724,7 @@ def convolve(x: Any, v: Any, mode: str = "full", *, method: str = "direct") -> n
 
 
 def correlate(x: Any, v: Any, mode: str = "valid", *, method: str = "direct") -> ndarray:
-    """The cross-correlation of two vectors; arguments and errors as of :func:`convolve`.
+    """The cross-correlation of two vectors, which no scalars stand for; else as :func:`convolve`.
 
     Example:
         >>> import dparray as dp

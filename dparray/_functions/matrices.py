@@ -326,8 +326,10 @@ def _triangle(name: str, x: ndarray, k: int, keep_lower: bool) -> ndarray:
         small = call_at_once(np.tril if keep_lower else np.triu, x, k)
         if small is not None:
             return small
-    if x.ndim < 2:
-        raise ShapeError(f"{name}: needs 2 dimensions or more, x has {x.ndim}")
+    if x.ndim == 0:
+        raise ShapeError(f"{name}: x has no dimensions; give a vector or matrices")
+    if x.ndim == 1:  # each row of the square matrix
+        x = broadcast_to(x, (x.size, x.size))
     rows, columns = x.shape[-2:]
     placement = placement_of(x)
     row = _column_of_integers(placement, rows)
@@ -344,8 +346,10 @@ def _column_of_integers(placement: Placement, length: int) -> ndarray:
 def tril(x: Any, /, k: int = 0) -> ndarray:
     """A copy with the elements of each matrix above diagonal ``k`` set to zero.
 
+    A vector stands for the square matrix that has it in every row.
+
     Raises:
-        ShapeError: ``x`` has fewer than two dimensions.
+        ShapeError: ``x`` has no dimensions.
 
     Example:
         >>> import dparray as dp
@@ -359,8 +363,10 @@ def tril(x: Any, /, k: int = 0) -> ndarray:
 def triu(x: Any, /, k: int = 0) -> ndarray:
     """A copy with the elements of each matrix below diagonal ``k`` set to zero.
 
+    A vector stands for the square matrix that has it in every row.
+
     Raises:
-        ShapeError: ``x`` has fewer than two dimensions.
+        ShapeError: ``x`` has no dimensions.
 
     Example:
         >>> import dparray as dp

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _layout
-from dparray._array.apply import copy_of
+from dparray import _dtypes, _layout
+from dparray._array.apply import astype_array, copy_of
 from dparray._array.assignment import assign
-from dparray._array.fresh import empty_on, order_by_columns
+from dparray._array.fresh import empty_on, from_host, order_by_columns
 from dparray._array.libraries import call_either
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
+from dparray._functions.manipulation import moveaxis
 from dparray._placement import placement_of
 from dparray.exceptions import ArgumentError, ShapeError
 
@@ -35,6 +36,7 @@ def pad(
     constant_values: Any = 0,
     stat_length: Any = None,
     end_values: Any = 0,
+    reflect_type: str = "even",
 ) -> ndarray:
     """A copy with elements added before and after along each axis.
 
@@ -47,8 +49,11 @@ def pad(
         constant_values: the added elements for ``"constant"``, in the form of ``pad_width``.
         stat_length: of how many elements at the edges the maximum and so on are, in that form.
         end_values: where the ramps end, in that form.
+        reflect_type: ``"odd"`` mirrors values at the one at the edge, too, for ``"reflect"`` and
+            ``"symmetric"``: twice that value less the mirrored one.
 
     Raises:
+        ArgumentError: there is no such ``reflect_type``.
         ShapeError: ``pad_width`` does not fit.
         ValueError: there is no such mode.
 
@@ -69,6 +74,8 @@ def pad(
     if mode not in _PAD_MODES:
         known = (*_PAD_MODES, *_STATISTICS, "linear_ramp")
         raise ArgumentError(f"pad: mode {mode!r} is none of {', '.join(known)}")
+    if reflect_type not in ("even", "odd"):
+        raise ArgumentError(f"pad: reflect_type {reflect_type!r} is neither 'even' nor 'odd'")
     widths = _pairs("pad_width", pad_width, x.ndim)
     if any(width < 0 for pair in widths for width in pair):
         raise ShapeError(f"pad: pad_width {pad_width!r} has negative numbers")
@@ -101,6 +108,9 @@ def pad(
             if extent == 0:
                 raise ShapeError(f"pad: axis {axis} is empty, so mode {mode!r} has nothing to add")
             line = np.arange(-before, extent + after)
+            if reflect_type == "odd" and mode in ("reflect", "symmetric"):
+                _reflect_oddly(result, axis, line, extent, mode, rest)
+                continue
             sources = _sources(line, extent, mode) + before
             for place in (*range(before), *range(before + extent, len(line))):
                 source = result[_layout.at_axis(axis, int(sources[place]), *rest)]
@@ -127,3 +137,52 @@ def _sources(line: np.ndarray, extent: int, mode: str) -> np.ndarray:
     period = max(2 * extent - 2, 1)
     folded = line % period
     return np.where(folded < extent, folded, period - folded)
+
+
+def _reflect_oddly(
+    result: ndarray,
+    axis: int,
+    line: np.ndarray,
+    extent: int,
+    mode: str,
+    rest: tuple[slice, ...],
+) -> None:
+    """Fill the border along an axis with values mirrored at those at the edges.
+
+    Each is ``sign * element + first_times * first + last_times * last``: twice the value at the
+    edge less the mirrored one, which may have been mirrored itself.
+    """
+    inner = slice(-int(line[0]), -int(line[0]) + extent)
+    elements = moveaxis(result[_layout.at_axis(axis, inner, *rest)], axis, -1)
+    first, last = elements[..., :1], elements[..., extent - 1 :]
+    own = 1 if mode == "symmetric" else 0  # whether the edge is mirrored, too
+    for outside in (line < 0, line >= extent):
+        places = line[outside]
+        if not places.size:
+            continue
+        rows = [_folded(int(place), extent, own) for place in places]
+        place = placement_of(result)
+        at, sign, first_times, last_times = (
+            from_host(np.asarray(column, np.int64), *place) for column in zip(*rows, strict=True)
+        )
+        loop = _dtypes.int8 if result.dtype.kind == "b" else result.dtype
+        value = astype_array(elements, loop, copy=False)[..., at] * astype_array(sign, loop)
+        value = value + astype_array(first, loop, copy=False) * astype_array(first_times, loop)
+        value = value + astype_array(last, loop, copy=False) * astype_array(last_times, loop)
+        border = slice(int(places[0] - line[0]), int(places[-1] - line[0]) + 1)
+        target = result[_layout.at_axis(axis, border, *rest)]
+        assign(moveaxis(target, axis, -1), value, "pad")
+
+
+def _folded(place: int, extent: int, own: int) -> tuple[int, int, int, int]:
+    """A place outside of a line: the element it mirrors, its sign, and the edges' shares."""
+    if extent == 1 and not own:
+        return 0, 1, 0, 0  # nothing but the edge itself
+    sign, first_times, last_times = 1, 0, 0
+    while not 0 <= place < extent:
+        if place < 0:
+            place, first_times = -place - own, first_times + 2 * sign
+        else:
+            place, last_times = 2 * (extent - 1) - place + own, last_times + 2 * sign
+        sign = -sign
+    return place, sign, first_times, last_times

@@ -21,6 +21,13 @@ from dparray._array.operands import check_array, check_arrays, check_out
 from dparray._array.small import array_type, call_at_once, is_ready
 from dparray._evaluate import host, limits
 from dparray._evaluate.library import library_call
+from dparray._functions.core_options import (
+    are_default,
+    product_with_options,
+    single_axis,
+    with_kept_axis,
+)
+from dparray._functions.creation import zeros_like
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import (
     broadcast_to,
@@ -33,6 +40,7 @@ from dparray._functions.manipulation import (
 )
 from dparray._functions.reductions import any as any_of
 from dparray._functions.reductions import sum as sum_of
+from dparray._functions.ufunc_options import DEFAULT_CASTING, DEFAULT_ORDER
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import DTypeError, ShapeError
@@ -132,19 +140,38 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
     )
 
 
-def matmul(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
+def matmul(
+    x1: Any,
+    x2: Any,
+    /,
+    out: ndarray | None = None,
+    *,
+    axes: Any = None,
+    dtype: Any = None,
+    casting: str = DEFAULT_CASTING,
+    order: str = DEFAULT_ORDER,
+    subok: bool = True,
+) -> ndarray:
     """The matrix product `x1 @ x2`.
 
     Args:
         x1: a vector, a matrix or a stack of matrices of shape (..., M, K).
         x2: a vector, a matrix or a stack of matrices of shape (..., K, N).
         out: an array for the result.
+        axes: for ``x1``, ``x2`` and the result the axes of the matrices; the last ones if not
+            given.
+        dtype: the dtype to compute in.
+        casting: which conversions, to ``dtype`` and to ``out``, are allowed, as of NumPy.
+        order: ``"F"`` for a new result in Fortran's order.
+        subok: has no meaning, because arrays have no subclasses.
 
     Returns:
         An array of shape (..., M, N) with the promoted dtype on the common queue; the axis that a
         vector lacks is left out.
 
     Raises:
+        ArgumentError: ``axes``, ``casting`` or ``order`` is none of those that there are.
+        DTypeError: ``casting`` forbids a conversion.
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the shapes do not fit.
 
@@ -153,12 +180,21 @@ def matmul(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
         >>> dp.matmul(dp.asarray([[1, 2], [3, 4]]), dp.asarray([1, 1])).asnumpy()
         array([3, 7])
     """
+    if isinstance(out, tuple) or not are_default(axes, dtype, casting, order):
+        return product_with_options(
+            *("matmul", _cores_of_matrices, matmul, (x1, x2)),
+            *(out, axes, dtype, casting, order),
+        )
     if out is None:
         small = _small_product(x1, x2)
         if small is not None:
             return small
     x1, x2 = _pair("matmul", x1, x2)
     return _product(x1, x2, "matmul", out)
+
+
+def _cores_of_matrices(x1: ndarray, x2: ndarray) -> tuple[int, int, int]:
+    return min(x1.ndim, 2), min(x2.ndim, 2), (x1.ndim > 1) + (x2.ndim > 1)
 
 
 def _small_product(x1: Any, x2: Any) -> ndarray | None:
@@ -206,17 +242,36 @@ def _install_operators() -> None:
 _install_operators()
 
 
-def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
+def vecdot(
+    x1: Any,
+    x2: Any,
+    /,
+    out: ndarray | None = None,
+    *,
+    axis: int | None = None,
+    axes: Any = None,
+    keepdims: bool = False,
+    dtype: Any = None,
+    casting: str = DEFAULT_CASTING,
+    order: str = DEFAULT_ORDER,
+    subok: bool = True,
+) -> ndarray:
     """The sum of `conj(x1) * x2` along an axis: the dot products of vectors.
 
     Args:
         x1: an array.
         x2: an array whose shape broadcasts with that of ``x1``; both as long along ``axis``.
-        axis: the axis of the vectors.
+        out: an array for the result.
+        axis: the axis of the vectors; the last one if not given.
+        axes: for ``x1`` and ``x2`` the axis of the vectors.
+        keepdims: keep the axis, with extent 1.
+        dtype, casting, order, subok: as of :func:`matmul`.
 
     Raises:
+        ArgumentError: both ``axis`` and ``axes`` are given, or one of the options is wrong.
+        DTypeError: ``casting`` forbids a conversion.
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the extents along the axis differ.
+        ShapeError: the extents along the axis differ, or the result does not fit ``out``.
         AxisError: there is no such axis.
 
     Example:
@@ -224,6 +279,24 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
         >>> int(dp.vecdot(dp.asarray([1, 2]), dp.asarray([3, 4])))
         11
     """
+    if out is None and keepdims is False and are_default(axes, dtype, casting, order):
+        return _vecdot(x1, x2, -1 if axis is None else axis)
+    kept = _layout.check_flag("vecdot", "keepdims", keepdims)
+
+    def compute(first: ndarray, second: ndarray) -> ndarray:
+        found = _vecdot(first, second)
+        return with_kept_axis("vecdot", found, axis, axes) if kept else found
+
+    result_axes = single_axis("vecdot", axis, axes)
+    if kept and result_axes is not None:
+        result_axes = [*result_axes[:2], ()]
+    return product_with_options(
+        *("vecdot", lambda first, second: (1, 1, 0), compute, (x1, x2)),
+        *(out, result_axes, dtype, casting, order),
+    )
+
+
+def _vecdot(x1: Any, x2: Any, axis: int = -1) -> ndarray:
     if type(x1) is type(x2) is ndarray and x1.shape == x2.shape and len(x1.shape) == 1:
         small = call_at_once(np.vdot, x1, x2) if axis in (0, -1) else None
         if small is not None and small.dtype.kind != "b":
@@ -439,6 +512,9 @@ def cross(
 ) -> ndarray:
     """The cross product of vectors of three elements along an axis.
 
+    A vector of two elements lies in a plane, with 0 as its third; of two such vectors only the
+    third element of the product is given.
+
     Args:
         x1: an array.
         x2: an array whose shape broadcasts with that of ``x1``.
@@ -447,7 +523,7 @@ def cross(
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: the extent along ``axis`` is not 3.
+        ShapeError: the extent along ``axis`` is neither 2 nor 3.
         AxisError: there is no such axis.
 
     Example:
@@ -465,29 +541,54 @@ def cross(
         axisa = axisb = axisc = axis
     first = moveaxis(x1, _layout.normalize_axis("cross", axisa, x1.ndim), -1)
     second = moveaxis(x2, _layout.normalize_axis("cross", axisb, x2.ndim), -1)
-    if first.shape[-1] != 3 or second.shape[-1] != 3:
+    extents = {first.shape[-1], second.shape[-1]}
+    if not extents <= {2, 3}:
         raise ShapeError(
             f"cross: shapes {x1.shape} and {x2.shape} along axes {axisa} and {axisb}; the extents "
-            f"must be 3"
+            f"must be 3, or 2 for vectors in a plane"
         )
-    shape = _layout.broadcast_shapes("cross", [first.shape, second.shape])
-    a = [broadcast_to(first, shape)[..., at] for at in range(3)]
-    b = [broadcast_to(second, shape)[..., at] for at in range(3)]
+    shape = _layout.broadcast_shapes("cross", [first.shape[:-1], second.shape[:-1]])
+    a, b = (
+        [
+            broadcast_to(x[..., at], shape) if at < x.shape[-1] else zeros_like(x, shape=shape)
+            for at in range(3)
+        ]
+        for x in (first, second)
+    )
     parts = [
         apply(
             OPS["subtract"],
             apply(OPS["multiply"], a[(at + 1) % 3], b[(at + 2) % 3]),
             apply(OPS["multiply"], a[(at + 2) % 3], b[(at + 1) % 3]),
         )
-        for at in range(3)
+        for at in (range(3) if 3 in extents else (2,))
     ]
-    return stack(parts, axis=axisc)
+    return stack(parts, axis=axisc) if 3 in extents else parts[0]
 
 
-def matvec(x1: Any, x2: Any, /) -> ndarray:
+def matvec(
+    x1: Any,
+    x2: Any,
+    /,
+    out: ndarray | None = None,
+    *,
+    axes: Any = None,
+    dtype: Any = None,
+    casting: str = DEFAULT_CASTING,
+    order: str = DEFAULT_ORDER,
+    subok: bool = True,
+) -> ndarray:
     """Products of matrices and vectors, stacked along the axes before the last.
 
+    Args:
+        x1: matrices of shape (..., M, N).
+        x2: vectors of shape (..., N).
+        out: an array for the result.
+        axes, dtype, casting, order, subok: as of :func:`matmul`.
+
     Raises:
+        ArgumentError: one of the options is wrong.
+        DTypeError: ``casting`` forbids a conversion.
         ExecutionPlacementError: the arrays are on different queues.
         ShapeError: the shapes do not fit.
 
@@ -496,24 +597,44 @@ def matvec(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.matvec(dp.asarray([[1, 2], [3, 4]]), dp.asarray([1, 1])).asnumpy()
         array([3, 7])
     """
-    x1, x2 = check_array("matvec", "x1", x1), check_array("matvec", "x2", x2)
-    common_placement("matvec", (("x1", x1), ("x2", x2)))
+    return product_with_options(
+        *("matvec", lambda first, second: (2, 1, 1), _matvec, (x1, x2)),
+        *(out, axes, dtype, casting, order),
+    )
+
+
+def _matvec(x1: ndarray, x2: ndarray) -> ndarray:
     if x1.ndim < 2 or x2.ndim < 1:
         raise ShapeError(f"matvec: no product of shapes {x1.shape} and {x2.shape}")
     return matmul(x1, expand_dims(x2, -1))[..., 0]
 
 
-def vecmat(x1: Any, x2: Any, /) -> ndarray:
-    """Products of conjugated vectors and matrices; errors as of :func:`matvec`.
+def vecmat(
+    x1: Any,
+    x2: Any,
+    /,
+    out: ndarray | None = None,
+    *,
+    axes: Any = None,
+    dtype: Any = None,
+    casting: str = DEFAULT_CASTING,
+    order: str = DEFAULT_ORDER,
+    subok: bool = True,
+) -> ndarray:
+    """Products of conjugated vectors and matrices; arguments and errors as of :func:`matvec`.
 
     Example:
         >>> import dparray as dp
         >>> dp.vecmat(dp.asarray([1, 1]), dp.asarray([[1, 2], [3, 4]])).asnumpy()
         array([4, 6])
     """
-    x1, x2 = check_array("vecmat", "x1", x1), check_array("vecmat", "x2", x2)
-    common_placement("vecmat", (("x1", x1), ("x2", x2)))
+    return product_with_options(
+        *("vecmat", lambda first, second: (1, 2, 1), _vecmat, (x1, x2)),
+        *(out, axes, dtype, casting, order),
+    )
+
+
+def _vecmat(x1: ndarray, x2: ndarray) -> ndarray:
     if x1.ndim < 1 or x2.ndim < 2:
         raise ShapeError(f"vecmat: no product of shapes {x1.shape} and {x2.shape}")
-    conjugated = apply(OPS["conj"], x1) if x1.dtype.kind == "c" else x1
-    return matmul(expand_dims(conjugated, -2), x2)[..., 0, :]
+    return matmul(expand_dims(_conjugate(x1), -2), x2)[..., 0, :]

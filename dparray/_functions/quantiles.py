@@ -103,7 +103,7 @@ def _quantiles(
         raise ArgumentError(
             f"{function}: weights are for method='inverted_cdf' only; got {method!r}"
         )
-    if x.dtype.kind == "c":
+    if x.dtype.kind == "c" and "median" not in function:
         raise DTypeError(f"{function}: complex numbers have no order")
     fractions = _fractions(function, q, whole)
     if out is weights is None and not leave_nan_out and x.size and not isinstance(q, ndarray):
@@ -129,7 +129,7 @@ def _quantiles(
     dtype = _quantile_dtype(x, q, method)
     if weights is not None:
         pick = _weighted_picker(function, lines, weights, leave_nan_out)
-    elif leave_nan_out and lines.dtype.kind == "f":
+    elif leave_nan_out and lines.dtype.kind in "fc":
         pick = _picker_without_nan(sort(lines), method, dtype)
     else:
         pick = _picker(sort(lines), method, dtype)
@@ -145,6 +145,8 @@ def _quantiles(
 def _quantile_dtype(x: ndarray, q: Any, method: str) -> np.dtype[Any]:
     """NumPy's: elements that are given as they are keep theirs; fractions in arrays take part."""
     device = x.sycl_queue.sycl_device
+    if x.dtype.kind == "c":
+        return x.dtype
     if x.dtype.kind != "f":
         is_kept = method in _CHOOSING and x.dtype.kind != "b"
         return x.dtype if is_kept else _dtypes.default_float(device)
@@ -194,7 +196,7 @@ def _picker(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> Pick:
         else:
             below, above = (astype_array(one, dtype, copy=False) for one in (below, above))
             value = _between(below, above, float(weight))
-        if ordered.dtype.kind != "f":
+        if ordered.dtype.kind not in "fc":
             return value
         return choose_elements("where", apply(OPS["isnan"], last), last, value)
 
@@ -398,7 +400,8 @@ def median(
 ) -> ndarray:
     """The middle of the sorted elements, or the mean of the two middle ones.
 
-    Arguments and errors as of :func:`quantile`.
+    Arguments and errors as of :func:`quantile`. Complex numbers are sorted by their real parts,
+    then by their imaginary ones.
 
     Example:
         >>> import dparray as dp

@@ -191,7 +191,7 @@ def linspace(
     if not arrays and is_made_by_host(length, *placement) and chosen.kind in "fc":
         made, step = np.linspace(start, stop, length, endpoint, True, chosen)  # type: ignore[call-overload]
         values = ndarray._computed(made if made.base is None else made.copy(), *placement)
-        return (values, step.item()) if retstep else values
+        return (values, step) if retstep else values
     counted = arange(length, dtype=real, sycl_queue=placement.queue, usm_type=placement.usm_type)
     # As NumPy computes them, so that the last bits are the same.
     if arrays:
@@ -224,7 +224,7 @@ def linspace(
         at = _layout.normalize_axis("linspace", axis, values.ndim)
         order = [place for place in range(values.ndim) if place]
         values = with_axes(values, [*order[:at], 0, *order[at:]])
-    return (values, scalar_value(step)) if retstep else values
+    return (values, step) if retstep else values
 
 
 def meshgrid(

@@ -104,7 +104,7 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
 
     Args:
         x: an array.
-        shift: by how many positions, for each axis.
+        shift: by how many positions, for each axis; an array on the queue of ``x`` is waited for.
         axis: one axis or several; ``None`` rolls the flattened array.
 
     Raises:
@@ -121,6 +121,7 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
     if small is not None:
         return small
     x = check_array("roll", "x", x)
+    shift, axis = _on_host(x, "shift", shift), _on_host(x, "axis", axis)
     if axis is None:
         flat = reshape(x, (x.size,))
         total = shift if isinstance(shift, int) else sum(shift)
@@ -153,6 +154,19 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
     for old, new in blocks:
         assign(result[new], x[old], "roll")
     return result
+
+
+def _on_host(x: ndarray, name: str, value: Any) -> Any:
+    """Integers that decide where elements go, from the queue of ``x`` if they are in an array."""
+    if not isinstance(value, ndarray | np.ndarray):
+        return value
+    if isinstance(value, ndarray):
+        common_placement("roll", (("x", x), (name, value)))
+    elif not is_taken_from_host(value):
+        raise foreign_operand("roll", name, value)
+    if value.dtype.kind not in "iu":
+        raise DTypeError(f"roll: {name} of dtype {value.dtype} must be integers")
+    return value.tolist()
 
 
 @as_method

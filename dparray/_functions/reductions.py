@@ -95,7 +95,9 @@ def reduce_over(
         return delivered(name, _of_nothing(name, x, axes, dtype, keepdims), out)
     kind = {"max": "any", "min": "all"}.get(name, name) if loop.kind == "b" else name
     row = REDUCTIONS[kind]
-    return delivered(name, reduce_array(row, x, axes, keepdims, loop, dtype, *scalars), out)
+    result = reduce_array(row, x, axes, keepdims, loop, dtype, *scalars)
+    # As a value assigned: what NumPy's reductions do, too.
+    return delivered(name, result, out, casting="unsafe")
 
 
 def _of_nothing(
@@ -362,7 +364,7 @@ def argmin(
     """The position of the first smallest element along an axis, or of the flattened array.
 
     Args:
-        a: a real array.
+        a: an array; complex numbers go by their real parts, then by their imaginary ones.
         axis: the axis; ``None`` means the flattened array.
         out: an ``int64`` array for the result.
         keepdims: keep the reduced axes, with extent 1.
@@ -380,7 +382,8 @@ def argmin(
     if small is not None:
         return small
     x = check_array("argmin", "a", a)
-    check_numeric("argmin", x, "biuf")
+    if x.dtype.kind == "c":
+        return _position_of_complex("argmin", min, x, axis, out, keepdims)
     return reduce_over("argmin", x, axis, x.dtype, out, keepdims, dtype=_dtypes.int64)
 
 
@@ -399,8 +402,33 @@ def argmax(
     if small is not None:
         return small
     x = check_array("argmax", "a", a)
-    check_numeric("argmax", x, "biuf")
+    if x.dtype.kind == "c":
+        return _position_of_complex("argmax", max, x, axis, out, keepdims)
     return reduce_over("argmax", x, axis, x.dtype, out, keepdims, dtype=_dtypes.int64)
+
+
+def _position_of_complex(
+    name: str,
+    extreme: Callable[..., ndarray],
+    x: ndarray,
+    axis: int | None,
+    out: ndarray | None,
+    keepdims: bool,
+) -> ndarray:
+    """The position of the first NaN, or else of the first best real and imaginary part."""
+    check_out(name, (("a", x),), out)
+    if product(x.shape[at] for at in axes_of(name, x, axis)) == 0:
+        raise ShapeError(f"{name}: an array of shape {x.shape} has no element along axis {axis}")
+    worst = -math.inf if name == "argmax" else math.inf
+    is_nan = apply(OPS["isnan"], x)
+    is_best = apply(OPS["logical_not"], is_nan)
+    for part in (x.real, x.imag):
+        values = choose_elements(name, is_best, part, worst)
+        among = apply(OPS["equal"], values, extreme(values, axis, None, True))
+        is_best = apply(OPS["logical_and"], is_best, among)
+    rank = apply(OPS["add"], astype_array(is_nan, _dtypes.int8), astype_array(is_nan, _dtypes.int8))
+    rank = apply(OPS["add"], rank, astype_array(is_best, _dtypes.int8))
+    return argmax(rank, axis, out, keepdims=keepdims)
 
 
 def _truth(name: str, x: ndarray, axis: Axis, out: ndarray | None, keepdims: bool) -> ndarray:
@@ -473,16 +501,20 @@ def all(
     return _truth("all", x, axis, out, keepdims)
 
 
-def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False) -> ndarray:
+def count_nonzero(
+    x: Any, axis: Axis = None, *, keepdims: bool = False, out: ndarray | None = None
+) -> ndarray:
     """How many elements over axes are not zero, as ``int64``.
 
     Args:
         x: an array.
         axis: an axis or a tuple of axes; all of them if ``None``.
         keepdims: keep the reduced axes, with extent 1.
+        out: an array for the result.
 
     Raises:
         AxisError: there is no such axis.
+        ExecutionPlacementError: ``out`` is on another queue.
 
     Example:
         >>> import dparray as dp
@@ -490,8 +522,9 @@ def count_nonzero(x: Any, axis: Axis = None, *, keepdims: bool = False) -> ndarr
         2
     """
     x = check_array("count_nonzero", "x", x)
+    check_out("count_nonzero", (("x", x),), out)
     truth = x if x.dtype.kind == "b" else apply(OPS["not_equal"], x, 0)
-    return reduce_over("sum", truth, axis, _dtypes.int64, None, keepdims)
+    return reduce_over("sum", truth, axis, _dtypes.int64, out, keepdims)
 
 
 def logsumexp(

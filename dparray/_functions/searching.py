@@ -28,7 +28,6 @@ __all__ = [
 ]
 
 
-@as_method
 def searchsorted(
     x1: ndarray, x2: Any, /, side: str = "left", sorter: ndarray | None = None
 ) -> ndarray:
@@ -90,6 +89,20 @@ def searchsorted(
     operands = (("x1", astype_array(x1, common, False)), ("x2", astype_array(x2, common, False)))
     result[...] = call_library("searchsorted", library.searchsorted, operands, side=side)
     return result
+
+
+def _searchsorted_method(
+    self: ndarray, v: Any, side: str = "left", sorter: ndarray | None = None
+) -> ndarray:
+    """Where to insert values into a sorted vector; see :func:`dparray.searchsorted`."""
+    return searchsorted(self, v, side, sorter)
+
+
+_searchsorted_method.__name__, _searchsorted_method.__qualname__ = (
+    "searchsorted",
+    "ndarray.searchsorted",
+)
+as_method(_searchsorted_method)
 
 
 def argwhere(x: Any, /) -> ndarray:

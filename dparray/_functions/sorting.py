@@ -6,6 +6,7 @@ and long axes are sorted by our radix sort on all cores, which is faster still.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +18,7 @@ from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
 from dparray._array.libraries import call_library, call_numpy
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array
+from dparray._array.operands import check_array, foreign_operand, is_taken_from_host
 from dparray._evaluate.library import library_call
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import moveaxis, ravel
@@ -221,7 +222,7 @@ _attach()
 
 
 def partition(
-    x: Any, kth: int | Sequence[int], axis: int | None = -1, kind: str = "introselect"
+    x: Any, kth: int | Sequence[int] | ndarray, axis: int | None = -1, kind: str = "introselect"
 ) -> ndarray:
     """A copy whose element ``kth`` is where sorting puts it, smaller ones before, larger after.
 
@@ -240,18 +241,19 @@ def partition(
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("partition", axis, x.ndim)
-    _check_kth("partition", kth, x.shape[axis])
+    kth = _checked_kth("partition", x, kth, x.shape[axis])
     result = _new(x, x.dtype)
 
     def by_numpy(source: np.ndarray, out: np.ndarray) -> None:
         np.copyto(out, source)
-        out.partition(kth, axis=axis)
+        if out.size:
+            out.partition(kth, axis=axis)
 
     return result if call_numpy(by_numpy, [x], result) else sort(x, axis)
 
 
 def argpartition(
-    x: Any, kth: int | Sequence[int], axis: int | None = -1, kind: str = "introselect"
+    x: Any, kth: int | Sequence[int] | ndarray, axis: int | None = -1, kind: str = "introselect"
 ) -> ndarray:
     """The positions that :func:`partition` an array, as ``int64``; errors as there.
 
@@ -266,19 +268,35 @@ def argpartition(
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("argpartition", axis, x.ndim)
-    _check_kth("argpartition", kth, x.shape[axis])
+    kth = _checked_kth("argpartition", x, kth, x.shape[axis])
     result = _new(x, _dtypes.int64)
 
     def by_numpy(source: np.ndarray, out: np.ndarray) -> None:
-        np.copyto(out, np.argpartition(source, kth, axis=axis))
+        if out.size:
+            np.copyto(out, np.argpartition(source, kth, axis=axis))
 
     return result if call_numpy(by_numpy, [x], result) else argsort(x, axis)
 
 
-def _check_kth(name: str, kth: int | Sequence[int], extent: int) -> None:
-    for position in [kth] if isinstance(kth, int) else kth:
-        if not -extent <= position < extent:
-            raise IndexError(f"{name}: kth {position} is outside an axis of extent {extent}")
+def _checked_kth(name: str, x: ndarray, kth: Any, extent: int) -> list[int]:
+    """Positions along an axis; those in an array on the queue of ``x`` are waited for."""
+    if isinstance(kth, ndarray):
+        common_placement(name, (("x", x), ("kth", kth)))
+        kth = kth.tolist()
+    elif isinstance(kth, np.ndarray):
+        if not is_taken_from_host(kth):
+            raise foreign_operand(name, "kth", kth)
+        kth = kth.tolist()
+    try:
+        places = [operator.index(one) for one in (kth if isinstance(kth, list | tuple) else [kth])]
+    except TypeError:
+        raise ArgumentError(
+            f"{name}: kth {kth!r} is neither an integer nor a list of them"
+        ) from None
+    for place in places:
+        if extent and not -extent <= place < extent:
+            raise IndexError(f"{name}: kth {place} is outside an axis of extent {extent}")
+    return places
 
 
 class TopKResult(NamedTuple):

@@ -19,7 +19,7 @@ from dparray._array.fresh import empty_on, from_host
 from dparray._array.libraries import call_numpy
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out, checked_scalar
-from dparray._functions import elementwise, mathematics
+from dparray._functions import elementwise, mathematics, products
 from dparray._functions.advanced_indexing import index_for_numpy
 from dparray._functions.cumulative import cumprod, cumsum, cumulative_logsumexp
 from dparray._functions.elementwise import where as where_of
@@ -56,7 +56,8 @@ _SCANS: dict[str, Callable[..., ndarray]] = {
 #: Integers are combined in 64 bits.
 _WIDENS = frozenset({"add", "multiply"})
 _TAKES_DTYPE = frozenset({"add", "multiply", "logaddexp"})
-#: For these it does not matter in which order, and in which pairs, elements are combined.
+#: For these it does not matter in which order, and in which pairs, elements are combined. All
+#: others go from the first element to the last.
 _ASSOCIATIVE = frozenset(_REDUCTIONS) | {
     *("bitwise_and", "bitwise_or", "bitwise_xor", "logical_xor"),
     *("fmax", "fmin", "gcd", "hypot", "lcm", "logaddexp2"),
@@ -66,20 +67,24 @@ _AT_ONCE = {"subtract": "add", "divide": "multiply"}
 
 
 def _loop(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> np.dtype[Any]:
-    """The dtype to combine elements in."""
+    """The dtype to combine elements in.
+
+    Raises:
+        DTypeError: the function's results are no operands of it, as those of ``less`` are not.
+    """
     if dtype is not None:
         return _dtypes.check_device(_dtypes.as_dtype(dtype), x.sycl_queue.sycl_device)
     if name in _WIDENS and x.dtype.kind in "biu":
         return _dtypes.uint64 if x.dtype.kind == "u" else _dtypes.int64
-    return _dtypes.resolve(ufunc, (x.dtype, x.dtype))[-1]
-
-
-def _check_associative(function: str, name: str) -> None:
-    if name not in _ASSOCIATIVE:
-        raise ArgumentError(
-            f"{function}: elements are combined in any order on a device, and for {name} the "
-            f"order matters; write a loop, or use one of {', '.join(sorted(_ASSOCIATIVE))}"
-        )
+    if name in _ASSOCIATIVE:
+        return _dtypes.resolve(ufunc, (x.dtype, x.dtype))[-1]
+    try:
+        loop = ufunc.resolve_dtypes((None, x.dtype, None), reduction=True)
+    except TypeError:
+        loop = None
+    if loop is None or len(set(loop)) != 1:
+        raise DTypeError(f"{name}: its results of {x.dtype} are not combined with elements of it")
+    return _dtypes.fit_device(loop[-1], x.sycl_queue.sycl_device)
 
 
 def _reduce(
@@ -98,7 +103,6 @@ def _reduce(
     """The function applied between all elements along axes."""
     function = f"{name}.reduce"
     x = check_array(function, "x", x)
-    _check_associative(function, name)
     if name in _REDUCTIONS:
         options: dict[str, Any] = {} if where is True else {"where": where}
         if initial is not None:
@@ -115,7 +119,13 @@ def _reduce(
     kept = tuple(extent for at, extent in enumerate(x.shape) if at not in axes)
     lines = moveaxis(x, axes, tuple(range(x.ndim - len(axes), x.ndim)))
     lines = reshape(lines, (*kept, int(np.prod([x.shape[at] for at in axes]))))
-    result = _combined(function, ufunc, call, astype_array(lines, _loop(name, ufunc, x, dtype)))
+    lines = astype_array(lines, _loop(name, ufunc, x, dtype), copy=False)
+    if name in _ASSOCIATIVE:
+        result = _combined(function, ufunc, call, lines)
+    elif len(axes) > 1:
+        raise ArgumentError(f"{function}: the order of elements matters; give one axis")
+    else:
+        result = _folded(function, ufunc, call, lines)
     if keepdims:
         result = reshape(
             result, tuple(1 if at in axes else extent for at, extent in enumerate(x.shape))
@@ -145,6 +155,20 @@ def _combined(
     return result
 
 
+def _folded(
+    function: str, ufunc: np.ufunc, call: Callable[..., ndarray], lines: ndarray
+) -> ndarray:
+    """The elements of each line combined from the first to the last."""
+    if lines.shape[-1] == 0:
+        raise ShapeError(f"{function}: there is no element, and no identity")
+    result = empty_on(placement_of(lines), lines.shape[:-1], lines.dtype)
+    if not call_numpy(lambda a, r: ufunc.reduce(a, -1, r.dtype, r), [lines], result):
+        assign(result, lines[..., 0], function)
+        for at in range(1, lines.shape[-1]):
+            assign(result, call(result, lines[..., at]), function)
+    return result
+
+
 def _accumulate(
     name: str,
     ufunc: np.ufunc,
@@ -158,7 +182,6 @@ def _accumulate(
     """The function applied between the elements up to each position along an axis."""
     function = f"{name}.accumulate"
     x = check_array(function, "x", x)
-    _check_associative(function, name)
     if name in _SCANS:
         return _SCANS[name](x, axis, dtype, out)
     check_out(function, (("x", x),), out)
@@ -171,6 +194,10 @@ def _accumulate(
         assign(result, x, function)
         lines = moveaxis(result, axis, -1)
         step = 1
+        if name not in _ASSOCIATIVE:
+            for at in range(1, lines.shape[-1]):
+                lines[..., at] = call(lines[..., at - 1], lines[..., at])
+            step = lines.shape[-1]
         while step < lines.shape[-1]:
             lines[..., step:] = call(lines[..., :-step], lines[..., step:])
             step *= 2
@@ -232,9 +259,11 @@ def _at(
         return
     if name in _AT_ONCE:
         combine = getattr(elementwise, _AT_ONCE[name])
-    else:
-        _check_associative(function, name)
+    elif name in _ASSOCIATIVE:
         combine = call
+    else:
+        _write_one_by_one(call, x, indices, values, function)
+        return
     positions = arange(x.size, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
     places = reshape(positions, x.shape)[indices]
     amounts = empty_on(placement_of(x), places.shape, x.dtype)
@@ -251,6 +280,21 @@ def _at(
         flat[chosen] = call(flat[chosen], amounts[is_last])
         if flat.block is not x.block:
             assign(x, reshape(flat, x.shape), function)
+
+
+def _write_one_by_one(
+    call: Callable[..., ndarray], x: ndarray, indices: Any, values: Any, function: str
+) -> None:
+    """What ``at`` does where neither pairs nor the order may change: element after element."""
+    positions = arange(x.size, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
+    places = reshape(positions, x.shape)[indices]
+    amounts = empty_on(placement_of(x), places.shape, x.dtype)
+    assign(amounts, values, function)
+    flat, amounts = reshape(x, (x.size,)), ravel(amounts)
+    for at, place in enumerate(places.asnumpy().reshape(-1).tolist()):
+        flat[place] = call(flat[place], amounts[at])
+    if flat.block is not x.block:
+        assign(x, reshape(flat, x.shape), function)
 
 
 def _combine_runs(call: Callable[..., ndarray], runs: ndarray, values: ndarray) -> None:
@@ -283,7 +327,6 @@ def _reduceat(
     """
     function = f"{name}.reduceat"
     x = check_array(function, "x", x)
-    _check_associative(function, name)
     if isinstance(indices, list | tuple):
         indices = from_host(np.asarray(indices, np.int64), x.sycl_queue, x.usm_type)
     indices = check_array(function, "indices", indices)
@@ -307,8 +350,15 @@ def _reduceat(
         runs = from_host(np.repeat(np.arange(counts.size), counts), *placement)
         lines = moveaxis(x, axis, 0)[from_host(positions, *placement)]
         lines = copy_of(astype_array(lines, loop, copy=False))
-        _combine_runs(call, runs, lines)
-        assign(moveaxis(result, axis, 0), lines[from_host(ends - 1, *placement)], function)
+        if name in _ASSOCIATIVE:
+            _combine_runs(call, runs, lines)
+            found = lines[from_host(ends - 1, *placement)]
+        else:
+            found = lines[from_host(ends - counts, *placement)]
+            for run, (start, count) in enumerate(zip(ends - counts, counts, strict=True)):
+                for at in range(start + 1, start + count):
+                    found[run] = call(found[run], lines[at])
+        assign(moveaxis(result, axis, 0), found, function)
     return delivered(function, result, out)
 
 
@@ -321,16 +371,23 @@ _METHODS: dict[str, Callable[..., Any]] = {
 }
 
 
+#: Types of arrays that there are none of here: extended precision, objects, times.
+_FOREIGN_TYPES = frozenset("gGOmM")
+
+
 def _attach() -> None:
     """Give the functions that are ufuncs in NumPy what ufuncs have."""
-    for module in (elementwise, mathematics):
+    for module in (elementwise, mathematics, products):
         for name in vars(module)["__all__"]:
             ufunc: Any = getattr(np, name, None)
             if not isinstance(ufunc, np.ufunc):
                 continue
             call: Any = getattr(module, name)
-            call.nin, call.nout = ufunc.nin, ufunc.nout
-            if (ufunc.nin, ufunc.nout) == (2, 1):
+            call.nin, call.nout, call.nargs = ufunc.nin, ufunc.nout, ufunc.nargs
+            call.identity, call.signature = ufunc.identity, ufunc.signature
+            call.types = [loop for loop in ufunc.types if not _FOREIGN_TYPES & set(loop)]
+            call.ntypes = len(call.types)
+            if (ufunc.nin, ufunc.nout, ufunc.signature) == (2, 1, None):
                 for method, make in _METHODS.items():
                     setattr(call, method, partial(make, ufunc.__name__, ufunc, call))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import astype_array, choose_elements
+from dparray._array.apply import choose_elements, cut_to
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
@@ -17,7 +17,7 @@ from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
 #: NumPy's defaults; what is no such string is looked at more closely.
-DEFAULT_CASTING, _DEFAULT_ORDER = "same_kind", "K"
+DEFAULT_CASTING, DEFAULT_ORDER = "same_kind", "K"
 _CASTINGS = ("no", "equiv", "safe", "same_kind", "unsafe")
 _ORDERS = ("C", "F", "A", "K")
 
@@ -46,17 +46,41 @@ def apply_with_options(
         casting: which of these conversions, and of the result to ``out``, are allowed.
         order: of a new result.
     """
+    outs = (only_out(function, out),)
+    made = compute_with_options(
+        function,
+        parameters,
+        lambda *given: (compute(*given),),
+        *(operands, outs, where, dtype, casting, order),
+    )
+    return made[0]
+
+
+def compute_with_options(
+    function: str,
+    parameters: tuple[str, ...],
+    compute: Callable[..., tuple[ndarray, ...]],
+    operands: tuple[Any, ...],
+    outs: tuple[Any, ...],
+    where: Any,
+    dtype: Any,
+    casting: str,
+    order: str,
+) -> tuple[ndarray, ...]:
+    """A function of one result or several with the options of NumPy's ufuncs.
+
+    Nothing is written before all results are known to fit. ``outs`` has an array or ``None`` for
+    each result; the other arguments are those of :func:`apply_with_options`.
+    """
     check_casting(function, casting)
-    order = _layout.as_order(order, _DEFAULT_ORDER)
-    _check_choice(function, "order", order, _ORDERS)
-    if isinstance(out, tuple) and len(out) == 1:
-        out = out[0]
+    order = check_order(function, order)
     operands = tuple(beside(function, parameters, operands))
     if not any(isinstance(value, ndarray) for value in operands):
-        place = placement_of(out) if isinstance(out, ndarray) else None
+        given = next((out for out in outs if isinstance(out, ndarray)), None)
+        place = None if given is None else placement_of(given)
         operands = (check_array(function, parameters[0], operands[0], place), *operands[1:])
     if dtype is not None:
-        operands = tuple(_in_dtype(function, value, dtype, casting) for value in operands)
+        operands = tuple(in_dtype(function, value, dtype, casting) for value in operands)
     elif casting in ("no", "equiv"):
         _check_unconverted(function, operands, casting)
     placed = [
@@ -64,39 +88,134 @@ def apply_with_options(
         for name, value in zip(parameters, operands, strict=True)
         if isinstance(value, ndarray)
     ]
+    mask = None
     if where is not True:
-        placed.append(("where", check_array(function, "where", where)))
-        if placed[-1][1].dtype.kind != "b":
+        mask = check_array(function, "where", where)
+        placed.append(("where", mask))
+        if mask.dtype.kind != "b":
             raise DTypeError(
-                f"{function}: where of dtype {placed[-1][1].dtype} is no mask; compare it with "
-                f"something"
+                f"{function}: where of dtype {mask.dtype} is no mask; compare it with something"
             )
-    check_out(function, placed, out)
+    for at, out in enumerate(outs, 1):
+        check_out(function, placed, out, "out" if len(outs) == 1 else f"out{at}")
     common_placement(function, placed)
-    result = compute(*operands)
-    if out is not None and not np.can_cast(result.dtype, out.dtype, casting):  # type: ignore[arg-type]
+    results = compute(*operands)
+    values = []
+    for result, out in zip(results, outs, strict=True):
+        if out is not None:
+            check_fits(function, result, out, casting)
+            result = cut_to(result, out.dtype)
+        if mask is not None:
+            result = choose_elements(function, mask, result, 0 if out is None else out)
+        if (
+            out is not None
+            and _layout.broadcast_shapes(function, [result.shape, out.shape]) != out.shape
+        ):
+            raise ShapeError(
+                f"{function}: the result of shape {result.shape} does not fit out of {out.shape}"
+            )
+        values.append(result)
+    for value, out in zip(values, outs, strict=True):
+        if out is not None:
+            assign(out, value, function)
+    return tuple(
+        ordered(value, order, operands) if out is None else out
+        for value, out in zip(values, outs, strict=True)
+    )
+
+
+def check_fits(function: str, result: ndarray, out: ndarray, casting: Any) -> None:
+    """Refuse a result whose dtype may not become that of ``out``."""
+    if not np.can_cast(result.dtype, out.dtype, casting):
         raise DTypeError(
             f"{function}: the result of dtype {result.dtype} does not fit out of dtype {out.dtype} "
             f"by the rule {casting!r}; write out = out.astype('{result.dtype}') first"
         )
-    if where is not True:
-        mask = placed[-1][1]
-        if out is None:
-            return _ordered(choose_elements(function, mask, result, 0), order, operands)
-        result = choose_elements(function, mask, astype_array(result, out.dtype, False), out)
-    if out is None:
-        return _ordered(result, order, operands)
-    if _layout.broadcast_shapes(function, [result.shape, out.shape]) != out.shape:
-        raise ShapeError(
-            f"{function}: the result of shape {result.shape} does not fit out of {out.shape}"
-        )
-    assign(out, result, function)
-    return out
 
 
 def with_options(compute: Callable[..., ndarray]) -> Callable[..., ndarray]:
     """Give a function of one or two arrays the options of NumPy's ufuncs."""
     function = taking_options(compute.__name__, compute.__code__.co_argcount, compute)
+    function.__doc__, function.__module__ = compute.__doc__, compute.__module__
+    return function
+
+
+def with_options_of_two(compute: Callable[..., tuple[ndarray, ndarray]]) -> Callable[..., Any]:
+    """Give a function with two results the options of NumPy's ufuncs.
+
+    Both of ``out=`` come in a tuple, where ``None`` stands for a new array, or by position.
+    """
+    name, arity = compute.__name__, compute.__code__.co_argcount
+    parameters = ("x",) if arity == 1 else ("x1", "x2")
+
+    def run(
+        operands: tuple[Any, ...],
+        outs: tuple[Any, Any],
+        out: Any,
+        where: Any,
+        dtype: Any,
+        casting: str,
+        order: str,
+    ) -> tuple[ndarray, ...]:
+        if out is not None:
+            if type(out) is not tuple or len(out) != 2:
+                raise ArgumentError(
+                    f"{name}: there are two results; give out=(first, second), or None for one"
+                )
+            if outs[0] is not None or outs[1] is not None:
+                raise ArgumentError(f"{name}: out is given by position and by name; give it once")
+            outs = out
+        if (
+            where is True
+            and dtype is None
+            and casting is DEFAULT_CASTING
+            and order is DEFAULT_ORDER
+            and outs[0] is outs[1] is None
+        ):
+            return compute(*operands)
+        return compute_with_options(
+            name, parameters, compute, operands, outs, where, dtype, casting, order
+        )
+
+    function: Callable[..., Any]
+    if arity == 1:
+
+        def unary(
+            x: Any,
+            out1: ndarray | None = None,
+            out2: ndarray | None = None,
+            /,
+            *,
+            out: tuple[ndarray | None, ndarray | None] | None = None,
+            where: Any = True,
+            dtype: Any = None,
+            casting: str = DEFAULT_CASTING,
+            order: str = DEFAULT_ORDER,
+            subok: bool = True,
+        ) -> tuple[ndarray, ...]:
+            return run((x,), (out1, out2), out, where, dtype, casting, order)
+
+        function = unary
+    else:
+
+        def binary(
+            x1: Any,
+            x2: Any,
+            out1: ndarray | None = None,
+            out2: ndarray | None = None,
+            /,
+            *,
+            out: tuple[ndarray | None, ndarray | None] | None = None,
+            where: Any = True,
+            dtype: Any = None,
+            casting: str = DEFAULT_CASTING,
+            order: str = DEFAULT_ORDER,
+            subok: bool = True,
+        ) -> tuple[ndarray, ...]:
+            return run((x1, x2), (out1, out2), out, where, dtype, casting, order)
+
+        function = binary
+    function.__name__ = function.__qualname__ = name
     function.__doc__, function.__module__ = compute.__doc__, compute.__module__
     return function
 
@@ -126,18 +245,18 @@ def taking_options(
             where: Any = True,
             dtype: Any = None,
             casting: str = DEFAULT_CASTING,
-            order: str = _DEFAULT_ORDER,
+            order: str = DEFAULT_ORDER,
             subok: bool = True,
         ) -> ndarray:
             if (
                 where is True
                 and dtype is None
                 and casting is DEFAULT_CASTING
-                and order is _DEFAULT_ORDER
+                and order is DEFAULT_ORDER
             ):
                 if out is None:
                     return compute(x)
-                if compute_into is not None:
+                if compute_into is not None and not isinstance(out, tuple):
                     return compute_into(x, out=out)
             return apply_with_options(
                 name, ("x",), compute, (x,), out, where, dtype, casting, order
@@ -155,18 +274,18 @@ def taking_options(
             where: Any = True,
             dtype: Any = None,
             casting: str = DEFAULT_CASTING,
-            order: str = _DEFAULT_ORDER,
+            order: str = DEFAULT_ORDER,
             subok: bool = True,
         ) -> ndarray:
             if (
                 where is True
                 and dtype is None
                 and casting is DEFAULT_CASTING
-                and order is _DEFAULT_ORDER
+                and order is DEFAULT_ORDER
             ):
                 if out is None:
                     return compute(x1, x2)
-                if compute_into is not None:
+                if compute_into is not None and not isinstance(out, tuple):
                     return compute_into(x1, x2, out=out)
             return apply_with_options(
                 name, ("x1", "x2"), compute, (x1, x2), out, where, dtype, casting, order
@@ -175,6 +294,21 @@ def taking_options(
         function = binary
     function.__name__ = function.__qualname__ = name
     return function
+
+
+def only_out(function: str, out: Any) -> Any:
+    """``out`` itself, also where it is given as NumPy's tuple of one.
+
+    Raises:
+        ArgumentError: it is a tuple of another length.
+    """
+    if type(out) is not tuple:
+        return out
+    if len(out) != 1:
+        raise ArgumentError(
+            f"{function}: there is one result, and out is a tuple of {len(out)}; give out=array"
+        )
+    return out[0]
 
 
 def check_casting(function: str, casting: Any) -> None:
@@ -186,17 +320,28 @@ def check_casting(function: str, casting: Any) -> None:
     _check_choice(function, "casting", casting, _CASTINGS)
 
 
+def check_order(function: str, order: Any) -> str:
+    """NumPy's name of an order of memory, also for ``None`` and small letters.
+
+    Raises:
+        ArgumentError: there is no such order.
+    """
+    order = _layout.as_order(order, DEFAULT_ORDER)
+    _check_choice(function, "order", order, _ORDERS)
+    return order
+
+
 def _check_choice(function: str, name: str, value: Any, allowed: tuple[str, ...]) -> None:
     if type(value) is not str or value not in allowed:
         raise ArgumentError(f"{function}: {name} {value!r} is none of {', '.join(allowed)}")
 
 
-def _in_dtype(function: str, value: Any, dtype: Any, casting: str) -> Any:
+def in_dtype(function: str, value: Any, dtype: Any, casting: str) -> Any:
     """An operand in the dtype that an operation is asked to compute in; Python's are weak."""
     wanted = _dtypes.as_dtype(dtype)
     if not isinstance(value, ndarray | np.generic):
         return value
-    if value.dtype.kind == "c" and wanted.kind != "c":
+    if value.dtype.kind == "c" and wanted.kind != "c" and casting != "unsafe":
         raise DTypeError(
             f"{function}: {value.dtype} does not become {wanted}; take dp.real(x) or dp.abs(x)"
         )
@@ -207,8 +352,8 @@ def _in_dtype(function: str, value: Any, dtype: Any, casting: str) -> Any:
         )
     if isinstance(value, np.generic):
         with np.errstate(all="ignore"):
-            return wanted.type(value)
-    return astype_array(value, wanted, copy=False)
+            return wanted.type(value.real if wanted.kind not in "bc" else value)
+    return cut_to(value, wanted)
 
 
 def _check_unconverted(function: str, operands: tuple[Any, ...], casting: str) -> None:
@@ -224,10 +369,10 @@ def _check_unconverted(function: str, operands: tuple[Any, ...], casting: str) -
         return  # no operand at all
     for value, wanted in zip(operands, _dtypes.resolve(ufunc, tuple(keys)), strict=False):
         if isinstance(value, ndarray | np.generic):
-            _in_dtype(function, value, wanted, casting)
+            in_dtype(function, value, wanted, casting)
 
 
-def _ordered(result: ndarray, order: str, operands: Sequence[Any]) -> ndarray:
+def ordered(result: ndarray, order: str, operands: Sequence[Any]) -> ndarray:
     """A new result in the order asked for; it has ``"K"`` already, but of a choice of elements."""
     if order == "K" or result.ndim < 2:
         return result

@@ -31,6 +31,7 @@ from dparray._array.operands import (
     checked_scalar,
     foreign_operand,
     scalar_value,
+    shared,
 )
 from dparray._compiler.device_function import DeviceFunction
 from dparray._compiler.diagnosis import describe_failure
@@ -50,10 +51,9 @@ from dparray.exceptions import (
     KernelArgumentError,
     KernelCompileError,
     ShapeError,
-    UnsupportedFeatureError,
 )
 
-__all__ = ["ElementwiseFunction", "ReductionFunction", "elementwise", "reduction", "vectorize"]
+__all__ = ["ElementwiseFunction", "ReductionFunction", "elementwise", "reduction"]
 
 _WEAK = {bool: bool, int: int, float: float, complex: complex}
 
@@ -134,6 +134,7 @@ class ElementwiseFunction:
 
     Attributes:
         device_function: the scalar function, for use in kernels.
+        parameters: their names.
     """
 
     def __init__(self, function: Callable[..., Any], dtype: Any) -> None:
@@ -148,8 +149,8 @@ class ElementwiseFunction:
         self.__module__ = self.py_func.__module__
         self.__doc__ = self.py_func.__doc__
         self._signature = inspect.signature(self.py_func)
-        self._parameters = tuple(self._signature.parameters)
-        if not self._parameters:
+        self.parameters = tuple(self._signature.parameters)
+        if not self.parameters:
             raise KernelArgumentError(
                 f"elementwise: {self.__name__} takes no operand; an elementwise function is called "
                 "with one element of each array"
@@ -188,13 +189,13 @@ class ElementwiseFunction:
             ShapeError: the shapes do not broadcast, or not to ``out``.
             DTypeError: the result does not fit ``out``.
         """
-        values = list(self._bound(operands, named))
+        values = [shared(value) for value in self._bound(operands, named)]
         arrays = [
             (name, value)
-            for name, value in zip(self._parameters, values, strict=True)
+            for name, value in zip(self.parameters, values, strict=True)
             if isinstance(value, ndarray)
         ]
-        for name, value in zip(self._parameters, values, strict=True):
+        for name, value in zip(self.parameters, values, strict=True):
             if not isinstance(value, ndarray | bool | int | float | complex | np.number | np.bool_):
                 raise foreign_operand(self.__name__, name, value)
             if isinstance(value, np.generic):
@@ -204,7 +205,7 @@ class ElementwiseFunction:
         if not arrays:
             queue = default_device().sycl_queue if out is None else out.sycl_queue
             values[0] = full_scalar(values[0], queue)
-            arrays = [(self._parameters[0], values[0])]
+            arrays = [(self.parameters[0], values[0])]
         placement = common_placement(self.__name__, arrays)
         shape = broadcast_shapes(self.__name__, [array.shape for _, array in arrays])
         dtypes = self._dtypes_of(values, arrays)
@@ -220,25 +221,29 @@ class ElementwiseFunction:
 
     def _bound(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """An operand for each parameter, as Python binds the arguments of a call."""
-        if not named and len(operands) == len(self._parameters) and not any(self._prefixes):
+        if not named and len(operands) == len(self.parameters) and not any(self._prefixes):
             return operands
         try:
             bound = self._signature.bind(*operands, **named)
         except TypeError as error:
             count = len(operands) + len(named)
             raise KernelArgumentError(
-                f"{self.__name__}: takes {len(self._parameters)} operands "
-                f"({', '.join(self._parameters)}); got {count}: {error}"
+                f"{self.__name__}: takes {len(self.parameters)} operands "
+                f"({', '.join(self.parameters)}); got {count}: {error}"
             ) from None
         bound.apply_defaults()
         return tuple(bound.arguments.values())
+
+    def bound_by_name(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> dict[str, Any]:
+        """The operand of each parameter by its name."""
+        return dict(zip(self.parameters, self._bound(operands, named), strict=True))
 
     def _by_position(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A Python function of these parameters that takes all of them by position."""
         if not any(self._prefixes):
             return function
         count = self._prefixes.count("")
-        names = self._parameters[count:]
+        names = self.parameters[count:]
         return lambda *elements: function(
             *elements[:count], **dict(zip(names, elements[count:], strict=True))
         )
@@ -262,7 +267,7 @@ class ElementwiseFunction:
         kind = self._kind(dtype, dtypes)
         op = self._ops.get((name, kind))
         if op is None:
-            count = len(self._parameters)
+            count = len(self.parameters)
             operands = (f"{one}{{{place}}}" for place, one in enumerate(self._prefixes))
             call = f"{name}({', '.join(operands)})"
             if kind in ("b", "i", "f"):
@@ -327,7 +332,7 @@ class ElementwiseFunction:
         """Compile the operation when it is met, so that errors come at the line that calls it."""
         key = (op, loop, has_float64(placement.queue.sycl_device))
         if prod(shape) and key not in self._compiled:
-            labels = [f"{name}: {each}" for name, each in zip(self._parameters, loop, strict=False)]
+            labels = [f"{name}: {each}" for name, each in zip(self.parameters, loop, strict=False)]
             _compile_alone(self.py_func, labels, op, values, loop, shape, *placement)
             self._compiled.add(key)
 
@@ -381,53 +386,6 @@ def elementwise(function: Any = None, *, dtype: Any = None) -> Any:
     if function is None:
         return lambda function: ElementwiseFunction(function, dtype)
     return ElementwiseFunction(function, dtype)
-
-
-def vectorize(
-    pyfunc: Any = None,
-    otypes: Any = None,
-    doc: str | None = None,
-    excluded: Any = None,
-    cache: bool = False,
-    signature: str | None = None,
-) -> Any:
-    """Make an array function of a scalar function: NumPy's name for :func:`elementwise`.
-
-    The function is compiled for the device, so it is written in the kernel language.
-
-    Args:
-        pyfunc: a Python function of numbers.
-        otypes: the result's dtype: one, or a list or string of one.
-        doc: its docstring.
-        excluded, signature: not supported.
-        cache: without effect: compiled functions are kept anyway.
-
-    Raises:
-        UnsupportedFeatureError: ``excluded`` or ``signature`` is given, or several results.
-
-    Example:
-        >>> import dparray as dp
-        >>> @dp.vectorize
-        ... def step(x, at):
-        ...     return 1.0 if x > at else 0.0
-        >>> step(dp.asarray([1.0, 3.0]), 2.0).asnumpy()
-        array([0., 1.])
-    """
-    if excluded or signature is not None:
-        raise UnsupportedFeatureError(
-            "vectorize: excluded= and signature= are not supported; write a function of arrays, or "
-            "a kernel"
-        )
-    if pyfunc is None:
-        return lambda function: vectorize(function, otypes, doc, excluded, cache, signature)
-    if isinstance(otypes, str | list | tuple):
-        if len(otypes) != 1:
-            raise UnsupportedFeatureError("vectorize: a function has one result; otypes names more")
-        otypes = otypes[0]
-    made = ElementwiseFunction(pyfunc, None if otypes is None else _dtypes.as_dtype(otypes))
-    if doc is not None:
-        made.__doc__ = doc
-    return made
 
 
 class ReductionFunction:

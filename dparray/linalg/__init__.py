@@ -23,16 +23,14 @@ from dparray.linalg.decompositions import (
 from dparray.linalg.factors import lu, lu_factor, lu_solve
 from dparray.linalg.norms import cond, matrix_norm, matrix_rank, norm, vector_norm
 from dparray.linalg.operands import LinAlgError
-from dparray.linalg.products import diagonal, matrix_power, multi_dot, trace
+from dparray.linalg.products import cross, diagonal, matrix_power, multi_dot, outer, trace
 from dparray.linalg.solving import (
     SlogdetResult,
-    cross,
     det,
     inv,
     lstsq,
     matmul,
     matrix_transpose,
-    outer,
     pinv,
     slogdet,
     solve,

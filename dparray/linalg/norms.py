@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from dparray._functions.joining import stack
 from dparray._functions.manipulation import expand_dims, moveaxis
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
-from dparray.exceptions import ShapeError
+from dparray.exceptions import ArgumentError, ShapeError
 from dparray.linalg.decompositions import eigvalsh, svdvals
 from dparray.linalg.operands import default_float, matrices
 from dparray.linalg.solving import inv
@@ -117,7 +118,9 @@ def _norm_of_inverse(x: ndarray, p: Any) -> ndarray:
     return stack([_norm_of_inverse(x[at], p) for at in range(x.shape[0])])
 
 
-def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float = 2) -> ndarray:
+def vector_norm(
+    x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: float | None = 2
+) -> ndarray:
     """The norms of vectors along axes.
 
     Args:
@@ -125,12 +128,13 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
         axis: an axis or a tuple of axes; all of them if ``None``.
         keepdims: keep the axes, with extent 1.
         ord: the norm: a positive number p, ``inf`` (largest), ``-inf`` (smallest), 0 (how many are
-            not zero).
+            not zero); ``None`` is 2.
 
     Returns:
         A real array on the queue of ``x``.
 
     Raises:
+        ArgumentError: ``ord`` is no real number.
         AxisError: there is no such axis.
 
     Example:
@@ -139,6 +143,9 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
         5.0
     """
     x = check_array("vector_norm", "x", x)
+    ord = 2 if ord is None else ord
+    if isinstance(ord, bool) or not isinstance(ord, Real):
+        raise ArgumentError(f"vector_norm: ord {ord!r} is no real number, as norms of vectors have")
     if x.dtype.kind not in "fc":
         x = astype_array(x, default_float(x))
     size = apply(OPS["abs"], x)

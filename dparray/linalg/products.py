@@ -7,25 +7,75 @@ from typing import Any
 
 import numpy as np
 
+from dparray import _layout
 from dparray._array.assignment import delivered
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, check_out
+from dparray._array.operands import check_array, check_arrays, check_out
 from dparray._functions import reductions
 from dparray._functions.manipulation import broadcast_to, expand_dims
 from dparray._functions.manipulation import diagonal as _diagonal_of_axes
 from dparray._functions.matrices import eye
+from dparray._functions.products import cross as cross_of_axes
 from dparray._functions.products import matmul
+from dparray._functions.products import outer as outer_of_all
 from dparray._placement import common_placement
 from dparray.exceptions import HostConversionError, ShapeError
 from dparray.linalg.operands import matrices
 from dparray.linalg.solving import inv
 
 __all__ = [
+    "cross",
     "diagonal",
     "matrix_power",
     "multi_dot",
+    "outer",
     "trace",
 ]
+
+
+def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> ndarray:
+    """The cross product of vectors of three elements along an axis.
+
+    Raises:
+        AxisError: there is no such axis.
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: the extent along ``axis`` is not 3, or the shapes do not broadcast.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.linalg.cross(dp.asarray([1, 0, 0]), dp.asarray([0, 1, 0])).asnumpy()
+        array([0, 0, 1])
+    """
+    x1, x2 = check_arrays("cross", ("x1", x1), ("x2", x2))
+    for name, x in (("x1", x1), ("x2", x2)):
+        if x.shape[_layout.normalize_axis("cross", axis, x.ndim)] != 3:
+            raise ShapeError(
+                f"cross: {name} of shape {x.shape} has no 3 elements along axis {axis}; "
+                f"dp.cross takes 2, too"
+            )
+    return cross_of_axes(x1, x2, axis=axis)
+
+
+def outer(x1: Any, x2: Any, /) -> ndarray:
+    """All products of an element of one vector with one of the other: a matrix.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: one of them is no vector.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.linalg.outer(dp.asarray([1, 2]), dp.asarray([3, 4])).asnumpy()
+        array([[3, 4],
+               [6, 8]])
+    """
+    x1, x2 = check_arrays("outer", ("x1", x1), ("x2", x2))
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ShapeError(
+            f"outer: shapes {x1.shape} and {x2.shape}; give two vectors, or use dp.outer, which "
+            f"flattens them"
+        )
+    return outer_of_all(x1, x2)
 
 
 def matrix_power(x: Any, n: int, /) -> ndarray:

@@ -17,7 +17,7 @@ from dparray._functions.manipulation import (
     moveaxis,
     reshape,
 )
-from dparray._functions.products import cross, matmul, outer, tensordot, vecdot
+from dparray._functions.products import matmul, tensordot, vecdot
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import ShapeError
@@ -27,13 +27,11 @@ from dparray.memory.exchange import dpnp as neighbour
 
 __all__ = [
     "SlogdetResult",
-    "cross",
     "det",
     "inv",
     "lstsq",
     "matmul",
     "matrix_transpose",
-    "outer",
     "pinv",
     "slogdet",
     "solve",

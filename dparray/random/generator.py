@@ -27,7 +27,7 @@ from dparray._functions.reductions import sum as sum_of
 from dparray._functions.searching import searchsorted
 from dparray._functions.sorting import argsort
 from dparray._graph.ops import OPS
-from dparray._placement import common_placement
+from dparray._placement import Placement, common_placement
 from dparray.algorithms.random import philox_normal, philox_uniform
 from dparray.exceptions import ArgumentError, ShapeError
 from dparray.kernels.variates import (
@@ -529,7 +529,8 @@ class Generator(Sampling):
         if not isinstance(a, int | np.integer):
             named.append(("a", check_array("choice", "a", a)))
         if p is not None:
-            named.append(("p", check_array("choice", "p", p)))
+            p = check_array("choice", "p", p, Placement(self._queue, self._usm_type))
+            named.append(("p", p))
         common_placement("choice", named)
         population = int(a) if isinstance(a, int | np.integer) else a.shape[axis]
         if population < 1:

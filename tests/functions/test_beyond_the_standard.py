@@ -482,8 +482,6 @@ def test_vectorize_compiles_the_function() -> None:
     assert_same(dp.vectorize(folded)(dp.asarray(V), 0.5), np.vectorize(folded)(V, 0.5))
     single = dp.vectorize(folded, otypes=["float32"])(dp.asarray(V), 0.5)
     assert single.dtype == np.float32
-    with pytest.raises(dp.UnsupportedFeatureError, match="signature="):
-        dp.vectorize(folded, signature="(n)->()")
 
 
 def test_text_and_raw_files(tmp_path: Path) -> None:

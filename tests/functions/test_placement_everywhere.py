@@ -186,7 +186,10 @@ OTHERS = {
     "otypes",
     "overwrite_input",
     "p",
+    "out1",  # arrays by position; tests/functions/test_missing_options.py
+    "out2",
     "pad_width",
+    "reflect_type",
     "period",
     "place",
     "posinf",
@@ -259,6 +262,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "dp.digitize": {"x": VECTOR, "bins": VECTOR},
     "dp.fill_diagonal": {"x": MATRIX, "val": np.asarray(3.0)},
     "dp.fromfunction": {},
+    "dp.frexp": {"x": VECTOR, "where": MASK},
     "dp.full_like": {"x": VECTOR, "fill_value": np.asarray(3.0)},
     "dp.gcd": {"x1": INTEGERS, "x2": INTEGERS},
     "dp.gradient": {"x": VECTOR, "spacing": np.asarray([0.0, 1.0])},
@@ -279,6 +283,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "dp.linalg.tensordot": {"x1": MATRIX, "x2": MATRIX},
     "dp.linalg.tensorsolve": {"x1": MATRIX, "x2": VECTOR},
     "dp.matvec": {"x1": MATRIX, "x2": VECTOR},
+    "dp.modf": {"x": VECTOR, "where": MASK},
     "dp.nanpercentile": {
         "x": VECTOR,
         "q": np.asarray(0.5),

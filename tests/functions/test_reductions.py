@@ -43,7 +43,7 @@ def test_every_dtype_along_axes(name: str, dtype: str, executor: str) -> None:
     if executor == "device" and dtype not in ("bool", "int32", "float32", "complex64"):
         pytest.skip("few dtypes where every reduction is a launch")
     a = sample(dtype)
-    if (a.dtype.kind == "c" and name in ONE_AXIS) or (a.dtype.kind == "b" and name == "ptp"):
+    if a.dtype.kind == "b" and name == "ptp":
         with pytest.raises(dp.exceptions.DTypeError):
             getattr(dp, name)(dp.asarray(a))
         return
@@ -129,7 +129,7 @@ def test_out_is_checked_before_it_is_written() -> None:
     with pytest.raises(dp.exceptions.ShapeError):
         x.sum(1, out=out)
     with pytest.raises(dp.exceptions.DTypeError):
-        x.sum(0, out=dp.zeros(3, dtype="int32"))
+        (x * 1j).sum(0, out=out)
     assert out.tolist() == [2.0] * 3
 
 

@@ -1,0 +1,148 @@
+"""The options of NumPy's ufuncs for products of vectors and matrices: ``matmul``, ``vecdot``.
+
+Of each operand the last axes hold the vectors and matrices, unless ``axes=`` names others; over the
+axes before them the function is repeated, broadcasting.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from dparray import _layout
+from dparray._array.apply import cut_to
+from dparray._array.assignment import assign
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_arrays, check_out
+from dparray._functions.manipulation import moveaxis
+from dparray._functions.ufunc_options import (
+    DEFAULT_CASTING,
+    DEFAULT_ORDER,
+    check_casting,
+    check_fits,
+    check_order,
+    in_dtype,
+    only_out,
+    ordered,
+)
+from dparray._placement import common_placement
+from dparray.exceptions import ArgumentError, ShapeError
+
+
+def are_default(axes: Any, dtype: Any, casting: Any, order: Any) -> bool:
+    """Whether none of the options but ``out=`` is given."""
+    return axes is None and dtype is None and casting is DEFAULT_CASTING and order is DEFAULT_ORDER
+
+
+def product_with_options(
+    function: str,
+    cores: Callable[[ndarray, ndarray], tuple[int, int, int]],
+    compute: Callable[[ndarray, ndarray], ndarray],
+    operands: tuple[Any, Any],
+    out: Any,
+    axes: Any,
+    dtype: Any,
+    casting: str,
+    order: Any,
+) -> ndarray:
+    """A product of vectors or matrices with the options of NumPy's ufuncs.
+
+    Args:
+        function: the public function.
+        cores: how many axes the vectors or matrices of two operands and of the result have.
+        compute: makes the product along the last axes.
+        operands: what the user gave.
+        out: an array for the result, or a tuple of it, or ``None``.
+        axes: for the operands and the result where those axes are, or ``None``.
+        dtype: the dtype that operands are converted to first, or ``None``.
+        casting: which of these conversions, and of the result to ``out``, are allowed.
+        order: ``"F"`` for a new result in Fortran's order.
+
+    Raises:
+        ArgumentError, AxisError: ``axes`` does not fit.
+        DTypeError: ``casting`` forbids a conversion.
+        ShapeError: the result does not fit ``out``.
+    """
+    check_casting(function, casting)
+    order = check_order(function, order)
+    out = only_out(function, out)
+    x1, x2 = check_arrays(function, ("x1", operands[0]), ("x2", operands[1]))
+    named = (("x1", x1), ("x2", x2))
+    common_placement(function, named)
+    check_out(function, named, out)
+    if dtype is not None:
+        x1, x2 = (in_dtype(function, x, dtype, casting) for x in (x1, x2))
+    counts = cores(x1, x2)
+    place: tuple[int, ...] = ()
+    if axes is not None:
+        first, second, place = _axes_of(function, axes, counts)
+        x1, x2 = _to_the_end(x1, first), _to_the_end(x2, second)
+    result = compute(x1, x2)
+    if place:
+        result = moveaxis(result, tuple(range(-len(place), 0)), place)
+    if out is None:
+        return ordered(result, order, (x1, x2))
+    check_fits(function, result, out, casting)
+    if out.shape != result.shape:
+        raise ShapeError(
+            f"{function}: the result of shape {result.shape} does not fit out of {out.shape}"
+        )
+    assign(out, cut_to(result, out.dtype), function)
+    return out
+
+
+def _axes_of(
+    function: str, axes: Any, counts: tuple[int, int, int]
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """The axes of the operands and the result, each a tuple of as many as it has."""
+    given = list(axes) if isinstance(axes, list | tuple) else None
+    if given is not None and len(given) == 2 and counts[2] == 0:
+        given.append(())
+    if given is None or len(given) != 3:
+        raise ArgumentError(
+            f"{function}: axes {axes!r} is no list of the axes of x1, of x2 and of the result"
+        )
+    entries = []
+    for name, entry, count in zip(("x1", "x2", "the result"), given, counts, strict=True):
+        try:
+            places = tuple(
+                operator.index(at) for at in (entry if isinstance(entry, list | tuple) else [entry])
+            )
+        except TypeError:
+            raise ArgumentError(f"{function}: axes of {name} are {entry!r}, no integers") from None
+        if len(places) != count:
+            raise ArgumentError(
+                f"{function}: axes of {name} are {entry!r}; there must be {count} of them"
+            )
+        entries.append(places)
+    return entries[0], entries[1], entries[2]
+
+
+def _to_the_end(x: ndarray, axes: tuple[int, ...]) -> ndarray:
+    return moveaxis(x, axes, tuple(range(-len(axes), 0))) if axes else x
+
+
+def single_axis(function: str, axis: Any, axes: Any) -> Any:
+    """``axes=`` of two vectors along one and the same axis.
+
+    Raises:
+        ArgumentError: both are given.
+    """
+    if axis is None:
+        return axes
+    if axes is not None:
+        raise ArgumentError(f"{function}: give either axis= or axes=, not both")
+    return [axis, axis, ()]
+
+
+def with_kept_axis(function: str, result: ndarray, axis: Any, axes: Any) -> ndarray:
+    """The products of vectors with the axis of the vectors kept, of extent 1."""
+    place = -1 if axis is None else axis
+    if axes is not None and len(axes) == 3 and axes[2] != ():
+        place = axes[2][0] if isinstance(axes[2], list | tuple) else axes[2]
+    at = _layout.normalize_axis(function, place, result.ndim + 1)
+    shape, strides = result.shape, result.strides
+    return result._view(
+        (*shape[:at], 1, *shape[at:]), (*strides[:at], 0, *strides[at:]), result.offset
+    )
