@@ -30,7 +30,8 @@ soak: venv ## random programs against NumPy; ARGS="--minutes 60 --seed 1"
 
 suites: venv ## other projects' test suites on dparray; ARGS="dpnp --only test_sum --sample 10"
 	@bash .ci/build-suites
-	@build/suites/venv/bin/python tests/suites/run.py $(ARGS)
+	@OCL_ICD_FILENAMES="$${OCL_ICD_FILENAMES:-$$(readlink -f .venv)/lib/libintelocl.so}" \
+	  build/suites/venv/bin/python tests/suites/run.py $(ARGS)
 
 second: venv ## the compiler's tests on Python 3.13
 	@bash .ci/second-python $(ARGS)
