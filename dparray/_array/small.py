@@ -260,6 +260,8 @@ def _write_at_once(x: ndarray, index: Any, value: Any) -> bool:
         target = look(x)
         if target is None:
             return False
+    if 0 in target.strides:  # elements that share memory are not written
+        return False
     dtype = target.dtype
     if target.size > limits.host_elements:
         try:
