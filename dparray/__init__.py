@@ -119,6 +119,7 @@ with _startup.explained():
     from dparray._functions import other_libraries as _other_libraries
     from dparray._functions import protocols as _protocols
     from dparray._functions import ufunc_methods as _ufunc_methods
+
     if not _typing.TYPE_CHECKING:  # which would let any name pass
         from dparray._functions.missing_names import __getattr__ as __getattr__
     from dparray._array import (
@@ -208,14 +209,14 @@ with _startup.explained():
     _numba_dpex_module.install()
     _other_libraries.install()
 
-    # Public functions let only our errors out; inside, functions call each other directly.
+    # What users call lets only our errors out; inside, functions call each other directly.
     for _module in (linalg, fft, lib.stride_tricks):
         _boundary.guard(_module, _module.__all__)
     for _class in random.RandomState.__mro__[:-1]:
         _boundary.guard(_class)
     _boundary.guard(_sys.modules[__name__])
 
-    # Modules of definition are private: names say `dparray`.
+    # Where things are defined is no user's affair: they are what `dparray` calls them.
     for _name, _value in list(globals().items()):
         if (
             not _name.startswith("_")
@@ -224,7 +225,7 @@ with _startup.explained():
         ):
             _value.__module__ = __name__
 
-#: The names of `from dparray import *`: no errors, and none of a built-in of Python.
+#: What `from dparray import *` brings: no errors, and nothing that stands for a built-in of Python.
 __all__ = sorted(
     name
     for name, value in globals().items()

@@ -110,6 +110,18 @@ def check_device(dtype: np.dtype[Any], device: Any) -> np.dtype[Any]:
     return dtype
 
 
+def accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype that NumPy adds up and multiplies in: 64 bits for integers and booleans."""
+    if dtype.kind in "bi":
+        return int64
+    return uint64 if dtype.kind == "u" else dtype
+
+
+def real_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of the parts of complex numbers; that of real ones itself."""
+    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+
+
 def default_float(device: Any) -> np.dtype[Any]:
     """``float64``, or ``float32`` on a device without double precision."""
     return float64 if has_aspect(device, "fp64") else float32

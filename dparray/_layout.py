@@ -9,7 +9,7 @@ import operator
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -155,6 +155,13 @@ def order_like(shape: Shape, strides: Strides, itemsize: int, order: str) -> tup
         is_contiguous(shape, strides, itemsize, "F") and not is_contiguous(shape, strides, itemsize)
     )
     return tuple(range(len(shape)))[::-1] if is_by_columns else None
+
+
+def order_of(shape: Shape, strides: Strides, itemsize: int) -> str:
+    """``"C"``, ``"F"`` or ``"A"``: the index arithmetic that reaches the elements."""
+    if is_contiguous(shape, strides, itemsize):
+        return "C"
+    return "F" if is_contiguous(shape, strides, itemsize, "F") else "A"
 
 
 def broadcast_shapes(function: str, shapes: Sequence[Shape]) -> Shape:
@@ -364,8 +371,8 @@ def expand_ellipsis(index: Any, ndim: int, consumed: int) -> tuple[Any, ...]:
         IndexError: more than one ``...``, or more entries than axes.
     """
     entries = index if type(index) is tuple else (index,)
-    positions = [at for at, entry in enumerate(entries) if entry is Ellipsis]
-    if len(positions) > 1:
+    places = [place for place, entry in enumerate(entries) if entry is Ellipsis]
+    if len(places) > 1:
         raise IndexError("an index can have only one ellipsis ('...')")
     if consumed > ndim:
         raise IndexError(
@@ -373,8 +380,8 @@ def expand_ellipsis(index: Any, ndim: int, consumed: int) -> tuple[Any, ...]:
             f"but {consumed} were indexed"
         )
     fill = (slice(None),) * (ndim - consumed)
-    first = positions[0] if positions else len(entries)
-    return (*entries[:first], *fill, *entries[first + bool(positions) :])
+    place = places[0] if places else len(entries)
+    return (*entries[:place], *fill, *entries[place + bool(places) :])
 
 
 def basic_index(
@@ -449,12 +456,12 @@ def axis_map(shape: Shape, itemsize: int, view: tuple[Shape, Strides, int]) -> A
     return AxisMap(new_shape, starts, tuple(steps))
 
 
-def _digits(number: int, weights: Strides, shape: Shape) -> tuple[int, ...]:
+def _digits(number: int, places: Strides, shape: Shape) -> tuple[int, ...]:
     """A distance in bytes as one along each axis of a C-contiguous array."""
     digits = []
     sign, rest = (-1, -number) if number < 0 else (1, number)
-    for weight, extent in zip(weights, shape, strict=True):
-        digit, rest = divmod(rest, weight) if extent > 1 else (0, rest)
+    for place, extent in zip(places, shape, strict=True):
+        digit, rest = divmod(rest, place) if extent > 1 else (0, rest)
         digits.append(sign * digit)
     return tuple(digits)
 
@@ -484,10 +491,47 @@ def mapped(
     return tuple(new_shape), tuple(new_strides), offset
 
 
-class Layout(NamedTuple):
-    """The elements of an array in a block; offset and strides in bytes."""
+class Block(Protocol):
+    """A piece of memory that layouts lie on.
 
-    block: Any
+    Those of the pool are :class:`dparray.memory.Block`; others are borrowed from another library,
+    or have no memory: positions, which are their own values, and what stands for memory in a plan.
+
+    Attributes:
+        readers: notes of the pending values that read it.
+    """
+
+    readers: Any
+
+    @property
+    def memory(self) -> Any:
+        """The ``dpctl.memory`` object whose first byte is the block's; ``None`` of positions."""
+
+    @property
+    def queue(self) -> Any:
+        """The queue that it was allocated on."""
+
+    @property
+    def usm_type(self) -> str:
+        """``"device"``, ``"shared"`` or ``"host"``."""
+
+    @property
+    def nbytes(self) -> int:
+        """The size."""
+
+    @property
+    def pointer(self) -> int:
+        """The address of the first byte."""
+
+    @property
+    def host_bytes(self) -> Any:
+        """The bytes at their own address, for memory that the host may touch."""
+
+
+class Layout(NamedTuple):
+    """Where the elements of an array lie in a block; offset and strides in bytes."""
+
+    block: Block
     offset: int
     shape: tuple[int, ...]
     strides: tuple[int, ...]

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array
-from dparray._array.assignment import delivered
+from dparray._array.assignment import write_out
+from dparray._array.executors import compute
 from dparray._array.fresh import from_host
-from dparray._array.libraries import call_neighbour, numpy_views
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out
 from dparray._functions.joining import concat
@@ -25,7 +25,6 @@ from dparray._functions.rearranging import roll
 from dparray._graph.ops import OPS
 from dparray._runtime.device_facts import computes_in_double
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.memory.exchange import dpnp as neighbour
 
 __all__ = [
     "fft",
@@ -51,13 +50,161 @@ __all__ = [
 _NORMS = (None, "backward", "ortho", "forward")
 
 
-def _transform(name: str, x: Any, norm: str | None, out: ndarray | None, **options: Any) -> ndarray:
+class _Row(NamedTuple):
+    """A transform.
+
+    Attributes:
+        name: of the function, which NumPy and dpnp have too.
+        summary: what it is, for the docstring.
+        sample, result: the example in the docstring.
+        takes_complex: it takes complex numbers.
+        points: what the number of points is, along one axis.
+    """
+
+    name: str
+    summary: str
+    sample: str
+    result: str
+    takes_complex: bool = True
+    points: str = "the number of points; the axis is cut or padded with zeros to it"
+
+
+_OF_FREQUENCIES = (
+    "the number of points of the result; `2 * (m - 1)` for `m` frequencies if not given"
+)
+_OF_VALUES = "the number of points of the result; `2 * (m - 1)` for `m` values if not given"
+
+_ALONG_AXIS = (
+    _Row(
+        "fft",
+        "The discrete Fourier transform along an axis",
+        "dp.fft.fft(dp.asarray([1.0, 0.0])).asnumpy()",
+        "array([1.+0.j, 1.+0.j])",
+    ),
+    _Row(
+        "ifft",
+        "The inverse of :func:`fft`",
+        "dp.fft.ifft(dp.asarray([2.0, 0.0])).asnumpy()",
+        "array([1.+0.j, 1.+0.j])",
+    ),
+    _Row(
+        "rfft",
+        "The transform of real numbers: the `n // 2 + 1` frequencies that are not negative",
+        "dp.fft.rfft(dp.asarray([1.0, 0.0, 0.0])).asnumpy()",
+        "array([1.+0.j, 1.+0.j])",
+        takes_complex=False,
+    ),
+    _Row(
+        "irfft",
+        "The inverse of :func:`rfft`, a real array",
+        "dp.fft.irfft(dp.asarray([2.0, 0.0])).asnumpy()",
+        "array([1., 1.])",
+        points=_OF_FREQUENCIES,
+    ),
+    _Row(
+        "hfft",
+        "The real transform of a signal with Hermitian symmetry, given its first half",
+        "dp.fft.hfft(dp.asarray([1.0, 0.0])).asnumpy()",
+        "array([1., 1.])",
+        points=_OF_VALUES,
+    ),
+    _Row(
+        "ihfft",
+        "The inverse of :func:`hfft`",
+        "dp.fft.ihfft(dp.asarray([2.0, 0.0])).asnumpy()",
+        "array([1.-0.j, 1.-0.j])",
+        takes_complex=False,
+    ),
+)
+_OVER_AXES = (
+    _Row(
+        "fftn",
+        "The transform over several axes",
+        "dp.fft.fftn(dp.ones((2, 2)))[0, 0].item()",
+        "(4+0j)",
+    ),
+    _Row(
+        "ifftn",
+        "The inverse of :func:`fftn`",
+        "dp.fft.ifftn(dp.ones((2, 2)))[0, 0].item()",
+        "(1+0j)",
+    ),
+    _Row(
+        "rfftn",
+        "The transform of real numbers over several axes; the last one as :func:`rfft`",
+        "dp.fft.rfftn(dp.ones((2, 4))).shape",
+        "(2, 3)",
+        takes_complex=False,
+    ),
+    _Row(
+        "irfftn",
+        "The inverse of :func:`rfftn`, a real array",
+        "dp.fft.irfftn(dp.ones((2, 3))).shape",
+        "(2, 4)",
+    ),
+)
+_OVER_TWO_AXES = (
+    _Row(
+        "fft2",
+        "The transform over two axes",
+        "dp.fft.fft2(dp.ones((2, 2)))[0, 0].item()",
+        "(4+0j)",
+    ),
+    _Row(
+        "ifft2",
+        "The inverse of :func:`fft2`",
+        "dp.fft.ifft2(dp.ones((2, 2)))[0, 0].item()",
+        "(1+0j)",
+    ),
+    _Row(
+        "rfft2",
+        "The transform of real numbers over two axes",
+        "dp.fft.rfft2(dp.ones((2, 4))).shape",
+        "(2, 3)",
+        takes_complex=False,
+    ),
+    _Row(
+        "irfft2",
+        "The inverse of :func:`rfft2`, a real array",
+        "dp.fft.irfft2(dp.ones((2, 3))).shape",
+        "(2, 4)",
+    ),
+)
+
+_TEMPLATE = """{summary}.
+
+    Args:
+        x: an array.
+{parameters}
+        norm: where to divide by the number of points: ``"backward"`` (in the inverse transform),
+            ``"ortho"`` (by its root in both) or ``"forward"``.
+        out: an array for the result.
+
+    Returns:
+        An array on the queue of ``x``, in its precision.
+
+    Raises:
+        AxisError: there is no such axis.
+        DTypeError: {refused}the result does not fit ``out``.
+        ExecutionPlacementError: ``x`` and ``out`` are on different queues.
+        ShapeError: the number of points is not positive, or the result does not fit ``out``.
+        ValueError: there is no such norm.
+
+    Example:
+        >>> import dparray as dp
+        >>> {sample}
+        {result}
+    """
+
+
+def _transform(row: _Row, x: Any, norm: str | None, out: ndarray | None, **options: Any) -> ndarray:
     """Let NumPy or dpnp do the transform of that name."""
+    name = row.name
     x = check_array(name, "x", x)
     check_out(name, (("x", x),), out)
     if norm not in _NORMS:
         raise ValueError(f"{name}: norm {norm!r} is none of 'backward', 'ortho', 'forward'")
-    if name in ("rfft", "rfftn", "rfft2", "ihfft") and x.dtype.kind == "c":
+    if not row.takes_complex and x.dtype.kind == "c":
         raise DTypeError(f"{name}: takes real numbers, not {x.dtype}; use dp.fft.fft")
     axes = options.get("axes", options.get("axis"))
     for axis in () if axes is None else (axes,) if isinstance(axes, int) else axes:
@@ -66,389 +213,122 @@ def _transform(name: str, x: Any, norm: str | None, out: ndarray | None, **optio
     for length in () if lengths is None else (lengths,) if isinstance(lengths, int) else lengths:
         if length < 1 and length != -1:
             raise ShapeError(f"{name}: {length} data points; there must be 1 or more")
-    views = numpy_views(x)
-    if views is None and (x.dtype.kind not in "fc" or x.dtype == _dtypes.float16):
-        single = x.dtype == _dtypes.float16 or not computes_in_double(x.sycl_queue)
-        x = astype_array(x, _dtypes.float32 if single else _dtypes.float64)
-    if x.size == 0:  # nothing to read on a device, and dpnp has another shape and dtype
-        views = [np.empty(x.shape, x.dtype)]
-    if views is not None:
-        try:
-            with np.errstate(all="ignore"):
-                found = getattr(np.fft, name)(views[0], norm=norm, **options)
-        except ValueError as error:
-            raise ShapeError(f"{name}: {error}") from None
-        if x.size == 0:  # NumPy's irfft of no points reads beside them
-            found = np.zeros_like(found)
-        return delivered(name, from_host(found, x.sycl_queue, x.usm_type), out)
-    function = getattr(neighbour.fft, name)
-    found = call_neighbour(name, function, (("x", x),), norm=norm, **options)
-    return delivered(name, found, out)
+    single = x.dtype == _dtypes.float16 or not computes_in_double(x.sycl_queue)
+
+    def transform(xp: Any, values: Any) -> Any:
+        if xp is not np and (values.dtype.kind not in "fc" or values.dtype == _dtypes.float16):
+            values = values.astype(_dtypes.float32 if single else _dtypes.float64)
+        return getattr(xp.fft, name)(values, norm=norm, **options)
+
+    if x.size:
+        return write_out(name, compute(name, (("x", x),), either=transform), out)
+    # Nothing to read on a device, and dpnp has another shape and dtype; NumPy's irfft of no points
+    # reads beside them.
+    try:
+        found = np.zeros_like(transform(np, np.empty(x.shape, x.dtype)))
+    except ValueError as error:
+        raise ShapeError(f"{name}: {error}") from None
+    return write_out(name, from_host(found, x.sycl_queue, x.usm_type), out)
 
 
-def fft(
-    x: Any,
-    /,
-    n: int | None = None,
-    axis: int = -1,
-    norm: str | None = "backward",
-    out: ndarray | None = None,
-) -> ndarray:
-    """The discrete Fourier transform along an axis.
-
-    Args:
-        x: an array.
-        n: the number of points; the axis is cut or padded with zeros to it.
-        axis: the axis.
-        norm: where to divide by the number of points: ``"backward"`` (in the inverse transform),
-            ``"ortho"`` (by its root in both) or ``"forward"``.
-        out: an array for the result.
-
-    Returns:
-        A complex array on the queue of ``x``, in its precision.
-
-    Raises:
-        AxisError: there is no such axis.
-        ExecutionPlacementError: ``x`` and ``out`` are on different queues.
-        ShapeError: the number of points is not positive, or the result does not fit ``out``.
-        ValueError: there is no such norm.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.fft.fft(dp.asarray([1.0, 0.0])).asnumpy()
-        array([1.+0.j, 1.+0.j])
-    """
-    return _transform("fft", x, norm, out, n=n, axis=axis)
+class _AlongAxis(Protocol):
+    def __call__(
+        self,
+        x: Any,
+        /,
+        n: int | None = None,
+        axis: int = -1,
+        norm: str | None = "backward",
+        out: ndarray | None = None,
+    ) -> ndarray: ...
 
 
-def ifft(
-    x: Any,
-    /,
-    n: int | None = None,
-    axis: int = -1,
-    norm: str | None = "backward",
-    out: ndarray | None = None,
-) -> ndarray:
-    """The inverse of :func:`fft`.
-
-    Args:
-        x: an array.
-        n: the number of points; the axis is cut or padded with zeros to it.
-        axis: the axis.
-        norm: as of :func:`fft`, with its errors.
-        out: an array for the result.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.fft.ifft(dp.asarray([2.0, 0.0])).asnumpy()
-        array([1.+0.j, 1.+0.j])
-    """
-    return _transform("ifft", x, norm, out, n=n, axis=axis)
+class _OverAxes(Protocol):
+    def __call__(
+        self,
+        x: Any,
+        /,
+        s: Sequence[int] | None = None,
+        axes: Sequence[int] | None = None,
+        norm: str | None = "backward",
+        out: ndarray | None = None,
+    ) -> ndarray: ...
 
 
-def rfft(
-    x: Any,
-    /,
-    n: int | None = None,
-    axis: int = -1,
-    norm: str | None = "backward",
-    out: ndarray | None = None,
-) -> ndarray:
-    """The transform of real numbers: the `n // 2 + 1` frequencies that are not negative.
+def _along_axis(row: _Row) -> _AlongAxis:
+    def transform(
+        x: Any,
+        /,
+        n: int | None = None,
+        axis: int = -1,
+        norm: str | None = "backward",
+        out: ndarray | None = None,
+    ) -> ndarray:
+        return _transform(row, x, norm, out, n=n, axis=axis)
 
-    Args:
-        x: an array.
-        n: the number of points; the axis is cut or padded with zeros to it.
-        axis: the axis.
-        norm: as of :func:`fft`, with its errors.
-        out: an array for the result.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.fft.rfft(dp.asarray([1.0, 0.0, 0.0])).asnumpy()
-        array([1.+0.j, 1.+0.j])
-    """
-    return _transform("rfft", x, norm, out, n=n, axis=axis)
+    _describe(transform, row, f"        n: {row.points}.", "        axis: the axis.")
+    return transform
 
 
-def irfft(
-    x: Any,
-    /,
-    n: int | None = None,
-    axis: int = -1,
-    norm: str | None = "backward",
-    out: ndarray | None = None,
-) -> ndarray:
-    """The inverse of :func:`rfft`, a real array.
+def _over_axes(row: _Row) -> _OverAxes:
+    def transform(
+        x: Any,
+        /,
+        s: Sequence[int] | None = None,
+        axes: Sequence[int] | None = None,
+        norm: str | None = "backward",
+        out: ndarray | None = None,
+    ) -> ndarray:
+        if axes is None and s is not None:
+            axes = tuple(range(-len(s), 0))
+        return _transform(row, x, norm, out, s=s, axes=axes)
 
-    Args:
-        x: an array.
-        n: the number of points of the result; `2 * (m - 1)` for `m` frequencies if not given.
-        axis: the axis.
-        norm: as of :func:`fft`, with its errors.
-        out: an array for the result.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.fft.irfft(dp.asarray([2.0, 0.0])).asnumpy()
-        array([1., 1.])
-    """
-    return _transform("irfft", x, norm, out, n=n, axis=axis)
+    which = "all of them, or the last ``len(s)`` if not given"
+    _describe(
+        transform,
+        row,
+        "        s: the numbers of points along the axes.",
+        f"        axes: {which}.",
+    )
+    return transform
 
 
-def hfft(
-    x: Any,
-    /,
-    n: int | None = None,
-    axis: int = -1,
-    norm: str | None = "backward",
-    out: ndarray | None = None,
-) -> ndarray:
-    """The real transform of a signal with Hermitian symmetry, given its first half.
+def _over_two_axes(row: _Row) -> _OverAxes:
+    def transform(
+        x: Any,
+        /,
+        s: Sequence[int] | None = None,
+        axes: Sequence[int] | None = (-2, -1),
+        norm: str | None = "backward",
+        out: ndarray | None = None,
+    ) -> ndarray:
+        return _transform(row, x, norm, out, s=s, axes=axes)
 
-    Args:
-        x: an array.
-        n: the number of points of the result; `2 * (m - 1)` for `m` values if not given.
-        axis: the axis.
-        norm: as of :func:`fft`, with its errors.
-        out: an array for the result.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.fft.hfft(dp.asarray([1.0, 0.0])).asnumpy()
-        array([1., 1.])
-    """
-    return _transform("hfft", x, norm, out, n=n, axis=axis)
+    which = "the last two if not given"
+    _describe(
+        transform,
+        row,
+        "        s: the numbers of points along the axes.",
+        f"        axes: {which}.",
+    )
+    return transform
 
 
-def ihfft(
-    x: Any,
-    /,
-    n: int | None = None,
-    axis: int = -1,
-    norm: str | None = "backward",
-    out: ndarray | None = None,
-) -> ndarray:
-    """The inverse of :func:`hfft`.
-
-    Args:
-        x: an array.
-        n: the number of points; the axis is cut or padded with zeros to it.
-        axis: the axis.
-        norm: as of :func:`fft`, with its errors.
-        out: an array for the result.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.fft.ihfft(dp.asarray([2.0, 0.0])).asnumpy()
-        array([1.-0.j, 1.-0.j])
-    """
-    return _transform("ihfft", x, norm, out, n=n, axis=axis)
+def _describe(function: Any, row: _Row, *parameters: str) -> None:
+    """Give a transform its name and its docstring."""
+    function.__name__ = function.__qualname__ = row.name
+    function.__doc__ = _TEMPLATE.format(
+        summary=row.summary,
+        parameters="\n".join(parameters),
+        refused="" if row.takes_complex else "``x`` is complex, or ",
+        sample=row.sample,
+        result=row.result,
+    )
 
 
-def fftn(
-    x: Any,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str | None = "backward",
-    out: ndarray | None = None,
-) -> ndarray:
-    """The transform over several axes.
-
-    Args:
-        x: an array.
-        s: the numbers of points along the axes.
-        axes: the axes; all of them, or the last ``len(s)`` if not given.
-        norm: as of :func:`fft`, with its errors.
-        out: an array for the result.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.fft.fftn(dp.ones((2, 2)))[0, 0].item()
-        (4+0j)
-    """
-    return _transform("fftn", x, norm, out, s=s, axes=_axes(x, s, axes))
-
-
-def ifftn(
-    x: Any,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str | None = "backward",
-    out: ndarray | None = None,
-) -> ndarray:
-    """The inverse of :func:`fftn`.
-
-    Args:
-        x: an array.
-        s: the numbers of points along the axes.
-        axes: the axes; all of them, or the last ``len(s)`` if not given.
-        norm: as of :func:`fft`, with its errors.
-        out: an array for the result.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.fft.ifftn(dp.ones((2, 2)))[0, 0].item()
-        (1+0j)
-    """
-    return _transform("ifftn", x, norm, out, s=s, axes=_axes(x, s, axes))
-
-
-def rfftn(
-    x: Any,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str | None = "backward",
-    out: ndarray | None = None,
-) -> ndarray:
-    """The transform of real numbers over several axes; the last one as :func:`rfft`.
-
-    Args:
-        x: an array.
-        s: the numbers of points along the axes.
-        axes: the axes; all of them, or the last ``len(s)`` if not given.
-        norm: as of :func:`fft`, with its errors.
-        out: an array for the result.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.fft.rfftn(dp.ones((2, 4))).shape
-        (2, 3)
-    """
-    return _transform("rfftn", x, norm, out, s=s, axes=_axes(x, s, axes))
-
-
-def irfftn(
-    x: Any,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = None,
-    norm: str | None = "backward",
-    out: ndarray | None = None,
-) -> ndarray:
-    """The inverse of :func:`rfftn`, a real array.
-
-    Args:
-        x: an array.
-        s: the numbers of points along the axes.
-        axes: the axes; all of them, or the last ``len(s)`` if not given.
-        norm: as of :func:`fft`, with its errors.
-        out: an array for the result.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.fft.irfftn(dp.ones((2, 3))).shape
-        (2, 4)
-    """
-    return _transform("irfftn", x, norm, out, s=s, axes=_axes(x, s, axes))
-
-
-def fft2(
-    x: Any,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = (-2, -1),
-    norm: str | None = "backward",
-    out: ndarray | None = None,
-) -> ndarray:
-    """The transform over two axes.
-
-    Args:
-        x: an array.
-        s: the numbers of points along the axes.
-        axes: the axes; the last two if not given.
-        norm: as of :func:`fft`, with its errors.
-        out: an array for the result.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.fft.fft2(dp.ones((2, 2)))[0, 0].item()
-        (4+0j)
-    """
-    return _transform("fft2", x, norm, out, s=s, axes=axes)
-
-
-def ifft2(
-    x: Any,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = (-2, -1),
-    norm: str | None = "backward",
-    out: ndarray | None = None,
-) -> ndarray:
-    """The inverse of :func:`fft2`.
-
-    Args:
-        x: an array.
-        s: the numbers of points along the axes.
-        axes: the axes; the last two if not given.
-        norm: as of :func:`fft`, with its errors.
-        out: an array for the result.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.fft.ifft2(dp.ones((2, 2)))[0, 0].item()
-        (1+0j)
-    """
-    return _transform("ifft2", x, norm, out, s=s, axes=axes)
-
-
-def rfft2(
-    x: Any,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = (-2, -1),
-    norm: str | None = "backward",
-    out: ndarray | None = None,
-) -> ndarray:
-    """The transform of real numbers over two axes.
-
-    Args:
-        x: an array.
-        s: the numbers of points along the axes.
-        axes: the axes; the last two if not given.
-        norm: as of :func:`fft`, with its errors.
-        out: an array for the result.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.fft.rfft2(dp.ones((2, 4))).shape
-        (2, 3)
-    """
-    return _transform("rfft2", x, norm, out, s=s, axes=axes)
-
-
-def irfft2(
-    x: Any,
-    /,
-    s: Sequence[int] | None = None,
-    axes: Sequence[int] | None = (-2, -1),
-    norm: str | None = "backward",
-    out: ndarray | None = None,
-) -> ndarray:
-    """The inverse of :func:`rfft2`, a real array.
-
-    Args:
-        x: an array.
-        s: the numbers of points along the axes.
-        axes: the axes; the last two if not given.
-        norm: as of :func:`fft`, with its errors.
-        out: an array for the result.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.fft.irfft2(dp.ones((2, 3))).shape
-        (2, 4)
-    """
-    return _transform("irfft2", x, norm, out, s=s, axes=axes)
-
-
-def _axes(x: Any, s: Sequence[int] | None, axes: Sequence[int] | None) -> Sequence[int] | None:
-    """The last axes where only the numbers of points are given."""
-    return tuple(range(-len(s), 0)) if axes is None and s is not None else axes
+fft, ifft, rfft, irfft, hfft, ihfft = map(_along_axis, _ALONG_AXIS)
+fftn, ifftn, rfftn, irfftn = map(_over_axes, _OVER_AXES)
+fft2, ifft2, rfft2, irfft2 = map(_over_two_axes, _OVER_TWO_AXES)
 
 
 def fftfreq(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from dparray._array.nodes import array_of_operation, node_of, register
 from dparray._array.operands import (
     WEAK_TYPES,
     beside,
+    check_fits,
     checked_out,
     checked_scalar,
     foreign_operand,
@@ -27,14 +29,13 @@ from dparray._array.small import (
     HEAP_ELEMENTS,
     REFUSALS,
     SCALARS,
-    _formed_at_once,
     are_small_together,
     array_type,
-    call_at_once,
+    compute_small,
     computed_in_pool,
     is_free_to_write,
     run_silently,
-    view_at_once,
+    view_small,
     working,
 )
 from dparray._evaluate import host, limits
@@ -43,7 +44,7 @@ from dparray._graph.reductions import Reduce, Reduction
 from dparray._placement import Placement, check_dtype, common_placement, placement_of
 from dparray._runtime.device_facts import computes_in_double
 from dparray.device import default_device
-from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+from dparray.exceptions import ArgumentError
 
 Binary = Callable[["ndarray", Any], "ndarray"]
 
@@ -53,12 +54,12 @@ Unary = Callable[["ndarray"], "ndarray"]
 
 def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
     """An operation on two operands: of small arrays at once by the host, else :func:`defer`."""
-    compute, most, weight = host.at_once(op), limits.at_once, op.weight
+    compute, most, weight = host.eager_function(op), limits.at_once, op.weight
     keeps_dtype = host.keeps_dtype(op)
 
     def operate(x1: Any, x2: Any) -> ndarray:
         if type(x1) is ndarray:
-            place, first = x1, x1._on_host
+            owner, first = x1, x1._on_host
             if type(x2) is ndarray:
                 second = x2._on_host
                 is_small = (
@@ -75,15 +76,15 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
                 second = x2
                 is_small = first is not None and first.size <= most[weight] and type(x2) in SCALARS
         elif type(x2) is ndarray:
-            place, first, second = x2, x1, x2._on_host
+            owner, first, second = x2, x1, x2._on_host
             is_small = second is not None and second.size <= most[weight] and type(x1) in SCALARS
         else:
             is_small = False
         if is_small and (
-            (not working and config_values["host_tier"]) or host.is_ready(place.sycl_queue)
+            (not working and config_values["host_tier"]) or host.is_ready(owner.sycl_queue)
         ):
-            if keeps_dtype and place.size > HEAP_ELEMENTS:
-                made = computed_in_pool(compute, place, first, second)
+            if keeps_dtype and owner.size > HEAP_ELEMENTS:
+                made = computed_in_pool(compute, owner, first, second)
                 if made is not None:
                     return made
             try:
@@ -94,9 +95,9 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
                     return defer(op, (x1, x2), None)
             result = new_object(ndarray)
             result._on_host = values if type(values) is array_type else np.asarray(values)
-            result._block = result._kernel_type = None
-            result.sycl_queue = place.sycl_queue
-            result.usm_type = place.usm_type
+            result._block = result._packed = None
+            result.sycl_queue = owner.sycl_queue
+            result.usm_type = owner.usm_type
             return result
         return defer(op, (x1, x2), None)
 
@@ -105,7 +106,7 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
 
 def _single_operation(op: Op) -> Unary:
     """An operation on one operand: of a small array at once by the host, else :func:`defer`."""
-    compute, most, weight = host.at_once(op), limits.at_once, op.weight
+    compute, most, weight = host.eager_function(op), limits.at_once, op.weight
     keeps_dtype = host.keeps_dtype(op)
 
     def operate(x: Any) -> ndarray:
@@ -127,7 +128,7 @@ def _single_operation(op: Op) -> Unary:
                     return defer(op, (x,), None)
             result = new_object(ndarray)
             result._on_host = values if type(values) is array_type else np.asarray(values)
-            result._block = result._kernel_type = None
+            result._block = result._packed = None
             result.sycl_queue = x.sycl_queue
             result.usm_type = x.usm_type
             return result
@@ -144,7 +145,7 @@ OPERATIONS: dict[Op, Callable[..., ndarray]] = {
 
 def copy_of(x: ndarray, order: str = "C") -> ndarray:
     """A copy on the same queue, C-contiguous or (``"K"``) in the order of ``x``; may be pending."""
-    small = call_at_once(array_type.copy, x, order)
+    small = compute_small(array_type.copy, x, order)
     if small is not None:
         return small
     return operate(CONVERT, (x,), (x.dtype, x.dtype), x.shape, placement_of(x), order == "K")
@@ -162,7 +163,7 @@ def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True, order: str
     if x.dtype == dtype and not copy:
         return x
     check_dtype(dtype, x.sycl_queue)
-    small = call_at_once(array_type.astype, x, dtype, order)
+    small = compute_small(array_type.astype, x, dtype, order)
     if small is not None:
         return small
     return operate(CONVERT, (x,), (dtype, dtype), x.shape, placement_of(x), order == "K")
@@ -188,7 +189,7 @@ def cut_to(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
 def with_axes(x: ndarray, order: Sequence[int]) -> ndarray:
     """The view whose axis ``i`` is axis ``order[i]`` of ``x``; the others have extent 1."""
     if len(order) == x.ndim:
-        view = view_at_once(x, array_type.transpose, order)
+        view = view_small(x, array_type.transpose, order)
         if view is not None:
             return view
     shape, strides = x.shape, x.strides
@@ -305,20 +306,14 @@ def operate_into(
     Raises:
         ShapeError, DTypeError: the result does not fit ``out``.
     """
-    if _layout.broadcast_shapes(op.name, [shape, out.shape]) != out.shape:
-        raise ShapeError(f"{op.name}: the result of shape {shape} does not fit out of {out.shape}")
-    if not np.can_cast(loop[-1], out.dtype, "same_kind"):
-        raise DTypeError(
-            f"{op.name}: the result of dtype {loop[-1]} does not fit out of dtype {out.dtype}; "
-            f"write out = out.astype('{loop[-1]}') first"
-        )
+    check_fits(op.name, shape, loop[-1], out, broadcasts=True)
     if (
         out.shape == shape
         and out.dtype == loop[-1]
         and out.is_pending
         and living_alias(out) is None
     ):
-        # Nobody else sees the memory that the pending value would get, so it need not exist.
+        # The memory that the pending value would get is referenced by no other array.
         node = node_of(op, values, loop, shape, Placement(*placement[:1], out.usm_type), False)
         node.axes = out._node_kept.axes
         out._node_kept = register(node)
@@ -347,8 +342,8 @@ def operate(
         keeps_order: whether the axes lie in memory as those of the operands, as NumPy's order
             ``"K"`` has it; else as in C.
     """
-    if op is CONVERT or op is WHERE:
-        result = _formed_at_once(op, operands, loop[-1], shape, placement, keeps_order)
+    if (op is CONVERT or op is WHERE) and prod(shape) <= limits.host_elements:
+        result = compute_small(host.former(op, loop[-1], "K" if keeps_order else "C"), *operands)
         if result is not None:
             return result
     return array_of_operation(op, operands, loop, shape, placement, keeps_order)
@@ -376,7 +371,7 @@ def reduce_array(
     """
     op = Reduce(reduction, axes, keepdims)
     if reduction.has_library:
-        small = call_at_once(lambda values: host.reduced(op, values, scalars, loop), x)
+        small = compute_small(lambda values: host.reduced(op, values, scalars, loop), x)
         if small is not None:
             return small
     shape = _layout.reduced_shape(x.shape, axes, keepdims)
@@ -390,7 +385,7 @@ def reduce_array(
 def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndarray:
     """Elements of ``x1`` where a mask is true, else of ``x2``; an array gives the dtype.
 
-    The operands have been checked to be in one place, and are arrays of one dtype or scalars.
+    The operands have been checked to be on one queue, and are arrays of one dtype or scalars.
     """
     operands = (condition, x1, x2)
     arrays = [x for x in operands if isinstance(x, ndarray)]

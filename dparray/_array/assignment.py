@@ -13,34 +13,28 @@ from dparray._array.ndarray import materialize, ndarray
 from dparray._array.nodes import eager_operands, node_of
 from dparray._array.operands import (
     arrays_inside,
+    check_fits,
     checked_scalar,
     foreign_operand,
     scalar_value,
     shared,
     stack_nested,
 )
-from dparray._array.small import _write_at_once
+from dparray._array.small import write_small
 from dparray._evaluate import eager, writes
 from dparray._graph.node import Scalar
 from dparray._graph.ops import CONVERT, Op
 from dparray._placement import Placement, common_placement, placement_of
-from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+from dparray.exceptions import ArgumentError, DTypeError
 
 
-def delivered(
+def write_out(
     name: str, result: ndarray, out: ndarray | None, casting: Any = "same_kind"
 ) -> ndarray:
     """The result itself, or ``out`` with it; ``out`` is checked before it is written."""
     if out is None:
         return result
-    if out.shape != result.shape:
-        raise ShapeError(
-            f"{name}: the result of shape {result.shape} does not fit out of {out.shape}"
-        )
-    if not np.can_cast(result.dtype, out.dtype, casting):
-        raise DTypeError(
-            f"{name}: the result of dtype {result.dtype} does not fit out of dtype {out.dtype}"
-        )
+    check_fits(name, result.shape, result.dtype, out, casting)
     assign(out, result, name)
     return out
 
@@ -52,9 +46,13 @@ def check_writable(function: str, target: ndarray) -> None:
         ArgumentError: they do.
     """
     materialize(target)  # a view of what was pending lies where that lies
-    if target.size and 0 in target.strides and any(
-        extent > 1 and not stride
-        for extent, stride in zip(target.shape, target.strides, strict=True)
+    if (
+        target.size
+        and 0 in target.strides
+        and any(
+            extent > 1 and not stride
+            for extent, stride in zip(target.shape, target.strides, strict=True)
+        )
     ):
         raise ArgumentError(
             f"{function}: the array of shape {target.shape} is read-only, because it shows "
@@ -67,16 +65,16 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
 
     To write a NumPy array is to ask for its copy to the device.
     """
-    if _write_at_once(target, Ellipsis, value):
+    if write_small(target, Ellipsis, value):
         return
     check_writable(function, target)
     value = scalar_value(shared(value))
     if isinstance(value, np.ndarray):
         value = from_host(value, target.sycl_queue, target.usm_type)
     elif isinstance(value, list | tuple | range):
-        place = placement_of(target)
+        placement = placement_of(target)
         common_placement(function, [("x", target), *arrays_inside("value", value)])
-        value = stack_nested(function, value, place)
+        value = stack_nested(function, value, placement)
     if isinstance(value, bool | int | float | complex):
         value = checked_scalar(function, value, target.dtype)
         if target.size:

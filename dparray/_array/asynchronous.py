@@ -1,4 +1,4 @@
-"""What an array says of the work that computes it, without waiting for it."""
+"""The state of the work that computes an array, without waiting for it."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dparray import _dtypes, _hooks, _layout
-from dparray._array.ndarray import config_values, ndarray
+from dparray._array.ndarray import config_values, materialize, ndarray
 from dparray._evaluate import host, limits
 from dparray._placement import Placement, check_dtype, check_usm_type
 from dparray.device import default_device, queue_of
@@ -38,7 +38,7 @@ def order_by_columns(x: ndarray) -> tuple[int, ...] | None:
 
 
 def is_made_by_host(size: int, queue: dpctl.SyclQueue, usm_type: str) -> bool:
-    """Whether few elements of a new array are made by the host at once."""
+    """Whether few elements of a new array are made by the host."""
     return (
         size <= limits.host_elements
         and config_values["host_tier"]
@@ -85,7 +85,9 @@ def from_host(
         values = values.transpose(axes)
         strides = _layout.contiguous_strides(values.shape, target.itemsize)
         seen = result._view(values.shape, strides, result.offset)
-    copies.copy_from_host(np.ascontiguousarray(values, target).reshape(values.shape), seen)
+    copies.copy_from_host(
+        np.ascontiguousarray(values, target).reshape(values.shape), materialize(seen)
+    )
     return result
 
 
@@ -108,7 +110,7 @@ def placed_like(
 _usual: list[Any] = [None, None, False]
 
 
-def made_at_once(
+def made_small(
     make: Callable[..., np.ndarray], shape: Any, dtype: Any, *others: Any
 ) -> ndarray | None:
     """A small new array on the default device, or ``None`` where anything is unusual.

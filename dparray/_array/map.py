@@ -45,7 +45,7 @@ class Map:
         array([7, 1, 2])
     """
 
-    # What closing needs is apart from the map, so that it can be done after the map was lost.
+    # The state for closing is apart from the map, so that it can be closed after the map was lost.
     __slots__ = ("__weakref__", "_closer", "is_staged", "mode", "values")
 
     def __init__(self, x: ndarray, mode: str) -> None:

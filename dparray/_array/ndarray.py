@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from dparray import _hooks, _layout, config
-from dparray._evaluate import evaluate, execute, host, limits, readers, writes
+from dparray._evaluate import evaluate, host, limits, readers, writes
 from dparray._graph.node import Node, pending_order
 from dparray._graph.reductions import Reduce
 from dparray._graph.views import view_of
@@ -23,6 +23,7 @@ from dparray._layout import Layout
 from dparray._runtime import queues
 from dparray.device import Device
 from dparray.memory import copies, exchange, pool
+from dparray.memory.packed import PackedArray
 
 if TYPE_CHECKING:
     import dpctl
@@ -77,18 +78,17 @@ class ndarray(Methods):
     # Above NumPy's 0 and below Dask's own 11: Dask contracts by the functions of the higher.
     __array_priority__ = 10.0
 
-    # What is made on first use has a property beside its slot. There is no `__getattr__`: with one,
-    # the interpreter reads every slot ten times slower.
+    # Slots that are filled on first use have a property beside them. There is no `__getattr__`:
+    # with one, the interpreter reads every slot ten times slower.
     __slots__ = (
         "__weakref__",
         "_alias",
-        "_argument_kept",
         "_block",
         "_dtype",
-        "_kernel_type",
         "_node_kept",
         "_offset",
         "_on_host",
+        "_packed",
         "_shape",
         "_size",
         "_strides",
@@ -103,7 +103,6 @@ class ndarray(Methods):
     _alias: _Alias | None
     _block: Any
     _dtype: np.dtype[Any]
-    _kernel_type: Any
     _node_kept: Node
     _offset: int
     #: What the host sees of an array when the queue is idle: a view of its memory, or the values
@@ -111,6 +110,8 @@ class ndarray(Methods):
     #: array, of a large one that nobody has indexed yet (:func:`look`), and where the host may not
     #: touch the memory.
     _on_host: np.ndarray | None
+    #: As an argument of kernels, once one has been asked for: see :func:`packed`.
+    _packed: PackedArray | None
     _shape: tuple[int, ...]
     _size: int
     _strides: tuple[int, ...]
@@ -140,7 +141,7 @@ class ndarray(Methods):
         self._strides = strides
         self._dtype = dtype
         self._size = prod(shape)
-        self._kernel_type = None
+        self._packed = None
         self.sycl_queue = block.queue
         self.usm_type = block.usm_type
         self._on_host = _seen_by_host(self)
@@ -151,7 +152,7 @@ class ndarray(Methods):
         """An array whose values are still an expression."""
         self = new_object(cls)
         self._node_kept = node
-        self._block = self._on_host = self._alias = self._kernel_type = None
+        self._block = self._on_host = self._alias = self._packed = None
         self._shape = node.shape
         self._dtype = node.dtype
         self._size = node.size
@@ -163,13 +164,13 @@ class ndarray(Methods):
 
     @classmethod
     def _computed(cls, values: np.ndarray, queue: dpctl.SyclQueue, usm_type: str) -> ndarray:
-        """An array of values that the host has computed and nobody else has.
+        """An array of values that the host has computed, which no other array has.
 
         They go to USM memory when something needs them there.
         """
         self = new_object(cls)
         self._on_host = values
-        self._block = self._kernel_type = None
+        self._block = self._packed = None
         self.sycl_queue = queue
         self.usm_type = usm_type
         return self
@@ -235,8 +236,7 @@ class ndarray(Methods):
             self._node_kept = node = Node.leaf(materialize(self), self.sycl_queue, self.usm_type)
             return node
 
-    _argument = _kept("_argument_kept", lambda self: execute.argument_of(self))
-    _tensor = _kept("_tensor_kept", lambda self: exchange.tensor_of(self))
+    _tensor = _kept("_tensor_kept", lambda self: exchange.tensor_of(materialize(self)))
 
     @property
     def is_pending(self) -> bool:
@@ -294,8 +294,8 @@ class ndarray(Methods):
     def usm_data(self) -> Any:
         """The memory as a ``dpctl.memory`` object, whose first byte is that of the block.
 
-        The first element is :attr:`offset` bytes further. Whoever writes there does so in order
-        with the work on the queue: after ``dp.synchronize(x)``, or on the queue itself.
+        The first element is :attr:`offset` bytes further. Write there in order with the work on the
+        queue: after ``dp.synchronize(x)``, or on the queue itself.
         """
         writes.share(self.block)
         return self.block.memory
@@ -334,6 +334,13 @@ def materialize(x: ndarray) -> Layout:
     return Layout(x.block, x.offset, x.shape, x.strides, x.dtype)
 
 
+def packed(x: ndarray) -> PackedArray:
+    """An array as an argument of kernels, which it keeps; computes it if it is pending."""
+    if x._packed is None:
+        x._packed = PackedArray(materialize(x))
+    return x._packed
+
+
 #
 # Few elements that the host can reach are computed on the calling thread when the line runs: NumPy
 # is done before an expression would be noted down. The result is in no USM memory until something
@@ -360,7 +367,7 @@ def _looked_at(x: ndarray) -> np.ndarray | None:
         and x._block.memory is not None
         and host.can_compute(x.sycl_queue, x.usm_type)
     ):
-        return copies.host_view(x)
+        return copies.host_view(Layout(x._block, x._offset, x._shape, x._strides, x._dtype))
     return None
 
 
@@ -425,7 +432,7 @@ def has_memory(x: ndarray) -> bool:
 
 
 def living_alias(x: ndarray) -> _Alias | None:
-    """What a pending array shares its memory with, should one of them need it."""
+    """The pair of a pending array and its view, where the array is one of such a pair."""
     alias = x._alias
     if alias is not None and alias.whole() is not None and alias.view() is not None:
         return alias
@@ -489,7 +496,9 @@ def _give_pending_memory(x: ndarray) -> None:
     node = whole._node
     if node.layout is None:
         evaluate.evaluate(node)
-    _bind(whole, node.layout.block, node.layout.offset, node.layout.strides)
+    layout = node.layout
+    assert layout is not None
+    _bind(whole, layout.block, layout.offset, layout.strides)
     if alias is not None:
         view = alias.view()
         assert view is not None
@@ -498,7 +507,7 @@ def _give_pending_memory(x: ndarray) -> None:
 
 
 def _bind(x: ndarray, block: Any, offset: int, strides: tuple[int, ...]) -> None:
-    """Give a pending array its place in memory."""
+    """Bind a pending array to its memory."""
     x._alias = None
     x._offset, x._strides = offset, strides
     x._block = block
@@ -509,8 +518,8 @@ def take_layout_of(x: ndarray, view: ndarray) -> None:
     """Let an array be what a view of the same memory is; other views of it stay as they are."""
     x._block, x._offset, x._dtype, x._size = view.block, view.offset, view.dtype, view.size
     x._shape, x._strides = view.shape, view.strides
-    x._alias = x._kernel_type = None
-    for name in ("_argument_kept", "_node_kept", "_tensor_kept"):
+    x._alias = x._packed = None
+    for name in ("_node_kept", "_tensor_kept"):
         with contextlib.suppress(AttributeError):
             delattr(x, name)
     x._on_host = _seen_by_host(x)

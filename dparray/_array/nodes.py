@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout, config
-from dparray._array.ndarray import ndarray
+from dparray._array.ndarray import ndarray, packed
 from dparray._evaluate import eager, evaluate, readers
 from dparray._evaluate.limits import MOST_LEAVES, MOST_WEIGHT
 from dparray._graph.node import Node, Scalar
@@ -67,16 +67,19 @@ def _order_of(
 
 def eager_operands(operands: Sequence[Any]) -> list[Any]:
     """Arrays, computed if they are pending, as arguments of an eager call, and scalars."""
-    return [operand._argument if isinstance(operand, ndarray) else operand for operand in operands]
+    return [
+        (operand._packed or packed(operand)) if isinstance(operand, ndarray) else operand
+        for operand in operands
+    ]
 
 
 def array_of_node(node: Node) -> ndarray:
-    """A new array for an expression that nobody else has."""
+    """A new array for an expression that no other array has."""
     return ndarray._pending(register(node))
 
 
 def register(node: Node) -> Node:
-    """The node, known to its operands as a reader; computed at once where it may not wait."""
+    """The node, known to its operands as a reader; computed where it may not wait."""
     may_wait = config.lazy
     for operand in node.operands:
         if type(operand) is Node:

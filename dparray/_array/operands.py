@@ -1,4 +1,4 @@
-"""What may stand beside an array: scalars, sequences, arrays of one queue; all else is refused."""
+"""Operands beside an array: scalars, sequences, arrays of one queue; all else is refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dparray import _dtypes, config
+from dparray import _dtypes, _layout, config
 from dparray._array.fresh import empty_on, from_host, full_scalar
 from dparray._array.ndarray import HOST_TYPES, SEQUENCES, ndarray
 from dparray._placement import Placement, common_placement
@@ -52,15 +52,17 @@ def foreign_operand(function: str, name: str, value: Any) -> Exception:
     )
 
 
-def check_array(function: str, name: str, value: Any, place: Placement | None = None) -> ndarray:
+def check_array(
+    function: str, name: str, value: Any, placement: Placement | None = None
+) -> ndarray:
     """``value`` itself if it is an array; a scalar or a sequence as one.
 
     Args:
         function: the public function.
         name: the parameter.
         value: what the user gave.
-        place: where a new array goes; without it beside the arrays in a sequence, or on the default
-            device.
+        placement: where a new array goes; without it beside the arrays in a sequence, or on the
+            default device.
 
     Raises:
         HostConversionError: it is something else, a NumPy array for example.
@@ -68,24 +70,26 @@ def check_array(function: str, name: str, value: Any, place: Placement | None = 
     if isinstance(value, ndarray):
         return value
     if isinstance(value, bool | int | float | complex | np.generic):
-        if place is None or place.usm_type == "device":
-            return full_scalar(value, default_device().sycl_queue if place is None else place.queue)
-        return from_host(np.asarray(value), *place)
+        if placement is None or placement.usm_type == "device":
+            return full_scalar(
+                value, default_device().sycl_queue if placement is None else placement.queue
+            )
+        return from_host(np.asarray(value), *placement)
     if isinstance(value, list | tuple | range):
-        if place is None:
+        if placement is None:
             inside = arrays_inside(name, value)
-            place = (
+            placement = (
                 common_placement(function, inside)
                 if inside
                 else Placement(default_device().sycl_queue, "device")
             )
-        return stack_nested(function, value, place)
+        return stack_nested(function, value, placement)
     if is_shareable(value):
         return shared(value)
     if is_taken_from_host(value):
-        if place is None:
-            place = Placement(default_device().sycl_queue, "device")
-        return taken_from_host(function, name, value, place)
+        if placement is None:
+            placement = Placement(default_device().sycl_queue, "device")
+        return taken_from_host(function, name, value, placement)
     raise foreign_operand(function, name, value)
 
 
@@ -94,10 +98,10 @@ def is_taken_from_host(value: Any) -> bool:
     return isinstance(value, np.ndarray) and config.host_operands != "error"
 
 
-def taken_from_host(function: str, name: str, value: np.ndarray, place: Placement) -> ndarray:
+def taken_from_host(function: str, name: str, value: np.ndarray, placement: Placement) -> ndarray:
     """A copy of a NumPy array beside the other operands, which the user has allowed."""
     warn_of_host_copy(f"{function}: {name}, a NumPy array of {value.nbytes} bytes, is copied there")
-    return from_host(value, *place)
+    return from_host(value, *placement)
 
 
 def warn_of_host_copy(what: str) -> None:
@@ -119,8 +123,8 @@ def check_arrays(function: str, *named: tuple[str, Any]) -> list[ndarray]:
     """
     named = tuple([(name, shared(value)) for name, value in named])
     arrays = [each for each in named if isinstance(each[1], ndarray)]
-    place = common_placement(function, arrays) if arrays else None
-    return [check_array(function, name, value, place) for name, value in named]
+    placement = common_placement(function, arrays) if arrays else None
+    return [check_array(function, name, value, placement) for name, value in named]
 
 
 def arrays_inside(name: str, sequence: Any) -> list[tuple[str, ndarray]]:
@@ -219,6 +223,38 @@ def checked_out(function: str, out: Any) -> ndarray:
     )
 
 
+def check_fits(
+    function: str,
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    out: ndarray,
+    casting: str = "same_kind",
+    broadcasts: bool = False,
+) -> None:
+    """Check that a result fits ``out``, an array on its queue (:func:`check_out`).
+
+    Args:
+        function: the public function.
+        shape, dtype: the result's.
+        out: where it is written.
+        casting: which conversions are allowed, as of NumPy.
+        broadcasts: the result may broadcast to the shape of ``out``.
+
+    Raises:
+        ShapeError, DTypeError: it does not fit.
+    """
+    found = _layout.broadcast_shapes(function, [shape, out.shape]) if broadcasts else shape
+    if found != out.shape:
+        raise ShapeError(
+            f"{function}: the result of shape {shape} does not fit out of shape {out.shape}"
+        )
+    if not np.can_cast(dtype, out.dtype, casting):  # type: ignore[arg-type]
+        raise DTypeError(
+            f"{function}: the result of dtype {dtype} does not fit out of dtype {out.dtype} by the "
+            f"rule {casting!r}; write out = out.astype('{dtype}') first"
+        )
+
+
 def scalar_value(value: Any) -> Any:
     """A NumPy scalar as the Python scalar it stands for; anything else unchanged."""
     return value.item() if isinstance(value, np.generic) else value
@@ -265,9 +301,9 @@ def beside(function: str, names: Sequence[str], operands: Sequence[Any]) -> list
     """Operands with sequences made arrays beside the arrays among them; scalars stay scalars."""
     named = [(name, shared(value)) for name, value in zip(names, operands, strict=True)]
     arrays = [each for each in named if isinstance(each[1], ndarray)]
-    place = common_placement(function, arrays) if arrays else None
+    placement = common_placement(function, arrays) if arrays else None
     return [
-        check_array(function, name, value, place)
+        check_array(function, name, value, placement)
         if type(value) in SEQUENCES or is_taken_from_host(value)
         else value
         for name, value in named

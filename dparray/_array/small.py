@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
@@ -20,8 +20,6 @@ from dparray._array.ndarray import (
     new_object,
 )
 from dparray._evaluate import host, limits
-from dparray._graph.ops import Op
-from dparray._placement import Placement
 from dparray._runtime import queues
 from dparray.memory import pool
 
@@ -67,30 +65,13 @@ def is_plain(index: Any) -> bool:
     return type(index) in _BASIC
 
 
-def _formed_at_once(
-    op: Op,
-    operands: Sequence[Any],
-    dtype: np.dtype[Any],
-    shape: tuple[int, ...],
-    placement: Placement,
-    keeps_order: bool,
+def compute_small(
+    function: Callable[..., Any],
+    x: Any,
+    *args: Any,
+    broadcasts: bool = False,
+    joins: bool = False,
 ) -> ndarray | None:
-    """A conversion or a choice, checked before; ``None`` if it is not for the host at once."""
-    seen = []
-    for operand in operands:
-        if type(operand) is ndarray:
-            operand = operand._on_host
-            if operand is None:
-                return None
-        seen.append(operand)
-    if prod(shape) > limits.host_elements or not host.is_ready(placement.queue):
-        return None
-    return ndarray._computed(
-        host.call(host.form, op, seen, dtype, "K" if keeps_order else "C"), *placement
-    )
-
-
-def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | None:
     """A function of NumPy's of small arrays, or ``None`` if it is not for the host at once.
 
     The caller knows that the result is small too.
@@ -100,7 +81,13 @@ def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | 
             new array, or a scalar.
         x: whatever the user gave as the first array.
         *args: ``None`` comes back where NumPy does not take them.
+        broadcasts: the result has the shape that the arrays broadcast to, which is looked at.
+        joins: ``x`` is a sequence of arrays, and the result has the elements of all.
     """
+    if joins:
+        return _compute_joined(function, x, *args)
+    if broadcasts:
+        return _compute_broadcast(function, x, *args)
     if type(x) is not ndarray:
         return None
     first = x._on_host
@@ -129,41 +116,8 @@ def call_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | 
     return ndarray._computed(values, x.sycl_queue, x.usm_type)
 
 
-def fold_at_once(fold: Callable[..., Any], x: Any, axis: Any, keepdims: Any) -> ndarray | None:
-    """A reduction of a small array, or ``None`` if it is not for the host at once.
-
-    Args:
-        fold: a reduction of :mod:`dparray._evaluate.host`.
-        x: whatever the user gave as the array.
-        axis: as given by the user.
-        keepdims: as given by the user.
-    """
-    if type(x) is not ndarray or (keepdims is not False and keepdims is not True):
-        return None
-    seen = x._on_host
-    # NumPy takes the axes 0 and -1 of an array that has none.
-    if (
-        seen is None
-        or seen.size > limits.host_elements
-        or not is_ready(x)
-        or (axis is not None and not seen.ndim)
-    ):
-        return None
-    try:
-        values = run_silently(fold, seen, axis, None, None, keepdims)
-    except REFUSALS:
-        values = host.call(fold, seen, axis, None, None, keepdims)
-        if values is None:
-            return None
-    if type(values) is not array_type:
-        values = np.asarray(values)
-    elif values.base is not None:  # NumPy has reshaped its result
-        values = values.copy()
-    return ndarray._computed(values, x.sycl_queue, x.usm_type)
-
-
-def join_at_once(function: Callable[..., Any], arrays: Any, *args: Any) -> ndarray | None:
-    """A function of NumPy's of a sequence of small arrays, as :func:`call_at_once`."""
+def _compute_joined(function: Callable[..., Any], arrays: Any, *args: Any) -> ndarray | None:
+    """A function of NumPy's of a sequence of small arrays, as :func:`compute_small`."""
     if type(arrays) not in SEQUENCES or not 0 < len(arrays) <= _MOST_JOINED:
         return None
     size = 0
@@ -173,11 +127,11 @@ def join_at_once(function: Callable[..., Any], arrays: Any, *args: Any) -> ndarr
         size += x.size
     if size > limits.host_elements:
         return None
-    return call_at_once(lambda *parts: function(parts, *args), *arrays)
+    return compute_small(lambda *parts: function(parts, *args), *arrays)
 
 
-def broadcast_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | None:
-    """A function of NumPy's that broadcasts small arrays, as :func:`call_at_once`."""
+def _compute_broadcast(function: Callable[..., Any], x: Any, *args: Any) -> ndarray | None:
+    """A function of NumPy's that broadcasts small arrays, as :func:`compute_small`."""
     seen: list[np.ndarray] = []
     size = 1
     for operand in (x, *args):
@@ -189,7 +143,7 @@ def broadcast_at_once(function: Callable[..., Any], x: Any, *args: Any) -> ndarr
             size *= each.size
     most = limits.host_elements
     is_small = bool(seen) and (size <= most or are_small_together(most, *seen))
-    return call_at_once(function, x, *args) if is_small else None
+    return compute_small(function, x, *args) if is_small else None
 
 
 def are_small_together(most: int, *arrays: np.ndarray) -> bool:
@@ -215,7 +169,7 @@ def is_free_to_write(x: ndarray) -> bool:
     return x._block is None or not x._block.readers
 
 
-def view_at_once(x: ndarray, function: Callable[..., np.ndarray], *args: Any) -> ndarray | None:
+def view_small(x: ndarray, function: Callable[..., np.ndarray], *args: Any) -> ndarray | None:
     """A view of an array that the host sees; ``None`` if what NumPy makes is no view of it.
 
     Args:
@@ -245,13 +199,13 @@ def sharing(x: ndarray, view: np.ndarray) -> ndarray:
     result = new_object(ndarray)
     result._on_host = view
     result._block = x._block
-    result._kernel_type = None
+    result._packed = None
     result.sycl_queue = x.sycl_queue
     result.usm_type = x.usm_type
     return result
 
 
-def _write_at_once(x: ndarray, index: Any, value: Any) -> bool:
+def write_small(x: ndarray, index: Any, value: Any) -> bool:
     """Write to a small part of an array; false if that is not done."""
     if type(index) is not int and not is_plain(index):
         return False
@@ -328,7 +282,7 @@ def computed_in_pool(compute: Callable[..., Any], x: ndarray, *seen: Any) -> nda
     if host.call(compute, *seen, out) is None:
         return None
     result = new_object(ndarray)
-    result._on_host, result._block, result._kernel_type = out, block, None
+    result._on_host, result._block, result._packed = out, block, None
     result.sycl_queue, result.usm_type = x.sycl_queue, x.usm_type
     return result
 
@@ -344,7 +298,7 @@ def _apart(source: np.ndarray, target: np.ndarray, index: Any) -> np.ndarray:
     return source.copy()
 
 
-def take_at_once(x: ndarray, index: ndarray) -> ndarray | None:
+def take_small(x: ndarray, index: ndarray) -> ndarray | None:
     """A few elements or rows of an array of any size, or ``None``; the caller knows the count."""
     seen, positions = look(x), look(index)
     if (
@@ -361,7 +315,7 @@ def take_at_once(x: ndarray, index: ndarray) -> ndarray | None:
     return ndarray._computed(np.asarray(values), x.sycl_queue, x.usm_type)
 
 
-def put_at_once(x: ndarray, index: ndarray, value: Any) -> bool:
+def put_small(x: ndarray, index: ndarray, value: Any) -> bool:
     """Write to elements that a mask or positions select of a small array; false if not done."""
     target, chosen = x._on_host, index._on_host
     if (

@@ -20,12 +20,12 @@ from dparray._array.ndarray import (
 )
 from dparray._array.small import (
     REFUSALS,
-    _write_at_once,
     array_type,
     is_plain,
     is_ready,
     shareable_view,
     working,
+    write_small,
 )
 from dparray._evaluate import host
 
@@ -50,7 +50,7 @@ def __getitem__(self: ndarray, index: Any) -> ndarray:
                     result = new_object(ndarray)
                     result._on_host = found
                     result._block = self._block
-                    result._kernel_type = None
+                    result._packed = None
                     result.sycl_queue = self.sycl_queue
                     result.usm_type = self.usm_type
                     return result
@@ -59,7 +59,7 @@ def __getitem__(self: ndarray, index: Any) -> ndarray:
                     found = seen[index]  # read once more: the queue is idle now
                 result = new_object(ndarray)
                 result._on_host = as_array(found)
-                result._block = result._kernel_type = None
+                result._block = result._packed = None
                 result.sycl_queue = self.sycl_queue
                 result.usm_type = self.usm_type
                 return result
@@ -77,7 +77,7 @@ def __getitem__(self: ndarray, index: Any) -> ndarray:
 
 @as_method
 def __setitem__(self: ndarray, index: Any, value: Any) -> None:
-    if _write_at_once(self, index, value):
+    if write_small(self, index, value):
         return
     check_writable("x[index] = value", self)
     if index is Ellipsis:

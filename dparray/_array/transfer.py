@@ -32,11 +32,7 @@ def asnumpy(self: ndarray) -> np.ndarray:
         array([0, 1, 2], dtype=int32)
     """
     values = self._on_host
-    if (
-        values is not None
-        and values.nbytes <= copies.COPY_PIECE
-        and host.is_ready(self.sycl_queue)
-    ):
+    if values is not None and values.nbytes <= copies.COPY_PIECE and host.is_ready(self.sycl_queue):
         if _hooks.subscribers:
             _hooks.emit("copy", source=self.sycl_queue, target="host", nbytes=values.nbytes)
         return values.copy()
@@ -201,10 +197,10 @@ def _numbers(x: ndarray) -> Iterator[np.generic]:
     for position in range(x.shape[0]):
         if working or holds or x._block is not block:
             if holds:
-                access.before_read(x)
+                access.before_read(materialize(x))
             queues.wait_if_working(queue)
             if x._block is not block:
-                block, values = x.block, copies.host_view(x)
+                block, values = x.block, copies.host_view(materialize(x))
         yield values[position]
 
 
@@ -237,7 +233,7 @@ def _rows(x: ndarray) -> Iterator[ndarray]:
     block = x.block
     row = x.size // max(1, x.shape[0])
     is_small = row and block.memory is not None and is_made_by_host(row, x.sycl_queue, x.usm_type)
-    rows = copies.host_view(x) if is_small else None
+    rows = copies.host_view(materialize(x)) if is_small else None
     for position in range(x.shape[0]):
         if rows is not None and x._block is block:
             yield sharing(x, rows[position])
@@ -297,4 +293,4 @@ def to_device(
             f"would have to be copied to {describe_queue(queue)}"
         )
     _dtypes.check_device(self.dtype, queue.sycl_device)
-    return ndarray._from_layout(*copies.copy_to_queue(self, queue, self.usm_type))
+    return ndarray._from_layout(*copies.copy_to_queue(materialize(self), queue, self.usm_type))

@@ -1,4 +1,4 @@
-"""The iteration space of kernels with reductions, and the facts of a device that divide it."""
+"""What a kernel with reductions iterates over, and what of a device decides how."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from dparray._codegen.indexing import element_strides
-from dparray._layout import reduced_shape
+from dparray._layout import Layout, reduced_shape
 
 # Of up to so many elements, indices that are not one stride apart are taken apart in one kernel.
 MOST_TAKEN_APART = 1 << 13
 
 
 class Machine(NamedTuple):
-    """The facts of a device that decide how a kernel is divided.
+    """What of a device decides how a kernel is cut.
 
     Attributes:
         compute_units: how many it has.
@@ -28,7 +28,7 @@ class Machine(NamedTuple):
 
 
 class Domain(NamedTuple):
-    """The iteration space of a kernel: a shape, and its axes that are reduced."""
+    """What a kernel walks: a shape, and the axes of it that are reduced."""
 
     shape: tuple[int, ...]
     axes: tuple[int, ...]
@@ -49,7 +49,7 @@ class Domain(NamedTuple):
         return self.axes == tuple(range(len(self.axes)))
 
 
-def last_run(domain: Domain, layouts: Sequence[Any]) -> Domain:
+def last_run(domain: Domain, layouts: Sequence[Layout]) -> Domain:
     """The domain with the last of the reduced axes only, as many as one loop can walk.
 
     Taking an index apart for each element would cost more than a second kernel, unless the
@@ -75,7 +75,7 @@ def last_run(domain: Domain, layouts: Sequence[Any]) -> Domain:
     return Domain(shape, tuple(axes[start:])) if start else domain
 
 
-def spread_layout(layout: Any, domain: Domain) -> Any:
+def spread_layout(layout: Layout, domain: Domain) -> Any:
     """A layout shaped without the reduced axes, with them, of extent 1."""
     shape, strides = list(layout.shape), list(layout.strides)
     shape[:0] = [1] * (len(domain.kept) - len(shape))

@@ -5,12 +5,11 @@ them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from dparray._layout import broadcast_strides, is_contiguous, order_of_axes
+from dparray._layout import Layout, broadcast_strides, is_contiguous, order_of_axes
 
 
-def element_strides(layouts: Sequence[Any], shape: tuple[int, ...]) -> list[list[int]]:
+def element_strides(layouts: Sequence[Layout], shape: tuple[int, ...]) -> list[list[int]]:
     """The strides of each layout, broadcast to ``shape``, in elements."""
     walked = []
     for layout in layouts:
@@ -21,8 +20,8 @@ def element_strides(layouts: Sequence[Any], shape: tuple[int, ...]) -> list[list
 
 
 def in_memory_order(
-    shape: tuple[int, ...], layouts: Sequence[Any], targets: Sequence[Any]
-) -> tuple[tuple[int, ...], Sequence[Any]]:
+    shape: tuple[int, ...], layouts: Sequence[Layout], targets: Sequence[Layout]
+) -> tuple[tuple[int, ...], Sequence[Layout]]:
     """A shape and layouts with the axes in the order in which what is written has them in memory.
 
     So columns that lie one after another are one walk, as rows are.
@@ -114,7 +113,7 @@ def index_terms(letters: str, index: str, stride: str, constant: int = 0) -> str
 
 
 def collapse(
-    layouts: Sequence[Any], shape: tuple[int, ...]
+    layouts: Sequence[Layout], shape: tuple[int, ...]
 ) -> tuple[tuple[int, ...], list[tuple[int, ...]], list[str]]:
     """The fewest dimensions in which all layouts can be walked, with their strides in elements.
 

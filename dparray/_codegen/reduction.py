@@ -55,6 +55,7 @@ from dparray._codegen.values import (
 )
 from dparray._graph.node import Node
 from dparray._graph.reductions import Reduce
+from dparray._layout import Layout
 
 # Work-items of a group where each folds an output of its own.
 ITEMS = 64
@@ -183,7 +184,7 @@ def _calls_user(op: Any) -> bool:
 
 def _program(
     parts: Steps,
-    targets: Sequence[Any],
+    targets: Sequence[Layout],
     are_rows: Sequence[bool],
     domain: Domain,
     machine: Machine,
@@ -317,7 +318,7 @@ def _most_vectors(steps: Sequence[Any]) -> int:
 
 
 def is_row_cached(
-    domain: Domain, layouts: Sequence[Any], machine: Machine, most_bytes: int
+    domain: Domain, layouts: Sequence[Layout], machine: Machine, most_bytes: int
 ) -> bool:
     """Whether what a group reads again in a second loop is still in its cache.
 

@@ -17,7 +17,7 @@ MOST_STEPS_WRITTEN = 48
 
 
 class ReductionStructure(NamedTuple):
-    """The structure of a reduction kernel: all that decides its text.
+    """What decides the text of a reduction kernel.
 
     Attributes:
         steps, scalars: as in :class:`dparray._codegen.elementwise.Structure`; in place of the

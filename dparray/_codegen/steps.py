@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray._graph.contractions import Contraction
-from dparray._graph.node import Node, Scalar
+from dparray._graph.node import Node, Scalar, layout_of
 
 
 class ScalarUse(NamedTuple):
@@ -46,7 +46,7 @@ class Steps:
         self.arrays: list[Any] = []
         self.scalars: list[ScalarUse] = []
         self._names: dict[int, str] = {}
-        self._arrays_by_view: dict[Any, str] = {}
+        self._places: dict[Any, str] = {}
         self._view = view
         steps = []
         for number, node in enumerate(order):
@@ -74,7 +74,7 @@ class Steps:
 
     @property
     def scalar_dtypes(self) -> tuple[str, ...]:
-        """How a structure writes the scalars."""
+        """What a structure says of the scalars."""
         return tuple(scalar.dtype.str for scalar in self.scalars)
 
     def _whole(self, operand: Any) -> tuple[str, str]:
@@ -87,10 +87,10 @@ class Steps:
     def _array(self, layout: Any) -> str:
         """The name of an array that is read."""
         block, offset, shape, strides, kind = layout
-        view = (offset, id(block), shape, strides, kind)
-        known = self._arrays_by_view.get(view)
+        place = (offset, id(block), shape, strides, kind)
+        known = self._places.get(place)
         if known is None:
-            known = self._arrays_by_view[view] = f"a{len(self.arrays)}"
+            known = self._places[place] = f"a{len(self.arrays)}"
             self.arrays.append(layout)
         return known
 
@@ -104,7 +104,8 @@ class Steps:
         assert type(operand) is Node
         known = self._names.get(id(operand))
         if known is None or (is_spread and known[0] == "a"):
-            known = self._array(self._view(operand.layout) if is_spread else operand.layout)
+            layout = layout_of(operand)
+            known = self._array(self._view(layout) if is_spread else layout)
             if not is_spread:
                 self._names[id(operand)] = known
         return known, operand.dtype.str

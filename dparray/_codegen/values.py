@@ -12,6 +12,8 @@ import numpy as np
 
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import PARTED
+from dparray._layout import Layout
+from dparray._type_keys import TypeKey, code_of
 
 # Kernels are named for their operations, in so many characters.
 LONGEST_NAME = 48
@@ -31,8 +33,8 @@ def can_store(value: Node | Scalar, dtype: np.dtype[Any]) -> bool:
     return type(value) is Scalar or is_convertible(value.dtype, dtype)  # type: ignore[union-attr]
 
 
-def dtype_read(layout: Any) -> str:
-    """How a structure writes the dtype of an array that is read."""
+def dtype_read(layout: Layout) -> str:
+    """What a structure says of the dtype of an array that is read."""
     return POSITIONS if layout.block.memory is None else str(layout.dtype.str)
 
 
@@ -206,13 +208,13 @@ def array_key(dtype: str) -> str:
     Half precision is seen as its bits, complex numbers as their parts.
     """
     dtype = _PART_NAMES.get(dtype, dtype)
-    return f"{'u2' if dtype == HALF else type_key(dtype)}:1C"
+    return str(TypeKey("array", "u2" if dtype == HALF else type_key(dtype), 1, "C"))
 
 
 def type_key(dtype: str) -> str:
     """The type key of a value of a dtype as a kernel computes with it."""
     dtype = np.dtype(np.float32).str if dtype == HALF else dtype
-    return f"{np.dtype(dtype).kind}{np.dtype(dtype).itemsize}"
+    return code_of(np.dtype(dtype))
 
 
 def kernel_name(steps: Sequence[Any], last: str = "") -> str:
@@ -224,7 +226,7 @@ def kernel_name(steps: Sequence[Any], last: str = "") -> str:
 
 @lru_cache(maxsize=32)
 def _words(dtype: str) -> dict[str, str]:
-    """The names of the operands' dtype that templates of :class:`dparray._graph.ops.Op` may use."""
+    """What the templates of :class:`dparray._graph.ops.Op` may say of the operands' dtype."""
     if dtype == HALF:  # computed in single precision, and rounded afterwards
         return _words(np.dtype(np.float32).str)
     kind = np.dtype(dtype)
@@ -269,13 +271,13 @@ class Values:
         for number, (_, template, references, loop, result) in steps:
             own = f"t{number}"
             converted: list[Any] = []
-            for position, ((name, dtype), wanted) in enumerate(zip(references, loop, strict=True)):
+            for place, ((name, dtype), wanted) in enumerate(zip(references, loop, strict=True)):
                 if wanted in _PART_NAMES:
                     converted.append(parts_of(self.name(name), dtype, wanted))
                     continue
                 text = converted_text(self.name(name), dtype, wanted)
                 if dtype != wanted:
-                    text = self._named(text, f"c{number}_{position}", lines, indent)
+                    text = self._named(text, f"c{number}_{place}", lines, indent)
                 elif name[0] == "a":
                     text = _Loaded(text)
                 converted.append(text)

@@ -12,11 +12,11 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-import numpy as np
-
+from dparray import _type_keys
 from dparray._compiler import emission
 from dparray._compiler.device_function import DeviceFunction
 from dparray._compiler.key import UnkeyedError, describe
+from dparray._type_keys import TypeKey
 from dparray.exceptions import KernelArgumentError, KernelCompileError
 
 
@@ -50,36 +50,38 @@ class Backend:
 
     def numba_type(self, key: str) -> Any:
         """The Numba type of a type key."""
-        kind, _, rest = key.partition(":")
-        if kind in self.item_types:
-            return self.item_types[kind](int(rest))
-        if not rest:
-            return self.types.boolean if kind == "b1" else self.from_dtype(_dtype(kind))
-        if kind.startswith("local "):
-            dtype = self.from_dtype(_dtype(kind.removeprefix("local ")))
-            return self.array_type(dtype, int(rest), "C", self.local_space)
-        return self.array_type(self.from_dtype(_dtype(kind)), int(rest[:-1]), rest[-1])
+        parsed = _type_keys.parse(key)
+        if parsed.is_item:
+            return self.item_types[parsed.kind](parsed.ndim)
+        if parsed.kind == "scalar" and parsed.dtype == "b1":
+            return self.types.boolean
+        dtype = self.from_dtype(parsed.numpy_dtype)
+        if parsed.kind == "scalar":
+            return dtype
+        if parsed.kind == "local":
+            return self.array_type(dtype, parsed.ndim, "C", self.local_space)
+        return self.array_type(dtype, parsed.ndim, parsed.order)
 
     def key_of_type(self, numba_type: Any) -> str:
         """The type key of a Numba type."""
         for kind, cls in self.item_types.items():
             if isinstance(numba_type, cls):
-                return f"{kind}:{numba_type.ndim}"
+                return str(TypeKey(kind, "", numba_type.ndim))
         try:
             dtype = self.as_dtype(getattr(numba_type, "dtype", numba_type))
-            kind = f"{dtype.kind}{dtype.itemsize}"
+            code = _type_keys.code_of(dtype)
         except NotImplementedError:
             raise KernelArgumentError(f"kernel: a kernel cannot take a {numba_type}") from None
         if isinstance(numba_type, self.array_type):
             if numba_type.addrspace == self.local_space:
-                return f"local {kind}:{numba_type.ndim}"
-            return f"{kind}:{numba_type.ndim}{numba_type.layout}"
+                return str(TypeKey("local", code, numba_type.ndim))
+            return str(TypeKey("array", code, numba_type.ndim, numba_type.layout))
         if isinstance(numba_type, self.types.Array):
             raise KernelArgumentError(
                 f"kernel: {numba_type} is an array of the host; a signature takes "
                 "numba_dpex.USMNdArray(ndim, layout, dtype)"
             )
-        return kind
+        return code
 
     def compile(
         self, function: Callable[..., Any], types: Sequence[str], *, debug: bool
@@ -109,10 +111,6 @@ def _error_class() -> Any:
     CompileError.__name__ = CompileError.__qualname__ = "KernelCompileError"
     CompileError.__module__ = KernelCompileError.__module__
     return CompileError
-
-
-def _dtype(kind: str) -> Any:
-    return np.dtype(kind)
 
 
 def keys_of_signatures(signatures: Any) -> list[tuple[str, ...]]:

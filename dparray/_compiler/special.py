@@ -52,7 +52,7 @@ class SpecialFunction:
         return found
 
     def all(self) -> tuple[DeviceFunction, ...]:
-        """The device functions it may stand for in a kernel."""
+        """What it may stand for in a kernel."""
         return self.of(np.float32), self.of(np.float64)
 
 
@@ -64,7 +64,7 @@ def _functions(
 
 
 def precision(dtypes: Sequence[np.dtype[Any]]) -> type:
-    """The dtype in which a kernel computes a function of such numbers: float64 for integers."""
+    """What a kernel computes a function of such numbers in: integers alone in float64."""
     floats = [dtype for dtype in dtypes if dtype.kind == "f"]
     is_single = bool(floats) and all(dtype.itemsize <= 4 for dtype in floats)
     return np.float32 if is_single else np.float64

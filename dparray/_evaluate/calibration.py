@@ -129,8 +129,8 @@ def _addition(queue: Any, count: int) -> Callable[[], None]:
     leaf = Node.leaf(layout, queue, "device")
     node = Node(OPS["add"], (leaf, Scalar(1.0)), (dtype,) * 3, (count,), count, queue, "device")
     canonical = Canonical([node])
-    place = evaluate.place_of(queue)._replace(host_memory=frozenset())
-    plan = schedule(Expression([node], (0,)), canonical, place)
+    traits = evaluate.traits_of(queue)._replace(host_memory=frozenset())
+    plan = schedule(Expression([node], (0,)), canonical, traits)
     (step,) = plan.steps
     assert isinstance(step, FusedStep)
     step.launches[0].must_compile = True

@@ -7,7 +7,7 @@ from typing import Any
 
 from dparray._codegen.canonical import Canonical, call_key
 from dparray._evaluate import evaluate
-from dparray._evaluate.execute import Argument, execute
+from dparray._evaluate.execute import execute
 from dparray._evaluate.kernels import obtain
 from dparray._evaluate.plan import FusedStep
 from dparray._evaluate.readers import lock
@@ -16,8 +16,10 @@ from dparray._evaluate.writes import settle_readers
 from dparray._graph.node import Node
 from dparray._graph.ops import Op
 from dparray._graph.reductions import Reduce
+from dparray._layout import Layout
 from dparray._runtime import access
 from dparray.memory.blocks import planned_layout
+from dparray.memory.packed import PackedArray
 
 # The one operation is asked for; no inner value is stored, and nothing computed beside it.
 _ASKED = ((0,), (), 0)
@@ -30,7 +32,7 @@ def compute_known(
     shape: tuple[int, ...],
     queue: Any,
     usm_type: str,
-    target: Any = None,
+    target: Layout | None = None,
     axes: tuple[int, ...] | None = None,
 ) -> Any:
     """The layout of one operation's result, computed by the plan that is there; else ``None``.
@@ -39,7 +41,7 @@ def compute_known(
 
     Args:
         op: the operation or the reduction.
-        operands: arguments (:class:`dparray._evaluate.execute.Argument`) and Python scalars.
+        operands: arguments (:class:`dparray.memory.packed.PackedArray`) and Python scalars.
         loop: the dtype each operand is converted to, then the result's.
         shape: the result's shape.
         queue, usm_type: the operands' common placement.
@@ -47,7 +49,7 @@ def compute_known(
         axes: the order of the axes of fresh memory, as of a node.
     """
     if access.holds:
-        access.before_read(*(each.layout for each in operands if type(each) is Argument))
+        access.before_read(*(each.layout for each in operands if type(each) is PackedArray))
         if target is not None:
             access.before_write(target)
     if target is None:
@@ -64,7 +66,7 @@ def _computed(
     shape: tuple[int, ...],
     queue: Any,
     usm_type: str,
-    target: Any,
+    target: Layout | None,
     axes: tuple[int, ...] | None,
 ) -> Any:
     for operand in operands:
@@ -87,7 +89,7 @@ def _computed(
     leaves, packed = [], []
     for array in arrays:
         leaves.append(array.layout)
-        packed.append(array.packed)
+        packed.append(array.flat or array.pack_flat())
     return execute(plan, queue, leaves, scalars, target, packed)[plan.results[0]]
 
 
@@ -114,7 +116,7 @@ def compile_alone(node: Node) -> None:
     placement = (node.shape, node.size, node.queue, node.usm_type)
     alone = Node(node.op, operands, node.loop, *placement)
     with lock:
-        place = evaluate.place_of(node.queue)
-        step = schedule(Expression([alone], (0,)), Canonical([alone]), place).steps[0]
+        traits = evaluate.traits_of(node.queue)
+        step = schedule(Expression([alone], (0,)), Canonical([alone]), traits).steps[0]
         assert isinstance(step, FusedStep)
         obtain(step.launches[0]).check_device(node.queue.sycl_device)

@@ -23,10 +23,11 @@ from dparray._evaluate import host, limits, schedule
 from dparray._evaluate.execute import execute
 from dparray._evaluate.plan import Plan
 from dparray._evaluate.readers import externally_referenced, lock, siblings_of
-from dparray._evaluate.schedule import Expression, Place, Target
+from dparray._evaluate.schedule import Expression, Target, Traits
 from dparray._evaluate.tuning import machine_of, tuning_of
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import Op
+from dparray._layout import Layout
 from dparray.memory.blocks import allocate
 
 #: Plans by the key of what they compute; all are dropped when there are many.
@@ -64,7 +65,7 @@ def evaluate(*nodes: Node) -> None:
 
 
 def _evaluate_group(nodes: Sequence[Node]) -> None:
-    """Compute pending nodes of one shape and place."""
+    """Compute pending nodes of one shape and placement."""
     if nodes[0].size == 0:  # there is nothing to compute: what they are made of stays pending
         for node in nodes:
             node.complete(allocate(node.queue, node.usm_type, node.shape, node.dtype, node.axes))
@@ -96,13 +97,13 @@ def compute(
     held: Sequence[Node] = (),
     siblings: Sequence[Node] = (),
     value: Node | Scalar | None = None,
-    target: Any = None,
+    target: Layout | None = None,
 ) -> None:
     """Compute an expression by its plan, which is made if there is none.
 
     Args:
         order: its pending nodes, operands before users.
-        roots: those that are asked for, of one shape in one place.
+        roots: those that are asked for, of one shape and placement.
         held: inner ones that are stored where that is a part of the same work.
         siblings: pending nodes that may be computed beside them.
         value: a scalar or a computed node that is written to ``target``.
@@ -124,7 +125,7 @@ def compute(
     key = plan_key(canonical.key, expression[1:4], queue, written)
     plan = plans.get(key)
     if plan is None:
-        plan = schedule.schedule(expression, canonical, place_of(queue), written)
+        plan = schedule.schedule(expression, canonical, traits_of(queue), written)
         remember(key, plan)
     execute(plan, queue, canonical.arrays, canonical.scalars, target, (), order)
 
@@ -151,8 +152,8 @@ def remember(key: tuple[Any, ...], plan: Plan) -> None:
     plans[key] = plan
 
 
-def target_of(target: Any, arrays: Sequence[Any]) -> Target:
-    """What a plan says of a layout that is written, ``arrays`` being read."""
+def target_of(target: Layout, arrays: Sequence[Any]) -> Target:
+    """The target of a plan, for a layout that is written while ``arrays`` are read."""
     block = target.block
     memory = block.memory
     overlapped = [number for number, array in enumerate(arrays) if array.block.memory is memory]
@@ -162,10 +163,10 @@ def target_of(target: Any, arrays: Sequence[Any]) -> Target:
 _KINDS_OF_MEMORY = ("device", "shared", "host")
 
 
-def place_of(queue: Any) -> Place:
-    """What of a queue decides how expressions are computed there."""
+def traits_of(queue: Any) -> Traits:
+    """The traits of a queue that decide how expressions are computed there."""
     accessible = [kind for kind in _KINDS_OF_MEMORY if host_may_compute(queue, kind)]
-    return Place(machine_of(queue), tuning_of(queue), frozenset(accessible), config.fp_contract)
+    return Traits(machine_of(queue), tuning_of(queue), frozenset(accessible), config.fp_contract)
 
 
 def host_may_compute(queue: Any, usm_type: str) -> bool:

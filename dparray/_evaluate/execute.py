@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from dparray._codegen.reduction import most_counters
 from dparray._codegen.values import scalar_arguments
@@ -22,45 +22,13 @@ from dparray._evaluate.plan import (
 from dparray._evaluate.tuning import machine_of
 from dparray._graph.node import Node
 from dparray._layout import Layout
-from dparray._runtime.arguments import Packed, pack_array, pack_local, pack_scalar, pack_scalars
+from dparray._runtime.arguments import Packed, pack_flat, pack_local, pack_scalar, pack_scalars
 from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.launch import launch as submit_launch
 from dparray.exceptions import MemoryError
 from dparray.memory.blocks import BorrowedBlock, allocate
 from dparray.memory.exchange import dpt, layout_of_tensor
-
-
-class Argument(NamedTuple):
-    """A computed array as an eager call takes it; remembered on the array.
-
-    Attributes:
-        form: dtype, shape, strides, and that it is in memory: what the key of a plan says of it.
-        block, offset: where it lies.
-        packed: the packed kernel arguments.
-        layout: all of it.
-    """
-
-    form: tuple[Any, ...]
-    block: Any
-    offset: int
-    packed: Packed
-    layout: Layout
-
-
-def argument_of(layout: Any) -> Argument:
-    """A computed array, or a layout, as an argument."""
-    block, offset = layout.block, layout.offset
-    shape, strides, dtype = layout.shape, layout.strides, layout.dtype
-    place = Layout(block, offset, shape, strides, dtype)
-    form = (dtype, shape, strides, False)
-    return Argument(form, block, offset, packed_flat(place), place)
-
-
-def packed_flat(layout: Any) -> Packed:
-    """The packed arguments of a layout, seen as one contiguous dimension."""
-    block, itemsize = layout.block, layout.dtype.itemsize
-    shape = (block.nbytes // itemsize,)
-    return pack_array(block.memory, block.pointer + layout.offset, itemsize, shape, (itemsize,))
+from dparray.memory.packed import flat
 
 
 def execute(
@@ -68,7 +36,7 @@ def execute(
     queue: Any,
     leaves: Sequence[Layout],
     scalars: Sequence[Any],
-    target: Any = None,
+    target: Layout | None = None,
     packed: Sequence[Packed] = (),
     nodes: Sequence[Node] = (),
 ) -> list[Any]:
@@ -165,10 +133,8 @@ def _launch(
         layout, packed = slots[slot], arrays[slot]
         block = layout.block
         if packed is None:
-            itemsize = layout.dtype.itemsize
-            shape, pointer = (block.nbytes // itemsize,), block.pointer + layout.offset
-            packed = pack_array(block.memory, pointer, itemsize, shape, (itemsize,))
-            arrays[slot] = packed
+            itemsize, pointer = layout.dtype.itemsize, block.pointer + layout.offset
+            arrays[slot] = packed = pack_flat(block.memory, pointer, itemsize, block.nbytes)
         arguments.append(packed)
         if type(block) is BorrowedBlock:
             owners += (block,)
@@ -201,5 +167,5 @@ def counters_of(queue: Any) -> Packed:
         count = most_counters(machine_of(queue))
         with foreign_calls(queue):
             zeros = dpt.zeros(count, dtype="int32", usm_type="device", sycl_queue=queue)
-        counters = _counters[key] = packed_flat(layout_of_tensor(zeros))
+        counters = _counters[key] = flat(layout_of_tensor(zeros))
     return counters

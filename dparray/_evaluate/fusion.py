@@ -10,8 +10,9 @@ from dparray._codegen.domain import Domain, Machine, last_run
 from dparray._codegen.elementwise import MOST_ARRAYS, can_generate
 from dparray._codegen.reduction import is_generated, is_row_cached
 from dparray._evaluate.limits import STORING_WEIGHT
+from dparray._evaluate.plan import is_overwritten
 from dparray._graph.contractions import Contraction
-from dparray._graph.node import Node, Scalar, pending_order
+from dparray._graph.node import Node, Scalar, layout_of, pending_order
 from dparray._graph.ops import Op
 from dparray._graph.reductions import WEIGHT, Reduce
 
@@ -51,7 +52,7 @@ def must_be_stored_first(node: Node, size: int) -> bool:
 
 
 class FusionGroup(NamedTuple):
-    """What one kernel computes.
+    """The nodes that one kernel computes.
 
     Attributes:
         order: the nodes, operands before users.
@@ -77,7 +78,7 @@ class FusionGroup(NamedTuple):
 
     @property
     def first_domain(self) -> Domain:
-        """What the first pass over the domain reduces."""
+        """The operands that the first pass over the domain reduces."""
         assert self.domain is not None
         if len(self.domain.axes) == 1:
             return self.domain
@@ -209,7 +210,7 @@ def _split_loops(
         if id(node) in before and positions[id(node)] is Position.ELEMENT:
             loops = max(loops, 1 + before[id(node)])
     overwrites = is_written and any(
-        leaf.layout.block.is_overwritten for node in order for leaf in _leaves(node)
+        is_overwritten(layout_of(leaf)) for node in order for leaf in _leaves(node)
     )
     kernel = FusionGroup(
         order,
@@ -269,14 +270,14 @@ def _loops_that_need(
 
 
 def _stored_before_elements(order: Sequence[Node], roots: Sequence[Node]) -> list[Node]:
-    """What an elementwise kernel needs in memory."""
+    """The operands that an elementwise kernel needs in memory."""
     asked = set(map(id, roots))
     size = roots[0].size if roots else 0
     stored = {
         id(node) for node in order if id(node) not in asked and must_be_stored_first(node, size)
     }
     stored |= {id(each) for node in order for each in _whole_operands(node)}
-    # What only they need becomes part of their kernels.
+    # Nodes that only they need become part of their kernels.
     needed = {id(each) for node in order if id(node) not in stored for each in node.operands}
     first = [node for node in order if id(node) in stored & needed]
     for root in roots:

@@ -1,9 +1,9 @@
-"""The host tier: few elements, computed with NumPy on the calling thread in the arrays' own memory.
+"""The host executor: few elements, computed with NumPy on the calling thread in their own memory.
 
 Only for memory that the host may read and write at its own address, after the queue's work: then a
-launch would cost more than the work itself. While the queue is idle, an operation is computed at
-once (:func:`compute`), because noting it down would cost more too; while it works, an expression
-waits until it is needed (:func:`run`).
+launch would cost more than the work itself. While the queue is idle, an operation is computed
+eagerly (:func:`eager_function`), because noting it down would cost more too; while it works, an
+expression waits until it is needed (:func:`run`).
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _hooks, config
-from dparray._evaluate.plan import HostStep
-from dparray._graph.node import Node, Scalar
+from dparray._evaluate.plan import HostStep, slot_of
+from dparray._graph.node import Node, Scalar, layout_of
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce
+from dparray._layout import Layout
 from dparray._runtime import device_facts, queues
 from dparray.memory import copies, pool
 
@@ -41,7 +42,7 @@ def can_compute(queue: Any, usm_type: str) -> bool:
     )
 
 
-#: Operations can be computed at once: NumPy promotes as arrays here do, and keeps its handling of
+#: Operations can be computed eagerly: NumPy promotes as arrays here do, and keeps its handling of
 #: floating-point errors in a context variable.
 COMPUTES_AT_ONCE = np.lib.NumpyVersion(np.__version__) >= "2.0.0"
 
@@ -70,13 +71,13 @@ HEAP_BYTES = 1 << 17
 #: another thread is in such a call: whatever it raises, :func:`call` is the second try.
 run_silently = _Silence().run
 
-#: What NumPy raises for operands that it does not take. They go another way, which finds the right
-#: words; so does what is refused below, where NumPy's function is not the operation.
+#: Raised by NumPy for operands that it does not take, and below where NumPy's function is not the
+#: operation. They go another way, which finds the right words.
 REFUSALS = (TypeError, ValueError, IndexError, OverflowError, RuntimeError, MemoryError)
 
 
 def call(function: Callable[..., Any], *args: Any) -> Any:
-    """What a function of NumPy's gives, without warnings; ``None`` if it does not take that."""
+    """The result of a function of NumPy's, without warnings; ``None`` if it refuses."""
     try:
         return _silence.run(function, *args)
     except REFUSALS:
@@ -84,11 +85,11 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
 
 
 def is_ready(queue: Any) -> bool:
-    """Whether the host may touch memory of the queue at once."""
+    """Whether the host may touch memory of the queue now."""
     return config.host_tier and (queue not in queues.working or queues.is_idle(queue))
 
 
-def at_once(op: Op) -> Callable[..., Any]:
+def eager_function(op: Op) -> Callable[..., Any]:
     """A function that computes the operation on host arrays and Python scalars, as its ufunc does.
 
     It raises one of ``REFUSALS`` where another way is to be taken.
@@ -101,7 +102,7 @@ def at_once(op: Op) -> Callable[..., Any]:
     def checked(*operands: Any) -> Any:
         kinds = [*map(_kind, operands[: op.arity])]
         if not is_right(*kinds):
-            raise TypeError(f"{op.name}: not for the host at once")
+            raise TypeError(f"{op.name}: not for the host")
         if simpler and "f" in kinds and type(operands[1]) in (int, float):
             made = simpler.get(operands[1])
             if made is not None:
@@ -120,7 +121,7 @@ def keeps_dtype(op: Op) -> bool:
 
 def in_place(op: Op) -> Callable[..., Any] | None:
     """The same with an output, or ``None`` where the operation has no function for that."""
-    return None if op.simpler else at_once(op)
+    return None if op.simpler else eager_function(op)
 
 
 def write(x: np.ndarray, index: Any, values: Any) -> bool:
@@ -129,17 +130,22 @@ def write(x: np.ndarray, index: Any, values: Any) -> bool:
     return True
 
 
+def former(op: Op, dtype: np.dtype[Any], order: str) -> Callable[..., np.ndarray]:
+    """A conversion to a dtype, or a choice between operands, as a function of its operands."""
+    return lambda *operands: form(op, operands, dtype, order)
+
+
 def form(op: Op, operands: Sequence[Any], dtype: np.dtype[Any], order: Any = "C") -> np.ndarray:
     """A conversion of host arrays and Python scalars to a dtype, or a choice between them."""
     if op is CONVERT:
         return np.asarray(operands[0]).astype(dtype, order)
     mask, x1, x2 = (
         operand
-        if place == 0
+        if position == 0
         else operand.astype(dtype, copy=False)
         if isinstance(operand, np.ndarray)
         else dtype.type(operand)
-        for place, operand in enumerate(operands)
+        for position, operand in enumerate(operands)
     )
     return np.where(mask, x1, x2)
 
@@ -160,11 +166,11 @@ def _kind(operand: Any) -> str:
     return _KINDS[type(operand)]
 
 
-def run(step: HostStep, layouts: Sequence[Any], scalars: Sequence[Any]) -> None:
+def run(step: HostStep, layouts: Sequence[Layout], scalars: Sequence[Any]) -> None:
     """Compute a step of a plan, whose slots and scalars these are."""
     targets: dict[int, np.ndarray] = {}
     for value, layout in step.values:
-        target = layouts[layout.block.slot]
+        target = layouts[slot_of(layout)]
         if not targets:
             queues.wait_if_working(target.block.queue)
         targets[id(value)] = copies.host_view(target)
@@ -177,7 +183,7 @@ def run(step: HostStep, layouts: Sequence[Any], scalars: Sequence[Any]) -> None:
             if type(value) is Scalar:
                 out[...] = scalars[value.value.number]
             else:
-                source = layouts[value.layout.block.slot]  # type: ignore[union-attr]
+                source = layouts[slot_of(layout_of(value))]
                 np.copyto(out, copies.host_view(source), casting="unsafe")
     if start:
         names = [node.op.name for node in step.order if node.op is not None]
@@ -212,7 +218,7 @@ def _position_by(method: Callable[..., Any]) -> Callable[..., Any]:
 
     def fold(x: np.ndarray, axis: Any, dtype: None, out: None, keepdims: bool) -> Any:
         if x.dtype.kind == "c":
-            raise TypeError("argmax, argmin: not for the host at once")
+            raise TypeError("argmax, argmin: not for the host")
         return method(x, axis, keepdims=keepdims)
 
     return fold
@@ -228,13 +234,13 @@ def _mean(x: np.ndarray, axis: Any, dtype: None, out: None, keepdims: bool) -> A
     return mean.astype(np.float16) if x.dtype.char == "e" else mean
 
 
-def variance_by(ddof: float) -> Callable[..., Any]:
+def _variance_by(ddof: float) -> Callable[..., Any]:
     """The variance of real numbers: the mean of the squared distances from the mean."""
 
     def fold(x: np.ndarray, axis: Any, dtype: None, out: None, keepdims: bool) -> Any:
         total = _add_up(x, axis, _WIDER.get(x.dtype.char), out, True)
         if total.dtype.kind == "c":
-            raise TypeError("var: not for the host at once")
+            raise TypeError("var: not for the host")
         count = x.size // (total.size or 1)
         distance = x - np.true_divide(total, count)
         squares = _add_up(np.multiply(distance, distance), axis, dtype, out, keepdims)
@@ -244,15 +250,31 @@ def variance_by(ddof: float) -> Callable[..., Any]:
     return fold
 
 
+def _eager_fold(name: str, fold: Callable[..., Any]) -> Callable[..., Any]:
+    """A reduction of a host array by what is called as the method ``reduce`` of a ufunc is."""
+
+    def folded(x: np.ndarray, axis: Any, keepdims: Any) -> Any:
+        # NumPy takes the axes 0 and -1 of an array that has none.
+        if (axis is not None and not x.ndim) or type(keepdims) is not bool:
+            raise TypeError(f"{name}: not for the host")
+        return fold(x, axis, None, None, keepdims)
+
+    folded.__name__ = name
+    return folded
+
+
+def variance_by(ddof: float) -> Callable[..., Any]:
+    """The variance of real numbers, called as ``FOLDS`` are."""
+    return _eager_fold("var", _variance_by(ddof))
+
+
 def deviation_by(ddof: float) -> Callable[..., Any]:
-    """The standard deviation of real numbers."""
-    fold = variance_by(ddof)
-    return lambda *args: np.sqrt(fold(*args))
+    """The standard deviation of real numbers, called as ``FOLDS`` are."""
+    fold = _variance_by(ddof)
+    return _eager_fold("std", lambda *args: np.sqrt(fold(*args)))
 
 
-#: Reductions of host arrays, all called as the method ``reduce`` of a ufunc is: with the array, the
-#: axis, dtype and output, which are ``None``, and `keepdims`.
-FOLDS: dict[str, Callable[..., Any]] = {
+_FOLDS: dict[str, Callable[..., Any]] = {
     "sum": np.add.reduce,
     "prod": np.multiply.reduce,
     "max": np.maximum.reduce,
@@ -264,8 +286,11 @@ FOLDS: dict[str, Callable[..., Any]] = {
     "mean": _mean,
 }
 
+#: Reductions of host arrays, called with the array, the axis and `keepdims`.
+FOLDS = {name: _eager_fold(name, fold) for name, fold in _FOLDS.items()}
 
-# What NumPy has no ufunc for, or one of another meaning.
+
+# Operations that NumPy has no ufunc for, or one of another meaning.
 _NO_UFUNC = frozenset(
     op for op in OPS.values() if op.keeps_integers or op.host or op.imaginary is not None
 ) | {CONVERT, WHERE}
@@ -283,7 +308,7 @@ def _kinds_of_ufunc(op: Op) -> Callable[..., bool] | None:
 def _compute(
     order: Sequence[Node],
     targets: dict[int, np.ndarray],
-    layouts: Sequence[Any],
+    layouts: Sequence[Layout],
     scalars: Sequence[Any],
     reuses: Sequence[int],
 ) -> None:
@@ -295,15 +320,15 @@ def _compute(
         operands = []
         op, out = node.op, targets.get(id(node))
         is_reduction = type(op) is Reduce
-        for place, operand in enumerate(node.operands):
+        for position, operand in enumerate(node.operands):
             if type(operand) is Scalar:
                 # In the dtype that the expression was checked with: by itself it would be weak.
                 given = scalars[operand.value.number]
-                operands.append(given if is_reduction else node.loop[place].type(given))
+                operands.append(given if is_reduction else node.loop[position].type(given))
                 continue
             value = values.get(id(operand))
             if value is None:
-                layout = layouts[operand.layout.block.slot]  # type: ignore[union-attr]
+                layout = layouts[slot_of(layout_of(operand))]
                 value = values[id(operand)] = copies.host_view(layout)
             operands.append(value)
         assert op is not None

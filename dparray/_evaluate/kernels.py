@@ -16,6 +16,7 @@ from dparray._codegen.reduction_steps import ReductionStructure
 from dparray._compiler import compile
 from dparray._evaluate import background, limits
 from dparray._evaluate.plan import KernelLaunch
+from dparray._type_keys import TypeKey
 
 _LANGUAGE = {
     name: getattr(kernel_api, name)
@@ -33,12 +34,12 @@ def source_of(structure: Any) -> str:
 def types_of(structure: Any) -> tuple[str, ...]:
     """The type keys of the kernel's parameters, the item first."""
     if type(structure) is ReductionStructure:
-        return "nditem:1", *reduction_steps.types_of(structure)
-    return f"item:{1 + structure.has_rows}", *elementwise.types_of(structure)
+        return str(TypeKey("nditem", ndim=1)), *reduction_steps.types_of(structure)
+    return str(TypeKey("item", ndim=1 + structure.has_rows)), *elementwise.types_of(structure)
 
 
 def names_of(launch: KernelLaunch) -> Mapping[str, Any]:
-    """What the text of the kernel refers to."""
+    """The names that the text of the kernel refers to."""
     if type(launch.structure) is ReductionStructure:
         return {**launch.functions, **_LANGUAGE}
     return launch.functions

@@ -1,4 +1,4 @@
-"""The library tier: dpnp.tensor's ready kernels, one for each operation.
+"""The library executor: dpnp.tensor's ready kernels, one for each operation.
 
 For operations that no kernel is generated for, and for structures that are not worth compiling yet.
 """
@@ -14,10 +14,11 @@ import numpy as np
 from dpnp.exceptions import AxisError as LibraryAxisError
 
 from dparray import _hooks
-from dparray._evaluate.plan import LibraryStep
-from dparray._graph.node import Node, Scalar
+from dparray._evaluate.plan import LibraryStep, slot_of
+from dparray._graph.node import Node, Scalar, layout_of
 from dparray._graph.ops import CONVERT, WHERE
 from dparray._graph.reductions import Reduce
+from dparray._layout import Layout
 from dparray._runtime import access, queues
 from dparray._runtime.in_order import foreign_calls
 from dparray.exceptions import AxisError, DparrayError, DTypeError, ShapeError
@@ -25,9 +26,9 @@ from dparray.memory import blocks, exchange
 from dparray.memory.exchange import dpnp, dpt
 
 
-def run(step: LibraryStep, slots: Sequence[Any], scalars: Sequence[Any]) -> None:
+def run(step: LibraryStep, slots: Sequence[Layout], scalars: Sequence[Any]) -> None:
     """Compute a step of a plan, whose slots and scalars these are."""
-    target = slots[step.values[0][1].block.slot]
+    target = slots[slot_of(step.values[0][1])]
     queue = target.block.queue
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0
     with foreign_calls(queue):
@@ -37,17 +38,18 @@ def run(step: LibraryStep, slots: Sequence[Any], scalars: Sequence[Any]) -> None
         _hooks.emit("library", function="an expression", queue=queue, start=start, nbytes=0)
 
 
-def _run(step: LibraryStep, slots: Sequence[Any], scalars: Sequence[Any]) -> None:
-    targets = {id(value): slots[layout.block.slot] for value, layout in step.values}
+def _run(step: LibraryStep, slots: Sequence[Layout], scalars: Sequence[Any]) -> None:
+    targets = {id(value): slots[slot_of(layout)] for value, layout in step.values}
     last_use: dict[int, int] = {}
     for position, node in enumerate(step.order):
         for operand in node.operands:
             last_use[id(operand)] = position
-    layouts: dict[int, Any] = {}
+    layouts: dict[int, Layout] = {}
     for position, node in enumerate(step.order):
         target = targets.get(id(node))
-        result = target
-        if target is None or target.dtype != node.dtype:
+        if target is not None and target.dtype == node.dtype:
+            result = target
+        else:
             result = blocks.allocate(_queue_of(targets), node.usm_type, node.shape, node.dtype)
         operands = [_operand(part, layouts, slots, scalars) for part in node.operands]
         _operation(node, operands, result)
@@ -61,28 +63,28 @@ def _run(step: LibraryStep, slots: Sequence[Any], scalars: Sequence[Any]) -> Non
         for value, _ in step.values:
             source = _operand(value, layouts, slots, scalars)
             exchange.tensor_of(targets[id(value)])[...] = (
-                source.value if type(source) is Scalar else exchange.tensor_of(source)
+                source.value if isinstance(source, Scalar) else exchange.tensor_of(source)
             )
 
 
-def _queue_of(layouts: Mapping[int, Any]) -> Any:
+def _queue_of(layouts: Mapping[int, Layout]) -> Any:
     return next(iter(layouts.values())).block.queue
 
 
 def _operand(
     operand: Node | Scalar,
-    layouts: Mapping[int, Any],
-    slots: Sequence[Any],
+    layouts: Mapping[int, Layout],
+    slots: Sequence[Layout],
     scalars: Sequence[Any],
-) -> Any:
+) -> Scalar | Layout:
     """A scalar with its value, or where an array lies."""
     if type(operand) is Scalar:
         return Scalar(scalars[operand.value.number])
     found = layouts.get(id(operand))
-    return slots[operand.layout.block.slot] if found is None else found  # type: ignore[union-attr]
+    return slots[slot_of(layout_of(operand))] if found is None else found
 
 
-def _operation(node: Node, given: Sequence[Any], result: Any) -> None:
+def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> None:
     """One operation of an expression, its operands converted to the dtypes of its loop.
 
     Args:
@@ -99,7 +101,7 @@ def _operation(node: Node, given: Sequence[Any], result: Any) -> None:
         return
     operands: list[Any] = []
     for operand, dtype in zip(given, node.loop, strict=False):
-        if type(operand) is Scalar:
+        if isinstance(operand, Scalar):
             operands.append(dtype.type(operand.value).item())
             continue
         layout = operand
@@ -142,7 +144,7 @@ def _where(condition: Any, x1: Any, x2: Any) -> Any:
 
 
 def _called(name: str, function: Callable[..., Any], *operands: Any) -> Any:
-    """What a function makes of tensors, in memory of its own."""
+    """The result of a function of tensors, in memory of its own."""
     return library_call(name, function, operands, (), {}, lambda tensor: tensor)
 
 

@@ -73,7 +73,7 @@ def first_pass(outputs: Sequence[tuple[Node, Any]], group: FusionGroup, machine:
 
 
 def next_group(done: Pass, accumulators: list[Any], group: FusionGroup) -> FusionGroup:
-    """What is left to compute after a pass; its reductions merge ``accumulators`` from now on."""
+    """The group that is left after a pass; its reductions merge ``accumulators`` from now on."""
     domain = group.domain
     assert domain is not None
     for node in done.order:

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray._graph.node import Node, Scalar
+from dparray._layout import Layout
 
 
 class SlotBlock:
@@ -26,12 +27,30 @@ class SlotBlock:
         is_overwritten: the leaf lies where the expression is written to.
     """
 
-    __slots__ = ("is_overwritten", "memory", "slot")
+    __slots__ = ("is_overwritten", "memory", "readers", "slot")
+
+    queue = None
+    usm_type = ""
+    nbytes = pointer = 0
+    host_bytes = None
 
     def __init__(self, slot: int, is_positions: bool = False, is_overwritten: bool = False) -> None:
         self.slot = slot
         self.memory = None if is_positions else self
+        self.readers: Any = None
         self.is_overwritten = is_overwritten
+
+
+def slot_of(layout: Layout) -> int:
+    """The slot that a layout of a plan stands on."""
+    block = layout.block
+    assert type(block) is SlotBlock
+    return block.slot
+
+
+def is_overwritten(layout: Layout) -> bool:
+    """Whether what a layout of a plan stands on is where the expression is written to."""
+    return type(layout.block) is SlotBlock and layout.block.is_overwritten
 
 
 class ScalarSlot(NamedTuple):
@@ -51,7 +70,7 @@ class NewArray(NamedTuple):
 
 
 class KernelEntry:
-    """What this process knows of the kernel of one structure; shared by all plans that launch it.
+    """The kernel of one structure in this process; shared by all plans that launch it.
 
     Attributes:
         kernel: the compiled kernel, or ``None`` while there is none.
@@ -171,7 +190,7 @@ class OperationsStep(Step):
     """
 
     order: tuple[Node, ...] = field(repr=False)
-    values: tuple[tuple[Node | Scalar, Any], ...] = field(repr=False)
+    values: tuple[tuple[Node | Scalar, Layout], ...] = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +255,7 @@ class Plan(NamedTuple):
                 yield from step.launches
 
     def name_of(self, slot: int) -> str:
-        """What a slot is: ``"leaf 0"``, ``"result 0"`` or ``"scratch 5"``."""
+        """The role of a slot: ``"leaf 0"``, ``"result 0"`` or ``"scratch 5"``."""
         if slot < self.leaves:
             return f"leaf {slot}"
         if slot in self.results:

@@ -20,7 +20,7 @@ MOST_READERS = 64
 
 
 def _references_of_a_walk() -> int:
-    """What ``getrefcount`` says in a loop over a list of an object that nothing else refers to.
+    """The count of ``getrefcount`` in a loop over a list, for an object of no other reference.
 
     Interpreters differ: Python 3.14 lends references to local names.
     """
@@ -105,7 +105,7 @@ def siblings_of(order: Sequence[Node]) -> list[Node]:
 
 
 def _is_same(operand: Any, walked: Node) -> bool:
-    """Whether two operands have the same values, since they are one or lie in one place."""
+    """Whether two operands have the same values, since they are one or lie at the same address."""
     return operand is walked or (operand.layout is not None and operand.layout == walked.layout)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from dparray import _layout
 from dparray._evaluate import evaluate
-from dparray._graph.node import Node
+from dparray._graph.node import Node, layout_of
 from dparray._graph.views import view_of
 from dparray._layout import Layout
 from dparray.memory import copies
@@ -33,4 +33,4 @@ def read(node: Node, index: Slices) -> np.ndarray:
     sample = view_of(node, *_layout.basic_index(node.shape, node.strides, 0, index))
     assert sample is not None  # slices are views
     evaluate.evaluate(sample)
-    return copies.copy_to_host(sample.layout)
+    return copies.copy_to_host(layout_of(sample))

@@ -34,10 +34,11 @@ from dparray._evaluate.plan import (
     ScalarSlot,
     SlotBlock,
     Step,
+    slot_of,
 )
 from dparray._evaluate.temporaries import reuses
 from dparray._graph.contractions import Contraction
-from dparray._graph.node import Node, Scalar, pending_order
+from dparray._graph.node import Node, Scalar, layout_of, pending_order
 from dparray._graph.reductions import Reduce
 from dparray._layout import Layout, is_contiguous, strides_in_order
 from dparray.config import Tuning
@@ -60,8 +61,8 @@ class Target(NamedTuple):
     overlapped: tuple[int, ...] = ()
 
 
-class Place(NamedTuple):
-    """What of a queue and its memory decides how expressions are computed there.
+class Traits(NamedTuple):
+    """The traits of a queue and its memory that decide how expressions are computed there.
 
     Attributes:
         machine, tuning: of the device.
@@ -76,7 +77,7 @@ class Place(NamedTuple):
 
 
 class Expression(NamedTuple):
-    """What is computed together: pending nodes of one shape in one place.
+    """Values that are computed together: pending nodes of one shape and placement.
 
     Attributes:
         order: the pending nodes, operands before users; then those that may be computed beside
@@ -98,17 +99,17 @@ entries: dict[Any, KernelEntry] = {}
 
 
 def schedule(
-    expression: Expression, canonical: Canonical, place: Place, target: Target | None = None
+    expression: Expression, canonical: Canonical, traits: Traits, target: Target | None = None
 ) -> Plan:
     """The plan that computes an expression.
 
     Args:
         expression: what is computed.
         canonical: its canonical form.
-        place: where.
+        traits: those of the queue.
         target: what the last root, or the value, is written to.
     """
-    return _Scheduler(expression, canonical, place, target).plan()
+    return _Scheduler(expression, canonical, traits, target).plan()
 
 
 class _Scheduler:
@@ -121,10 +122,10 @@ class _Scheduler:
         self,
         expression: Expression,
         canonical: Canonical,
-        place: Place,
+        traits: Traits,
         target: Target | None,
     ) -> None:
-        self.place = place
+        self.traits = traits
         self.leaves = len(canonical.arrays)
         self.slots = self.leaves
         self.numbers: dict[int, int] = {}  # of copies in the order of the expression
@@ -191,12 +192,12 @@ class _Scheduler:
             self._on_host([*self.held, *self.roots])
         else:
             self._compute(self.roots, "")
-        asked = [root.layout.block.slot for root in self.roots]
+        asked = [slot_of(layout_of(root)) for root in self.roots]
         if self.target is not None:
-            asked = [self.target.block.slot]
+            asked = [slot_of(self.target)]
         return Plan(tuple(self.steps), self.leaves, self.slots, tuple(asked))
 
-    # What is computed, in order.
+    # The groups, in order.
 
     def _write(self) -> None:
         """Compute the value into the target."""
@@ -245,9 +246,9 @@ class _Scheduler:
             roots = part.apart
 
     def _next(self, roots: list[Node], held: Sequence[Node], is_written: bool) -> Split:
-        """What the next kernel computes of ``roots``, which lose what was computed for others."""
+        """The part of ``roots`` that the next kernel computes; they lose what others computed."""
         while True:
-            part = split(roots, held, is_written, self.place.machine)
+            part = split(roots, held, is_written, self.traits.machine)
             if not part.first:
                 return part
             for node in part.first:
@@ -314,7 +315,7 @@ class _Scheduler:
         is_alone = len(order) == 1 and is_call(order[0])
         otherwise = [] if is_alone else self._without_kernel(order, outputs, (), "", ())
         shape = outputs[0][1].shape
-        program = elementwise.linearize(order, outputs, shape, self.place.tuning)
+        program = elementwise.linearize(order, outputs, shape, self.traits.tuning)
         functions = elementwise.functions_of(order)
         launch = self._launch(program, order, outputs, (), functions, prod(shape), is_alone)
         self._note_gain(launch, order, outputs, otherwise)
@@ -347,11 +348,11 @@ class _Scheduler:
         assert type(op) is Contraction
         described = self._described([node], outputs, new, stored_because, siblings)
         read = [
-            part.layout.block.slot
+            slot_of(layout_of(part))
             for part in node.operands
-            if type(part) is Node and part.layout.block.memory
+            if type(part) is Node and layout_of(part).block.memory
         ]
-        step = ContractionStep(**described, op=op, arrays=tuple(read), output=layout.block.slot)
+        step = ContractionStep(**described, op=op, arrays=tuple(read), output=slot_of(layout))
         self.steps.append(step)
         self._done(outputs)
 
@@ -370,7 +371,7 @@ class _Scheduler:
         launches: list[KernelLaunch] = []
         while outputs:
             assert group.domain is not None
-            now = first_pass(outputs, group, self.place.machine)
+            now = first_pass(outputs, group, self.traits.machine)
             accumulators, added = [], []
             for dtype in now.left_dtypes:
                 layout, array = self._scratch(now.shape, dtype, outputs[0][0].usm_type)
@@ -422,12 +423,12 @@ class _Scheduler:
     ) -> KernelLaunch:
         """The launch of a program."""
         structure = program.structure
-        key = structure, self.place.fp_contract
+        key = structure, self.traits.fp_contract
         entry = entries.get(key)
         if entry is None:
             entry = entries[key] = KernelEntry()
-        stored = [layout.block.slot for _, layout in outputs]
-        read = [layout.block.slot for layout in program.arrays]
+        stored = [slot_of(layout) for _, layout in outputs]
+        read = [slot_of(layout) for layout in program.arrays]
         return KernelLaunch(
             structure,
             entry,
@@ -443,11 +444,11 @@ class _Scheduler:
             program.local_range,
             size,
             must_compile,
-            self.place.fp_contract,
+            self.traits.fp_contract,
             getattr(structure, "merges_chunks", False),
         )
 
-    # What is computed without a kernel for all of it.
+    # Values that are computed without one kernel for all of them.
 
     def _on_host(
         self,
@@ -493,12 +494,12 @@ class _Scheduler:
         left: Outputs = []
         for value, layout in values:
             if is_call(value):
-                own = [array for array in new if array.slot == layout.block.slot]
+                own = [array for array in new if array.slot == slot_of(layout)]
                 self._elements([value], [(value, layout)], apart, own)
             else:
                 left.append((value, layout))
         if left:
-            slots = {layout.block.slot for _, layout in left}
+            slots = {slot_of(layout) for _, layout in left}
             new = [array for array in new if array.slot in slots]
             nodes = [value for value, _ in left if type(value) is Node]
             rest = _in_turn(nodes)
@@ -561,20 +562,20 @@ class _Scheduler:
         stored_because: str,
         siblings: tuple[int, ...],
     ) -> dict[str, Any]:
-        """What every step says of itself."""
+        """The fields that every step has."""
         leaves = [part for node in order for part in node.operands]
         leaves += [value for value, _ in outputs]
         reads = {
-            part.layout.block.slot: None
+            slot_of(layout_of(part)): None
             for part in leaves
             if type(part) is Node and part.layout is not None and part.layout.block.memory
         }
         target = self.target
         return {
             "new": tuple(new),
-            "outputs": tuple(layout.block.slot for _, layout in outputs),
+            "outputs": tuple(slot_of(layout) for _, layout in outputs),
             "stores": tuple(
-                (layout.block.slot, self.numbers[id(value)])
+                (slot_of(layout), self.numbers[id(value)])
                 for value, layout in outputs
                 if id(value) in self.numbers and layout is not target
             ),
@@ -598,7 +599,7 @@ class _Scheduler:
 
         It does where it is faster than a kernel that there is, and so while there is none.
         """
-        if usm_type not in self.place.host_memory or not limits.host_elements:
+        if usm_type not in self.traits.host_memory or not limits.host_elements:
             return False
         order = pending_order(roots)
         walked = [
@@ -617,7 +618,7 @@ class _Scheduler:
     def _may_be_on_host(self, usm_type: str, nodes: Sequence[Node]) -> bool:
         """Whether the calling thread computes nodes that there is no kernel for yet."""
         return (
-            usm_type in self.place.host_memory
+            usm_type in self.traits.host_memory
             and limits.may_compute_on_host()
             and all(is_generated(node) and _is_known_to_host(node) for node in nodes)
         )

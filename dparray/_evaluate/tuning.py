@@ -1,4 +1,4 @@
-"""What of a queue's device decides how expressions are computed there, asked once."""
+"""The traits of a queue's device that decide how expressions are computed, asked once."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def _machine(queue: Any, lanes: int) -> Machine:
 
 
 def machine_of(queue: Any) -> Machine:
-    """What of a queue's device decides how kernels with reductions are cut."""
+    """The traits of a queue's device that decide how kernels with reductions are cut."""
     return _machine(queue, tuning_of(queue).lanes)

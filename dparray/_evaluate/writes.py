@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from sys import getrefcount
-from typing import Any
 
 from dparray import _hooks
 from dparray._evaluate.evaluate import compute, evaluate
@@ -17,15 +16,16 @@ from dparray._evaluate.readers import (
     siblings_of,
 )
 from dparray._graph.contractions import Contraction
-from dparray._graph.node import Node, Scalar, pending_order
+from dparray._graph.node import Node, Scalar, layout_of, pending_order
 from dparray._graph.ops import CONVERT
 from dparray._graph.reductions import WEIGHT
+from dparray._layout import Block, Layout
 from dparray._runtime import access
 from dparray._runtime.queues import note_others
 from dparray.memory.blocks import SHARED, allocate
 
 
-def store(value: Node | Scalar, target: Any, is_owned: bool = False) -> None:
+def store(value: Node | Scalar, target: Layout, is_owned: bool = False) -> None:
     """Write a value into an existing layout of the same shape, converted to its dtype.
 
     Whatever is pending and reads the memory is computed first, so that it sees the old values.
@@ -66,16 +66,16 @@ def store(value: Node | Scalar, target: Any, is_owned: bool = False) -> None:
             _read_back(value, target)
 
 
-def _read_back(value: Node, target: Any) -> None:
+def _read_back(value: Node, target: Layout) -> None:
     """Make a pending value a copy of ``target``, which holds it now while its operands are gone.
 
-    The copy is only made if somebody asks for the value, or before the target is written again.
+    The copy is only made if the value is asked for, or before the target is written again.
     """
     value.become(CONVERT, Node.leaf(target, value.queue, value.usm_type))
     note_reader(value, value.operands[0])  # type: ignore[arg-type]
 
 
-def settle_readers(block: Any, value: Node | Scalar | None = None) -> None:
+def settle_readers(block: Block, value: Node | Scalar | None = None) -> None:
     """Compute the pending nodes that read ``block``, which is about to be written.
 
     Nodes that are computed with the write, as operands of ``value``, stay pending unless they are
@@ -98,16 +98,15 @@ def settle_readers(block: Any, value: Node | Scalar | None = None) -> None:
             evaluate(reader)
 
 
-def settle_arguments(arguments: Sequence[Any]) -> None:
-    """Compute what is pending on the arguments of a kernel, which may write any of them."""
-    for argument in arguments:
-        block = getattr(argument, "block", None)
-        if block is not None and block.readers:
+def settle_blocks(blocks: Iterable[Block]) -> None:
+    """Compute what is pending on the memory of a kernel's arguments, any of which it may write."""
+    for block in blocks:
+        if block.readers:
             with lock:
                 settle_readers(block)
 
 
-def share(block: Any) -> None:
+def share(block: Block) -> None:
     """The block's memory leaves our hands: compute what reads it, and defer no more on it."""
     if access.holds:
         access.before_sharing(block)
@@ -117,7 +116,7 @@ def share(block: Any) -> None:
         note_others(block.queue)
 
 
-def _overlaps(value: Node, target: Any) -> bool:
+def _overlaps(value: Node, target: Layout) -> bool:
     """Whether a leaf lies in the target's block other than exactly at the target.
 
     Contractions read any element of their arrays, so these may not lie there either.
@@ -132,15 +131,15 @@ def _overlaps(value: Node, target: Any) -> bool:
     ):
         return True
     return any(
-        leaf.layout.block.memory is target.block.memory
-        and (leaf.layout.offset, leaf.layout.strides, leaf.layout.shape, leaf.layout.dtype) != at
-        for leaf in _leaves(value)
+        read.block.memory is target.block.memory
+        and (read.offset, read.strides, read.shape, read.dtype) != at
+        for read in map(layout_of, _leaves(value))
     )
 
 
-def _reads(value: Node, block: Any) -> bool:
+def _reads(value: Node, block: Block) -> bool:
     """Whether a leaf lies in the block."""
-    return any(leaf.layout.block.memory is block.memory for leaf in _leaves(value))
+    return any(layout_of(leaf).block.memory is block.memory for leaf in _leaves(value))
 
 
 def _leaves(value: Node) -> list[Node]:

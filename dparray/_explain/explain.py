@@ -1,4 +1,4 @@
-"""The plan of a pending array, found out without computing it.
+"""What will happen when a pending array is computed, found out without computing it.
 
 The plan of the pending expression is made, as when it is computed, and its steps are told. The
 expression is copied, so that what one step stores can be a leaf of the next.
@@ -71,7 +71,7 @@ class PlannedKernel:
     """One step of the computation: a generated kernel, or what is done in its place.
 
     Attributes:
-        number: its position in the order, from 1.
+        number: its place in the order, from 1.
         tier: ``"fused"`` one generated kernel, ``"host"`` the calling thread, ``"library"`` a ready
             kernel for each operation.
         reason: why this tier.
@@ -157,12 +157,12 @@ class Explanation:
 
     @property
     def bytes_read(self) -> int:
-        """Bytes that all kernels together read from arrays."""
+        """What all kernels together read from arrays."""
         return sum(kernel.bytes_read for kernel in self.kernels)
 
     @property
     def bytes_written(self) -> int:
-        """Bytes that all kernels together write to arrays."""
+        """What all kernels together write to arrays."""
         return sum(kernel.bytes_written for kernel in self.kernels)
 
     def __str__(self) -> str:
@@ -173,8 +173,8 @@ class Explanation:
             return f"{what}\ncomputed: nothing is pending{because}{ran}"
         lines = [
             what,
-            f"pending: {_counted(sum(o.kernel is not None for o in self.operations), 'operation')} "
-            f"in {_counted(len(self.kernels), 'step')}; reads {_size(self.bytes_read)}, "
+            f"pending: {counted(sum(o.kernel is not None for o in self.operations), 'operation')} "
+            f"in {counted(len(self.kernels), 'step')}; reads {_size(self.bytes_read)}, "
             f"writes {_size(self.bytes_written)}",
         ]
         by_name = {operation.name: operation for operation in self.operations}
@@ -225,7 +225,8 @@ def _box_title(operation: PlannedOperation) -> str:
     return " ".join([operation.name, operation.operation, *scalars])
 
 
-def _counted(count: int, noun: str) -> str:
+def counted(count: int, noun: str) -> str:
+    """``3 steps``, ``1 step``."""
     return f"{count} {noun}{'s' * (count != 1)}"
 
 
@@ -289,13 +290,13 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
 
 
 def _ran_last(queue: Any) -> tuple[str, ...]:
-    """The last work on a queue, as far as that is remembered."""
+    """What ran last on a queue, as far as that is remembered."""
     ran = [f"{kind} {name}" for name, kind, where in tuple(_hooks.recent) if where == queue]
     return tuple(ran[-6:])
 
 
 class _Explanation:
-    """The plans of arrays, made for copies of their nodes, so that nothing is computed."""
+    """What the plans of arrays do, told of copies of their nodes, so that nothing is computed."""
 
     def __init__(self, roots: Sequence[Node]) -> None:
         groups = evaluate.grouped(roots)
@@ -373,7 +374,7 @@ class _Explanation:
             tuple(number[id(node)] for node in held if id(node) in number),
             len(siblings),
         )
-        plan = schedule(expression, canonical, evaluate.place_of(roots[0].queue))
+        plan = schedule(expression, canonical, evaluate.traits_of(roots[0].queue))
         self.order = order
         self.nbytes = {
             slot: prod(layout.shape) * layout.dtype.itemsize

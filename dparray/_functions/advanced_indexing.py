@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +11,8 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.apply import astype_array, choose_elements
 from dparray._array.assignment import assign
+from dparray._array.executors import compute
 from dparray._array.fresh import empty_on, from_host
-from dparray._array.libraries import call_library, call_numpy, numpy_views
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import (
     check_array,
@@ -22,9 +23,8 @@ from dparray._array.operands import (
     shared,
     taken_from_host,
 )
-from dparray._array.small import call_at_once, put_at_once, take_at_once
-from dparray._evaluate import limits, writes
-from dparray._evaluate.library import library_call
+from dparray._array.small import compute_small, put_small, take_small
+from dparray._evaluate import limits
 from dparray._functions.indexing import nonzero
 from dparray._placement import common_placement, placement_of
 from dparray.algorithms.selection import (
@@ -34,7 +34,7 @@ from dparray.algorithms.selection import (
     selected,
 )
 from dparray.exceptions import DTypeError, ShapeError
-from dparray.memory.exchange import dpt as library
+from dparray.memory.exchange import dpt
 
 _ALL = slice(None)
 
@@ -169,8 +169,8 @@ def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
     for axis, array in enumerate(arrays, start=first):
         extent = view.shape[axis]
         if array.size:
-            low = int(call_library("x[index]", library.min, (("index", array),)))
-            high = int(call_library("x[index]", library.max, (("index", array),)))
+            low = int(compute("x[index]", (("index", array),), dpt=dpt.min))
+            high = int(compute("x[index]", (("index", array),), dpt=dpt.max))
             if low < -extent or high >= extent:
                 raise IndexError(
                     f"index {low if low < -extent else high} is out of bounds for an axis "
@@ -196,7 +196,7 @@ def _with_host_data_here(x: ndarray, index: Any) -> Any:
 
 
 def _entry_name(index: Any, position: int) -> str:
-    """What an entry of an index is called in errors."""
+    """The name of an entry of an index, for errors."""
     return f"index[{position}]" if type(index) is tuple else "index"
 
 
@@ -216,7 +216,7 @@ def _operands(x: ndarray, index: Any) -> list[tuple[str, ndarray]]:
     return named
 
 
-def index_for_numpy(index: Any, views: list[np.ndarray]) -> Any:
+def index_for_numpy(index: Any, views: Sequence[np.ndarray]) -> Any:
     """The index with NumPy's views in the place of arrays."""
     rest = iter(views)
     entries = tuple(
@@ -266,9 +266,9 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
     """The elements that an advanced index selects, in a new array."""
     most = limits.host_elements
     if type(index) is ndarray and index.size * x.size <= most * (x.shape or (1,))[0]:
-        small = call_at_once(operator.getitem, x, index) if x.size <= most else None
+        small = compute_small(operator.getitem, x, index) if x.size <= most else None
         if small is None and index.size <= most and index.dtype.kind in "iu":
-            small = take_at_once(x, index)
+            small = take_small(x, index)
         if small is not None:
             return small
     index = _with_host_data_here(x, index)
@@ -282,16 +282,27 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
         positions = named[1][1]
         shape = (*x.shape[:axis], *positions.shape, *x.shape[axis + 1 :])
         result = empty_on(placement, shape, x.dtype)
-        if call_numpy(lambda source, at, out: _take(source, at, axis, out), [x, positions], result):
-            return result
-    views = numpy_views(*(array for _, array in named))
-    if views is not None:
-        return from_host(views[0][index_for_numpy(index, views[1:])], *placement)
+        gathered = compute(
+            "x[index]",
+            named[:2],
+            host=lambda source, at, out: _take(source, at, axis, out),
+            out=result,
+        )
+        if gathered is not None:
+            return gathered
+    found: ndarray | None = compute(
+        "x[index]",
+        named,
+        host=lambda view, *views: view[index_for_numpy(index, views)],
+    )
+    if found is not None:
+        return found
     view, arrays, first, _ = _split(x, index)
     checked = _checked(view, arrays, first)
     selector = (*(slice(None),) * first, *(array._tensor for array in checked))
     named = [("x", view), *((f"index[{place}]", array) for place, array in enumerate(checked))]
-    found: ndarray = call_library("x[index]", lambda tensor, *_: tensor[selector], named)
+    found = compute("x[index]", named, dpt=lambda tensor, *_: tensor[selector])
+    assert found is not None
     if found.usm_type != placement.usm_type:
         result = empty_on(placement, found.shape, found.dtype)
         assign(result, found)
@@ -303,7 +314,7 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
 def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     """Write to the elements that an advanced index selects; checks come before any write."""
     function = "x[index] = value"
-    if type(index) is ndarray and put_at_once(x, index, value):
+    if type(index) is ndarray and put_small(x, index, value):
         return
     index = _with_host_data_here(x, index)
     named = _operands(x, index)
@@ -334,7 +345,7 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     if mask is not None and sources and can_select(x, mask):
         put_selected(x, mask, sources[0], function)
         return
-    arrays = [array for _, array in named[1:]]
+    taken_from = [("value", source) for source in sources]
 
     def by_numpy(*views: np.ndarray) -> None:
         target, inputs = views[-1], list(views[:-1])
@@ -344,7 +355,7 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
         except ValueError as error:
             raise ShapeError(f"{function}: {error}") from None
 
-    if call_numpy(by_numpy, [*arrays, *sources], x):
+    if compute(function, [*named[1:], *taken_from], host=by_numpy, out=x) is not None:
         return
     view, positions, first, _ = _split(x, index)
     checked = _checked(view, positions, first)
@@ -353,13 +364,10 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     assign(values, value, function)
     if values.size == 0:
         return
-    writes.settle_readers(x.block)
     selector = _layout.at_axis(first, *(array._tensor for array in checked))
-    library_call(
+    compute(
         function,
-        lambda target, source: target.__setitem__(selector, source),
-        [view._tensor, values._tensor],
-        (),
-        {},
-        lambda tensor: tensor,
+        (("x", view), ("value", values)),
+        dpt=lambda target, source: target.__setitem__(selector, source),
+        out=x,
     )

@@ -12,8 +12,8 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
+from dparray._array.executors import compute
 from dparray._array.fresh import empty_on
-from dparray._array.libraries import call_either
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays, scalar_value
 from dparray._functions.creation import full
@@ -342,8 +342,8 @@ def interp(
         ("xp", vector_of("interp", x, "xp", xp)),
         ("fp", vector_of("interp", x, "fp", fp)),
     )
-    return call_either(
+    return compute(
         "interp",
-        lambda module, *arrays: module.interp(*arrays, left=left, right=right, period=period),
         named,
+        either=lambda xp, *arrays: xp.interp(*arrays, left=left, right=right, period=period),
     )

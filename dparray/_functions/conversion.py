@@ -11,7 +11,7 @@ from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array, copy_of, cut_to
 from dparray._array.assignment import assign
 from dparray._array.fresh import chosen_placement, empty_array, from_host, placed_like
-from dparray._array.ndarray import as_method, ndarray
+from dparray._array.ndarray import as_method, materialize, ndarray
 from dparray._array.operands import (
     arrays_inside,
     check_array,
@@ -22,7 +22,7 @@ from dparray._array.operands import (
     shared_inside,
     stack_nested,
 )
-from dparray._array.small import call_at_once
+from dparray._array.small import compute_small
 from dparray._evaluate import writes
 from dparray._functions.manipulation import reshape
 from dparray._functions.reductions import all as all_of
@@ -252,7 +252,7 @@ def rearranged(
         _dtypes.check_device(dtype, placement.queue.sycl_device)
         x = astype_array(x, dtype, order="K")
     if changes_place:
-        x = ndarray._from_layout(*copies.copy_to_queue(x, *placement))
+        x = ndarray._from_layout(*copies.copy_to_queue(materialize(x), *placement))
     if order == "F" and not _layout.is_contiguous(x.shape, x.strides, x.itemsize, "F"):
         result = empty_array(placement_of(x), x.shape, x.dtype, "F")
         assign(result, x)
@@ -348,7 +348,7 @@ class _HostMemory:
 
     def __init__(self, x: ndarray) -> None:
         self.owner = x
-        view = copies.host_view(x)
+        view = copies.host_view(materialize(x))
         self.__array_interface__ = view.__array_interface__
 
 
@@ -474,7 +474,7 @@ def copy(
         0.0
     """
     if type(x) is ndarray and device is None and usm_type is None and sycl_queue is None:
-        small = call_at_once(np.ndarray.copy, x, order) if order in ("C", "K") else None
+        small = compute_small(np.ndarray.copy, x, order) if order in ("C", "K") else None
         if small is not None:
             return small
     x = check_array("copy", "x", x)

@@ -14,20 +14,19 @@ from dparray import _layout
 from dparray._array.apply import cut_to
 from dparray._array.assignment import assign
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_arrays, check_out
+from dparray._array.operands import check_arrays, check_fits, check_out
 from dparray._functions.manipulation import moveaxis
 from dparray._functions.ufunc_options import (
     DEFAULT_CASTING,
     DEFAULT_ORDER,
     check_casting,
-    check_fits,
     check_order,
     in_dtype,
     only_out,
     ordered,
 )
 from dparray._placement import common_placement
-from dparray.exceptions import ArgumentError, ShapeError
+from dparray.exceptions import ArgumentError
 
 
 def are_default(axes: Any, dtype: Any, casting: Any, order: Any) -> bool:
@@ -83,11 +82,7 @@ def product_with_options(
         result = moveaxis(result, tuple(range(-len(place), 0)), place)
     if out is None:
         return ordered(result, order, (x1, x2))
-    check_fits(function, result, out, casting)
-    if out.shape != result.shape:
-        raise ShapeError(
-            f"{function}: the result of shape {result.shape} does not fit out of {out.shape}"
-        )
+    check_fits(function, result.shape, result.dtype, out, casting)
     assign(out, cut_to(result, out.dtype), function)
     return out
 

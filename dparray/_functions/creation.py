@@ -16,7 +16,7 @@ from dparray._array.fresh import (
     empty_array,
     from_host,
     is_made_by_host,
-    made_at_once,
+    made_small,
     placed_like,
 )
 from dparray._array.ndarray import ndarray
@@ -92,7 +92,7 @@ def empty(
         (2, 3)
     """
     if order == "C":
-        small = made_at_once(np.empty, shape, dtype, device, usm_type, sycl_queue)
+        small = made_small(np.empty, shape, dtype, device, usm_type, sycl_queue)
         if small is not None:
             return small
     placement = chosen_placement(device, usm_type, sycl_queue)
@@ -227,7 +227,7 @@ def zeros(
         array([0., 0.])
     """
     if order == "C":
-        small = made_at_once(np.zeros, shape, dtype, device, usm_type, sycl_queue)
+        small = made_small(np.zeros, shape, dtype, device, usm_type, sycl_queue)
         if small is not None:
             return small
     placement = chosen_placement(device, usm_type, sycl_queue)
@@ -252,7 +252,7 @@ def ones(
         'shared'
     """
     if order == "C":
-        small = made_at_once(np.ones, shape, dtype, device, usm_type, sycl_queue)
+        small = made_small(np.ones, shape, dtype, device, usm_type, sycl_queue)
         if small is not None:
             return small
     placement = chosen_placement(device, usm_type, sycl_queue)

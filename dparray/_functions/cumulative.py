@@ -8,18 +8,17 @@ from typing import Any
 import numpy as np
 
 from dparray import _layout
-from dparray._array.assignment import delivered
+from dparray._array.assignment import write_out
+from dparray._array.executors import compute
 from dparray._array.fresh import empty_on
-from dparray._array.libraries import call_numpy
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, check_out
-from dparray._array.small import call_at_once
-from dparray._evaluate.library import library_call
+from dparray._array.small import compute_small
 from dparray._functions.reductions import accumulator_of, check_numeric, float_of
 from dparray._placement import placement_of
 from dparray.algorithms.line_scans import has_scan, scan_lines
 from dparray.exceptions import ShapeError
-from dparray.memory.exchange import dpt as library
+from dparray.memory.exchange import dpt
 
 __all__ = [
     "cumprod",
@@ -31,9 +30,9 @@ __all__ = [
 
 
 _CUMULATIVE: dict[np.ufunc, Callable[..., Any]] = {
-    np.add: library.cumulative_sum,
-    np.multiply: library.cumulative_prod,
-    np.logaddexp: library.cumulative_logsumexp,
+    np.add: dpt.cumulative_sum,
+    np.multiply: dpt.cumulative_prod,
+    np.logaddexp: dpt.cumulative_logsumexp,
 }
 
 
@@ -61,34 +60,31 @@ def _cumulate(
     initial = -np.inf if ufunc.identity is None else ufunc.identity
     first, following = _layout.at_axis(axis, 0), _layout.at_axis(axis, slice(1, None))
 
-    if has_scan(ufunc.__name__, x, loop):
+    def by_kernel() -> ndarray:
         if include_initial:
             result[first] = initial
         scan_lines(ufunc.__name__, x, result[following] if include_initial else result, axis)
-        return delivered(name, result, out, casting="unsafe")
+        return result
 
-    def into(source: np.ndarray, target: np.ndarray) -> None:
+    def by_host(source: np.ndarray, target: np.ndarray) -> None:
         if include_initial:
             target[first] = initial
             target = target[following]
         ufunc.accumulate(source, axis, loop, out=target)
 
-    if call_numpy(into, [x], result):
-        return delivered(name, result, out, casting="unsafe")
-    library_call(
+    def by_dpt(tensor: Any) -> None:
+        options = {"axis": axis, "dtype": loop, "include_initial": include_initial}
+        _CUMULATIVE[ufunc](tensor, out=result._tensor, **options)
+
+    compute(
         name,
-        _CUMULATIVE[ufunc],
-        [x._tensor],
-        (),
-        {
-            "axis": axis,
-            "dtype": loop,
-            "include_initial": include_initial,
-            "out": result._tensor,
-        },
-        lambda tensor: tensor,
+        (("x", x),),
+        kernel=by_kernel if has_scan(ufunc.__name__, x, loop) else None,
+        host=by_host,
+        dpt=by_dpt,
+        out=result,
     )
-    return delivered(name, result, out, casting="unsafe")
+    return write_out(name, result, out, casting="unsafe")
 
 
 def cumulative_sum(
@@ -186,7 +182,7 @@ def cumsum(
         array([ 1,  3,  6, 10])
     """
     if dtype is None and out is None:
-        small = call_at_once(np.cumsum, x, axis)
+        small = compute_small(np.cumsum, x, axis)
         if small is not None:
             return small
     x, axis = _flat_or(check_array("cumsum", "x", x), axis)
@@ -206,7 +202,7 @@ def cumprod(
         array([1, 2, 6])
     """
     if dtype is None and out is None:
-        small = call_at_once(np.cumprod, x, axis)
+        small = compute_small(np.cumprod, x, axis)
         if small is not None:
             return small
     x, axis = _flat_or(check_array("cumprod", "x", x), axis)

@@ -14,8 +14,8 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import astype_array
-from dparray._array.assignment import delivered
-from dparray._array.libraries import call_either
+from dparray._array.assignment import write_out
+from dparray._array.executors import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays, check_out
 from dparray._functions.conversion import asarray
@@ -87,10 +87,12 @@ def einsum(
     if result is None:
         if len(named) < 3 and all(x.size <= _PLAIN_EINSUM for x in parts):
             optimize = False  # there is one order, and looking for it takes longer than the sums
-        result = call_either(
-            "einsum", lambda xp, *given: xp.einsum(subscripts, *given, optimize=optimize), named
+        result = compute(
+            "einsum",
+            named,
+            either=lambda xp, *given: xp.einsum(subscripts, *given, optimize=optimize),
         )
-    return delivered("einsum", asarray(result, order="F") if order == "F" else result, out)
+    return write_out("einsum", asarray(result, order="F") if order == "F" else result, out)
 
 
 class _Labels(NamedTuple):

@@ -19,7 +19,7 @@ from dparray._array.operands import (
     foreign_operand,
     scalar_value,
 )
-from dparray._array.small import broadcast_at_once
+from dparray._array.small import compute_small
 from dparray._functions.creation import zeros_like
 from dparray._functions.ufunc_options import (
     DEFAULT_CASTING,
@@ -280,7 +280,7 @@ def where(
         )
     # NumPy wraps integers that do not fit.
     if (type(x1) is not int or 0 <= x1 < 128) and (type(x2) is not int or 0 <= x2 < 128):
-        small = broadcast_at_once(np.where, condition, x1, x2)
+        small = compute_small(np.where, condition, x1, x2, broadcasts=True)
         if small is not None:
             return small
         if (
@@ -374,7 +374,7 @@ def clip(
             *(out, where, dtype, casting, order),
         )
     if out is None:
-        small = broadcast_at_once(np.clip, x, min, max)
+        small = compute_small(np.clip, x, min, max, broadcasts=True)
         if small is not None:
             return small
     x = check_array("clip", "x", x)

@@ -27,7 +27,7 @@ __all__ = [
 def apply_along_axis(
     function: Callable[..., Any], axis: int, x: Any, *args: Any, **kwargs: Any
 ) -> ndarray:
-    """What ``function`` makes of each line along an axis.
+    """The results of ``function`` for each line along an axis.
 
     Args:
         function: takes a vector (an array on the queue of ``x``) and ``args``, and returns an array

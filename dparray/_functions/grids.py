@@ -34,7 +34,7 @@ __all__ = [
 def fromfunction(
     function: Callable[..., Any], shape: Sequence[int], *, dtype: Any = float, **place: Any
 ) -> Any:
-    """What ``function`` makes of the coordinate arrays of a shape.
+    """The result of ``function`` for the coordinate arrays of a shape.
 
     Args:
         function: called with one array for each axis.

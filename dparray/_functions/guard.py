@@ -28,7 +28,7 @@ _MEANT = (DparrayError, IndexError, OverflowError)
 _INSIDE = ("dparray", "numpy", "dpnp", "dpctl", "contextlib", "functools")
 
 
-#: What is called often and checks all its arguments.
+#: Functions that are called often and check all their arguments.
 _CHECKED = frozenset(
     {"all", "any", "argmax", "argmin", "matmul", "mean", "prod", "ptp", "std", "sum", "var"}
     | {"amax", "amin", "max", "min"}

@@ -9,8 +9,8 @@ import numpy as np
 
 from dparray import _dtypes
 from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.executors import compute
 from dparray._array.fresh import empty_on
-from dparray._array.libraries import call_either
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._functions.conversion import asarray
@@ -72,8 +72,8 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
         return count_integers(x, minlength)
     if weights is not None:
         named.append(("weights", vector_of("bincount", x, "weights", weights)))
-    return call_either(
-        "bincount", lambda xp, *arrays: xp.bincount(*arrays, minlength=minlength), named
+    return compute(
+        "bincount", named, either=lambda xp, *arrays: xp.bincount(*arrays, minlength=minlength)
     )
 
 
@@ -123,12 +123,12 @@ def histogram(
     if weights is not None:
         named.append(("weights", vector_of("histogram", x, "weights", weights)))
 
-    def compute(xp: Any, values: Any, *rest: Any) -> Any:
+    def count(xp: Any, values: Any, *rest: Any) -> Any:
         arrays = dict(zip((name for name, _ in named[1:]), rest, strict=True))
         options = {"bins": bins, "range": range, "density": density} | arrays
         return tuple(xp.histogram(values, **options))
 
-    counts, edges = call_either("histogram", compute, named)
+    counts, edges = compute("histogram", named, either=count)
     return counts, edges
 
 
@@ -289,12 +289,12 @@ def histogram_bin_edges(x: Any, bins: Any = 10, range: Any = None, weights: Any 
     named = [("x", x)]
     if isinstance(bins, ndarray | list | tuple):
         named.append(("bins", vector_of("histogram_bin_edges", x, "bins", bins)))
-    return call_either(
+    return compute(
         "histogram_bin_edges",
-        lambda xp, values, *edges: xp.histogram_bin_edges(
+        named,
+        either=lambda xp, values, *edges: xp.histogram_bin_edges(
             values, bins=edges[0] if edges else bins, range=range
         ),
-        named,
     )
 
 
@@ -317,8 +317,8 @@ def digitize(x: Any, bins: Any, right: bool = False) -> ndarray:
     """
     x = check_array("digitize", "x", x)
     edges = vector_of("digitize", x, "bins", bins)
-    return call_either(
+    return compute(
         "digitize",
-        lambda xp, values, at: xp.digitize(values, at, right=right),
         (("x", x), ("bins", edges)),
+        either=lambda xp, values, at: xp.digitize(values, at, right=right),
     )

@@ -7,26 +7,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array, choose_elements, cut_to
-from dparray._array.assignment import assign, delivered
+from dparray._array.assignment import assign, write_out
+from dparray._array.executors import compute
 from dparray._array.fresh import from_host
-from dparray._array.libraries import call_either, call_library, numpy_views
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import (
     check_array,
     check_arrays,
+    check_fits,
     check_out,
     foreign_operand,
     is_taken_from_host,
     scalar_value,
     shared,
 )
-from dparray._array.small import call_at_once
+from dparray._array.small import compute_small
 from dparray._evaluate import limits
 from dparray._functions.conversion import asarray
 from dparray._functions.creation import full
@@ -41,7 +43,7 @@ from dparray.algorithms.selection import (
     positions,
 )
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.memory.exchange import dpt as library
+from dparray.memory.exchange import dpt
 
 __all__ = [
     "choose",
@@ -77,17 +79,17 @@ def nonzero(x: ndarray) -> tuple[ndarray, ...]:
     x = check_array("nonzero", "x", x)
     if x.ndim == 0:
         raise ShapeError("nonzero: an array with 0 dimensions has no positions; use x.reshape(1)")
-    if can_locate(x):
+
+    def by_kernel() -> tuple[ndarray, ...]:
         flat = positions(x if x.dtype.kind == "b" else apply(OPS["not_equal"], x, 0))
         found = []
         for extent in reversed(x.shape[1:]):
             found.append(apply(OPS["remainder"], flat, extent))
             flat = apply(OPS["floor_divide"], flat, extent)
         return (flat, *reversed(found))
-    views = numpy_views(x)
-    if views is None:
-        return tuple(call_library("nonzero", library.nonzero, (("x", x),)))
-    return tuple(from_host(at, x.sycl_queue, x.usm_type) for at in np.nonzero(views[0]))
+
+    kernel = by_kernel if can_locate(x) else None
+    return tuple(compute("nonzero", (("x", x),), kernel=kernel, host=np.nonzero, dpt=dpt.nonzero))
 
 
 def _within(function: str, positions: ndarray, extent: int, mode: str) -> ndarray:
@@ -147,7 +149,7 @@ def take(
     if out is None and mode == "raise" and type(x) is ndarray:
         count = indices.size if type(indices) is ndarray and indices.dtype.kind in "iu" else None
         if type(indices) is int or (count is not None and count * x.size <= limits.host_elements):
-            small = call_at_once(np.take, x, indices, axis)
+            small = compute_small(np.take, x, indices, axis)
             if small is not None:
                 return small
     x = check_array("take", "x", x)
@@ -167,14 +169,10 @@ def take(
         indices = check_array("take", "indices", indices, placement_of(x))
         indices = _within("take", indices, x.shape[axis], mode)
     result = x[_layout.at_axis(axis, indices)]
-    if out is None:
-        return result
-    if out.shape != result.shape:
-        raise ShapeError(
-            f"take: the result of shape {result.shape} does not fit out of {out.shape}"
-        )
-    assign(out, result, "take")
-    return out
+    if out is not None:
+        check_fits("take", result.shape, result.dtype, out, "unsafe")
+        assign(out, result, "take")
+    return result if out is None else out
 
 
 def take_along_axis(
@@ -200,7 +198,7 @@ def take_along_axis(
     """
     x = check_array("take_along_axis", "x", x)
     indices = check_array("take_along_axis", "indices", indices)
-    placement = common_placement("take_along_axis", (("x", x), ("indices", indices)))
+    common_placement("take_along_axis", (("x", x), ("indices", indices)))
     if axis is None:
         x, axis = ravel(x), 0
     axis = _layout.normalize_axis("take_along_axis", axis, x.ndim)
@@ -211,18 +209,12 @@ def take_along_axis(
     if indices.dtype.kind not in "iu":
         raise IndexError(f"take_along_axis: indices of dtype {indices.dtype} must be integers")
     indices = _within("take_along_axis", indices, x.shape[axis], mode)
-    views = numpy_views(x, indices)
-    if views is not None:
-        try:
-            found = np.take_along_axis(views[0], views[1], axis)
-        except ValueError as error:
-            raise ShapeError(f"take_along_axis: {error}") from None
-        return from_host(found, *placement)
-    return call_library(
+    named = (("x", x), ("indices", indices))
+    return compute(
         "take_along_axis",
-        library.take_along_axis,
-        (("x", x), ("indices", indices)),
-        axis=axis,
+        named,
+        host=partial(np.take_along_axis, axis=axis),
+        dpt=partial(dpt.take_along_axis, axis=axis),
     )
 
 
@@ -555,10 +547,10 @@ def ravel_multi_index(
     extents = _layout.check_shape(shape)
     if len(named) != len(extents):
         raise ShapeError(f"ravel_multi_index: {len(named)} arrays for {len(extents)} axes")
-    return call_either(
+    return compute(
         "ravel_multi_index",
-        lambda xp, *at: xp.ravel_multi_index(at, extents, mode, order),
         named,
+        either=lambda xp, *at: xp.ravel_multi_index(at, extents, mode, order),
     )
 
 
@@ -692,4 +684,4 @@ def compress(
     if condition.dtype.kind == "c":
         raise DTypeError("compress: the condition is complex; compare it with something")
     found = x[_layout.at_axis(axis, nonzero(condition)[0])]
-    return delivered("compress", found, out)
+    return write_out("compress", found, out)

@@ -385,7 +385,7 @@ def size(x: Any, /, axis: int | None = None) -> int:
 
 
 class NamespaceInfo:
-    """What :func:`__array_namespace_info__` returns: devices, dtypes and capabilities.
+    """The result of :func:`__array_namespace_info__`: devices, dtypes and capabilities.
 
     Example:
         >>> import dparray as dp
@@ -397,7 +397,7 @@ class NamespaceInfo:
     """
 
     def capabilities(self) -> dict[str, Any]:
-        """What the standard leaves open and we have."""
+        """The optional parts of the standard that are here."""
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Device:

@@ -71,7 +71,7 @@ def _replacing(path: str) -> Iterator[str]:
 
 
 def _tell(task: str, done: int, total: int) -> None:
-    """Tell whoever shows progress, if there is more than a buffer of it."""
+    """Tell the subscribers of progress, if there is more than a buffer of it."""
     if _hooks.subscribers and total > BUFFER_BYTES:
         _hooks.emit("progress", task=task, done=done, total=total)
 

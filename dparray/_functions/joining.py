@@ -17,11 +17,12 @@ from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
     check_array,
     check_arrays,
+    check_fits,
     check_out,
     foreign_operand,
     is_taken_from_host,
 )
-from dparray._array.small import call_at_once, join_at_once
+from dparray._array.small import compute_small
 from dparray._functions.conversion import asarray
 from dparray._functions.manipulation import (
     broadcast_to,
@@ -192,7 +193,7 @@ def delete(x: Any, obj: Any, axis: int | None = None) -> ndarray:
         >>> dp.delete(dp.asarray([1, 2, 3]), 1).asnumpy()
         array([1, 3])
     """
-    small = call_at_once(np.delete, x, obj, axis) if _is_plain_position(obj) else None
+    small = compute_small(np.delete, x, obj, axis) if _is_plain_position(obj) else None
     if small is not None:
         return small
     x = check_array("delete", "x", x)
@@ -229,7 +230,7 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
         array([1, 2, 3])
     """
     if _is_plain_position(obj) and type(values) in (ndarray, int, float):
-        small = call_at_once(np.insert, x, obj, values, axis)
+        small = compute_small(np.insert, x, obj, values, axis)
         if small is not None:
             return small
     x = check_array("insert", "x", x)
@@ -356,7 +357,7 @@ def concat(
         array([1, 2, 3])
     """
     if out is None and dtype is None and casting is DEFAULT_CASTING:
-        small = join_at_once(np.concatenate, arrays, axis)
+        small = compute_small(np.concatenate, arrays, axis, joins=True)
         if small is not None:
             return small
     return _joined("concat", arrays, axis, out, dtype, casting)
@@ -399,12 +400,11 @@ def _joined(
         if dtype is None
         else _dtypes.check_device(_dtypes.as_dtype(dtype), placement.queue.sycl_device)
     )
-    shape = list(parts[0].shape)
-    shape[axis] = sum(x.shape[axis] for x in parts)
-    if out is not None and out.shape != tuple(shape):
-        raise ShapeError(
-            f"{function}: a result of shape {tuple(shape)} does not fit out of shape {out.shape}"
-        )
+    extents = list(parts[0].shape)
+    extents[axis] = sum(x.shape[axis] for x in parts)
+    shape = tuple(extents)
+    if out is not None:
+        check_fits(function, shape, out.dtype, out)
     target = chosen if out is None else out.dtype
     for (name, _), x in zip(named, parts, strict=True):
         if not np.can_cast(x.dtype, target, casting):  # type: ignore[arg-type]
@@ -413,13 +413,13 @@ def _joined(
                 f"{casting!r}; give casting='unsafe', or write x.astype('{target}')"
             )
     axes = _layout.order_of_axes(
-        tuple(shape),
+        shape,
         *[
             tuple([0 if n == 1 else step for n, step in zip(x.shape, x.strides, strict=True)])
             for x in parts
         ],
     )
-    result = empty_on(placement, tuple(shape), chosen, axes)
+    result = empty_on(placement, shape, chosen, axes)
     start = 0
     for x in parts:
         stop = start + x.shape[axis]
@@ -461,7 +461,7 @@ def stack(
                [0., 1.]])
     """
     if out is None and dtype is None and casting is DEFAULT_CASTING:
-        small = join_at_once(np.stack, arrays, axis)
+        small = compute_small(np.stack, arrays, axis, joins=True)
         if small is not None:
             return small
     named = named_arrays("stack", arrays)
@@ -487,7 +487,7 @@ def vstack(
         (2, 2)
     """
     if dtype is None and casting is DEFAULT_CASTING:
-        small = join_at_once(np.vstack, arrays)
+        small = compute_small(np.vstack, arrays, joins=True)
         if small is not None:
             return small
     parts = [two_dimensions(x) for _, x in named_arrays("vstack", arrays)]
@@ -507,7 +507,7 @@ def hstack(
         array([0., 0., 1.])
     """
     if dtype is None and casting is DEFAULT_CASTING:
-        small = join_at_once(np.hstack, arrays)
+        small = compute_small(np.hstack, arrays, joins=True)
         if small is not None:
             return small
     parts = [reshape(x, (1,)) if x.ndim == 0 else x for _, x in named_arrays("hstack", arrays)]
@@ -523,7 +523,7 @@ def dstack(arrays: Sequence[Any], /) -> ndarray:
         >>> dp.dstack([dp.zeros((2, 3)), dp.ones((2, 3))]).shape
         (2, 3, 2)
     """
-    small = join_at_once(np.dstack, arrays)
+    small = compute_small(np.dstack, arrays, joins=True)
     if small is not None:
         return small
     return _joined("dstack", [three_dimensions(x) for _, x in named_arrays("dstack", arrays)], 2)
@@ -537,7 +537,7 @@ def column_stack(arrays: Sequence[Any], /) -> ndarray:
         >>> dp.column_stack([dp.zeros(3), dp.ones(3)]).shape
         (3, 2)
     """
-    small = join_at_once(np.column_stack, arrays)
+    small = compute_small(np.column_stack, arrays, joins=True)
     if small is not None:
         return small
     parts = [

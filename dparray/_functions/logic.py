@@ -11,7 +11,7 @@ from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
-from dparray._array.small import call_at_once
+from dparray._array.small import compute_small
 from dparray._functions.mathematics import as_array
 from dparray._functions.operands import arrays_of, as_float
 from dparray._functions.reductions import all as all_of
@@ -115,7 +115,7 @@ def isclose(
         array([ True, False])
     """
     if type(x1) is type(x2) and getattr(x1, "shape", ()) == getattr(x2, "shape", None):
-        small = call_at_once(np.isclose, x1, x2, rtol, atol, equal_nan)
+        small = compute_small(np.isclose, x1, x2, rtol, atol, equal_nan)
         if small is not None:
             return small
     x1, x2 = arrays_of("isclose", ("x1", x1), ("x2", x2))

@@ -11,7 +11,7 @@ from dparray import _layout
 from dparray._array.apply import copy_of, with_axes
 from dparray._array.ndarray import as_method, ndarray, take_layout_of
 from dparray._array.operands import check_array, check_arrays, foreign_operand
-from dparray._array.small import view_at_once
+from dparray._array.small import view_small
 from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, AxisError, ShapeError
 
@@ -60,7 +60,7 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     if order not in ("C", "F", "A"):
         raise ValueError(f"reshape: order {order!r} is none of 'C', 'F', 'A'")
     if order == "C" and not copy:
-        small = view_at_once(x, np.ndarray.reshape, shape)
+        small = view_small(x, np.ndarray.reshape, shape)
         if small is not None:
             return small
     target = _layout.resolve_reshape(x.shape, shape)
@@ -81,7 +81,7 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
 
 
 def _reversed(x: ndarray) -> ndarray:
-    view = view_at_once(x, np.ndarray.transpose)
+    view = view_small(x, np.ndarray.transpose)
     return with_axes(x, range(x.ndim)[::-1]) if view is None else view
 
 
@@ -128,7 +128,7 @@ def ravel(x: Any, /, order: str = "C") -> ndarray:
     x = check_array("ravel", "x", x)
     order = _layout.as_order(order)
     _check_order("ravel", order)
-    small = view_at_once(x, np.ndarray.ravel, order)
+    small = view_small(x, np.ndarray.ravel, order)
     return _flat(x, order, False) if small is None else small
 
 

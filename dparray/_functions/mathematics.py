@@ -11,8 +11,8 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
+from dparray._array.executors import compute
 from dparray._array.fresh import from_host
-from dparray._array.libraries import call_either
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, check_arrays, check_out
 from dparray._functions.creation import full
@@ -86,7 +86,7 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
         towards, back = ("multiply", "divide") if decimals > 0 else ("divide", "multiply")
         whole = apply(OPS["round"], apply(OPS[towards], x, scale))
         return apply(OPS[back], whole, scale, out=out)
-    result = call_either("round", lambda xp, a: xp.round(a, decimals), (("x", x),))
+    result = compute("round", (("x", x),), either=lambda xp, a: xp.round(a, decimals))
     if out is None:
         return result
     assign(out, result, "round")
@@ -358,10 +358,10 @@ def _of_integers(function: str, x1: Any, x2: Any) -> ndarray:
         x if isinstance(x, ndarray) else full((), x, dtype, **placement_keywords(other))
         for x, other in ((x1, x2), (x2, x1))
     )
-    return call_either(
+    return compute(
         function,
-        lambda xp, a, b: getattr(xp, function)(a, b),
         (("x1", first), ("x2", second)),
+        either=lambda xp, a, b: getattr(xp, function)(a, b),
     )
 
 
@@ -543,7 +543,7 @@ def i0(x: Any, /) -> ndarray:
     x = as_float(check_array("i0", "x", x))
     if x.dtype.kind == "c":
         raise DTypeError("i0: not defined for complex numbers")
-    return call_either("i0", lambda xp, values: xp.i0(values), (("x", x),))
+    return compute("i0", (("x", x),), either=lambda xp, values: xp.i0(values))
 
 
 def packbits(x: Any, axis: int | None = None, bitorder: str = "big") -> ndarray:
@@ -672,8 +672,8 @@ def _slide(function: str, x: Any, v: Any, mode: str, method: str) -> ndarray:
         long = min(x.size, v.size) >= _TRANSFORMED and np.result_type(x.dtype, v.dtype).kind in "fc"
         method = "fft" if long else "direct"
     if method == "direct":
-        return call_either(function, lambda xp, a, b: getattr(xp, function)(a, b, mode), named)
-    return call_either(function, lambda xp, a, b: _by_fft(xp, function, a, b, mode), named)
+        return compute(function, named, either=lambda xp, a, b: getattr(xp, function)(a, b, mode))
+    return compute(function, named, either=lambda xp, a, b: _by_fft(xp, function, a, b, mode))
 
 
 def _by_fft(xp: Any, function: str, a: Any, b: Any, mode: str) -> Any:

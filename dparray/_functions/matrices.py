@@ -16,13 +16,14 @@ from dparray._array.fresh import chosen_placement, empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
 from dparray._array.operands import check_array
-from dparray._array.small import call_at_once
+from dparray._array.small import compute_small
 from dparray._evaluate import limits
 from dparray._functions.conversion import placed
 from dparray._functions.creation import checked_dtype, filled, may_wait, ones, zeros_like
 from dparray._functions.elementwise import where
 from dparray._functions.indexing import nonzero
 from dparray._functions.manipulation import broadcast_to, diagonal, ravel
+from dparray._functions.operands import placement_keywords
 from dparray._functions.ranges import arange
 from dparray._graph.ops import OPS
 from dparray._placement import Placement, placement_of
@@ -152,7 +153,7 @@ def tril_indices_from(x: ndarray, k: int = 0) -> tuple[ndarray, ...]:
         3
     """
     x = _square("tril_indices_from", x)
-    place = {"sycl_queue": x.sycl_queue, "usm_type": x.usm_type}
+    place = placement_keywords(x)
     return tril_indices(x.shape[0], k, x.shape[1], **place)
 
 
@@ -169,7 +170,7 @@ def triu_indices_from(x: ndarray, k: int = 0) -> tuple[ndarray, ...]:
         1
     """
     x = _square("triu_indices_from", x)
-    place = {"sycl_queue": x.sycl_queue, "usm_type": x.usm_type}
+    place = placement_keywords(x)
     return triu_indices(x.shape[0], k, x.shape[1], **place)
 
 
@@ -202,7 +203,7 @@ def diag_indices_from(x: ndarray) -> tuple[ndarray, ...]:
     x = check_array("diag_indices_from", "x", x)
     if x.ndim < 2 or len(set(x.shape)) != 1:
         raise ShapeError(f"diag_indices_from: x of shape {x.shape} is no square")
-    return diag_indices(x.shape[0], x.ndim, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
+    return diag_indices(x.shape[0], x.ndim, **placement_keywords(x))
 
 
 def diag_indices(n: int, ndim: int = 2, **place: Any) -> tuple[ndarray, ...]:
@@ -311,7 +312,7 @@ def diag(
         raise ShapeError(f"diag: x has {x.ndim} dimensions; give a vector or a matrix")
     extent = x.size + abs(k)
     if type(k) is int and extent * extent <= limits.host_elements:
-        small = call_at_once(np.diag, x, k)
+        small = compute_small(np.diag, x, k)
         if small is not None:
             return small
     result = empty_on(placement_of(x), (extent, extent), x.dtype)
@@ -323,7 +324,7 @@ def diag(
 def _triangle(name: str, x: ndarray, k: int, keep_lower: bool) -> ndarray:
     """``x`` with one triangle of each matrix zeroed, row block by row block."""
     if x.ndim >= 2 and type(k) is int:
-        small = call_at_once(np.tril if keep_lower else np.triu, x, k)
+        small = compute_small(np.tril if keep_lower else np.triu, x, k)
         if small is not None:
             return small
     if x.ndim == 0:

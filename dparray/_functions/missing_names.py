@@ -107,7 +107,7 @@ ATTRIBUTES = {
 
 
 def _removed(name: str) -> str | None:
-    """What NumPy says about a name that it had once."""
+    """NumPy's words about a name that it had once."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

@@ -10,11 +10,11 @@ import numpy as np
 
 from dparray import _dtypes
 from dparray._array.apply import apply, astype_array, choose_elements
-from dparray._array.assignment import assign, delivered
+from dparray._array.assignment import assign, write_out
 from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, check_out, scalar_value
-from dparray._array.small import fold_at_once
+from dparray._array.small import compute_small
 from dparray._evaluate.host import FOLDS, deviation_by, variance_by
 from dparray._functions.reductions import (
     Axis,
@@ -22,7 +22,6 @@ from dparray._functions.reductions import (
     count_nonzero,
     float_of,
     mask_of,
-    real_of,
     reduce_over,
     sum,
 )
@@ -55,7 +54,7 @@ def _mean_in(
             None,
             keepdims,
         )
-        number = astype_array(count_nonzero(mask, axes, keepdims=keepdims), real_of(wide))
+        number = astype_array(count_nonzero(mask, axes, keepdims=keepdims), _dtypes.real_of(wide))
         return astype_array(apply(OPS["divide"], total, number), loop, copy=False)
     count = float(product(x.shape[axis] for axis in axes))
     narrow = astype_array(x, wide, copy=False) if x.dtype == _dtypes.float16 else x
@@ -93,7 +92,7 @@ def mean(
         3.0
     """
     small = (
-        fold_at_once(FOLDS["mean"], a, axis, keepdims)
+        compute_small(FOLDS["mean"], a, axis, keepdims)
         if dtype is out is None and where is True
         else None
     )
@@ -103,7 +102,7 @@ def mean(
     check_out("mean", (("a", x),), out)
     mask = None if where is True else mask_of("mean", x, where, out)
     result = _mean_in(x, float_of(x, dtype), axes_of("mean", x, axis), keepdims, mask)
-    return delivered("mean", result, out)
+    return write_out("mean", result, out)
 
 
 @as_method
@@ -151,7 +150,7 @@ def var(
     """
     less = ddof if correction is None else correction
     if dtype is out is mean is None and where is True:
-        small = fold_at_once(variance_by(less), a, axis, keepdims)
+        small = compute_small(variance_by(less), a, axis, keepdims)
         if small is not None:
             return small
     x = check_array("var", "a", a)
@@ -159,7 +158,7 @@ def var(
     variance = _variance("var", x, axis, dtype, less, keepdims, where, mean)
     if dtype is not None and _dtypes.as_dtype(dtype).kind == "c":
         variance = astype_array(variance, _dtypes.as_dtype(dtype))
-    return delivered("var", variance, out)
+    return write_out("var", variance, out)
 
 
 def _variance(
@@ -232,13 +231,13 @@ def std(
     """
     less = ddof if correction is None else correction
     if dtype is out is mean is None and where is True:
-        small = fold_at_once(deviation_by(less), a, axis, keepdims)
+        small = compute_small(deviation_by(less), a, axis, keepdims)
         if small is not None:
             return small
     x = check_array("std", "a", a)
     check_out("std", (("a", x),), out)
     variance = _variance("std", x, axis, dtype, less, keepdims, where, mean)
-    return delivered("std", apply(OPS["sqrt"], variance), out)
+    return write_out("std", apply(OPS["sqrt"], variance), out)
 
 
 def average(

@@ -8,7 +8,7 @@ from typing import Any
 
 from dparray import _dtypes
 from dparray._array.apply import apply, astype_array, choose_elements
-from dparray._array.assignment import delivered
+from dparray._array.assignment import write_out
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out
 from dparray._functions.cumulative import cumprod, cumsum
@@ -53,70 +53,57 @@ def _filled(
     return choose_elements("where", is_nan, value, x), is_nan
 
 
-def nansum(
-    x: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: ndarray | None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> ndarray:
-    """:func:`sum` with NaN counted as 0.
+def _named(function: Callable[..., ndarray], name: str, text: str) -> Callable[..., ndarray]:
+    """A function made below with its name and its docstring."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = text
+    return function
+
+
+_FOLD = """:func:`{of}` with NaN counted as {value}.
+
+    Arguments, result and errors as of :func:`{of}`.
 
     Example:
         >>> import dparray as dp
-        >>> float(dp.nansum(dp.asarray([1.0, dp.nan])))
-        1.0
+        >>> dp.{name}(dp.asarray([2.0, dp.nan, 3.0])).asnumpy()
+        {result}
     """
-    filled = _filled("nansum", x, 0, out, where)[0]
-    return sum_of(filled, axis, dtype, out, keepdims, initial, where)
 
 
-def nanprod(
-    x: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: ndarray | None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> ndarray:
-    """:func:`prod` with NaN counted as 1.
+def _fold(
+    name: str, reduce: Callable[..., ndarray], value: int, result: str
+) -> Callable[..., ndarray]:
+    """A sum or a product of what is not NaN."""
 
-    Example:
-        >>> import dparray as dp
-        >>> float(dp.nanprod(dp.asarray([2.0, dp.nan])))
-        2.0
-    """
-    filled = _filled("nanprod", x, 1, out, where)[0]
-    return prod_of(filled, axis, dtype, out, keepdims, initial, where)
+    def function(
+        x: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: ndarray | None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> ndarray:
+        filled = _filled(name, x, value, out, where)[0]
+        return reduce(filled, axis, dtype, out, keepdims, initial, where)
 
-
-def nancumsum(
-    x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
-) -> ndarray:
-    """:func:`cumsum` with NaN counted as 0.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.nancumsum(dp.asarray([1.0, dp.nan, 2.0])).asnumpy()
-        array([1., 1., 3.])
-    """
-    return cumsum(_filled("nancumsum", x, 0, out)[0], axis, dtype, out)
+    text = _FOLD.format(name=name, of=name.removeprefix("nan"), value=value, result=result)
+    return _named(function, name, text)
 
 
-def nancumprod(
-    x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
-) -> ndarray:
-    """:func:`cumprod` with NaN counted as 1.
+def _scan(
+    name: str, scan: Callable[..., ndarray], value: int, result: str
+) -> Callable[..., ndarray]:
+    """Sums or products of what is not NaN, up to each position."""
 
-    Example:
-        >>> import dparray as dp
-        >>> dp.nancumprod(dp.asarray([2.0, dp.nan, 3.0])).asnumpy()
-        array([2., 2., 6.])
-    """
-    return cumprod(_filled("nancumprod", x, 1, out)[0], axis, dtype, out)
+    def function(
+        x: Any, axis: int | None = None, dtype: Any = None, out: ndarray | None = None
+    ) -> ndarray:
+        return scan(_filled(name, x, value, out)[0], axis, dtype, out)
+
+    text = _FOLD.format(name=name, of=name.removeprefix("nan"), value=value, result=result)
+    return _named(function, name, text)
 
 
 def _extreme(
@@ -140,40 +127,31 @@ def _extreme(
     return out
 
 
-def nanmax(
-    x: Any,
-    axis: Axis = None,
-    out: ndarray | None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> ndarray:
-    """:func:`max` of the elements that are not NaN; NaN where there is nothing else.
+_EXTREME = """:func:`{of}` of the elements that are not NaN; NaN where there is nothing else.
+
+    Arguments, result and errors as of :func:`{of}`.
 
     Example:
         >>> import dparray as dp
-        >>> float(dp.nanmax(dp.asarray([1.0, dp.nan])))
+        >>> float(dp.{name}(dp.asarray([1.0, dp.nan])))
         1.0
     """
-    return _extreme("nanmax", max_of, x, axis, out, keepdims, -math.inf, initial, where)
 
 
-def nanmin(
-    x: Any,
-    axis: Axis = None,
-    out: ndarray | None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = True,
-) -> ndarray:
-    """:func:`min` of the elements that are not NaN; NaN where there is nothing else.
+def _extreme_of(name: str, reduce: Callable[..., ndarray], worst: float) -> Callable[..., ndarray]:
+    """The largest or smallest of what is not NaN."""
 
-    Example:
-        >>> import dparray as dp
-        >>> float(dp.nanmin(dp.asarray([1.0, dp.nan])))
-        1.0
-    """
-    return _extreme("nanmin", min_of, x, axis, out, keepdims, math.inf, initial, where)
+    def function(
+        x: Any,
+        axis: Axis = None,
+        out: ndarray | None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = True,
+    ) -> ndarray:
+        return _extreme(name, reduce, x, axis, out, keepdims, worst, initial, where)
+
+    return _named(function, name, _EXTREME.format(name=name, of=name.removeprefix("nan")))
 
 
 def _extreme_position(
@@ -191,36 +169,39 @@ def _extreme_position(
     return find(filled, axis, out, keepdims=keepdims)
 
 
-def nanargmax(
-    x: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
-) -> ndarray:
-    """:func:`argmax` of the elements that are not NaN; the host waits to know that there are some.
+_POSITION = """:func:`{of}` of the elements that are not NaN; the host waits to know there are some.
+
+    Arguments, result and errors as of :func:`{of}`.
 
     Raises:
         ValueError: there is nothing but NaN.
 
     Example:
         >>> import dparray as dp
-        >>> int(dp.nanargmax(dp.asarray([dp.nan, 1.0])))
+        >>> int(dp.{name}(dp.asarray([dp.nan, 1.0])))
         1
     """
-    return _extreme_position("nanargmax", argmax, x, axis, keepdims, -math.inf, out)
 
 
-def nanargmin(
-    x: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
-) -> ndarray:
-    """:func:`argmin` of the elements that are not NaN; the host waits to know that there are some.
+def _position_of(name: str, find: Callable[..., ndarray], worst: float) -> Callable[..., ndarray]:
+    """Where the largest or smallest of what is not NaN is."""
 
-    Raises:
-        ValueError: there is nothing but NaN.
+    def function(
+        x: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
+    ) -> ndarray:
+        return _extreme_position(name, find, x, axis, keepdims, worst, out)
 
-    Example:
-        >>> import dparray as dp
-        >>> int(dp.nanargmin(dp.asarray([dp.nan, 1.0])))
-        1
-    """
-    return _extreme_position("nanargmin", argmin, x, axis, keepdims, math.inf, out)
+    return _named(function, name, _POSITION.format(name=name, of=name.removeprefix("nan")))
+
+
+nansum = _fold("nansum", sum_of, 0, "array(5.)")
+nanprod = _fold("nanprod", prod_of, 1, "array(6.)")
+nancumsum = _scan("nancumsum", cumsum, 0, "array([2., 2., 5.])")
+nancumprod = _scan("nancumprod", cumprod, 1, "array([2., 2., 6.])")
+nanmax = _extreme_of("nanmax", max_of, -math.inf)
+nanmin = _extreme_of("nanmin", min_of, math.inf)
+nanargmax = _position_of("nanargmax", argmax, -math.inf)
+nanargmin = _position_of("nanargmin", argmin, math.inf)
 
 
 def _moments(
@@ -307,7 +288,7 @@ def nanvar(
     result = apply(OPS["divide"], spread, astype_array(freedom, spread.dtype))
     # Without a degree of freedom there is no variance, however far the elements lie apart.
     result = choose_elements("nanvar", apply(OPS["equal"], freedom, 0), math.nan, result)
-    return delivered("nanvar", _of_complex(result, dtype), out)
+    return write_out("nanvar", _of_complex(result, dtype), out)
 
 
 def _of_complex(variance: ndarray, dtype: Any) -> ndarray:

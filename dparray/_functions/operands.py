@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.apply import astype_array
+from dparray._array.apply import apply, astype_array
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, checked_scalar
+from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
 
 
@@ -19,11 +20,11 @@ def arrays_of(function: str, *named: tuple[str, Any]) -> list[Any]:
     NumPy's scalars, which are as strong as arrays, become arrays.
     """
     arrays = [each for each in named if isinstance(each[1], ndarray)]
-    place = common_placement(function, arrays) if arrays else None
+    placement = common_placement(function, arrays) if arrays else None
     values = [value for _, value in named]
     for position, (name, value) in enumerate(named):
         if isinstance(value, np.generic) or not isinstance(value, bool | int | float | complex):
-            values[position] = check_array(function, name, values[position], place)
+            values[position] = check_array(function, name, values[position], placement)
     if not any(isinstance(value, ndarray) for value in values):
         values[0] = check_array(function, named[0][0], values[0])
     placed = [
@@ -64,6 +65,11 @@ def as_float(x: ndarray) -> ndarray:
     if x.dtype.kind in "fc":
         return x
     return astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
+
+
+def conjugate(x: ndarray) -> ndarray:
+    """The conjugates of complex numbers; real ones as they are."""
+    return apply(OPS["conj"], x) if x.dtype.kind == "c" else x
 
 
 def placement_keywords(x: ndarray) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What einops and Dask have to be told about our arrays: they keep lists of the types they know.
+"""Registrations of our arrays with einops and Dask: they keep lists of the types they know.
 
 They are told when they are imported, before or after us; nothing is imported for that.
 """
@@ -54,12 +54,12 @@ def _tell_einops(backends: ModuleType) -> None:
         def einsum(self, pattern: str, *x: ndarray) -> ndarray:
             return library.einsum(pattern, *x)
 
-    # einops finds it among the subclasses as long as somebody holds it.
+    # einops finds it among the subclasses as long as a reference holds it.
     backends.DparrayBackend = DparrayBackend  # type: ignore[attr-defined]
 
 
 def _tell_dask(backends: ModuleType) -> None:
-    """Give Dask percentiles of our arrays; it has none of types that nobody told it of."""
+    """Give Dask percentiles of our arrays; it knows only the types it was told of."""
     backends.percentile_lookup.register(ndarray, backends.percentile)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.apply import astype_array, copy_of
 from dparray._array.assignment import assign
+from dparray._array.executors import compute
 from dparray._array.fresh import empty_on, from_host, order_by_columns
-from dparray._array.libraries import call_either
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._functions.manipulation import moveaxis
@@ -68,8 +68,8 @@ def pad(
             {"end_values": end_values} if mode == "linear_ramp" else {"stat_length": stat_length}
         )
         _pairs("pad_width", pad_width, x.ndim)
-        return call_either(
-            "pad", lambda xp, a: xp.pad(a, pad_width, mode=mode, **options), (("x", x),)
+        return compute(
+            "pad", (("x", x),), either=lambda xp, a: xp.pad(a, pad_width, mode=mode, **options)
         )
     if mode not in _PAD_MODES:
         known = (*_PAD_MODES, *_STATISTICS, "linear_ramp")

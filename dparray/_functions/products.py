@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply, astype_array, copy_of
+from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
+from dparray._array.executors import compute
 from dparray._array.fresh import empty_on
-from dparray._array.libraries import call_numpy
 from dparray._array.ndarray import as_method, look, ndarray
-from dparray._array.operands import check_array, check_arrays, check_out
-from dparray._array.small import array_type, call_at_once, is_ready
+from dparray._array.operands import check_array, check_arrays, check_fits, check_out
+from dparray._array.small import array_type, compute_small, is_ready
 from dparray._evaluate import host, limits
-from dparray._evaluate.library import library_call
 from dparray._functions.core_options import (
     are_default,
     product_with_options,
@@ -38,14 +37,14 @@ from dparray._functions.manipulation import (
     ravel,
     reshape,
 )
+from dparray._functions.operands import conjugate
 from dparray._functions.reductions import any as any_of
 from dparray._functions.reductions import sum as sum_of
 from dparray._functions.ufunc_options import DEFAULT_CASTING, DEFAULT_ORDER
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
-from dparray.exceptions import DTypeError, ShapeError
+from dparray.exceptions import ShapeError
 from dparray.memory import exchange
-from dparray.memory.exchange import dpnp as neighbour
 
 __all__ = [
     "cross",
@@ -98,14 +97,7 @@ def _product(x1: ndarray, x2: ndarray, function: str, out: ndarray | None = None
         _dtypes.resolve(np.matmul, (x1.dtype, x2.dtype))[-1], placement.queue.sycl_device
     )
     if out is not None:
-        if out.shape != shape:
-            raise ShapeError(
-                f"{function}: the result of shape {shape} does not fit out of {out.shape}"
-            )
-        if not np.can_cast(loop, out.dtype, "same_kind"):
-            raise DTypeError(
-                f"{function}: the result of dtype {loop} does not fit out of dtype {out.dtype}"
-            )
+        check_fits(function, shape, loop, out)
     result = empty_on(placement, shape, loop)
     _multiply(astype_array(x1, loop, False), astype_array(x2, loop, False), result)
     if out is None:
@@ -122,21 +114,19 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
         assign(result, 0)
         return
     on_root = result.sycl_queue.sycl_device.parent_device is None
-    if (on_root or result.size * x1.shape[-1] <= _ONE_CORE_PRODUCTS) and call_numpy(
-        lambda a, b, out: np.matmul(a, b, out=out), [x1, x2], result
-    ):
-        return
-    if result.dtype.kind in "iu" and x1.block is x2.block:
-        x2 = copy_of(x2)  # of `x @ x.T`, dpnp 0.20 makes a product of floats, which do not wrap
-    library_call(
+    is_for_host = on_root or result.size * x1.shape[-1] <= _ONE_CORE_PRODUCTS
+
+    def by_dpnp(a: Any, b: Any) -> None:
+        if result.dtype.kind in "iu" and x1.block is x2.block:
+            b = b.copy()  # of `x @ x.T`, dpnp 0.20 makes a product of floats, which do not wrap
+        exchange.dpnp.matmul(a, b, out=exchange.dpnp_array(result._tensor))
+
+    compute(
         "matmul",
-        lambda a, b: neighbour.matmul(
-            exchange.dpnp_array(a), exchange.dpnp_array(b), out=exchange.dpnp_array(result._tensor)
-        ),
-        [x1._tensor, x2._tensor],
-        (),
-        {},
-        lambda tensor: tensor,
+        (("x1", x1), ("x2", x2)),
+        host=(lambda a, b, out: np.matmul(a, b, out=out)) if is_for_host else None,
+        dpnp=by_dpnp,
+        out=result,
     )
 
 
@@ -298,7 +288,7 @@ def vecdot(
 
 def _vecdot(x1: Any, x2: Any, axis: int = -1) -> ndarray:
     if type(x1) is type(x2) is ndarray and x1.shape == x2.shape and len(x1.shape) == 1:
-        small = call_at_once(np.vdot, x1, x2) if axis in (0, -1) else None
+        small = compute_small(np.vdot, x1, x2) if axis in (0, -1) else None
         if small is not None and small.dtype.kind != "b":
             return small
     x1, x2 = _pair("vecdot", x1, x2)
@@ -309,15 +299,11 @@ def _vecdot(x1: Any, x2: Any, axis: int = -1) -> ndarray:
             f"vecdot: shapes {x1.shape} and {x2.shape} have different extents along axis {axis}"
         )
     if first.ndim == second.ndim == 1:
-        return _product(_conjugate(first), second, "vecdot")
-    products = apply(OPS["multiply"], _conjugate(first), second)
+        return _product(conjugate(first), second, "vecdot")
+    products = apply(OPS["multiply"], conjugate(first), second)
     if products.dtype.kind == "b":
         return any_of(products, -1)
     return sum_of(products, -1, products.dtype)
-
-
-def _conjugate(x: ndarray) -> ndarray:
-    return apply(OPS["conj"], x) if x.dtype.kind == "c" else x
 
 
 @as_method
@@ -371,7 +357,7 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> ndarray:
     """
     if type(x1) is type(x2) is ndarray and x1.size * x2.size <= limits.host_elements:
         is_count = type(axes) is int and axes >= 0
-        small = call_at_once(np.tensordot, x1, x2, axes) if is_count else None
+        small = compute_small(np.tensordot, x1, x2, axes) if is_count else None
         if small is not None:
             return small
     x1, x2 = _pair("tensordot", x1, x2)
@@ -414,7 +400,7 @@ def outer(x1: Any, x2: Any, /, out: ndarray | None = None) -> ndarray:
     """
     are_arrays = out is None and type(x1) is type(x2) is ndarray
     if are_arrays and x1.size * x2.size <= limits.host_elements:
-        small = call_at_once(np.outer, x1, x2)
+        small = compute_small(np.outer, x1, x2)
         if small is not None:
             return small
     x1, x2 = _pair("outer", x1, x2)
@@ -453,7 +439,7 @@ def vdot(x1: Any, x2: Any, /) -> ndarray:
         (1+0j)
     """
     x1, x2 = _pair("vdot", x1, x2)
-    return _product(_conjugate(ravel(x1)), ravel(x2), "vdot")
+    return _product(conjugate(ravel(x1)), ravel(x2), "vdot")
 
 
 def kron(x1: Any, x2: Any, /) -> ndarray:
@@ -533,7 +519,7 @@ def cross(
     """
     is_plain = axis is None and axisa == axisb == axisc == -1
     if is_plain and type(x1) is type(x2) is ndarray and x1.shape == x2.shape:
-        small = call_at_once(np.cross, x1, x2) if x1.shape[-1:] == (3,) else None
+        small = compute_small(np.cross, x1, x2) if x1.shape[-1:] == (3,) else None
         if small is not None:
             return small
     x1, x2 = _pair("cross", x1, x2)
@@ -637,4 +623,4 @@ def vecmat(
 def _vecmat(x1: ndarray, x2: ndarray) -> ndarray:
     if x1.ndim < 1 or x2.ndim < 2:
         raise ShapeError(f"vecmat: no product of shapes {x1.shape} and {x2.shape}")
-    return matmul(expand_dims(_conjugate(x1), -2), x2)[..., 0, :]
+    return matmul(expand_dims(conjugate(x1), -2), x2)[..., 0, :]

@@ -21,6 +21,7 @@ from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, is_taken_from_host
 from dparray._array.small import SCALARS
+from dparray._functions.operands import placement_keywords
 from dparray.device import Device, default_device, sub_device_path
 from dparray.exceptions import DeviceError, HostConversionError
 
@@ -132,7 +133,7 @@ def _array_function(
         raise _missing(f"{function.__module__}.{function.__name__}")
     options = {key: value for key, value in kwargs.items() if value is not _NO_VALUE}
     if function in _CREATION:
-        options |= {"sycl_queue": self.sycl_queue, "usm_type": self.usm_type}
+        options |= placement_keywords(self)
     leading = _named_by_numpy(function, ours)[len(args) :] if options else ()
     for name in leading:
         if name not in options:

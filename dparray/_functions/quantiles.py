@@ -10,7 +10,7 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array, choose_elements
-from dparray._array.assignment import delivered
+from dparray._array.assignment import write_out
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
@@ -20,7 +20,7 @@ from dparray._array.operands import (
     is_taken_from_host,
     scalar_value,
 )
-from dparray._array.small import call_at_once
+from dparray._array.small import compute_small
 from dparray._functions.cumulative import cumsum
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import (
@@ -109,7 +109,7 @@ def _quantiles(
     if out is weights is None and not leave_nan_out and x.size and not isinstance(q, ndarray):
         wanted: Any = float(fractions) if isinstance(q, int | float) else fractions
         known_method: Any = method
-        small = call_at_once(
+        small = compute_small(
             (lambda values: np.median(values, axis, keepdims=keepdims))
             if function == "median"
             else lambda values: np.quantile(
@@ -139,7 +139,7 @@ def _quantiles(
     if keepdims:
         shape = tuple(1 if at in axes else extent for at, extent in enumerate(x.shape))
         result = reshape(result, (*fractions.shape, *shape))
-    return delivered(function, result, out)
+    return write_out(function, result, out)
 
 
 def _quantile_dtype(x: ndarray, q: Any, method: str) -> np.dtype[Any]:

@@ -15,7 +15,7 @@ from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, foreign_operand, is_taken_from_host
-from dparray._array.small import call_at_once
+from dparray._array.small import compute_small
 from dparray._evaluate import limits
 from dparray._functions.manipulation import broadcast_to, expand_dims, reshape, swapaxes
 from dparray._placement import common_placement, placement_of
@@ -117,7 +117,7 @@ def roll(x: Any, /, shift: int | Sequence[int], axis: int | Sequence[int] | None
         array([3, 4, 0, 1, 2])
     """
     is_plain = type(shift) is int and (axis is None or type(axis) is int)
-    small = call_at_once(np.roll, x, shift, axis) if is_plain else None
+    small = compute_small(np.roll, x, shift, axis) if is_plain else None
     if small is not None:
         return small
     x = check_array("roll", "x", x)
@@ -190,7 +190,7 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> ndarray:
     """
     x = check_array("repeat", "x", x)
     if type(repeats) is int and x.size * repeats <= limits.host_elements:
-        small = call_at_once(np.repeat, x, repeats, axis)
+        small = compute_small(np.repeat, x, repeats, axis)
         if small is not None:
             return small
     if isinstance(repeats, np.ndarray) and not is_taken_from_host(repeats):
@@ -248,7 +248,7 @@ def tile(x: Any, /, reps: Any) -> ndarray:
     x = check_array("tile", "x", x)
     counts = _layout.check_shape(reps)
     if x.size * math.prod(counts) <= limits.host_elements:
-        small = call_at_once(np.tile, x, counts)
+        small = compute_small(np.tile, x, counts)
         if small is not None:
             return small
     ndim = max(x.ndim, len(counts))

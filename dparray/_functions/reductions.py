@@ -14,11 +14,11 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array, choose_elements, reduce_array
-from dparray._array.assignment import assign, delivered
+from dparray._array.assignment import assign, write_out
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array, check_out, checked_scalar, scalar_value
-from dparray._array.small import fold_at_once
+from dparray._array.small import compute_small
 from dparray._evaluate.host import FOLDS
 from dparray._graph.ops import OPS
 from dparray._graph.reductions import REDUCTIONS
@@ -57,9 +57,7 @@ def accumulator_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
     """The dtype of a sum or product: integers and booleans widen to 64 bits, as in NumPy."""
     if dtype is not None:
         return _dtypes.check_device(_dtypes.as_dtype(dtype), x.sycl_queue.sycl_device)
-    if x.dtype.kind in "bi":
-        return _dtypes.int64
-    return _dtypes.uint64 if x.dtype.kind == "u" else x.dtype
+    return _dtypes.accumulator(x.dtype)
 
 
 def reduce_over(
@@ -90,14 +88,14 @@ def reduce_over(
         keepdims = _layout.check_flag(name, "keepdims", keepdims)
     dtype = dtype or loop
     if not axes and x.ndim:  # NumPy's axis=(): every element is its own result
-        return delivered(name, astype_array(x, dtype), out)
+        return write_out(name, astype_array(x, dtype), out)
     if x.size == 0:
-        return delivered(name, _of_nothing(name, x, axes, dtype, keepdims), out)
+        return write_out(name, _of_nothing(name, x, axes, dtype, keepdims), out)
     kind = {"max": "any", "min": "all"}.get(name, name) if loop.kind == "b" else name
     row = REDUCTIONS[kind]
     result = reduce_array(row, x, axes, keepdims, loop, dtype, *scalars)
     # As a value assigned: what NumPy's reductions do, too.
-    return delivered(name, result, out, casting="unsafe")
+    return write_out(name, result, out, casting="unsafe")
 
 
 def _of_nothing(
@@ -170,12 +168,12 @@ def _from_initial(
         shape = _layout.reduced_shape(x.shape, axes, keepdims)
         result = empty_on(placement_of(x), shape, loop)
         assign(result, start)
-        return delivered(name, result, out)
+        return write_out(name, result, out)
     options = {"dtype": loop} if name in _IDENTITY else {}
     result = function(x, axes, keepdims=keepdims, **options)
     if initial is not None:
         result = apply(OPS[_COMBINE[name]], result, start)
-    return delivered(name, result, out)
+    return write_out(name, result, out)
 
 
 @as_method
@@ -214,7 +212,7 @@ def sum(
         array([4, 6])
     """
     is_plain = dtype is out is initial is None and where is True
-    small = fold_at_once(FOLDS["sum"], a, axis, keepdims) if is_plain else None
+    small = compute_small(FOLDS["sum"], a, axis, keepdims) if is_plain else None
     if small is not None:
         return small
     x = check_array("sum", "a", a)
@@ -241,7 +239,7 @@ def prod(
         24
     """
     is_plain = dtype is out is initial is None and where is True
-    small = fold_at_once(FOLDS["prod"], a, axis, keepdims) if is_plain else None
+    small = compute_small(FOLDS["prod"], a, axis, keepdims) if is_plain else None
     if small is not None:
         return small
     x = check_array("prod", "a", a)
@@ -284,7 +282,7 @@ def min(
         1
     """
     small = (
-        fold_at_once(FOLDS["min"], a, axis, keepdims)
+        compute_small(FOLDS["min"], a, axis, keepdims)
         if out is initial is None and where is True
         else None
     )
@@ -313,7 +311,7 @@ def max(
         array([3, 5])
     """
     small = (
-        fold_at_once(FOLDS["max"], a, axis, keepdims)
+        compute_small(FOLDS["max"], a, axis, keepdims)
         if out is initial is None and where is True
         else None
     )
@@ -352,11 +350,6 @@ def float_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
     return x.dtype
 
 
-def real_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of the parts of a complex dtype; a real one itself."""
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
-
-
 @as_method
 def argmin(
     a: Any, axis: int | None = None, out: ndarray | None = None, *, keepdims: bool = False
@@ -378,7 +371,7 @@ def argmin(
         >>> int(dp.argmin(dp.asarray([3, 1, 2])))
         1
     """
-    small = fold_at_once(FOLDS["argmin"], a, axis, keepdims) if out is None else None
+    small = compute_small(FOLDS["argmin"], a, axis, keepdims) if out is None else None
     if small is not None:
         return small
     x = check_array("argmin", "a", a)
@@ -398,7 +391,7 @@ def argmax(
         >>> dp.argmax(dp.asarray([[3, 1], [2, 5]]), axis=1).asnumpy()
         array([0, 1])
     """
-    small = fold_at_once(FOLDS["argmax"], a, axis, keepdims) if out is None else None
+    small = compute_small(FOLDS["argmax"], a, axis, keepdims) if out is None else None
     if small is not None:
         return small
     x = check_array("argmax", "a", a)
@@ -434,7 +427,7 @@ def _position_of_complex(
 def _truth(name: str, x: ndarray, axis: Axis, out: ndarray | None, keepdims: bool) -> ndarray:
     if not axes_of(name, x, axis) and x.ndim:
         check_out(name, (("a", x),), out)
-        return delivered(name, apply(OPS["not_equal"], x, 0), out)
+        return write_out(name, apply(OPS["not_equal"], x, 0), out)
     return reduce_over(name, x, axis, _dtypes.bool, out, keepdims)
 
 
@@ -465,7 +458,9 @@ def any(
         >>> bool(dp.any(dp.asarray([0, 3, 0])))
         True
     """
-    small = fold_at_once(FOLDS["any"], a, axis, keepdims) if out is None and where is True else None
+    small = (
+        compute_small(FOLDS["any"], a, axis, keepdims) if out is None and where is True else None
+    )
     if small is not None:
         return small
     x = check_array("any", "a", a)
@@ -491,7 +486,9 @@ def all(
         >>> bool(dp.all(dp.asarray([2, 3, 0])))
         False
     """
-    small = fold_at_once(FOLDS["all"], a, axis, keepdims) if out is None and where is True else None
+    small = (
+        compute_small(FOLDS["all"], a, axis, keepdims) if out is None and where is True else None
+    )
     if small is not None:
         return small
     x = check_array("all", "a", a)
@@ -560,7 +557,7 @@ def logsumexp(
     axes = axes_of("logsumexp", x, axis)
     if x.size == 0:
         nothing = _of_nothing("logsumexp", x, tuple(sorted(axes)), loop, keepdims)
-        return delivered("logsumexp", nothing, out)
+        return write_out("logsumexp", nothing, out)
     x = astype_array(x, wide, copy=False)
     highest = max(x, axes, None, True)
     # From infinities on, there is nothing to scale.
@@ -570,4 +567,4 @@ def logsumexp(
     result = astype_array(apply(OPS["add"], total, highest), loop, copy=False)
     if not keepdims:
         result = result.reshape(_layout.reduced_shape(x.shape, axes, False))
-    return delivered("logsumexp", result, out)
+    return write_out("logsumexp", result, out)

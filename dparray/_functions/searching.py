@@ -7,19 +7,18 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.apply import astype_array
+from dparray._array.executors import compute
 from dparray._array.fresh import empty_on
-from dparray._array.libraries import call_library, call_numpy
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array
-from dparray._array.small import call_at_once
+from dparray._array.small import compute_small
 from dparray._functions.creation import full
 from dparray._functions.indexing import nonzero
 from dparray._functions.joining import stack
 from dparray._functions.manipulation import ravel
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ShapeError
-from dparray.memory.exchange import dpt as library
+from dparray.memory.exchange import dpt
 
 __all__ = [
     "argwhere",
@@ -52,7 +51,7 @@ def searchsorted(
         array([1, 3])
     """
     if sorter is None and type(x2) in (ndarray, int, float):
-        small = call_at_once(np.searchsorted, x1, x2, side)
+        small = compute_small(np.searchsorted, x1, x2, side)
         if small is not None:
             return small
     x1 = check_array("searchsorted", "x1", x1)
@@ -83,11 +82,14 @@ def searchsorted(
     def by_numpy(ordered: np.ndarray, values: np.ndarray, out: np.ndarray) -> None:
         np.copyto(out, np.searchsorted(ordered, values, side=side))  # type: ignore[call-overload]
 
-    if few and call_numpy(by_numpy, [x1, x2], result):
-        return result
     common = _dtypes.promote([x1.dtype, x2.dtype])
-    operands = (("x1", astype_array(x1, common, False)), ("x2", astype_array(x2, common, False)))
-    result[...] = call_library("searchsorted", library.searchsorted, operands, side=side)
+
+    def by_dpt(*tensors: Any) -> Any:
+        ordered, values = (dpt.astype(tensor, common, copy=False) for tensor in tensors)
+        return dpt.searchsorted(ordered, values, side=side)
+
+    operands = (("x1", x1), ("x2", x2))
+    compute("searchsorted", operands, host=by_numpy if few else None, dpt=by_dpt, out=result)
     return result
 
 

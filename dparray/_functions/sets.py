@@ -6,14 +6,15 @@ On a CPU device NumPy computes in the arrays' own memory, and our radix sort wha
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import astype_array
-from dparray._array.fresh import empty_on, from_host
-from dparray._array.libraries import call_library, call_numpy, numpy_views
+from dparray._array.executors import compute
+from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays
 from dparray._functions.creation import full, ones
@@ -21,12 +22,13 @@ from dparray._functions.cumulative import cumulative_sum
 from dparray._functions.indexing import nonzero
 from dparray._functions.joining import concat
 from dparray._functions.manipulation import ravel, reshape
+from dparray._functions.operands import placement_keywords
 from dparray._functions.ranges import arange
 from dparray._placement import common_placement, placement_of
 from dparray._runtime import device_facts
 from dparray.algorithms.sort import sort_by_key
 from dparray.exceptions import UnsupportedFeatureError
-from dparray.memory.exchange import dpt as library
+from dparray.memory.exchange import dpt
 
 __all__ = [
     "intersect1d",
@@ -43,7 +45,7 @@ __all__ = [
 
 
 class UniqueAllResult(NamedTuple):
-    """What :func:`unique_all` returns."""
+    """The result of :func:`unique_all`."""
 
     values: ndarray
     indices: ndarray
@@ -52,14 +54,14 @@ class UniqueAllResult(NamedTuple):
 
 
 class UniqueCountsResult(NamedTuple):
-    """What :func:`unique_counts` returns."""
+    """The result of :func:`unique_counts`."""
 
     values: ndarray
     counts: ndarray
 
 
 class UniqueInverseResult(NamedTuple):
-    """What :func:`unique_inverse` returns."""
+    """The result of :func:`unique_inverse`."""
 
     values: ndarray
     inverse_indices: ndarray
@@ -76,21 +78,21 @@ def _is_long(x: ndarray) -> bool:
 
 def _runs(ordered: ndarray) -> tuple[ndarray, ndarray]:
     """Of sorted values: whether each is the first of its kind; where these are."""
-    place: dict[str, Any] = {"sycl_queue": ordered.sycl_queue, "usm_type": ordered.usm_type}
+    place = placement_keywords(ordered)
     is_first = concat([ones(1, dtype=_dtypes.bool, **place), ordered[1:] != ordered[:-1]])
     return is_first, nonzero(is_first)[0]
 
 
 def _lengths(starts: ndarray, size: int) -> ndarray:
     """How long runs are that begin at ``starts``."""
-    end = full(1, size, sycl_queue=starts.sycl_queue, usm_type=starts.usm_type)
+    end = full(1, size, **placement_keywords(starts))
     return concat([starts[1:], end]) - starts
 
 
 def _all_by_sorting(x: ndarray) -> UniqueAllResult:
-    """What :func:`unique_all` returns, by a stable sort of the values with their positions."""
+    """The result of :func:`unique_all`, by a stable sort of the values with their positions."""
     placement = placement_of(x)
-    positions = arange(x.size, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
+    positions = arange(x.size, **placement_keywords(x))
     ordered, order = sort_by_key(ravel(x), positions)
     assert order is not None
     is_first, starts = _runs(ordered)
@@ -102,21 +104,19 @@ def _all_by_sorting(x: ndarray) -> UniqueAllResult:
 
 
 def _unique(
-    name: str, by_numpy: Callable[..., Any], by_library: Callable[..., Any], x: ndarray
+    name: str, by_numpy: Callable[..., Any], by_dpt: Callable[..., Any], x: ndarray
 ) -> list[ndarray]:
-    views = numpy_views(x)
-    if views is None:
-        found = call_library(name, by_library, (("x", x),))
-        return list(found) if isinstance(found, tuple) else [found]
-    values = views[0]
-    if x.dtype.char == "e":  # on some processors NumPy 2.4 leaves many halves unsorted
-        values = values.astype(np.float32)
-    results = by_numpy(values)
-    found = [np.asarray(part) for part in (results if isinstance(results, tuple) else (results,))]
-    return [
-        from_host(part.astype(x.dtype) if at == 0 else part, x.sycl_queue, x.usm_type)
-        for at, part in enumerate(found)
-    ]
+    def by_host(values: np.ndarray) -> Any:
+        if values.dtype.char != "e":
+            return by_numpy(values)
+        # On some processors NumPy 2.4 leaves many halves unsorted.
+        found = by_numpy(values.astype(np.float32))
+        if isinstance(found, tuple):
+            return (found[0].astype(np.float16), *found[1:])
+        return found.astype(np.float16)
+
+    found = compute(name, (("x", x),), host=by_host, dpt=by_dpt)
+    return list(found) if isinstance(found, tuple) else [found]
 
 
 def unique_values(x: Any, /) -> ndarray:
@@ -133,7 +133,7 @@ def unique_values(x: Any, /) -> ndarray:
     if _is_long(x):
         ordered, _ = sort_by_key(ravel(x))
         return ordered[_runs(ordered)[1]]
-    return _unique("unique_values", _numpy_values, library.unique_values, x)[0]
+    return _unique("unique_values", _numpy_values, dpt.unique_values, x)[0]
 
 
 def _numpy_values(x: np.ndarray) -> np.ndarray:
@@ -153,7 +153,7 @@ def unique_counts(x: Any, /) -> UniqueCountsResult:
         ordered, _ = sort_by_key(ravel(x))
         starts = _runs(ordered)[1]
         return UniqueCountsResult(ordered[starts], _lengths(starts, x.size))
-    return UniqueCountsResult(*_unique("unique_counts", np.unique_counts, library.unique_counts, x))
+    return UniqueCountsResult(*_unique("unique_counts", np.unique_counts, dpt.unique_counts, x))
 
 
 def unique_inverse(x: Any, /) -> UniqueInverseResult:
@@ -168,9 +168,7 @@ def unique_inverse(x: Any, /) -> UniqueInverseResult:
     if _is_long(x):
         found = _all_by_sorting(x)
         return UniqueInverseResult(found.values, found.inverse_indices)
-    return UniqueInverseResult(
-        *_unique("unique_inverse", np.unique_inverse, library.unique_inverse, x)
-    )
+    return UniqueInverseResult(*_unique("unique_inverse", np.unique_inverse, dpt.unique_inverse, x))
 
 
 def unique_all(x: Any, /) -> UniqueAllResult:
@@ -184,7 +182,7 @@ def unique_all(x: Any, /) -> UniqueAllResult:
     x = check_array("unique_all", "x", x)
     if _is_long(x):
         return _all_by_sorting(x)
-    return UniqueAllResult(*_unique("unique_all", np.unique_all, library.unique_all, x))
+    return UniqueAllResult(*_unique("unique_all", np.unique_all, dpt.unique_all, x))
 
 
 def unique(
@@ -228,19 +226,26 @@ def unique(
         options = {"axis": axis, "equal_nan": equal_nan}
         if axis is not None:
             options["axis"] = _layout.normalize_axis("unique", axis, x.ndim)
-        views = numpy_views(x)
-        if views is None:
+        found = compute(
+            "unique",
+            (("x", x),),
+            host=partial(
+                np.unique,
+                return_index=return_index,
+                return_inverse=return_inverse,
+                return_counts=return_counts,
+                **options,
+            ),
+        )
+        if found is None:
             raise UnsupportedFeatureError(
                 "unique: axis= and equal_nan=False work on CPU devices, with dp.config.host_tier; "
                 "compare the slices by a key of integers instead"
             )
-        found = np.unique(views[0], return_index, return_inverse, return_counts, **options)  # type: ignore[call-overload]
-        every = found if isinstance(found, tuple) else (found,)
-        taken = tuple(from_host(part, x.sycl_queue, x.usm_type) for part in every)
-        return taken[0] if len(taken) == 1 else taken
+        return found
 
     def by_library(tensor: Any) -> tuple[Any, ...]:
-        found = library.unique_all(tensor)
+        found = dpt.unique_all(tensor)
         chosen = (True, return_index, return_inverse, return_counts)
         return tuple(part for part, wanted in zip(found, chosen, strict=True) if wanted)
 
@@ -292,13 +297,13 @@ def isin(
     x1, x2 = check_arrays("isin", ("x1", x1), ("x2", x2))
     placement = common_placement("isin", (("x1", x1), ("x2", x2)))
     result = empty_on(placement, x1.shape, _dtypes.bool)
-    if not call_numpy(
-        lambda values, among, out: np.copyto(out, np.isin(values, among, invert=invert)),
-        [x1, x2],
-        result,
-    ):
-        found = call_library("isin", library.isin, (("x1", x1), ("x2", x2)), invert=invert)
-        result[...] = found
+    compute(
+        "isin",
+        (("x1", x1), ("x2", x2)),
+        host=lambda values, among, out: np.copyto(out, np.isin(values, among, invert=invert)),
+        dpt=partial(dpt.isin, invert=invert),
+        out=result,
+    )
     return result
 
 

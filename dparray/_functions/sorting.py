@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,11 +16,10 @@ import numpy as np
 from dparray import _dtypes, _layout, config
 from dparray._array.apply import astype_array, copy_of
 from dparray._array.assignment import assign
+from dparray._array.executors import compute
 from dparray._array.fresh import empty_on
-from dparray._array.libraries import call_library, call_numpy
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, foreign_operand, is_taken_from_host
-from dparray._evaluate.library import library_call
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import moveaxis, ravel
 from dparray._functions.rearranging import flip
@@ -27,7 +27,7 @@ from dparray._placement import common_placement, placement_of
 from dparray._runtime import device_facts
 from dparray.algorithms.sort import sort_by_key, stable_argsort
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.memory.exchange import dpt as library
+from dparray.memory.exchange import dpt
 
 __all__ = [
     "TopKResult",
@@ -86,7 +86,7 @@ def _is_vectorized(x: ndarray) -> bool:
 def _line_by_line(
     function: Callable[[ndarray], ndarray], x: ndarray, axis: int, dtype: np.dtype[Any]
 ) -> ndarray:
-    """What ``function`` makes of each line along an axis, which it gets contiguous."""
+    """The results of ``function`` for each line along an axis, which it gets contiguous."""
     if x.ndim == 1:
         return function(x if x.strides == (x.itemsize,) else copy_of(x))
     result = _new(x, dtype)
@@ -142,8 +142,7 @@ def sort(
         is_stable = out.itemsize == 1 or out.dtype.char == "e"
         out.sort(axis=axis, kind="stable" if is_stable else "quicksort")
 
-    if not call_numpy(by_numpy, [x], target):
-        assign(target, call_library("sort", library.sort, (("x", x),), axis=axis), "sort")
+    compute("sort", (("x", x),), host=by_numpy, dpt=partial(dpt.sort, axis=axis), out=target)
     return result
 
 
@@ -179,9 +178,8 @@ def argsort(
     def by_numpy(values: np.ndarray, out: np.ndarray) -> None:
         np.copyto(out, np.argsort(values, axis=axis, kind=algorithm))
 
-    if not call_numpy(by_numpy, [source], target):
-        positions = call_library("argsort", library.argsort, (("x", source),), axis=axis)
-        assign(target, positions, "argsort")
+    by_dpt = partial(dpt.argsort, axis=axis)
+    compute("argsort", (("x", source),), host=by_numpy, dpt=by_dpt, out=target)
     if descending:
         assign(result, x.shape[axis] - 1 - result)
     return result
@@ -249,7 +247,8 @@ def partition(
         if out.size:
             out.partition(kth, axis=axis)
 
-    return result if call_numpy(by_numpy, [x], result) else sort(x, axis)
+    found = compute("partition", (("x", x),), host=by_numpy, out=result)
+    return sort(x, axis) if found is None else result
 
 
 def argpartition(
@@ -275,7 +274,8 @@ def argpartition(
         if out.size:
             np.copyto(out, np.argpartition(source, kth, axis=axis))
 
-    return result if call_numpy(by_numpy, [x], result) else argsort(x, axis)
+    found = compute("argpartition", (("x", x),), host=by_numpy, out=result)
+    return argsort(x, axis) if found is None else result
 
 
 def _checked_kth(name: str, x: ndarray, kth: Any, extent: int) -> list[int]:
@@ -392,19 +392,13 @@ def lexsort(keys: Any, axis: int = -1) -> ndarray:
 def _taken(values: ndarray, positions: ndarray) -> ndarray:
     """Each line of ``values`` at ``positions``, along the last axis."""
     result = _new(values, values.dtype)
-    if not call_numpy(
-        lambda source, at, out: np.copyto(out, np.take_along_axis(source, at, -1)),
-        [values, positions],
-        result,
-    ):
-        library_call(
-            "lexsort",
-            library.take_along_axis,
-            [values._tensor, positions._tensor],
-            (),
-            {"axis": -1},
-            lambda tensor: result._tensor.__setitem__(Ellipsis, tensor),
-        )
+    compute(
+        "lexsort",
+        (("keys", values), ("positions", positions)),
+        host=lambda source, at, out: np.copyto(out, np.take_along_axis(source, at, -1)),
+        dpt=partial(dpt.take_along_axis, axis=-1),
+        out=result,
+    )
     return result
 
 

@@ -83,18 +83,13 @@ def _covariance(variables: ndarray, weights: dict[str, ndarray], ddof: float) ->
         count = float(sum_of(together))
         if ddof and "aweights" in weights:
             ddof = ddof * float(sum_of(together * weights["aweights"])) / count
-        together = astype_array(together, _real(variables.dtype))
+        together = astype_array(together, _dtypes.real_of(variables.dtype))
     centred = variables - average(variables, 1, together, keepdims=True)
     turned = (centred if together is None else centred * together).T
     if turned.dtype.kind == "c":
         turned = apply(OPS["conj"], turned)
     products = apply(OPS["divide"], matmul(centred, turned), max(count - ddof, 0.0))
     return products[0, 0] if products.shape == (1, 1) else products
-
-
-def _real(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype of the parts of complex numbers; that of real ones itself."""
-    return np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
 
 
 def _variables(

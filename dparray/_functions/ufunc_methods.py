@@ -1,4 +1,4 @@
-"""What NumPy's ufuncs have beyond being called: ``add.reduce``, ``maximum.accumulate``, ``add.at``.
+"""Methods of NumPy's ufuncs: ``add.reduce``, ``maximum.accumulate``, ``add.at``.
 
 Functions of the namespace that are a ufunc in NumPy have the same as attributes. On a CPU device
 NumPy computes what is not a reduction of ours; elsewhere it is made of our own functions.
@@ -14,9 +14,9 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import astype_array, copy_of
-from dparray._array.assignment import assign, delivered
+from dparray._array.assignment import assign, write_out
+from dparray._array.executors import compute
 from dparray._array.fresh import empty_on, from_host
-from dparray._array.libraries import call_numpy
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out, checked_scalar
 from dparray._functions import elementwise, mathematics, products
@@ -130,7 +130,7 @@ def _reduce(
         result = reshape(
             result, tuple(1 if at in axes else extent for at, extent in enumerate(x.shape))
         )
-    return delivered(function, result, out)
+    return write_out(function, result, out)
 
 
 def _combined(
@@ -162,7 +162,13 @@ def _folded(
     if lines.shape[-1] == 0:
         raise ShapeError(f"{function}: there is no element, and no identity")
     result = empty_on(placement_of(lines), lines.shape[:-1], lines.dtype)
-    if not call_numpy(lambda a, r: ufunc.reduce(a, -1, r.dtype, r), [lines], result):
+    found = compute(
+        function,
+        (("x", lines),),
+        host=lambda a, r: ufunc.reduce(a, -1, r.dtype, r),
+        out=result,
+    )
+    if found is None:
         assign(result, lines[..., 0], function)
         for at in range(1, lines.shape[-1]):
             assign(result, call(result, lines[..., at]), function)
@@ -188,9 +194,19 @@ def _accumulate(
     axis = _layout.normalize_axis(function, axis, x.ndim)
     loop = _loop(name, ufunc, x, dtype)
     result = empty_on(placement_of(x), x.shape, loop)
-    if has_scan(name, x, loop):
+
+    def by_kernel() -> ndarray:
         scan_lines(name, x, result, axis)
-    elif not call_numpy(lambda a, r: ufunc.accumulate(a, axis, loop, out=r), [x], result):
+        return result
+
+    found = compute(
+        function,
+        (("x", x),),
+        kernel=by_kernel if has_scan(name, x, loop) else None,
+        host=lambda a, r: ufunc.accumulate(a, axis, loop, out=r),
+        out=result,
+    )
+    if found is None:
         assign(result, x, function)
         lines = moveaxis(result, axis, -1)
         step = 1
@@ -201,7 +217,7 @@ def _accumulate(
         while step < lines.shape[-1]:
             lines[..., step:] = call(lines[..., :-step], lines[..., step:])
             step *= 2
-    return delivered(function, result, out)
+    return write_out(function, result, out)
 
 
 def _outer(
@@ -255,7 +271,7 @@ def _at(
         except ValueError as error:
             raise ShapeError(f"{function}: {error}") from None
 
-    if call_numpy(by_numpy, [array for _, array in named[1:]], x):
+    if compute(function, named[1:], host=by_numpy, out=x) is not None:
         return
     if name in _AT_ONCE:
         combine = getattr(elementwise, _AT_ONCE[name])
@@ -342,7 +358,13 @@ def _reduceat(
     loop = _loop(name, ufunc, x, dtype)
     shape = (*x.shape[:axis], starts.size, *x.shape[axis + 1 :])
     result = empty_on(placement, shape, loop)
-    if not call_numpy(lambda a, i, r: ufunc.reduceat(a, i, axis, loop, r), [x, indices], result):
+    found = compute(
+        function,
+        (("x", x), ("indices", indices)),
+        host=lambda a, i, r: ufunc.reduceat(a, i, axis, loop, r),
+        out=result,
+    )
+    if found is None:
         stops = np.append(starts[1:], extent)
         counts = np.maximum(stops.astype(np.int64) - starts, 1)
         ends = np.cumsum(counts)
@@ -359,7 +381,7 @@ def _reduceat(
                 for at in range(start + 1, start + count):
                     found[run] = call(found[run], lines[at])
         assign(moveaxis(result, axis, 0), found, function)
-    return delivered(function, result, out)
+    return write_out(function, result, out)
 
 
 _METHODS: dict[str, Callable[..., Any]] = {

@@ -12,9 +12,9 @@ from dparray._array.apply import choose_elements, cut_to
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import beside, check_array, check_out
+from dparray._array.operands import beside, check_array, check_fits, check_out
 from dparray._placement import common_placement, placement_of
-from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+from dparray.exceptions import ArgumentError, DTypeError
 
 #: NumPy's defaults; what is no such string is looked at more closely.
 DEFAULT_CASTING, DEFAULT_ORDER = "same_kind", "K"
@@ -103,17 +103,12 @@ def compute_with_options(
     values = []
     for result, out in zip(results, outs, strict=True):
         if out is not None:
-            check_fits(function, result, out, casting)
+            check_fits(function, result.shape, result.dtype, out, casting, broadcasts=True)
             result = cut_to(result, out.dtype)
         if mask is not None:
             result = choose_elements(function, mask, result, 0 if out is None else out)
-        if (
-            out is not None
-            and _layout.broadcast_shapes(function, [result.shape, out.shape]) != out.shape
-        ):
-            raise ShapeError(
-                f"{function}: the result of shape {result.shape} does not fit out of {out.shape}"
-            )
+        if out is not None:
+            check_fits(function, result.shape, out.dtype, out, broadcasts=True)
         values.append(result)
     for value, out in zip(values, outs, strict=True):
         if out is not None:
@@ -122,15 +117,6 @@ def compute_with_options(
         ordered(value, order, operands) if out is None else out
         for value, out in zip(values, outs, strict=True)
     )
-
-
-def check_fits(function: str, result: ndarray, out: ndarray, casting: Any) -> None:
-    """Refuse a result whose dtype may not become that of ``out``."""
-    if not np.can_cast(result.dtype, out.dtype, casting):
-        raise DTypeError(
-            f"{function}: the result of dtype {result.dtype} does not fit out of dtype {out.dtype} "
-            f"by the rule {casting!r}; write out = out.astype('{result.dtype}') first"
-        )
 
 
 def with_options(compute: Callable[..., ndarray]) -> Callable[..., ndarray]:

@@ -23,6 +23,7 @@ import numpy as np
 
 from dparray import _dtypes
 from dparray._array.apply import astype_array, operate, operate_into, reduce_array
+from dparray._array.assignment import write_out
 from dparray._array.fresh import full_scalar
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
@@ -50,7 +51,6 @@ from dparray.exceptions import (
     DTypeError,
     KernelArgumentError,
     KernelCompileError,
-    ShapeError,
 )
 
 __all__ = ["ElementwiseFunction", "ReductionFunction", "elementwise", "reduction"]
@@ -91,7 +91,7 @@ _unkeyed = itertools.count()
 
 
 def _python_function(function: Any, who: str, count: int | None = None) -> Any:
-    """What a user gave as a scalar function as a Python function, which kernels are made of.
+    """The Python function behind what a user gave as a scalar function; kernels are made of it.
 
     A function of C, as ``math.erf``, is called by one made for it.
 
@@ -296,7 +296,7 @@ class ElementwiseFunction:
         return "f" if dtype.kind == "f" and all(each.kind in "biu" for each in dtypes) else "any"
 
     def _result_dtype(self, dtypes: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
-        """What NumPy's rules give for the function: it is tried on ones of the operands' dtypes.
+        """The result dtype by NumPy's rules: the function is tried on ones of the operands' dtypes.
 
         A Python scalar as the result is as weak as one in an expression.
         """
@@ -452,20 +452,7 @@ class ReductionFunction:
         if axis is not None:
             axes = tuple(sorted(normalize_axes(self.__name__, axis, x.ndim)))
         result = self._reduce(x, axes, keepdims)
-        if out is None:
-            return result
-        if out.shape != result.shape:
-            raise ShapeError(
-                f"{self.__name__}: the result of shape {result.shape} does not fit out of "
-                f"{out.shape}"
-            )
-        if not np.can_cast(result.dtype, out.dtype, "same_kind"):
-            raise DTypeError(
-                f"{self.__name__}: the result of dtype {result.dtype} does not fit out of dtype "
-                f"{out.dtype}"
-            )
-        out[...] = result
-        return out
+        return write_out(self.__name__, result, out)
 
     def _reduce(self, x: ndarray, axes: tuple[int, ...], keepdims: bool) -> ndarray:
         identity = checked_scalar(self.__name__, scalar_value(self.identity), x.dtype)

@@ -18,6 +18,7 @@ import numpy as np
 from dparray import _layout
 from dparray._graph.ops import Op
 from dparray._graph.reductions import Reduce
+from dparray._layout import Layout
 
 
 class Scalar(NamedTuple):
@@ -63,7 +64,7 @@ class Node:
     op: Op | Reduce | None
     operands: tuple[Node | Scalar, ...]
     loop: tuple[np.dtype[Any], ...]
-    layout: Any
+    layout: Layout | None
     weight: int
     leaves: int
 
@@ -99,7 +100,7 @@ class Node:
         self.leaves = leaves
 
     @classmethod
-    def leaf(cls, layout: Any, queue: Any, usm_type: str) -> Node:
+    def leaf(cls, layout: Layout, queue: Any, usm_type: str) -> Node:
         """The node of values that lie at ``layout``."""
         self = object.__new__(cls)
         self.op = None
@@ -141,7 +142,7 @@ class Node:
             }
         )
 
-    def complete(self, layout: Any) -> None:
+    def complete(self, layout: Layout) -> None:
         """Make the node a leaf at ``layout``, memory of its own, and let go of its operands."""
         self.layout = layout
         layout.block.readers = self.users
@@ -162,6 +163,14 @@ class Node:
         self.operands = operands
         self.loop = loop or (self.dtype,) * (1 + len(operands))
         self.recount()
+
+
+def layout_of(node: Node | Scalar) -> Layout:
+    """Where the values of a computed node lie."""
+    assert type(node) is Node
+    layout = node.layout
+    assert layout is not None
+    return layout
 
 
 def pending_order(roots: Iterable[Node]) -> list[Node]:

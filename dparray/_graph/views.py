@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
 
-from dparray._graph.node import Node, Scalar, pending_order
+from dparray._graph.node import Node, Scalar, layout_of, pending_order
 from dparray._graph.ops import CONVERT, OPS
 from dparray._layout import (
     AxisMap,
+    Layout,
     Shape,
     Strides,
     axis_map,
@@ -87,7 +87,7 @@ def _viewed(root: Node, view: AxisMap, is_linear: bool) -> Node:
     return Node(CONVERT, (whole,), loop, view.shape, prod(view.shape), root.queue, root.usm_type)
 
 
-def _offset_positions(leaf: Node, layout: Any) -> Node:
+def _offset_positions(leaf: Node, layout: Layout) -> Node:
     """Positions that do not begin at 0, as a sum."""
     start = Scalar(layout.offset // layout.dtype.itemsize)
     first = Node.leaf(layout._replace(offset=0), leaf.queue, leaf.usm_type)
@@ -96,7 +96,7 @@ def _offset_positions(leaf: Node, layout: Any) -> Node:
 
 
 def _viewed_leaf(leaf: Node, view: AxisMap, is_linear: bool) -> Node:
-    layout = leaf.layout
+    layout = layout_of(leaf)
     seen = (layout.shape, layout.strides)
     if is_linear:
         seen = ((leaf.size,), (leaf.dtype.itemsize,))

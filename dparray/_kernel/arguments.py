@@ -1,32 +1,29 @@
-"""Launching: arguments are packed, the range is checked, and the kernel is submitted.
+"""Arguments of kernels: packed by a *binder*, generated once for each combination of classes.
 
-A *type key* is a short string that says all the compiler needs to know of one argument: ``"f4:2C"``
-a two-dimensional C-contiguous float32 array, ``"local f4:1"`` a local accessor, ``"i8"`` a scalar.
-Packing is done by a *binder*, generated once for each combination of argument classes, so a
-warm launch decides nothing about types.
-
-This is the only module that submits kernels. All work on a queue is ordered as submitted, dpnp's
-and ours: ``_order`` says how.
+So a warm launch decides nothing about types. What the compiler needs to know of an argument is its
+type key (:mod:`dparray._type_keys`).
 """
 
 from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import dpctl
 import numpy as np
 
-from dparray import _layout
-from dparray._runtime.arguments import Packed, pack_array, pack_local, pack_scalar, pack_scalars
+from dparray._array.ndarray import packed
+from dparray._layout import Block
+from dparray._runtime.arguments import Packed, pack_local, pack_scalar, pack_scalars
+from dparray._type_keys import TypeKey, code_of
 from dparray.exceptions import (
     HostConversionError,
     KernelArgumentError,
 )
 from dparray.kernel_api import LocalAccessor
-from dparray.memory import blocks, exchange
+from dparray.memory import exchange
+from dparray.memory.packed import shaped
 
 _SCALAR_TYPES: dict[str, Any] = {
     "b1": ctypes.c_uint8,
@@ -41,66 +38,20 @@ _SCALAR_TYPES: dict[str, Any] = {
     "f4": ctypes.c_float,
     "f8": ctypes.c_double,
 }
-ARRAY_TYPES = frozenset(_SCALAR_TYPES) | {"c8", "c16"}
 
 
 #: The arguments of one launch: a type key for each; the packed arguments; the queue of the array
-#: arguments, or ``None`` when they are on several or none; and what owns memory outside the pool
-#: and must outlive the kernel. A plain tuple, which costs less to make.
-Bound = tuple[tuple[str, ...], list[Packed], dpctl.SyclQueue | None, tuple[Any, ...]]
+#: arguments, or ``None`` when they are on several or none; what owns memory outside the pool and
+#: must outlive the kernel; and the blocks of our arrays. A plain tuple, which costs less to make.
+Bound = tuple[
+    tuple[str, ...], list[Packed], dpctl.SyclQueue | None, tuple[Any, ...], tuple[Block, ...]
+]
 Binder = Callable[..., Bound]
-
-
-def layout_class(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> str:
-    """``"C"``, ``"F"`` or ``"A"``: the index arithmetic a kernel may use for this array."""
-    expected = itemsize
-    contiguous = True
-    for extent, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if extent != 1 and stride != expected:
-            contiguous = False
-            break
-        expected *= extent
-    if contiguous:
-        return "C"
-    expected = itemsize
-    for extent, stride in zip(shape, strides, strict=True):
-        if extent != 1 and stride != expected:
-            return "A"
-        expected *= extent
-    return "F"
-
-
-@lru_cache(maxsize=4096)
-def array_key(dtype: np.dtype[Any], shape: tuple[int, ...], strides: tuple[int, ...]) -> str:
-    """The type key of an array; ``strides`` in bytes."""
-    kind = f"{dtype.kind}{dtype.itemsize}"
-    if kind not in ARRAY_TYPES:
-        raise TypeError(
-            f"an array of {dtype.name}; a kernel takes arrays of bool, of integers, and of "
-            "float32, float64, complex64 and complex128"
-        )
-    return f"{kind}:{len(shape)}{layout_class(shape, strides, dtype.itemsize)}"
-
-
-def _packed(layout: Any) -> tuple[str, Packed]:
-    block, offset, shape, strides, dtype = layout
-    key = array_key(dtype, shape, strides)
-    packed = pack_array(block.memory, block.pointer + offset, dtype.itemsize, shape, strides)
-    return key, packed
-
-
-def _native(array: Any) -> tuple[str, Packed, tuple[Any, ...]]:
-    # Remembered on the array, whose memory, shape and strides never change.
-    block = array.block
-    owners = (block,) if isinstance(block, blocks.BorrowedBlock) else ()
-    layout = _layout.Layout(block, array.offset, array.shape, array.strides, array.dtype)
-    array._kernel_type = bound = (*_packed(layout), owners)
-    return bound
 
 
 def _foreign(array: Any) -> tuple[str, Packed, dpctl.SyclQueue]:
     layout = exchange.layout_of_interface(array)
-    return *_packed(layout), layout.block.queue
+    return *shaped(layout), layout.block.queue
 
 
 def _integer(value: int) -> tuple[str, Packed]:
@@ -119,12 +70,12 @@ def _complex(value: complex) -> Packed:
 def _local(accessor: Any) -> tuple[str, Packed]:
     shape = tuple(map(int, accessor._shape))
     dtype = np.dtype(accessor._dtype)
-    return f"local {dtype.kind}{dtype.itemsize}:{len(shape)}", pack_local(dtype, shape)
+    return str(TypeKey("local", code_of(dtype), len(shape))), pack_local(dtype, shape)
 
 
 def is_native(cls: type) -> bool:
     """Whether arrays of this class are dparray's own."""
-    return hasattr(cls, "_kernel_type")
+    return hasattr(cls, "_packed")
 
 
 def is_array(cls: type) -> bool:
@@ -140,8 +91,8 @@ def _scalar_key(cls: type) -> str | None:
         return "f8"
     if issubclass(cls, np.generic):
         dtype = np.dtype(cls)
-        key = f"{dtype.kind}{dtype.itemsize}"
-        return key if key in ARRAY_TYPES else None
+        key = code_of(dtype)
+        return key if key in _SCALAR_TYPES or key in ("c8", "c16") else None
     if issubclass(cls, complex):
         return "c16"
     return None
@@ -151,7 +102,7 @@ def make_binder(classes: Sequence[type]) -> Binder:
     """A function from arguments of these classes to ``Bound``."""
     names = [f"a{i}" for i in range(len(classes))]
     scope: dict[str, Any] = {
-        "native": _native,
+        "packed": packed,
         "foreign": _foreign,
         "integer": _integer,
         "complex_": _complex,
@@ -160,15 +111,18 @@ def make_binder(classes: Sequence[type]) -> Binder:
     }
     body: list[str] = []
     keys: list[str] = []
-    packed: list[str] = []
+    arguments: list[str] = []
     queues: list[str] = []
     borrowed: list[str] = []
+    blocks: list[str] = []
     for i, cls in enumerate(classes):
         scalar = _scalar_key(cls)
         if is_native(cls):
-            body.append(f"k{i}, p{i}, h{i} = a{i}._kernel_type or native(a{i})")
+            body.append(f"t{i} = a{i}._packed or packed(a{i})")
+            body.append(f"k{i}, p{i} = t{i}.shaped or t{i}.pack_shaped()")
             queues.append(f"a{i}.sycl_queue")
-            borrowed.append(f"*h{i}")
+            borrowed.append(f"*t{i}.owners")
+            blocks.append(f"t{i}.block")
         elif is_array(cls):
             body.append(f"k{i}, p{i}, q{i} = foreign(a{i})")
             queues.append(f"q{i}")
@@ -186,7 +140,7 @@ def make_binder(classes: Sequence[type]) -> Binder:
         else:
             raise KernelArgumentError(_unsupported(cls))
         keys.append(f"k{i}" if scalar is None else repr(scalar))
-        packed.append(f"p{i}")
+        arguments.append(f"p{i}")
     body.append("queue = " + (queues[0] if queues else "None"))
     for other in queues[1:]:
         body.append(f"other = {other}")
@@ -195,8 +149,8 @@ def make_binder(classes: Sequence[type]) -> Binder:
         [
             f"def bind({', '.join(names)}):",
             *body,
-            f"return ({''.join(k + ', ' for k in keys)}), [{', '.join(packed)}], queue, "
-            f"({''.join(b + ', ' for b in borrowed)})",
+            f"return ({''.join(k + ', ' for k in keys)}), [{', '.join(arguments)}], queue, "
+            f"({''.join(b + ', ' for b in borrowed)}), ({''.join(b + ', ' for b in blocks)})",
         ]
     )
     exec(compile(text, "<dparray binder>", "exec"), scope)

@@ -10,20 +10,29 @@ from types import BuiltinFunctionType, ModuleType
 from typing import Any
 
 from dparray import config
+from dparray._array.ndarray import materialize
 from dparray._compiler import compile
 from dparray._compiler.checks import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
 from dparray._compiler.device_function import DeviceFunction
 from dparray._compiler.kernel import Kernel
 from dparray._compiler.key import Reference
-from dparray._evaluate.writes import settle_arguments
-from dparray._kernel.arguments import Binder, Bound, explain_arguments, is_array, make_binder
+from dparray._evaluate.writes import settle_blocks
+from dparray._kernel.arguments import (
+    Binder,
+    Bound,
+    explain_arguments,
+    is_array,
+    is_native,
+    make_binder,
+)
 from dparray._kernel.index_space import as_index_space, best_divisor
-from dparray._kernel.labels import Signature, labels_of
 from dparray._kernel.writes import read_only_parameters
+from dparray._layout import Block
 from dparray._placement import common_placement
 from dparray._runtime import access
 from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import launch
+from dparray._type_keys import Signature, labels_of, parse
 from dparray.device import queue_of
 from dparray.exceptions import (
     KernelArgumentError,
@@ -177,7 +186,7 @@ class KernelFunction:
             return self._launch_checked(index_space, arguments, depends_on)
         if access.holds:
             self._wait_for_maps(arguments)
-        types, packed, queue, borrowed = self._bind(arguments)
+        types, packed, queue, borrowed, blocks = self._bind(arguments)
         if type(index_space) is Range:
             size, local = index_space, None
             item = _ITEMS[len(size)]
@@ -188,13 +197,13 @@ class KernelFunction:
             index_space = as_index_space(index_space)
             return self._launch(index_space, arguments, depends_on)
         compiled = self._kernels.get((item, types)) or self._compile(item, types)
-        self._settle(arguments)
+        self._settle(blocks)
         event = launch(compiled, size, local, packed, queue, depends_on, borrowed)
         return Event(event, self, queue)
 
-    def _settle(self, arguments: tuple[Any, ...]) -> None:
-        """Compute what is pending on arrays that it may write."""
-        settle_arguments(arguments)
+    def _settle(self, blocks: tuple[Block, ...]) -> None:
+        """Compute what is pending on memory that it may write."""
+        settle_blocks(blocks)
 
     def _launch_checked(
         self, index_space: Any, arguments: tuple[Any, ...], depends_on: Any
@@ -236,7 +245,9 @@ class KernelFunction:
         only_read = read_only_parameters(self.py_func, (*head, *dimensions))
         for name, value in zip(self._parameters, arguments, strict=False):
             if is_array(type(value)):
-                layout = value if hasattr(value, "block") else layout_of_interface(value)
+                layout = (
+                    materialize(value) if is_native(type(value)) else layout_of_interface(value)
+                )
                 (access.before_read if name in only_read else access.before_write)(layout)
 
     def _bind(self, arguments: tuple[Any, ...]) -> Bound:
@@ -324,7 +335,7 @@ class KernelFunction:
     def _compile(self, item: str, types: Signature) -> Kernel:
         if item.startswith("item"):
             for name, key in zip(self._parameters, types, strict=True):
-                if key.startswith("local"):
+                if parse(key).kind == "local":
                     raise KernelArgumentError(
                         f"kernel {self.__name__}: argument {name!r} is a LocalAccessor, and work-"
                         "items of a Range share no local memory; launch over an NdRange"
@@ -389,7 +400,7 @@ class KernelFunction:
 
     @property
     def compile_seconds(self) -> dict[Signature, float]:
-        """What compiling took, for each signature; kernels from disk say what it once took."""
+        """Seconds of compiling, for each signature; kernels from disk say what it once took."""
         return {labels_of((i, *t)): kernel.seconds for (i, t), kernel in self._kernels.items()}
 
     def inspect_llvm(self, signature: Signature | None = None) -> Any:
@@ -411,7 +422,7 @@ class KernelFunction:
         return look(found[tuple(signature)])
 
     def device_info(self, device: Any = None) -> dict[Signature, dict[str, int]]:
-        """What a device says of the compiled kernels, for each signature.
+        """The device's facts about the compiled kernels, for each signature.
 
         Args:
             device: anything :class:`dparray.Device` takes; the default device if ``None``.
@@ -473,7 +484,7 @@ class KernelFunction:
         size = tuple(asked)
         queue: Any
         if arguments:
-            types, _, queue, _ = self._bind(arguments)
+            types, _, queue, *_ = self._bind(arguments)
             item = _ND_ITEMS[len(size)]
             compiled = self._kernels.get((item, types)) or self._compile(item, types)
             built = compiled.sycl_kernel(queue)

@@ -1,4 +1,4 @@
-"""What ``numba_dpex.call_kernel`` and ``numba_dpex.call_kernel_async`` are on this stack.
+"""``numba_dpex.call_kernel`` and ``numba_dpex.call_kernel_async`` on this stack.
 
 They keep numba-dpex's contract: ``call_kernel`` waits, ``call_kernel_async`` gives a pair of
 events, kernels without a work-item parameter run with a warning, and errors are caught by
@@ -62,7 +62,7 @@ class _Kernel(KernelFunction):
 
     @property
     def overloads(self) -> dict[tuple[str, ...], Any]:
-        """What it is compiled for."""
+        """The signature it is compiled for."""
         return dict(zip(self.signatures, self._kernels.values(), strict=True))
 
 

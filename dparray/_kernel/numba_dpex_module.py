@@ -28,7 +28,7 @@ _REPLACED_BY = {
 
 
 def _refused(name: str) -> Callable[..., Any]:
-    """What stands for a function that there is not; calling it is the error."""
+    """The stand-in for a function that does not exist here; calling it is the error."""
 
     def refused(*args: Any, **options: Any) -> Any:
         raise UnsupportedFeatureError(
@@ -113,8 +113,8 @@ _exceptions = {
 
 _language = {name: getattr(kernel_api, name) for name in kernel_api.__all__}
 
-#: What is in each module; a string is the module of ours, or of Numba's, that a name is found in
-#: when it is asked for, which imports Numba.
+#: The members of each module; a string is the module of ours, or of Numba's, that a name is found
+#: in when it is asked for, which imports Numba.
 _MEMBERS: dict[str, dict[str, Any]] = {
     _NAME: {
         "NdRange": kernel_api.NdRange,

@@ -12,10 +12,12 @@ import numpy as np
 from dpctl.program import SyclProgramCompilationError, create_program_from_source
 
 from dparray import _layout
+from dparray._array.ndarray import materialize
 from dparray._compiler.program import obtain_program
-from dparray._evaluate.writes import settle_arguments
-from dparray._kernel.arguments import is_array
+from dparray._evaluate.writes import settle_blocks
+from dparray._kernel.arguments import is_array, is_native
 from dparray._kernel.index_space import as_index_space
+from dparray._layout import Layout
 from dparray._placement import common_placement
 from dparray._runtime import access
 from dparray._runtime.arguments import Packed, pack_local_pointer, pack_pointer, pack_scalar
@@ -57,6 +59,13 @@ class _Compiled:
         return self.kernel
 
 
+def _as_layout(value: Any) -> Any:
+    """Where an array lies; any other argument as it is."""
+    if is_native(type(value)):
+        return materialize(value)
+    return exchange.layout_of_interface(value) if is_array(type(value)) else value
+
+
 class RawKernel:
     """A kernel of OpenCL C or SPIR-V; made by :func:`raw_kernel`.
 
@@ -76,7 +85,7 @@ class RawKernel:
 
     @property
     def location(self) -> str:
-        """What an event says of where the kernel is written."""
+        """Where the kernel is written, for events."""
         return repr(self)
 
     def __repr__(self) -> str:
@@ -89,23 +98,18 @@ class RawKernel:
     def _launch(
         self, index_space: Range | NdRange, arguments: tuple[Any, ...], depends_on: Any
     ) -> Event:
-        values = [
-            exchange.layout_of_interface(value)
-            if is_array(type(value)) and not hasattr(value, "block")
-            else value
-            for value in arguments
-        ]
+        values = [_as_layout(value) for value in arguments]
         queue = self._queue(arguments, values)
-        packed = [self._packed(place, value) for place, value in enumerate(values)]
+        packed = [self._packed(position, value) for position, value in enumerate(values)]
         compiled = self._program(queue)
         if compiled.kernel.num_args != len(packed):
             raise KernelArgumentError(
                 f"kernel {self.name}: takes {compiled.kernel.num_args} arguments; got {len(packed)}"
             )
-        arrays = [value for value in values if hasattr(value, "block")]
+        arrays = [value for value in values if isinstance(value, Layout)]
         if access.holds:
             access.before_write(*arrays)
-        settle_arguments(arrays)
+        settle_blocks([x.block for x in arrays])
         owners = tuple(x.block for x in arrays if isinstance(x.block, blocks.BorrowedBlock))
         size: Any
         if isinstance(index_space, NdRange):
@@ -116,9 +120,9 @@ class RawKernel:
 
     def _queue(self, arguments: Sequence[Any], values: Sequence[Any]) -> dpctl.SyclQueue:
         named = [
-            (f"argument[{place}]", given)
-            for place, (given, value) in enumerate(zip(arguments, values, strict=True))
-            if hasattr(value, "block")
+            (f"argument[{position}]", given)
+            for position, (given, value) in enumerate(zip(arguments, values, strict=True))
+            if isinstance(value, Layout)
         ]
         if not named:
             raise KernelArgumentError(
@@ -127,9 +131,9 @@ class RawKernel:
             )
         return common_placement(f"kernel {self.name}", named).queue
 
-    def _packed(self, place: int, value: Any) -> Packed:
-        what = f"kernel {self.name}: argument {place}"
-        if hasattr(value, "block"):
+    def _packed(self, position: int, value: Any) -> Packed:
+        what = f"kernel {self.name}: argument {position}"
+        if isinstance(value, Layout):
             if not _layout.is_contiguous(value.shape, value.strides, value.dtype.itemsize):
                 raise KernelArgumentError(
                     f"{what} is not C-contiguous, and the kernel gets no strides; give x.copy()"
@@ -153,10 +157,10 @@ class RawKernel:
         )
 
     def _program(self, queue: dpctl.SyclQueue) -> _Compiled:
-        place = (queue.sycl_context, queue.sycl_device)
-        compiled = self._compiled.get(place)
+        key = (queue.sycl_context, queue.sycl_device)
+        compiled = self._compiled.get(key)
         if compiled is None:
-            compiled = self._compiled[place] = _Compiled(self.name, self._build(queue))
+            compiled = self._compiled[key] = _Compiled(self.name, self._build(queue))
         return compiled
 
     def _build(self, queue: dpctl.SyclQueue) -> Any:

@@ -23,7 +23,7 @@ from dparray._array.printing import corner, summary_threshold
 from dparray._compiler.device_function import DeviceFunction
 from dparray._evaluate import sample
 from dparray._explain import svg
-from dparray._explain.explain import Explanation
+from dparray._explain.explain import Explanation, counted
 from dparray._functions.user_functions import ElementwiseFunction, ReductionFunction
 from dparray._graph.node import pending_order
 from dparray._kernel.function import KernelFunction
@@ -205,7 +205,7 @@ def _pending_text(x: ndarray) -> str:
     order = pending_order([x._node])
     names = list(dict.fromkeys(node.op.name for node in order if node.op is not None))
     shown = ", ".join(names[:6]) + (", ..." if len(names) > 6 else "")
-    return f"pending: {shown} ({_counted(len(order), 'operation')})"
+    return f"pending: {shown} ({counted(len(order), 'operation')})"
 
 
 def _thinned(x: ndarray, most: tuple[int, ...]) -> np.ndarray:
@@ -378,7 +378,7 @@ def explanation_html(plan: Explanation) -> str:
     """The card of an explanation: the graph, and a row for each step of the computation."""
     device, queue = _place_and_queue(plan.queue)
     count = sum(operation.kernel is not None for operation in plan.operations)
-    work = f"{_counted(count, 'operation')} in {_counted(len(plan.kernels), 'step')}"
+    work = f"{counted(count, 'operation')} in {counted(len(plan.kernels), 'step')}"
     traffic = f"reads {format_bytes(plan.bytes_read)}, writes {format_bytes(plan.bytes_written)}"
     facts = _facts(
         (
@@ -422,10 +422,6 @@ def explanation_html(plan: Explanation) -> str:
 
 def _swatch(colour: str) -> str:
     return f'<span style="display:inline-block;width:9px;height:9px;background:{colour}"></span>'
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' * (count != 1)}"
 
 
 # -- errors -------------------------------------------------------------------------------------
@@ -499,7 +495,7 @@ def _is_notebook() -> bool:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Called by ``%load_ext dparray``.
+    """What ``%load_ext dparray`` does.
 
     Adds the magics, the completion of device names and progress bars for long work, and shows the
     table of a placement error under its traceback where the front end shows HTML.
@@ -513,7 +509,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """Called by ``%unload_ext dparray``."""
+    """What ``%unload_ext dparray`` does."""
     from dparray._notebook.magics import unregister
 
     unregister(shell)

@@ -1,4 +1,4 @@
-"""Access of the host: the maps that are open, and the work that would cross them.
+"""Who may touch memory now: the maps that are open on the host, and work that would cross them.
 
 An open map holds a range of addresses for a thread, to read or to write. Work asks here before it
 reads or writes memory; with no map open that is one truth test. It waits for a map that another
@@ -14,6 +14,7 @@ from typing import Any
 
 import dpctl
 
+from dparray._layout import Block, Layout
 from dparray._runtime.queues import leave_unmapped, note_mapped
 from dparray.exceptions import MapError
 
@@ -68,7 +69,7 @@ def span_of(pointer: int, shape: Sequence[int], strides: Sequence[int], itemsize
     return low, pointer + sum(each for each in reach if each > 0) + itemsize
 
 
-def span_of_layout(layout: Any) -> tuple[int, int]:
+def span_of_layout(layout: Layout) -> tuple[int, int]:
     """The addresses of an array or a layout; none for what lies in no memory."""
     block = layout.block
     if block.memory is None:
@@ -78,7 +79,7 @@ def span_of_layout(layout: Any) -> tuple[int, int]:
     return span
 
 
-def before_read(*layouts: Any) -> None:
+def before_read(*layouts: Layout) -> None:
     """Wait until no map that may write crosses what work is about to read.
 
     Raises:
@@ -88,13 +89,13 @@ def before_read(*layouts: Any) -> None:
         _pass(span_of_layout(layout), False)
 
 
-def before_write(*layouts: Any) -> None:
+def before_write(*layouts: Layout) -> None:
     """Wait until no map crosses what work is about to write; raises as :func:`before_read`."""
     for layout in layouts:
         _pass(span_of_layout(layout), True)
 
 
-def before_sharing(block: Any) -> None:
+def before_sharing(block: Block) -> None:
     """Wait until no map lies in a block whose address others are given."""
     if block.memory is not None:
         _pass((block.pointer, block.pointer + block.nbytes), True)

@@ -14,7 +14,8 @@ from dparray._array.ndarray import ndarray
 from dparray._kernel.decorators import device_func
 from dparray._kernel.launch import call_kernel
 from dparray._layout import check_shape
-from dparray.algorithms.ranges import kernel_of, real_number, rounded, whole_number
+from dparray.algorithms.ranges import kernel_of, real_number, whole_number
+from dparray.algorithms.work_sizes import rounded_up
 from dparray.exceptions import ArgumentError, DTypeError
 from dparray.kernel_api import Range
 from dparray.kernels.philox import (
@@ -185,7 +186,7 @@ def _real(function: str, dtype: Any) -> Any:
 
 
 def _start(function: str, seed: Any, counter: Any, stream: Any) -> tuple[np.uint64, ...]:
-    """The start of a sequence, as the kernels take it: counter, stream, key."""
+    """Where a sequence starts, as the kernels take it: counter, stream, key."""
     named = (("counter", counter), ("stream", stream), ("seed", seed))
     return tuple(
         np.uint64(whole_number(function, name, value, 0, _LARGEST_WORD)) for name, value in named
@@ -204,7 +205,7 @@ def _random(
     extents = check_shape(shape)
     size = math.prod(extents)
     per_block = _BLOCK_BYTES // np.dtype(dtype).itemsize
-    blocks = rounded(-(-size // per_block))
+    blocks = rounded_up(-(-size // per_block))
     # Kernels write whole blocks; the result is a view of as much as was asked for.
     whole = empty_on(chosen_placement(**where), (blocks * per_block,), np.dtype(dtype))
     if size > 0:

@@ -1,4 +1,4 @@
-"""Shared by the host functions: kernels by factory, ranges by device, checks of operands."""
+"""What the host functions share: kernels by factory, ranges by device, checks of operands."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dparray import _dtypes
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 _SMALLEST_CHUNK = 2048
 _ITEMS_PER_UNIT = 32
 _GPU_LOCAL_SIZE = 32
-_WORK_GROUP = 64
 
 
 def kernel_of(factory: Callable[..., Callable[..., None]], *key: Any) -> KernelFunction:
@@ -68,16 +68,7 @@ def chunks(
     return NdRange((-(-count // local) * local,), (local,)), count, chunk
 
 
-def rounded(size: int) -> int:
-    """``size`` rounded up to whole work-groups.
-
-    Drivers divide a plain range into work-groups by its factors; a prime range is one item for
-    each group and an order of magnitude slower.
-    """
-    return -(-size // _WORK_GROUP) * _WORK_GROUP
-
-
-def placement_of(function: str, operands: Sequence[tuple[str, Any]]) -> Placement:
+def place(function: str, operands: Sequence[tuple[str, Any]]) -> Placement:
     """The common placement of the operands, all of them arrays."""
     for name, operand in operands:
         if not isinstance(operand, ndarray):
@@ -142,11 +133,7 @@ def new(shape: int | tuple[int, ...], dtype: Any, where: Placement) -> ndarray:
 
 def accumulator(op: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that NumPy accumulates in: 64 bits for sums and products of integers."""
-    if op in ("add", "multiply") and dtype.kind in "bi":
-        return np.dtype(np.int64)
-    if op in ("add", "multiply") and dtype.kind == "u":
-        return np.dtype(np.uint64)
-    return dtype
+    return _dtypes.accumulator(dtype) if op in ("add", "multiply") else dtype
 
 
 def filled(size: int, value: Any, where: Placement) -> ndarray:

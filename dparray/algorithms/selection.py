@@ -1,4 +1,4 @@
-"""Selection by masks of large arrays: elements, their positions, and new values for them.
+"""What a mask selects of a large array: its elements, their positions, and new values for them.
 
 In kernels whose tiles are chained, as those of :mod:`dparray.algorithms.line_scans`: on the devices
 that run them.
@@ -6,7 +6,6 @@ that run them.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -18,11 +17,11 @@ from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import materialize, ndarray
 from dparray._graph.reductions import REDUCTIONS
-from dparray._kernel.decorators import device_func, kernel
-from dparray._kernel.function import KernelFunction
+from dparray._kernel.decorators import device_func
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement, placement_of
 from dparray.algorithms.line_scans import FEWEST_ELEMENTS, chain_memory, chain_of, runs_scans
+from dparray.algorithms.ranges import kernel_of
 from dparray.kernel_api import NdRange
 from dparray.kernels import compact
 
@@ -102,9 +101,18 @@ def _launch(
 ) -> None:
     tiles = -(-mask.size // _TILE)
     chain = chain_memory(mask.sycl_queue, tiles, _dtypes.int64)
-    call_kernel(_kernel(factory), NdRange((tiles,), (1,)), *before, mask, *chain, *after, _TILE)
+    call_kernel(
+        kernel_of(_with_claims, factory),
+        NdRange((tiles,), (1,)),
+        *before,
+        mask,
+        *chain,
+        *after,
+        _TILE,
+    )
 
 
-@functools.cache
-def _kernel(factory: Callable[..., Any]) -> KernelFunction:
-    return kernel(factory(device_func(compact.make_claim(chain_of("add")))))
+def _with_claims(factory: Callable[..., Any]) -> Callable[..., None]:
+    """The kernel that a factory makes of what claims places in the result."""
+    made: Callable[..., None] = factory(device_func(compact.make_claim(chain_of("add"))))
+    return made

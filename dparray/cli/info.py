@@ -51,7 +51,7 @@ def gather() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
         "driver_files": os.environ.get("OCL_ICD_FILENAMES"),
-        "kernel_cache": str(cache.base_directory()),
+        "kernel_cache": str(cache.place()),
         "error": None if startup.failure is None else str(startup.failure),
         "platforms": [],
         "cost_model": {},
@@ -106,7 +106,7 @@ def _platforms() -> list[dict[str, Any]]:
 
 
 def describe(device: Any, default: Any = None) -> dict[str, Any]:
-    """Properties of a ``dpctl.SyclDevice``.
+    """What a ``dpctl.SyclDevice`` is and can do.
 
     Args:
         device: the device.

@@ -9,7 +9,7 @@ import numpy as np
 from dparray._array.ndarray import ndarray
 from dparray.exceptions import ArgumentError
 from dparray.linalg.operands import compute, matrices
-from dparray.memory.exchange import dpnp as neighbour
+from dparray.memory.exchange import dpnp
 
 __all__ = [
     "EigResult",
@@ -101,7 +101,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> ndarray:
     return compute(
         "cholesky",
         lambda a: np.linalg.cholesky(a, upper=upper),
-        lambda a: neighbour.linalg.cholesky(a, upper=upper),
+        lambda a: dpnp.linalg.cholesky(a, upper=upper),
         (("x", x),),
     )
 
@@ -129,7 +129,7 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
     found = compute(
         "qr",
         lambda a: np.linalg.qr(a, mode=mode),  # type: ignore[call-overload]
-        lambda a: neighbour.linalg.qr(a, mode=mode),
+        lambda a: dpnp.linalg.qr(a, mode=mode),
         (("x", x),),
     )
     return QRResult(*found) if isinstance(found, tuple) and mode != "raw" else found
@@ -159,7 +159,7 @@ def svd(
     found = compute(
         "svd",
         lambda a: np.linalg.svd(a, full_matrices, compute_uv, hermitian),  # type: ignore[call-overload]
-        lambda a: neighbour.linalg.svd(a, full_matrices, compute_uv, hermitian),
+        lambda a: dpnp.linalg.svd(a, full_matrices, compute_uv, hermitian),
         (("x", x),),
     )
     return SVDResult(*found) if isinstance(found, tuple) else found
@@ -200,7 +200,7 @@ def eigh(x: Any, /, UPLO: str = "L") -> EighResult:
         *compute(
             "eigh",
             lambda a: np.linalg.eigh(a, UPLO),  # type: ignore[call-overload]
-            lambda a: neighbour.linalg.eigh(a, UPLO),
+            lambda a: dpnp.linalg.eigh(a, UPLO),
             (("x", x),),
         )
     )
@@ -218,7 +218,7 @@ def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:
     return compute(
         "eigvalsh",
         lambda a: np.linalg.eigvalsh(a, UPLO),  # type: ignore[call-overload]
-        lambda a: neighbour.linalg.eigvalsh(a, UPLO),
+        lambda a: dpnp.linalg.eigvalsh(a, UPLO),
         (("x", x),),
     )
 
@@ -236,7 +236,7 @@ def eig(x: Any, /) -> EigResult:
         array([1., 2.])
     """
     x = matrices("eig", "x", x)
-    return EigResult(*compute("eig", np.linalg.eig, neighbour.linalg.eig, (("x", x),)))
+    return EigResult(*compute("eig", np.linalg.eig, dpnp.linalg.eig, (("x", x),)))
 
 
 def eigvals(x: Any, /) -> ndarray:
@@ -248,4 +248,4 @@ def eigvals(x: Any, /) -> ndarray:
         array([1., 2.])
     """
     x = matrices("eigvals", "x", x)
-    return compute("eigvals", np.linalg.eigvals, neighbour.linalg.eigvals, (("x", x),))
+    return compute("eigvals", np.linalg.eigvals, dpnp.linalg.eigvals, (("x", x),))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from dparray._array.apply import astype_array
-from dparray._array.libraries import call_neighbour
+from dparray._array.executors import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._placement import Placement
 from dparray.exceptions import ArgumentError, ShapeError
 from dparray.linalg.operands import default_float, matrices
-from dparray.memory.exchange import dpnp as neighbour
+from dparray.memory.exchange import dpnp
 
 __all__ = ["lu", "lu_factor", "lu_solve"]
 
@@ -52,12 +52,12 @@ def lu(
         [[0.0, 2.0], [4.0, 6.0]]
     """
     x = _floating(matrices("lu", "x", x, square=False))
-    return call_neighbour(
+    return compute(
         "lu",
-        lambda a: neighbour.scipy.linalg.lu(
+        (("x", x),),
+        dpnp=lambda a: dpnp.scipy.linalg.lu(
             a, permute_l=permute_l, check_finite=check_finite, p_indices=p_indices
         ),
-        (("x", x),),
     )
 
 
@@ -87,10 +87,10 @@ def lu_factor(
         ([[4.0, 6.0], [0.0, 2.0]], [1, 1])
     """
     x = _floating(matrices("lu_factor", "x", x, square=False))
-    return call_neighbour(
+    return compute(
         "lu_factor",
-        lambda a: neighbour.scipy.linalg.lu_factor(a, check_finite=check_finite),
         (("x", x),),
+        dpnp=lambda a: dpnp.scipy.linalg.lu_factor(a, check_finite=check_finite),
     )
 
 
@@ -136,10 +136,10 @@ def lu_solve(
         raise ShapeError(
             f"lu_solve: b of shape {b.shape} does not fit factors of shape {factors.shape}"
         )
-    return call_neighbour(
+    return compute(
         "lu_solve",
-        lambda a, p, c: neighbour.scipy.linalg.lu_solve(
+        (("lu", factors), ("piv", rows), ("b", b)),
+        dpnp=lambda a, p, c: dpnp.scipy.linalg.lu_solve(
             (a, p), c, trans=trans, check_finite=check_finite
         ),
-        (("lu", factors), ("piv", rows), ("b", b)),
     )

@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.apply import apply, astype_array
-from dparray._array.fresh import from_host
-from dparray._array.libraries import call_neighbour, numpy_views
+from dparray._array import executors
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
-from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import DTypeError, ShapeError
 
@@ -50,32 +47,17 @@ def compute(
 ) -> Any:
     """The results of NumPy's function on a CPU device, of dpnp's on any other."""
     placement = common_placement(function, arrays)
+    host = None
     on_root = placement.queue.sycl_device.parent_device is None
     if on_root or all(x.size <= _ONE_CORE_ELEMENTS for _, x in arrays):
-        views = numpy_views(*(x for _, x in arrays))
-        if views is not None:
-            try:
-                with np.errstate(all="ignore"):
-                    results = by_numpy(*views)
-            except LinAlgError as error:
-                raise LinAlgError(f"{function}: {error}") from None
-            except ValueError as error:
-                raise ShapeError(f"{function}: {error}") from None
-            parts = results if isinstance(results, tuple) else (results,)
-            moved = tuple(
-                from_host(np.asarray(part), placement.queue, placement.usm_type) for part in parts
-            )
-            return moved if isinstance(results, tuple) else moved[0]
-    arrays = [
-        (name, x if x.dtype.kind in "fc" else astype_array(x, default_float(x)))
-        for name, x in arrays
-    ]
-    return call_neighbour(function, by_dpnp, arrays)
+        host = by_numpy
+    floats = default_float(arrays[0][1])
+
+    def on_floats(*operands: Any) -> Any:
+        return by_dpnp(*[x if x.dtype.kind in "fc" else x.astype(floats) for x in operands])
+
+    return executors.compute(function, arrays, host=host, dpnp=on_floats)
 
 
 def default_float(x: ndarray) -> np.dtype[Any]:
     return _dtypes.default_float(x.sycl_queue.sycl_device)
-
-
-def conjugate(x: ndarray) -> ndarray:
-    return apply(OPS["conj"], x) if x.dtype.kind == "c" else x

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _layout
-from dparray._array.assignment import delivered
+from dparray._array.assignment import write_out
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays, check_out
 from dparray._functions import reductions
@@ -151,11 +151,11 @@ def multi_dot(arrays: Sequence[Any], /, *, out: ndarray | None = None) -> ndarra
     product = _chain(factors, _cheapest_order(extents), 0, len(factors) - 1)
     if starts_with_vector:
         product = product[0]
-    return delivered("multi_dot", product[..., 0] if ends_with_vector else product, out)
+    return write_out("multi_dot", product[..., 0] if ends_with_vector else product, out)
 
 
 def _cheapest_order(extents: Sequence[int]) -> dict[tuple[int, int], int]:
-    """The split of each run of a matrix chain, by dynamic programming."""
+    """Where to cut each run of a matrix chain, by dynamic programming."""
     count = len(extents) - 1
     cost = {(at, at): 0 for at in range(count)}
     cuts: dict[tuple[int, int], int] = {}

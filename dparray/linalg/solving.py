@@ -17,13 +17,14 @@ from dparray._functions.manipulation import (
     moveaxis,
     reshape,
 )
+from dparray._functions.operands import conjugate
 from dparray._functions.products import matmul, tensordot, vecdot
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement
 from dparray.exceptions import ShapeError
 from dparray.linalg.decompositions import eigh, svd
-from dparray.linalg.operands import compute, conjugate, default_float, matrices
-from dparray.memory.exchange import dpnp as neighbour
+from dparray.linalg.operands import compute, default_float, matrices
+from dparray.memory.exchange import dpnp
 
 __all__ = [
     "SlogdetResult",
@@ -67,7 +68,7 @@ def det(x: Any, /) -> ndarray:
         6.0
     """
     x = matrices("det", "x", x)
-    return compute("det", np.linalg.det, neighbour.linalg.det, (("x", x),))
+    return compute("det", np.linalg.det, dpnp.linalg.det, (("x", x),))
 
 
 def slogdet(x: Any, /) -> SlogdetResult:
@@ -82,9 +83,7 @@ def slogdet(x: Any, /) -> SlogdetResult:
         1.0
     """
     x = matrices("slogdet", "x", x)
-    return SlogdetResult(
-        *compute("slogdet", np.linalg.slogdet, neighbour.linalg.slogdet, (("x", x),))
-    )
+    return SlogdetResult(*compute("slogdet", np.linalg.slogdet, dpnp.linalg.slogdet, (("x", x),)))
 
 
 def inv(x: Any, /) -> ndarray:
@@ -101,7 +100,7 @@ def inv(x: Any, /) -> ndarray:
                [0.  , 0.25]])
     """
     x = matrices("inv", "x", x)
-    return compute("inv", np.linalg.inv, neighbour.linalg.inv, (("x", x),))
+    return compute("inv", np.linalg.inv, dpnp.linalg.inv, (("x", x),))
 
 
 def solve(x1: Any, x2: Any, /) -> ndarray:
@@ -128,7 +127,7 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
     rows = x2.shape[-1] if x2.ndim == 1 else x2.shape[-2] if x2.ndim else -1
     if rows != x1.shape[-1]:
         raise ShapeError(f"solve: x2 of shape {x2.shape} has not the {x1.shape[-1]} rows of x1")
-    return compute("solve", np.linalg.solve, neighbour.linalg.solve, (("x1", x1), ("x2", x2)))
+    return compute("solve", np.linalg.solve, dpnp.linalg.solve, (("x1", x1), ("x2", x2)))
 
 
 def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:
@@ -163,7 +162,7 @@ def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:
     found = compute(
         "lstsq",
         lambda a, b: np.linalg.lstsq(a, b, rcond=rcond),
-        lambda a, b: neighbour.linalg.lstsq(a, b, rcond=rcond),
+        lambda a, b: dpnp.linalg.lstsq(a, b, rcond=rcond),
         (("x1", x1), ("x2", x2)),
     )
     return tuple(found)

@@ -10,7 +10,6 @@ import sys
 import time
 from collections.abc import Iterator
 from math import prod
-from typing import Any
 
 import dpctl
 import dpctl.memory
@@ -26,7 +25,7 @@ from dparray.memory.blocks import Positions, allocate
 from dparray.memory.exchange import memory_at, tensor_of
 
 
-def host_views(queue: dpctl.SyclQueue, *layouts: Any) -> list[np.ndarray] | None:
+def host_views(queue: dpctl.SyclQueue, *layouts: Layout) -> list[np.ndarray] | None:
     """NumPy arrays over arrays of a CPU device, for what NumPy does faster there; else ``None``.
 
     Waits for the work before it on the queue, so the caller may read and write until it submits
@@ -49,18 +48,17 @@ def is_host_accessible(queue: dpctl.SyclQueue, usm_type: str) -> bool:
     return usm_type != "device" or device_facts.is_cpu(queue)
 
 
-def host_view(layout: Any) -> np.ndarray:
+def host_view(layout: Layout) -> np.ndarray:
     """A NumPy array over host-accessible USM memory; the caller orders its accesses."""
     if 0 in layout.shape:  # its strides may lead anywhere
         return np.empty(layout.shape, layout.dtype)
-    if type(layout.block) is Positions:
-        return layout.block.values(layout)
-    return np.ndarray(
-        layout.shape, layout.dtype, layout.block.host_bytes, layout.offset, layout.strides
-    )
+    block = layout.block
+    if isinstance(block, Positions):
+        return block.values(layout)
+    return np.ndarray(layout.shape, layout.dtype, block.host_bytes, layout.offset, layout.strides)
 
 
-#: Bytes of one piece of a copy; between pieces it reports progress and can be stopped.
+#: So many bytes are copied at once; in between it tells of its progress and can be stopped.
 COPY_PIECE = 64 << 20
 
 
@@ -84,7 +82,7 @@ def _copy(target: np.ndarray, source: np.ndarray, task: str) -> None:
 
 
 def _pieces(nbytes: int, task: str) -> Iterator[tuple[int, int]]:
-    """Begin and end of each piece of a copy, in bytes."""
+    """Where each piece of a copy begins and ends, in bytes."""
     for start in range(0, nbytes, COPY_PIECE):
         stop = min(start + COPY_PIECE, nbytes)
         yield start, stop
@@ -92,7 +90,7 @@ def _pieces(nbytes: int, task: str) -> Iterator[tuple[int, int]]:
             _hooks.emit("progress", task=task, done=stop, total=nbytes)
 
 
-def copy_from_host(source: np.ndarray, target: Any) -> None:
+def copy_from_host(source: np.ndarray, target: Layout) -> None:
     """Copy a C-contiguous host array into a C-contiguous layout; returns when it is there."""
     if source.nbytes == 0:
         return
@@ -109,15 +107,15 @@ def copy_from_host(source: np.ndarray, target: Any) -> None:
         flat = source.reshape(-1).view(np.uint8)
         before = SequentialOrderManager[queue].submitted_events
         for start, stop in _pieces(source.nbytes, "copy to the device"):
-            device_bytes = memory_at(block, target.offset + start)
+            place = memory_at(block, target.offset + start)
             with foreign_calls(queue):
-                event = queue.memcpy_async(device_bytes, flat[start:stop], stop - start, before)
+                event = queue.memcpy_async(place, flat[start:stop], stop - start, before)
             wait_for([event])
     if _hooks.subscribers:
         _hooks.emit("copy", source="host", target=queue, nbytes=source.nbytes, start=start)
 
 
-def copy_to_host(layout: Any) -> np.ndarray:
+def copy_to_host(layout: Layout) -> np.ndarray:
     """A new host array with the values; waits for the work before it on the queue."""
     queue = layout.block.queue
     if access.holds:
@@ -137,16 +135,16 @@ def copy_to_host(layout: Any) -> np.ndarray:
         flat = result.reshape(-1).view(np.uint8)
         before = SequentialOrderManager[queue].submitted_events
         for start, stop in _pieces(result.nbytes, "copy to the host"):
-            device_bytes = memory_at(layout.block, layout.offset + start)
+            place = memory_at(layout.block, layout.offset + start)
             with foreign_calls(queue):
-                event = queue.memcpy_async(flat[start:stop], device_bytes, stop - start, before)
+                event = queue.memcpy_async(flat[start:stop], place, stop - start, before)
             wait_for([event])
     if _hooks.subscribers:
         _hooks.emit("copy", source=queue, target="host", nbytes=result.nbytes, start=start)
     return result
 
 
-def assign(target: Any, source: Any) -> None:
+def assign(target: Layout, source: Layout) -> None:
     """Write the values of ``source`` into ``target`` on their common queue, with broadcasting and
     conversion; overlapping memory is copied as if through a temporary.
     """
@@ -172,14 +170,14 @@ def assign(target: Any, source: Any) -> None:
         _hooks.emit("library", function="a copy", queue=queue, start=start)
 
 
-def packed(layout: Any) -> Layout:
+def packed(layout: Layout) -> Layout:
     """A C-contiguous copy on the same queue."""
     copy = allocate(layout.block.queue, layout.block.usm_type, layout.shape, layout.dtype)
     assign(copy, layout)
     return copy
 
 
-def copy_to_queue(layout: Any, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
+def copy_to_queue(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
     """A copy on another queue that shares nothing with the original.
 
     Device to device where the queues share a context: ordered by events with the work before and

@@ -1,6 +1,6 @@
 """The exchange with dpnp, dpnp.tensor and whatever has ``__sycl_usm_array_interface__``.
 
-dpnp is imported here, as ``dpnp`` and ``dpt``; callers take it from this module.
+dpnp is imported here, as ``dpnp`` and ``dpt``; whoever lets it compute takes it from this module.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import dpnp.tensor as dpt
 import numpy as np
 from dpctl.utils import SequentialOrderManager
 
-from dparray._layout import Layout, contiguous_strides
+from dparray._layout import Block, Layout, contiguous_strides
 from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray._runtime.queues import note_work
 from dparray.exceptions import ArgumentError
 from dparray.memory.blocks import SHARED, BorrowedBlock, Positions
+from dparray.memory.segments import slab_of
 
 __all__ = [
     "defer_operators",
@@ -39,7 +40,7 @@ class _Interface:
 
     __slots__ = ("__sycl_usm_array_interface__", "block")
 
-    def __init__(self, block: Any, offset: int) -> None:
+    def __init__(self, block: Block, offset: int) -> None:
         self.block = block
         self.__sycl_usm_array_interface__ = {
             "data": (block.pointer + offset, False),
@@ -51,29 +52,29 @@ class _Interface:
         }
 
 
-def memory_at(block: Any, offset: int) -> Any:
+def memory_at(block: Block, offset: int) -> Any:
     """A ``dpctl.memory`` object whose pointer is ``offset`` bytes into ``block``."""
     if offset == 0:
         return block.memory
     return dpctl.memory.as_usm_memory(_Interface(block, offset))
 
 
-def tensor_of(layout: Any) -> dpt.usm_ndarray:
+def tensor_of(layout: Layout) -> dpt.usm_ndarray:
     """The array as a ``dpnp.tensor.usm_ndarray`` over the same memory.
 
-    A caller that lets the library work on it calls :func:`note_work`.
+    Whoever lets the library work on it says so with :func:`note_work`.
     """
-    if type(layout.block) is Positions:
-        values, block = layout.block.values(layout), layout.block
+    block = layout.block
+    if isinstance(block, Positions):
+        values = block.values(layout)
         with foreign_calls(block.queue):
             return dpt.asarray(values, sycl_queue=block.queue, usm_type=block.usm_type)
     itemsize = layout.dtype.itemsize
-    buffer = layout.block.memory  # first: an array finds its place there
     return dpt.usm_ndarray(
         layout.shape,
         dtype=layout.dtype,
         strides=tuple(stride // itemsize for stride in layout.strides),
-        buffer=buffer,
+        buffer=block.memory,
         offset=layout.offset // itemsize,
     )
 
@@ -84,9 +85,9 @@ class _SharedMemory:
     classes: ClassVar[dict[str, Any]] = {}
 
     @classmethod
-    def of(cls, block: Any) -> Any:
+    def of(cls, block: Block) -> Any:
         """The slab of a block as a memory object with the very queue, which keeps the block."""
-        whole = block._segment.slab
+        whole = slab_of(block)
         kind = cls.classes.get(block.usm_type)
         if kind is None:
             kind = type("SharedMemory", (type(whole),), {})
@@ -96,14 +97,14 @@ class _SharedMemory:
         return memory
 
 
-def own_tensor_of(layout: Any) -> dpt.usm_ndarray:
+def own_tensor_of(layout: Layout) -> dpt.usm_ndarray:
     """As :func:`tensor_of`, with the very queue object of the array where that can be had.
 
     dpnp shares memory with arrays whose queue is the same object, not an equal one, and dpctl makes
     a new object of the queue of each part of an allocation.
     """
     block = layout.block
-    if isinstance(block, BorrowedBlock | Positions) or block._segment.slab is None:
+    if slab_of(block) is None:
         return tensor_of(layout)
     memory = _SharedMemory.of(block)
     start = block.pointer + layout.offset - memory._pointer
@@ -123,8 +124,8 @@ def layout_of_tensor(tensor: dpt.usm_ndarray, is_shared: bool = False) -> Layout
     """The layout of a ``usm_ndarray``, over its memory.
 
     Args:
-        tensor: a result of the library that is not referenced from outside, or
-        is_shared: an array of the user's, who can write it at any time.
+        tensor: a result of the library, which nobody else has, or
+        is_shared: somebody's array, who can write it at any time.
     """
     note_work(tensor.sycl_queue)
     itemsize = tensor.dtype.itemsize

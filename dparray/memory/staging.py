@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from math import prod
+from typing import Any
 
 import numpy as np
 from dpctl.utils import SequentialOrderManager
@@ -16,12 +17,26 @@ from dparray.memory import blocks, copies, exchange
 from dparray.memory import pool as pool_module
 
 
+class _HostBlock:
+    """Memory of NumPy's, in the place of USM that a device does not have."""
+
+    memory = None
+    pointer = 0
+    usm_type = "host"
+
+    def __init__(self, values: np.ndarray, queue: Any) -> None:
+        self.host_bytes = values
+        self.nbytes = values.nbytes
+        self.queue = queue
+        self.readers: Any = None
+
+
 def host_view(layout: Layout) -> np.ndarray:
     """A NumPy array over memory that the host reaches, which it keeps alive."""
     block = layout.block
-    if isinstance(block, np.ndarray):
-        return block
-    buffer = (ctypes.c_char * block.nbytes).from_address(block.pointer)
+    if isinstance(block, _HostBlock):
+        return block.host_bytes
+    buffer: Any = (ctypes.c_char * block.nbytes).from_address(block.pointer)
     buffer._owner = block
     return np.ndarray(layout.shape, layout.dtype, buffer, layout.offset, layout.strides)
 
@@ -31,7 +46,7 @@ def allocate(layout: Layout) -> Layout:
     queue, shape, dtype = layout.block.queue, layout.shape, layout.dtype
     if not supports_usm(queue.sycl_device, "host"):
         strides = contiguous_strides(shape, dtype.itemsize)
-        return Layout(np.empty(shape, dtype), 0, shape, strides, dtype)
+        return Layout(_HostBlock(np.empty(shape, dtype), queue), 0, shape, strides, dtype)
     block = pool_module.allocate(queue, "host", prod(shape) * dtype.itemsize)
     return Layout(block, 0, shape, contiguous_strides(shape, dtype.itemsize), dtype)
 
@@ -46,15 +61,15 @@ def copy_in(layout: Layout, values: np.ndarray) -> None:
     if not _is_packed(layout):
         layout = copies.packed(layout)
     before = SequentialOrderManager[queue].submitted_events
-    device_bytes = exchange.memory_at(layout.block, layout.offset)
+    place = exchange.memory_at(layout.block, layout.offset)
     flat = values.reshape(-1).view(np.uint8)
-    wait_for([queue.memcpy_async(flat, device_bytes, values.nbytes, before)])
+    wait_for([queue.memcpy_async(flat, place, values.nbytes, before)])
 
 
 def copy_out(stage: Layout, values: np.ndarray, layout: Layout) -> None:
     """Copy from the stage, after the work before it and before the work after it on the queue."""
     queue = layout.block.queue
-    if isinstance(stage.block, np.ndarray):
+    if isinstance(stage.block, _HostBlock):
         target = layout
         if not _is_packed(layout):
             usm_type = layout.block.usm_type
@@ -67,8 +82,8 @@ def copy_out(stage: Layout, values: np.ndarray, layout: Layout) -> None:
         copies.assign(layout, stage)
         return
     before = SequentialOrderManager[queue].submitted_events
-    device_bytes = exchange.memory_at(layout.block, layout.offset)
+    place = exchange.memory_at(layout.block, layout.offset)
     with foreign_calls(queue):
-        event = queue.memcpy_async(device_bytes, stage.block.memory, values.nbytes, before)
+        event = queue.memcpy_async(place, stage.block.memory, values.nbytes, before)
     SequentialOrderManager[queue].add_event_pair([], [event])
     note_work(queue)

@@ -1,4 +1,4 @@
-"""Statistics of the pools, as numbers and as a table."""
+"""What the pool holds and has held, as numbers and as a table."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array
-from dparray._array.assignment import delivered
+from dparray._array.assignment import write_out
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
@@ -262,7 +262,7 @@ class Generator(Sampling):
         result = apply(OPS["exp"], self._log_gamma(extents, shapes))
         if dtype is not None:
             result = astype_array(result, self._float(dtype), copy=False)
-        return delivered("standard_gamma", result, out)
+        return write_out("standard_gamma", result, out)
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Size = None) -> ndarray:
         """Numbers of the gamma distribution of a shape and a scale."""

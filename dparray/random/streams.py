@@ -16,16 +16,17 @@ from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, scalar_value
+from dparray._array.operands import check_array, check_fits, scalar_value
 from dparray._functions.manipulation import broadcast_to, reshape
 from dparray._functions.reductions import all as all_of
 from dparray._graph.ops import OPS
-from dparray._kernel.decorators import device_func, kernel
+from dparray._kernel.decorators import device_func
 from dparray._kernel.launch import call_kernel
 from dparray._placement import Placement, coerced_usm_type, common_placement
 from dparray.algorithms.random import philox_bits, philox_uniform
+from dparray.algorithms.ranges import kernel_of
 from dparray.device import Device
-from dparray.exceptions import ArgumentError, DTypeError, ShapeError
+from dparray.exceptions import ArgumentError, DTypeError
 from dparray.kernel_api import Range
 from dparray.kernels.philox import philox
 from dparray.kernels.variates import (
@@ -44,7 +45,7 @@ _WORDS_IN_BLOCK = 4
 
 
 class Streams:
-    """The state of every draw: a key, a counter, a placement, and numbers of a kernel's own."""
+    """What every draw needs: a key, a counter, a place, and numbers of a kernel's own."""
 
     def __init__(self, key: int, queue: Any, usm_type: str) -> None:
         self._key = key
@@ -55,13 +56,13 @@ class Streams:
 
     @property
     def device(self) -> Device:
-        """The queue that the numbers are made on."""
+        """Where the numbers are made."""
         return Device(self._queue)
 
     def __repr__(self) -> str:
         return f"Generator(Philox, seed={self._key}, position={self._position}, on {self.device})"
 
-    def _placement(self) -> dict[str, Any]:
+    def _place(self) -> dict[str, Any]:
         return {"sycl_queue": self._queue, "usm_type": self._usm_type}
 
     def _take(self, count: int, words: int) -> tuple[int, int, int]:
@@ -88,13 +89,13 @@ class Streams:
     def _floats(self, make: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ndarray:
         count = math.prod(shape)
         block, skip, total = self._take(count, dtype.itemsize // 4)
-        numbers = make(total, self._key, dtype=dtype, counter=block, **self._placement())
+        numbers = make(total, self._key, dtype=dtype, counter=block, **self._place())
         return reshape(numbers[skip:], shape)
 
     def _integers64(self, count: int) -> ndarray:
         """Words of 64 bits."""
         block, skip, total = self._take(count, 2)
-        words = philox_bits(2 * total, self._key, counter=block, **self._placement())
+        words = philox_bits(2 * total, self._key, counter=block, **self._place())
         return words._view((count,), (8,), words.offset + 8 * skip, _dtypes.uint64)
 
     def _arguments(
@@ -120,7 +121,7 @@ class Streams:
         return list(values.values()), shape
 
     def _uniforms(self, shape: tuple[int, ...], count: int) -> list[ndarray]:
-        """``count`` uniform numbers for each element of a shape, next to each other in sequence."""
+        """So many uniform numbers for each element of a shape, next to each other in sequence."""
         numbers = self._floats(philox_uniform, (*shape, count), self._float(None))
         return [numbers[..., position] for position in range(count)]
 
@@ -160,7 +161,9 @@ class Streams:
         result = empty_on(Placement(self._queue, usm_type), (count,), dtype)
         if count:
             numbers = (np.uint64(number) for number in (first, step, self._key))
-            call_kernel(_kernel(factory, real), Range(count), result, *vectors, *numbers)
+            call_kernel(
+                kernel_of(_of_distribution, factory, real), Range(count), result, *vectors, *numbers
+            )
         return reshape(result, shape)
 
     def _vector(self, value: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ndarray:
@@ -198,15 +201,10 @@ class Streams:
         chosen = self._float(dtype if out is None or dtype is not None else out.dtype)
         shape = () if size is None else _layout.check_shape(size)
         result = self._floats(make, shape, chosen)
-        if out is None:
-            return result
-        if out.shape != shape or out.dtype != chosen:
-            raise ShapeError(
-                f"{function}: numbers of shape {shape} and dtype {chosen} do not fit out of shape "
-                f"{out.shape} and dtype {out.dtype}"
-            )
-        assign(out, result, function)
-        return out
+        if out is not None:
+            check_fits(function, shape, chosen, out, "equiv")
+            assign(out, result, function)
+        return result if out is None else out
 
     def _scaled(self, standard: ndarray, scale: Any, loc: Any = 0) -> ndarray:
         return apply(OPS["add"], apply(OPS["multiply"], standard, scale), loc)
@@ -256,20 +254,19 @@ def integer_bound(name: str, value: Any) -> int:
         raise ArgumentError(f"integers: {name} must be an integer; got {value!r}") from None
 
 
-@functools.cache
-def _kernel(factory: Any, dtype: np.dtype[Any]) -> Any:
-    """The kernel of a distribution for a device's default float."""
+def _of_distribution(factory: Any, dtype: np.dtype[Any]) -> Any:
+    """The kernel of a distribution for a device's default float, before it is made one."""
     reals, log_poisson, log_binomial = _device_functions(dtype)
     if factory is make_hypergeometric_kernel:
-        return kernel(factory(reals, log_binomial, dtype.type))
+        return factory(reals, log_binomial, dtype.type)
     if factory in (make_binomial_kernel, make_poisson_kernel):
-        return kernel(factory(reals, log_poisson, dtype.type))
-    return kernel(factory(reals, dtype.type))
+        return factory(reals, log_poisson, dtype.type)
+    return factory(reals, dtype.type)
 
 
 @functools.cache
 def _device_functions(dtype: np.dtype[Any]) -> tuple[Any, Any, Any]:
-    """The device functions that kernels of distributions call."""
+    """What the kernels of distributions call."""
     reals = device_func(make_reals(device_func(philox), dtype.type))
     log_poisson = device_func(make_log_poisson(dtype.type))
     return reals, log_poisson, device_func(make_log_binomial(log_poisson))

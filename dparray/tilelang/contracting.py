@@ -14,8 +14,8 @@ import numpy as np
 
 from dparray import config
 from dparray._array.apply import astype_array, copy_of
+from dparray._array.executors import host_views
 from dparray._array.fresh import empty_on, from_host, is_made_by_host
-from dparray._array.libraries import numpy_views
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import array_of_node, index_along
 from dparray._codegen.intrinsics import half, half_bits, half_value
@@ -27,7 +27,7 @@ from dparray._functions.products import matmul
 from dparray._graph.contractions import Contraction, contraction
 from dparray._graph.node import Node, Scalar
 from dparray._kernel.function import KernelFunction
-from dparray._layout import contiguous_strides
+from dparray._layout import Block, contiguous_strides
 from dparray._placement import Placement
 from dparray.kernel_api import NdRange, Range
 from dparray.tilelang.contraction import Contracted
@@ -164,7 +164,7 @@ class Lowered:
     def general(self, placement: Placement, arrays: Sequence[ndarray]) -> ndarray:
         """By the host while it is small, else by a kernel."""
         if self.is_for_host(placement):
-            views = numpy_views(*arrays)
+            views = host_views(*arrays)
             if views is not None:
                 plan = self.host_plan()
                 if plan is not None:
@@ -317,7 +317,7 @@ class _GeneratedKernel(KernelFunction):
     def _watch(self) -> None:
         pass
 
-    def _settle(self, arguments: tuple[Any, ...]) -> None:
+    def _settle(self, blocks: tuple[Block, ...]) -> None:
         pass  # it writes new memory only
 
 

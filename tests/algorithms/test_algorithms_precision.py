@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import algorithms
+from dparray import _hooks, algorithms
 from dparray.algorithms.histograms import count_in_bins
 from dparray.cli.demo import examples
-from tests.support import launched
 
 _OP_CAPABILITY = 17
 _FLOAT64 = 10
@@ -60,13 +59,22 @@ CALLS: dict[str, Callable[[dp.ndarray], Any]] = {
 
 
 def _needs(call: Callable[[dp.ndarray], Any], x: dp.ndarray) -> set[int]:
+    launched: list[Any] = []
+
+    def note(event: str, **values: Any) -> None:
+        if event == "launch":
+            launched.append(values["kernel"])
+
     dp.synchronize(x)
-    with launched() as launches:
+    unsubscribe = _hooks.subscribe(note)
+    try:
         result = call(x)
         if isinstance(result, dp.ndarray):
             dp.eval(result)
-    assert launches
-    return set().union(*(_capabilities(launch.kernel.spirv) for launch in launches))
+    finally:
+        unsubscribe()
+    assert launched
+    return set().union(*(_capabilities(kernel.spirv) for kernel in launched))
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from math import prod
 from typing import Any
 
 import dpnp
@@ -11,8 +10,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray import _hooks
 from dparray._evaluate import limits
-from tests.support import launched
 
 ROWS, COLUMNS = 600, 400
 assert ROWS * COLUMNS >= limits.COMPILE_ELEMENTS
@@ -25,9 +24,18 @@ def pair(dtype: str = "float32") -> tuple[np.ndarray, dp.ndarray]:
 
 def launches(function: Callable[[], Any]) -> list[int]:
     """The work-items of each launch."""
-    with launched() as done:
+    found: list[int] = []
+
+    def note(event: str, **values: Any) -> None:
+        if event == "launch":
+            found.append(int(np.prod(values["global_range"])))
+
+    unsubscribe = _hooks.subscribe(note)
+    try:
         function()
-    return [prod(launch.global_range) for launch in done]
+    finally:
+        unsubscribe()
+    return found
 
 
 VIEWS: dict[str, Callable[[Any], Any]] = {

@@ -13,15 +13,15 @@ from dparray._codegen.canonical import Canonical
 from dparray._codegen.domain import Machine
 from dparray._evaluate import limits
 from dparray._evaluate.plan import FusedStep, HostStep, LibraryStep, Plan
-from dparray._evaluate.schedule import Expression, Place, Target, schedule
+from dparray._evaluate.schedule import Expression, Target, Traits, schedule
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import OPS
 from dparray._graph.reductions import REDUCTIONS, Reduce
 from dparray._layout import Layout, broadcast_shapes, contiguous_strides, reduced_shape
 from dparray.config import Tuning
 
-GPU = Place(Machine(8, 32), Tuning())
-CPU = Place(Machine(8), Tuning(), frozenset({"device", "shared", "host"}))
+GPU = Traits(Machine(8, 32), Tuning())
+CPU = Traits(Machine(8), Tuning(), frozenset({"device", "shared", "host"}))
 F4 = np.dtype("f4")
 
 
@@ -56,7 +56,7 @@ def reduced(name: str, x: Node, *axes: int, keepdims: bool = False) -> Node:
 
 
 def planned(
-    *roots: Node, held: Sequence[Node] = (), siblings: Sequence[Node] = (), place: Place = GPU
+    *roots: Node, held: Sequence[Node] = (), siblings: Sequence[Node] = (), place: Traits = GPU
 ) -> Plan:
     order = [*pending_order(roots), *siblings]
     number = {id(each): position for position, each in enumerate(order)}

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import config
-from tests.support import launched
+from dparray import _hooks, config
+from dparray._evaluate import limits
 
 SETTINGS: list[dict[str, Any]] = [
     {"elements": 4},
@@ -25,7 +26,10 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
-pytestmark = pytest.mark.usefixtures("fused")
+@pytest.fixture(autouse=True)
+def fused() -> Iterator[None]:
+    with limits.force("fused"):
+        yield
 
 
 def results(xp: Any, x: Any, wide: Any) -> list[Any]:
@@ -63,14 +67,20 @@ def test_results_are_right_however_kernels_are_cut(options: dict[str, Any]) -> N
 
 def test_elements_and_local_sizes_are_seen_in_text_and_range() -> None:
     x = dp.ones(100_000)
-    with launched() as launches:
+    launched: list[Any] = []
+    unsubscribe = _hooks.subscribe(
+        lambda event, **values: launched.append(values) if event == "launch" else None
+    )
+    try:
         with dp.config.override(tuning={"cpu": {"elements": 4, "local_size": 64}}):
             plan = dp.explain(x + 1)
             dp.eval(x + 1)
         dp.eval(x + 1)
+    finally:
+        unsubscribe()
     assert "for turn in range(4)" in plan.source
-    assert launches[0].global_range == (25_024,)
-    assert launches[0].kernel is not launches[1].kernel
+    assert launched[0]["global_range"] == (25_024,)
+    assert launched[0]["kernel"] is not launched[1]["kernel"]
 
 
 def test_a_local_size_beyond_the_device_is_refused() -> None:

@@ -204,7 +204,7 @@ BAD: dict[str, Any] = {
         [0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]], check_valid="raise"
     ),
     "hypergeometric: ngood \\+ nbad - nsample": lambda r: r.hypergeometric(1, 2, 9),
-    "random: numbers of shape": lambda r: r.random(3, out=dp.zeros(2)),
+    "random: the result of shape": lambda r: r.random(3, out=dp.zeros(2)),
 }
 
 

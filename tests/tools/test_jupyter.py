@@ -201,9 +201,12 @@ def opened_and_run(browser: Any, server: str) -> dict[str, Any]:
 
 
 def kernel_is_idle(browser: Any) -> bool:
-    return browser.execute_script(
-        "return window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status"
-    ) == "idle"
+    return (
+        browser.execute_script(
+            "return window.jupyterapp.shell.currentWidget?.sessionContext?.session?.kernel?.status"
+        )
+        == "idle"
+    )
 
 
 def choose(browser: Any, menu: str, entry: str) -> None:

@@ -1,4 +1,4 @@
-"""The machine of a measurement: processor, device and versions."""
+"""What a measurement depends on: the processor, the device and the versions."""
 
 from __future__ import annotations
 

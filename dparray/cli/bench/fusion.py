@@ -69,8 +69,7 @@ def _case(
     if size >= _SMALLEST_WITH_PEERS:
         others = peers() | _peers.triads(bytes_moved)
         candidates |= {peer: Candidate(work) for peer, work in others.items()}
-    steps = len(dp.explain(function(dp, *ours)).kernels)
-    return row(settings, name, size, candidates, bytes_moved=bytes_moved, steps=steps)
+    return row(settings, name, size, candidates, bytes_moved=bytes_moved)
 
 
 def _expressions(settings: Settings, size: int) -> Iterator[Row]:
@@ -249,7 +248,7 @@ def _overheads(settings: Settings) -> Iterator[Row]:
         finish(settings)
 
     def forget() -> None:
-        """Forget what a new process does not have; the disk cache stays."""
+        """What a new process does not have; the disk cache stays."""
         evaluate.forget()
 
     with tempfile.TemporaryDirectory() as directory, _peers.cache_in(directory):

@@ -25,7 +25,7 @@ NUMPY_RUNS = 3
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of the pipeline."""
+    """What the pipeline is asked to do."""
 
     device: Device
     usm_type: str
@@ -69,7 +69,7 @@ class Measurement:
         return self.difference <= self.tolerance
 
 
-#: Texts of the progress bar for each stage, in this order.
+#: What the progress bar shows for each stage, in this order.
 STEPS = ("first run", "warm runs", "NumPy", "check")
 STAGES = ("copy", "luminance", "gradient", "blur", "quantise")
 

@@ -36,7 +36,7 @@ _REPORT_A_BUG = (
 
 @dataclass(frozen=True)
 class Result:
-    """The result of one check.
+    """What became of one link.
 
     Attributes:
         link: its name.

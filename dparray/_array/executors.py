@@ -1,0 +1,181 @@
+"""The executor of a chapter's function: decided here, for all of them.
+
+Few elements of an idle queue are computed before anything is checked, by
+:func:`dparray._array.small.compute_small`. For all others :func:`compute` asks, in this order:
+
+1. *kernel*: a kernel of ours, where one is made for such operands;
+2. *host*: NumPy, in the memory of arrays on a CPU device, where that was measured to be faster;
+3. *dpt*: a function of dpnp.tensor;
+4. *dpnp*: a function of dpnp.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+import numpy as np
+
+from dparray import _hooks, config
+from dparray._array.assignment import assign
+from dparray._array.fresh import from_host
+from dparray._array.ndarray import materialize, ndarray
+from dparray._evaluate import host as host_executor
+from dparray._evaluate import writes
+from dparray._evaluate.library import library_call
+from dparray._placement import Placement, common_placement, placement_of
+from dparray._runtime import access, device_facts
+from dparray.exceptions import DparrayError, DTypeError, ShapeError
+from dparray.memory import copies, exchange
+
+Function = Callable[..., Any]
+Named = Sequence[tuple[str, Any]]
+
+#: Returned by an executor that cannot compute with these operands.
+_NOT_HERE: Final = object()
+
+
+def compute(
+    name: str,
+    arrays: Named,
+    *,
+    kernel: Function | None = None,
+    host: Function | None = None,
+    dpt: Function | None = None,
+    dpnp: Function | None = None,
+    either: Function | None = None,
+    out: ndarray | None = None,
+) -> Any:
+    """Let the first executor compute that can: see the order in the text of this module.
+
+    Args:
+        name: the public function, for messages.
+        arrays: the operands with their names.
+        kernel: called without arguments; gives an array, or ``None`` if no kernel is made for such.
+        host: called with NumPy arrays over ``arrays``, and over ``out`` if that is given, which it
+            fills. The calling thread waits for the queue's work before.
+        dpt: called with tensors of dpnp.tensor over ``arrays``.
+        dpnp: called with dpnp's arrays over them.
+        either: for what NumPy and dpnp both have: called with the module, then as ``host`` and
+            ``dpnp`` are.
+        out: an array of the result's shape and dtype on the common queue, to be filled. ``dpt`` and
+            ``dpnp`` write it themselves and return ``None``, or return what is written to it.
+
+    Returns:
+        ``out``, or what the function returned with its arrays as ours, on the common queue; also
+        those in a tuple or a list. ``None`` if no executor can.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError, DTypeError, AxisError: the function does not take such operands.
+    """
+    placement = common_placement(name, arrays) if arrays else placement_of(out)
+    if either is not None:
+        host, dpnp = partial(either, np), partial(either, exchange.dpnp)
+    for executor, function in (
+        (_by_kernel, kernel),
+        (_by_host, host),
+        (_by_dpt, dpt),
+        (_by_dpnp, dpnp),
+    ):
+        if function is not None:
+            result = executor(name, function, [x for _, x in arrays], placement, out)
+            if result is not _NOT_HERE:
+                return result
+    return None
+
+
+def _by_kernel(
+    name: str, function: Function, arrays: list[Any], placement: Placement, out: ndarray | None
+) -> Any:
+    found = function()
+    return _NOT_HERE if found is None else found
+
+
+def _by_host(
+    name: str, function: Function, arrays: list[Any], placement: Placement, out: ndarray | None
+) -> Any:
+    if out is None:
+        views = host_views(*arrays)
+    else:
+        views = _host_views_to_write(arrays, out)
+    if views is None:
+        return _NOT_HERE
+    try:
+        with np.errstate(all="ignore"):
+            results = function(*views)
+    except (DparrayError, IndexError):
+        raise
+    except np.linalg.LinAlgError as error:
+        raise np.linalg.LinAlgError(f"{name}: {error}") from None
+    except ValueError as error:
+        raise ShapeError(f"{name}: {error}") from None
+    except TypeError as error:
+        raise DTypeError(f"{name}: {error}") from None
+    if out is not None:
+        if _hooks.subscribers:
+            _hooks.emit("end", queue=placement.queue)
+        return out
+    if isinstance(results, tuple | list):
+        moved = [from_host(np.asarray(part), *placement) for part in results]
+        return moved if isinstance(results, list) else tuple(moved)
+    return from_host(np.asarray(results), *placement)
+
+
+def host_views(*arrays: ndarray) -> list[np.ndarray] | None:
+    """NumPy arrays over arrays on a CPU device with double precision, which NumPy computes in, to
+    read from; ``None`` on any other device.
+
+    The calling thread waits for the queue's work; the views are good until work is submitted.
+    """
+    queue = arrays[0].sycl_queue
+    if not (config.host_tier and device_facts.computes_in_double(queue)):
+        return None
+    seen = [view for x in arrays if (view := x._on_host) is not None]
+    if len(seen) == len(arrays) and host_executor.is_ready(queue):
+        if _hooks.subscribers:
+            _hooks.emit("host", queue=queue, nbytes=sum(view.nbytes for view in seen))
+        return seen
+    return copies.host_views(queue, *map(materialize, arrays))
+
+
+def _host_views_to_write(arrays: Sequence[ndarray], out: ndarray) -> list[np.ndarray] | None:
+    """The same, and the last to be written to, whose dtype is given; whatever is pending on it is
+    computed first.
+    """
+    if not (config.host_tier and device_facts.is_cpu(out.sycl_queue)):
+        return None
+    layouts = [materialize(x) for x in (*arrays, out)]
+    if access.holds:
+        access.before_write(layouts[-1])
+    writes.settle_readers(out.block)
+    return copies.host_views(out.sycl_queue, *layouts)
+
+
+def _by_dpt(
+    name: str, function: Function, arrays: list[Any], placement: Placement, out: ndarray | None
+) -> Any:
+    if out is not None:
+        writes.settle_readers(out.block)
+    tensors = [x._tensor for x in arrays]
+    found = library_call(name, function, tensors, (), {}, _array_of_tensor)
+    if out is None:
+        return found
+    if found is not None:
+        assign(out, found, name)
+    return out
+
+
+def _by_dpnp(
+    name: str, function: Function, arrays: list[Any], placement: Placement, out: ndarray | None
+) -> Any:
+    def on_dpnp_arrays(*tensors: Any) -> Any:
+        exchange.wait_for_host_tasks(placement.queue)
+        return function(*map(exchange.dpnp_array, tensors))
+
+    return _by_dpt(name, on_dpnp_arrays, arrays, placement, out)
+
+
+def _array_of_tensor(tensor: Any) -> ndarray:
+    return ndarray._from_layout(*exchange.layout_of_tensor(tensor))

@@ -1,0 +1,87 @@
+"""Type keys: what the compiler needs to know of a kernel's parameters, as short texts.
+
+``"f4:2C"`` is a two-dimensional C-contiguous float32 array, ``"local f4:1"`` local memory,
+``"i8"`` a scalar, ``"item:1"`` and ``"nditem:2"`` the work-item. They are part of the keys of
+kernels, in memory and on disk, so the text is what is passed on; :class:`TypeKey` makes and reads
+it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+#: The signature of a kernel: the type key of each parameter.
+Signature = tuple[str, ...]
+
+
+class TypeKey(NamedTuple):
+    """The parts of a type key.
+
+    Attributes:
+        kind: ``"array"``, ``"local"``, ``"scalar"``, ``"item"`` or ``"nditem"``.
+        dtype: kind and itemsize of the elements, as ``"f4"``; empty of a work-item.
+        ndim: the number of dimensions; 0 of a scalar.
+        order: ``"C"``, ``"F"`` or ``"A"`` of an array: the index arithmetic it allows.
+    """
+
+    kind: str
+    dtype: str = ""
+    ndim: int = 0
+    order: str = ""
+
+    def __str__(self) -> str:
+        if self.kind == "array":
+            return f"{self.dtype}:{self.ndim}{self.order}"
+        if self.kind == "local":
+            return f"local {self.dtype}:{self.ndim}"
+        return self.dtype if self.kind == "scalar" else f"{self.kind}:{self.ndim}"
+
+    @property
+    def is_item(self) -> bool:
+        """Whether it is that of a work-item."""
+        return self.kind in ("item", "nditem")
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """The dtype of the elements, or of the scalar."""
+        return np.dtype(self.dtype)
+
+    @property
+    def label(self) -> str:
+        """In words: ``float32[2-D, C]``, ``local float32[1-D]``, ``int64``, ``Item(1)``."""
+        if self.is_item:
+            return f"{'Item' if self.kind == 'item' else 'NdItem'}({self.ndim})"
+        name = self.numpy_dtype.name
+        if self.kind == "scalar":
+            return name
+        if self.kind == "local":
+            return f"local {name}[{self.ndim}-D]"
+        return f"{name}[{self.ndim}-D, {self.order}]"
+
+
+@lru_cache(maxsize=1024)
+def parse(key: str) -> TypeKey:
+    """The parts of a type key."""
+    kind, _, rest = key.partition(":")
+    if kind in ("item", "nditem"):
+        return TypeKey(kind, "", int(rest))
+    if not rest:
+        return TypeKey("scalar", kind)
+    if kind.startswith("local "):
+        return TypeKey("local", kind.removeprefix("local "), int(rest))
+    return TypeKey("array", kind, int(rest[:-1]), rest[-1])
+
+
+def labels_of(keys: Iterable[str]) -> Signature:
+    """Type keys in words, for people."""
+    return tuple([parse(key).label for key in keys])
+
+
+@lru_cache(maxsize=64)
+def code_of(dtype: np.dtype[Any]) -> str:
+    """Kind and itemsize of a dtype, as type keys have it."""
+    return f"{dtype.kind}{dtype.itemsize}"

@@ -1,0 +1,89 @@
+"""Arrays in memory as kernels take them: packed once, and kept on the array."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from dparray._layout import Layout, Shape, Strides, order_of
+from dparray._runtime.arguments import Packed, pack_array, pack_flat
+from dparray._type_keys import TypeKey, code_of
+from dparray.memory.blocks import BorrowedBlock
+
+_ARRAY_TYPES = frozenset(
+    ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16"]
+)
+
+
+class PackedArray:
+    """What an array is as an argument. It is of a layout, which never changes.
+
+    Attributes:
+        layout: where the array lies.
+        block, offset: of the layout.
+        form: dtype, shape, strides, and that it is in memory: what the key of a plan says of it.
+        owners: the block, if it is none of the pool: a launch has to keep it alive.
+        flat: the arguments of the array seen as one contiguous dimension, once generated kernels
+            have asked for them.
+        shaped: the type key of the array, and the arguments of it with its shape and strides, once
+            users' kernels have asked for them.
+    """
+
+    __slots__ = ("block", "flat", "form", "layout", "offset", "owners", "shaped")
+
+    def __init__(self, layout: Layout) -> None:
+        block, offset, shape, strides, dtype = layout
+        self.layout = layout
+        self.block = block
+        self.offset = offset
+        self.form = (dtype, shape, strides, False)
+        self.owners: tuple[Any, ...] = (block,) if type(block) is BorrowedBlock else ()
+        self.flat: Packed | None = None
+        self.shaped: tuple[str, Packed] | None = None
+
+    def pack_flat(self) -> Packed:
+        """Make ``flat``."""
+        self.flat = packed = flat(self.layout)
+        return packed
+
+    def pack_shaped(self) -> tuple[str, Packed]:
+        """Make ``shaped``.
+
+        Raises:
+            TypeError: kernels take no such elements.
+        """
+        self.shaped = packed = shaped(self.layout)
+        return packed
+
+
+def flat(layout: Layout) -> Packed:
+    """The arguments of a layout seen as one contiguous dimension."""
+    block = layout.block
+    return pack_flat(
+        block.memory, block.pointer + layout.offset, layout.dtype.itemsize, block.nbytes
+    )
+
+
+def shaped(layout: Layout) -> tuple[str, Packed]:
+    """The type key of a layout, and its arguments with shape and strides.
+
+    Raises:
+        TypeError: kernels take no such elements.
+    """
+    block, offset, shape, strides, dtype = layout
+    key = array_key(dtype, shape, strides)
+    return key, pack_array(block.memory, block.pointer + offset, dtype.itemsize, shape, strides)
+
+
+@lru_cache(maxsize=4096)
+def array_key(dtype: np.dtype[Any], shape: Shape, strides: Strides) -> str:
+    """The type key of an array; ``strides`` in bytes."""
+    code = code_of(dtype)
+    if code not in _ARRAY_TYPES:
+        raise TypeError(
+            f"an array of {dtype.name}; a kernel takes arrays of bool, of integers, and of "
+            "float32, float64, complex64 and complex128"
+        )
+    return str(TypeKey("array", code, len(shape), order_of(shape, strides, dtype.itemsize)))
