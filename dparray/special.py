@@ -11,11 +11,14 @@ amplitude). The table is checked by a test.
 ============= ======== ========
 function       float64  float32
 ============= ======== ========
+bdtr              13.0       6.0
+bdtrc              9.0       7.8
 beta               9.0      4.0
 betainc           28.0     21.2
 betaincc          32.0     15.3
 betaincinv        17.0     32.1
 betaln             4.0      3.5
+binom              9.0      10.1
 boxcox             2.0      1.8
 boxcox1p           2.0      1.5
 chdtr              7.0      2.6
@@ -38,6 +41,8 @@ gammaincc          8.0     11.1
 gammainccinv       7.0     16.1
 gammaincinv        7.0     16.1
 gammaln            2.0      2.3
+gdtr              14.0      18.2
+gdtrc             22.0      11.2
 huber              1.0      1.0
 i0                 3.0      2.4
 i0e                2.0      2.0
@@ -55,13 +60,19 @@ kl_div             1.0      1.3
 log_expit          1.0      0.8
 log_ndtr           3.0      2.7
 logit              1.0      1.1
+nbdtr              8.0       6.3
+nbdtrc            14.0       9.8
 ndtr               4.0      2.4
 ndtri              2.0      2.6
+pdtr               6.0       4.6
+pdtrc              4.0       5.1
 polygamma          4.0      7.0
 pseudo_huber       3.0      2.4
 rel_entr           1.0      1.5
+rgamma             5.0       4.9
 riemann_zeta       6.0      4.9
 sinc               3.0      1.8
+softplus           1.0       1.0
 stdtr             30.0      9.5
 xlog1py            1.0      1.0
 xlogy              1.0      1.1
@@ -86,6 +97,7 @@ from dparray._array.ndarray import ndarray
 from dparray._array.operands import (
     beside,
     check_array,
+    check_arrays,
     check_out,
     checked_scalar,
     foreign_operand,
@@ -125,6 +137,7 @@ _ROWS = {
     "gamma": _Row("gamma", "x", "the gamma function", "[4.0, 0.5]"),
     "gammaln": _Row("gamma", "x", "`log(abs(gamma(x)))`", "[4.0, 0.5]"),
     "loggamma": _Row("gamma", "x", "`log(gamma(x))`; NaN below 0", "[4.0, 0.5]"),
+    "rgamma": _Row("gamma", "x", "`1 / gamma(x)`; 0 at the poles", "[4.0, -1.0]"),
     "gammasgn": _Row("gamma", "x", "the sign of the gamma function", "[4.0, -0.5]"),
     "digamma": _Row("gamma", "x", "the derivative of `gammaln`", "[1.0, 4.0]"),
     "polygamma": _Row("zeta", "n x", "the n-th derivative of `digamma`", "[1.0], 2.0"),
@@ -135,6 +148,7 @@ _ROWS = {
     ),
     "betaincc": _Row("beta", "a b x", "`1 - betainc(a, b, x)`", "[2.0, 0.5], 3.0, 0.25"),
     "betaincinv": _Row("beta", "a b y", "the inverse of `betainc` in x", "[2.0, 0.5], 3.0, 0.25"),
+    "betainccinv": _Row("beta", "a b y", "the inverse of `betaincc` in x", "[2.0, 0.5], 3.0, 0.25"),
     "gammainc": _Row(
         "incomplete gamma",
         "a x",
@@ -156,6 +170,42 @@ _ROWS = {
     "stdtr": _Row("beta", "df t", "Student's distribution function", "[2.0, 9.0], -3.0"),
     "fdtr": _Row("beta", "dfn dfd x", "the F distribution function", "[2.0, 9.0], 5.0, 3.0"),
     "fdtrc": _Row("beta", "dfn dfd x", "`1 - fdtr(dfn, dfd, x)`", "[2.0, 9.0], 5.0, 3.0"),
+    "stdtrit": _Row("distribution", "df p", "the inverse of `stdtr` in t", "[2.0, 9.0], 0.25"),
+    "fdtri": _Row(
+        "distribution", "dfn dfd p", "the inverse of `fdtr` in x", "[2.0, 9.0], 5.0, 0.25"
+    ),
+    "pdtr": _Row(
+        "distribution", "k m", "Poisson's distribution function of mean m", "[2.0, 9.0], 3.0"
+    ),
+    "pdtrc": _Row("distribution", "k m", "`1 - pdtr(k, m)`", "[2.0, 9.0], 3.0"),
+    "pdtri": _Row("distribution", "k p", "the inverse of `pdtr` in m", "[2.0, 9.0], 0.25"),
+    "bdtr": _Row(
+        "distribution",
+        "k n p",
+        "the binomial distribution function of n trials of chance p",
+        "[2.0, 4.0], 9.0, 0.25",
+    ),
+    "bdtrc": _Row("distribution", "k n p", "`1 - bdtr(k, n, p)`", "[2.0, 4.0], 9.0, 0.25"),
+    "bdtri": _Row("distribution", "k n y", "the inverse of `bdtr` in p", "[2.0, 4.0], 9.0, 0.25"),
+    "nbdtr": _Row(
+        "distribution",
+        "k n p",
+        "the negative binomial distribution function of n successes of chance p",
+        "[2.0, 4.0], 9.0, 0.75",
+    ),
+    "nbdtrc": _Row("distribution", "k n p", "`1 - nbdtr(k, n, p)`", "[2.0, 4.0], 9.0, 0.75"),
+    "nbdtri": _Row("distribution", "k n y", "the inverse of `nbdtr` in p", "[2.0, 4.0], 9.0, 0.25"),
+    "gdtr": _Row(
+        "distribution",
+        "a b x",
+        "the gamma distribution function of rate a and shape b",
+        "[2.0, 0.5], 3.0, 1.5",
+    ),
+    "gdtrc": _Row("distribution", "a b x", "`1 - gdtr(a, b, x)`", "[2.0, 0.5], 3.0, 1.5"),
+    "gdtrix": _Row("distribution", "a b p", "the inverse of `gdtr` in x", "[2.0, 0.5], 3.0, 0.25"),
+    "binom": _Row(
+        "distribution", "n k", "the binomial coefficient, of any real numbers", "[9.0, 2.5], 3.0"
+    ),
     "expit": _Row("elementary", "x", "the logistic function `1 / (1 + exp(-x))`", "[0.0, 2.0]"),
     "log_expit": _Row("elementary", "x", "`log(expit(x))`", "[0.0, -40.0]"),
     "logit": _Row("elementary", "p", "the inverse of `expit`", "[0.5, 0.75]"),
@@ -165,6 +215,7 @@ _ROWS = {
     "rel_entr": _Row("elementary", "x y", "`x * log(x / y)`", "[0.0, 0.5], 0.25"),
     "kl_div": _Row("elementary", "x y", "`x * log(x / y) - x + y`", "[0.0, 0.5], 0.25"),
     "sinc": _Row("elementary", "x", "`sin(pi * x) / (pi * x)`; 1 at 0", "[0.0, 0.5]"),
+    "softplus": _Row("elementary", "x", "`log(1 + exp(x))`", "[0.0, 40.0]"),
     "exprel": _Row("elementary", "x", "`(exp(x) - 1) / x`; 1 at 0", "[0.0, 1.0]"),
     "exp10": _Row("elementary", "x", "`10**x`", "[0.0, 2.5]"),
     "boxcox": _Row(
@@ -204,6 +255,24 @@ _PARTS = {
 
 #: What the examples print.
 _EXAMPLES = {
+    "rgamma": "[0.16666667 0.        ]",
+    "betainccinv": "[0.54367829 0.21274497]",
+    "stdtrit": "[-0.81649658 -0.70272215]",
+    "fdtri": "[0.30488786 0.61842493]",
+    "pdtr": "[0.42319008 0.99889751]",
+    "pdtrc": "[0.57680992 0.00110249]",
+    "pdtri": "[ 3.92040206 11.91384602]",
+    "bdtr": "[0.60067749 0.95107269]",
+    "bdtrc": "[0.39932251 0.04892731]",
+    "bdtri": "[0.39054124 0.60803616]",
+    "nbdtr": "[0.45520091 0.7939619 ]",
+    "nbdtrc": "[0.54479909 0.2060381 ]",
+    "nbdtri": "[0.6739133  0.55971571]",
+    "gdtr": "[0.57680992 0.04050544]",
+    "gdtrc": "[0.42319008 0.95949456]",
+    "gdtrix": "[0.86364971 3.45459884]",
+    "binom": "[84.      0.3125]",
+    "softplus": "[ 0.69314718 40.        ]",
     "erf": "[0.         0.52049988]",
     "erfc": "[1.00000000e+00 1.53745979e-12]",
     "erfcx": "[1.         0.01128154]",
@@ -466,6 +535,53 @@ def multigammaln(a: Any, d: int) -> ndarray:
     return apply(OPS["add"], total, constant)
 
 
+def factorial(n: Any) -> ndarray:
+    """The factorial of numbers, `gamma(n + 1)`; 0 of negative ones.
+
+    Raises:
+        DTypeError: ``n`` is complex.
+
+    Example:
+        >>> import dparray as dp
+        >>> print(dp.special.factorial(dp.asarray([0, 5, -1])))
+        [  1. 120.   0.]
+    """
+    n = check_array("special.factorial", "n", n)
+    return where(apply(OPS["less"], n, 0), 0, _FUNCTIONS["gamma"](apply(OPS["add"], n, 1)))
+
+
+def comb(n: Any, k: Any) -> ndarray:
+    """How many ways there are to choose k of n things; 0 where there is none.
+
+    Raises:
+        DTypeError: an operand is complex.
+        ExecutionPlacementError: the arrays are on different queues.
+
+    Example:
+        >>> import dparray as dp
+        >>> print(dp.special.comb(dp.asarray([5, 3]), 4))
+        [5. 0.]
+    """
+    n, k = check_arrays("special.comb", ("n", n), ("k", k))
+    is_one = apply(
+        OPS["logical_and"],
+        apply(OPS["greater_equal"], k, 0),
+        apply(OPS["less_equal"], k, n),
+    )
+    return where(is_one, _FUNCTIONS["binom"](n, k), 0)
+
+
+def perm(n: Any, k: Any) -> ndarray:
+    """How many ways there are to arrange k of n things; arguments and errors as of :func:`comb`.
+
+    Example:
+        >>> import dparray as dp
+        >>> print(dp.special.perm(dp.asarray([5, 3]), 2))
+        [20.  6.]
+    """
+    return apply(OPS["multiply"], comb(n, k), factorial(k))
+
+
 def logsumexp(
     a: Any,
     axis: Any = None,
@@ -546,12 +662,15 @@ def _as_float(name: str, x: Any) -> ndarray:
 __all__ = [
     *_FUNCTIONS,
     "cbrt",
+    "comb",
     "exp2",
     "expm1",
+    "factorial",
     "log1p",
     "log_softmax",
     "logsumexp",
     "multigammaln",
+    "perm",
     "psi",
     "softmax",
     "zeta",

@@ -534,6 +534,12 @@ def make_gamma_functions(dtype: type, device: Device) -> Functions:
         return gammaln(x) if x >= zero else nan
 
     @device
+    def rgamma(x: Any) -> Any:
+        if x <= zero and nearest(x) == x and x > -inf:
+            return zero
+        return one / gamma(x)
+
+    @device
     def gammasgn(x: Any) -> Any:
         if x > zero:
             return one
@@ -643,6 +649,7 @@ def make_gamma_functions(dtype: type, device: Device) -> Functions:
         "gamma": gamma,
         "gammaln": gammaln,
         "loggamma": loggamma,
+        "rgamma": rgamma,
         "gammasgn": gammasgn,
         "digamma": digamma,
         "of_positive": of_positive,
@@ -1065,6 +1072,10 @@ def make_elementary_functions(dtype: type, device: Device) -> Functions:
         return -math.log1p(math.exp(-x))
 
     @device
+    def softplus(x: Any) -> Any:
+        return -log_expit(-x)
+
+    @device
     def logit(p: Any) -> Any:
         if p > low and p < high:
             s = two * (p - half)
@@ -1244,6 +1255,7 @@ def make_elementary_functions(dtype: type, device: Device) -> Functions:
     return {
         "expit": expit,
         "log_expit": log_expit,
+        "softplus": softplus,
         "logit": logit,
         "xlogy": xlogy,
         "xlog1py": xlog1py,
@@ -1775,20 +1787,34 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
         return x
 
     @device
-    def betaincinv(a: Any, b: Any, p: Any) -> Any:
-        if not (a > zero and b > zero and p >= zero and p <= one) or a > huge or b > huge:
-            return nan
-        if p in (zero, one):
-            return p
+    def point(a: Any, b: Any, p: Any, q: Any) -> Any:
+        """Where the lower part is p and the upper q, and its distance from 1."""
+        if p == zero or q == zero:
+            return (zero, one) if p == zero else (one, zero)
         under, _above = both(a, b, half, zero, half, zero)
         is_low = under >= p
         x = solve(
             a if is_low else b,
             b if is_low else a,
-            p if is_low else one - p,
-            one - p if is_low else p,
+            p if is_low else q,
+            q if is_low else p,
         )
-        return x if is_low else one - x
+        y = one - x
+        return (x, y) if is_low else (y, x)
+
+    @device
+    def betaincinv(a: Any, b: Any, p: Any) -> Any:
+        if not (a > zero and b > zero and p >= zero and p <= one) or a > huge or b > huge:
+            return nan
+        x, _y = point(a, b, p, one - p)
+        return x
+
+    @device
+    def betainccinv(a: Any, b: Any, q: Any) -> Any:
+        if not (a > zero and b > zero and q >= zero and q <= one) or a > huge or b > huge:
+            return nan
+        x, _y = point(a, b, one - q, q)
+        return x
 
     @device
     def quotient(a: Any, rest: Any, b: Any, more: Any) -> Any:
@@ -1863,6 +1889,8 @@ def make_beta_functions(dtype: type, device: Device) -> Functions:
         "betainc": betainc,
         "betaincc": betaincc,
         "betaincinv": betaincinv,
+        "betainccinv": betainccinv,
+        "point": point,
         "stdtr": stdtr,
         "fdtr": fdtr,
         "fdtrc": fdtrc,

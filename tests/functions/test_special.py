@@ -65,9 +65,49 @@ def test_errors_are_those_in_the_table(name: str) -> None:
         assert found <= 2 * told + 2
 
 
+#: Inverses in the last parameter, with parameters before it, all of them functions of a chance.
+INVERSES = {
+    "bdtri": ("bdtr", ([0.0, 3.0, 24.0], [4.0, 90.0, 973.0])),
+    "chdtri": ("chdtrc", ([0.5, 3.0, 40.0],)),
+    "fdtri": ("fdtr", ([1.0, 3.0, 40.0], [2.0, 7.0, 90.0])),
+    "gdtrix": ("gdtr", ([0.5, 3.0, 40.0], [2.0, 0.3, 90.0])),
+    "nbdtri": ("nbdtr", ([0.0, 3.0, 40.0], [2.0, 1.0, 90.0])),
+    "pdtri": ("pdtr", ([0.0, 3.0, 40.0],)),
+    "stdtrit": ("stdtr", ([1.0, 3.0, 1e20],)),
+}
+
+
+@pytest.mark.parametrize("name", INVERSES)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_inverses(name: str, dtype: str, queue: Any) -> None:
+    forward, parameters = INVERSES[name]
+    before = [dp.asarray(row, dtype=dtype, sycl_queue=queue)[:, None] for row in parameters]
+    chances = np.asarray([1e-9, 1e-3, 0.25, 0.5, 0.75, 0.999], dtype)
+    y = dp.asarray(chances, sycl_queue=queue)
+    x = getattr(dp.special, name)(*before, y)
+    assert (x.dtype, x.sycl_queue) == (dtype, queue)
+    found = getattr(dp.special, forward)(*before, x).asnumpy()
+    wanted = np.broadcast_to(chances, found.shape)
+    # Near a chance of 1 the inverse itself is known to some digits only.
+    np.testing.assert_allclose(found, wanted, rtol=4000 * np.finfo(dtype).eps)
+    outside = getattr(dp.special, name)(*before, dp.asarray([-0.1, 1.1, nan], sycl_queue=queue))
+    assert np.isnan(outside.asnumpy()).all()
+
+
+def test_the_inverse_of_the_complement_is_that_of_the_other_side() -> None:
+    a, b, q = (
+        dp.asarray([0.5, 3.0, 40.0]),
+        dp.asarray([2.0, 0.3, 90.0]),
+        dp.asarray([1e-9, 0.3, 0.9]),
+    )
+    found = dp.special.betainccinv(a, b, q).asnumpy()
+    np.testing.assert_allclose(1 - found, dp.special.betaincinv(b, a, q).asnumpy(), rtol=1e-9)
+
+
 def test_every_function_is_tried() -> None:
     made_of_others = {"loggamma", "gammasgn", "chdtri", "logsumexp", "softmax", "log_softmax"}
-    others = {"cbrt", "exp2", "expm1", "log1p", "multigammaln", "psi"}
+    made_of_others |= (set(INVERSES) | {"betainccinv"}) - set(NAMES)
+    others = {"cbrt", "exp2", "expm1", "log1p", "multigammaln", "psi", "comb", "factorial", "perm"}
     assert set(dp.special.__all__) - made_of_others - others == set(NAMES) - {"riemann_zeta"}
 
 
@@ -95,6 +135,8 @@ EDGES = {
     "gammaln": ([0, -1, inf, nan, 1, 2], [inf, inf, inf, nan, 0, 0]),
     "loggamma": ([0, -1.5, inf, nan], [inf, nan, inf, nan]),
     "gammasgn": ([1, -0.5, -1.5, nan], [1, -1, 1, nan]),
+    "rgamma": ([0.0, -1, -2, inf, nan, 200], [0, 0, 0, 0, nan, 0]),
+    "softplus": ([inf, -inf, nan, -800], [inf, 0, nan, 0]),
     "digamma": ([0.0, -0.0, -1, inf, nan], [-inf, inf, nan, inf, nan]),
     "expit": ([inf, -inf, nan, -800], [1, 0, nan, 0]),
     "log_expit": ([inf, -inf, nan], [0, -inf, nan]),
@@ -113,6 +155,44 @@ EDGES = {
     "y1": ([0, -1, inf, nan], [-inf, nan, 0, nan]),
     "zeta": ([1, inf, 0, -2, nan], [inf, 1, -0.5, 0, nan]),
 }
+
+
+def test_counts() -> None:
+    n, k = dp.asarray([5, 5, 5, 3, -2, 60]), dp.asarray([2, 0, 6, 3, 1, 30])
+    ways = [10, 1, 0, 1, 0, math.comb(60, 30)]
+    np.testing.assert_allclose(dp.special.comb(n, k).asnumpy(), ways, rtol=1e-14)
+    ways = [20, 1, 0, 6, 0, math.perm(60, 30)]
+    np.testing.assert_allclose(dp.special.perm(n, k).asnumpy(), ways, rtol=1e-14)
+    assert dp.special.factorial(dp.asarray([0, 1, 5, -1])).tolist() == [1, 1, 120, 0]
+    # Of any numbers: by the gamma function, also where the difference is negative.
+    found = dp.special.binom(dp.asarray([5.5, 5.0, -2.5, -0.5]), dp.asarray([2.0, -0.5, 1.5, 0.3]))
+    wanted = [12.375, 0.2351726698610042, 0.0, 0.4301918169131042]
+    np.testing.assert_allclose(found.asnumpy(), wanted, rtol=1e-13, atol=1e-300)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "wanted"),
+    [
+        ("pdtr", ([-1, 0, 2, 2, nan], [1, 0, 0, inf, 1]), [nan, 1, 1, 0, nan]),
+        ("pdtrc", ([-1, 0, 2, 2, nan], [1, 0, 0, inf, 1]), [nan, 0, 0, 1, nan]),
+        ("bdtr", ([-1, 3, 4, 1], [3, 3, 3, 3], [0.5, 0.5, 0.5, 2]), [nan, 1, nan, nan]),
+        ("bdtrc", ([-1, 3, 4, 1], [3, 3, 3, 3], [0.5, 0.5, 0.5, 2]), [1, 0, nan, nan]),
+        ("nbdtr", ([-1, 3, 3], [3, 3, 3], [0.5, 0, 1]), [nan, 0, 1]),
+        ("gdtr", ([1, 1, 1], [2, 2, 2], [-1, 0, inf]), [nan, 0, 1]),
+        ("stdtrit", ([3, 3, 3, -1, inf], [0, 1, 0.5, 0.5, 0.5]), [-inf, inf, 0, nan, 0]),
+        ("fdtri", ([3, 3, -1], [2, 2, 2], [0, 1, 0.5]), [0, inf, nan]),
+    ],
+)
+def test_edges_of_distributions(name: str, given: Any, wanted: list[float]) -> None:
+    found = getattr(dp.special, name)(*(dp.asarray(row, dtype="float64") for row in given))
+    np.testing.assert_array_equal(found.asnumpy(), wanted)
+
+
+@pytest.mark.parametrize("name", ["gamma", "loggamma", "erf", "expit", "xlogy", "pdtr"])
+def test_complex_numbers_are_refused_by_name(name: str) -> None:
+    count = 1 if name in ("gamma", "loggamma", "erf", "expit") else 2
+    with pytest.raises(DTypeError, match=rf"special\.{name}: takes real numbers, not complex128"):
+        getattr(dp.special, name)(*[dp.asarray([1j])] * count)
 
 
 @pytest.mark.parametrize("name", EDGES)
@@ -260,7 +340,9 @@ def test_numbers_computed_from_others() -> None:
     assert float(value) == pytest.approx(math.log(math.e**2 - math.e))
 
 
-@pytest.mark.parametrize("name", ["erf", "gamma", "j0", "boxcox", "gammainc", "betainc", "zeta"])
+@pytest.mark.parametrize(
+    "name", ["erf", "gamma", "j0", "boxcox", "gammainc", "betainc", "zeta", "binom"]
+)
 def test_single_precision_needs_no_double(name: str) -> None:
     launched: list[Any] = []
     unsubscribe = _hooks.subscribe(

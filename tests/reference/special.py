@@ -329,7 +329,45 @@ def specification(single: bool) -> dict[str, tuple[Callable[..., Any], tuple[np.
             (spread(0.1, 10, 100), both_signs(spread(1e-6, 10, 100))),
         ),
     }
-    return rows
+    return rows | distributions(single)
+
+
+def distributions(
+    single: bool,
+) -> dict[str, tuple[Callable[..., Any], tuple[np.ndarray, ...]]]:
+    """Distributions of counts, made of the incomplete functions, and what else came later."""
+    small = 1e-36 if single else 1e-300
+    count = np.floor(spread(1, 500, 120))
+    mean = count * np.exp(even(-2, 2, 120) / np.sqrt(count)) + spread(1e-3, 1, 120)
+    trials = count + np.floor(spread(1, 500, 120))
+    width = np.sqrt((count + 1) * (trials - count)) / trials**1.5
+    chance = np.clip((count + 0.5) / trials + width * even(-3, 3, 120), 1e-3, 0.999)
+    successes = np.floor(spread(1, 300, 120))
+    success = np.clip(successes / (successes + count) * np.exp(even(-0.3, 0.3, 120)), 1e-3, 0.99)
+    rate, shape = spread(0.01, 100, 120), spread(0.05, 300, 120)
+    point = shape / rate * np.exp(even(-2, 2, 120) / np.sqrt(1 + shape))
+    n, k = spread(0.1, 100, 150), spread(0.1, 100, 150)
+    n[:60], k[:60] = np.floor(n[:60] + 1), np.floor(k[:60])
+    most = 34 if single else 170
+    return {
+        "rgamma": (
+            mp.rgamma,
+            (np.concatenate([spread(small, 1, 40), even(0, most, 80), even(-30, 0, 60)]),),
+        ),
+        "softplus": (
+            lambda x: mp.log1p(mp.exp(x)),
+            (np.concatenate([both_signs(spread(small, 1, 40)), even(-80, 80, 100)]),),
+        ),
+        "binom": (mp.binomial, (n, k)),
+        "pdtr": (lambda j, m: upper_gamma(j + 1, m), (count, mean)),
+        "pdtrc": (lambda j, m: gammainc(j + 1, m), (count, mean)),
+        "bdtr": (lambda j, t, p: betaincc(j + 1, t - j, p), (count, trials, chance)),
+        "bdtrc": (lambda j, t, p: betainc(j + 1, t - j, p), (count, trials, chance)),
+        "nbdtr": (lambda j, t, p: betainc(t, j + 1, p), (count, successes, success)),
+        "nbdtrc": (lambda j, t, p: betaincc(t, j + 1, p), (count, successes, success)),
+        "gdtr": (lambda a, b, x: gammainc(b, a * x), (rate, shape, point)),
+        "gdtrc": (lambda a, b, x: upper_gamma(b, a * x), (rate, shape, point)),
+    }
 
 
 def rounded(rows: tuple[np.ndarray, ...], dtype: str) -> tuple[np.ndarray, ...]:
@@ -392,11 +430,14 @@ def make_inverse(job: Any) -> Any:
 
 def main() -> None:
     dtypes = ("float32", "float64")
+    wanted = sys.argv[2:]  # some names: these in a file that is there; or all anew
+    names = [name for name in specification(False) if name in wanted or not wanted]
+    inverses = ("gammaincinv", "gammainccinv", "betaincinv")
+    inverses = tuple(name for name in inverses if name in wanted or not wanted)
     with multiprocessing.Pool(2) as pool:
-        found = pool.map(make, [(n, d) for n in specification(False) for d in dtypes], chunksize=1)
-        inverses = ("gammaincinv", "gammainccinv", "betaincinv")
+        found = pool.map(make, [(n, d) for n in names for d in dtypes], chunksize=1)
         found += pool.map(make_inverse, [(n, d) for n in inverses for d in dtypes], chunksize=1)
-    data = {}
+    data = dict(np.load(sys.argv[1])) if wanted else {}
     for name, dtype, rows, values in found:
         limits = np.finfo(dtype)
         keep = np.isfinite(values) & (abs(values) < limits.max) & (abs(values) > limits.tiny)
