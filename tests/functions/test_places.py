@@ -264,6 +264,9 @@ def test_functions_of_c_become_array_functions(queue: Any) -> None:
         ("text", "str"),
     ):
         for make in (dp.elementwise, dp.vectorize, dp.reduction(identity=0)):
+            if make is dp.vectorize and function is np.sin:
+                assert make(function) is dp.sin
+                continue
             with pytest.raises(dp.KernelArgumentError, match=text):
                 make(function)
 
