@@ -72,6 +72,16 @@ def is_contiguous(shape: Shape, strides: Strides, itemsize: int, order: str = "C
     return True
 
 
+def shows_elements_twice(shape: Shape, strides: Strides) -> bool:
+    """Whether elements share their memory, as those of a broadcast array do.
+
+    An array without elements shows none.
+    """
+    if 0 not in strides or 0 in shape:
+        return False
+    return any(n > 1 and not step for n, step in zip(shape, strides, strict=True))
+
+
 def strides_in_order(shape: Shape, itemsize: int, axes: tuple[int, ...] | None) -> Strides:
     """The strides of an array without gaps whose axes lie in a given order.
 

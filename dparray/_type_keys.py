@@ -25,7 +25,8 @@ class TypeKey(NamedTuple):
         kind: ``"array"``, ``"local"``, ``"scalar"``, ``"item"`` or ``"nditem"``.
         dtype: kind and itemsize of the elements, as ``"f4"``; empty of a work-item.
         ndim: the number of dimensions; 0 of a scalar.
-        order: ``"C"``, ``"F"`` or ``"A"`` of an array: the index arithmetic it allows.
+        order: ``"C"``, ``"F"`` or ``"A"`` of an array: the index arithmetic it allows; ``"R"`` is
+            ``"A"`` of an array whose elements share memory, so that it is read only.
     """
 
     kind: str
@@ -60,7 +61,8 @@ class TypeKey(NamedTuple):
             return name
         if self.kind == "local":
             return f"local {name}[{self.ndim}-D]"
-        return f"{name}[{self.ndim}-D, {self.order}]"
+        order = "A, read-only" if self.order == "R" else self.order
+        return f"{name}[{self.ndim}-D, {order}]"
 
 
 @lru_cache(maxsize=1024)

@@ -46,14 +46,7 @@ def check_writable(function: str, target: ndarray) -> None:
         ArgumentError: they do.
     """
     materialize(target)  # a view of what was pending lies where that lies
-    if (
-        target.size
-        and 0 in target.strides
-        and any(
-            extent > 1 and not stride
-            for extent, stride in zip(target.shape, target.strides, strict=True)
-        )
-    ):
+    if _layout.shows_elements_twice(target.shape, target.strides):
         raise ArgumentError(
             f"{function}: the array of shape {target.shape} is read-only, because it shows "
             "elements more than once; write to a copy of it: x = x.copy()"

@@ -126,7 +126,7 @@ def made_small(
             return None
     if type(shape) is int:
         size = shape
-    elif type(shape) is tuple:
+    elif type(shape) is tuple and len(shape) <= _layout.MOST_DIMENSIONS:
         size = 1
         for extent in shape:
             if type(extent) is not int or extent < 0:

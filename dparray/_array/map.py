@@ -13,7 +13,7 @@ import numpy as np
 from dparray import _hooks
 from dparray._array.ndarray import ndarray
 from dparray._evaluate.writes import settle_readers
-from dparray._layout import Layout
+from dparray._layout import Layout, shows_elements_twice
 from dparray._runtime import access, queues
 from dparray.exceptions import ArgumentError, MapError
 from dparray.memory import copies, staging
@@ -55,7 +55,7 @@ class Map:
                 "'rw' (read and write)"
             )
         writes = mode != "r"
-        if writes and any(n > 1 and not step for n, step in zip(x.shape, x.strides, strict=True)):
+        if writes and shows_elements_twice(x.shape, x.strides):
             raise MapError(
                 f"x.map: the array of shape {x.shape} shows elements more than once, so that they "
                 f"cannot be written through a map; map a copy: y = x.copy(); y.map({mode!r})"

@@ -60,6 +60,8 @@ class Backend:
             return dtype
         if parsed.kind == "local":
             return self.array_type(dtype, parsed.ndim, "C", self.local_space)
+        if parsed.order == "R":
+            return self.array_type(dtype, parsed.ndim, "A", readonly=True)
         return self.array_type(dtype, parsed.ndim, parsed.order)
 
     def key_of_type(self, numba_type: Any) -> str:
@@ -75,7 +77,8 @@ class Backend:
         if isinstance(numba_type, self.array_type):
             if numba_type.addrspace == self.local_space:
                 return str(TypeKey("local", code, numba_type.ndim))
-            return str(TypeKey("array", code, numba_type.ndim, numba_type.layout))
+            order = numba_type.layout if numba_type.mutable else "R"
+            return str(TypeKey("array", code, numba_type.ndim, order))
         if isinstance(numba_type, self.types.Array):
             raise KernelArgumentError(
                 f"kernel: {numba_type} is an array of the host; a signature takes "

@@ -287,6 +287,11 @@ def _blamed_line(text: str, function: Callable[..., Any]) -> int | None:
 # What the compiler says, and what it means to the author of the kernel; the first match counts.
 _TELLING = (
     (
+        r"Cannot modify readonly array",
+        "the array that is written here is read-only, because it shows elements more than once, as "
+        "dp.broadcast_to makes them: launch the kernel on a copy of it, x.copy()",
+    ),
+    (
         r"Unknown attribute '(?:get_group|get_local\w+|get_global\w+)' of type Item",
         "an Item of a Range has no group and no local id: launch over an NdRange, which gives an "
         "NdItem",

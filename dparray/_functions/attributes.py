@@ -154,9 +154,7 @@ class flags:
             )
             for order in "CF"
         }
-        repeats = any(
-            extent > 1 and stride == 0 for extent, stride in zip(x.shape, x.strides, strict=True)
-        )
+        repeats = _layout.shows_elements_twice(x.shape, x.strides)
         self.__dict__.update(found, writeable=not repeats, aligned=True)
 
     @property

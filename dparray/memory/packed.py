@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._layout import Layout, Shape, Strides, order_of
+from dparray._layout import Layout, Shape, Strides, order_of, shows_elements_twice
 from dparray._runtime.arguments import Packed, pack_array, pack_flat
 from dparray._type_keys import TypeKey, code_of
 from dparray.memory.blocks import BorrowedBlock
@@ -86,4 +86,6 @@ def array_key(dtype: np.dtype[Any], shape: Shape, strides: Strides) -> str:
             f"an array of {dtype.name}; a kernel takes arrays of bool, of integers, and of "
             "float32, float64, complex64 and complex128"
         )
-    return str(TypeKey("array", code, len(shape), order_of(shape, strides, dtype.itemsize)))
+    shared = shows_elements_twice(shape, strides)
+    order = "R" if shared else order_of(shape, strides, dtype.itemsize)
+    return str(TypeKey("array", code, len(shape), order))

@@ -74,6 +74,26 @@ def test_a_mistake_is_named_with_its_line_and_the_cure(wrong: object, words: str
     assert not any(word in str(caught.value) for word in ("setitem", "NRT", "Literal", "numba"))
 
 
+@dp.kernel
+def writes_the_first(item, a):  # type: ignore[no-untyped-def]
+    a[0, 0] = 1
+
+
+@dp.kernel
+def reads_the_first(item, a, out):  # type: ignore[no-untyped-def]
+    out[0] = a[0, 0] + a[1, 2]
+
+
+def test_a_kernel_does_not_write_through_broadcast_to() -> None:
+    x = dp.ones(3)
+    shown = dp.broadcast_to(x, (2, 3))
+    with pytest.raises(dp.KernelCompileError, match=r"read-only.*x\.copy\(\)"):
+        dp.call_kernel(writes_the_first, dp.Range(1), shown)
+    out = dp.zeros(1)
+    dp.call_kernel(reads_the_first, dp.Range(1), shown, out)
+    assert out.tolist() == [2] and x.tolist() == [1, 1, 1]
+
+
 def test_a_float_written_into_integers_is_told_of_once_with_the_line() -> None:
     @dp.kernel
     def cuts(item, a, marker):  # type: ignore[no-untyped-def]
