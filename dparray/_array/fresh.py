@@ -142,7 +142,8 @@ def made_small(
     device = default_device()
     if device is not _usual[0]:
         queue = device.sycl_queue
-        _usual[:] = device, queue, is_made_by_host(0, queue, "device")
+        is_plain = _dtypes.has_aspect(queue.sycl_device, "fp64")  # float64 is the usual dtype
+        _usual[:] = device, queue, is_plain and is_made_by_host(0, queue, "device")
     if not _usual[2]:
         return None
     return ndarray._computed(make(shape, chosen), _usual[1], "device")

@@ -152,7 +152,7 @@ class Pools:
 
         Example:
             >>> import dparray as dp
-            >>> x = dp.empty(1000)
+            >>> x = dp.empty(1_000_000)
             >>> dp.memory.stats(x.device).in_use >= x.nbytes
             True
         """

@@ -38,7 +38,7 @@ class PoolStats:
 
     Example:
         >>> import dparray as dp
-        >>> x = dp.empty(1000)
+        >>> x = dp.empty(1_000_000)
         >>> any(pool.in_use >= x.nbytes for pool in dp.memory.stats().pools)
         True
     """

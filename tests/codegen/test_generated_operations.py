@@ -62,7 +62,8 @@ def compare(op: Op, *operands: np.ndarray) -> None:
                 expected = op.ufunc(*operands)
             except TypeError:
                 pytest.skip("NumPy does not define it")
-    if op.keeps_integers and operands[0].dtype.kind in "biu":
+    kinds = "iu" if op.name == "round" else "biu"  # NumPy's round makes floats of truths
+    if op.keeps_integers and operands[0].dtype.kind in kinds:
         expected = operands[0]
     if op.name == "reciprocal" and operands[0].dtype.kind in "iu":
         expected[operands[0] == 0] = 0  # NumPy's is what the processor makes of infinity

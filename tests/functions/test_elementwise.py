@@ -50,7 +50,8 @@ def numpy_result(op: Op, operands: list[Any]) -> np.ndarray | None:
     """NumPy's result in dtypes that arrays can have, or None where the op is not defined."""
     with np.errstate(all="ignore"):
         try:
-            if op.keeps_integers and np.asarray(operands[0]).dtype.kind in "biu":
+            kinds = "iu" if op.name == "round" else "biu"  # NumPy's round makes floats of truths
+            if op.keeps_integers and np.asarray(operands[0]).dtype.kind in kinds:
                 return np.asarray(operands[0])
             return np.asarray(op.ufunc(*operands))
         except (TypeError, ValueError, OverflowError):

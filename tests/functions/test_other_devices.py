@@ -13,6 +13,7 @@ import pytest
 
 import dparray as dp
 from dparray import _dtypes, _placement
+from dparray._array import fresh
 from dparray._compiler import kernel as kernel_module
 from dparray._evaluate import host
 from dparray._graph.ops import OPS
@@ -26,6 +27,7 @@ def forget_answers() -> None:
     _placement.check_dtype.cache_clear()
     device_facts.computes_in_double.cache_clear()
     host.can_compute.cache_clear()
+    fresh._usual[:] = None, None, False
 
 
 @pytest.fixture
@@ -83,6 +85,17 @@ def test_transforms_of_memory_out_of_reach(name: str, queue: Any) -> None:
         )
 
 
+def multi_dot(factors: Any) -> Any:
+    """The product of three factors."""
+    first, second, third = factors
+    return first @ second @ third
+
+
+def solved(a: Any, b: Any) -> Any:
+    """The solution of a @ x = b by factors."""
+    return dp.linalg.lu_solve(dp.linalg.lu_factor(a), b)
+
+
 LINEAR_ALGEBRA: dict[str, Callable[[Any, Any, Any], Any]] = {
     "cholesky": lambda xp, a, b: xp.linalg.cholesky(a),
     "cond": lambda xp, a, b: xp.linalg.cond(a),
@@ -104,6 +117,10 @@ LINEAR_ALGEBRA: dict[str, Callable[[Any, Any, Any], Any]] = {
     "norm": lambda xp, a, b: xp.linalg.norm(b, axis=1),
     "outer": lambda xp, a, b: xp.linalg.outer(a[0, 0], b[0, 0]),
     "pinv": lambda xp, a, b: xp.linalg.pinv(b),
+    # NumPy has none of the three.
+    "lu": lambda xp, a, b: multi_dot(xp.linalg.lu(a)) if xp is dp else a,
+    "lu_factor": lambda xp, a, b: solved(a, b) if xp is dp else np.linalg.solve(a, b),
+    "lu_solve": lambda xp, a, b: solved(a, b) if xp is dp else np.linalg.solve(a, b),
     "qr": lambda xp, a, b: xp.matmul(*xp.linalg.qr(b)),
     "slogdet": lambda xp, a, b: tuple(xp.linalg.slogdet(a)),
     "solve": lambda xp, a, b: xp.linalg.solve(a, b),

@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import dparray as dp
+from dparray.algorithms.ranges import kernel_of
 from dparray.kernels.variates import (
     make_binomial_kernel,
     make_hypergeometric_kernel,
@@ -332,7 +333,7 @@ def test_large_counts_lose_nothing_in_the_differences_of_factorials(name: str, d
     out = dp.empty(count, dtype="int64")
     vectors = [dp.full(count, value, dtype=dtype) for value in parameters]
     start = (np.uint64(1), np.uint64(1), np.uint64(3))
-    chosen = streams._kernel(factory, np.dtype(dtype))
+    chosen = kernel_of(streams._of_distribution, factory, np.dtype(dtype))
     dp.call_kernel(chosen, dp.Range(count), out, *vectors, *start)
     found = (out.asnumpy() - mean) / np.sqrt(variance)
     assert abs(found.mean()) < 0.03

@@ -91,7 +91,8 @@ def test_a_kernel_does_not_write_through_broadcast_to() -> None:
         dp.call_kernel(writes_the_first, dp.Range(1), shown)
     out = dp.zeros(1)
     dp.call_kernel(reads_the_first, dp.Range(1), shown, out)
-    assert out.tolist() == [2] and x.tolist() == [1, 1, 1]
+    assert out.tolist() == [2]
+    assert x.tolist() == [1, 1, 1]
 
 
 def test_a_float_written_into_integers_is_told_of_once_with_the_line() -> None:
