@@ -76,6 +76,11 @@ def _end() -> None:
         _thread.join()
 
 
+def has_worked() -> bool:
+    """Whether the thread was ever started, which builds with the driver."""
+    return _thread is not None
+
+
 def forget_in_child() -> None:
     """A forked process has no such thread; what was asked for is its parent's."""
     global _changed, _thread, _is_working

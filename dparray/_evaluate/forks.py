@@ -12,7 +12,7 @@ import os
 import sys
 from typing import Any, NoReturn
 
-from dparray import device, memory
+from dparray import config, device, memory
 from dparray._compiler import backend
 from dparray._evaluate import background
 from dparray._runtime import access, in_order, order
@@ -39,11 +39,13 @@ def _before() -> None:
 
 def _in_child() -> None:
     """Replace what gives work to SYCL by the error, so that nothing has to ask where it runs."""
+    has_built = background.has_worked()
     background.forget_in_child()
     for lock in _LOCKS:
         lock._at_fork_reinit()  # as the standard library does: its holder may not be in the child
-    if not (used_queues() or pool.holds_device_memory()):
+    if not (has_built or used_queues() or pool.holds_device_memory()):
         return
+    config.host_tier = False  # so that the answer does not depend on an array's size
     pool.allocate = memory.allocate = _refuse
     Order.before_launch = _refuse  # type: ignore[method-assign]
     in_order.refuse_with(_refuse)

@@ -311,7 +311,8 @@ def test_a_fork_while_another_thread_uses_the_pool() -> None:
         thread = threading.Thread(target=churn, daemon=True)
         thread.start()
         assert {code_of_child() for _ in range(10)} == {7}
-        assert float((dp.ones(20_000) + 1).sum()) == 40_000
+        with dp.config.override(host_tier=False):  # on the device
+            assert float((dp.ones(20_000) + 1).sum()) == 40_000
         assert {code_of_child() for _ in range(10)} == {8}
         stop.set()
         thread.join()
