@@ -492,8 +492,9 @@ class _Scheduler:
                 if id(copy) not in roots:
                     self._compute([copy], apart)
         left: Outputs = []
+        computed = {id(copy) for copy in copies.values()}
         for value, layout in values:
-            if is_call(value):
+            if id(value) in computed and is_call(value):  # the others are there already
                 own = [array for array in new if array.slot == slot_of(layout)]
                 self._elements([value], [(value, layout)], apart, own)
             else:

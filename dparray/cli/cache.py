@@ -23,13 +23,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.clear:
         removed = cache.clear()
         if arguments.json:
-            print(json.dumps({"place": str(cache.place()), "removed": removed}, indent=2))
+            print(json.dumps({"directory": str(cache.place()), "removed": removed}, indent=2))
             return 0
         print(f"removed {removed} {'entry' if removed == 1 else 'entries'} from {cache.place()}")
         return 0
     stats = cache.stats()
     if arguments.json:
-        print(json.dumps(stats._asdict() | {"place": str(stats.place)}, indent=2))
+        fields = {key: value for key, value in stats._asdict().items() if key != "place"}
+        print(json.dumps({"directory": str(stats.place)} | fields, indent=2))
         return 0
     print(f"place    {stats.place}")
     print(f"entries  {stats.entries} (kernels, and what drivers built of them)")

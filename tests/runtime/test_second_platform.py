@@ -99,7 +99,7 @@ def test_the_fixture_of_queues_has_it_on_request() -> None:
     command += ["-k", "second-platform", str(tests / "functions" / "test_places.py")]
     done = subprocess.run(
         [*command, str(tests / "memory" / "test_sharing.py")],
-        env={k: v for k, v in os.environ.items() if k != "OCL_ICD_FILENAMES"}
+        env={k: v for k, v in os.environ.items() if k != "OCL_ICD_FILENAMES" and "XDIST" not in k}
         | {"DPARRAY_TEST_SECOND_PLATFORM": "1"},
         capture_output=True,
         text=True,
