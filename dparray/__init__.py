@@ -209,14 +209,14 @@ with _startup.explained():
     _numba_dpex_module.install()
     _other_libraries.install()
 
-    # What users call lets only our errors out; inside, functions call each other directly.
+    # Public functions let only our errors out; inside, functions call each other directly.
     for _module in (linalg, fft, lib.stride_tricks):
         _boundary.guard(_module, _module.__all__)
     for _class in random.RandomState.__mro__[:-1]:
         _boundary.guard(_class)
     _boundary.guard(_sys.modules[__name__])
 
-    # Where things are defined is no user's affair: they are what `dparray` calls them.
+    # Modules of definition are private: names say `dparray`.
     for _name, _value in list(globals().items()):
         if (
             not _name.startswith("_")
@@ -225,7 +225,7 @@ with _startup.explained():
         ):
             _value.__module__ = __name__
 
-#: What `from dparray import *` brings: no errors, and nothing that stands for a built-in of Python.
+#: The names of `from dparray import *`: no errors, and none of a built-in of Python.
 __all__ = sorted(
     name
     for name, value in globals().items()

@@ -381,8 +381,8 @@ def expand_ellipsis(index: Any, ndim: int, consumed: int) -> tuple[Any, ...]:
         IndexError: more than one ``...``, or more entries than axes.
     """
     entries = index if type(index) is tuple else (index,)
-    places = [place for place, entry in enumerate(entries) if entry is Ellipsis]
-    if len(places) > 1:
+    positions = [at for at, entry in enumerate(entries) if entry is Ellipsis]
+    if len(positions) > 1:
         raise IndexError("an index can have only one ellipsis ('...')")
     if consumed > ndim:
         raise IndexError(
@@ -390,8 +390,8 @@ def expand_ellipsis(index: Any, ndim: int, consumed: int) -> tuple[Any, ...]:
             f"but {consumed} were indexed"
         )
     fill = (slice(None),) * (ndim - consumed)
-    place = places[0] if places else len(entries)
-    return (*entries[:place], *fill, *entries[place + bool(places) :])
+    first = positions[0] if positions else len(entries)
+    return (*entries[:first], *fill, *entries[first + bool(positions) :])
 
 
 def basic_index(
@@ -466,12 +466,12 @@ def axis_map(shape: Shape, itemsize: int, view: tuple[Shape, Strides, int]) -> A
     return AxisMap(new_shape, starts, tuple(steps))
 
 
-def _digits(number: int, places: Strides, shape: Shape) -> tuple[int, ...]:
+def _digits(number: int, weights: Strides, shape: Shape) -> tuple[int, ...]:
     """A distance in bytes as one along each axis of a C-contiguous array."""
     digits = []
     sign, rest = (-1, -number) if number < 0 else (1, number)
-    for place, extent in zip(places, shape, strict=True):
-        digit, rest = divmod(rest, place) if extent > 1 else (0, rest)
+    for weight, extent in zip(weights, shape, strict=True):
+        digit, rest = divmod(rest, weight) if extent > 1 else (0, rest)
         digits.append(sign * digit)
     return tuple(digits)
 
@@ -539,7 +539,7 @@ class Block(Protocol):
 
 
 class Layout(NamedTuple):
-    """Where the elements of an array lie in a block; offset and strides in bytes."""
+    """The elements of an array in a block; offset and strides in bytes."""
 
     block: Block
     offset: int

@@ -10,7 +10,7 @@ from dparray import _hooks
 
 
 def switch(is_on: bool) -> None:
-    """Print events, or stop it; while nobody listens, a launch costs nothing more."""
+    """Print events, or stop it; without subscribers, a launch costs nothing more."""
     listening = print_event in _hooks.subscribers
     if is_on and not listening:
         _hooks.subscribe(print_event)

@@ -1,4 +1,4 @@
-"""Compute follows data: the one place where the queue of an operation is decided.
+"""Compute follows data: the one module that decides the queue of an operation.
 
 The rules are those of the programming model of the Python Data Parallel extensions: all array
 inputs live on one queue, the operation runs there, its result is allocated there with a USM type
@@ -22,14 +22,14 @@ USM_TYPES = ("device", "shared", "host")
 
 
 class Placement(NamedTuple):
-    """Where an operation runs and its result lives."""
+    """The queue and USM type of an operation and its result."""
 
     queue: dpctl.SyclQueue
     usm_type: str
 
 
 def placement_of(x: Any) -> Placement:
-    """Where an array lives, so that what is made of it lives there too."""
+    """The placement of an array, for what is made of it."""
     return Placement(x.sycl_queue, x.usm_type)
 
 

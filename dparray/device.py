@@ -40,9 +40,9 @@ _USM_ASPECTS = {
 }
 
 #: How the layers above wait for work on a queue that they have noted; they add themselves.
-_waits: list[Callable[[dpctl.SyclQueue], None]] = []
+waits: list[Callable[[dpctl.SyclQueue], None]] = []
 
-_lock = threading.RLock()
+lock = threading.RLock()
 _sub_devices: dict[tuple[dpctl.SyclDevice, Any], tuple[dpctl.SyclDevice, ...]] = {}
 _sub_device_labels: dict[dpctl.SyclDevice, str] = {}
 _others_sub_devices = 0
@@ -58,7 +58,7 @@ def _canonical_queue(device: dpctl.SyclDevice) -> dpctl.SyclQueue:
     """
     if device.parent_device is None:
         return get_device_cached_queue(device)
-    with _lock:
+    with lock:
         queue = _sub_device_queues.get(device)
         if queue is None:
             queue = _sub_device_queues[device] = dpctl.SyclQueue(device)
@@ -82,7 +82,7 @@ def describe_device(device: dpctl.SyclDevice) -> str:
     parent = device.parent_device
     if parent is None:
         return str(device.filter_string)
-    with _lock:
+    with lock:
         label = _sub_device_labels.get(device)
         if label is None:  # made by dpctl, which says nothing of its siblings
             global _others_sub_devices
@@ -98,7 +98,7 @@ def _queue_text(queue: dpctl.SyclQueue) -> str:
     if queue == _canonical_queue(queue.sycl_device):
         text = "canonical queue"
     else:
-        with _lock:
+        with lock:
             number = _extra_queue_numbers.setdefault(hash(queue), len(_extra_queue_numbers) + 2)
         text = f"queue #{number}"
     properties = [
@@ -283,7 +283,7 @@ class Device:
             >>> import dparray as dp
             >>> dp.Device("cpu").wait()
         """
-        for wait_for_work in _waits:
+        for wait_for_work in waits:
             wait_for_work(self.sycl_queue)
         self.sycl_queue.wait()
 
@@ -326,7 +326,7 @@ class Device:
 
 
 def _partition(partition: Any) -> int | tuple[int, ...] | str:
-    """What ``create_sub_devices`` of dpctl takes; dpctl itself would round a fraction."""
+    """The argument of dpctl's ``create_sub_devices``, which would round a fraction."""
     if isinstance(partition, str):
         return partition
     if isinstance(partition, Sequence):
@@ -338,7 +338,7 @@ def _split(
     device: dpctl.SyclDevice, partition: int | tuple[int, ...] | str
 ) -> tuple[dpctl.SyclDevice, ...]:
     """The sub-devices of a partition; the same ones every time, with labels."""
-    with _lock:
+    with lock:
         parts = _sub_devices.get((device, partition))
         if parts is None:
             parts = tuple(device.create_sub_devices(partition=partition))

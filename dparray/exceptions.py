@@ -239,7 +239,7 @@ class TileError(DparrayError, ValueError):
     """Base of the errors about programs of :mod:`dparray.tilelang`.
 
     Attributes:
-        line, column: where in the program, from 1; 0 where it is not about a place.
+        line, column: where in the program, from 1; 0 where it is about no line.
     """
 
     def __init__(self, message: str, *, line: int = 0, column: int = 0) -> None:
@@ -269,7 +269,7 @@ class TileIndexError(TileError, IndexError):
 
 
 class PlaidMLError(DparrayError, RuntimeError):
-    """What :mod:`dparray.plaidml` refuses; its kinds are in ``dparray.plaidml.exceptions``."""
+    """An error of :mod:`dparray.plaidml`; its kinds are in ``dparray.plaidml.exceptions``."""
 
 
 class UnsupportedFeatureError(DparrayError, NotImplementedError):

@@ -367,7 +367,7 @@ def _operation(meaning: SpecialFunction, dtype: Any) -> Op:
     name = f"special_{meaning.name}_{dtype.__name__}"
     function = meaning.of(dtype)
     count = meaning.arity
-    operands = ", ".join(f"{{{place}}}" for place in range(count))
+    operands = ", ".join(f"{{{position}}}" for position in range(count))
     return Op(
         meaning.name,
         np.frompyfunc(function.py_func, count, 1),
@@ -417,9 +417,9 @@ def _apply(
     placement = common_placement(full_name, arrays)
     dtype = _dtypes.fit_device(dtype, placement.queue.sycl_device)
     shape = broadcast_shapes(full_name, [array.shape for _, array in arrays])
-    for place, value in enumerate(values):
+    for position, value in enumerate(values):
         if not isinstance(value, ndarray):
-            values[place] = checked_scalar(full_name, scalar_value(value), dtype)
+            values[position] = checked_scalar(full_name, scalar_value(value), dtype)
     kind: Any = dtype.type
     op = _operation(meaning, kind)
     loop = (dtype,) * (len(values) + 1)

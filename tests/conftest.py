@@ -110,6 +110,24 @@ def queue(request: pytest.FixtureRequest) -> Any:
     return queues[request.param]
 
 
+@pytest.fixture(params=["host", "device"])
+def executor(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Small arrays on a CPU device are computed by the host; here also by the device's kernels."""
+    import dparray as dp
+
+    with dp.config.override(host_tier=request.param == "host"):
+        yield request.param
+
+
+@pytest.fixture
+def fused() -> Iterator[None]:
+    """Everything that can be is computed by generated kernels."""
+    from dparray._evaluate import limits
+
+    with limits.force("fused"):
+        yield
+
+
 @pytest.fixture(scope="session")
 def seeming_busy() -> Callable[[], contextlib.AbstractContextManager[None]]:
     """A context where all queues seem to work, so that nothing is computed at once."""

@@ -36,7 +36,7 @@ class Canonical:
         arrays: list[Any] = []
         scalars: list[Any] = []
         numbers: dict[int, int] = {}
-        places: dict[Any, int] = {}
+        views: dict[Any, int] = {}
         key: list[Any] = []
         step = 0
         stored: tuple[Any, ...] = () if value is None else (None,)
@@ -52,8 +52,8 @@ class Canonical:
                     layout = operand.layout  # type: ignore[union-attr]
                     assert layout is not None
                     block, offset, shape, strides, dtype = layout
-                    place = (offset, id(block), shape, strides, dtype)
-                    number = places.setdefault(place, len(arrays))
+                    view = (offset, id(block), shape, strides, dtype)
+                    number = views.setdefault(view, len(arrays))
                     if number == len(arrays):
                         arrays.append(layout)
                         key.append((dtype, shape, strides, block.memory is None))
@@ -80,7 +80,7 @@ def call_key(
     usm_type: str,
     axes: tuple[int, ...] | None,
 ) -> tuple[tuple[Any, ...], list[Any], list[Any]]:
-    """What :class:`Canonical` says of one operation on computed operands, without a node.
+    """The canonical form of one operation on computed operands, without a node.
 
     Args:
         op: the operation.

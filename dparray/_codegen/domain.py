@@ -1,4 +1,4 @@
-"""What a kernel with reductions iterates over, and what of a device decides how."""
+"""The iteration space of kernels with reductions, and the facts of a device that divide it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST_TAKEN_APART = 1 << 13
 
 
 class Machine(NamedTuple):
-    """What of a device decides how a kernel is cut.
+    """The facts of a device that decide how a kernel is divided.
 
     Attributes:
         compute_units: how many it has.
@@ -28,7 +28,7 @@ class Machine(NamedTuple):
 
 
 class Domain(NamedTuple):
-    """What a kernel walks: a shape, and the axes of it that are reduced."""
+    """The iteration space of a kernel: a shape, and its axes that are reduced."""
 
     shape: tuple[int, ...]
     axes: tuple[int, ...]

@@ -60,7 +60,7 @@ MOST_ARRAYS = 20
 
 
 class Structure(NamedTuple):
-    """What decides the text of a kernel.
+    """The structure of a kernel: all that decides its text.
 
     Attributes:
         steps: for each operation its name, the template, the operands (``"a0"`` an array, ``"s0"``

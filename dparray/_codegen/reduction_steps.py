@@ -17,7 +17,7 @@ MOST_STEPS_WRITTEN = 48
 
 
 class ReductionStructure(NamedTuple):
-    """What decides the text of a reduction kernel.
+    """The structure of a reduction kernel: all that decides its text.
 
     Attributes:
         steps, scalars: as in :class:`dparray._codegen.elementwise.Structure`; in place of the

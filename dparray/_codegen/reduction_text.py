@@ -104,7 +104,7 @@ _NAME = re.compile(r"\b[a-z_]\w*")
 
 
 def _of_vector(name: str, number: int) -> str:
-    """What a name is called for a further vector of outputs."""
+    """A name for a further vector of outputs."""
     return f"{name}__{number}"
 
 
@@ -401,7 +401,7 @@ class _Text:
     # -- reductions -------------------------------------------------------------------------------
 
     def _word(self, number: int) -> dict[str, str]:
-        """What the texts of a reduction may say, but for its accumulators."""
+        """The names that the texts of a reduction may use, but for its accumulators."""
         _, (row, _), references, loop, _ = self.steps[number]
         operand = np.dtype(loop[0])
         own = accumulator_dtypes(row, operand)[0]
@@ -624,7 +624,7 @@ class _Text:
 
 
 class _Walk(NamedTuple):
-    """What a loop does: the steps folded, the outputs stored, the steps and arrays for that."""
+    """One loop: the steps it folds, the outputs it stores, the steps and arrays for that."""
 
     folded: list[int]
     stored: list[int]

@@ -46,7 +46,7 @@ class Steps:
         self.arrays: list[Any] = []
         self.scalars: list[ScalarUse] = []
         self._names: dict[int, str] = {}
-        self._places: dict[Any, str] = {}
+        self._arrays_by_view: dict[Any, str] = {}
         self._view = view
         steps = []
         for number, node in enumerate(order):
@@ -74,7 +74,7 @@ class Steps:
 
     @property
     def scalar_dtypes(self) -> tuple[str, ...]:
-        """What a structure says of the scalars."""
+        """How a structure writes the scalars."""
         return tuple(scalar.dtype.str for scalar in self.scalars)
 
     def _whole(self, operand: Any) -> tuple[str, str]:
@@ -87,10 +87,10 @@ class Steps:
     def _array(self, layout: Any) -> str:
         """The name of an array that is read."""
         block, offset, shape, strides, kind = layout
-        place = (offset, id(block), shape, strides, kind)
-        known = self._places.get(place)
+        view = (offset, id(block), shape, strides, kind)
+        known = self._arrays_by_view.get(view)
         if known is None:
-            known = self._places[place] = f"a{len(self.arrays)}"
+            known = self._arrays_by_view[view] = f"a{len(self.arrays)}"
             self.arrays.append(layout)
         return known
 

@@ -226,7 +226,7 @@ def kernel_name(steps: Sequence[Any], last: str = "") -> str:
 
 @lru_cache(maxsize=32)
 def _words(dtype: str) -> dict[str, str]:
-    """What the templates of :class:`dparray._graph.ops.Op` may say of the operands' dtype."""
+    """The names of the operands' dtype that templates of :class:`dparray._graph.ops.Op` may use."""
     if dtype == HALF:  # computed in single precision, and rounded afterwards
         return _words(np.dtype(np.float32).str)
     kind = np.dtype(dtype)
@@ -271,13 +271,13 @@ class Values:
         for number, (_, template, references, loop, result) in steps:
             own = f"t{number}"
             converted: list[Any] = []
-            for place, ((name, dtype), wanted) in enumerate(zip(references, loop, strict=True)):
+            for position, ((name, dtype), wanted) in enumerate(zip(references, loop, strict=True)):
                 if wanted in _PART_NAMES:
                     converted.append(parts_of(self.name(name), dtype, wanted))
                     continue
                 text = converted_text(self.name(name), dtype, wanted)
                 if dtype != wanted:
-                    text = self._named(text, f"c{number}_{place}", lines, indent)
+                    text = self._named(text, f"c{number}_{position}", lines, indent)
                 elif name[0] == "a":
                     text = _Loaded(text)
                 converted.append(text)

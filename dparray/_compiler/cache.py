@@ -1,8 +1,8 @@
 """The disk cache of compiled kernels: opaque bytes under a key.
 
-Entries are files in a folder of our own below the place, ``kernels-2``, which holds nothing else: a
-file named by its key, with a line that identifies the format, the key, a digest of key and content,
-and the content. Entries are written to a temporary file in the same folder and moved into place, so
+Entries are files in a folder of our own, ``kernels-2``, below the base directory: a file named by
+its key, with a line that identifies the format, the key, a digest of key and content, and the
+content. Entries are written to a temporary file in the same folder and moved into place, so
 that a reader sees a whole entry or none; what fails the digest is a miss and is removed.
 
 What is loaded is run as native code, so it must have been written by this user. The digest is keyed
@@ -11,7 +11,8 @@ file that belongs to another user, or that others can write to, is refused with 
 the folder cannot be written (read-only, full, no home), one warning says so too, and the process
 goes on without the cache.
 
-The place is ``$DPARRAY_CACHE_DIR``, else ``$XDG_CACHE_HOME/dparray``, else ``~/.cache/dparray``.
+The base directory is ``$DPARRAY_CACHE_DIR``, else ``$XDG_CACHE_HOME/dparray``, else
+``~/.cache/dparray``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ import warnings
 from pathlib import Path
 from typing import NamedTuple
 
-_PLACE_VARIABLE = "DPARRAY_CACHE_DIR"
+_DIRECTORY_VARIABLE = "DPARRAY_CACHE_DIR"
 _FOLDER = "kernels-2"
 _SECRET = "secret"
 _MAGIC = b"dparray kernel 2\n"
@@ -51,9 +52,9 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 class Stats(NamedTuple):
-    """What the cache holds on disk, and what this process did with it."""
+    """Size of the cache on disk, and how this process used it."""
 
-    place: Path
+    directory: Path
     entries: int
     nbytes: int
     limit: int
@@ -76,9 +77,9 @@ class _State:
 _state = _State()
 
 
-def place() -> Path:
+def base_directory() -> Path:
     """The directory of the cache; it is made when something is first saved."""
-    chosen = os.environ.get(_PLACE_VARIABLE)
+    chosen = os.environ.get(_DIRECTORY_VARIABLE)
     if chosen:
         return Path(chosen).expanduser()
     base = os.environ.get("XDG_CACHE_HOME")
@@ -90,8 +91,8 @@ class _Refused(OSError):
 
 
 def folder() -> Path:
-    """The folder below the place that holds the entries, and nothing of anybody else's."""
-    return place() / _FOLDER
+    """The folder of the entries, below the base directory; it holds nothing else."""
+    return base_directory() / _FOLDER
 
 
 def load(key: str) -> bytes | None:
@@ -106,7 +107,7 @@ def load(key: str) -> bytes | None:
         _state.misses += 1
         _warn_refused(error)
         return None
-    except (OSError, RuntimeError):  # whoever makes the entry anew hears of it if that fails, too
+    except (OSError, RuntimeError):  # saving the entry anew tells of it if that fails, too
         _state.misses += 1
         return None
     payload = _checked(text, key, secret)
@@ -125,11 +126,11 @@ def load(key: str) -> bytes | None:
 def _check_folders(directory: Path) -> None:
     """Refuse a folder of entries that is another user's or that others can write to.
 
-    The place above it may be shared as ``/tmp`` is, where nobody removes what is another's.
+    The directory above may be shared as ``/tmp`` is, where users remove their own files only.
     """
     above = directory.parent.stat()
     if above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
-        raise _Refused(f"{directory.parent} can be written by everybody")
+        raise _Refused(f"{directory.parent} can be written by other users")
     status = directory.lstat()
     if not stat.S_ISDIR(status.st_mode):
         raise _Refused(f"{directory} is no folder")
@@ -198,7 +199,7 @@ def save(key: str, payload: bytes) -> None:
         temporary = _written(directory, key, text)
         os.replace(temporary, directory / (key + _SUFFIX))
     except (OSError, RuntimeError) as error:
-        # A directory in the place of one entry does not keep others from being written.
+        # A directory that has the name of one entry does not keep others from being written.
         _state.writes = isinstance(error, IsADirectoryError)
         if temporary is not None:
             with contextlib.suppress(OSError):
@@ -259,7 +260,7 @@ def _warn(problem: str) -> None:
             level, frame = level + 1, frame.f_back
         warnings.warn(
             f"dparray's kernel cache {problem}; kernels are compiled anew in every process. "
-            f"Set {_PLACE_VARIABLE} to a directory that you, and no other user, can write to.",
+            f"Set {_DIRECTORY_VARIABLE} to a directory that you, and no other user, can write to.",
             RuntimeWarning,
             stacklevel=level,
         )
@@ -300,10 +301,10 @@ def _trim(directory: Path) -> None:
 
 
 def stats() -> Stats:
-    """What the cache holds, and what this process did with it."""
+    """Size of the cache, and how this process used it."""
     entries = _own_files(folder(), _ENTRY_NAME)
     return Stats(
-        place(),
+        base_directory(),
         len(entries),
         sum(size for _, size, _ in entries),
         _state.limit,

@@ -24,13 +24,13 @@ from dparray._compiler.key import referred_values
 from dparray.kernel_api import AtomicRef
 
 MAX_CHECKED_DIMENSIONS = 8
-# What is where in the record, after the number of faults; bit k of UNSIGNED says that index k is.
+# The layout of the record, after the number of faults; bit k of UNSIGNED says that index k is.
 SITE, INDEX_COUNT, UNSIGNED, DIMENSIONS, INDICES = range(1, 6)
 SHAPE = INDICES + MAX_CHECKED_DIMENSIONS
 RECORD_SIZE = SHAPE + MAX_CHECKED_DIMENSIONS
 
 
-#: What is wrong at a site, with what is there, the number that was found, and the shape.
+#: The problem at a site, with its source, the number that was found, and the shape.
 _INDEX = "index {found} is out of bounds of {there}, whose shape is {shape}"
 _STEP = "the step of {there} is 0"
 _SLICE_STEP = "the step of the slice {there} is 0"
@@ -41,7 +41,7 @@ OF_A_DIMENSION = re.compile(r"get_(?:(?:global|local|group)_)?(?:id|range)")
 
 
 class Site(NamedTuple):
-    """Where something is checked: an index, a step, a dimension, a number of names."""
+    """A checked expression: an index, a step, a dimension, a number of names."""
 
     function: str
     problem: str
@@ -130,11 +130,11 @@ def describe_fault(kernel: str, checked: CheckedKernel, record: Any) -> str:
     )
     shape = tuple(map(int, record[SHAPE : SHAPE + dimensions]))
     shown = str(indices[0]) if count == 1 else str(indices)
-    place = quote(site.source, site.line, site.column, site.end_column)
+    excerpt = quote(site.source, site.line, site.column, site.end_column)
     others = f" ({faults - 1} more fault{'s' if faults > 2 else ''})" if faults > 1 else ""
     where = "" if site.function == kernel else f" in {site.function}"
     problem = site.problem.format(found=shown, there=site.there, shape=shape)
-    return f"kernel {kernel}: {problem}{where}{others}\n{place.rstrip()}"
+    return f"kernel {kernel}: {problem}{where}{others}\n{excerpt.rstrip()}"
 
 
 class _Copier:
@@ -425,5 +425,5 @@ def _element(array: str, index: str) -> ast.Subscript:
 
 
 def _placed(statement: ast.stmt, original: ast.stmt) -> ast.stmt:
-    """A new statement at the place of the original one."""
+    """A new statement in place of the original one, on its line."""
     return ast.fix_missing_locations(ast.copy_location(statement, original))

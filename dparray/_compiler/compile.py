@@ -22,7 +22,7 @@ from dparray._compiler.kernel import Kernel
 from dparray._compiler.key import kernel_key
 from dparray.exceptions import KernelError, KernelTypeWarning
 
-# Kernels by key, oldest first. Whoever uses a kernel holds it, too, so dropping one here only
+# Kernels by key, oldest first. Users of a kernel hold it, too, so dropping one here only
 # costs a later look at the disk.
 _kernels: dict[str, Kernel] = {}
 _MOST_KERNELS = 2048

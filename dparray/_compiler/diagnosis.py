@@ -172,18 +172,18 @@ def _first_inside(code: types.CodeType) -> types.CodeType:
 
 
 def _instructions(code: types.CodeType) -> list[Any]:
-    """What a function does, whatever the scope that it is defined in."""
+    """The steps of a function, whatever the scope that it is defined in."""
     steps: list[dis.Instruction] = []
-    places: dict[int, int] = {}
+    positions: dict[int, int] = {}
     for step in dis.get_instructions(code):
-        places[step.offset] = len(steps)
+        positions[step.offset] = len(steps)
         if step.opname not in _INCIDENTAL:
             steps.append(step)
     found: list[Any] = [code.co_varnames, code.co_freevars]
     for step in steps:
         what: Any = repr(step.argval)
         if step.opcode in dis.hasjabs or step.opcode in dis.hasjrel:
-            what = places[step.argval]
+            what = positions[step.argval]
         elif isinstance(step.argval, types.CodeType):
             what = _instructions(step.argval)
         elif ".<locals>." in what:
@@ -234,15 +234,15 @@ def describe_failure(
     else:
         finding = findings[0] if findings else None  # type: ignore[assignment]
     if finding is not None and source is not None:
-        place = quote(source, finding.line, finding.column, finding.end_column)
-        return head + place + finding.problem
+        excerpt = quote(source, finding.line, finding.column, finding.end_column)
+        return head + excerpt + finding.problem
     for called in called_device_functions(function):
         inner = source_of(called)
         for found in _findings(called, inner, False):
             assert inner is not None
-            place = quote(inner, found.line, found.column, found.end_column)
-            return f"{head}in the device function {called.__name__}:\n{place}{found.problem}"
-    place = ""
+            excerpt = quote(inner, found.line, found.column, found.end_column)
+            return f"{head}in the device function {called.__name__}:\n{excerpt}{found.problem}"
+    excerpt = ""
     file = function.__code__.co_filename
     if source is None:
         for built, line in _containers(function.__code__):
@@ -251,20 +251,20 @@ def describe_failure(
             )
     if blamed is not None:
         shown = f"  {file}:{blamed}\n"
-        place = quote(source, blamed, None, None) if source else shown
+        excerpt = quote(source, blamed, None, None) if source else shown
     undefined = re.search(r"NameError: name '(\w+)' is not defined", text)
     if undefined and source:
         for node in ast.walk(source.tree):
             if isinstance(node, ast.Name) and node.id == undefined[1]:
                 start = node.col_offset + source.indent
                 line = node.lineno + source.first - 1
-                place = quote(source, line, start, start + len(node.id))
+                excerpt = quote(source, line, start, start + len(node.id))
                 break
-    return head + place + _shortened(text) + "\nThe compiler's full text is in .details"
+    return head + excerpt + _shortened(text) + "\nThe compiler's full text is in .details"
 
 
 def _containers(code: types.CodeType) -> Iterator[tuple[str, int]]:
-    """What a function builds that device code cannot, and the lines."""
+    """The containers that a function builds and device code cannot, with their lines."""
     line = code.co_firstlineno
     for step in dis.get_instructions(code):
         line = step.starts_line or line
@@ -284,7 +284,7 @@ def _blamed_line(text: str, function: Callable[..., Any]) -> int | None:
     return found
 
 
-# What the compiler says, and what it means to the author of the kernel; the first match counts.
+# Texts of the compiler, and their meaning to the author of the kernel; the first match counts.
 _TELLING = (
     (
         r"Cannot modify readonly array",
@@ -356,7 +356,7 @@ _TELLING = (
     ),
     (
         r"it may raise (.+)",
-        "it may raise {0}, and a work-item of a device has nobody to raise it to: test for that "
+        "it may raise {0}, and a work-item of a device has no caller to raise it to: test for that "
         "case before",
     ),
     (
@@ -502,7 +502,7 @@ def _reached(function: Callable[..., Any]) -> dict[types.FunctionType, None]:
 
 
 def _steps(code: types.CodeType) -> Iterator[str]:
-    """What kinds of steps a function is made of, and those inside of it."""
+    """The kinds of steps in a function, and in those inside of it."""
     for step in dis.get_instructions(code):
         yield step.opname
     for constant in code.co_consts:
@@ -516,7 +516,7 @@ def _findings(
     is_kernel: bool,
     arrays: Collection[str] = (),
 ) -> Iterator[Finding]:
-    """What device code cannot do, in the order of the source; ``arrays`` are parameters."""
+    """Problems of device code, in the order of the source; ``arrays`` are parameters."""
     if source is None:
         return
     # print and the group algorithms take words, and a string alone is a docstring.
@@ -550,7 +550,7 @@ def _findings(
 
 
 def _array_problem(node: ast.AST, arrays: Collection[str]) -> str | None:
-    """What is wrong with a node that uses a parameter as an array."""
+    """The problem of a node that uses a parameter as an array."""
     if isinstance(node, ast.BinOp):
         for operand in (node.left, node.right):
             if isinstance(operand, ast.Name) and operand.id in arrays:
@@ -589,7 +589,7 @@ def _problem(function: Callable[..., Any], node: ast.AST, is_kernel: bool) -> st
 
 
 def _value_problem(name: str, value: Any) -> str | None:
-    """What is wrong with a global or captured value."""
+    """The problem of a global or captured value."""
     if isinstance(value, np.ndarray):
         return (
             f"{name} is a NumPy array of the host: pass dp.asarray({name}, device=...) as an "

@@ -21,7 +21,7 @@ from typing import Any
 from dparray._compiler import emitter
 from dparray.exceptions import KernelError
 
-#: What kernels may use beyond SPIR-V itself, where they do.
+#: Extensions of SPIR-V that kernels may use.
 EXTENSIONS = (
     "SPV_EXT_shader_atomic_float_add",
     "SPV_EXT_shader_atomic_float_min_max",
@@ -52,7 +52,7 @@ class _Helper:
         self.owner = os.getpid()
 
     def ask(self, text: str, wanted: int) -> bytes:
-        """What the helper makes of a module.
+        """The helper's output for a module.
 
         Raises:
             EmissionError: it makes nothing of it.

@@ -21,7 +21,7 @@ TRIPLE = "spirv64-unknown-unknown"
 
 
 def emitted(binding: Any, text: str, wanted: int) -> bytes:
-    """What the back end makes of a module."""
+    """The back end's output for a module."""
     machine = binding.Target.from_triple(TRIPLE).create_target_machine(opt=2)
     module = binding.parse_assembly(text)
     if wanted == ASSEMBLY:

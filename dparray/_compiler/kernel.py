@@ -1,4 +1,4 @@
-"""A compiled kernel: its SPIR-V module, and what devices built of it."""
+"""A compiled kernel: its SPIR-V module, and the kernels that drivers built of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_QUEUES = 64
 
 
 class Kernel:
-    """A compiled kernel: SPIR-V, its entry point, and what devices built of it.
+    """A compiled kernel: SPIR-V, its entry point, and the kernels that drivers built of it.
 
     State: one built ``SyclKernel`` for each context and device, made when it is first launched
     there. Building twice by two threads at once is harmless.
@@ -84,10 +84,10 @@ class Kernel:
         """
         built = self._by_queue.get(queue)
         if built is None:
-            place = context_and_device(queue)
-            built = self._built.get(place)
+            key = context_and_device(queue)
+            built = self._built.get(key)
             if built is None:
-                built = self._built[place] = self._build(queue)
+                built = self._built[key] = self._build(queue)
             if len(self._by_queue) >= _MOST_QUEUES:
                 self._by_queue.clear()
             self._by_queue[queue] = built
@@ -125,7 +125,7 @@ class Kernel:
             ) from error
 
     def to_bytes(self) -> bytes:
-        """What the disk cache keeps of it."""
+        """The bytes that the disk cache keeps."""
         head = {
             "entry": self.entry,
             "name": self.name,

@@ -1,4 +1,4 @@
-"""What a kernel is: a key that changes whenever the compiled bytes may change.
+"""The key of a kernel: it changes whenever the compiled bytes may change.
 
 The compiler freezes everything a function refers to: constants of its code, captured values,
 globals, attributes of modules, and all of that again for the device functions it calls. The key
@@ -85,9 +85,9 @@ def _installed_versions() -> dict[str, str]:
     """Versions read off the names of metadata directories: reading the metadata takes 30 ms."""
     wanted = {name.replace("-", "_"): name for name in _COMPILING_PACKAGES}
     found: dict[str, str] = {}
-    for place in sys.path:
+    for directory in sys.path:
         with contextlib.suppress(OSError):
-            for entry in os.listdir(place or "."):
+            for entry in os.listdir(directory or "."):
                 package, _, version = entry.removesuffix(".dist-info").partition("-")
                 name = wanted.get(package.lower())
                 if name is not None and version and entry.endswith(".dist-info"):
@@ -105,7 +105,7 @@ def describe(function: Callable[..., Any], *, lines: bool = False) -> tuple[Any,
     """All that the compiler takes from ``function``, as nested tuples of plain values.
 
     Args:
-        lines: hold the place in the source too, for kernels that report it.
+        lines: hold the line of the source too, for kernels that report it.
 
     Raises:
         UnkeyedError: it refers to a value that cannot be described exactly.
@@ -264,7 +264,7 @@ class _Describer:
         )
 
     def reached(self, value: Any, attributes: Sequence[str]) -> Any:
-        """What ``value.a.b...`` is; modules are passed through, they have no value of their own."""
+        """The value of ``value.a.b...``; modules on the way are no values of their own."""
         path = []
         remaining = list(attributes)
         while isinstance(value, types.ModuleType):
@@ -341,7 +341,7 @@ class _Describer:
 
 
 def _dtype(dtype: np.dtype[Any]) -> str:
-    """A dtype with the names and places of its fields."""
+    """A dtype with the names and offsets of its fields."""
     return dtype.str if dtype.fields is None and dtype.subdtype is None else repr(dtype)
 
 

@@ -72,7 +72,7 @@ def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> Any:
         if binary is not None:
             cache.save(key, binary)
             program = driver.program_of(queue, binary, options)
-    # Where the driver refuses the module, dpctl's error has what it says of it.
+    # Where the driver refuses the module, dpctl's error has the driver's text.
     return program or create_program_from_spirv(queue, spirv, options)
 
 
@@ -94,7 +94,7 @@ def _binary_key(device: dpctl.SyclDevice, spirv: bytes, options: str) -> str:
 
 @lru_cache(maxsize=8)
 def _platform_text(name: str, driver_version: str) -> bytes:
-    """What a binary depends on beside its module: device, driver, instruction set, settings."""
+    """The key of a binary beside its module: device, driver, instruction set, settings."""
     instructions = ""
     with contextlib.suppress(OSError), Path("/proc/cpuinfo").open() as lines:
         instructions = next((line for line in lines if line.startswith("flags")), "")
@@ -201,7 +201,7 @@ class _Driver:
         return not failed and kind.value == _EXECUTABLE_TYPE
 
     def built(self, queue: dpctl.SyclQueue, spirv: bytes, options: str) -> bytes | None:
-        """What the driver builds of a module for a queue's device; ``None`` if it does not."""
+        """The driver's binary of a module for a queue's device; ``None`` if there is none."""
         context, device, status = queue.sycl_context, queue.sycl_device, c_int32()
         with self._handle("context", context) as of_context, self._handle("device", device) as own:
             program = self.create_of_module(of_context, spirv, len(spirv), byref(status))
@@ -225,10 +225,13 @@ class _Driver:
         for name, values in ((_PROGRAM_DEVICES, devices), (_PROGRAM_BINARY_SIZES, sizes)):
             if self.program_info(program, name, ctypes.sizeof(values), values, None) != 0:
                 return None
-        # OpenCL skips the devices whose place is null: those that it built nothing for.
+        # OpenCL skips devices whose pointer is null: those that it built nothing for.
         texts = [ctypes.create_string_buffer(size) for size in sizes]
-        places = (c_void_p * count)(*(ctypes.addressof(text) if text else 0 for text in texts))
-        if self.program_info(program, _PROGRAM_BINARIES, ctypes.sizeof(places), places, None) != 0:
+        pointers = (c_void_p * count)(*(ctypes.addressof(text) if text else 0 for text in texts))
+        if (
+            self.program_info(program, _PROGRAM_BINARIES, ctypes.sizeof(pointers), pointers, None)
+            != 0
+        ):
             return None
         return dict(zip(devices, texts, strict=True))[device.value].raw or None
 

@@ -54,7 +54,7 @@ class SpecialFunction:
         return found
 
     def all(self) -> tuple[DeviceFunction, ...]:
-        """What it may stand for in a kernel."""
+        """The device functions it may stand for in a kernel."""
         return self.of(np.float32), self.of(np.float64)
 
 
@@ -66,7 +66,7 @@ def _functions(
 
 
 def precision(dtypes: Sequence[np.dtype[Any]]) -> type:
-    """What a kernel computes a function of such numbers in: integers alone in float64."""
+    """The dtype in which a kernel computes a function of such numbers: float64 for integers."""
     floats = [dtype for dtype in dtypes if dtype.kind == "f"]
     is_single = bool(floats) and all(dtype.itemsize <= 4 for dtype in floats)
     return np.float32 if is_single else np.float64

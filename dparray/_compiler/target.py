@@ -47,7 +47,7 @@ TARGET = "dparray"
 _INT8 = ir.IntType(8)
 _ENUMERATIONS = (AddressSpace, MemoryOrder, MemoryScope)
 
-#: What device code has beyond Numba's own: types of calls, and what they are lowered to.
+#: Typing and lowering of device code's operations, beside Numba's own.
 typing_registry = TypingRegistry()
 registry = Registry(TARGET)
 
@@ -209,7 +209,7 @@ class TargetContext(BaseContext):
 
     def load_additional_registries(self) -> None:
         """Install Numba's functions of complex numbers, and ours."""
-        # What Python's own operations become is registered when these are imported.
+        # Importing these registers the lowering of Python's own operations.
         from numba.core import optional  # noqa: F401
         from numba.cpython import (  # noqa: F401
             builtins,
@@ -233,7 +233,7 @@ class TargetContext(BaseContext):
         return self._codegen._create_empty_module(name)
 
     def codegen(self) -> Any:
-        """What makes libraries of functions."""
+        """The code generator, which makes libraries of functions."""
         return self._codegen
 
     @property
@@ -243,7 +243,7 @@ class TargetContext(BaseContext):
 
     @functools.cached_property
     def nrt(self) -> Any:
-        """What counts references: nothing does, and there is no memory to allocate."""
+        """The reference counting: there is none, and no memory to allocate."""
         return _NoCounts(self, False)
 
     @functools.cached_property
@@ -278,7 +278,7 @@ class TargetContext(BaseContext):
     def _compile_subroutine_no_cache(
         self, builder: Any, impl: Any, sig: Any, locals: Any = None, flags: Any = None
     ) -> Any:
-        # What a builtin operation is made of is compiled with flags of its own, and Numba's default
+        # The parts of a builtin operation are compiled with flags of their own, and Numba's default
         # is to raise where floats are divided by zero.
         if flags is None:
             flags = Flags()
@@ -429,7 +429,7 @@ class DeviceDispatcher(Dispatcher):
 
 
 def _decorate(*arguments: Any, **options: Any) -> Any:
-    """What Numba compiles the functions of overloads with."""
+    """The compiler that Numba uses for the functions of overloads."""
     if arguments and callable(arguments[0]):
         return DeviceDispatcher(arguments[0])
     return DeviceDispatcher

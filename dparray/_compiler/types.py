@@ -45,7 +45,7 @@ class DeviceArray(types.Array):
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """What tells two types apart."""
+        """The parts that tell two types apart."""
         return (*super().key, self.addrspace)
 
     @property
@@ -55,7 +55,7 @@ class DeviceArray(types.Array):
 
     @property
     def mangling_args(self) -> tuple[str, list[Any]]:
-        """What the names of functions say of it."""
+        """Its spelling in the names of functions."""
         args = [self.dtype, self.ndim, self.layout, self.addrspace, not self.mutable]
         return type(self).__name__, args
 
@@ -121,7 +121,7 @@ class _SpaceType(types.Type):
 
     @property
     def mangling_args(self) -> tuple[str, list[Any]]:
-        """What the names of functions say of it."""
+        """Its spelling in the names of functions."""
         return type(self).__name__, [self.ndim]
 
 

@@ -24,9 +24,9 @@ from dparray.memory import pool
 _LOCKS: tuple[Any, ...] = (
     access.lock,
     backend.lock,
-    device._lock,
-    in_order._lock,
-    order._lock,
+    device.lock,
+    in_order.lock,
+    order.lock,
 )
 
 

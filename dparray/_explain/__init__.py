@@ -1,1 +1,5 @@
-"""``dp.explain``: what is pending, what would run and why, as text, rows and a picture."""
+"""``dp.explain``: the plan of a pending array, as text, rows and a picture.
+
+In: arrays. Out: an explanation; nothing is computed. Imports the scheduler, whose plans it prints,
+and all rows below the tools.
+"""

@@ -1,4 +1,4 @@
-"""What will happen when a pending array is computed, found out without computing it.
+"""The plan of a pending array, found out without computing it.
 
 The plan of the pending expression is made, as when it is computed, and its steps are told. The
 expression is copied, so that what one step stores can be a leaf of the next.
@@ -71,7 +71,7 @@ class PlannedKernel:
     """One step of the computation: a generated kernel, or what is done in its place.
 
     Attributes:
-        number: its place in the order, from 1.
+        number: its position in the order, from 1.
         tier: ``"fused"`` one generated kernel, ``"host"`` the calling thread, ``"library"`` a ready
             kernel for each operation.
         reason: why this tier.
@@ -157,12 +157,12 @@ class Explanation:
 
     @property
     def bytes_read(self) -> int:
-        """What all kernels together read from arrays."""
+        """Bytes that all kernels together read from arrays."""
         return sum(kernel.bytes_read for kernel in self.kernels)
 
     @property
     def bytes_written(self) -> int:
-        """What all kernels together write to arrays."""
+        """Bytes that all kernels together write to arrays."""
         return sum(kernel.bytes_written for kernel in self.kernels)
 
     def __str__(self) -> str:
@@ -290,13 +290,13 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
 
 
 def _ran_last(queue: Any) -> tuple[str, ...]:
-    """What ran last on a queue, as far as that is remembered."""
+    """The last work on a queue, as far as that is remembered."""
     ran = [f"{kind} {name}" for name, kind, where in tuple(_hooks.recent) if where == queue]
     return tuple(ran[-6:])
 
 
 class _Explanation:
-    """What the plans of arrays do, told of copies of their nodes, so that nothing is computed."""
+    """The plans of arrays, made for copies of their nodes, so that nothing is computed."""
 
     def __init__(self, roots: Sequence[Node]) -> None:
         groups = evaluate.grouped(roots)

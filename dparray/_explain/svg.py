@@ -42,25 +42,25 @@ class Box(NamedTuple):
     group: int | None
 
 
-class _Place:
-    """A place in a row: a box, or where the line from a box passes a row on its way further down.
+class _Slot:
+    """A slot in a row: a box, or where the line from a box passes a row on its way further down.
 
-    ``above`` and ``below`` are the places that lines lead to.
+    ``above`` and ``below`` are the slots that lines lead to.
     """
 
     def __init__(self, width: int, box: Box | None = None) -> None:
         self.width = width
         self.box = box
         self.middle = 0.0
-        self.above: list[_Place] = []
-        self.below: list[_Place] = []
+        self.above: list[_Slot] = []
+        self.below: list[_Slot] = []
 
 
 def graph(boxes: Sequence[Box]) -> str:
     """The picture, as the text of an SVG.
 
     The layout is that of K. Sugiyama, S. Tagawa and M. Toda, "Methods for visual understanding of
-    hierarchical system structures" (1981): rows by the longest way from the top, places of their
+    hierarchical system structures" (1981): rows by the longest way from the top, slots of their
     own for lines that pass a row, and rows ordered by the mean of their neighbours.
 
     Args:
@@ -74,9 +74,9 @@ def graph(boxes: Sequence[Box]) -> str:
             _order(row, "below")
     for row in (*rows, *reversed(rows), *rows):
         _spread(row)
-    places = [place for row in rows for place in row]
-    left = min((place.middle - place.width / 2 for place in places), default=0) - _GAP
-    right = max((place.middle + place.width / 2 for place in places), default=0) + _GAP
+    slots = [slot for row in rows for slot in row]
+    left = min((slot.middle - slot.width / 2 for slot in slots), default=0) - _GAP
+    right = max((slot.middle + slot.width / 2 for slot in slots), default=0) + _GAP
     width, height = round(right - left), len(rows) * (_HEIGHT + _FALL) - _FALL + 2 * _GAP
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
@@ -84,9 +84,9 @@ def graph(boxes: Sequence[Box]) -> str:
     ]
     for number, row in enumerate(rows):
         top = _GAP + number * (_HEIGHT + _FALL)
-        for place in row:
-            parts += _lines(place, place.middle - left, top, left)
-            parts += _drawn(place, place.middle - left, top)
+        for slot in row:
+            parts += _lines(slot, slot.middle - left, top, left)
+            parts += _drawn(slot, slot.middle - left, top)
     return "".join([*parts, "</svg>"])
 
 
@@ -102,62 +102,62 @@ def _levels(boxes: Sequence[Box]) -> Mapping[str, int]:
     return level
 
 
-def _rows(boxes: Sequence[Box], level: Mapping[str, int]) -> list[list[_Place]]:
-    rows: list[list[_Place]] = [[] for _ in range(1 + max(level.values(), default=-1))]
-    way: dict[str, list[_Place]] = {}  # of each box: itself, then where its line passes rows
+def _rows(boxes: Sequence[Box], level: Mapping[str, int]) -> list[list[_Slot]]:
+    rows: list[list[_Slot]] = [[] for _ in range(1 + max(level.values(), default=-1))]
+    way: dict[str, list[_Slot]] = {}  # of each box: itself, then where its line passes rows
     for box in boxes:
-        place = _Place(_WIDTH, box)
-        rows[level[box.name]].append(place)
-        way[box.name] = [place]
+        slot = _Slot(_WIDTH, box)
+        rows[level[box.name]].append(slot)
+        way[box.name] = [slot]
     for box in boxes:
-        place = way[box.name][0]
+        slot = way[box.name][0]
         for name in dict.fromkeys(box.operands):
             passed = way[name]
             while level[name] + len(passed) < level[box.name]:
-                detour = _Place(_DETOUR)
+                detour = _Slot(_DETOUR)
                 rows[level[name] + len(passed)].append(detour)
                 _join(passed[-1], detour)
                 passed.append(detour)
-            _join(passed[level[box.name] - level[name] - 1], place)
+            _join(passed[level[box.name] - level[name] - 1], slot)
     return rows
 
 
-def _join(upper: _Place, lower: _Place) -> None:
+def _join(upper: _Slot, lower: _Slot) -> None:
     upper.below.append(lower)
     lower.above.append(upper)
 
 
-def _order(row: list[_Place], side: str) -> None:
-    """Sort a row by the mean place of its neighbours on one side."""
-    for place in row:
-        neighbours = getattr(place, side)
+def _order(row: list[_Slot], side: str) -> None:
+    """Sort a row by the mean slot of its neighbours on one side."""
+    for slot in row:
+        neighbours = getattr(slot, side)
         if neighbours:
-            place.middle = sum(each.middle for each in neighbours) / len(neighbours)
-    row.sort(key=lambda place: place.middle)
-    for number, place in enumerate(row):
-        place.middle = number * (_WIDTH + _GAP)
+            slot.middle = sum(each.middle for each in neighbours) / len(neighbours)
+    row.sort(key=lambda slot: slot.middle)
+    for number, slot in enumerate(row):
+        slot.middle = number * (_WIDTH + _GAP)
 
 
-def _spread(row: list[_Place]) -> None:
-    """Move the places of a row to the mean of their neighbours, as far as there is room."""
+def _spread(row: list[_Slot]) -> None:
+    """Move the slots of a row to the mean of their neighbours, as far as there is room."""
     wanted = []
-    for place in row:
-        near = place.above + place.below
-        wanted.append(sum(each.middle for each in near) / len(near) if near else place.middle)
+    for slot in row:
+        near = slot.above + slot.below
+        wanted.append(sum(each.middle for each in near) / len(near) if near else slot.middle)
     free = float("-inf")
-    for place, middle in zip(row, wanted, strict=True):
-        place.middle = max(middle, free + place.width / 2)
-        free = place.middle + place.width / 2 + _GAP
-    pushed = sum(place.middle - middle for place, middle in zip(row, wanted, strict=True))
-    for place in row:
-        place.middle -= pushed / len(row)
+    for slot, middle in zip(row, wanted, strict=True):
+        slot.middle = max(middle, free + slot.width / 2)
+        free = slot.middle + slot.width / 2 + _GAP
+    pushed = sum(slot.middle - middle for slot, middle in zip(row, wanted, strict=True))
+    for slot in row:
+        slot.middle -= pushed / len(row)
 
 
-def _lines(place: _Place, x: float, top: int, left: float) -> list[str]:
-    start = top + (_HEIGHT if place.box else 0)
+def _lines(slot: _Slot, x: float, top: int, left: float) -> list[str]:
+    start = top + (_HEIGHT if slot.box else 0)
     end, bend = top + _HEIGHT + _FALL, top + _HEIGHT + _FALL / 2
     lines = []
-    for lower in place.below:
+    for lower in slot.below:
         to = lower.middle - left
         lines.append(
             f'<path d="M{x:.0f} {start} V{top + _HEIGHT} C{x:.0f} {bend:.0f} {to:.0f} {bend:.0f} '
@@ -166,13 +166,13 @@ def _lines(place: _Place, x: float, top: int, left: float) -> list[str]:
     return lines
 
 
-def _drawn(place: _Place, x: float, top: int) -> list[str]:
-    if place.box is None:
+def _drawn(slot: _Slot, x: float, top: int) -> list[str]:
+    if slot.box is None:
         return []
     corner = round(x - _WIDTH / 2)
-    paint = _GREY if place.box.group is None else colour(place.box.group)
-    note = place.box.note
-    title = _shortened(place.box.title, _LETTERS - len(note) - bool(note))
+    paint = _GREY if slot.box.group is None else colour(slot.box.group)
+    note = slot.box.note
+    title = _shortened(slot.box.title, _LETTERS - len(note) - bool(note))
     return [
         f'<rect x="{corner}" y="{top}" width="{_WIDTH}" height="{_HEIGHT}" rx="5" fill="{paint}"/>',
         f'<text x="{corner + 8}" y="{top + 15}" fill="white" font-weight="bold">'
@@ -180,7 +180,7 @@ def _drawn(place: _Place, x: float, top: int) -> list[str]:
         f'<text x="{corner + _WIDTH - 8}" y="{top + 15}" fill="white" text-anchor="end">'
         f"{escape(note)}</text>",
         f'<text x="{corner + 8}" y="{top + 29}" fill="white">'
-        f"{escape(_shortened(place.box.subtitle, _LETTERS))}</text>",
+        f"{escape(_shortened(slot.box.subtitle, _LETTERS))}</text>",
     ]
 
 

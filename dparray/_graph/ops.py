@@ -85,7 +85,7 @@ class Op:
 
     def __post_init__(self) -> None:
         count = int(self.ufunc.nin)
-        names = ("x",) if count == 1 else tuple(f"x{place}" for place in range(1, count + 1))
+        names = ("x",) if count == 1 else tuple(f"x{position}" for position in range(1, count + 1))
         object.__setattr__(self, "arity", count)
         object.__setattr__(self, "parameters", names)
 

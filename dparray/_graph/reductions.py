@@ -110,7 +110,7 @@ class Reduce(NamedTuple):
         return self.reduction.name
 
     def expression_on(self, kinds: str) -> tuple[Reduction, bool]:
-        """What of it is in the text of a kernel."""
+        """The part of it that is in the text of a kernel."""
         return self.reduction, self.merges
 
 

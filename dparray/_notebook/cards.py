@@ -495,7 +495,7 @@ def _is_notebook() -> bool:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """What ``%load_ext dparray`` does.
+    """Called by ``%load_ext dparray``.
 
     Adds the magics, the completion of device names and progress bars for long work, and shows the
     table of a placement error under its traceback where the front end shows HTML.
@@ -509,7 +509,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """What ``%unload_ext dparray`` does."""
+    """Called by ``%unload_ext dparray``."""
     from dparray._notebook.magics import unregister
 
     unregister(shell)

@@ -62,7 +62,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class Timing(NamedTuple):
-    """What ``%dp_time`` measured.
+    """A measurement of ``%dp_time``.
 
     Attributes:
         seconds: of each run, on the device.
@@ -191,7 +191,7 @@ def _measured(run: Callable[[], None], repeats: int | None) -> tuple[float, ...]
 
 
 def _in_numpy(value: Any) -> Any:
-    """What a name stands for in NumPy: arrays on the host, functions of the same name."""
+    """NumPy's counterpart of a name: arrays on the host, functions of the same name."""
     if isinstance(value, ndarray):
         return value.asnumpy()
     if isinstance(value, list | tuple) and any(_arrays_in(value)):
@@ -414,6 +414,6 @@ def _complete(context: Any) -> Any:
     return {"completions": []}
 
 
-# What IPython's `context_matcher` decorator would set, without importing IPython for it.
+# As IPython's `context_matcher` decorator sets it, without importing IPython.
 _complete.matcher_api_version = 2  # type: ignore[attr-defined]
 _complete.matcher_identifier = "dparray"  # type: ignore[attr-defined]

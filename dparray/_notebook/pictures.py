@@ -68,12 +68,12 @@ def sparkline(values: np.ndarray) -> str:
     across = (_LINE_WIDTH - 4) / max(len(values) - 1, 1)
     pieces: list[str] = []
     run: list[str] = []
-    for place, height in enumerate(heights):
+    for position, height in enumerate(heights):
         if np.isnan(height):
             pieces.append(" ".join(run))
             run = []
             continue
-        x, y = 2 + place * across, 2 + (1 - height) * (_LINE_HEIGHT - 4)
+        x, y = 2 + position * across, 2 + (1 - height) * (_LINE_HEIGHT - 4)
         run.append(f"{'L' if run else 'M'}{x:.1f} {y:.1f}")
         if len(run) == 1:
             run.append("h0.01")  # so that a lone point shows
@@ -104,11 +104,11 @@ def heat_map(values: np.ndarray, shape: tuple[int, ...]) -> str:
     """
     scaled = _scaled(values)
     is_number = ~np.isnan(scaled)
-    place = np.where(is_number, scaled, 0.0) * (len(_COLOURS) - 1)
+    position = np.where(is_number, scaled, 0.0) * (len(_COLOURS) - 1)
     steps = np.arange(len(_COLOURS))
     pixels = np.empty((*values.shape, 4), np.uint8)
     for channel in range(3):
-        pixels[..., channel] = np.interp(place, steps, _COLOURS[:, channel])
+        pixels[..., channel] = np.interp(position, steps, _COLOURS[:, channel])
     pixels[..., 3] = np.where(is_number, 255, 0)
     return _picture(pixels, shape)
 

@@ -54,7 +54,7 @@ class Progress:
         if self._seconds < PATIENCE:
             return
         if self._kernels is None:
-            form = "{desc}: {n_fmt}{postfix}"  # nobody knows how many there will be
+            form = "{desc}: {n_fmt}{postfix}"  # the total is not known
             self._kernels = _bar(desc="kernels compiled", bar_format=form, initial=self._count - 1)
         self._kernels.set_postfix_str(f"in {self._seconds:.1f} s", refresh=False)
         self._kernels.n = self._count

@@ -51,7 +51,7 @@ class Row(NamedTuple):
 
 
 class Profile:
-    """What happened in a ``with`` block, in all threads; made by :func:`profile`.
+    """The work of a ``with`` block, in all threads; made by :func:`profile`.
 
     Printed, it is a table; in a notebook a table with a timeline.
     """
@@ -133,7 +133,7 @@ class Profile:
         return "\n".join([*lines, *self._foot()])
 
     def _foot(self) -> list[str]:
-        """What is said under the table."""
+        """The notes under the table."""
         events = self.events
         made = [each for each in events if each.kind == "allocate"]
         peak = max((each.in_use for each in made), default=0)

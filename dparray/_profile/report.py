@@ -52,7 +52,7 @@ class PlacementRow:
 
 @dataclass(frozen=True)
 class PlacementReport:
-    """What a function did, step by step; printed, a text, in a notebook a table.
+    """The steps of a function; printed, a text, in a notebook a table.
 
     Attributes:
         function: its name.
@@ -66,12 +66,12 @@ class PlacementReport:
 
     @property
     def bytes_to_host(self) -> int:
-        """What was copied from devices to the host."""
+        """Copies from devices to the host."""
         return sum(row.nbytes for row in self.rows if row.what == "copy to the host")
 
     @property
     def bytes_between_queues(self) -> int:
-        """What was copied between queues."""
+        """Copies between queues."""
         return sum(row.nbytes for row in self.rows if row.what == "copy to another queue")
 
     def __str__(self) -> str:

@@ -26,7 +26,7 @@ _MOST = 4000  # of so many bars, the shortest are left out
 
 
 def row_of(record: Record) -> str:
-    """Where a record is shown: the device's work by queue, all else by thread."""
+    """The lane of a record: the device's work by queue, all else by thread."""
     return record.queue if record.clock == "device" else f"thread {record.thread}"
 
 

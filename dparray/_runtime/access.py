@@ -1,4 +1,4 @@
-"""Who may touch memory now: the maps that are open on the host, and work that would cross them.
+"""Access of the host: the maps that are open, and the work that would cross them.
 
 An open map holds a range of addresses for a thread, to read or to write. Work asks here before it
 reads or writes memory; with no map open that is one truth test. It waits for a map that another

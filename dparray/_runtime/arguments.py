@@ -39,12 +39,12 @@ _POINTER = len(_SCALARS)
 _LOCAL = _POINTER + 1
 
 _KINDS = {cls: pack("i", kind) for kind, cls in enumerate(_SCALARS)}
-# What local memory for an element is made of, and how many of it. SYCL has none of complex numbers.
+# The type of local memory for an element, and how many: SYCL has none of complex numbers.
 _LOCAL_PARTS = {np.dtype(cls): (kind, 1) for kind, cls in enumerate(_SCALARS)} | {
     np.dtype(np.complex64): (_SCALARS.index(ctypes.c_float), 2),
     np.dtype(np.complex128): (_SCALARS.index(ctypes.c_double), 2),
 }
-_address_bytes = Struct("P").pack
+address_bytes = Struct("P").pack
 
 
 class Packed(NamedTuple):
@@ -67,17 +67,17 @@ class Packed(NamedTuple):
 def _numbers(
     kind: int, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]
 ) -> tuple[bytes, bytes, bytes, Any]:
-    """What an array's arguments are beside its pointer: kinds, addresses before and after, values.
+    """The arguments of an array beside its pointer: kinds, addresses before and after, values.
 
     The parameters are the number of elements, their size, the pointer, the shape, the strides.
     """
     values = (ctypes.c_int64 * (2 + 2 * len(shape)))(prod(shape), itemsize, *shape, *strides)
-    places = [addressof(values) + 8 * position for position in range(len(values))]
+    words = [addressof(values) + 8 * position for position in range(len(values))]
     kinds = [_INT64, _INT64, kind, *[_INT64] * (2 * len(shape))]
     return (
         pack(f"{len(kinds)}i", *kinds),
-        pack("2P", *places[:2]),
-        pack(f"{len(places) - 2}P", *places[2:]),
+        pack("2P", *words[:2]),
+        pack(f"{len(words) - 2}P", *words[2:]),
         values,
     )
 
@@ -87,13 +87,13 @@ def pack_array(
 ) -> Packed:
     """An array at an address in ``memory``; strides in bytes."""
     kinds, before, after, values = _numbers(_POINTER, itemsize, shape, strides)
-    return Packed(kinds, before + _address_bytes(pointer) + after, (values, memory))
+    return Packed(kinds, before + address_bytes(pointer) + after, (values, memory))
 
 
 def pack_flat(memory: Any, pointer: int, itemsize: int, nbytes: int) -> Packed:
     """All elements from an address in ``memory`` on, as one contiguous dimension."""
     kinds, before, after, values = _numbers(_POINTER, itemsize, (nbytes // itemsize,), (itemsize,))
-    return Packed(kinds, before + _address_bytes(pointer) + after, (values, memory))
+    return Packed(kinds, before + address_bytes(pointer) + after, (values, memory))
 
 
 class _LocalMemory(ctypes.Structure):
@@ -120,13 +120,13 @@ def pack_local(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Packed:
     kinds, before, after, values = _numbers(_LOCAL, itemsize, shape, strides)
     part, parts = _LOCAL_PARTS[dtype]
     memory = _LocalMemory(1, part, (count * parts, 1, 1))
-    addresses = before + _address_bytes(addressof(memory)) + after
+    addresses = before + address_bytes(addressof(memory)) + after
     return Packed(kinds, addresses, (values, memory), count * itemsize)
 
 
 def pack_scalar(value: Any) -> Packed:
     """A number as an object of ctypes."""
-    return Packed(_KINDS[type(value)], _address_bytes(addressof(value)), value)
+    return Packed(_KINDS[type(value)], address_bytes(addressof(value)), value)
 
 
 def pack_scalars(values: Iterable[Any]) -> Packed:
@@ -141,7 +141,7 @@ def pack_scalars(values: Iterable[Any]) -> Packed:
 
 def pack_pointer(memory: Any, pointer: int) -> Packed:
     """An address in ``memory`` alone, for kernels that know no arrays."""
-    return Packed(pack("i", _POINTER), _address_bytes(pointer), memory)
+    return Packed(pack("i", _POINTER), address_bytes(pointer), memory)
 
 
 @lru_cache(maxsize=256)
@@ -151,7 +151,7 @@ def pack_local_pointer(dtype: np.dtype[Any], count: int) -> Packed:
         raise TypeError(f"local memory of {dtype.name}")
     part, parts = _LOCAL_PARTS[dtype]
     memory = _LocalMemory(1, part, (count * parts, 1, 1))
-    kinds, address = pack("i", _LOCAL), _address_bytes(addressof(memory))
+    kinds, address = pack("i", _LOCAL), address_bytes(addressof(memory))
     return Packed(kinds, address, memory, count * dtype.itemsize)
 
 

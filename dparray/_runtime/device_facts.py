@@ -1,4 +1,4 @@
-"""What a queue's device can do, asked once for each queue."""
+"""Capabilities of a queue's device, asked once for each queue."""
 
 from __future__ import annotations
 

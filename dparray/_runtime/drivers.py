@@ -1,4 +1,4 @@
-"""What must be in place before dpctl is imported: the CPU driver, and the name ``dpctl.tensor``.
+"""Preparations before dpctl is imported: the CPU driver, and the name ``dpctl.tensor``.
 
 State: the environment variable that names the OpenCL driver, and the finder behind
 ``dpctl.tensor``. Importing this module imports no SYCL package.

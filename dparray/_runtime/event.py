@@ -232,7 +232,7 @@ _lock = threading.Lock()
 
 
 def _waiter_of(queue: dpctl.SyclQueue) -> SimpleQueue[Any]:
-    """What a thread of the queue's takes events from, and waits for them one after the other."""
+    """A queue of events, for which a thread waits one after the other."""
     with _lock:
         found = _waiters.get(queue)
         if found is None:

@@ -52,7 +52,7 @@ def leaves(queue: Any, nbytes: int) -> None:
     )
     if policy == "error":
         raise FallbackError(text)
-    place = (user.f_code.co_filename, user.f_lineno, operation)
-    if place not in _told:
-        _told.add(place)
-        warnings.warn_explicit(text, FallbackWarning, place[0], place[1])
+    site = (user.f_code.co_filename, user.f_lineno, operation)
+    if site not in _told:
+        _told.add(site)
+        warnings.warn_explicit(text, FallbackWarning, site[0], site[1])

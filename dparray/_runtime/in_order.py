@@ -6,7 +6,7 @@ graph held, submitting takes that lock, and the libraries submit with the interp
 one thread holds the graph and waits for a host task, which waits for the interpreter, which a
 second thread holds that waits for the graph. So, from the first queue in order that is met:
 
-- nobody waits in SYCL for work that has not started, which a host task may hold up;
+- no thread waits in SYCL for work that has not started, which a host task may hold up;
 - one thread at a time is in calls of other libraries, which submit and wait as they like, and it
   begins when the host tasks of its queue are done;
 - our own launches let go of the interpreter.
@@ -33,7 +33,7 @@ MOST_PAUSE = 5e-4
 _NOT_STARTED = dpctl.event_status_type.submitted
 _is_met = False
 _refuse: Callable[[], object] | None = None
-_lock = threading.RLock()
+lock = threading.RLock()
 _unlocked = nullcontext()
 
 
@@ -85,7 +85,7 @@ def foreign_calls(queue: dpctl.SyclQueue) -> AbstractContextManager[None]:
 @contextmanager
 def _one_at_a_time(queue: dpctl.SyclQueue) -> Iterator[None]:
     _check()
-    with _lock:
+    with lock:
         if queue.is_in_order:
             wait_for_host_tasks(queue)
         yield

@@ -22,7 +22,7 @@ from dparray._runtime.queues import note_work
 from dparray._runtime.submission import PackedRange, pack_range, submit
 from dparray.exceptions import KernelExecutionError, KernelRangeError
 
-# What drivers count work-items to.
+# The largest number of work-items that drivers count to.
 INDEX_LIMIT = 2**31
 
 

@@ -1,9 +1,9 @@
 """The order of the work on a queue.
 
 dpctl's ``SequentialOrderManager`` holds for each queue the events that later work has to wait for;
-dpnp and dpnp.tensor go through it, and so does whoever launches beside them. It holds every event
+dpnp and dpnp.tensor go through it, and so do we. It holds every event
 that is not complete and asks each at every turn, so that a launch behind many others takes as
-long as they are many. A launch of ours waits for all events that are there: whoever waits for it
+long as they are many. A launch of ours waits for all events that are there: a wait for it
 waits for these, too, and it takes the place of the launch before it.
 """
 
@@ -19,8 +19,8 @@ from dpctl.utils._order_manager import _SequentialOrderManager
 
 from dparray._runtime.in_order import meet, wait_for
 
-# Reentrant: the collector may run somebody's finalizer while it is held, which may launch.
-_lock = threading.RLock()
+# Reentrant: the collector may run a finalizer of the user's while it is held, which may launch.
+lock = threading.RLock()
 
 
 class Order(_SequentialOrderManager):
@@ -34,7 +34,7 @@ class Order(_SequentialOrderManager):
 
     @property
     def submitted_events(self) -> list[dpctl.SyclEvent]:
-        """What work of others has to wait for."""
+        """The events that work of other libraries has to wait for."""
         self._give_last()
         events: list[dpctl.SyclEvent] = self._state.get_submitted_events()
         return events
@@ -56,7 +56,7 @@ class Order(_SequentialOrderManager):
         """Make the last launch one of dpctl's events."""
         if self._last is None:
             return
-        with _lock:
+        with lock:
             last = self._last
             if last is not None:
                 self._state.add_to_submitted_events(last)
@@ -64,7 +64,7 @@ class Order(_SequentialOrderManager):
                     self._last = None
 
     def before_launch(self) -> list[dpctl.SyclEvent]:
-        """What a launch has to wait for; the last launch comes last."""
+        """The events that a launch has to wait for; the last launch comes last."""
         last = self._last  # first: it may become one of the others meanwhile
         events: list[dpctl.SyclEvent] = self._state.get_submitted_events()
         if last is not None:
@@ -76,7 +76,7 @@ class Order(_SequentialOrderManager):
 
         Where another thread has launched since then, it does not wait for that.
         """
-        with _lock:
+        with lock:
             if self._last is None or (after and after[-1] is self._last):
                 self._last = event
             else:
@@ -92,7 +92,7 @@ def order_of(queue: dpctl.SyclQueue) -> Any:
     order = SequentialOrderManager[queue]
     if type(order) is not Order:
         meet(queue)
-        order.__class__ = Order  # the same object, which somebody may be about to add work to
+        order.__class__ = Order  # the same object, to which another thread may be adding work
     return order
 
 

@@ -1,4 +1,4 @@
-"""Queues that collect times, in the place of queues that do not, for as long as somebody measures.
+"""Queues that collect times, in place of queues that do not, while a profile is recorded.
 
 Work is submitted to a *twin*: a queue on the same device and context with profiling on. All work is
 ordered by events, so that it runs where and when it would have run, and the arrays stay on their
@@ -12,7 +12,7 @@ import threading
 import dpctl
 
 _lock = threading.Lock()
-# Kept for good: work may still be on a twin when nobody measures any more.
+# Kept for good: work may still be on a twin after the last profile.
 _twins: dict[dpctl.SyclQueue, dpctl.SyclQueue | None] = {}
 _measuring = 0
 
@@ -51,5 +51,5 @@ def timed(queue: dpctl.SyclQueue) -> dpctl.SyclQueue | None:
 
 
 def target_of(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
-    """Where to submit the work of a queue: to itself, unless it is measured."""
+    """The queue to submit a queue's work to: itself, unless it is measured."""
     return timed(queue) or queue

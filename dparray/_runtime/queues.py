@@ -9,7 +9,7 @@ from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks
 from dparray._runtime.in_order import wait_for
-from dparray.device import _lock, _waits
+from dparray.device import lock, waits
 
 
 def wait(queue: dpctl.SyclQueue) -> None:
@@ -28,7 +28,7 @@ def wait(queue: dpctl.SyclQueue) -> None:
     _forget_work(queue, mark)
 
 
-_waits.append(wait)
+waits.append(wait)
 
 
 #: The queues that may have work left, each with a mark of the last that was noted. A queue that is
@@ -40,12 +40,12 @@ working: dict[dpctl.SyclQueue, object] = {}
 latest: dict[dpctl.SyclQueue, object] = {}
 
 
-# The mark of a queue whose memory somebody else can have work on at any time.
+# The mark of a queue on whose memory another library can have work at any time.
 _OTHERS_WORK = object()
 
 
 def note_work(queue: dpctl.SyclQueue) -> None:
-    """Say that work has been submitted to ``queue``; whoever submits says so afterwards."""
+    """Note that work has been submitted to ``queue``; called after the submission."""
     if working.get(queue) is not _OTHERS_WORK:
         working[queue] = latest[queue] = object()
 
@@ -61,20 +61,20 @@ def has_changed(queue: dpctl.SyclQueue, mark: object) -> bool:
 
 
 #: Queues with memory that the host has mapped, and how many maps are open. They do not count as
-#: idle, so that nothing is computed at once beside a map, where nobody would ask for it.
+#: idle, so that nothing is computed eagerly beside a map, whose lock would not be asked for.
 mapped: dict[dpctl.SyclQueue, int] = {}
 
 
 def note_mapped(queue: dpctl.SyclQueue) -> None:
     """Say that the host has mapped memory of ``queue``."""
-    with _lock:
+    with lock:
         mapped[queue] = mapped.get(queue, 0) + 1
         note_work(queue)
 
 
 def leave_unmapped(queue: dpctl.SyclQueue) -> None:
     """Say that a map of the queue's memory is closed."""
-    with _lock:
+    with lock:
         mapped[queue] -= 1
         if not mapped[queue]:
             del mapped[queue]
@@ -100,7 +100,7 @@ _COMPLETE = dpctl.event_status_type.complete
 def _forget_work(queue: dpctl.SyclQueue, mark: object) -> None:
     """Take away a mark that was there before all work was seen to be done."""
     if mark is not None and mark is not _OTHERS_WORK and queue not in mapped:
-        with _lock:
+        with lock:
             if working.get(queue) is mark:
                 del working[queue]
 

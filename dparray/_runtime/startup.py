@@ -1,4 +1,4 @@
-"""What happens where the stack below dparray cannot be imported.
+"""The error where the stack below dparray cannot be imported.
 
 ``import dparray`` then fails, with a line that says what to do, and one exception: the command
 ``dparray`` starts nevertheless, because ``dparray doctor`` has to say which link is broken.

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import dpctl
 
-from dparray._runtime.arguments import Packed, _address_bytes
+from dparray._runtime.arguments import Packed, address_bytes
 
 
 class PackedRange(NamedTuple):
@@ -81,7 +81,7 @@ def submit(
     addresses = b"".join([argument.addresses for argument in arguments])
     dimensions, extents, local = index_space
     count = len(dependencies)
-    events = b"".join([_address_bytes(event.addressof_ref()) for event in dependencies])
+    events = b"".join([address_bytes(event.addressof_ref()) for event in dependencies])
     kernel_at, queue_at, number = kernel.addressof_ref(), queue.addressof_ref(), len(kinds) // 4
     if local is None:
         reference = _over_range(

@@ -11,15 +11,15 @@ import numpy as np
 
 from dparray._simulator.memory import Memory, SimulatedArray
 from dparray._simulator.numbers import plain_dtype, typed
-from dparray._simulator.simulation import _Simulation
+from dparray._simulator.simulation import Simulation
 from dparray.exceptions import KernelArgumentError
 
 
-class _Arguments:
+class Arguments:
     """The kernel's arguments as the simulation sees them."""
 
     def __init__(
-        self, simulation: _Simulation, function: FunctionType, args: Sequence[Any], *, grouped: bool
+        self, simulation: Simulation, function: FunctionType, args: Sequence[Any], *, grouped: bool
     ) -> None:
         names = list(inspect.signature(function).parameters)
         where = f"simulate({simulation.name})"
@@ -94,7 +94,7 @@ class _LocalArgument:
         self._shape = tuple(map(int, accessor._shape if shape is None else shape))
         self._dtype = plain_dtype(getattr(accessor, "dtype", None) or accessor._dtype)
 
-    def allocate(self, simulation: _Simulation) -> SimulatedArray:
+    def allocate(self, simulation: Simulation) -> SimulatedArray:
         memory = Memory("local", initialised=False)
         return SimulatedArray(np.zeros(self._shape, self._dtype), self._name, simulation, memory)
 

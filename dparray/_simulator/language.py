@@ -1,4 +1,4 @@
-"""What a simulated work-item, group and item answer."""
+"""The simulated work-item, group and item."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dparray._simulator.memory import WorkItem
 from dparray._simulator.numbers import typed
 
 
-def _linear(index: Sequence[Any], extents: Sequence[Any]) -> int:
+def linear_index(index: Sequence[Any], extents: Sequence[Any]) -> int:
     result = 0
     for one, extent in zip(index, extents, strict=True):
         result = result * extent + one
@@ -24,7 +24,7 @@ def _of_dimension(numbers: tuple[Any, ...], dim: Any) -> Any:
     return numbers[dim]
 
 
-class _Item:
+class SimulatedItem:
     """``Item``: the id of a work-item in a plain range."""
 
     def __init__(self, work_item: WorkItem, global_size: tuple[int, ...]) -> None:
@@ -40,7 +40,7 @@ class _Item:
         return _of_dimension(self._global_id, dim)
 
     def get_linear_id(self) -> Any:
-        return typed(_linear(self._global_id, self._global_size))
+        return typed(linear_index(self._global_id, self._global_size))
 
     def get_range(self, dim: Any) -> Any:
         return _of_dimension(self._global_size, dim)
@@ -76,7 +76,7 @@ class _Group:
         return _of_dimension(self._group_id, dim)
 
     def get_group_linear_id(self) -> Any:
-        return typed(_linear(self._group_id, self._group_range))
+        return typed(linear_index(self._group_id, self._group_range))
 
     def get_group_range(self, dim: Any) -> Any:
         return _of_dimension(self._group_range, dim)
@@ -91,7 +91,7 @@ class _Group:
         return typed(math.prod(map(int, self._local_size)))
 
 
-class _NdItem:
+class SimulatedNdItem:
     """``NdItem``: the ids of a work-item in a range of work-groups."""
 
     def __init__(
@@ -102,7 +102,7 @@ class _NdItem:
         local_size: tuple[int, ...],
     ) -> None:
         self.work_item = work_item
-        self._global = _Item(work_item, global_size)
+        self._global = SimulatedItem(work_item, global_size)
         self._local_id = tuple(map(typed, local_id))
         self._local_size = tuple(map(typed, local_size))
         group_id = tuple(map(operator.floordiv, work_item.global_id, local_size))

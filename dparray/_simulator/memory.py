@@ -32,7 +32,7 @@ _SPIN_LIMIT = 100_000
 
 
 class Clock:
-    """What a work-item knows to be over: phases of work-groups and accesses of single items."""
+    """The work that is over for a work-item: phases of work-groups, accesses of single items."""
 
     __slots__ = ("groups", "items")
 
@@ -88,7 +88,7 @@ class WorkItem:
         )
 
     def release(self) -> Clock:
-        """Everything ordered before this moment, for whoever acquires it."""
+        """Everything ordered before this moment, for the items that acquire it."""
         clock = Clock({self.group: self.phase}, {self.serial: self.time}).joined(self.clock)
         self.time += 1
         return clock
@@ -105,7 +105,7 @@ class WorkItem:
 
 
 class Engine(Protocol):
-    """What the arrays need of the running simulation."""
+    """The running simulation, as its arrays use it."""
 
     item: WorkItem
     races: str
@@ -155,10 +155,10 @@ class Memory:
         self.clocks: dict[int, Clock] = {}
         self._locations: dict[int, _Location] = {}
 
-    def read(self, engine: Engine, array: SimulatedArray, place: Any, address: int) -> None:
+    def read(self, engine: Engine, array: SimulatedArray, position: Any, address: int) -> None:
         if self.written is not None and address not in self.written:
             raise engine.fault(
-                f"reads {array.element(place)} of {self.kind} memory, which nobody wrote",
+                f"reads {array.element(position)} of {self.kind} memory, which no item wrote",
                 "write the element first"
                 + (", and put group_barrier(group) between" if self.kind == "local" else ""),
             )
@@ -169,14 +169,14 @@ class Memory:
         if location is None:
             location = self._locations[address] = _Location()
         if location.write is not None and not item.ordered_after(location.write):
-            self._conflict(engine, array, place, location.write, "wrote", "reads")
+            self._conflict(engine, array, position, location.write, "wrote", "reads")
         for access in location.atomic_writes:
             if not item.ordered_after(access):
-                self._conflict(engine, array, place, access, "changed (atomically)", "reads")
+                self._conflict(engine, array, position, access, "changed (atomically)", "reads")
         location.reads = _remember(location.reads, (item, item.phase, item.time, *engine.where()))
 
     def write(
-        self, engine: Engine, array: SimulatedArray, place: Any, address: int, value: Any
+        self, engine: Engine, array: SimulatedArray, position: Any, address: int, value: Any
     ) -> None:
         if self.written is not None:
             self.written.add(address)
@@ -191,9 +191,9 @@ class Memory:
             if (
                 earlier is not None
                 and not item.ordered_after(earlier)
-                and not (engine.races == "same-value" and array.holds(place, value))
+                and not (engine.races == "same-value" and array.holds(position, value))
             ):
-                self._conflict(engine, array, place, earlier, "wrote", "writes")
+                self._conflict(engine, array, position, earlier, "wrote", "writes")
             for accesses, verb in (
                 (location.reads, "read"),
                 (location.atomic_reads, "read (atomically)"),
@@ -201,13 +201,13 @@ class Memory:
             ):
                 for access in accesses:
                     if not item.ordered_after(access):
-                        self._conflict(engine, array, place, access, verb, "writes")
+                        self._conflict(engine, array, position, access, verb, "writes")
             # Whatever conflicts with these from now on conflicts with this write, too.
             location.reads = location.atomic_reads = location.atomic_writes = ()
         location.write = (item, item.phase, item.time, *engine.where())
 
     def atomic(
-        self, engine: Engine, array: SimulatedArray, place: Any, address: int, *, changes: bool
+        self, engine: Engine, array: SimulatedArray, position: Any, address: int, *, changes: bool
     ) -> None:
         """Record an atomic load (or, with ``changes``, any other atomic operation)."""
         if self.written is not None and changes:
@@ -220,27 +220,27 @@ class Memory:
             location = self._locations[address] = _Location()
         verb = "changes (atomically)" if changes else "reads (atomically)"
         if location.write is not None and not item.ordered_after(location.write):
-            self._conflict(engine, array, place, location.write, "wrote", verb)
+            self._conflict(engine, array, position, location.write, "wrote", verb)
         access = (item, item.phase, item.time, *engine.where())
         if not changes:
             location.atomic_reads = _remember(location.atomic_reads, access)
             return
         for earlier in location.reads:
             if not item.ordered_after(earlier):
-                self._conflict(engine, array, place, earlier, "read", verb)
+                self._conflict(engine, array, position, earlier, "read", verb)
         location.atomic_writes = _remember(location.atomic_writes, access)
 
     def _conflict(
         self,
         engine: Engine,
         array: SimulatedArray,
-        place: Any,
+        position: Any,
         earlier: Access,
         earlier_verb: str,
         verb: str,
     ) -> None:
         item = engine.item
-        name = array.element(place)
+        name = array.element(position)
         if "atomically" in earlier_verb + verb:
             remedy = "make both accesses atomic (AtomicRef), or order them with a barrier"
         elif earlier[0].group == item.group and self.kind != "global":
@@ -312,26 +312,26 @@ class SimulatedArray:
         return f"<{self.name}, {self._memory.kind} memory: {self._data!r}>"
 
     def __getitem__(self, index: Any) -> Any:
-        place, address = self._locate(index, "reads")
-        if place is None:
+        position, address = self._locate(index, "reads")
+        if position is None:
             return self._view(index)
-        self._memory.read(self._engine, self, place, address)
-        value = self._data[place]
+        self._memory.read(self._engine, self, position, address)
+        value = self._data[position]
         return value if self._made is None else self._made(value)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        place, address = self._locate(index, "writes")
-        if place is None:
+        position, address = self._locate(index, "writes")
+        if position is None:
             target = self._view(index)
             for position in itertools.product(*map(range, target._data.shape)):
                 target[position] = value
             return
-        self.put(place, address, value)
+        self.put(position, address, value)
 
-    def put(self, place: Any, address: int, value: Any) -> None:
+    def put(self, position: Any, address: int, value: Any) -> None:
         converted = self.converted(value)
-        self._memory.write(self._engine, self, place, address, converted)
-        self._data[place] = converted
+        self._memory.write(self._engine, self, position, address, converted)
+        self._data[position] = converted
         self.root.touched = True
 
     def converted(self, value: Any) -> Any:
@@ -347,34 +347,35 @@ class SimulatedArray:
             raise self._engine.fault(f"stores None in {self.name}", "give it a number on all paths")
         return np.asarray(value).astype(self.dtype)[()]
 
-    def holds(self, place: Any, value: Any) -> bool:
-        return bool(self._data[place].tobytes() == value.tobytes())
+    def holds(self, position: Any, value: Any) -> bool:
+        return bool(self._data[position].tobytes() == value.tobytes())
 
-    def element(self, place: Any) -> str:
-        inner = place if not isinstance(place, tuple) else ", ".join(map(str, place))
+    def element(self, position: Any) -> str:
+        inner = position if not isinstance(position, tuple) else ", ".join(map(str, position))
         return f"{self.name}[{inner}]"
 
     def locate_element(self, index: Any, verb: str) -> tuple[Any, int]:
-        place, address = self._locate(index, verb)
-        if place is None:
+        position, address = self._locate(index, verb)
+        if position is None:
             raise self._engine.fault(
                 f"{verb} {self.name} with the index {index!r}, which is not one element",
                 f"give {self.ndim} integers",
             )
-        return place, address
+        return position, address
 
-    def current(self, place: Any, address: int) -> Any:
-        """The value at ``place``, for an atomic operation."""
+    def current(self, position: Any, address: int) -> Any:
+        """The value at ``position``, for an atomic operation."""
         if self._memory.written is not None and address not in self._memory.written:
             raise self._engine.fault(
-                f"reads {self.element(place)} of {self._memory.kind} memory, which nobody wrote",
+                f"reads {self.element(position)} of {self._memory.kind} memory, "
+                "which no item wrote",
                 "write the element first, and put group_barrier(group) between",
             )
-        value = self._data[place]
+        value = self._data[position]
         return value if self._made is None else self._made(value)
 
-    def store_atomic(self, place: Any, value: Any) -> None:
-        self._data[place] = self.converted(value)
+    def store_atomic(self, position: Any, value: Any) -> None:
+        self._data[position] = self.converted(value)
         self.root.touched = True
 
     @property
@@ -393,7 +394,7 @@ class SimulatedArray:
                 )
             return None, 0
         address = self._address
-        place = []
+        positions = []
         for dimension, one in enumerate(indices):
             extent, stride = self._steps[dimension]
             try:
@@ -414,8 +415,8 @@ class SimulatedArray:
                     f"test the index against {self.name}.shape[{dimension}] first",
                 )
             address += position * stride
-            place.append(position)
-        return (place[0] if len(place) == 1 else tuple(place)), address
+            positions.append(position)
+        return (positions[0] if len(positions) == 1 else tuple(positions)), address
 
     def _view(self, index: Any) -> SimulatedArray:
         indices = index if type(index) is tuple else (index,)
@@ -456,7 +457,8 @@ class AtomicRef:
     """Atomic operations on one element; the memory order decides what they order besides."""
 
     __slots__ = (
-        "_address", "_array", "_engine", "_place", "address_space", "memory_order", "memory_scope",
+        "_address", "_array", "_engine", "_position",
+        "address_space", "memory_order", "memory_scope",
     )  # fmt: skip
 
     def __init__(
@@ -470,7 +472,7 @@ class AtomicRef:
     ) -> None:
         self._engine = engine
         self._array = ref
-        self._place, self._address = ref.locate_element(index, "makes an AtomicRef of")
+        self._position, self._address = ref.locate_element(index, "makes an AtomicRef of")
         self.memory_order = memory_order
         self.memory_scope = memory_scope
         self.address_space = address_space
@@ -493,7 +495,7 @@ class AtomicRef:
     def store(self, val: Any) -> None:
         self._record(changes=True)
         self._publish()
-        self._array.store_atomic(self._place, val)
+        self._array.store_atomic(self._position, val)
 
     def exchange(self, val: Any) -> Any:
         return self._change(lambda old: val)
@@ -502,7 +504,7 @@ class AtomicRef:
         old = self._read(changes=True)
         if old == expected_ref[expected_idx]:
             self._publish()
-            self._array.store_atomic(self._place, desired)
+            self._array.store_atomic(self._position, desired)
             return True
         expected_ref[expected_idx] = old
         self._count_spin(old)
@@ -532,7 +534,7 @@ class AtomicRef:
     def _integer(self, operation: str, old: Any) -> Any:
         if not isinstance(old, np.integer):
             raise self._engine.fault(
-                f"calls {operation} on {self._array.element(self._place)} of dtype "
+                f"calls {operation} on {self._array.element(self._position)} of dtype "
                 f"{self._array.dtype}",
                 "use an array of integers",
             )
@@ -541,16 +543,16 @@ class AtomicRef:
     def _change(self, operation: Any) -> Any:
         old = self._read(changes=True)
         self._publish()
-        self._array.store_atomic(self._place, operation(typed(old)))
+        self._array.store_atomic(self._position, operation(typed(old)))
         return old
 
     def _record(self, *, changes: bool) -> None:
         self._array.memory.atomic(
-            self._engine, self._array, self._place, self._address, changes=changes
+            self._engine, self._array, self._position, self._address, changes=changes
         )
 
     def _read(self, *, changes: bool) -> Any:
-        value = self._array.current(self._place, self._address)
+        value = self._array.current(self._position, self._address)
         self._record(changes=changes)
         item = self._engine.item
         clock = self._array.memory.clocks.get(self._address)
@@ -576,7 +578,7 @@ class AtomicRef:
         item.spin = (key, count)
         if count >= _SPIN_LIMIT:
             raise self._engine.fault(
-                f"spins on {self._array.element(self._place)}: it found {value} {count} times",
+                f"spins on {self._array.element(self._position)}: it found {value} {count} times",
                 "do not wait for another work-item in a loop: SYCL promises no progress between "
                 "items, and the simulator runs one after another; use a barrier or two launches",
             )

@@ -231,7 +231,7 @@ class _Literal(_Int64):  # type: ignore[misc,valid-type]
     __hash__ = np.int64.__hash__
 
 
-# What the names of NumPy's integer types stand for inside a kernel.
+# NumPy's integer types as they are inside a kernel.
 CONSTRUCTORS: dict[Any, Any] = dict(NUMPY_TYPES)
 _BASES = {made: base for base, made in CONSTRUCTORS.items()} | {_Literal: np.int64}
 

@@ -19,12 +19,12 @@ from collections.abc import Iterator
 from types import FunctionType
 from typing import Any
 
-from dparray._simulator.arguments import _Arguments
-from dparray._simulator.language import _Item, _linear, _NdItem
+from dparray._simulator.arguments import Arguments
+from dparray._simulator.language import SimulatedItem, SimulatedNdItem, linear_index
 from dparray._simulator.memory import (
     WorkItem,
 )
-from dparray._simulator.simulation import _GroupRun, _Simulation, _Workers, _WorkGroup
+from dparray._simulator.simulation import GroupRun, Simulation, Workers, WorkGroup
 from dparray.exceptions import (
     KernelArgumentError,
     KernelRangeError,
@@ -73,7 +73,7 @@ def simulate(
     Raises:
         SimulationError: naming the kernel, its line, the item and the index, for an access out
             of bounds; a barrier that not all items of a group reach, or not the same one; a read
-            of local or private memory nobody wrote; two items that access one element, one of
+            of local or private memory that no item wrote; two items that access one element, one of
             them writing, with neither an atomic nor a barrier to order them; an item that waits
             for another one in a loop; and any exception that the kernel's code raises.
         KernelArgumentError: an argument a kernel cannot take, or too many or too few.
@@ -99,13 +99,13 @@ def simulate(
         raise ValueError(f"simulate: races must be one of {', '.join(_RACES)}; got {races!r}")
     function = _python_function(kernel)
     global_size, local_size = _sizes(index_range)
-    simulation = _Simulation(function, races)
+    simulation = Simulation(function, races)
     values = _all_arguments(function, args, named)
-    arguments = _Arguments(simulation, function, values, grouped=local_size is not None)
+    arguments = Arguments(simulation, function, values, grouped=local_size is not None)
     chosen = None if item is None else _chosen_item(item, global_size)
-    with _Workers() as workers:
+    with Workers() as workers:
         for group in _work_groups(simulation, global_size, local_size, chosen):
-            _GroupRun(simulation, group, arguments.for_group(), workers).run()
+            GroupRun(simulation, group, arguments.for_group(), workers).run()
     arguments.write_back()
 
 
@@ -178,17 +178,17 @@ def _chosen_item(item: Any, global_size: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _work_groups(
-    simulation: _Simulation,
+    simulation: Simulation,
     global_size: tuple[int, ...],
     local_size: tuple[int, ...] | None,
     chosen: tuple[int, ...] | None,
-) -> Iterator[_WorkGroup]:
+) -> Iterator[WorkGroup]:
     if local_size is None:
         ids = itertools.product(*map(range, global_size)) if chosen is None else (chosen,)
         for global_id in ids:
-            serial = _linear(global_id, global_size)
+            serial = linear_index(global_id, global_size)
             alone = WorkItem(global_id, serial, serial, 0)
-            yield _WorkGroup([_Item(alone, global_size)], None)
+            yield WorkGroup([SimulatedItem(alone, global_size)], None)
         return
     group_range = tuple(map(operator.floordiv, global_size, local_size))
     for group_id in itertools.product(*map(range, group_range)):
@@ -201,7 +201,10 @@ def _work_groups(
                 for group, extent, one in zip(group_id, local_size, local_id, strict=True)
             )
             work_item = WorkItem(
-                global_id, _linear(global_id, global_size), _linear(group_id, group_range), local
+                global_id,
+                linear_index(global_id, global_size),
+                linear_index(group_id, group_range),
+                local,
             )
-            items.append(_NdItem(work_item, local_id, global_size, local_size))
-        yield _WorkGroup(items, chosen)
+            items.append(SimulatedNdItem(work_item, local_id, global_size, local_size))
+        yield WorkGroup(items, chosen)

@@ -19,7 +19,7 @@ import numpy as np
 from dparray._compiler.special import SpecialFunction, precision
 from dparray._simulator.memory import Access, AtomicRef, Clock, PrivateArray, WorkItem
 from dparray._simulator.numbers import BUILTINS, CONSTRUCTORS, MATH, literal, typed
-from dparray._simulator.transform import _nested, _typed_literals, _View
+from dparray._simulator.transform import View, nested, typed_literals
 from dparray.exceptions import KernelError, SimulationError
 from dparray.kernel_api.groups import neutral_of
 
@@ -37,24 +37,24 @@ _GROUP_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
 _LANGUAGE_MODULES = ("dparray.kernel_api",)
 
 
-class _WorkGroup:
+class WorkGroup:
     """The items of one work-group, and which of them must run in the calling thread."""
 
     def __init__(self, items: Sequence[Any], chosen: tuple[int, ...] | None) -> None:
         self.items = items
         self.reserved = next(
-            (place for place, one in enumerate(items) if one.work_item.global_id == chosen), None
+            (member for member, one in enumerate(items) if one.work_item.global_id == chosen), None
         )
 
 
-class _Simulation:
+class Simulation:
     """One call of :func:`simulate`: the copied kernel, the running item, and the faults."""
 
     def __init__(self, function: FunctionType, races: str) -> None:
         self.name = function.__name__
         self.races = races
         self.item: WorkItem = WorkItem((), 0, 0, 0)
-        self.group_run: _GroupRun | None = None
+        self.group_run: GroupRun | None = None
         self._codes: set[int] = set()
         self._copies: dict[int, Any] = {}
         self._language: dict[str, Any] = {
@@ -92,18 +92,18 @@ class _Simulation:
         return self.fault_at(*self.where(), problem, remedy)
 
     def fault_at(self, code: CodeType, line: int, problem: str, remedy: str) -> SimulationError:
-        place = f"{code.co_filename}:{line}"
+        location = f"{code.co_filename}:{line}"
         source = linecache.getline(code.co_filename, line).strip()
         inside = "" if code is self.kernel.__code__ else f", in {code.co_name}"
         return SimulationError(
             f"simulate({self.name}): work-item {self.item.global_id} {problem}; {remedy}\n"
-            f"  at {place}{inside}" + (f": {source}" if source else ""),
+            f"  at {location}{inside}" + (f": {source}" if source else ""),
             item=self.item.global_id,
-            line=place,
+            line=location,
         )
 
     def explain(self, error: Exception) -> SimulationError:
-        """What the kernel's own code raised, with the item and the line."""
+        """The exception of the kernel's own code, with the item and the line."""
         code, line = self.kernel.__code__, self.kernel.__code__.co_firstlineno
         trace = error.__traceback__
         while trace is not None:
@@ -182,10 +182,10 @@ class _Simulation:
         values[self.item.local_linear] = value
         if len(self.group_run.group.items) > 1:
             self.group_run.barrier(self._call_sites(sys._getframe(2)))
-        return [values[place] for place in range(len(values))]
+        return [values[member] for member in range(len(values))]
 
     def _call_sites(self, frame: FrameType | None) -> tuple[tuple[CodeType, int], ...]:
-        """Where in the kernel the call is, innermost first: equal for items at one barrier."""
+        """The lines of the call in the kernel, innermost first: equal for items at one barrier."""
         sites = []
         while frame is not None:
             if id(frame.f_code) in self._codes:
@@ -201,14 +201,14 @@ class _Simulation:
         """``function`` with the same lines, whose names stand for their simulated counterparts."""
         if id(function) in self._copies:
             return self._copies[id(function)]
-        code = _typed_literals(function.__code__)
+        code = typed_literals(function.__code__)
         namespace: dict[str, Any] = {"__builtins__": {**vars(builtins), **BUILTINS}}
         cells = tuple(CellType() for _ in function.__closure__ or ())
         copy = FunctionType(code, namespace, function.__name__, None, cells or None)
         # Known before its names are looked up, since functions may call each other.
         self._copies[id(function)] = copy
-        self._codes.update(id(one) for one in _nested(code))
-        for name in {name for one in _nested(code) for name in one.co_names}:
+        self._codes.update(id(one) for one in nested(code))
+        for name in {name for one in nested(code) for name in one.co_names}:
             if name in function.__globals__:
                 namespace[name] = self._stand_in(function.__globals__[name])
         for cell, original in zip(cells, function.__closure__ or (), strict=True):
@@ -221,15 +221,15 @@ class _Simulation:
         return copy
 
     def _stand_in(self, value: Any) -> Any:
-        """What a name of the kernel stands for in its copy."""
+        """The value of a name of the kernel in its copy."""
         if isinstance(value, ModuleType):
-            return _View(value, self._stand_in)
+            return View(value, self._stand_in)
         if getattr(value, "__module__", "").startswith(_LANGUAGE_MODULES):
             return self._language.get(getattr(value, "__name__", ""), value)
         is_enumeration = isinstance(value, type) and issubclass(value, enum.Enum)
         if is_enumeration or isinstance(value, enum.Enum):
             # One for each, as they are compared; a member's value is a number of the kernel.
-            return self._copies.setdefault(id(value), _View(value, self._stand_in))
+            return self._copies.setdefault(id(value), View(value, self._stand_in))
         if isinstance(value, type):
             return (
                 CONSTRUCTORS.get(value, BUILTINS.get(value.__name__, value))
@@ -282,13 +282,13 @@ class _Baton:
         self._turn.acquire()
 
 
-class _Workers:
+class Workers:
     """Threads for suspended items, reused from group to group and ended with the simulation."""
 
     def __init__(self) -> None:
         self._idle: list[_Worker] = []
 
-    def __enter__(self) -> _Workers:
+    def __enter__(self) -> Workers:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -305,10 +305,10 @@ class _Workers:
 class _Worker(_Baton):
     def __init__(self) -> None:
         super().__init__()
-        self._job: _GroupRun | None = None
+        self._job: GroupRun | None = None
         threading.Thread(target=self._serve, name="dparray simulate", daemon=True).start()
 
-    def start_on(self, job: _GroupRun | None) -> None:
+    def start_on(self, job: GroupRun | None) -> None:
         self._job = job
         self.give()
 
@@ -320,7 +320,7 @@ class _Worker(_Baton):
             self._job.work(self)
 
 
-class _GroupRun:
+class GroupRun:
     """Runs the items of one work-group, one at a time, handing over at barriers.
 
     Exactly one thread is at work at any moment. It hands the baton on when its item is
@@ -328,7 +328,7 @@ class _GroupRun:
     """
 
     def __init__(
-        self, simulation: _Simulation, group: _WorkGroup, arguments: list[Any], workers: _Workers
+        self, simulation: Simulation, group: WorkGroup, arguments: list[Any], workers: Workers
     ) -> None:
         self.group = group
         self.brought: dict[int, dict[int, Any]] = {}
@@ -353,40 +353,40 @@ class _GroupRun:
     def work(self, thread: _Baton) -> None:
         """Run items in ``thread`` until another thread must go on or the group is finished."""
         is_caller = thread is self._caller
-        while (place := self._next()) is not None:
-            if self._states[place] == _NEW and self._may_run(place, is_caller):
-                self._run_item(place, thread)
+        while (member := self._next()) is not None:
+            if self._states[member] == _NEW and self._may_run(member, is_caller):
+                self._run_item(member, thread)
                 continue
             if is_caller:
-                self._give(place)
+                self._give(member)
                 self._await_turn(thread)
                 continue
             assert isinstance(thread, _Worker)
             self._workers.put_back(thread)
-            self._give(place)
+            self._give(member)
             return
         if isinstance(thread, _Worker):
             self._workers.put_back(thread)
             self._caller.give()
 
-    def _may_run(self, place: int, is_caller: bool) -> bool:
+    def _may_run(self, member: int, is_caller: bool) -> bool:
         reserved = self.group.reserved
-        return reserved is None or is_caller == (place == reserved)
+        return reserved is None or is_caller == (member == reserved)
 
-    def _give(self, place: int) -> None:
-        """Let the item at ``place`` go on: in its thread, in the caller's, or in a new one."""
-        thread = self._threads[place]
+    def _give(self, member: int) -> None:
+        """Let the item at ``member`` go on: in its thread, in the caller's, or in a new one."""
+        thread = self._threads[member]
         if thread is not None:
             thread.give()
-        elif place == self.group.reserved:
+        elif member == self.group.reserved:
             self._caller.give()
         else:
             self._workers.take().start_on(self)
 
-    def _run_item(self, place: int, thread: _Baton) -> None:
-        item = self.group.items[place]
-        self._states[place] = _RUNNING
-        self._threads[place] = thread
+    def _run_item(self, member: int, thread: _Baton) -> None:
+        item = self.group.items[member]
+        self._states[member] = _RUNNING
+        self._threads[member] = thread
         self._simulation.item = item.work_item
         try:
             with np.errstate(all="ignore"):
@@ -395,7 +395,7 @@ class _GroupRun:
             pass
         except BaseException as error:
             self._fail(error)
-        self._states[place] = _DONE
+        self._states[member] = _DONE
 
     def _fail(self, error: BaseException) -> None:
         if self._error is not None:
@@ -416,40 +416,40 @@ class _GroupRun:
     def barrier(self, sites: tuple[tuple[CodeType, int], ...]) -> None:
         """Suspend the running item until all items of the group are here."""
         work_item = self._simulation.item
-        place = work_item.local_linear
-        thread = self._threads[place]
+        member = work_item.local_linear
+        thread = self._threads[member]
         assert thread is not None
-        self._sites[place] = sites
-        self._states[place] = _WAITING
+        self._sites[member] = sites
+        self._states[member] = _WAITING
         following = self._next()
-        if following != place:
+        if following != member:
             assert following is not None
             self._give(following)
             self._await_turn(thread)
         if self._error is not None:
             raise _Abandoned
-        self._states[place] = _RUNNING
+        self._states[member] = _RUNNING
         self._simulation.item = work_item
 
     def _next(self) -> int | None:
         """The item to go on; ``None`` when the group is finished."""
         states = self._states
         if self._error is None:
-            for place in range(self._first, len(states)):
-                if states[place] in (_NEW, _READY):
-                    self._first = place
-                    return place
-            waiting = [place for place, state in enumerate(states) if state == _WAITING]
+            for member in range(self._first, len(states)):
+                if states[member] in (_NEW, _READY):
+                    self._first = member
+                    return member
+            waiting = [member for member, state in enumerate(states) if state == _WAITING]
             if not waiting:
                 return None
             if self._all_at_one_barrier(waiting):
                 self._pass_barrier(waiting)
                 return waiting[0]
         suspended = (_WAITING, _READY)
-        return next((place for place, state in enumerate(states) if state in suspended), None)
+        return next((member for member, state in enumerate(states) if state in suspended), None)
 
     def _pass_barrier(self, waiting: list[int]) -> None:
-        items = [self.group.items[place].work_item for place in waiting]
+        items = [self.group.items[member].work_item for member in waiting]
         clock: Clock | None = None
         for one in items:
             if one.clock is not None:
@@ -458,20 +458,20 @@ class _GroupRun:
             one.clock = clock
             one.phase += 1
         self.brought = {phase: it for phase, it in self.brought.items() if phase >= one.phase - 1}
-        for place in waiting:
-            self._states[place] = _READY
+        for member in waiting:
+            self._states[member] = _READY
         self._first = 0
 
     def _all_at_one_barrier(self, waiting: list[int]) -> bool:
-        missing = [place for place in range(len(self._states)) if place not in set(waiting)]
+        missing = [member for member in range(len(self._states)) if member not in set(waiting)]
         sites: dict[tuple[tuple[CodeType, int], ...], list[int]] = {}
-        for place in waiting:
-            sites.setdefault(self._sites[place], []).append(place)
+        for member in waiting:
+            sites.setdefault(self._sites[member], []).append(member)
         if not missing and len(sites) == 1:
             return True
         found = [
-            f"{self._names(places)} at {site[0][0].co_filename}:{site[0][1]}"
-            for site, places in sites.items()
+            f"{self._names(members)} at {site[0][0].co_filename}:{site[0][1]}"
+            for site, members in sites.items()
         ]
         if missing:
             found.append(f"{self._names(missing)} ended without coming to it")
@@ -486,7 +486,9 @@ class _GroupRun:
         )
         return False
 
-    def _names(self, places: list[int]) -> str:
-        shown = ", ".join(str(self.group.items[place].work_item.global_id) for place in places[:3])
-        more = f" and {len(places) - 3} more" if len(places) > 3 else ""
-        return f"{'items' if len(places) > 1 else 'item'} {shown}{more}"
+    def _names(self, members: list[int]) -> str:
+        shown = ", ".join(
+            str(self.group.items[member].work_item.global_id) for member in members[:3]
+        )
+        more = f" and {len(members) - 3} more" if len(members) > 3 else ""
+        return f"{'items' if len(members) > 1 else 'item'} {shown}{more}"

@@ -9,7 +9,7 @@ from typing import Any
 from dparray._simulator.numbers import literal
 
 
-class _View:
+class View:
     """A module or an enumeration as the kernel sees it: members stand for their counterparts."""
 
     def __init__(self, owner: Any, stand_in: Callable[[Any], Any]) -> None:
@@ -22,19 +22,19 @@ class _View:
         return value
 
 
-def _nested(code: CodeType) -> Iterator[CodeType]:
+def nested(code: CodeType) -> Iterator[CodeType]:
     yield code
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            yield from _nested(constant)
+            yield from nested(constant)
 
 
-def _typed_literals(code: CodeType) -> CodeType:
+def typed_literals(code: CodeType) -> CodeType:
     """``code`` with literals of the types the compiler gives them."""
     constants: list[Any] = []
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
-            constants.append(_typed_literals(constant))
+            constants.append(typed_literals(constant))
         elif type(constant) in (int, float, complex, tuple):
             constants.append(literal(constant))
         else:

@@ -2,6 +2,9 @@
 
 Every function runs on the queue of its inputs and returns without waiting, unless its
 documentation says that it reads a result (the number of elements that ``compact`` keeps).
+
+In: arrays. Out: arrays on their queue. Imports arrays, launches of kernels and everything below,
+but no function of NumPy's names: those are made of these.
 """
 
 from dparray.algorithms.clustering import kmeans_assign, kmeans_update

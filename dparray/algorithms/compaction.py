@@ -14,7 +14,7 @@ from dparray.algorithms.ranges import (
     chunks,
     kernel_of,
     new,
-    place,
+    placement_of,
 )
 from dparray.algorithms.reduction import chunk_totals
 from dparray.algorithms.selection import selected
@@ -49,7 +49,7 @@ def compact(x: ndarray, mask: ndarray) -> ndarray:
         >>> dp.asnumpy(compact(x, x > 2))
         array([3, 4, 5])
     """
-    where = place("compact", [("x", x), ("mask", mask)])
+    where = placement_of("compact", [("x", x), ("mask", mask)])
     check_1d("compact", "x", x)
     check_width("compact", "x", x)
     check_kind("compact", "mask", mask, "b", "a boolean")

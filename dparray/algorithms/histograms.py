@@ -18,7 +18,7 @@ from dparray.algorithms.ranges import (
     filled,
     kernel_of,
     new,
-    place,
+    placement_of,
     real_number,
     whole_number,
 )
@@ -68,7 +68,7 @@ def count_in_bins(
         >>> dp.asnumpy(counts)
         array([1, 2, 1])
     """
-    where = place("histogram", [("x", x)])
+    where = placement_of("histogram", [("x", x)])
     check_1d("histogram", "x", x)
     check_kind("histogram", "x", x, "iuf", "an integer or real")
     check_width("histogram", "x", x)
@@ -94,7 +94,7 @@ def count_in_bins(
     if not x.size:
         return filled(number, np.int64(0), where), edges
     rows, index_space, chunk = _rows(x, number, where)
-    # What rounding in the edges and in the distance can amount to, in bins.
+    # The rounding error of edges and distances at the most, in bins.
     rounding = 8 * float(np.finfo(scalar).eps)
     margin = rounding * (number + float(scale) * max(abs(float(low)), abs(float(high))))
     counting = kernel_of(make_histogram_kernel, scalar)
@@ -143,7 +143,7 @@ def count_integers(x: ndarray, minlength: int = 0) -> ndarray:
         >>> dp.asnumpy(count_integers(dp.asarray([0, 3, 3, 1])))
         array([1, 1, 0, 2])
     """
-    where = place("bincount", [("x", x)])
+    where = placement_of("bincount", [("x", x)])
     check_1d("bincount", "x", x)
     check_kind("bincount", "x", x, "iu", "an integer")
     minlength = whole_number("bincount", "minlength", minlength, 0, np.iinfo(np.int64).max)

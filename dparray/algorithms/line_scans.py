@@ -75,7 +75,7 @@ def scan_lines(
         axis: the axis, not negative.
         initial: what comes before the first element of each line; the identity if ``None``. Only
             for arrays of one dimension.
-        inclusive: whether each result includes the element at its place, as it must if there are
+        inclusive: whether each result includes the element at its position, as it must if there are
             more dimensions than one.
     """
     if not x.size:
@@ -149,7 +149,7 @@ def _most_items(out: ndarray) -> int:
 
 
 def scalar_of(op: str, initial: Any, dtype: np.dtype[Any]) -> Any:
-    """What comes before a line, as a scalar for kernels; the identity if ``None``."""
+    """The initial value of a line, as a scalar for kernels; the identity if ``None``."""
     value = identity(op, dtype.type) if initial is None else dtype.type(initial)
     # dpctl takes no scalars of 8 bits; the kernel takes the bits it needs.
     wide: Any = {"i": np.int64, "u": np.uint64}.get(dtype.kind)

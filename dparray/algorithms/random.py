@@ -186,7 +186,7 @@ def _real(function: str, dtype: Any) -> Any:
 
 
 def _start(function: str, seed: Any, counter: Any, stream: Any) -> tuple[np.uint64, ...]:
-    """Where a sequence starts, as the kernels take it: counter, stream, key."""
+    """The start of a sequence, as the kernels take it: counter, stream, key."""
     named = (("counter", counter), ("stream", stream), ("seed", seed))
     return tuple(
         np.uint64(whole_number(function, name, value, 0, _LARGEST_WORD)) for name, value in named

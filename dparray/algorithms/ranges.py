@@ -1,4 +1,4 @@
-"""What the host functions share: kernels by factory, ranges by device, checks of operands."""
+"""Shared by the host functions: kernels by factory, ranges by device, checks of operands."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def chunks(
     return NdRange((-(-count // local) * local,), (local,)), count, chunk
 
 
-def place(function: str, operands: Sequence[tuple[str, Any]]) -> Placement:
+def placement_of(function: str, operands: Sequence[tuple[str, Any]]) -> Placement:
     """The common placement of the operands, all of them arrays."""
     for name, operand in operands:
         if not isinstance(operand, ndarray):

@@ -86,7 +86,7 @@ def _combined(
 
 
 def chunk_totals(x: ndarray, op: str, count: int, chunk: int, dtype: np.dtype[Any]) -> ndarray:
-    """What each of ``count`` chunks of a 1-D array combines to; the last one may be shorter."""
+    """The reduction of each of ``count`` chunks of a 1-D array; the last one may be shorter."""
     total = empty_on(placement_of(x), (count,), dtype)
     whole = x.size // chunk
     if whole:

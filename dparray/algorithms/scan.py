@@ -18,7 +18,7 @@ from dparray.algorithms.ranges import (
     kernel_of,
     new,
     operation,
-    place,
+    placement_of,
 )
 from dparray.algorithms.reduction import chunk_totals
 from dparray.kernels.scan import make_chunk_scan_kernel
@@ -87,7 +87,7 @@ def _scan(
     function: str, x: ndarray, op: str, dtype: Any, initial: Any, *, inclusive: bool
 ) -> ndarray:
     operation(function, op)
-    where = place(function, [("x", x)])
+    where = placement_of(function, [("x", x)])
     check_1d(function, "x", x)
     check_kind(function, "x", x, "biuf", "a real or boolean")
     check_width(function, "x", x)

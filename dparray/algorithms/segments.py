@@ -19,7 +19,7 @@ from dparray.algorithms.ranges import (
     kernel_of,
     new,
     operation,
-    place,
+    placement_of,
 )
 from dparray.exceptions import ArgumentError, ShapeError
 from dparray.kernel_api import Range
@@ -67,7 +67,7 @@ def segmented_reduce(x: ndarray, offsets: ndarray, op: str = "add") -> ndarray:
         array([1, 0, 9])
     """
     combine = operation("segmented_reduce", op)
-    where = place("segmented_reduce", [("x", x), ("offsets", offsets)])
+    where = placement_of("segmented_reduce", [("x", x), ("offsets", offsets)])
     check_1d("segmented_reduce", "x", x)
     check_kind("segmented_reduce", "x", x, "biuf", "a real or boolean")
     check_width("segmented_reduce", "x", x)
@@ -122,7 +122,7 @@ def csr_matvec(data: ndarray, indices: ndarray, offsets: ndarray, x: ndarray) ->
         array([7., 6.])
     """
     operands = [("data", data), ("indices", indices), ("offsets", offsets), ("x", x)]
-    where = place("csr_matvec", operands)
+    where = placement_of("csr_matvec", operands)
     for name, operand in operands:
         check_1d("csr_matvec", name, operand)
     for name, operand in (("data", data), ("x", x)):
@@ -140,7 +140,7 @@ def csr_matvec(data: ndarray, indices: ndarray, offsets: ndarray, x: ndarray) ->
         smallest, largest = indices.min().item(), indices.max().item()
         if smallest < 0 or largest >= x.size:
             raise ArgumentError(
-                f"csr_matvec: indices must be from 0 to {x.size - 1}, the places in x; they are "
+                f"csr_matvec: indices must be from 0 to {x.size - 1}, positions in x; they are "
                 f"from {smallest} to {largest}"
             )
     dtype: Any = np.result_type(data.dtype, x.dtype).type

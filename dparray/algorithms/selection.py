@@ -1,4 +1,4 @@
-"""What a mask selects of a large array: its elements, their positions, and new values for them.
+"""Selection by masks of large arrays: elements, their positions, and new values for them.
 
 In kernels whose tiles are chained, as those of :mod:`dparray.algorithms.line_scans`: on the devices
 that run them.

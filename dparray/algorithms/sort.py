@@ -20,7 +20,7 @@ from dparray.algorithms.ranges import (
     chunks,
     kernel_of,
     new,
-    place,
+    placement_of,
 )
 from dparray.exceptions import ShapeError
 from dparray.kernel_api import Range
@@ -67,7 +67,7 @@ def sort_by_key(
         array([13, 11, 10, 12])
     """
     operands = [("keys", keys)] + ([] if values is None else [("values", values)])
-    where = place("sort_by_key", operands)
+    where = placement_of("sort_by_key", operands)
     check_1d("sort_by_key", "keys", keys)
     check_kind("sort_by_key", "keys", keys, "biuf", "a boolean, integer or real")
     if values is not None:
@@ -99,7 +99,7 @@ def stable_argsort(keys: ndarray, *, descending: bool = False) -> ndarray:
         >>> dp.asnumpy(stable_argsort(dp.asarray([2, 1, 2, 0])))
         array([3, 1, 0, 2])
     """
-    where = place("stable_argsort", [("keys", keys)])
+    where = placement_of("stable_argsort", [("keys", keys)])
     check_1d("stable_argsort", "keys", keys)
     check_kind("stable_argsort", "keys", keys, "biuf", "a boolean, integer or real")
     # Positions of 32 bits halve the memory moved in every pass.

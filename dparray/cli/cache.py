@@ -13,26 +13,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clear", action="store_true", help="remove everything from it")
     parser.add_argument("--json", action="store_true", help="print it as JSON")
     parser.epilog = (
-        "The place is DPARRAY_CACHE_DIR, or the user's cache folder. A kernel that is not there is "
-        "compiled again."
+        "It lies in DPARRAY_CACHE_DIR, or in the user's cache folder. A kernel that is not there "
+        "is compiled again."
     )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print where the cache is and what it holds, or clear it."""
     if arguments.clear:
-        removed = cache.clear()
+        removed, directory = cache.clear(), cache.base_directory()
         if arguments.json:
-            print(json.dumps({"directory": str(cache.place()), "removed": removed}, indent=2))
+            print(json.dumps({"directory": str(directory), "removed": removed}, indent=2))
             return 0
-        print(f"removed {removed} {'entry' if removed == 1 else 'entries'} from {cache.place()}")
+        print(f"removed {removed} {'entry' if removed == 1 else 'entries'} from {directory}")
         return 0
     stats = cache.stats()
     if arguments.json:
-        fields = {key: value for key, value in stats._asdict().items() if key != "place"}
-        print(json.dumps({"directory": str(stats.place)} | fields, indent=2))
+        print(json.dumps(stats._asdict() | {"directory": str(stats.directory)}, indent=2))
         return 0
-    print(f"place    {stats.place}")
+    print(f"folder   {stats.directory}")
     print(f"entries  {stats.entries} (kernels, and what drivers built of them)")
     print(f"size     {stats.nbytes / 2**20:.1f} MiB of at most {stats.limit / 2**20:.0f} MiB")
     return 0

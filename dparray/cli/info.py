@@ -51,7 +51,7 @@ def gather() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
         "driver_files": os.environ.get("OCL_ICD_FILENAMES"),
-        "kernel_cache": str(cache.place()),
+        "kernel_cache": str(cache.base_directory()),
         "error": None if startup.failure is None else str(startup.failure),
         "platforms": [],
         "cost_model": {},
@@ -106,7 +106,7 @@ def _platforms() -> list[dict[str, Any]]:
 
 
 def describe(device: Any, default: Any = None) -> dict[str, Any]:
-    """What a ``dpctl.SyclDevice`` is and can do.
+    """Properties of a ``dpctl.SyclDevice``.
 
     Args:
         device: the device.

@@ -2,6 +2,8 @@
 
 On a CPU device NumPy's LAPACK computes in the arrays' own memory, which is several times faster up
 to some hundred rows; elsewhere, and on sub-devices for larger matrices, oneMKL does through dpnp.
+
+In: arrays. Out: arrays on their queue. Imports the functions of NumPy's names and what is below.
 """
 
 from dparray.linalg.decompositions import (

@@ -155,7 +155,7 @@ def multi_dot(arrays: Sequence[Any], /, *, out: ndarray | None = None) -> ndarra
 
 
 def _cheapest_order(extents: Sequence[int]) -> dict[tuple[int, int], int]:
-    """Where to cut each run of a matrix chain, by dynamic programming."""
+    """The split of each run of a matrix chain, by dynamic programming."""
     count = len(extents) - 1
     cost = {(at, at): 0 for at in range(count)}
     cuts: dict[tuple[int, int], int] = {}

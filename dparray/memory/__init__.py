@@ -17,7 +17,8 @@ back is kept and handed out again. The policy:
   blocks of other queues taken over or given back to the driver, after their queue's work is
   complete. If that does not help either: :class:`dparray.exceptions.MemoryError`; nothing is lost.
 
-The pool knows blocks and queues, never shapes or dtypes.
+In: a queue, a USM type and a size, and blocks that arrays let go. Out: blocks. The pool knows no
+shapes and dtypes; it imports the runtime, and ``exchange`` alone imports dpnp.
 
 Example:
     >>> import dparray as dp

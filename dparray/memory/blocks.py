@@ -12,13 +12,13 @@ from dparray._layout import Layout, contiguous_strides, strides_in_order
 from dparray._runtime.queues import note_others
 from dparray.memory import driver, pool
 
-# What `readers` of a block says when somebody outside can write its memory at any time: nothing may
+# The value of a block's `readers` when its memory is shared with another library: nothing may
 # be deferred on it.
 SHARED: tuple[()] = ()
 
 
 class BorrowedBlock:
-    """USM memory that somebody else owns, seen as the pool's blocks are.
+    """USM memory that another library owns, seen as the pool's blocks are.
 
     Invariant: holds a reference to the owner for as long as an array shows the memory.
     """
@@ -85,7 +85,7 @@ class _NoMemory:
 def planned_layout(
     queue: dpctl.SyclQueue, usm_type: str, shape: tuple[int, ...], dtype: np.dtype[Any]
 ) -> Layout:
-    """Where values would lie that :func:`allocate` makes room for; nothing is allocated."""
+    """The layout of values that :func:`allocate` would make room for; nothing is allocated."""
     block = _NoMemory(queue, usm_type, prod(shape) * dtype.itemsize)
     return Layout(block, 0, shape, contiguous_strides(shape, dtype.itemsize), dtype)
 

@@ -58,7 +58,7 @@ def host_view(layout: Layout) -> np.ndarray:
     return np.ndarray(layout.shape, layout.dtype, block.host_bytes, layout.offset, layout.strides)
 
 
-#: So many bytes are copied at once; in between it tells of its progress and can be stopped.
+#: Bytes of one piece of a copy; between pieces it reports progress and can be stopped.
 COPY_PIECE = 64 << 20
 
 
@@ -82,7 +82,7 @@ def _copy(target: np.ndarray, source: np.ndarray, task: str) -> None:
 
 
 def _pieces(nbytes: int, task: str) -> Iterator[tuple[int, int]]:
-    """Where each piece of a copy begins and ends, in bytes."""
+    """Begin and end of each piece of a copy, in bytes."""
     for start in range(0, nbytes, COPY_PIECE):
         stop = min(start + COPY_PIECE, nbytes)
         yield start, stop
@@ -107,9 +107,9 @@ def copy_from_host(source: np.ndarray, target: Layout) -> None:
         flat = source.reshape(-1).view(np.uint8)
         before = SequentialOrderManager[queue].submitted_events
         for start, stop in _pieces(source.nbytes, "copy to the device"):
-            place = memory_at(block, target.offset + start)
+            device_bytes = memory_at(block, target.offset + start)
             with foreign_calls(queue):
-                event = queue.memcpy_async(place, flat[start:stop], stop - start, before)
+                event = queue.memcpy_async(device_bytes, flat[start:stop], stop - start, before)
             wait_for([event])
     if _hooks.subscribers:
         _hooks.emit("copy", source="host", target=queue, nbytes=source.nbytes, start=start)
@@ -135,9 +135,9 @@ def copy_to_host(layout: Layout) -> np.ndarray:
         flat = result.reshape(-1).view(np.uint8)
         before = SequentialOrderManager[queue].submitted_events
         for start, stop in _pieces(result.nbytes, "copy to the host"):
-            place = memory_at(layout.block, layout.offset + start)
+            device_bytes = memory_at(layout.block, layout.offset + start)
             with foreign_calls(queue):
-                event = queue.memcpy_async(flat[start:stop], place, stop - start, before)
+                event = queue.memcpy_async(flat[start:stop], device_bytes, stop - start, before)
             wait_for([event])
     if _hooks.subscribers:
         _hooks.emit("copy", source=queue, target="host", nbytes=result.nbytes, start=start)

@@ -1,4 +1,4 @@
-"""Where segments come from: SYCL's allocators, and what the host has left."""
+"""The source of segments: SYCL's allocators, and the memory that the host has left."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SLAB = 2 << 20  # what small blocks are cut from; also the size of a huge page
 
 
 class Driver(Protocol):
-    """What the pool needs of SYCL; the tests put a simulated one in its place."""
+    """The part of SYCL that the pool uses; the tests put a simulated one in its place."""
 
     def queue_of(self, device: Any) -> Any:
         """A queue of whatever was given as a device."""
 
-    def place(self, queue: Any) -> Hashable:
+    def context_and_device(self, queue: Any) -> Hashable:
         """The context and the device of ``queue``: what shares a pool."""
 
     def describe(self, queue: Any) -> tuple[str, str]:
@@ -56,7 +56,7 @@ class Driver(Protocol):
 
 
 def bytes_at(pointer: int, nbytes: int) -> np.ndarray:
-    """A NumPy array over bytes at an address, which somebody else keeps alive."""
+    """A NumPy array over bytes at an address, which its owner keeps alive."""
     return np.frombuffer(memoryview((ctypes.c_char * nbytes).from_address(pointer)), np.uint8)
 
 
@@ -99,7 +99,7 @@ class SyclDriver:
     def queue_of(self, device: Any) -> dpctl.SyclQueue:
         return Device(device).sycl_queue
 
-    def place(self, queue: dpctl.SyclQueue) -> Hashable:
+    def context_and_device(self, queue: dpctl.SyclQueue) -> Hashable:
         if not isinstance(queue, dpctl.SyclQueue):
             raise DeviceError(
                 f"allocate: {queue!r} is no dpctl.SyclQueue; `dp.Device(...).sycl_queue` is one"
@@ -170,7 +170,7 @@ def _host_memory_left(held: int) -> int | None:
     return max(left - left // 16 - max(held - resident, 0), 0)
 
 
-# Where version 2 and version 1 say how much a container may use, and has used.
+# Files of cgroups 2 and 1 with the memory a container may use, and has used.
 _CONTROL_GROUPS = (
     ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.stat", "anon"),
     (

@@ -1,6 +1,6 @@
 """The exchange with dpnp, dpnp.tensor and whatever has ``__sycl_usm_array_interface__``.
 
-dpnp is imported here, as ``dpnp`` and ``dpt``; whoever lets it compute takes it from this module.
+dpnp is imported here, as ``dpnp`` and ``dpt``; callers take it from this module.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def memory_at(block: Block, offset: int) -> Any:
 def tensor_of(layout: Layout) -> dpt.usm_ndarray:
     """The array as a ``dpnp.tensor.usm_ndarray`` over the same memory.
 
-    Whoever lets the library work on it says so with :func:`note_work`.
+    A caller that lets the library work on it calls :func:`note_work`.
     """
     block = layout.block
     if isinstance(block, Positions):
@@ -124,8 +124,8 @@ def layout_of_tensor(tensor: dpt.usm_ndarray, is_shared: bool = False) -> Layout
     """The layout of a ``usm_ndarray``, over its memory.
 
     Args:
-        tensor: a result of the library, which nobody else has, or
-        is_shared: somebody's array, who can write it at any time.
+        tensor: a result of the library that is not referenced from outside, or
+        is_shared: an array of the user's, who can write it at any time.
     """
     note_work(tensor.sycl_queue)
     itemsize = tensor.dtype.itemsize

@@ -16,7 +16,7 @@ from dparray import _hooks
 from dparray._placement import USM_TYPES
 from dparray.exceptions import MemoryError, ShapeError, UnsupportedDeviceError, UsmTypeError
 from dparray.memory.driver import SLAB, Driver, SyclDriver
-from dparray.memory.segments import Block, _Arena, _Place, _Pool, _Segment
+from dparray.memory.segments import Arena, Block, DeviceMemory, Pool, Segment
 from dparray.memory.stats import MemoryStats, PoolStats, format_bytes
 
 __all__ = [
@@ -34,7 +34,7 @@ ALIGNMENT = 64  # a cache line, and the widest vector register
 LARGE = 1 << 20  # from here on the host is asked what it has left
 
 
-LOOK_AGAIN = 32  # segments somebody else held that are looked at again by one request
+LOOK_AGAIN = 32  # lingering segments re-checked per request
 
 
 MAX_RATIO = 8  # a free block is cut for requests down to this fraction of it
@@ -69,8 +69,8 @@ class Pools:
         self._driver = driver
         self._lock = RLock()
         self._limit: int | None = None
-        self._places: dict[Hashable, _Place] = {}
-        self._arenas: dict[tuple[Any, str], _Arena] = {}
+        self._memories: dict[Hashable, DeviceMemory] = {}
+        self._arenas: dict[tuple[Any, str], Arena] = {}
 
     def before_fork(self) -> None:
         """Hold the lock, so that a child inherits a whole state."""
@@ -142,10 +142,10 @@ class Pools:
 
     def holds_device_memory(self) -> bool:
         """Whether there is memory of a device that is not the host: its driver is in use."""
-        return any(place.total is None for place in self._places.values() if place.held)
+        return any(owner.total is None for owner in self._memories.values() if owner.held)
 
     def stats(self, device: Any = None) -> MemoryStats:
-        """What the pools hold, and how often they could serve from it.
+        """Sizes of the pools, and how often they served a request.
 
         Args:
             device: whatever :class:`dparray.Device` takes; ``None`` for all devices.
@@ -158,12 +158,12 @@ class Pools:
         """
         with self._lock:
             rows = []
-            for place in self._chosen(device):
-                for pool in list(place.pools.values()):
+            for owner in self._chosen(device):
+                for pool in list(owner.pools.values()):
                     pool.settle()
                     rows.append(
                         PoolStats(
-                            device=place.name,
+                            device=owner.name,
                             usm_type=pool.usm_type,
                             queues=len(pool.arenas),
                             in_use=pool.in_use,
@@ -173,7 +173,7 @@ class Pools:
                             misses=pool.misses,
                         )
                     )
-            own = None if device is None else self._place(device).limit
+            own = None if device is None else self._memory_on(device).limit
             return MemoryStats(
                 in_use=sum(row.in_use for row in rows),
                 cached=sum(row.cached for row in rows),
@@ -212,12 +212,12 @@ class Pools:
             if device is None:
                 previous, self._limit = self._limit, nbytes
             else:
-                place = self._place(device)
-                previous, place.limit = place.limit, nbytes
-            for place in self._chosen(device):
-                limit = self._limit_of(place)
-                if limit is not None and place.held > limit:
-                    self._give_back(place.arenas(), place.held - limit)
+                owner = self._memory_on(device)
+                previous, owner.limit = owner.limit, nbytes
+            for owner in self._chosen(device):
+                limit = self._limit_of(owner)
+                if limit is not None and owner.held > limit:
+                    self._give_back(owner.arenas(), owner.held - limit)
         return previous
 
     def release(self, device: Any = None) -> int:
@@ -236,7 +236,7 @@ class Pools:
             True
         """
         with self._lock:
-            arenas = [arena for place in self._chosen(device) for arena in place.arenas()]
+            arenas = [arena for owner in self._chosen(device) for arena in owner.arenas()]
             return self._give_back(arenas)
 
     def reset_peak(self, device: Any = None) -> None:
@@ -253,47 +253,49 @@ class Pools:
             True
         """
         with self._lock:
-            for place in self._chosen(device):
-                for pool in list(place.pools.values()):
+            for owner in self._chosen(device):
+                for pool in list(owner.pools.values()):
                     pool.settle()
                     pool.peak = pool.in_use
 
-    # What follows expects the lock to be held.
+    # The methods below expect the lock to be held.
 
-    def _place(self, device: Any) -> _Place:
-        return self._place_of(self._driver.queue_of(device))
+    def _memory_on(self, device: Any) -> DeviceMemory:
+        return self._memory_of(self._driver.queue_of(device))
 
-    def _place_of(self, queue: Any) -> _Place:
-        key = self._driver.place(queue)
-        place = self._places.get(key)
-        if place is None:
+    def _memory_of(self, queue: Any) -> DeviceMemory:
+        key = self._driver.context_and_device(queue)
+        owner = self._memories.get(key)
+        if owner is None:
             name, _ = self._driver.describe(queue)
-            place = self._places.setdefault(key, _Place(name, *self._driver.capacity(queue)))
-        return place
+            owner = self._memories.setdefault(
+                key, DeviceMemory(name, *self._driver.capacity(queue))
+            )
+        return owner
 
-    def _chosen(self, device: Any) -> list[_Place]:
-        return list(self._places.values()) if device is None else [self._place(device)]
+    def _chosen(self, device: Any) -> list[DeviceMemory]:
+        return list(self._memories.values()) if device is None else [self._memory_on(device)]
 
-    def _limit_of(self, place: _Place) -> int | None:
-        return self._limit if place.limit is None else place.limit
+    def _limit_of(self, owner: DeviceMemory) -> int | None:
+        return self._limit if owner.limit is None else owner.limit
 
-    def _open(self, queue: Any, usm_type: str) -> _Arena:
+    def _open(self, queue: Any, usm_type: str) -> Arena:
         """Free lists for a queue that had none."""
         if usm_type not in USM_TYPES:
             raise UsmTypeError(
                 f"allocate: {usm_type!r} is no USM type; there are 'device', 'shared' and 'host'"
             )
-        place = self._place_of(queue)
+        owner = self._memory_of(queue)
         if not self._driver.supports(queue, usm_type):
             raise UnsupportedDeviceError(
-                f"allocate: {place.name} has no {usm_type} USM (aspect "
+                f"allocate: {owner.name} has no {usm_type} USM (aspect "
                 f"usm_{usm_type}_allocations); `dp.Device(...).usm_types` says what it has"
             )
         if len(self._arenas) >= MAX_FREE_LISTS:
             self._forget_idle()
-            self._places.setdefault(self._driver.place(queue), place)
-        pool = place.pools.setdefault(usm_type, _Pool(place, usm_type))
-        arena = pool.arenas.setdefault(queue, _Arena(pool, queue))
+            self._memories.setdefault(self._driver.context_and_device(queue), owner)
+        pool = owner.pools.setdefault(usm_type, Pool(owner, usm_type))
+        arena = pool.arenas.setdefault(queue, Arena(pool, queue))
         return self._arenas.setdefault((queue, usm_type), arena)
 
     def _forget_idle(self) -> None:
@@ -308,12 +310,12 @@ class Pools:
             if not arena.held:
                 self._arenas.pop((arena.queue, arena.pool.usm_type), None)
                 arena.pool.arenas.pop(arena.queue, None)
-        for key in list(self._places):
-            place = self._places.get(key)
-            if place is not None and place.limit is None and not place.arenas():
-                self._places.pop(key, None)
+        for key in list(self._memories):
+            owner = self._memories.get(key)
+            if owner is not None and owner.limit is None and not owner.arenas():
+                self._memories.pop(key, None)
 
-    def _find(self, arena: _Arena, size: int, nbytes: int) -> _Segment:
+    def _find(self, arena: Arena, size: int, nbytes: int) -> Segment:
         """A segment where no free block has the very size."""
         pool = arena.pool
         pool.settle(most=LOOK_AGAIN)
@@ -332,17 +334,17 @@ class Pools:
             # A size class may reach above the limit or the device's end where the request does not.
             exact = -(-nbytes // ALIGNMENT) * ALIGNMENT or ALIGNMENT
             segment = self._under_pressure(arena, size) or self._under_pressure(arena, exact)
-            if segment is None and exact <= pool.place.largest and gc.collect():
+            if segment is None and exact <= pool.owner.largest and gc.collect():
                 # Arrays in reference cycles were in use until now.
                 segment = self._under_pressure(arena, exact)
             if segment is None:
                 raise self._refusal(arena, nbytes, exact)
         return segment
 
-    def _await_lingering(self, segments: Iterable[_Segment]) -> bool:
+    def _await_lingering(self, segments: Iterable[Segment]) -> bool:
         """Wait for the work that may hold their memory objects; returns whether there was any.
 
-        Each is waited for once: what is still held then, somebody keeps.
+        Each is waited for once: those still held then are kept by a user.
         """
         waiting = [segment for segment in segments if not segment.awaited]
         for arena in {segment.arena for segment in waiting}:
@@ -353,7 +355,7 @@ class Pools:
             pool.settle()
         return bool(waiting)
 
-    def _fresh(self, arena: _Arena, size: int) -> _Segment | None:
+    def _fresh(self, arena: Arena, size: int) -> Segment | None:
         """A segment of a new slab, unless there is no room for it or the driver refuses."""
         for slab_nbytes in (SLAB, size) if size * MAX_RATIO <= SLAB else (size,):
             if self._obstacle(arena, slab_nbytes) is not None:
@@ -364,56 +366,56 @@ class Pools:
                 continue
             arena.pool.misses += 1
             pointer = self._driver.pointer(slab)
-            arena.give(_Segment(arena, slab, slab_nbytes, pointer, slab_nbytes))
+            arena.give(Segment(arena, slab, slab_nbytes, pointer, slab_nbytes))
             return arena.take(size, slab_nbytes)
         return None
 
-    def _ceiling(self, place: _Place) -> int | None:
-        """The most the place may hold."""
-        known = [bound for bound in (self._limit_of(place), place.total) if bound is not None]
+    def _ceiling(self, owner: DeviceMemory) -> int | None:
+        """The most the owner may hold."""
+        known = [bound for bound in (self._limit_of(owner), owner.total) if bound is not None]
         return min(known) if known else None
 
-    def _obstacle(self, arena: _Arena, nbytes: int) -> str | None:
+    def _obstacle(self, arena: Arena, nbytes: int) -> str | None:
         """Why the driver must not be asked for so much, or ``None``.
 
         It would not refuse by itself: the host promises memory that it does not have, and kills
         the process that touches it.
         """
-        place = arena.pool.place
-        if nbytes > place.largest:
-            return f"the largest single allocation of the device is {format_bytes(place.largest)}"
-        limit = self._limit_of(place)
-        if limit is not None and place.held + nbytes > limit:
+        owner = arena.pool.owner
+        if nbytes > owner.largest:
+            return f"the largest single allocation of the device is {format_bytes(owner.largest)}"
+        limit = self._limit_of(owner)
+        if limit is not None and owner.held + nbytes > limit:
             return f"the limit for this device is {format_bytes(limit)}"
-        if place.total is not None and place.held + nbytes > place.total:
-            return f"the device has {format_bytes(place.total)}"
+        if owner.total is not None and owner.held + nbytes > owner.total:
+            return f"the device has {format_bytes(owner.total)}"
         if nbytes >= LARGE:
-            held = sum(other.held for other in list(self._places.values()))
+            held = sum(other.held for other in list(self._memories.values()))
             left = self._driver.available(arena.queue, arena.pool.usm_type, held)
             if left is not None and nbytes > left:
                 return f"the host has {format_bytes(left)} left"
         return None
 
-    def _under_pressure(self, arena: _Arena, size: int) -> _Segment | None:
+    def _under_pressure(self, arena: Arena, size: int) -> Segment | None:
         """A segment by giving up cached memory, which is kept where that cannot help."""
-        place = arena.pool.place
-        if size > place.largest:
+        owner = arena.pool.owner
+        if size > owner.largest:
             return None
-        for pool in list(place.pools.values()):
+        for pool in list(owner.pools.values()):
             pool.settle()
             self._await_lingering(list(pool.lingering))
         segment = arena.take(size, sys.maxsize) or self._take_over(arena, size)
         if segment is None:
-            ceiling = self._ceiling(place)
-            if ceiling is not None and place.in_use + size > ceiling:
+            ceiling = self._ceiling(owner)
+            if ceiling is not None and owner.in_use + size > ceiling:
                 return None
-            missing = 0 if ceiling is None else place.held + size - ceiling
+            missing = 0 if ceiling is None else owner.held + size - ceiling
             # With room enough it was the driver or the host that refused: give back all.
-            self._give_back(place.arenas(), missing if missing > 0 else None)
+            self._give_back(owner.arenas(), missing if missing > 0 else None)
             segment = self._fresh(arena, size)
         return segment
 
-    def _take_over(self, arena: _Arena, size: int) -> _Segment | None:
+    def _take_over(self, arena: Arena, size: int) -> Segment | None:
         """A segment cut from a free slab of another queue of the pool, once its work is done."""
         for other in list(arena.pool.arenas.values()):
             if other is arena:
@@ -426,7 +428,7 @@ class Pools:
                 return arena.take(size, sys.maxsize)
         return None
 
-    def _give_back(self, arenas: Iterable[_Arena], at_least: int | None = None) -> int:
+    def _give_back(self, arenas: Iterable[Arena], at_least: int | None = None) -> int:
         """Free slabs of which nothing is in use; all of them, or until ``at_least`` bytes."""
         arenas = list(arenas)
         for pool in {arena.pool for arena in arenas}:
@@ -452,11 +454,11 @@ class Pools:
             freed += slab.nbytes
         return freed
 
-    def _refusal(self, arena: _Arena, nbytes: int, size: int) -> MemoryError:
-        place = arena.pool.place
+    def _refusal(self, arena: Arena, nbytes: int, size: int) -> MemoryError:
+        owner = arena.pool.owner
         _, queue_name = self._driver.describe(arena.queue)
-        limit = self._limit_of(place)
-        in_use, cached = place.in_use, place.held - place.in_use
+        limit = self._limit_of(owner)
+        in_use, cached = owner.in_use, owner.held - owner.in_use
         reason = self._obstacle(arena, size) or "the driver refused it"
         remedy = "`del` arrays that are not needed and call `dp.memory.release()`, "
         if limit is not None:
@@ -469,7 +471,7 @@ class Pools:
             in_use=in_use,
             cached=cached,
             limit=limit,
-            device=place.name,
+            device=owner.name,
         )
 
 

@@ -19,17 +19,17 @@ class Block:
     """Memory on loan from the pool; it goes back when this object dies.
 
     Submitted work may still use the block then: it is only handed out again to the same queue,
-    whose later work comes after. Whoever uses it in work on *another* queue, as copies do,
-    adds that event to ``SequentialOrderManager[block.queue]``; whoever writes it from the host
+    whose later work comes after. Users of it in work on *another* queue, as copies are,
+    add that event to ``SequentialOrderManager[block.queue]``; a write from the host
     waits for the queue first. ``memory`` may outlive the block: the pool notices and waits until
-    nobody else holds it.
+    it is not referenced from outside.
 
     Attributes:
         memory: ``dpctl.memory`` object whose first byte is the block's.
         pointer: address of the first byte, a multiple of 64.
         nbytes: size, at least what was asked for.
         queue, usm_type: where it was allocated.
-        readers: notes of whoever defers work on the block; the pool never looks at it.
+        readers: notes of deferred work on the block; the pool never looks at it.
 
     Example:
         >>> import dparray as dp
@@ -48,7 +48,7 @@ class Block:
             segment.host_bytes = bytes_at(segment.pointer, segment.nbytes)
         return segment.host_bytes
 
-    def __init__(self, segment: _Segment, returned: deque[_Segment]) -> None:
+    def __init__(self, segment: Segment, returned: deque[Segment]) -> None:
         self.readers: Any = None
         self._returned = returned
         self._segment = segment
@@ -80,7 +80,7 @@ def slab_of(block: Any) -> Any:
     return block._segment.slab if type(block) is Block else None
 
 
-class _Segment:
+class Segment:
     """A part of a slab (one allocation of the driver), in use or free."""
 
     __slots__ = (
@@ -89,7 +89,7 @@ class _Segment:
     )  # fmt: skip
 
     def __init__(
-        self, arena: _Arena, slab: Any, slab_nbytes: int, pointer: int, nbytes: int
+        self, arena: Arena, slab: Any, slab_nbytes: int, pointer: int, nbytes: int
     ) -> None:
         self.arena = arena
         self.slab = slab
@@ -98,7 +98,7 @@ class _Segment:
         self.nbytes = nbytes
         self.memory: Any = None  # made when it is first handed out
         self.host_bytes: Any = None  # made when the host first looks
-        self.next: _Segment | None = None  # what follows in the slab
+        self.next: Segment | None = None  # what follows in the slab
         self.awaited = False
 
     @property
@@ -106,9 +106,9 @@ class _Segment:
         """Whether it is all of its slab, so that the slab can be given back."""
         return self.nbytes == self.slab_nbytes
 
-    def cut(self, nbytes: int) -> _Segment:
+    def cut(self, nbytes: int) -> Segment:
         """Keep the first ``nbytes``; returns the rest."""
-        rest = _Segment(
+        rest = Segment(
             self.arena, self.slab, self.slab_nbytes, self.pointer + nbytes, self.nbytes - nbytes
         )
         rest.next, self.next = self.next, rest
@@ -117,7 +117,7 @@ class _Segment:
         return rest
 
     def absorb_next(self) -> None:
-        """Join with the next segment, which is nobody's from now on."""
+        """Join with the next segment, which is unused from now on."""
         other = self.next
         assert other is not None
         self.nbytes += other.nbytes
@@ -126,7 +126,7 @@ class _Segment:
 
 
 def _references_of_the_pool() -> int:
-    segment = _Segment.__new__(_Segment)
+    segment = Segment.__new__(Segment)
     segment.memory = object()
     return sys.getrefcount(segment.memory)
 
@@ -134,7 +134,7 @@ def _references_of_the_pool() -> int:
 _POOL_REFERENCES = _references_of_the_pool()
 
 
-class _Arena:
+class Arena:
     """The free lists of one queue in one pool, by size.
 
     Invariant: ``held`` is the sum of the slabs; segments not in ``free`` are in use. The dict is
@@ -143,27 +143,27 @@ class _Arena:
 
     __slots__ = ("free", "held", "pool", "queue")
 
-    def __init__(self, pool: _Pool, queue: Any) -> None:
+    def __init__(self, pool: Pool, queue: Any) -> None:
         self.pool = pool
         self.queue = queue
         self.held = 0
-        self.free: dict[int, list[_Segment]] = {}
+        self.free: dict[int, list[Segment]] = {}
 
     @property
     def cached(self) -> int:
         return sum(segment.nbytes for segment in self.free_segments())
 
-    def free_segments(self) -> list[_Segment]:
+    def free_segments(self) -> list[Segment]:
         return [segment for segments in list(self.free.values()) for segment in segments]
 
-    def put(self, segment: _Segment) -> None:
+    def put(self, segment: Segment) -> None:
         """Make a segment free."""
         segments = self.free.get(segment.nbytes)
         if segments is None:
             segments = self.free.setdefault(segment.nbytes, [])
         segments.append(segment)
 
-    def take(self, nbytes: int, largest: int) -> _Segment | None:
+    def take(self, nbytes: int, largest: int) -> Segment | None:
         """The closest fit among the free segments up to ``largest``, cut to ``nbytes``."""
         segment = self._closest(nbytes, largest)
         if segment is None and self._join(nbytes, largest):
@@ -172,7 +172,7 @@ class _Arena:
             self.put(segment.cut(nbytes))
         return segment
 
-    def _closest(self, nbytes: int, largest: int) -> _Segment | None:
+    def _closest(self, nbytes: int, largest: int) -> Segment | None:
         for size in sorted(size for size in list(self.free) if nbytes <= size <= largest):
             segments = self.free.get(size)
             if segments:
@@ -201,18 +201,18 @@ class _Arena:
                 self.put(segment)
         return joined
 
-    def whole_slabs(self) -> list[_Segment]:
+    def whole_slabs(self) -> list[Segment]:
         """The slabs of which nothing is in use, as one free segment each."""
         self._join(0, sys.maxsize)
         return [segment for segment in self.free_segments() if segment.is_whole]
 
-    def give(self, segment: _Segment) -> None:
+    def give(self, segment: Segment) -> None:
         """Add a slab, as one free segment."""
         segment.arena = self
         self.held += segment.slab_nbytes
         self.put(segment)
 
-    def remove(self, segment: _Segment) -> bool:
+    def remove(self, segment: Segment) -> bool:
         """Remove a slab if it is one free segment still; returns whether it was."""
         segments = self.free.get(segment.slab_nbytes)
         if segments is None or not segment.is_whole or segment not in segments:
@@ -223,26 +223,34 @@ class _Arena:
         return True
 
 
-class _Pool:
+class Pool:
     """Memory of one USM type on one (context, device).
 
     Invariant: ``in_use`` is the sum of the blocks handed out and not yet seen to be back.
     """
 
     __slots__ = (
-        "arenas", "hits", "in_use", "lingering", "misses", "peak", "place", "returned", "usm_type"
+        "arenas",
+        "hits",
+        "in_use",
+        "lingering",
+        "misses",
+        "owner",
+        "peak",
+        "returned",
+        "usm_type"
     )  # fmt: skip
 
-    def __init__(self, place: _Place, usm_type: str) -> None:
-        self.place = place
+    def __init__(self, owner: DeviceMemory, usm_type: str) -> None:
+        self.owner = owner
         self.usm_type = usm_type
-        self.arenas: dict[Any, _Arena] = {}
+        self.arenas: dict[Any, Arena] = {}
         self.in_use = 0
         self.peak = 0
         self.hits = 0
         self.misses = 0
-        self.returned: deque[_Segment] = deque()  # by Block.__del__, without the lock
-        self.lingering: deque[_Segment] = deque()  # back, but the memory object is still held
+        self.returned: deque[Segment] = deque()  # by Block.__del__, without the lock
+        self.lingering: deque[Segment] = deque()  # back, but the memory object is still held
 
     @property
     def held(self) -> int:
@@ -274,8 +282,8 @@ class _Pool:
                 segment.arena.put(segment)
 
 
-class _Place:
-    """One (context, device): what a limit holds for."""
+class DeviceMemory:
+    """The pools of one device in one context: what a limit holds for."""
 
     __slots__ = ("largest", "limit", "name", "pools", "total")
 
@@ -284,7 +292,7 @@ class _Place:
         self.largest = largest
         self.total = total
         self.limit: int | None = None
-        self.pools: dict[str, _Pool] = {}
+        self.pools: dict[str, Pool] = {}
 
     @property
     def held(self) -> int:
@@ -294,5 +302,5 @@ class _Place:
     def in_use(self) -> int:
         return sum(pool.in_use for pool in list(self.pools.values()))
 
-    def arenas(self) -> list[_Arena]:
+    def arenas(self) -> list[Arena]:
         return [arena for pool in list(self.pools.values()) for arena in list(pool.arenas.values())]

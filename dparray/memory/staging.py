@@ -61,9 +61,9 @@ def copy_in(layout: Layout, values: np.ndarray) -> None:
     if not _is_packed(layout):
         layout = copies.packed(layout)
     before = SequentialOrderManager[queue].submitted_events
-    place = exchange.memory_at(layout.block, layout.offset)
+    device_bytes = exchange.memory_at(layout.block, layout.offset)
     flat = values.reshape(-1).view(np.uint8)
-    wait_for([queue.memcpy_async(flat, place, values.nbytes, before)])
+    wait_for([queue.memcpy_async(flat, device_bytes, values.nbytes, before)])
 
 
 def copy_out(stage: Layout, values: np.ndarray, layout: Layout) -> None:
@@ -82,8 +82,8 @@ def copy_out(stage: Layout, values: np.ndarray, layout: Layout) -> None:
         copies.assign(layout, stage)
         return
     before = SequentialOrderManager[queue].submitted_events
-    place = exchange.memory_at(layout.block, layout.offset)
+    device_bytes = exchange.memory_at(layout.block, layout.offset)
     with foreign_calls(queue):
-        event = queue.memcpy_async(place, stage.block.memory, values.nbytes, before)
+        event = queue.memcpy_async(device_bytes, stage.block.memory, values.nbytes, before)
     SequentialOrderManager[queue].add_event_pair([], [event])
     note_work(queue)

@@ -1,4 +1,4 @@
-"""What the pool holds and has held, as numbers and as a table."""
+"""Statistics of the pools, as numbers and as a table."""
 
 from __future__ import annotations
 

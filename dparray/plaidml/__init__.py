@@ -1,7 +1,7 @@
 """PlaidML's Python interface, version 0, on dparray's arrays.
 
 A script written for PlaidML runs with ``import dparray.plaidml as plaidml``; a :class:`Tensor` is
-an array of dparray (``tensor.array``) beside its lock.
+an array of dparray (``tensor.array``) beside its lock. Imports ``tilelang`` and what that imports.
 """
 
 from dparray.plaidml import exceptions, op, tile

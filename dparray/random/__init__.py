@@ -2,6 +2,9 @@
 
 The generator is Philox-4x32-10, a function of a seed and a position, so a sequence does not depend
 on how it is cut into calls: ``random(10)`` twice gives the numbers of ``random(20)``.
+
+In: a seed and parameters. Out: arrays on the generator's queue. Imports the functions of NumPy's
+names, ``algorithms`` and what is below.
 """
 
 from dparray.random import global_state

@@ -139,7 +139,7 @@ class RandomState(Generator):
             self._key, self._position = key, 0
 
     def get_state(self) -> tuple[str, int, int]:
-        """What :meth:`set_state` takes: the kind, the seed and the position."""
+        """The argument of :meth:`set_state`: the kind, the seed and the position."""
         return "Philox", self._key, self._position
 
     def set_state(self, state: tuple[str, int, int]) -> None:
@@ -335,7 +335,7 @@ zipf = _shared_function("zipf", "2.0, 4")
 
 
 def bytes(length: int) -> builtins.bytes:
-    """So many random bytes, on the host.
+    """``length`` random bytes, on the host.
 
     Example:
         >>> import dparray as dp

@@ -34,7 +34,7 @@ class Sampling(Streams):
     """Draws from finite sets."""
 
     def bytes(self, length: int) -> builtins.bytes:
-        """So many random bytes, on the host."""
+        """``length`` random bytes, on the host."""
         count = operator.index(length)
         return self._integers64(-(-count // 8)).asnumpy().tobytes()[:count]
 
@@ -109,7 +109,7 @@ class Sampling(Streams):
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """Bring an array into random order along an axis in its own memory, or a list."""
         if isinstance(x, list):
-            x[:] = [x[place] for place in self.permutation(len(x)).tolist()]
+            x[:] = [x[position] for position in self.permutation(len(x)).tolist()]
             return
         x = check_array("shuffle", "x", x)
         assign(x, self.permutation(x, axis), "shuffle")

@@ -45,7 +45,7 @@ _WORDS_IN_BLOCK = 4
 
 
 class Streams:
-    """What every draw needs: a key, a counter, a place, and numbers of a kernel's own."""
+    """The state of every draw: a key, a counter, a placement, and numbers of a kernel's own."""
 
     def __init__(self, key: int, queue: Any, usm_type: str) -> None:
         self._key = key
@@ -56,13 +56,13 @@ class Streams:
 
     @property
     def device(self) -> Device:
-        """Where the numbers are made."""
+        """The queue that the numbers are made on."""
         return Device(self._queue)
 
     def __repr__(self) -> str:
         return f"Generator(Philox, seed={self._key}, position={self._position}, on {self.device})"
 
-    def _place(self) -> dict[str, Any]:
+    def _placement(self) -> dict[str, Any]:
         return {"sycl_queue": self._queue, "usm_type": self._usm_type}
 
     def _take(self, count: int, words: int) -> tuple[int, int, int]:
@@ -89,13 +89,13 @@ class Streams:
     def _floats(self, make: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> ndarray:
         count = math.prod(shape)
         block, skip, total = self._take(count, dtype.itemsize // 4)
-        numbers = make(total, self._key, dtype=dtype, counter=block, **self._place())
+        numbers = make(total, self._key, dtype=dtype, counter=block, **self._placement())
         return reshape(numbers[skip:], shape)
 
     def _integers64(self, count: int) -> ndarray:
         """Words of 64 bits."""
         block, skip, total = self._take(count, 2)
-        words = philox_bits(2 * total, self._key, counter=block, **self._place())
+        words = philox_bits(2 * total, self._key, counter=block, **self._placement())
         return words._view((count,), (8,), words.offset + 8 * skip, _dtypes.uint64)
 
     def _arguments(
@@ -121,7 +121,7 @@ class Streams:
         return list(values.values()), shape
 
     def _uniforms(self, shape: tuple[int, ...], count: int) -> list[ndarray]:
-        """So many uniform numbers for each element of a shape, next to each other in sequence."""
+        """``count`` uniform numbers for each element of a shape, next to each other in sequence."""
         numbers = self._floats(philox_uniform, (*shape, count), self._float(None))
         return [numbers[..., position] for position in range(count)]
 
@@ -266,7 +266,7 @@ def _of_distribution(factory: Any, dtype: np.dtype[Any]) -> Any:
 
 @functools.cache
 def _device_functions(dtype: np.dtype[Any]) -> tuple[Any, Any, Any]:
-    """What the kernels of distributions call."""
+    """The device functions that kernels of distributions call."""
     reals = device_func(make_reals(device_func(philox), dtype.type))
     log_poisson = device_func(make_log_poisson(dtype.type))
     return reals, log_poisson, device_func(make_log_binomial(log_poisson))

@@ -18,11 +18,7 @@ from dparray.kernels.kmeans import (
     make_centroids_kernel,
 )
 from dparray.kernels.nbody import make_acceleration_kernel
-
-
-def _values(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
-    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
-
+from tests.support import normal
 
 # --- k-means --------------------------------------------------------------------------------------
 
@@ -46,7 +42,7 @@ def _means(points: np.ndarray, labels: np.ndarray, centroids: np.ndarray) -> np.
 )
 @pytest.mark.parametrize("by_columns", [False, True])
 def test_kmeans(queue: Any, n: int, clusters: int, dimensions: int, by_columns: bool) -> None:
-    points, start = _values((n, dimensions)), _values((clusters, dimensions))
+    points, start = normal((n, dimensions)), normal((clusters, dimensions))
     array = dp.asarray(points, sycl_queue=queue)
     if by_columns:
         array = dp.asarray(np.ascontiguousarray(points.T), sycl_queue=queue).T
@@ -59,7 +55,7 @@ def test_kmeans(queue: Any, n: int, clusters: int, dimensions: int, by_columns: 
 
 
 def test_kmeans_in_double_precision_with_labels_of_other_dtypes() -> None:
-    points, start = _values((500, 4), "float64"), _values((6, 4), "float64")
+    points, start = normal((500, 4), "float64"), normal((6, 4), "float64")
     labels = algorithms.kmeans_assign(dp.asarray(points), dp.asarray(start))
     expected = _means(points, labels.asnumpy(), start)
     for dtype in ("int64", "uint8", "uint64"):
@@ -121,7 +117,7 @@ def test_kmeans_with_wrong_arguments() -> None:
     ("n", "m", "dimensions"), [(1, 1, 1), (17, 65, 3), (100, 63, 33), (2, 300, 100), (5, 5, 0)]
 )
 def test_pairwise_distance(queue: Any, n: int, m: int, dimensions: int, squared: bool) -> None:
-    x, y = _values((n, dimensions)), _values((m, dimensions)) + np.float32(100)
+    x, y = normal((n, dimensions)), normal((m, dimensions)) + np.float32(100)
     found = algorithms.pairwise_distance(
         dp.asarray(x, sycl_queue=queue), dp.asarray(y, sycl_queue=queue), squared=squared
     )
@@ -147,7 +143,7 @@ def test_points_with_wrong_arguments() -> None:
 
 
 def test_the_kernels_are_right_in_the_simulator() -> None:
-    x, y, mass = _values((10, 3), "float64"), _values((6, 3), "float64"), np.arange(1.0, 7.0)
+    x, y, mass = normal((10, 3), "float64"), normal((6, 3), "float64"), np.arange(1.0, 7.0)
     labels, partials, moved = np.zeros(10, np.int32), np.zeros((2, 24)), np.zeros((6, 3))
     simulate(make_assign_kernel(3, np.float64), 12, x, y, labels)
     np.testing.assert_array_equal(labels, _nearest(x, y))

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks, algorithms
+from dparray import algorithms
 from dparray.algorithms.histograms import count_in_bins
 from dparray.cli.demo import examples
+from tests.support import launched
 
 _OP_CAPABILITY = 17
 _FLOAT64 = 10
@@ -59,22 +60,13 @@ CALLS: dict[str, Callable[[dp.ndarray], Any]] = {
 
 
 def _needs(call: Callable[[dp.ndarray], Any], x: dp.ndarray) -> set[int]:
-    launched: list[Any] = []
-
-    def note(event: str, **values: Any) -> None:
-        if event == "launch":
-            launched.append(values["kernel"])
-
     dp.synchronize(x)
-    unsubscribe = _hooks.subscribe(note)
-    try:
+    with launched() as launches:
         result = call(x)
         if isinstance(result, dp.ndarray):
             dp.eval(result)
-    finally:
-        unsubscribe()
-    assert launched
-    return set().union(*(_capabilities(kernel.spirv) for kernel in launched))
+    assert launches
+    return set().union(*(_capabilities(launch.kernel.spirv) for launch in launches))
 
 
 @pytest.mark.parametrize("name", CALLS)

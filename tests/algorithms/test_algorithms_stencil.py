@@ -11,14 +11,11 @@ import dparray as dp
 from dparray import algorithms
 from dparray._simulator.simulate import simulate
 from dparray.kernels.stencil import make_convolution_kernel, make_separable_convolution_kernel
+from tests.support import normal
 
 ndimage = pytest.importorskip("scipy.ndimage")
 
 SCIPY_MODES = {"edge": "nearest", "zero": "constant"}
-
-
-def _values(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
-    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
 
 
 # Around the tiles (1024; 16 by 64; 4 by 8 by 64), smaller than the window, and a single element.
@@ -43,7 +40,7 @@ def _values(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
 def test_convolution(
     queue: Any, shape: tuple[int, ...], window: tuple[int, ...], boundary: str
 ) -> None:
-    x, weights = _values(shape), _values(window)
+    x, weights = normal(shape), normal(window)
     found = algorithms.convolve_dense(
         dp.asarray(x, sycl_queue=queue), dp.asarray(weights, sycl_queue=queue), boundary=boundary
     )
@@ -55,7 +52,7 @@ def test_convolution(
 
 
 def test_convolution_in_double_precision_of_views() -> None:
-    x, weights = _values((40, 60), "float64"), _values((5, 5), "float64")
+    x, weights = normal((40, 60), "float64"), normal((5, 5), "float64")
     found = algorithms.convolve_dense(dp.asarray(x)[::2, ::-1], dp.asarray(weights).T)
     np.testing.assert_allclose(
         found.asnumpy(), ndimage.convolve(x[::2, ::-1], weights.T, mode="nearest"), atol=1e-12
@@ -63,7 +60,7 @@ def test_convolution_in_double_precision_of_views() -> None:
 
 
 def test_a_window_that_needs_smaller_tiles() -> None:
-    x, weights = _values((50, 70), "float64"), _values((101, 101), "float64")
+    x, weights = normal((50, 70), "float64"), normal((101, 101), "float64")
     found = algorithms.convolve_dense(dp.asarray(x), dp.asarray(weights), boundary="zero")
     expected = ndimage.convolve(x, weights, mode="constant")
     np.testing.assert_allclose(found.asnumpy(), expected, atol=1e-9)
@@ -72,7 +69,7 @@ def test_a_window_that_needs_smaller_tiles() -> None:
 @pytest.mark.parametrize("radius", [0, 1, 5])
 @pytest.mark.parametrize("shape", [(1, 1), (2, 33, 65), (7, 200), (200, 7), (2, 3, 32, 64), (0, 5)])
 def test_separable_convolution(queue: Any, shape: tuple[int, ...], radius: int) -> None:
-    x, weights = _values(shape), _values((2 * radius + 1,))
+    x, weights = normal(shape), normal((2 * radius + 1,))
     found = algorithms.convolve_separable(
         dp.asarray(x, sycl_queue=queue), dp.asarray(weights, sycl_queue=queue)
     )
@@ -114,7 +111,7 @@ def test_a_boundary_that_does_not_exist() -> None:
 @pytest.mark.parametrize("boundary", SCIPY_MODES)
 def test_the_convolution_is_right_in_the_simulator(boundary: str) -> None:
     """Tiles twice as wide as a group, at all edges of a volume and inside."""
-    x, weights = _values((3, 6, 27)), _values((3, 3, 5))
+    x, weights = normal((3, 6, 27)), normal((3, 3, 5))
     out = np.zeros_like(x)
     kernel = make_convolution_kernel(weights.shape, boundary == "edge", np.float32)
     tile = dp.LocalAccessor((4, 6, 12), np.float32)
@@ -124,7 +121,7 @@ def test_the_convolution_is_right_in_the_simulator(boundary: str) -> None:
 
 
 def test_the_separable_convolution_is_right_in_the_simulator() -> None:
-    x, weights = _values((2, 6, 11)), _values((5,))
+    x, weights = normal((2, 6, 11)), normal((5,))
     out = np.zeros_like(x)
     tiles = dp.LocalAccessor((8, 8), np.float32), dp.LocalAccessor((8, 4), np.float32)
     kernel = make_separable_convolution_kernel(2)

@@ -49,7 +49,7 @@ def test_what_is_saved_is_loaded(place: Path) -> None:
     assert cache.load(key(2)) is None
     stats = cache.stats()
     assert (stats.entries, stats.hits, stats.misses, stats.saves) == (1, 1, 2, 1)
-    assert stats.place == place
+    assert stats.directory == place
 
 
 def test_an_empty_payload_is_not_a_miss(place: Path) -> None:
@@ -284,7 +284,7 @@ def test_a_place_that_everybody_can_write_to_is_refused(place: Path) -> None:
     place.chmod(0o1777)
     assert cache.load(key(1)) == b"x"
     place.chmod(0o777)
-    refused("can be written by everybody")
+    refused("can be written by other users")
 
 
 def test_files_that_others_can_write_or_read_are_refused(place: Path) -> None:

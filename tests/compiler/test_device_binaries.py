@@ -108,7 +108,7 @@ def test_a_kernel_that_prints_prints_when_loaded(
 def test_a_binary_that_the_driver_refuses_is_built_anew(builds: list[str]) -> None:
     factor = next(FACTORS)
     scaled(factor)
-    for path in cache.place().rglob("*.kernel"):
+    for path in cache.base_directory().rglob("*.kernel"):
         content = cache.load(path.stem)
         assert content is not None
         if content.startswith(b"\x7fELF"):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import pickle
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks
 from dparray._evaluate import limits
+from tests import support
+from tests.support import counted, kernels_of
 
 LARGE = limits.COMPILE_ELEMENTS
 
@@ -38,20 +38,7 @@ def total_square(a: Any, b: Any) -> Any:
 
 
 def values(shape: Any = LARGE, dtype: str = "float32", seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).uniform(-2, 2, shape).astype(dtype)
-
-
-def launched(compute: Callable[[], Any]) -> list[str]:
-    """The kernels that a computation launches."""
-    names: list[str] = []
-    unsubscribe = _hooks.subscribe(
-        lambda event, **values: names.append(values["kernel"].name) if event == "launch" else None
-    )
-    try:
-        compute()
-    finally:
-        unsubscribe()
-    return names
+    return 2 * support.values(shape, dtype, seed)
 
 
 def test_a_call_fuses_with_what_it_is_made_of_and_what_is_made_of_it() -> None:
@@ -62,7 +49,7 @@ def test_a_call_fuses_with_what_it_is_made_of_and_what_is_made_of_it() -> None:
     assert (result.is_pending, len(plan.kernels), plan.tier) == (True, 1, "fused")
     assert "wave_" in plan.source
     assert "return x * 2.0 + math.sin(y)" in plan.source
-    (name,) = launched(lambda: dp.eval(result))
+    (name,) = kernels_of(lambda: dp.eval(result))
     assert name.count("_wave") == 2
     wanted = np.sqrt(abs(x * y * 2 + np.sin(y - 1))) + (x * 2 + np.sin(np.float32(2)))
     np.testing.assert_allclose(result.asnumpy(), wanted, rtol=1e-5, atol=1e-6)
@@ -135,16 +122,10 @@ def test_device_functions_that_are_called_are_those_of_the_call() -> None:
 
 def test_functions_made_in_a_loop_compile_once() -> None:
     x = dp.asarray(values(100))
-    compiled: list[str] = []
-    unsubscribe = _hooks.subscribe(
-        lambda event, **values: compiled.append(event) if event == "compile" else None
-    )
-    try:
+    with counted() as events:
         for step in range(20):
             dp.eval(dp.elementwise(lambda x, k: x * k - 0.125)(x, float(step)))
-    finally:
-        unsubscribe()
-    assert len(compiled) <= 1
+    assert events["compile"] <= 1
 
 
 @pytest.mark.parametrize("lazy", [True, False])
@@ -170,7 +151,7 @@ def test_little_data_takes_the_functions_own_kernel_and_the_host() -> None:
     result = wave(a * 2, a) + wave(a, a * 3) * 2
     plan = dp.explain(result)
     assert [kernel.tier for kernel in plan.kernels].count("fused") == 2
-    assert launched(lambda: dp.eval(result)) == ["fused_wave", "fused_wave"]
+    assert kernels_of(lambda: dp.eval(result)) == ["fused_wave", "fused_wave"]
 
 
 def test_out_may_overlap_what_is_read() -> None:
@@ -188,7 +169,7 @@ def test_a_mapped_expression_is_not_stored_before_it_is_reduced() -> None:
     a = dp.asarray(values())
     dp.eval(total_square(a))
     result = total_square(a - 0.5)
-    names = launched(lambda: dp.eval(result))
+    names = kernels_of(lambda: dp.eval(result))
     assert names[0] == "fused_subtract_function_total_square"
     assert "fused_subtract" not in names
 

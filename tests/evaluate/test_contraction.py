@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from dparray import _hooks
 from dparray._compiler import compile
 from dparray._evaluate import evaluate, limits
+from tests.support import launched
 
 EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "40"))
 SIZE = 3000
 
 
-@pytest.fixture(autouse=True)
-def fused() -> Iterator[None]:
-    with limits.force("fused"):
-        yield
+pytestmark = pytest.mark.usefixtures("fused")
 
 
 def operands(dtype: str) -> list[np.ndarray]:
@@ -56,18 +52,12 @@ def test_the_setting_is_part_of_the_key_on_disk_and_in_memory() -> None:
     x, y, z = (
         dp.asarray(np.resize(value, limits.COMPILE_ELEMENTS)) for value in operands("float32")
     )
-    launched: list[Any] = []
-    unsubscribe = _hooks.subscribe(
-        lambda event, **values: launched.append(values["kernel"]) if event == "launch" else None
-    )
-    try:
+    with launched() as launches:
         for allowed in (False, True, False, True):
             with dp.config.override(fp_contract=allowed):
                 dp.eval(x * y - z)
                 assert dp.explain(x * y - z).kernels[0].state == "compiled"
-    finally:
-        unsubscribe()
-    off, on, off_again, on_again = launched
+    off, on, off_again, on_again = (launch.kernel for launch in launches)
     assert (off, on) == (off_again, on_again)
     assert off.spirv != on.spirv
     contraction_off = r"ExecutionMode %\d+ ContractionOff\b"

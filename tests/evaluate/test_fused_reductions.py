@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,46 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from dparray import _hooks
-from dparray._evaluate import limits
+from tests.support import forced, launched, same, values
 
 EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "12"))
-
-
-@contextmanager
-def launched() -> Iterator[list[str]]:
-    """The names of the kernels launched."""
-    names: list[str] = []
-
-    def note(event: str, **values: Any) -> None:
-        if event == "launch":
-            names.append(values["kernel"].name)
-
-    unsubscribe = _hooks.subscribe(note)
-    try:
-        yield names
-    finally:
-        unsubscribe()
-
-
-@contextmanager
-def forced(tier: str) -> Iterator[None]:
-    """Everything is computed by one tier, as far as that has it."""
-    with nullcontext() if tier == "host" else limits.force(tier):
-        yield
-
-
-def values(shape: Any, dtype: str = "float32", seed: int = 0) -> np.ndarray:
-    generator = np.random.default_rng(seed)
-    if np.dtype(dtype).kind == "f":
-        return generator.uniform(-1, 1, shape).astype(dtype)
-    return generator.integers(0, 7, shape).astype(dtype)
-
-
-def same(actual: dp.ndarray, expected: Any, tolerance: float = 2e-5) -> None:
-    expected = np.asarray(expected)
-    assert actual.shape == expected.shape
-    np.testing.assert_allclose(actual.asnumpy(), expected, rtol=tolerance, atol=tolerance)
 
 
 # -- against NumPy --------------------------------------------------------------------------------
@@ -98,18 +60,18 @@ def standardised(xp: Any, x: Any, axis: Any) -> Any:
     axis=st.sampled_from([None, 0, 1]),
     view=st.sampled_from(sorted(VIEWS)),
     dtype=st.sampled_from(["float32", "float64", "int32", "int16"]),
-    tier=st.sampled_from(["fused", "fused", "library", "host"]),
+    executor=st.sampled_from(["fused", "fused", "library", "host"]),
     lazy=st.booleans(),
 )
 def test_programs_give_what_numpy_gives(
-    name: str, shape: tuple[int, int], axis: Any, view: str, dtype: str, tier: str, lazy: bool
+    name: str, shape: tuple[int, int], axis: Any, view: str, dtype: str, executor: str, lazy: bool
 ) -> None:
     host = values(shape, dtype)
 
     def program(xp: Any, x: Any) -> Any:
         return PROGRAMS[name](xp, VIEWS[view](x), axis)
 
-    with forced(tier), dp.config.override(lazy=lazy):
+    with forced(executor), dp.config.override(lazy=lazy):
         result = program(dp, dp.asarray(host))
         dp.eval(result)
     same(result, program(np, host), 2e-4)
@@ -155,14 +117,14 @@ STEPS: dict[str, Callable[[Any, Any], Any]] = {
     steps=st.lists(st.sampled_from(sorted(STEPS)), min_size=1, max_size=4),
     shape=st.sampled_from([(5, 4), (40, 300), (300, 40), (64, 64)]),
     axis=st.sampled_from([None, 0, 1]),
-    tier=st.sampled_from(["fused", "host"]),
+    executor=st.sampled_from(["fused", "host"]),
 )
 def test_a_reduction_sees_what_was_there_when_it_was_asked_for(
-    steps: list[str], shape: tuple[int, int], axis: Any, tier: str
+    steps: list[str], shape: tuple[int, int], axis: Any, executor: str
 ) -> None:
     host = values(shape)
     wanted, before = [], []
-    with forced(tier):
+    with forced(executor):
         x = dp.asarray(host.copy())
         for step in steps:
             before += [x.sum(axis=axis), x.std(axis=axis), x - x.max(axis=0)]
@@ -364,22 +326,22 @@ ROWS = (4000, 300)
 def test_rows_that_a_cache_holds_are_one_kernel(program: Callable[..., Any]) -> None:
     host = values(ROWS)
     x = dp.asarray(host)
-    with launched() as names:
+    with launched() as launches:
         result = program(dp, x)
         assert result.is_pending
-        assert not names
+        assert not launches
         dp.eval(result)
-    assert len(names) == 1
+    assert len(launches) == 1
     same(result, program(np, host), 2e-4)
 
 
 def test_mean_and_variance_are_one_pass() -> None:
     host = values(ROWS)
     x = dp.asarray(host)
-    with launched() as names:
+    with launched() as launches:
         mean, variance = x.mean(axis=1), x.var(axis=1)
         dp.eval(mean, variance)
-    assert len(names) == 1
+    assert len(launches) == 1
     same(mean, host.mean(axis=1))
     same(variance, host.var(axis=1))
 
@@ -388,12 +350,12 @@ def test_a_reduction_of_the_same_memory_is_computed_with_the_one_that_is_needed(
     host = values(ROWS)
     x = dp.asarray(host)
     mean, deviation, unused = x.mean(axis=1), x.std(axis=1), x.max(axis=0)
-    with launched() as names:
+    with launched() as launches:
         dp.eval(mean)
-        assert len(names) == 1
+        assert len(launches) == 1
         assert unused.is_pending
         same(deviation, host.std(axis=1))
-    assert not any("var" in name for name in names[1:])
+    assert not any("var" in launch.name for launch in launches[1:])
 
 
 def test_a_held_operand_is_stored_by_the_kernel_that_reduces_it() -> None:
@@ -401,10 +363,10 @@ def test_a_held_operand_is_stored_by_the_kernel_that_reduces_it() -> None:
     x = dp.asarray(host)
     costly = dp.exp(dp.sin(x) * 3)
     total = costly.sum(axis=1)
-    with launched() as names:
+    with launched() as launches:
         dp.eval(total)
         assert not costly.is_pending
-    assert len(names) == 1
+    assert len(launches) == 1
     same(costly, np.exp(np.sin(host) * 3), 1e-4)
     same(total, np.exp(np.sin(host) * 3).sum(axis=1), 1e-3)
 
@@ -412,20 +374,20 @@ def test_a_held_operand_is_stored_by_the_kernel_that_reduces_it() -> None:
 def test_a_row_too_long_for_a_cache_is_reduced_first() -> None:
     host = values((9, 200_000))
     x = dp.asarray(host)
-    with launched() as names:
+    with launched() as launches:
         result = x - x.max(axis=1, keepdims=True)
         dp.eval(result)
-    assert names[-1] == "fused_subtract"
+    assert launches[-1].name == "fused_subtract"
     same(result, host - host.max(axis=1, keepdims=True))
 
 
 def test_a_total_and_what_follows_it_read_memory_once() -> None:
     host = values(1 << 18)
     x = dp.asarray(host)
-    with launched() as names:
+    with launched() as launches:
         result = dp.sqrt((x * x).sum() / x.size)
         dp.eval(result)
-    assert len(names) == 1
+    assert len(launches) == 1
     same(result, np.sqrt((host * host).mean()))
 
 
@@ -438,9 +400,9 @@ def test_the_last_group_merges_the_chunks(queue: Any, shape: tuple[int, ...], ax
     x = dp.asarray(host, device=queue)
     dp.eval(x.sum(axis=axis))
     for _ in range(20):
-        with launched() as names:
+        with launched() as launches:
             total = (x.sum(axis=axis) + 1).asnumpy()
-        assert len(names) == 1
+        assert len(launches) == 1
         np.testing.assert_allclose(total, host.sum(axis=axis) + 1, rtol=1e-4, atol=1e-3)
         same(x.argmax(axis=axis), host.argmax(axis=axis))
 
@@ -451,9 +413,9 @@ def test_chunks_that_call_a_user_are_merged_by_another_kernel() -> None:
         return a * b
 
     x = dp.asarray(values(300_000) / 1000 + 1)
-    with launched() as names:
+    with launched() as launches:
         found = product(x).item()
-    assert len(names) == 2
+    assert len(launches) == 2
     np.testing.assert_allclose(found, x.asnumpy().astype("f8").prod(), rtol=1e-3)
 
 

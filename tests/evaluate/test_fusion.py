@@ -5,9 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -16,49 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from dparray import _hooks
 from dparray._evaluate import limits
+from tests.support import counted, forced, same, values
 
 LARGE = 1 << 18
 EXAMPLES = int(os.environ.get("DPARRAY_TEST_EXAMPLES", "15"))
-
-
-@contextmanager
-def counted() -> Iterator[Counter[str]]:
-    """How often each event happened, and the names of the kernels compiled and launched."""
-    events: Counter[str] = Counter()
-
-    def note(event: str, **values: Any) -> None:
-        events[event] += 1
-        if event in ("compile", "launch"):
-            events[f"{event} {values['kernel'].name}"] += 1
-
-    unsubscribe = _hooks.subscribe(note)
-    try:
-        yield events
-    finally:
-        unsubscribe()
-
-
-@pytest.fixture
-def fused() -> Iterator[None]:
-    """Everything that can be is computed by generated kernels."""
-    with limits.force("fused"):
-        yield
-
-
-def values(shape: Any, dtype: str = "float32", seed: int = 0) -> np.ndarray:
-    generator = np.random.default_rng(seed)
-    if np.dtype(dtype).kind == "f":
-        return generator.uniform(-1, 1, shape).astype(dtype)
-    return generator.integers(0, 7, shape).astype(dtype)
-
-
-def same(actual: dp.ndarray, expected: Any, tolerance: float = 1e-5) -> None:
-    expected = np.asarray(expected)
-    assert actual.dtype == expected.dtype
-    assert actual.shape == expected.shape
-    np.testing.assert_allclose(actual.asnumpy(), expected, rtol=tolerance, atol=tolerance)
 
 
 # -- compilations -------------------------------------------------------------------------------
@@ -298,17 +258,16 @@ def test_a_reduction_fuses_with_what_it_reduces() -> None:
 
 # -- writes -------------------------------------------------------------------------------------
 
-TIERS = ["host", "fused", "library"]
+EXECUTORS = ["host", "fused", "library"]
 
 
-@pytest.fixture(params=TIERS)
-def tier(request: pytest.FixtureRequest) -> Iterator[str]:
-    forced = nullcontext() if request.param == "host" else limits.force(request.param)
-    with forced:
+@pytest.fixture(params=EXECUTORS)
+def chosen(request: pytest.FixtureRequest) -> Iterator[str]:
+    with forced(request.param):
         yield str(request.param)
 
 
-def test_a_kernel_writes_what_a_pending_expression_reads(tier: str) -> None:
+def test_a_kernel_writes_what_a_pending_expression_reads(chosen: str) -> None:
     @dp.kernel
     def negate(item: Any, x: Any) -> None:
         i = item.get_id(0)
@@ -322,7 +281,7 @@ def test_a_kernel_writes_what_a_pending_expression_reads(tier: str) -> None:
     same(x, -host)
 
 
-def test_a_pending_array_is_the_argument_of_a_kernel(tier: str) -> None:
+def test_a_pending_array_is_the_argument_of_a_kernel(chosen: str) -> None:
     @dp.kernel
     def double(item: Any, x: Any, out: Any) -> None:
         i = item.get_id(0)
@@ -334,7 +293,7 @@ def test_a_pending_array_is_the_argument_of_a_kernel(tier: str) -> None:
     same(out, (host + 1) * 2)
 
 
-def test_in_place_on_pending_arrays(tier: str) -> None:
+def test_in_place_on_pending_arrays(chosen: str) -> None:
     host = values(100)
     x = dp.asarray(host) * 2
     held = x + 1
@@ -350,7 +309,7 @@ def test_in_place_on_pending_arrays(tier: str) -> None:
     same(held, kept)
 
 
-def test_views_of_views_share_what_is_written(tier: str) -> None:
+def test_views_of_views_share_what_is_written(chosen: str) -> None:
     host = values((12, 10))
     x, wanted = dp.asarray(host), host.copy()
     for array in (x, wanted):
@@ -360,7 +319,7 @@ def test_views_of_views_share_what_is_written(tier: str) -> None:
     same(x, wanted)
 
 
-def test_an_assignment_of_overlapping_slices_reads_the_old_values(tier: str) -> None:
+def test_an_assignment_of_overlapping_slices_reads_the_old_values(chosen: str) -> None:
     host = values(50)
     x, wanted = dp.asarray(host), host.copy()
     for array in (x, wanted):
@@ -370,7 +329,7 @@ def test_an_assignment_of_overlapping_slices_reads_the_old_values(tier: str) -> 
     same(x, wanted)
 
 
-def test_a_value_assigned_to_its_own_operand_stays_what_it_was(tier: str) -> None:
+def test_a_value_assigned_to_its_own_operand_stays_what_it_was(chosen: str) -> None:
     host = values(50)
     x = dp.asarray(host)
     y = x + 1
@@ -380,7 +339,7 @@ def test_a_value_assigned_to_its_own_operand_stays_what_it_was(tier: str) -> Non
     same(x, host + 6)
 
 
-def test_out_takes_the_result_and_its_old_readers_see_the_old(tier: str) -> None:
+def test_out_takes_the_result_and_its_old_readers_see_the_old(chosen: str) -> None:
     host = values(40)
     x, out = dp.asarray(host), dp.asarray(host)
     reader = out * 2
@@ -392,7 +351,7 @@ def test_out_takes_the_result_and_its_old_readers_see_the_old(tier: str) -> None
     same(x, (host + 1) * host)
 
 
-def test_out_of_another_dtype_and_layout(tier: str) -> None:
+def test_out_of_another_dtype_and_layout(chosen: str) -> None:
     host = values((4, 6))
     out = dp.zeros((6, 4, 2), dtype="float64")
     dp.add(dp.asarray(host), 1, out=out[:, :, 1].T)
@@ -400,7 +359,7 @@ def test_out_of_another_dtype_and_layout(tier: str) -> None:
     same(out[:, :, 1], (host + 1).T.astype("float64"))
 
 
-def test_a_broadcast_value_is_written_into_rows(tier: str) -> None:
+def test_a_broadcast_value_is_written_into_rows(chosen: str) -> None:
     host = values((5, 8))
     x, wanted = dp.asarray(host), host.copy()
     for array in (x, wanted):

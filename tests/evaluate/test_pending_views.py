@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import dpnp
@@ -10,8 +11,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks
 from dparray._evaluate import limits
+from tests.support import launched
 
 ROWS, COLUMNS = 600, 400
 assert ROWS * COLUMNS >= limits.COMPILE_ELEMENTS
@@ -24,18 +25,9 @@ def pair(dtype: str = "float32") -> tuple[np.ndarray, dp.ndarray]:
 
 def launches(function: Callable[[], Any]) -> list[int]:
     """The work-items of each launch."""
-    found: list[int] = []
-
-    def note(event: str, **values: Any) -> None:
-        if event == "launch":
-            found.append(int(np.prod(values["global_range"])))
-
-    unsubscribe = _hooks.subscribe(note)
-    try:
+    with launched() as done:
         function()
-    finally:
-        unsubscribe()
-    return found
+    return [prod(launch.global_range) for launch in done]
 
 
 VIEWS: dict[str, Callable[[Any], Any]] = {

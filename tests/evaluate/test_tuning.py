@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks, config
-from dparray._evaluate import limits
+from dparray import config
+from tests.support import launched
 
 SETTINGS: list[dict[str, Any]] = [
     {"elements": 4},
@@ -26,10 +25,7 @@ SETTINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def fused() -> Iterator[None]:
-    with limits.force("fused"):
-        yield
+pytestmark = pytest.mark.usefixtures("fused")
 
 
 def results(xp: Any, x: Any, wide: Any) -> list[Any]:
@@ -67,20 +63,14 @@ def test_results_are_right_however_kernels_are_cut(options: dict[str, Any]) -> N
 
 def test_elements_and_local_sizes_are_seen_in_text_and_range() -> None:
     x = dp.ones(100_000)
-    launched: list[Any] = []
-    unsubscribe = _hooks.subscribe(
-        lambda event, **values: launched.append(values) if event == "launch" else None
-    )
-    try:
+    with launched() as launches:
         with dp.config.override(tuning={"cpu": {"elements": 4, "local_size": 64}}):
             plan = dp.explain(x + 1)
             dp.eval(x + 1)
         dp.eval(x + 1)
-    finally:
-        unsubscribe()
     assert "for turn in range(4)" in plan.source
-    assert launched[0]["global_range"] == (25_024,)
-    assert launched[0]["kernel"] is not launched[1]["kernel"]
+    assert launches[0].global_range == (25_024,)
+    assert launches[0].kernel is not launches[1].kernel
 
 
 def test_a_local_size_beyond_the_device_is_refused() -> None:

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _dtypes, _hooks, _placement, device
+from dparray import _dtypes, _placement, device
+from tests.support import Launch, launched
 
 CPU = dp.Device("cpu")
 Case = tuple[Callable[[SimpleNamespace], Any], type[BaseException], str]
@@ -67,17 +68,10 @@ def given() -> Iterator[SimpleNamespace]:
 
 
 @pytest.fixture
-def launches() -> Iterator[list[str]]:
-    """The names of the kernels that were launched."""
-    seen: list[str] = []
-
-    def note(event: str, **values: Any) -> None:
-        if event == "launch":
-            seen.append(values["kernel"].name)
-
-    unsubscribe = _hooks.subscribe(note)
-    yield seen
-    unsubscribe()
+def launches() -> Iterator[list[Launch]]:
+    """The launches of kernels."""
+    with launched() as seen:
+        yield seen
 
 
 def expect(case: Callable[[], Any], kind: type[BaseException], message: str) -> BaseException:
@@ -349,7 +343,7 @@ LARGEST = CPU.sycl_device.max_work_group_size
         rf"is {2 * LARGEST} work-items; .* allows {LARGEST} in a group",
     ),
 )  # fmt: skip
-def test_ranges(given: Any, launches: list[str], case: Any, kind: Any, message: str) -> None:
+def test_ranges(given: Any, launches: list[Launch], case: Any, kind: Any, message: str) -> None:
     expect(lambda: case(given), kind, message)
     assert not launches
 
@@ -452,7 +446,7 @@ def with_local(given: Any, *arguments: Any, **options: Any) -> Any:
     ),
 )  # fmt: skip
 def test_arguments_of_kernels(
-    given: Any, launches: list[str], case: Any, kind: Any, message: str
+    given: Any, launches: list[Launch], case: Any, kind: Any, message: str
 ) -> None:
     expect(lambda: case(given), kind, message)
     assert not launches
@@ -534,7 +528,7 @@ def text_into_numbers(item, x):
     ids=lambda value: getattr(value, "__name__", "").replace("_", " "),
 )
 def test_kernels_that_do_not_compile(
-    given: Any, launches: list[str], function: Any, message: str
+    given: Any, launches: list[Launch], function: Any, message: str
 ) -> None:
     error = expect(lambda: call(dp.kernel(function), given.x), dp.KernelCompileError, message)
     text = str(error)

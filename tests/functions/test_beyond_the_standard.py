@@ -8,7 +8,7 @@ import math
 import pickle
 import types
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from scipy import ndimage, special
 
 import dparray as dp
 from dparray._functions import protocols
+from tests.support import on_device, same
 
 RNG = np.random.default_rng(0)
 A = RNG.standard_normal((4, 5)) * 10
@@ -31,21 +32,14 @@ C = A + 1j * B
 S = np.sort(V)
 
 
-@pytest.fixture(params=["host", "device"], autouse=True)
-def tier(request: pytest.FixtureRequest) -> Iterator[str]:
-    """What NumPy computes on a CPU device, and what would run on others."""
-    with dp.config.override(host_tier=request.param == "host"):
-        yield request.param
+pytestmark = pytest.mark.usefixtures("executor")
 
 
-def on_device(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return dp.asarray(value)
-    if isinstance(value, list):
-        return [on_device(one) for one in value]
+def ours(value: Any) -> Any:
+    """An argument for NumPy as one for us."""
     if isinstance(value, types.FunctionType | np.ufunc) and hasattr(dp, value.__name__):
         return getattr(dp, value.__name__)
-    return value
+    return on_device(value)
 
 
 def assert_same(actual: Any, expected: Any) -> None:
@@ -54,9 +48,7 @@ def assert_same(actual: Any, expected: Any) -> None:
         for one, other in zip(actual, expected, strict=True):
             assert_same(one, other)
     elif isinstance(actual, dp.ndarray):
-        expected = np.asarray(expected)
-        assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
-        np.testing.assert_allclose(actual.asnumpy(), expected, rtol=1e-9, atol=1e-9)
+        same(actual, expected, 1e-9)
     else:
         assert actual == expected
 
@@ -219,9 +211,9 @@ def test_function(name: str, arguments: tuple[Any, ...], options: dict[str, Any]
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         expected = getattr(np, name)(*arguments, **options)
-    given = [on_device(one) if name not in ("quantile", "percentile") or at == 0 else one
+    given = [ours(one) if name not in ("quantile", "percentile") or at == 0 else one
              for at, one in enumerate(arguments)]  # fmt: skip
-    actual = getattr(dp, name)(*given, **{key: on_device(one) for key, one in options.items()})
+    actual = getattr(dp, name)(*given, **{key: ours(one) for key, one in options.items()})
     if name == "partition":
         actual, expected = dp.sort(actual[:5]), np.sort(expected[:5])
     assert_same(actual, expected)

@@ -16,6 +16,7 @@ from hypothesis.extra import numpy as hnp
 import dparray as dp
 from dparray._dtypes import NAMES
 from dparray._graph.ops import OPS, Op
+from tests.support import same
 
 SAMPLES = {
     "b": [True, False, True],
@@ -34,11 +35,7 @@ FEW = ("bool", "int32", "uint8", "float32", "complex64")
 FEW_PAIRS = [("int32", "int32"), ("bool", "float32"), ("uint8", "int32"), ("float32", "complex64")]
 
 
-@pytest.fixture(params=["host", "device"], autouse=True)
-def tier(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Small arrays are computed on the host; here also by the device's kernels."""
-    with dp.config.override(host_tier=request.param == "host"):
-        yield request.param
+pytestmark = pytest.mark.usefixtures("executor")
 
 
 def sample(dtype: str, reverse: bool = False) -> np.ndarray:
@@ -59,14 +56,8 @@ def numpy_result(op: Op, operands: list[Any]) -> np.ndarray | None:
 
 
 def assert_same(actual: dp.ndarray, expected: np.ndarray) -> None:
-    assert actual.dtype == expected.dtype
-    assert actual.shape == expected.shape
-    values = actual.asnumpy()
-    if expected.dtype.kind in "fc":
-        tolerance = {2: 2e-3, 4: 3e-6, 8: 1e-13}[np.finfo(expected.dtype).dtype.itemsize]
-        np.testing.assert_allclose(values, expected, rtol=tolerance, atol=tolerance)
-    else:
-        np.testing.assert_array_equal(values, expected)
+    size = np.finfo(expected.dtype).dtype.itemsize if expected.dtype.kind in "fc" else 8
+    same(actual, expected, {2: 2e-3, 4: 3e-6, 8: 1e-13}[size])
 
 
 def unary() -> Iterator[Any]:
@@ -76,8 +67,8 @@ def unary() -> Iterator[Any]:
 
 
 @pytest.mark.parametrize(("op", "dtype"), list(unary()))
-def test_unary_operation(op: Op, dtype: str, tier: str) -> None:
-    if tier == "device" and dtype not in FEW:
+def test_unary_operation(op: Op, dtype: str, executor: str) -> None:
+    if executor == "device" and dtype not in FEW:
         pytest.skip("few dtypes where every operation is a launch")
     x = sample(dtype)
     if op.name in ("acosh", "atanh", "log", "asin", "acos", "sqrt") and x.dtype.kind == "f":
@@ -92,9 +83,9 @@ def test_unary_operation(op: Op, dtype: str, tier: str) -> None:
 
 
 @pytest.mark.parametrize("op", [op for op in OPS.values() if op.arity == 2], ids=lambda op: op.name)
-def test_binary_operation_on_all_pairs_of_dtypes(op: Op, tier: str) -> None:
+def test_binary_operation_on_all_pairs_of_dtypes(op: Op, executor: str) -> None:
     function = getattr(dp, op.name)
-    for first, second in itertools.product(NAMES, repeat=2) if tier == "host" else FEW_PAIRS:
+    for first, second in itertools.product(NAMES, repeat=2) if executor == "host" else FEW_PAIRS:
         a, b = sample(first), sample(second, reverse=True)
         if op.name in SHIFTS:
             b = np.abs(b) % 3 if b.dtype.kind in "iu" else b
@@ -115,8 +106,8 @@ def test_binary_operation_on_all_pairs_of_dtypes(op: Op, tier: str) -> None:
 @pytest.mark.parametrize(
     "name", ["add", "subtract", "multiply", "divide", "less", "maximum", "logical_and"]
 )
-def test_scalars_promote_as_numpys(name: str, dtype: str, scalar: Any, tier: str) -> None:
-    if tier == "device" and (dtype not in FEW or name not in ("add", "divide", "less")):
+def test_scalars_promote_as_numpys(name: str, dtype: str, scalar: Any, executor: str) -> None:
+    if executor == "device" and (dtype not in FEW or name not in ("add", "divide", "less")):
         pytest.skip("few combinations where every operation is a launch")
     op, x = OPS[name], sample(dtype)
     for operands in ([x, scalar], [scalar, x]):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks
-from dparray._evaluate import limits
+from tests.support import launched
 
 EVERY = np.arange(1 << 16, dtype=np.uint16).view(np.float16)
 OTHERS = np.random.default_rng(0).permutation(EVERY)
@@ -39,27 +38,14 @@ EXACT: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-@pytest.fixture(autouse=True)
-def fused() -> Iterator[None]:
-    """Everything that can be is computed by generated kernels."""
-    with limits.force("fused"):
-        yield
+pytestmark = pytest.mark.usefixtures("fused")
 
 
-def launched(function: Callable[[], dp.ndarray]) -> np.ndarray:
+def computed(function: Callable[[], dp.ndarray]) -> np.ndarray:
     """The values, which a generated kernel must have made."""
-    names: list[str] = []
-
-    def note(event: str, **values: Any) -> None:
-        if event == "launch":
-            names.append(values["kernel"].name)
-
-    unsubscribe = _hooks.subscribe(note)
-    try:
+    with launched() as launches:
         found = function().asnumpy()
-    finally:
-        unsubscribe()
-    assert any(name.startswith("fused_") for name in names)
+    assert any(launch.name.startswith("fused_") for launch in launches)
     return found
 
 
@@ -69,7 +55,7 @@ def test_operations_have_the_bits_of_numpy(name: str) -> None:
     with np.errstate(all="ignore"):
         wanted = operation(np, EVERY.copy(), OTHERS.copy())
     x, y = dp.asarray(EVERY), dp.asarray(OTHERS)
-    found = launched(lambda: operation(dp, x, y))
+    found = computed(lambda: operation(dp, x, y))
     assert found.dtype == wanted.dtype
     np.testing.assert_array_equal(found, wanted)
 
@@ -78,7 +64,7 @@ def test_operations_have_the_bits_of_numpy(name: str) -> None:
 def test_functions_are_within_one_unit_of_numpy(name: str) -> None:
     with np.errstate(all="ignore"):
         wanted = getattr(np, name)(EVERY)
-    found = launched(lambda: getattr(dp, name)(dp.asarray(EVERY)))
+    found = computed(lambda: getattr(dp, name)(dp.asarray(EVERY)))
     np.testing.assert_allclose(found, wanted, rtol=2**-10, atol=2**-23)
 
 
@@ -92,7 +78,7 @@ def test_numbers_are_rounded_once(dtype: str) -> None:
     with np.errstate(all="ignore"):
         host = host.astype(dtype)
         wanted = host.astype("float16")
-    found = launched(lambda: dp.asarray(host).astype("float16"))
+    found = computed(lambda: dp.asarray(host).astype("float16"))
     np.testing.assert_array_equal(found, wanted)
 
 
@@ -101,7 +87,7 @@ def test_numbers_are_rounded_once(dtype: str) -> None:
 def test_reductions_are_computed_in_single_precision(name: str, axis: int | None) -> None:
     host = np.random.default_rng(2).uniform(-1, 1, (300, 2500)).astype("float16")
     x = dp.asarray(host)
-    found = launched(lambda: getattr(dp, name)(x * 2, axis=axis))
+    found = computed(lambda: getattr(dp, name)(x * 2, axis=axis))
     wanted = getattr(np, name)((host * 2).astype("float32"), axis=axis)
     wanted = wanted if name in ("any", "argmax") else wanted.astype("float16")
     assert found.dtype == wanted.dtype
@@ -119,5 +105,5 @@ def test_sums_and_means_of_expressions() -> None:
     wanted = np.mean(host * host, axis=1)
     np.testing.assert_allclose(dp.mean(x * x, axis=1).asnumpy(), wanted, rtol=2e-3)
     single = np.sum((host + host).astype("float32"), axis=0)
-    found = launched(lambda: dp.sum((x + x).astype("float32"), axis=0))
+    found = computed(lambda: dp.sum((x + x).astype("float32"), axis=0))
     np.testing.assert_allclose(found, single, rtol=1e-5, atol=1e-4)

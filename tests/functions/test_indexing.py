@@ -11,20 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import dparray as dp
+from tests.support import numbered, on_device
 
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=5)
-
-
-def numbered(shape: tuple[int, ...]) -> np.ndarray:
-    """An array whose elements all differ."""
-    return np.arange(int(np.prod(shape)), dtype="int32").reshape(shape)
-
-
-def on_device(index: Any) -> Any:
-    """An index for NumPy as one for us: its arrays moved to the device."""
-    if isinstance(index, tuple):
-        return tuple(on_device(entry) for entry in index)
-    return dp.asarray(index) if isinstance(index, np.ndarray) else index
 
 
 @st.composite

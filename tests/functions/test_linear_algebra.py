@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dparray as dp
+from tests.support import same
 
 RNG = np.random.default_rng(0)
 
 
-@pytest.fixture(params=["host", "device"], autouse=True)
-def tier(request: pytest.FixtureRequest) -> Iterator[str]:
-    """NumPy in the memory of a CPU device; and dpnp, as on every other device."""
-    with dp.config.override(host_tier=request.param == "host"):
-        yield request.param
+pytestmark = pytest.mark.usefixtures("executor")
 
 
 def assert_same(actual: dp.ndarray, expected: Any) -> None:
-    expected = np.asarray(expected)
-    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
-    tolerance = 2e-3 if expected.dtype.char in "fF" else 1e-8
-    np.testing.assert_allclose(actual.asnumpy(), expected, rtol=tolerance, atol=tolerance)
+    same(actual, expected, 2e-3 if np.asarray(expected).dtype.char in "fF" else 1e-8)
 
 
 def matrices(*shape: int, dtype: str = "float64") -> np.ndarray:

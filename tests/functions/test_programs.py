@@ -14,6 +14,7 @@ import pytest
 import dparray as dp
 from dparray._evaluate import limits
 from dparray.cli.bench._programs import PROGRAMS
+from tests.support import same
 
 
 def results(name: str) -> tuple[np.ndarray, dp.ndarray]:
@@ -24,25 +25,23 @@ def results(name: str) -> tuple[np.ndarray, dp.ndarray]:
     return program.run(np, *theirs), program.run(dp, *ours)
 
 
-def same(name: str) -> None:
+def agrees(name: str) -> None:
     expected, actual = results(name)
-    assert isinstance(actual, dp.ndarray)
-    assert actual.dtype == expected.dtype
-    np.testing.assert_allclose(actual.asnumpy(), expected, rtol=1e-9, atol=1e-12)
+    same(actual, expected, 1e-9, atol=1e-12)
 
 
 @pytest.mark.parametrize("lazy", [True, False])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_gives_what_numpy_gives(name: str, lazy: bool) -> None:
     with dp.config.override(lazy=lazy):
-        same(name)
+        agrees(name)
 
 
 # In the triangular solver every count of reduced elements up to 16 is a kernel of its own.
 @pytest.mark.parametrize("name", sorted(PROGRAMS.keys() - {"triangular solver"}))
 def test_a_program_gives_the_same_in_generated_kernels(name: str) -> None:
     with limits.force("fused"):
-        same(name)
+        agrees(name)
 
 
 # -- programs with their import line changed ------------------------------------------------------

@@ -11,19 +11,18 @@ import pytest
 
 import dparray as dp
 from dparray._functions import quantiles
+from tests.support import same
 
 RNG = np.random.default_rng(3)
 FRACTIONS: list[Any] = [0.0, 0.1, 0.3, 0.5, 0.75, 1.0, [0.2, 0.5]]
 
 
-def same(call: Callable[[Any, Callable[[Any], Any]], Any], rtol: float = 1e-6) -> None:
+def agrees(call: Callable[[Any, Callable[[Any], Any]], Any], rtol: float = 1e-6) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         expected = np.asarray(call(np, np.asarray))
     found = call(dp, dp.asarray)
-    assert isinstance(found, dp.ndarray)
-    assert (found.dtype, found.shape) == (expected.dtype, expected.shape)
-    np.testing.assert_allclose(found.asnumpy(), expected, rtol=rtol)
+    same(found, expected, rtol, atol=0.0)
 
 
 @pytest.fixture(params=[True, False], ids=["at once", "sorted"])
@@ -38,8 +37,8 @@ def test_methods(method: str, dtype: str, at_once: None) -> None:
     for count in (1, 2, 5, 10):
         x = (RNG.normal(size=(3, count)) * 10).astype(dtype)
         for q in FRACTIONS:
-            same(lambda xp, a, x=x, q=q: xp.quantile(a(x), q, axis=1, method=method))
-        same(lambda xp, a, x=x: xp.percentile(a(x), 40, method=method, keepdims=True))
+            agrees(lambda xp, a, x=x, q=q: xp.quantile(a(x), q, axis=1, method=method))
+        agrees(lambda xp, a, x=x: xp.percentile(a(x), 40, method=method, keepdims=True))
 
 
 @pytest.mark.parametrize("method", quantiles._METHODS)
@@ -47,8 +46,8 @@ def test_methods_with_nan(method: str, at_once: None) -> None:
     x = RNG.normal(size=(3, 10))
     x[0, 0] = x[1, :] = np.nan
     for q in FRACTIONS:
-        same(lambda xp, a, q=q: xp.quantile(a(x), q, axis=1, method=method))
-        same(lambda xp, a, q=q: xp.nanquantile(a(x), q, axis=1, method=method))
+        agrees(lambda xp, a, q=q: xp.quantile(a(x), q, axis=1, method=method))
+        agrees(lambda xp, a, q=q: xp.nanquantile(a(x), q, axis=1, method=method))
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int64"])
@@ -58,10 +57,10 @@ def test_weights(dtype: str) -> None:
     weights[:, -1] = 1
     options = {"method": "inverted_cdf", "axis": 1}
     for q in FRACTIONS:
-        same(lambda xp, a, q=q: xp.quantile(a(x), q, weights=a(weights), **options))
-        same(lambda xp, a, q=q: xp.nanquantile(a(x), q, weights=a(weights), **options))
-        same(lambda xp, a, q=q: xp.percentile(a(x), q, weights=a(weights[0]), **options))
-        same(lambda xp, a, q=q: xp.quantile(a(x), q, weights=a(weights), method="inverted_cdf"))
+        agrees(lambda xp, a, q=q: xp.quantile(a(x), q, weights=a(weights), **options))
+        agrees(lambda xp, a, q=q: xp.nanquantile(a(x), q, weights=a(weights), **options))
+        agrees(lambda xp, a, q=q: xp.percentile(a(x), q, weights=a(weights[0]), **options))
+        agrees(lambda xp, a, q=q: xp.quantile(a(x), q, weights=a(weights), method="inverted_cdf"))
 
 
 def test_weights_beside_nan() -> None:
@@ -70,8 +69,8 @@ def test_weights_beside_nan() -> None:
     weights = RNG.integers(1, 4, size=(3, 7))
     options = {"method": "inverted_cdf", "axis": 1}
     for q in FRACTIONS:
-        same(lambda xp, a, q=q: xp.quantile(a(x), q, weights=a(weights), **options))
-        same(lambda xp, a, q=q: xp.nanquantile(a(x), q, weights=a(weights), **options))
+        agrees(lambda xp, a, q=q: xp.quantile(a(x), q, weights=a(weights), **options))
+        agrees(lambda xp, a, q=q: xp.nanquantile(a(x), q, weights=a(weights), **options))
 
 
 def test_wrong_weights() -> None:
@@ -90,19 +89,19 @@ def test_wrong_weights() -> None:
 def test_covariance(options: dict[str, Any]) -> None:
     x, y = RNG.normal(size=(3, 7)), RNG.normal(size=(2, 7))
     often, much = RNG.integers(0, 4, 7), RNG.random(7)
-    same(lambda xp, a: xp.cov(a(x), a(y), **options))
-    same(lambda xp, a: xp.cov(a(x), a(y), fweights=a(often), **options))
-    same(lambda xp, a: xp.cov(a(x), aweights=a(much), **options))
-    same(lambda xp, a: xp.cov(a(x + 1j), fweights=a(often), aweights=a(much), **options))
-    same(lambda xp, a: xp.cov(a(x.T), rowvar=False, aweights=a(much), **options))
+    agrees(lambda xp, a: xp.cov(a(x), a(y), **options))
+    agrees(lambda xp, a: xp.cov(a(x), a(y), fweights=a(often), **options))
+    agrees(lambda xp, a: xp.cov(a(x), aweights=a(much), **options))
+    agrees(lambda xp, a: xp.cov(a(x + 1j), fweights=a(often), aweights=a(much), **options))
+    agrees(lambda xp, a: xp.cov(a(x.T), rowvar=False, aweights=a(much), **options))
 
 
 def test_dtypes_of_covariance() -> None:
     x = RNG.normal(size=(3, 7)).astype(np.float32)
-    same(lambda xp, a: xp.cov(a(x)), 1e-4)
-    same(lambda xp, a: xp.cov(a(x), dtype=np.float32), 1e-4)
-    same(lambda xp, a: xp.cov(a(np.arange(6).reshape(2, 3))))
-    same(lambda xp, a: xp.corrcoef(a(x), dtype=np.float32), 1e-4)
+    agrees(lambda xp, a: xp.cov(a(x)), 1e-4)
+    agrees(lambda xp, a: xp.cov(a(x), dtype=np.float32), 1e-4)
+    agrees(lambda xp, a: xp.cov(a(np.arange(6).reshape(2, 3))))
+    agrees(lambda xp, a: xp.corrcoef(a(x), dtype=np.float32), 1e-4)
 
 
 def test_wrong_weights_of_covariance() -> None:

@@ -1,10 +1,9 @@
-"""Reductions and cumulative functions: dtype, shape and values are NumPy's, on every tier."""
+"""Reductions and cumulative functions: dtype, shape and values are NumPy's, by every executor."""
 
 from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from hypothesis.extra import numpy as hnp
 
 import dparray as dp
 from dparray._dtypes import NAMES
+from tests.support import same
 
 EVERYWHERE = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
@@ -24,18 +24,12 @@ FUNCTIONS += ["argmin", "argmax", "count_nonzero"]
 ONE_AXIS = {"argmin", "argmax"}
 
 
-@pytest.fixture(params=["host", "device"], autouse=True)
-def tier(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Small arrays are reduced on the host; here also by the device's kernels."""
-    with dp.config.override(host_tier=request.param == "host"):
-        yield request.param
+pytestmark = pytest.mark.usefixtures("executor")
 
 
 def assert_same(actual: dp.ndarray, expected: Any) -> None:
-    expected = np.asarray(expected)
-    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
-    tolerance = {"e": 2e-3, "f": 2e-6, "F": 2e-6}.get(expected.dtype.char, 1e-12)
-    np.testing.assert_allclose(actual.asnumpy(), expected, rtol=tolerance, atol=tolerance)
+    kind = np.asarray(expected).dtype.char
+    same(actual, expected, {"e": 2e-3, "f": 2e-6, "F": 2e-6}.get(kind, 1e-12))
 
 
 def sample(dtype: str) -> np.ndarray:
@@ -45,8 +39,8 @@ def sample(dtype: str) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", NAMES)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_every_dtype_along_axes(name: str, dtype: str, tier: str) -> None:
-    if tier == "device" and dtype not in ("bool", "int32", "float32", "complex64"):
+def test_every_dtype_along_axes(name: str, dtype: str, executor: str) -> None:
+    if executor == "device" and dtype not in ("bool", "int32", "float32", "complex64"):
         pytest.skip("few dtypes where every reduction is a launch")
     a = sample(dtype)
     if a.dtype.kind == "b" and name == "ptp":

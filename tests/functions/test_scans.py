@@ -8,6 +8,7 @@ import pytest
 import dparray as dp
 from dparray._simulator.simulate import simulate
 from dparray.kernels.scan import make_column_scan_kernel, make_line_scan_kernel
+from tests.support import counts
 
 SHAPES = [
     (40_000,),
@@ -20,15 +21,11 @@ SHAPES = [
 ]
 
 
-def values(shape, dtype):
-    return np.random.default_rng(0).integers(0, 3, shape).astype(dtype)
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("dtype", ["i1", "f4"])
 @pytest.mark.parametrize("function", ["cumsum", "cumprod"])
 def test_every_axis_and_layout_equals_numpy(function, dtype, shape):
-    host = values(shape, dtype)
+    host = counts(shape, dtype)
     x = dp.asarray(host)
     ours, theirs = getattr(dp, function), getattr(np, function)
     for axis in (None, *range(len(shape))):
@@ -44,7 +41,7 @@ def test_every_axis_and_layout_equals_numpy(function, dtype, shape):
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 def test_extremes_are_nan_from_the_first_nan_on(name, shape):
-    host = values(shape, "f4")
+    host = counts(shape, "f4")
     host.reshape(-1)[host.size // 2 :: 9000] = np.nan
     for axis in range(len(shape)):
         expected = getattr(np, name).accumulate(host, axis)
@@ -53,7 +50,7 @@ def test_extremes_are_nan_from_the_first_nan_on(name, shape):
 
 
 def test_the_empty_sum_can_come_first():
-    host = values((40, 1000), "f4")
+    host = counts((40, 1000), "f4")
     for axis in (0, 1):
         result = dp.cumulative_sum(dp.asarray(host), axis=axis, include_initial=True).asnumpy()
         first = np.zeros_like(host[:1] if axis == 0 else host[:, :1])
@@ -64,7 +61,7 @@ def test_the_empty_sum_can_come_first():
 
 
 def test_a_scan_takes_dtype_and_out_and_follows_its_input(queue):
-    host = values((3, 40_000), "i4")
+    host = counts((3, 40_000), "i4")
     x = dp.asarray(host, sycl_queue=queue, usm_type="shared")
     out = dp.empty((3, 40_000), dtype="f8", sycl_queue=queue)
     assert dp.cumsum(x + 1, axis=1, dtype="f8", out=out) is out
@@ -76,7 +73,7 @@ def test_a_scan_takes_dtype_and_out_and_follows_its_input(queue):
 @pytest.mark.parametrize("op", ["add", "maximum"])
 def test_the_kernels_are_right_in_the_simulator(op):
     ufunc = getattr(np, op)
-    x = values(60, "i2")
+    x = counts(60, "i2")
     out = np.zeros(60, "i8")
     lines = make_line_scan_kernel(op, np.int64, True)
     simulate(lines, dp.NdRange(2, 1), x, out, 12, 3, np.int64(-9 if op == "maximum" else 0))

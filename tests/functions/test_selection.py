@@ -9,12 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
+from tests.support import counts
 
 SHAPES = [(40_000,), (70_001,), (200, 300), (5, 100, 101)]
-
-
-def values(shape, dtype, seed=0):
-    return np.random.default_rng(seed).integers(0, 3, shape).astype(dtype)
 
 
 def mask_of(shape, share):
@@ -25,7 +22,7 @@ def mask_of(shape, share):
 @pytest.mark.parametrize("dtype", ["?", "i1", "f4", "c16", "f2"])
 @pytest.mark.parametrize("share", [0, 0.001, 0.5, 1])
 def test_what_a_mask_selects_and_where_equals_numpy(share, dtype, shape):
-    host, mask = values(shape, dtype), mask_of(shape, share)
+    host, mask = counts(shape, dtype), mask_of(shape, share)
     x, m = dp.asarray(host), dp.asarray(mask)
     np.testing.assert_array_equal(x[m].asnumpy(), host[mask])
     np.testing.assert_array_equal(x[..., ::-1][m].asnumpy(), host[..., ::-1][mask])
@@ -39,9 +36,9 @@ def test_what_a_mask_selects_and_where_equals_numpy(share, dtype, shape):
 @pytest.mark.parametrize("dtype", ["?", "f4", "c16", "f2"])
 @pytest.mark.parametrize("share", [0, 0.001, 0.5, 1])
 def test_writing_to_what_a_mask_selects_equals_numpy(share, dtype, shape):
-    host, mask = values(shape, dtype), mask_of(shape, share)
+    host, mask = counts(shape, dtype), mask_of(shape, share)
     x, m = dp.asarray(host), dp.asarray(mask)
-    new = values(int(mask.sum()), dtype, 2)
+    new = counts(int(mask.sum()), dtype, seed=2)
     x[m] = dp.asarray(new)
     host[mask] = new
     np.testing.assert_array_equal(x.asnumpy(), host)
@@ -57,7 +54,7 @@ def test_writing_to_what_a_mask_selects_equals_numpy(share, dtype, shape):
 
 
 def test_a_mask_of_the_first_axes_takes_a_scalar():
-    host, mask = values((40_000, 3), "f4"), mask_of(40_000, 0.5)
+    host, mask = counts((40_000, 3), "f4"), mask_of(40_000, 0.5)
     x = dp.asarray(host)
     x[dp.asarray(mask)] = 7
     host[mask] = 7
@@ -99,7 +96,7 @@ def test_values_that_do_not_fit_leave_the_array_as_it_was():
 
 
 def test_selecting_follows_its_input(queue):
-    host = values(40_000, "f4")
+    host = counts(40_000, "f4")
     x = dp.asarray(host, sycl_queue=queue, usm_type="shared")
     found = x[x > 1]
     assert (found.sycl_queue, found.usm_type) == (queue, "shared")
@@ -126,7 +123,7 @@ def test_histograms_equal_numpy(density, dtype):
 
 
 def test_counts_of_integers_equal_numpy():
-    host = values(200_000, "u2")
+    host = counts(200_000, "u2")
     for least in (0, 100):
         result = dp.bincount(dp.asarray(host), minlength=least)
         np.testing.assert_array_equal(result.asnumpy(), np.bincount(host, minlength=least))

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray import _hooks
 from dparray._compiler.kernel import needs_float64
 from dparray._evaluate.limits import COMPILE_ELEMENTS
 from dparray.exceptions import DTypeError, ExecutionPlacementError, HostConversionError
+from tests.support import launched
 
 REFERENCE = np.load(Path(__file__).parents[1] / "reference" / "special.npz")
 NAMES = sorted({key.split(".")[0] for key in REFERENCE.files})
@@ -344,16 +344,10 @@ def test_numbers_computed_from_others() -> None:
     "name", ["erf", "gamma", "j0", "boxcox", "gammainc", "betainc", "zeta", "binom"]
 )
 def test_single_precision_needs_no_double(name: str) -> None:
-    launched: list[Any] = []
-    unsubscribe = _hooks.subscribe(
-        lambda event, **values: launched.append(values["kernel"]) if event == "launch" else None
-    )
-    try:
+    with launched() as launches:
         dp.eval(call(name, [dp.asarray(row) for row in arguments(name, "float32")]))
-    finally:
-        unsubscribe()
-    assert launched
-    assert not any(needs_float64(kernel.spirv) for kernel in launched)
+    assert launches
+    assert not any(needs_float64(launch.kernel.spirv) for launch in launches)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dparray as dp
+from tests.support import on_device, same
 
 RNG = np.random.default_rng(0)
 A = RNG.standard_normal((4, 5))
@@ -19,25 +20,14 @@ REAL = ("add", "multiply", "maximum", "minimum", "fmax", "hypot", "logical_or", 
 INTEGER = ("add", "bitwise_and", "bitwise_or", "bitwise_xor", "gcd", "lcm", "logical_xor")
 
 
-@pytest.fixture(params=["host", "device"], autouse=True)
-def tier(request: pytest.FixtureRequest) -> Iterator[str]:
-    """What NumPy computes on a CPU device, and what would run on others."""
-    with dp.config.override(host_tier=request.param == "host"):
-        yield request.param
+pytestmark = pytest.mark.usefixtures("executor")
 
 
-def on_device(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return tuple(on_device(one) for one in value)
-    return dp.asarray(value) if isinstance(value, np.ndarray) else value
-
-
-def same(program: Callable[..., Any], *arrays: Any) -> None:
+def agrees(program: Callable[..., Any], *arrays: Any) -> None:
     with np.errstate(all="ignore"):
         expected = program(np, *(np.copy(a) if isinstance(a, np.ndarray) else a for a in arrays))
     actual = program(dp, *(on_device(a) for a in arrays))
-    assert (actual.dtype, actual.shape) == (expected.dtype, expected.shape)
-    np.testing.assert_allclose(actual.asnumpy(), expected, rtol=1e-9)
+    same(actual, expected, 1e-9, atol=0.0)
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -49,11 +39,11 @@ def same(program: Callable[..., Any], *arrays: Any) -> None:
     ],
 )
 def test_reduce_accumulate_reduceat_outer(name: str, a: np.ndarray, axis: int) -> None:
-    same(lambda xp, a: getattr(xp, name).reduce(a, axis=axis), a)
-    same(lambda xp, a: getattr(xp, name).reduce(a, axis, keepdims=True), a)
-    same(lambda xp, a: getattr(xp, name).accumulate(a, axis), a)
-    same(lambda xp, a: getattr(xp, name).reduceat(a, [0, 2, 1, 3], axis=axis), a)
-    same(lambda xp, a: getattr(xp, name).outer(a, a[0]), a)
+    agrees(lambda xp, a: getattr(xp, name).reduce(a, axis=axis), a)
+    agrees(lambda xp, a: getattr(xp, name).reduce(a, axis, keepdims=True), a)
+    agrees(lambda xp, a: getattr(xp, name).accumulate(a, axis), a)
+    agrees(lambda xp, a: getattr(xp, name).reduceat(a, [0, 2, 1, 3], axis=axis), a)
+    agrees(lambda xp, a: getattr(xp, name).outer(a, a[0]), a)
 
 
 @pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "maximum"])
@@ -62,11 +52,11 @@ def test_at_takes_every_repetition(name: str) -> None:
         getattr(xp, name).at(x, *arguments)
         return x
 
-    same(at, np.ones(7), J, V)
-    same(at, np.ones(7), J, 2.0)
-    same(at, np.ones((7, 3)), J[:5], V[:3])
-    same(at, np.ones((7, 7)), (J, J[::-1].copy()), V)
-    same(at, np.ones((7, 7))[::2, ::-1], J, 3.0)
+    agrees(at, np.ones(7), J, V)
+    agrees(at, np.ones(7), J, 2.0)
+    agrees(at, np.ones((7, 3)), J[:5], V[:3])
+    agrees(at, np.ones((7, 7)), (J, J[::-1].copy()), V)
+    agrees(at, np.ones((7, 7))[::2, ::-1], J, 3.0)
 
 
 def test_what_cannot_be_is_an_error_and_nothing_is_written() -> None:
@@ -154,7 +144,7 @@ def test_conversions_are_allowed_by_numpys_rules(program: Callable[..., Any]) ->
         with pytest.raises(kind):
             program(dp, dp.asarray(A), dp.asarray(I))
     else:
-        same(program, A, I)
+        agrees(program, A, I)
 
 
 def test_results_in_fortrans_order() -> None:

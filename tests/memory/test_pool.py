@@ -86,7 +86,7 @@ class Driver:
     def queue_of(self, device: Any) -> Queue:
         return device if isinstance(device, Queue) else self.queues[device]
 
-    def place(self, queue: Queue) -> str:
+    def context_and_device(self, queue: Queue) -> str:
         return queue.device
 
     def describe(self, queue: Queue) -> tuple[str, str]:

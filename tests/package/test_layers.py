@@ -7,6 +7,7 @@ above it in the list. No import goes up, and no files import each other in a cir
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -143,6 +144,16 @@ def goes_up(importer: str, imported: str, heights: dict[str, int] = HEIGHT) -> b
 def test_every_module_has_a_row() -> None:
     without = {place_of(name) for name in MODULES} - set(HEIGHT)
     assert not without, f"give {sorted(without)} a row in ROWS, as low as its imports allow"
+
+
+def test_the_map_shows_the_same_rows() -> None:
+    """``ARCHITECTURE.md`` draws them the other way up, with the ground last."""
+    picture = (ROOT / "ARCHITECTURE.md").read_text().split("```")[1]
+    rows = re.split(r"^ *\d+ (?=[a-z])", picture, flags=re.MULTILINE)[1:]
+    for (name, members), row in zip(ROWS, reversed(rows), strict=True):
+        shown, *words = re.findall(r"[\w]+", row)
+        assert shown == name, row
+        assert not set(members.split()) - {"__init__", "__main__"} - set(words), row
 
 
 def test_every_name_in_the_rows_has_a_module() -> None:

@@ -15,7 +15,7 @@ import pytest
 import dparray as dp
 from dparray._graph.ops import OPS
 from dparray.cli import bench, main
-from dparray.cli.bench import _machine, _timer, allocation, launch, operators, overhead
+from dparray.cli.bench import _machine, _timer, allocation, fusion, launch, operators, overhead
 from dparray.cli.bench._registry import Row, Settings
 from dparray.cli.bench._timer import Candidate, Timing
 
@@ -163,6 +163,21 @@ def test_the_table_shows_medians_ratios_and_the_limit(capsys: pytest.CaptureFixt
 def test_a_ratio_above_one_means_that_dparray_is_faster() -> None:
     row = Row("case", 9, {"dparray": Timing(1.0, 1.0, 0.0, 2), "numpy": Timing(3.0, 3.0, 0.0, 2)})
     assert bench._row_as_json(row)["ratios"] == {"numpy": 3.0}
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_steps_of_plans_are_counted() -> None:
+    settings = Settings(SETTINGS.device, (200_000,), 0.0)
+    host = [np.ones(200_000, np.float32)] * 2
+    arguments = (host, 0, dict)
+    one = fusion._case(settings, "one kernel", 200_000, lambda xp, a, b: a * b + a, *arguments)
+    two = fusion._case(
+        settings, "two", 200_000, lambda xp, a, b: xp.sum(a * b) + a.max() * b, *arguments
+    )
+    assert one.steps == 1
+    assert bench._row_as_json(one)["plan_steps"] == 1
+    assert "plan_steps" not in bench._row_as_json(Row("case", 9, one.timings))
+    assert two.steps == 2
 
 
 def test_an_unknown_benchmark_is_a_usage_error_that_lists_them(

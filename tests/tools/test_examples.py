@@ -12,10 +12,7 @@ import pytest
 
 import dparray as dp
 from dparray.cli.demo import examples
-
-
-def _values(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
-    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
+from tests.support import normal
 
 
 @pytest.mark.parametrize("name", examples.__all__)
@@ -37,7 +34,7 @@ def test_examples_are_no_names_of_the_library(name: str) -> None:
 @pytest.mark.parametrize("n", [1, 2, 127, 128, 300])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_nbody(queue: Any, n: int, dtype: str) -> None:
-    position, mass = _values((n, 3), dtype), np.abs(_values((n,), dtype))
+    position, mass = normal((n, 3), dtype), np.abs(normal((n,), dtype))
     found = examples.nbody_acceleration(
         dp.asarray(position, sycl_queue=queue), dp.asarray(mass, sycl_queue=queue), softening=0.1
     )

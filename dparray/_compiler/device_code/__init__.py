@@ -1,1 +1,5 @@
-"""What device code can do: overloads of Python, NumPy and the kernel language for the compiler."""
+"""Overloads of Python, NumPy and the kernel language: the operations of device code.
+
+In: calls and operators by Numba's types. Out: LLVM instructions, or Python that the compiler
+compiles in their stead. Imported by the backend alone; imports the target, its types and numba.
+"""

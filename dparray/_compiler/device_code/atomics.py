@@ -23,7 +23,7 @@ from dparray.kernel_api import AddressSpace, AtomicRef, MemoryOrder, MemoryScope
 _ELEMENTS = (types.int32, types.int64, types.uint32, types.uint64, types.float32, types.float64)
 _BITWISE = ("fetch_and", "fetch_or", "fetch_xor")
 
-# What is left of a memory order where an operation only reads, and where it only writes.
+# The memory order of an operation that only reads, and of one that only writes.
 _READ_ORDERS = {
     MemoryOrder.RELEASE.value: MemoryOrder.RELAXED.value,
     MemoryOrder.ACQ_REL.value: MemoryOrder.ACQUIRE.value,
@@ -104,15 +104,15 @@ def _refer(typing_context: Any, array: Any, index: Any, order: Any, scope: Any) 
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = make_array(array)(context, builder, arguments[0])
-        kinds, places = (index,), [arguments[1]]
+        kinds, parts = (index,), [arguments[1]]
         if isinstance(index, types.BaseTuple):
             kinds = tuple(index)
-            places = [builder.extract_value(arguments[1], at) for at in range(len(kinds))]
-        places = [
-            context.cast(builder, place, kind, types.intp)
-            for place, kind in zip(places, kinds, strict=True)
+            parts = [builder.extract_value(arguments[1], at) for at in range(len(kinds))]
+        parts = [
+            context.cast(builder, part, kind, types.intp)
+            for part, kind in zip(parts, kinds, strict=True)
         ]
-        return get_item_pointer(context, builder, array, view, places, wraparound=True)
+        return get_item_pointer(context, builder, array, view, parts, wraparound=True)
 
     return result(array, index, order, scope), generate
 

@@ -1,4 +1,4 @@
-"""What the checks of indices compile to; see ``_bounds``.
+"""The checks of indices in device code; :mod:`dparray._compiler.checks` inserts the calls.
 
 Loaded with the rest of the device code; importing it registers the implementations.
 """
@@ -61,7 +61,7 @@ def _extents(context: Any, builder: Any, array: Any, value: Any) -> list[Any]:
     return list(cgutils.unpack_tuple(builder, shape, array.ndim))
 
 
-def _places(context: Any, builder: Any, index: Any, value: Any) -> list[Any]:
+def _indices(context: Any, builder: Any, index: Any, value: Any) -> list[Any]:
     values = [value]
     if isinstance(index, types.BaseTuple):
         values = cgutils.unpack_tuple(builder, value, len(index))
@@ -78,12 +78,12 @@ def _inside(typing_context: Any, array: Any, index: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         extents = _extents(context, builder, array, arguments[0])
         inside = ir.Constant(ir.IntType(1), 1)
-        places = _places(context, builder, index, arguments[1])
-        for kind, place, extent in zip(_kinds(index), places, extents, strict=False):
+        indices = _indices(context, builder, index, arguments[1])
+        for kind, position, extent in zip(_kinds(index), indices, extents, strict=False):
             compare = builder.icmp_signed if kind.signed else builder.icmp_unsigned
-            inside = builder.and_(inside, compare("<", place, extent))
+            inside = builder.and_(inside, compare("<", position, extent))
             if kind.signed:
-                from_the_end = builder.icmp_signed(">=", place, builder.neg(extent))
+                from_the_end = builder.icmp_signed(">=", position, builder.neg(extent))
                 inside = builder.and_(inside, from_the_end)
         return inside
 
@@ -97,8 +97,8 @@ def _note(typing_context: Any, array: Any, index: Any, record: Any, site: Any) -
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = make_array(record)(context, builder, arguments[2]).data
 
-        def put(place: int, value: Any) -> None:
-            builder.store(value, builder.gep(data, [ir.Constant(_INT64, place)]))
+        def put(position: int, value: Any) -> None:
+            builder.store(value, builder.gep(data, [ir.Constant(_INT64, position)]))
 
         before = builder.atomic_rmw("add", data, ir.Constant(_INT64, 1), "monotonic")
         with builder.if_then(builder.icmp_unsigned("==", before, ir.Constant(_INT64, 0))):
@@ -106,16 +106,16 @@ def _note(typing_context: Any, array: Any, index: Any, record: Any, site: Any) -
             unsigned = sum(1 << at for at, kind in enumerate(kinds) if not kind.signed)
             extents = _extents(context, builder, array, arguments[0])
             put(SITE, context.cast(builder, arguments[3], site, types.int64))
-            for place, number in (
+            for position, number in (
                 (INDEX_COUNT, len(kinds)),
                 (UNSIGNED, unsigned),
                 (DIMENSIONS, len(extents)),
             ):
-                put(place, ir.Constant(_INT64, number))
-            for place, value in enumerate(_places(context, builder, index, arguments[1])):
-                put(INDICES + place, value)
-            for place, value in enumerate(extents):
-                put(SHAPE + place, value)
+                put(position, ir.Constant(_INT64, number))
+            for position, value in enumerate(_indices(context, builder, index, arguments[1])):
+                put(INDICES + position, value)
+            for position, value in enumerate(extents):
+                put(SHAPE + position, value)
         return context.get_dummy_value()
 
     return types.void(array, index, record, site), generate
@@ -168,8 +168,8 @@ def _checked_item(array: Any, index: Any, record: Any, site: Any) -> Any:
     # (not strict: lambdas have no annotations)
     if isinstance(array, types.BaseTuple) and isinstance(index, types.IntegerLiteral):
         # The compiler checks it, and needs the number where the items are of several types.
-        place = index.literal_value
-        return lambda array, index, record, site: array[place]
+        position = index.literal_value
+        return lambda array, index, record, site: array[position]
     if not _is_checked(array, index):
         return lambda array, index, record, site: array[index]
     return lambda array, index, record, site: array[checked_index(array, index, record, site)]

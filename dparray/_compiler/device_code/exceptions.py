@@ -1,6 +1,6 @@
-"""Where Python raises an exception and device code cannot: refused, or given a meaning.
+"""Operations that raise an exception in Python: device code refuses them, or gives them a meaning.
 
-A work-item has nobody to raise an exception to. Numba's code would end it in silence, which loses
+A work-item has no caller to raise an exception to. Numba's code would end it in silence, and lose
 its results, and at a barrier those of its group. So nothing in a kernel ends a work-item: what the
 compiler can see is an error, and what only a run can show has a meaning, which ``dp.config.debug``
 and the simulator report:

@@ -2,7 +2,7 @@
 
 Numba computes powers in float64, compares and chooses among int64 and uint64 in float64, makes
 int64 of a uint64 and a written number, reads large uint64 as negative where they are divided by
-int64, and leaves shifts by 64 places or more to the processor.
+int64, and leaves shifts by 64 bits or more to the processor.
 
 Loaded by ``_device_code``; importing it registers most implementations.
 """
@@ -376,7 +376,7 @@ _add_choice(max, operator.ge, types.uint64)
 
 
 # --- shifts ---------------------------------------------------------------------------------------
-# What is shifted by 64 places or more, or by a negative number, is lost, as in NumPy.
+# Shifts by 64 bits or more, or by a negative number, lose all bits, as in NumPy.
 
 
 def _shift(operation: str) -> Callable[..., Any]:

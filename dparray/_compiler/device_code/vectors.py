@@ -234,7 +234,7 @@ def _combining(operation: str, combined: Any) -> Any:
 
 
 class _Intrinsics:
-    """What depends on the operation: combining, folding a vector, scanning one."""
+    """The parts that depend on the operation: combining, folding a vector, scanning one."""
 
     def __init__(self, operation: str) -> None:
         @intrinsic(target=TARGET)

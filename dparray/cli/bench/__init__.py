@@ -180,6 +180,8 @@ def _row_as_json(row: Row) -> dict[str, Any]:
         found["gigabytes_per_second"] = row.bytes_moved / first.median / 1e9
     if row.share is not None:
         found["share_of_elementwise_speed"] = row.share
+    if row.steps:
+        found["plan_steps"] = row.steps
     if row.where:
         found["where"] = row.where
     if row.limit is not None and first is not None:
@@ -203,6 +205,9 @@ def _print_table(benchmark: Benchmark, settings: Settings) -> None:
     table.add_column("size", justify="right")
     table.add_column(f"{names[0]} [us]", justify="right")
     table.add_column("GB/s", justify="right")
+    has_steps = any(row.steps for row in rows)
+    if has_steps:
+        table.add_column("plan steps", justify="right")
     has_shares = any(row.share is not None for row in rows)
     if has_shares:
         table.add_column("of elementwise", justify="right")
@@ -210,7 +215,7 @@ def _print_table(benchmark: Benchmark, settings: Settings) -> None:
         table.add_column(f"{name} [us]", justify="right")
         table.add_column("ratio", justify="right")
     for row in rows:
-        table.add_row(*_cells(row, names, has_shares))
+        table.add_row(*_cells(row, names, has_steps, has_shares))
     console = Console(highlight=False)
     if not console.is_terminal:
         console.width = 160
@@ -220,7 +225,7 @@ def _print_table(benchmark: Benchmark, settings: Settings) -> None:
         console.print(line, soft_wrap=True)
 
 
-def _cells(row: Row, names: Sequence[str], has_shares: bool) -> list[str]:
+def _cells(row: Row, names: Sequence[str], has_steps: bool, has_shares: bool) -> list[str]:
     if not row.timings:
         return [f"{row.case} ({row.where})", f"{row.size:_}"]
     first = row.timings[names[0]]
@@ -235,6 +240,8 @@ def _cells(row: Row, names: Sequence[str], has_shares: bool) -> list[str]:
         _microseconds(first),
         f"{row.bytes_moved / first.median / 1e9:.1f}" if row.bytes_moved else "",
     ]
+    if has_steps:
+        cells.append(str(row.steps or ""))
     if has_shares:
         cells.append("" if row.share is None else f"{row.share:.0%}")
     ratios = _ratios(row)

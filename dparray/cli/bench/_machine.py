@@ -1,4 +1,4 @@
-"""What a measurement depends on: the processor, the device and the versions."""
+"""The machine of a measurement: processor, device and versions."""
 
 from __future__ import annotations
 

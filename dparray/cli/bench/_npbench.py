@@ -37,18 +37,18 @@ class NPBenchProgram:
     def __init__(self, folder: Path, description: Mapping[str, Any]) -> None:
         self._description = description
         self.name: str = description["module_name"]
-        place = folder / "npbench" / "benchmarks" / description["relative_path"]
-        self._place, self._source = place, place / f"{self.name}_numpy.py"
+        directory = folder / "npbench" / "benchmarks" / description["relative_path"]
+        self._folder, self._source = directory, directory / f"{self.name}_numpy.py"
         function = description["func_name"]
         self.run: Callable[..., Any] = _names_of(self._source, np)[function]
         self.ours: Callable[..., Any] = _names_of(self._source, dp)[function]
 
     def arguments(self, size: str) -> dict[str, Any]:
-        """What the program is called with, by name; arrays are NumPy's."""
+        """The program's arguments, by name; arrays are NumPy's."""
         values = dict(self._description["parameters"][size])
         init = self._description.get("init")
         if init:
-            maker = _names_of(self._place / f"{self.name}.py", np)[init["func_name"]]
+            maker = _names_of(self._folder / f"{self.name}.py", np)[init["func_name"]]
             made = maker(*(values[name] for name in init["input_args"]))
             names = init["output_args"]
             values |= zip(names, made if len(names) > 1 else [made], strict=True)
@@ -88,7 +88,7 @@ def on_device(arguments: Mapping[str, Any], device: Device) -> list[Any]:
 
 
 def why_wrong(ours: Any, theirs: Any) -> str:
-    """What differs between the results of two runs; empty where nothing does."""
+    """Differences between the results of two runs; empty where there are none."""
     if isinstance(theirs, tuple | list):
         if len(ours) != len(theirs):
             return f"{len(ours)} results, not {len(theirs)}"
@@ -107,7 +107,7 @@ def why_wrong(ours: Any, theirs: Any) -> str:
 
 
 def _names_of(source: Path, module: Any) -> dict[str, Any]:
-    """What a file defines, its imports of NumPy giving ``module``."""
+    """The names that a file defines, its imports of NumPy giving ``module``."""
 
     def importing(name: str, *args: Any, **kwargs: Any) -> Any:
         if name == "numpy" and module is not np:

@@ -1,4 +1,4 @@
-"""What a benchmark is: a name, and a function that yields rows."""
+"""Benchmarks: each a name and a function that yields rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dparray.device import Device
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command line decides.
+    """Settings of the command line.
 
     Attributes:
         device: where dparray and dpnp run.
@@ -42,6 +42,7 @@ class Row:
         limit: seconds that the first candidate is meant to stay below, or ``None``.
         where: where dparray computes it, if the benchmark finds out.
         elementwise_bytes: what the candidate ``elementwise`` moves, or 0.
+        steps: of the plan by which dparray computes it, or 0 where it is not an expression.
     """
 
     case: str
@@ -51,6 +52,7 @@ class Row:
     limit: float | None = None
     where: str = ""
     elementwise_bytes: int = 0
+    steps: int = 0
 
     @property
     def share(self) -> float | None:
@@ -93,10 +95,19 @@ def row(
     bytes_moved: int = 0,
     limit: float | None = None,
     elementwise_bytes: int = 0,
+    steps: int = 0,
 ) -> Row:
     """Time ``candidates`` and make a row of it."""
     timings = measure(candidates, settings.budget)
-    return Row(case, size, timings, bytes_moved, limit, elementwise_bytes=elementwise_bytes)
+    return Row(
+        case,
+        size,
+        timings,
+        bytes_moved,
+        limit,
+        elementwise_bytes=elementwise_bytes,
+        steps=steps,
+    )
 
 
 def finish(settings: Settings) -> None:

@@ -34,7 +34,7 @@ def make_triad(numba: Any, is_temporal: bool) -> Callable[[Any, Any, Any], None]
     @intrinsic
     def line(typing: Any, out: Any, b: Any, c: Any, start: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            places = [
+            pointers = [
                 builder.bitcast(
                     builder.gep(
                         context.make_array(kind)(context, builder, value).data, [values[3]]
@@ -43,9 +43,9 @@ def make_triad(numba: Any, is_temporal: bool) -> Callable[[Any, Any, Any], None]
                 )
                 for kind, value in zip(signature.args[:3], values[:3], strict=True)
             ]
-            b, c = (builder.load(place, align=4) for place in places[1:])
+            b, c = (builder.load(place, align=4) for place in pointers[1:])
             three = ir.Constant(vector, [3.0] * lanes)
-            stored = builder.store(builder.fadd(b, builder.fmul(three, c)), places[0], align=LINE)
+            stored = builder.store(builder.fadd(b, builder.fmul(three, c)), pointers[0], align=LINE)
             if not is_temporal:
                 one = ir.Constant(ir.IntType(32), 1)
                 stored.set_metadata("nontemporal", builder.module.add_metadata([one]))

@@ -29,7 +29,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True)
 class Candidate:
-    """What is timed; ``before`` and ``after`` run around a batch of calls and are not timed."""
+    """A timed call; ``before`` and ``after`` run around a batch of calls and are not timed."""
 
     call: Callable[[], Any]
     before: Callable[[], Any] = _nothing

@@ -1,4 +1,4 @@
-"""What memory costs: reused by the pool, fresh from the driver, and touched for the first time."""
+"""Cost of memory: reused by the pool, fresh from the driver, and touched for the first time."""
 
 from __future__ import annotations
 

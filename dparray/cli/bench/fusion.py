@@ -69,7 +69,8 @@ def _case(
     if size >= _SMALLEST_WITH_PEERS:
         others = peers() | _peers.triads(bytes_moved)
         candidates |= {peer: Candidate(work) for peer, work in others.items()}
-    return row(settings, name, size, candidates, bytes_moved=bytes_moved)
+    steps = len(dp.explain(function(dp, *ours)).kernels)
+    return row(settings, name, size, candidates, bytes_moved=bytes_moved, steps=steps)
 
 
 def _expressions(settings: Settings, size: int) -> Iterator[Row]:
@@ -248,7 +249,7 @@ def _overheads(settings: Settings) -> Iterator[Row]:
         finish(settings)
 
     def forget() -> None:
-        """What a new process does not have; the disk cache stays."""
+        """Forget what a new process does not have; the disk cache stays."""
         evaluate.forget()
 
     with tempfile.TemporaryDirectory() as directory, _peers.cache_in(directory):

@@ -1,4 +1,4 @@
-"""What it costs to launch a kernel, with three array arguments and next to no work."""
+"""Cost of launching a kernel, with three array arguments and next to no work."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from dparray.cli.bench._registry import Benchmark, Row, Settings, finish, row
 from dparray.cli.bench._timer import Candidate, summary
 from dparray.kernel_api import NdRange, Range
 
-#: What a launch may cost on the host, not waiting for the result, with three array arguments.
+#: Limit of a launch on the host, not waiting for the result, with three array arguments.
 LIMIT = 20e-6
-#: What the first launch of a kernel may cost in a process, where the disk cache knows the kernel.
+#: Limit of a kernel's first launch in a process, where the disk cache has the kernel.
 FIRST_LIMIT = 40e-3
 _ELEMENTS = 64
-#: So many launches are pending when one is timed that runs ahead, behind a kernel of some tens of
+#: Number of launches pending when one is timed that runs ahead, behind a kernel of some tens of
 #: milliseconds.
 AHEAD = 100
 _TURNS = 20_000_000
@@ -107,7 +107,7 @@ def rows(settings: Settings) -> Iterator[Row]:
 
 
 def _first_launches(filter_string: str) -> list[list[float]]:
-    """What a new process takes for its first launches, for each of some processes."""
+    """Times of a new process's first launches, for each of some processes."""
     command = [sys.executable, "-m", "dparray.cli.bench._first_launch", filter_string]
     outputs = [
         subprocess.run(command, capture_output=True, text=True, check=True).stdout

@@ -23,12 +23,12 @@ from dparray.cli.bench._short_ways import ABOVE as ABOVE_NUMPY
 from dparray.cli.bench._short_ways import SHORT_WAYS, short_way
 from dparray.cli.bench._timer import Candidate
 
-#: What a call may cost above the launch.
+#: Limit of a call's cost above the launch.
 ABOVE = 10e-6
 _ELEMENTS = 64
 _CALLS_BEFORE = COMPILE_TOTAL_ELEMENTS // LEAST_CALL_ELEMENTS + 1
 
-#: What is called with two float arrays, a mask, and an array for the result.
+#: Calls with two float arrays, a mask, and an array for the result.
 CALLS: dict[str, Callable[[Any, Any, Any, Any, Any], Any]] = {
     "add": lambda xp, x, y, mask, out: xp.add(x, y),
     "add, out=": lambda xp, x, y, mask, out: xp.add(x, y, out=out),

@@ -243,7 +243,7 @@ def _parts(result: Any) -> Iterator[Any]:
 
 
 def _where(call: Callable[[], Any]) -> str:
-    """Where the arrays that a call gives are computed, from the events; it has been made before."""
+    """The executor of a call's arrays, from the events; the call has been made before."""
     seen: list[str] = []
 
     def note(event: str, **values: Any) -> None:

@@ -25,7 +25,7 @@ NUMPY_RUNS = 3
 
 @dataclass(frozen=True)
 class Settings:
-    """What the pipeline is asked to do."""
+    """Settings of the pipeline."""
 
     device: Device
     usm_type: str
@@ -69,7 +69,7 @@ class Measurement:
         return self.difference <= self.tolerance
 
 
-#: What the progress bar shows for each stage, in this order.
+#: Texts of the progress bar for each stage, in this order.
 STEPS = ("first run", "warm runs", "NumPy", "check")
 STAGES = ("copy", "luminance", "gradient", "blur", "quantise")
 

@@ -36,7 +36,7 @@ _REPORT_A_BUG = (
 
 @dataclass(frozen=True)
 class Result:
-    """What became of one link.
+    """The result of one check.
 
     Attributes:
         link: its name.

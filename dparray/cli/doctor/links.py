@@ -152,10 +152,10 @@ def check_driver(
     return "\n".join(found)
 
 
-def check_cache(place: Callable[[], Path] = cache.place) -> str:
+def check_cache(base_directory: Callable[[], Path] = cache.base_directory) -> str:
     """The directory of the kernel cache can be written."""
     try:
-        directory = place()
+        directory = base_directory()
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory) as file:
             file.write(b"dparray")

@@ -1,0 +1,130 @@
+"""What tests of several folders share: values, comparisons, observed events, one executor for all.
+
+An executor is forced with :func:`forced`, or for a whole file by a fixture of ``conftest.py``:
+``pytestmark = pytest.mark.usefixtures("fused")`` (generated kernels) or ``"executor"`` (each test
+twice, with the host's shortcut for small arrays and without). Behind both is one switch,
+:func:`dparray._evaluate.limits.force`; no test patches the limits themselves.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import dparray as dp
+from dparray import _hooks
+from dparray._evaluate import limits
+
+
+def values(shape: Any, dtype: str = "float32", seed: int = 0) -> np.ndarray:
+    """Numbers from -1 to 1, or integers from 0 to 6."""
+    generator = np.random.default_rng(seed)
+    if np.dtype(dtype).kind == "f":
+        return generator.uniform(-1, 1, shape).astype(dtype)
+    return generator.integers(0, 7, shape).astype(dtype)
+
+
+def normal(shape: tuple[int, ...], dtype: str = "float32") -> np.ndarray:
+    """Normally distributed numbers, others for another shape."""
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(dtype)
+
+
+def counts(shape: Any, dtype: str, below: int = 3, seed: int = 0) -> np.ndarray:
+    """Few different numbers, whose sums are exact in every dtype: 0, 1, ... less than ``below``."""
+    return np.random.default_rng(seed).integers(0, below, shape).astype(dtype)
+
+
+def numbered(shape: tuple[int, ...]) -> np.ndarray:
+    """An array whose elements all differ."""
+    return np.arange(prod(shape), dtype="int32").reshape(shape)
+
+
+def on_device(value: Any) -> Any:
+    """NumPy's arrays as ours, also inside of tuples and lists."""
+    if isinstance(value, tuple | list):
+        return type(value)(on_device(each) for each in value)
+    return dp.asarray(value) if isinstance(value, np.ndarray) else value
+
+
+def same(found: Any, wanted: Any, tolerance: float = 1e-5, atol: float | None = None) -> None:
+    """An array of ours with NumPy's dtype, shape and values.
+
+    ``tolerance`` is relative, and absolute too where ``atol`` is not given. Integers are equal.
+    """
+    wanted = np.asarray(wanted)
+    assert isinstance(found, dp.ndarray)
+    assert (found.dtype, found.shape) == (wanted.dtype, wanted.shape)
+    if wanted.dtype.kind not in "fc":
+        np.testing.assert_array_equal(found.asnumpy(), wanted)
+        return
+    absolute = tolerance if atol is None else atol
+    np.testing.assert_allclose(found.asnumpy(), wanted, rtol=tolerance, atol=absolute)
+
+
+class Launch(NamedTuple):
+    """The launch of a kernel, and its work-items along each dimension."""
+
+    kernel: Any
+    global_range: tuple[int, ...]
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return str(self.kernel.name)
+
+
+@contextmanager
+def observed(note: Callable[..., Any]) -> Iterator[None]:
+    """Inside the block, ``note(event, **values)`` is called for all that the library tells."""
+    unsubscribe = _hooks.subscribe(note)
+    try:
+        yield
+    finally:
+        unsubscribe()
+
+
+@contextmanager
+def counted() -> Iterator[Counter[str]]:
+    """How often each event happened; compiles and launches also by kernel: ``"launch add"``."""
+    events: Counter[str] = Counter()
+
+    def note(event: str, **values: Any) -> None:
+        events[event] += 1
+        if event in ("compile", "launch"):
+            events[f"{event} {values['kernel'].name}"] += 1
+
+    with observed(note):
+        yield events
+
+
+@contextmanager
+def launched() -> Iterator[list[Launch]]:
+    """The launches of kernels inside the block, in order."""
+    launches: list[Launch] = []
+
+    def note(event: str, **values: Any) -> None:
+        if event == "launch":
+            launches.append(Launch(values["kernel"], values["global_range"]))
+
+    with observed(note):
+        yield launches
+
+
+def kernels_of(compute: Callable[[], Any]) -> list[str]:
+    """The names of the kernels that a computation launches."""
+    with launched() as launches:
+        compute()
+    return [launch.name for launch in launches]
+
+
+def forced(executor: str) -> AbstractContextManager[None]:
+    """Everything that it can is computed by ``"fused"``, ``"library"`` or ``"host"``.
+
+    ``"host"`` leaves the choice as it is: small arrays are computed there.
+    """
+    return nullcontext() if executor == "host" else limits.force(executor)
