@@ -270,12 +270,12 @@ def _along_axis(row: _Row) -> _AlongAxis:
     return transform
 
 
-def _over_axes(row: _Row) -> _OverAxes:
+def _over_axes(row: _Row, usual: tuple[int, ...] | None, which: str) -> _OverAxes:
     def transform(
         x: Any,
         /,
         s: Sequence[int] | None = None,
-        axes: Sequence[int] | None = None,
+        axes: Sequence[int] | None = usual,
         norm: str | None = "backward",
         out: ndarray | None = None,
     ) -> ndarray:
@@ -283,33 +283,11 @@ def _over_axes(row: _Row) -> _OverAxes:
             axes = tuple(range(-len(s), 0))
         return _transform(row, x, norm, out, s=s, axes=axes)
 
-    which = "all of them, or the last ``len(s)`` if not given"
     _describe(
         transform,
         row,
         "        s: the numbers of points along the axes.",
-        f"        axes: {which}.",
-    )
-    return transform
-
-
-def _over_two_axes(row: _Row) -> _OverAxes:
-    def transform(
-        x: Any,
-        /,
-        s: Sequence[int] | None = None,
-        axes: Sequence[int] | None = (-2, -1),
-        norm: str | None = "backward",
-        out: ndarray | None = None,
-    ) -> ndarray:
-        return _transform(row, x, norm, out, s=s, axes=axes)
-
-    which = "the last two if not given"
-    _describe(
-        transform,
-        row,
-        "        s: the numbers of points along the axes.",
-        f"        axes: {which}.",
+        f"        axes: {which} if not given.",
     )
     return transform
 
@@ -327,8 +305,10 @@ def _describe(function: Any, row: _Row, *parameters: str) -> None:
 
 
 fft, ifft, rfft, irfft, hfft, ihfft = map(_along_axis, _ALONG_AXIS)
-fftn, ifftn, rfftn, irfftn = map(_over_axes, _OVER_AXES)
-fft2, ifft2, rfft2, irfft2 = map(_over_two_axes, _OVER_TWO_AXES)
+fftn, ifftn, rfftn, irfftn = (
+    _over_axes(row, None, "all of them, or the last ``len(s)``") for row in _OVER_AXES
+)
+fft2, ifft2, rfft2, irfft2 = (_over_axes(row, (-2, -1), "the last two") for row in _OVER_TWO_AXES)
 
 
 def fftfreq(

@@ -11,7 +11,6 @@ sys.path[:0] = [str(HERE / "_extensions"), str(HERE.parent)]
 # Pages run in kernels of their own, which find the package of this clone, and draw no progress bars.
 os.environ["PYTHONPATH"] = str(HERE.parent)
 os.environ["TQDM_DISABLE"] = "1"
-os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
 
 import dparray  # noqa: E402  the package of this clone, whatever is installed
 
@@ -29,7 +28,7 @@ extensions = [
     "sphinx_design",
     "chapters",
 ]
-exclude_patterns = ["_build", "_extensions", "README.md"]
+exclude_patterns = ["_extensions"]
 source_suffix = {".md": "myst-nb", ".ipynb": "myst-nb"}
 root_doc = "index"
 
@@ -44,7 +43,6 @@ nb_merge_streams = True
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath", "fieldlist"]
 myst_heading_anchors = 3
 myst_links_external_new_tab = False
-suppress_warnings = ["mystnb.unknown_mime_type"]
 
 autodoc_typehints = "none"
 autodoc_member_order = "alphabetical"
@@ -74,6 +72,4 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
     "show_toc_level": 2,
-    # What the theme would fetch from elsewhere is not asked for: the site works without network.
-    "use_edit_page_button": False,
 }

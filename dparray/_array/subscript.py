@@ -24,6 +24,7 @@ from dparray._array.small import (
     is_plain,
     is_ready,
     shareable_view,
+    sharing,
     working,
     write_small,
 )
@@ -47,13 +48,7 @@ def __getitem__(self: ndarray, index: Any) -> ndarray:
                     seen, base = shareable_view(self)
                     found = seen[index]
                 if found.base is base and found.size:
-                    result = new_object(ndarray)
-                    result._on_host = found
-                    result._block = self._block
-                    result._packed = None
-                    result.sycl_queue = self.sycl_queue
-                    result.usm_type = self.usm_type
-                    return result
+                    return sharing(self, found)
             elif is_idle or is_ready(self):  # integers select a scalar, which is a copy
                 if not is_idle:
                     found = seen[index]  # read once more: the queue is idle now

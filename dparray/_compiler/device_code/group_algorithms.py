@@ -67,10 +67,14 @@ _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
 SCAN_GROUP_LIMIT = 8192
 
 
-def _number(function: str, group: Any, value: Any) -> tuple[Any, Any, str]:
-    """The type of a value, the type the instruction works in, and its kind."""
+def _check_group(function: str, group: Any) -> None:
     if not isinstance(group, GroupType):
         raise TypingError(f"{function}: the first argument is a group, as item.get_group() gives")
+
+
+def _number(function: str, group: Any, value: Any) -> tuple[Any, Any, str]:
+    """The type of a value, the type the instruction works in, and its kind."""
+    _check_group(function, group)
     value = types.unliteral(value)
     if isinstance(value, types.Boolean) or not isinstance(value, types.Integer | types.Float):
         raise TypingError(f"{function}: takes an integer or a float; got {value}")
@@ -85,10 +89,10 @@ def _number(function: str, group: Any, value: Any) -> tuple[Any, Any, str]:
     return value, working, kind
 
 
-def _operation(function: str, operation: Any, kind: str) -> str | None:
-    """The name of an operation, or None for a device function."""
+def _operation(function: str, operation: Any, kind: str) -> tuple[str, Any]:
+    """The name of an operation, empty for a device function, and what combines two values."""
     if isinstance(operation, types.Dispatcher):
-        return None
+        return "", operation.dispatcher
     name = getattr(operation, "literal_value", operation)
     if isinstance(operation, types.Omitted):
         name = operation.value
@@ -99,7 +103,7 @@ def _operation(function: str, operation: Any, kind: str) -> str | None:
         )
     if kind == "f" and name in _OF_INTEGERS:
         raise TypingError(f"{function}: {name!r} takes integers; got a float")
-    return name
+    return name, _COMBINE[name]
 
 
 def _instruction(operation: str, kind: str, group_operation: int) -> Any:
@@ -123,35 +127,24 @@ def _instruction(operation: str, kind: str, group_operation: int) -> Any:
 @overload(group_reduce, target=TARGET, prefer_literal=True)
 def _group_reduce(group: Any, value: Any, operation: Any = "add") -> Any:
     number, working, kind = _number("group_reduce", group, value)
-    scan_all = _scan_of(number)
-    name = _operation("group_reduce", operation, kind)
-    if name is not None and (name, kind) in _INSTRUCTIONS:
+    name, combine = _operation("group_reduce", operation, kind)
+    if (name, kind) in _INSTRUCTIONS:
         apply = _instruction(name, kind, _REDUCE)
 
         def reduce(group: Any, value: Any, operation: Any = "add") -> Any:
             return number(apply(working(value)))
 
         return reduce
-    if name is None:
+    scan_all = _scan_of(number)
 
-        def reduce_by_function(group: Any, value: Any, operation: Any = "add") -> Any:
-            scratch = _scan_scratch(number(value))
-            scan_all(group, scratch, value, operation)
-            total = _get(scratch, group.get_local_linear_range() - 1)
-            group_barrier(group)
-            return total
-
-        return reduce_by_function
-    combine = _COMBINE[name]
-
-    def reduce_by_name(group: Any, value: Any, operation: Any = "add") -> Any:
+    def reduce_by_scan(group: Any, value: Any, operation: Any = "add") -> Any:
         scratch = _scan_scratch(number(value))
         scan_all(group, scratch, value, combine)
         total = _get(scratch, group.get_local_linear_range() - 1)
         group_barrier(group)
         return total
 
-    return reduce_by_name
+    return reduce_by_scan
 
 
 @intrinsic(target=TARGET)
@@ -282,133 +275,88 @@ def _leader(group: Any) -> Any:
 @overload(group_inclusive_scan, target=TARGET, prefer_literal=True)
 def _group_inclusive_scan(group: Any, value: Any, operation: Any = "add") -> Any:
     number, working, kind = _number("group_inclusive_scan", group, value)
-    scan_all = _scan_of(number)
-    name = _operation("group_inclusive_scan", operation, kind)
-    if name is not None and (name, kind) in _INSTRUCTIONS and group.ndim == 1:
+    name, combine = _operation("group_inclusive_scan", operation, kind)
+    if (name, kind) in _INSTRUCTIONS and group.ndim == 1:
         apply = _instruction(name, kind, _INCLUSIVE_SCAN)
 
         def scan(group: Any, value: Any, operation: Any = "add") -> Any:
             return number(apply(working(value)))
 
         return scan
-    if name is None:
+    scan_all = _scan_of(number)
 
-        def scan_by_function(group: Any, value: Any, operation: Any = "add") -> Any:
-            scratch = _scan_scratch(number(value))
-            return scan_all(group, scratch, value, operation)
+    def scan_in_memory(group: Any, value: Any, operation: Any = "add") -> Any:
+        return scan_all(group, _scan_scratch(number(value)), value, combine)
 
-        return scan_by_function
-    combine = _COMBINE[name]
-
-    def scan_by_name(group: Any, value: Any, operation: Any = "add") -> Any:
-        scratch = _scan_scratch(number(value))
-        return scan_all(group, scratch, value, combine)
-
-    return scan_by_name
+    return scan_in_memory
 
 
 @overload(exclusive_scan_over_group, target=TARGET, prefer_literal=True)
 def _exclusive_scan(group: Any, value: Any, operation: Any = "add", initial: Any = None) -> Any:
     function = "exclusive_scan_over_group"
     number, working, kind = _number(function, group, value)
-    scan_all = _scan_of(number)
-    name = _operation(function, operation, kind)
+    name, combine = _operation(function, operation, kind)
     begins = not isinstance(initial, types.Omitted | types.NoneType) and initial is not None
     if begins:
         _number(function, group, initial)
-    if name is None:
-        if not begins:
-            raise TypingError(
-                f"{function}: a device function needs initial=, what the first work-item gets"
-            )
-
-        def scan_by_function(
-            group: Any, value: Any, operation: Any = "add", initial: Any = None
-        ) -> Any:
-            scratch = _scan_scratch(number(value))
-            scan_all(group, scratch, value, operation)
-            mine = _row_major_id(group)
-            result = number(initial)
-            if mine > 0:
-                result = number(operation(number(initial), _get(scratch, mine - 1)))
-            group_barrier(group)
-            return result
-
-        return scan_by_function
-    combine, neutral = _COMBINE[name], number(neutral_of(name, np.dtype(str(number))))
-    if name is not None and (name, kind) in _INSTRUCTIONS and group.ndim == 1:
+    elif not name:
+        raise TypingError(
+            f"{function}: a device function needs initial=, what the first work-item gets"
+        )
+    if (name, kind) in _INSTRUCTIONS and group.ndim == 1:
         apply = _instruction(name, kind, _EXCLUSIVE_SCAN)
 
+        @register_jitable
         def before(group: Any, value: Any) -> Any:
             return number(apply(working(value)))
 
     else:
+        scan_all = _scan_of(number)
 
+        @register_jitable
         def before(group: Any, value: Any) -> Any:
             scratch = _scan_scratch(number(value))
             scan_all(group, scratch, value, combine)
-            mine = _row_major_id(group)
-            result = neutral
-            if mine > 0:
-                result = _get(scratch, mine - 1)
+            result = _get(scratch, max(_row_major_id(group) - 1, 0))
             group_barrier(group)
             return result
 
-    before = register_jitable(before)
-    if not begins:
+    # The first work-item has none before it, so what it gets does not come from `before`.
+    if begins:
 
-        def scan(group: Any, value: Any, operation: Any = "add", initial: Any = None) -> Any:
-            # The instruction's neutral number is its own: of the working type, not the value's.
+        def scan_from(group: Any, value: Any, operation: Any = "add", initial: Any = None) -> Any:
             result = before(group, value)
-            return neutral if _row_major_id(group) == 0 else result
+            first = _row_major_id(group) == 0
+            return number(initial) if first else number(combine(number(initial), result))
 
-        return scan
+        return scan_from
+    neutral = number(neutral_of(name, np.dtype(str(number))))
 
-    def scan_from(group: Any, value: Any, operation: Any = "add", initial: Any = None) -> Any:
+    def scan(group: Any, value: Any, operation: Any = "add", initial: Any = None) -> Any:
         result = before(group, value)
-        first = _row_major_id(group) == 0
-        return number(initial) if first else number(combine(number(initial), result))
+        return neutral if _row_major_id(group) == 0 else result
 
-    return scan_from
-
-
-@overload(any_of_group, target=TARGET)
-def _any_of_group(group: Any, predicate: Any) -> Any:
-    _check_predicate("any_of_group", group, predicate)
-
-    def any_of(group: Any, predicate: Any) -> Any:
-        return group_reduce(group, _truth(predicate), "max") != 0
-
-    return any_of
+    return scan
 
 
-@overload(all_of_group, target=TARGET)
-def _all_of_group(group: Any, predicate: Any) -> Any:
-    _check_predicate("all_of_group", group, predicate)
+def _judge(function: Callable[..., Any], operation: str, wanted: bool) -> None:
+    """Make a predicate over a group: whether ones and zeros of all combine to what is wanted."""
+    apply = _instruction(operation, "i", _REDUCE)
 
-    def all_of(group: Any, predicate: Any) -> Any:
-        return group_reduce(group, _truth(predicate), "min") != 0
+    @overload(function, target=TARGET)
+    def judge(group: Any, predicate: Any) -> Any:
+        _check_group(function.__name__, group)
+        if not isinstance(predicate, types.Boolean | types.Integer | types.Float):
+            raise TypingError(
+                f"{function.__name__}: takes a truth value or a number; got {predicate}"
+            )
 
-    return all_of
+        def of_group(group: Any, predicate: Any) -> Any:
+            return (apply(types.int32(1) if predicate else types.int32(0)) != 0) == wanted
 
-
-@overload(none_of_group, target=TARGET)
-def _none_of_group(group: Any, predicate: Any) -> Any:
-    _check_predicate("none_of_group", group, predicate)
-
-    def none_of(group: Any, predicate: Any) -> Any:
-        return group_reduce(group, _truth(predicate), "max") == 0
-
-    return none_of
+        return of_group
 
 
-@register_jitable
-def _truth(predicate: Any) -> Any:
-    return types.int32(1) if predicate else types.int32(0)
-
-
-def _check_predicate(function: str, group: Any, predicate: Any) -> None:
-    if not isinstance(group, GroupType):
-        raise TypingError(f"{function}: the first argument is a group, as item.get_group() gives")
-    if not isinstance(predicate, types.Boolean | types.Integer | types.Float):
-        raise TypingError(f"{function}: takes a truth value or a number; got {predicate}")
+_judge(any_of_group, "max", True)
+_judge(all_of_group, "min", True)
+_judge(none_of_group, "max", False)
