@@ -65,14 +65,12 @@ lock: ## bring requirements.lock in line with pyproject.toml
 	  --output-file requirements.lock $(ARGS)
 
 # In an environment of its own, since .venv holds only what is locked for work.
-dist: ## build sdist and wheel, check their metadata, and try the wheel in a clean environment
+dist: venv ## build sdist and wheel, check their metadata, and try the wheel on every Python here
 	@rm -rf dist build/dist && mkdir -p build
-	@python3 -m venv build/dist && build/dist/bin/pip --quiet install build twine
+	@$(python) -m venv build/dist && build/dist/bin/pip --quiet install build twine
 	@build/dist/bin/python -m build --outdir dist .
 	@build/dist/bin/python -m twine check --strict dist/*
-	@build/dist/bin/python -m venv build/dist/clean
-	@build/dist/clean/bin/pip --quiet install dist/*.whl
-	@cd / && "$(CURDIR)"/build/dist/clean/bin/dparray doctor
+	@bash .ci/try-wheel dist/*.whl $(ARGS)
 
 clean: ## remove build products and tool caches
 	@rm -rf build dist out *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

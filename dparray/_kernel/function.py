@@ -14,6 +14,7 @@ from dparray._array.ndarray import materialize
 from dparray._compiler import compile
 from dparray._compiler.checks import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
 from dparray._compiler.device_function import DeviceFunction
+from dparray._compiler.diagnosis import source_of
 from dparray._compiler.kernel import Kernel
 from dparray._compiler.key import Reference
 from dparray._evaluate.writes import settle_blocks
@@ -386,7 +387,10 @@ class KernelFunction:
             KernelError: it is not at hand, as of a kernel that was typed at a prompt.
         """
         try:
-            return inspect.getsource(self.py_func)
+            text = inspect.getsource(self.py_func)
+            if source_of(self.py_func) is None:  # since Python 3.13, that of `python -c`
+                raise OSError("another text has the name of its file")
+            return text
         except OSError as error:
             raise KernelError(
                 f"kernel {self.__name__}: its source is not at hand ({self.location}); Python "

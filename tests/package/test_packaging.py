@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import re
 import shutil
 import stat
 import subprocess
 import sys
+import tarfile
 import textwrap
+import zipfile
 from collections import defaultdict
 from pathlib import Path
 
@@ -30,16 +33,44 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 # --- the package ------------------------------------------------------------------------------
 
 
-def test_every_folder_with_modules_is_packaged() -> None:
-    folders = {
-        path.parent.relative_to(ROOT)
-        for top in ("dparray", "kernels")
-        for path in (ROOT / top).rglob("*.py")
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """The files of a wheel and of an sdist, built from a copy of the folder."""
+    pytest.importorskip("hatchling", reason="only what builds the package has what builds it")
+    folder = tmp_path_factory.mktemp("checkout")
+    kept = [name for name in os.listdir(ROOT) if name not in LEFT_ALONE]
+    for name in kept:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, folder / name)
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder / "dist")]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
+    (wheel,) = (folder / "dist").glob("*.whl")
+    (sdist,) = (folder / "dist").glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as of_wheel, tarfile.open(sdist) as of_sdist:
+        return {
+            "wheel": set(of_wheel.namelist()),
+            "sdist": {name.partition("/")[2] for name in of_sdist.getnames()},
+        }
+
+
+LEFT_ALONE = {".git", ".venv", ".venv.lock", "build", "dist", "out"}
+
+
+def files_of(top: str) -> set[str]:
+    """The files below a folder that git may have, by their paths from the root."""
+    passed = {"__pycache__", ".ipynb_checkpoints"}
+    return {
+        path.relative_to(ROOT).as_posix()
+        for path in (ROOT / top).rglob("*")
+        if path.is_file() and not passed & set(path.parts) and path.suffix != ".so"
     }
-    listed = PROJECT["tool"]["setuptools"]["packages"]
-    directories = PROJECT["tool"]["setuptools"]["package-dir"]
-    packaged = {Path(directories.get(name, name.replace(".", "/"))) for name in listed}
-    assert folders == packaged
+
+
+def test_a_wheel_has_every_file_of_the_package(built: dict[str, set[str]]) -> None:
+    wanted = files_of("dparray") | {f"dparray/{name}" for name in files_of("kernels")}
+    found = {name for name in built["wheel"] if ".dist-info/" not in name}
+    assert found == wanted
+    assert "dparray/py.typed" in found
 
 
 def test_the_folder_kernels_is_the_package_dparray_kernels() -> None:
@@ -48,11 +79,11 @@ def test_the_folder_kernels_is_the_package_dparray_kernels() -> None:
     assert Path(dparray.kernels.__file__).parent == ROOT / "kernels"
 
 
-def test_an_sdist_can_run_its_tests() -> None:
-    wanted = (ROOT / "MANIFEST.in").read_text().split()
-    for name in ("tests", ".ci", "notebooks", "Makefile", "requirements.lock"):
-        assert name in wanted
-        assert (ROOT / name).exists()
+def test_an_sdist_can_run_its_tests(built: dict[str, set[str]]) -> None:
+    wanted = {"Makefile", "requirements.lock", "README.md", "ARCHITECTURE.md", "CHANGELOG.md"}
+    for top in ("dparray", "kernels", "tests", "notebooks", ".ci"):
+        wanted |= files_of(top)
+    assert not wanted - built["sdist"]
 
 
 def test_the_version_is_the_same_everywhere() -> None:
