@@ -15,7 +15,6 @@ import numpy as np
 
 from dparray._compiler.device_function import DeviceFunction
 from dparray.kernels import special as kernels
-from dparray.kernels import special_distributions
 
 _FAMILIES: Mapping[str, Callable[[type, kernels.Device], kernels.Functions]] = {
     "error": kernels.make_error_functions,
@@ -25,7 +24,7 @@ _FAMILIES: Mapping[str, Callable[[type, kernels.Device], kernels.Functions]] = {
     "elementary": kernels.make_elementary_functions,
     "incomplete gamma": kernels.make_incomplete_gamma_functions,
     "beta": kernels.make_beta_functions,
-    "distribution": special_distributions.make_distribution_functions,
+    "distribution": kernels.make_distribution_functions,
 }
 
 

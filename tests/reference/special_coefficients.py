@@ -1,4 +1,4 @@
-"""Make kernels/special_coefficients.py: approximations by interpolation in Chebyshev's nodes.
+"""Make kernels/special/coefficients.py: approximations by interpolation in Chebyshev's nodes.
 
 Needs mpmath, which dparray's tests do not. Each function is interpolated by a polynomial or a
 quotient of two, whose degrees grow until the relative error is below the rounding error.

@@ -11,17 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from dparray.kernels.special import (
-    Device,
-    Functions,
-    make_beta_functions,
-    make_error_functions,
-    make_gamma_functions,
-    make_incomplete_gamma_functions,
-    make_pair_functions,
-)
-
-__all__ = ["make_distribution_functions"]
+from dparray.kernels.special.approximation import Device, Functions, has_double_precision
+from dparray.kernels.special.error import make_error_functions
+from dparray.kernels.special.gamma import make_gamma_functions
+from dparray.kernels.special.incomplete_beta import make_beta_functions
+from dparray.kernels.special.incomplete_gamma import make_incomplete_gamma_functions
+from dparray.kernels.special.pairs import make_pair_functions
 
 
 @functools.cache
@@ -35,7 +30,7 @@ def make_distribution_functions(dtype: type, device: Device) -> Functions:
     zero, half, one, two = (dtype(value) for value in (0, 0.5, 1, 2))
     inf, nan = dtype(math.inf), dtype(math.nan)
     huge = dtype(np.finfo(dtype).max)
-    is_double = bool(dtype(0).itemsize == 8)
+    is_double = has_double_precision(dtype)
     many = dtype(1e16 if is_double else 1e8)
     few, pi = dtype(30), dtype(math.pi)
     ndtri = make_error_functions(dtype, device)["ndtri"]
