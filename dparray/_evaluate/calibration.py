@@ -19,8 +19,9 @@ from dparray._compiler import cache
 from dparray._evaluate import background, cost_model, evaluate, limits
 from dparray._evaluate.cost_model import DEFAULT, Terms
 from dparray._evaluate.execute import execute
+from dparray._evaluate.expression import Expression
 from dparray._evaluate.plan import FusedStep
-from dparray._evaluate.schedule import Expression, schedule
+from dparray._evaluate.schedule import schedule
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import OPS
 from dparray._runtime import device_facts, queues

@@ -8,10 +8,11 @@ from typing import Any
 from dparray._codegen.canonical import Canonical, call_key
 from dparray._evaluate import evaluate
 from dparray._evaluate.execute import execute
+from dparray._evaluate.expression import Expression, Target
 from dparray._evaluate.kernels import obtain
 from dparray._evaluate.plan import FusedStep
 from dparray._evaluate.readers import lock
-from dparray._evaluate.schedule import Expression, Target, schedule
+from dparray._evaluate.schedule import schedule
 from dparray._evaluate.writes import settle_readers
 from dparray._graph.node import Node
 from dparray._graph.ops import Op

@@ -21,9 +21,9 @@ from dparray._codegen.canonical import Canonical
 from dparray._compiler import compile
 from dparray._evaluate import host, limits, schedule
 from dparray._evaluate.execute import execute
+from dparray._evaluate.expression import Expression, Target, Traits
 from dparray._evaluate.plan import Plan
 from dparray._evaluate.readers import externally_referenced, lock, siblings_of
-from dparray._evaluate.schedule import Expression, Target, Traits
 from dparray._evaluate.tuning import machine_of, tuning_of
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import Op

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dparray._codegen.domain import Domain, Machine, last_run
 from dparray._codegen.elementwise import MOST_ARRAYS, can_generate
-from dparray._codegen.reduction import is_generated, is_row_cached
+from dparray._codegen.reduction import can_reduce, is_generated, is_row_cached
 from dparray._evaluate.limits import STORING_WEIGHT
 from dparray._evaluate.plan import is_overwritten
 from dparray._graph.contractions import Contraction
@@ -331,3 +331,38 @@ def _leaves(node: Node) -> list[Node]:
 
 def _pending_operands(node: Node) -> list[Node]:
     return [each for each in node.operands if type(each) is Node and each.layout is None]
+
+
+def reduces(node: Node, walked: Any, domain: Domain) -> bool:
+    """Whether a pending node reduces the values of ``walked`` over the axes of a domain."""
+    assert type(node.op) is Reduce
+    operand = node.operands[0]
+    assert type(operand) is Node
+    is_same = operand is walked or (operand.layout is not None and operand.layout == walked.layout)
+    return is_same and node.op.axes == domain.axes and can_reduce(node)
+
+
+def joined(group: FusionGroup, reductions: Sequence[Node]) -> FusionGroup:
+    """The group with further reductions over its domain."""
+    domain = group.domain
+    if not reductions or domain is None:
+        return group
+    dropped = {
+        id(node) for node in reductions if domain.row != node.shape and not domain.is_leading
+    }
+    return group._replace(
+        order=[*group.order, *reductions],
+        rows=group.rows | {id(node) for node in reductions},
+        dropped=group.dropped | dropped,
+    )
+
+
+def stored_by(group: FusionGroup, nodes: Sequence[Node]) -> list[Node]:
+    """Those of ``nodes``, of which the last is asked for, that a group stores."""
+    inside = set(map(id, group.order))
+    shape = nodes[-1].shape if nodes else ()
+    return [
+        node
+        for node in nodes
+        if id(node) in inside and (group.domain is not None or node.shape == shape)
+    ]

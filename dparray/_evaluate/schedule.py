@@ -9,18 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from dparray._codegen import elementwise, reduction_steps
 from dparray._codegen.canonical import Canonical
-from dparray._codegen.domain import Domain, Machine
-from dparray._codegen.elementwise import MOST_ARRAYS, can_generate
-from dparray._codegen.reduction import ReductionProgram, can_reduce, is_generated
+from dparray._codegen.elementwise import can_generate
+from dparray._codegen.reduction import ReductionProgram, is_generated
 from dparray._codegen.values import can_store
 from dparray._evaluate import cost_model, limits
-from dparray._evaluate.fusion import FusionGroup, Split, is_call, split
+from dparray._evaluate.expression import Expression, Target, Traits
+from dparray._evaluate.fusion import (
+    FusionGroup,
+    Split,
+    is_call,
+    joined,
+    reduces,
+    split,
+    stored_by,
+)
 from dparray._evaluate.passes import first_pass, local_memory, must_generate, next_group
 from dparray._evaluate.plan import (
     ContractionStep,
@@ -36,63 +44,14 @@ from dparray._evaluate.plan import (
     Step,
     slot_of,
 )
+from dparray._evaluate.reasons import why_not_generated, why_stored
 from dparray._evaluate.temporaries import reuses
 from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, layout_of, pending_order
 from dparray._graph.reductions import Reduce
 from dparray._layout import Layout, is_contiguous, strides_in_order
-from dparray.config import Tuning
 
 Outputs = list[tuple[Any, Layout]]
-
-
-class Target(NamedTuple):
-    """Memory that an expression is written to.
-
-    Attributes:
-        dtype, shape, strides, usm_type: of the memory; the shape is the expression's.
-        overlapped: the numbers of the arrays that lie exactly there.
-    """
-
-    dtype: np.dtype[Any]
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    usm_type: str
-    overlapped: tuple[int, ...] = ()
-
-
-class Traits(NamedTuple):
-    """The traits of a queue and its memory that decide how expressions are computed there.
-
-    Attributes:
-        machine, tuning: of the device.
-        host_memory: the kinds of USM memory in which the calling thread computes few elements.
-        fp_contract: whether products and sums may be rounded once.
-    """
-
-    machine: Machine
-    tuning: Tuning
-    host_memory: frozenset[str] = frozenset()
-    fp_contract: bool = False
-
-
-class Expression(NamedTuple):
-    """Values that are computed together: pending nodes of one shape and placement.
-
-    Attributes:
-        order: the pending nodes, operands before users; then those that may be computed beside
-            them, in the same pass over memory.
-        roots: the numbers in ``order`` of what is asked for.
-        held: those of inner nodes that are stored where that is a part of the same work.
-        siblings: how many at the end of ``order`` may be computed beside the others.
-        value: what is written to the target, if that is no pending node.
-    """
-
-    order: Sequence[Node]
-    roots: tuple[int, ...]
-    held: tuple[int, ...] = ()
-    siblings: int = 0
-    value: Node | Scalar | None = None
 
 
 entries: dict[Any, KernelEntry] = {}
@@ -255,7 +214,7 @@ class _Scheduler:
                 if node.layout is None:
                     self._compute(
                         [each for each in part.first if each.shape == node.shape],
-                        _why_stored(node, roots[-1]),
+                        why_stored(node, roots[-1]),
                     )
             roots[:] = [node for node in roots if node.layout is None]
             if not roots:
@@ -271,11 +230,11 @@ class _Scheduler:
     ) -> None:
         """Compute what is in a group: of ``roots`` and ``held``, and reductions beside them."""
         written = {id(value) for value, _ in stores}
-        wanted = [node for node in _stored_by(group, [*held, *roots]) if id(node) not in written]
+        wanted = [node for node in stored_by(group, [*held, *roots]) if id(node) not in written]
         siblings: list[Node] = []
         if group.domain is not None:
             siblings = self._siblings_of(group)
-            group = _joined(group, siblings)
+            group = joined(group, siblings)
         outputs, new = self._fresh([*wanted, *siblings])
         outputs += stores
         step: Step | None = None
@@ -511,7 +470,7 @@ class _Scheduler:
                 reused = reuses(rest, nodes)
                 self.steps.append(HostStep(**described, **operations, reuses=reused))
             else:
-                reasons = [_why_not_generated(node) for node in rest if not is_generated(node)]
+                reasons = [why_not_generated(node) for node in rest if not is_generated(node)]
                 because = reasons[0] if reasons else ""
                 self.steps.append(LibraryStep(**described, **operations, because=because))
         steps, self.steps = self.steps, before
@@ -639,7 +598,7 @@ class _Scheduler:
             for node in self.siblings
             if node.layout is None
             and id(node) not in inside
-            and any(_reduces(node, each, domain) for each in walked)
+            and any(reduces(node, each, domain) for each in walked)
         ]
         return found[: limits.MOST_SIBLINGS]
 
@@ -663,71 +622,3 @@ def _in_turn(values: Sequence[Any]) -> list[Node]:
     The last value may be written to memory that the others read.
     """
     return pending_order([value for value in reversed(values) if type(value) is Node])
-
-
-def _reduces(node: Node, walked: Any, domain: Domain) -> bool:
-    """Whether a pending node reduces the values of ``walked`` over the axes of a domain."""
-    assert type(node.op) is Reduce
-    operand = node.operands[0]
-    assert type(operand) is Node
-    is_same = operand is walked or (operand.layout is not None and operand.layout == walked.layout)
-    return is_same and node.op.axes == domain.axes and can_reduce(node)
-
-
-def _joined(group: FusionGroup, reductions: Sequence[Node]) -> FusionGroup:
-    """The group with further reductions over its domain."""
-    domain = group.domain
-    if not reductions or domain is None:
-        return group
-    dropped = {
-        id(node) for node in reductions if domain.row != node.shape and not domain.is_leading
-    }
-    return group._replace(
-        order=[*group.order, *reductions],
-        rows=group.rows | {id(node) for node in reductions},
-        dropped=group.dropped | dropped,
-    )
-
-
-def _stored_by(group: FusionGroup, nodes: Sequence[Node]) -> list[Node]:
-    """Those of ``nodes``, of which the last is asked for, that a group stores."""
-    inside = set(map(id, group.order))
-    shape = nodes[-1].shape if nodes else ()
-    return [
-        node
-        for node in nodes
-        if id(node) in inside and (group.domain is not None or node.shape == shape)
-    ]
-
-
-def _why_stored(node: Node, root: Node) -> str:
-    """Why an inner node gets memory."""
-    if type(root.op) is Contraction:
-        return "a contraction reads any element of it"
-    if type(node.op) is Contraction:
-        return "a contraction is read by a reduction, or keeps several results of a work-item"
-    if not is_generated(node):
-        return _why_not_generated(node)
-    if type(node.op) is Reduce:
-        return "what needs it walks other axes, or memory that no cache holds until then"
-    if node.size < root.size:
-        return (
-            f"it has {node.size} elements and is broadcast to {root.size}: storing it costs less "
-            "than computing it for each of them"
-        )
-    if not is_generated(root):
-        assert root.op is not None
-        return f"it is needed by {root.op.name}, which is not generated"
-    return f"a kernel takes at most {MOST_ARRAYS} arrays"
-
-
-def _why_not_generated(node: Node) -> str:
-    """Why no kernel is generated for an operation."""
-    assert node.op is not None
-    dtypes = ", ".join(
-        dict.fromkeys(
-            part.dtype.name if isinstance(part, Node) else loop.name
-            for part, loop in zip(node.operands, node.loop, strict=False)
-        )
-    )
-    return f"no kernel is generated for {node.op.name} of {dtypes}: the library has one"

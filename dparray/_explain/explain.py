@@ -21,6 +21,7 @@ from dparray._codegen.canonical import Canonical
 from dparray._compiler import cache
 from dparray._compiler import key as kernel_key
 from dparray._evaluate import cost_model, evaluate, kernels, limits, readers
+from dparray._evaluate.expression import Expression
 from dparray._evaluate.plan import (
     ContractionStep,
     FusedStep,
@@ -30,7 +31,7 @@ from dparray._evaluate.plan import (
     NewArray,
     Step,
 )
-from dparray._evaluate.schedule import Expression, schedule
+from dparray._evaluate.schedule import schedule
 from dparray._explain import svg as graph
 from dparray._graph.node import Node, pending_order
 from dparray._profile.report import explain_function

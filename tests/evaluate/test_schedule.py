@@ -12,8 +12,9 @@ import pytest
 from dparray._codegen.canonical import Canonical
 from dparray._codegen.domain import Machine
 from dparray._evaluate import limits
+from dparray._evaluate.expression import Expression, Target, Traits
 from dparray._evaluate.plan import FusedStep, HostStep, LibraryStep, Plan
-from dparray._evaluate.schedule import Expression, Target, Traits, schedule
+from dparray._evaluate.schedule import schedule
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import OPS
 from dparray._graph.reductions import REDUCTIONS, Reduce

@@ -1,0 +1,61 @@
+"""Expressions that are scheduled, the traits of a queue, and the memory that is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dparray._codegen.domain import Machine
+from dparray._graph.node import Node, Scalar
+from dparray.config import Tuning
+
+
+class Target(NamedTuple):
+    """Memory that an expression is written to.
+
+    Attributes:
+        dtype, shape, strides, usm_type: of the memory; the shape is the expression's.
+        overlapped: the numbers of the arrays that lie exactly there.
+    """
+
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    usm_type: str
+    overlapped: tuple[int, ...] = ()
+
+
+class Traits(NamedTuple):
+    """The traits of a queue and its memory that decide how expressions are computed there.
+
+    Attributes:
+        machine, tuning: of the device.
+        host_memory: the kinds of USM memory in which the calling thread computes few elements.
+        fp_contract: whether products and sums may be rounded once.
+    """
+
+    machine: Machine
+    tuning: Tuning
+    host_memory: frozenset[str] = frozenset()
+    fp_contract: bool = False
+
+
+class Expression(NamedTuple):
+    """Values that are computed together: pending nodes of one shape and placement.
+
+    Attributes:
+        order: the pending nodes, operands before users; then those that may be computed beside
+            them, in the same pass over memory.
+        roots: the numbers in ``order`` of what is asked for.
+        held: those of inner nodes that are stored where that is a part of the same work.
+        siblings: how many at the end of ``order`` may be computed beside the others.
+        value: what is written to the target, if that is no pending node.
+    """
+
+    order: Sequence[Node]
+    roots: tuple[int, ...]
+    held: tuple[int, ...] = ()
+    siblings: int = 0
+    value: Node | Scalar | None = None
