@@ -160,6 +160,8 @@ with _startup.explained():
     )
     from dparray._functions.vectorized import vectorize as vectorize
     from dparray._functions.manipulation import *
+    from dparray._functions.bits import *
+    from dparray._functions.convolution import *
     from dparray._functions.mathematics import *
     from dparray._functions.polynomials import *
     from dparray._functions.products import *

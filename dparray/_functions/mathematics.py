@@ -8,28 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes, _layout
+from dparray import _dtypes
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
 from dparray._array.executors import compute
-from dparray._array.fresh import from_host
 from dparray._array.ndarray import as_method, ndarray
-from dparray._array.operands import check_array, check_arrays, check_out
+from dparray._array.operands import check_array, check_out
 from dparray._functions.creation import full
 from dparray._functions.elementwise import where
-from dparray._functions.manipulation import expand_dims, moveaxis, reshape
 from dparray._functions.operands import arrays_of, as_float, in_loop, placement_keywords
-from dparray._functions.reductions import sum as sum_of
 from dparray._functions.ufunc_options import with_options, with_options_of_two
 from dparray._graph.ops import OPS
-from dparray._placement import common_placement
-from dparray.exceptions import ArgumentError, DTypeError, HostConversionError, ShapeError
+from dparray.exceptions import DTypeError, HostConversionError
 
 __all__ = [
     "around",
-    "bitwise_count",
-    "convolve",
-    "correlate",
     "deg2rad",
     "degrees",
     "divmod",
@@ -48,13 +41,11 @@ __all__ = [
     "logaddexp2",
     "modf",
     "nan_to_num",
-    "packbits",
     "rad2deg",
     "radians",
     "round",
     "sinc",
     "spacing",
-    "unpackbits",
 ]
 
 
@@ -504,34 +495,6 @@ def spacing(x: Any, /) -> ndarray:
     return where(apply(OPS["isfinite"], x), found, math.nan)
 
 
-@with_options
-def bitwise_count(x: Any, /) -> ndarray:
-    """How many bits of the absolute value are set, as ``uint8``.
-
-    Raises:
-        DTypeError: ``x`` is not integer.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.bitwise_count(dp.asarray([0, 7, -8])).asnumpy()
-        array([0, 3, 1], dtype=uint8)
-    """
-    x = check_array("bitwise_count", "x", x)
-    if x.dtype.kind not in "biu":
-        raise DTypeError(f"bitwise_count: x of dtype {x.dtype} must be integers")
-    if x.dtype.kind == "b":
-        return astype_array(x, _dtypes.uint8)
-    if x.dtype.kind == "i":  # the least integer is its own absolute value, as bits the right one
-        x = astype_array(apply(OPS["abs"], x), np.dtype(f"u{x.itemsize}"))
-    # Sums of neighbouring fields of 1, 2 and 4 bits; the bytes are added by a multiplication.
-    bits = astype_array(x, _dtypes.uint64)
-    bits = bits - ((bits >> 1) & 0x5555555555555555)
-    bits = (bits & 0x3333333333333333) + ((bits >> 2) & 0x3333333333333333)
-    bits = (bits + (bits >> 4)) & 0x0F0F0F0F0F0F0F0F
-    count = (bits * 0x0101010101010101) >> 56
-    return astype_array(count, _dtypes.uint8)
-
-
 def i0(x: Any, /) -> ndarray:
     """The modified Bessel function of the first kind, of order 0.
 
@@ -544,87 +507,6 @@ def i0(x: Any, /) -> ndarray:
     if x.dtype.kind == "c":
         raise DTypeError("i0: not defined for complex numbers")
     return compute("i0", (("x", x),), either=lambda xp, values: xp.i0(values))
-
-
-def packbits(x: Any, axis: int | None = None, bitorder: str = "big") -> ndarray:
-    """Elements as bits of ``uint8``, eight along an axis in one; the last is filled with zeros.
-
-    Args:
-        x: integers or booleans; each counts as a set bit if it is not zero.
-        axis: the axis; ``None`` packs the flattened array.
-        bitorder: ``"big"`` makes the first element the highest bit, ``"little"`` the lowest.
-
-    Raises:
-        ArgumentError: there is no such order of bits.
-        AxisError: there is no such axis.
-        DTypeError: ``x`` is neither integer nor boolean.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.packbits(dp.asarray([1, 0, 1])).asnumpy()
-        array([160], dtype=uint8)
-    """
-    x = check_array("packbits", "x", x)
-    if x.dtype.kind not in "biu":
-        raise DTypeError(f"packbits: x of dtype {x.dtype} must be integers or booleans")
-    shifts = _bit_shifts("packbits", x, bitorder)
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    axis = _layout.normalize_axis("packbits", axis, x.ndim)
-    lines = moveaxis(x, axis, -1)
-    count = -(-lines.shape[-1] // 8)
-    bits = full((*lines.shape[:-1], 8 * count), 0, "uint8", **placement_keywords(x))
-    bits[..., : lines.shape[-1]] = apply(OPS["not_equal"], lines, 0)
-    fields = reshape(bits, (*lines.shape[:-1], count, 8)) << shifts
-    return moveaxis(sum_of(fields, -1, dtype="uint8"), -1, axis)
-
-
-def unpackbits(
-    x: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big"
-) -> ndarray:
-    """The bits of ``uint8`` as elements that are 0 or 1, along an axis.
-
-    Args:
-        x: a ``uint8`` array.
-        axis: the axis; ``None`` unpacks the flattened array.
-        count: how many bits to keep along it; a negative number leaves so many out.
-        bitorder: ``"big"`` or ``"little"``, as of :func:`packbits`.
-
-    Raises:
-        ArgumentError: there is no such order of bits.
-        AxisError: there is no such axis.
-        DTypeError: ``x`` is not ``uint8``.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.unpackbits(dp.asarray([160], dtype="uint8"), count=3).asnumpy()
-        array([1, 0, 1], dtype=uint8)
-    """
-    x = check_array("unpackbits", "x", x)
-    if x.dtype != _dtypes.uint8:
-        raise DTypeError(f"unpackbits: x of dtype {x.dtype} must be uint8")
-    shifts = _bit_shifts("unpackbits", x, bitorder)
-    if axis is None:
-        x, axis = x.reshape(-1), 0
-    axis = _layout.normalize_axis("unpackbits", axis, x.ndim)
-    lines = moveaxis(x, axis, -1)
-    bits = (expand_dims(lines, -1) >> shifts) & 1
-    bits = reshape(bits, (*lines.shape[:-1], 8 * lines.shape[-1]))
-    if count is not None and count > bits.shape[-1]:
-        longer = full((*bits.shape[:-1], count), 0, "uint8", **placement_keywords(x))
-        longer[..., : bits.shape[-1]] = bits
-        bits = longer
-    elif count is not None:
-        bits = bits[..., :count].copy()
-    return moveaxis(bits, -1, axis)
-
-
-def _bit_shifts(function: str, x: ndarray, bitorder: str) -> ndarray:
-    """By how much each of eight bits is shifted in its byte."""
-    if bitorder not in ("big", "little"):
-        raise ArgumentError(f"{function}: bitorder {bitorder!r} is neither 'big' nor 'little'")
-    order = range(7, -1, -1) if bitorder == "big" else range(8)
-    return from_host(np.asarray(order, np.uint8), x.sycl_queue, x.usm_type)
 
 
 @with_options_of_two
@@ -643,92 +525,3 @@ def modf(x: Any, /) -> tuple[ndarray, ndarray]:
     whole = apply(OPS["trunc"], x)
     rest = where(apply(OPS["isinf"], x), 0.0, apply(OPS["subtract"], x, whole))
     return apply(OPS["copysign"], rest, x), whole
-
-
-_MODES = ("full", "same", "valid")
-
-
-_METHODS = ("direct", "fft", "auto")
-#: From about this length of the shorter vector on, transforms are faster than sums of products.
-_TRANSFORMED = 500
-
-
-def _slide(function: str, x: Any, v: Any, mode: str, method: str) -> ndarray:
-    x, v = check_arrays(function, ("x", x), ("v", v))
-    named = (("x", x), ("v", v))
-    common_placement(function, named)
-    if mode not in _MODES:
-        raise ValueError(f"{function}: mode {mode!r} is none of {', '.join(_MODES)}")
-    if function == "convolve":  # as NumPy has it
-        x, v = (reshape(one, (1,)) if one.ndim == 0 else one for one in (x, v))
-    named = (("x", x), ("v", v))
-    if x.ndim != 1 or v.ndim != 1 or not x.size or not v.size:
-        raise ShapeError(
-            f"{function}: shapes {x.shape} and {v.shape}; give two vectors that are not empty"
-        )
-    if method not in _METHODS:
-        raise ValueError(f"{function}: method {method!r} is none of {', '.join(_METHODS)}")
-    if method == "auto":
-        long = min(x.size, v.size) >= _TRANSFORMED and np.result_type(x.dtype, v.dtype).kind in "fc"
-        method = "fft" if long else "direct"
-    if method == "direct":
-        return compute(function, named, either=lambda xp, a, b: getattr(xp, function)(a, b, mode))
-    return compute(function, named, either=lambda xp, a, b: _by_fft(xp, function, a, b, mode))
-
-
-def _by_fft(xp: Any, function: str, a: Any, b: Any, mode: str) -> Any:
-    """A convolution or correlation as NumPy has it, from transforms of the zero-padded vectors."""
-    dtype = np.result_type(a.dtype, b.dtype)
-    if function == "correlate":
-        b = xp.conj(b[::-1])
-    count = a.shape[0] + b.shape[0] - 1
-    if dtype.kind == "c":
-        found = xp.fft.ifft(xp.fft.fft(a, count) * xp.fft.fft(b, count))
-    else:
-        found = xp.fft.irfft(xp.fft.rfft(a, count) * xp.fft.rfft(b, count), count)
-    if dtype.kind not in "fc":
-        found = xp.rint(found)
-    shorter, longer = sorted((a.shape[0], b.shape[0]))
-    if mode == "same":
-        # NumPy's correlation takes the later middle where the first vector is the shorter one.
-        late = function == "correlate" and a.shape[0] < b.shape[0]
-        start = shorter // 2 if late else (shorter - 1) // 2
-        found = found[start : start + longer]
-    elif mode == "valid":
-        found = found[shorter - 1 : longer]
-    return found.astype(dtype)
-
-
-def convolve(x: Any, v: Any, mode: str = "full", *, method: str = "direct") -> ndarray:
-    """The convolution of two vectors.
-
-    Args:
-        x: a vector; a scalar counts as one of one element.
-        v: a vector, too.
-        mode: ``"full"``: wherever they overlap; ``"same"``: as long as the longer one; ``"valid"``:
-            where they overlap wholly.
-        method: ``"direct"``: sums of products; ``"fft"``: by Fourier transforms, with errors
-            relative to the largest element; ``"auto"``: transforms of floats that are long.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: one of them is no vector, or empty.
-        ValueError: there is no such mode or method.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.convolve(dp.asarray([1, 2, 3]), dp.asarray([1, 1])).asnumpy()
-        array([1, 3, 5, 3])
-    """
-    return _slide("convolve", x, v, mode, method)
-
-
-def correlate(x: Any, v: Any, mode: str = "valid", *, method: str = "direct") -> ndarray:
-    """The cross-correlation of two vectors, which no scalars stand for; else as :func:`convolve`.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.correlate(dp.asarray([1, 2, 3]), dp.asarray([0, 1])).asnumpy()
-        array([2, 3])
-    """
-    return _slide("correlate", x, v, mode, method)

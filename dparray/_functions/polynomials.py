@@ -14,10 +14,10 @@ from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, scalar_value
 from dparray._functions.conversion import asarray
+from dparray._functions.convolution import convolve
 from dparray._functions.creation import ones, zeros
 from dparray._functions.joining import concat, trim_zeros
 from dparray._functions.manipulation import atleast_1d, expand_dims, reshape
-from dparray._functions.mathematics import convolve
 from dparray._functions.matrices import vander
 from dparray._functions.operands import placement_keywords
 from dparray._functions.products import matmul

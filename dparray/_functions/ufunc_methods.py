@@ -19,7 +19,7 @@ from dparray._array.executors import compute
 from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out, checked_scalar
-from dparray._functions import elementwise, mathematics, products
+from dparray._functions import bits, elementwise, mathematics, products
 from dparray._functions.advanced_indexing import index_for_numpy
 from dparray._functions.cumulative import cumprod, cumsum, cumulative_logsumexp
 from dparray._functions.elementwise import where as where_of
@@ -399,7 +399,7 @@ _FOREIGN_TYPES = frozenset("gGOmM")
 
 def _attach() -> None:
     """Give the functions that are ufuncs in NumPy what ufuncs have."""
-    for module in (elementwise, mathematics, products):
+    for module in (elementwise, mathematics, bits, products):
         for name in vars(module)["__all__"]:
             ufunc: Any = getattr(np, name, None)
             if not isinstance(ufunc, np.ufunc):

@@ -13,7 +13,7 @@ from dparray import _dtypes, _layout
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays
-from dparray._functions import elementwise, mathematics
+from dparray._functions import bits, elementwise, mathematics
 from dparray._functions.manipulation import broadcast_to
 from dparray._functions.user_functions import ElementwiseFunction
 from dparray._placement import Placement, common_placement
@@ -107,7 +107,7 @@ def _function_like(pyfunc: Any) -> Callable[..., Any] | None:
     """Our function that a ufunc of NumPy's stands for."""
     if not isinstance(pyfunc, np.ufunc):
         return None
-    for module in (elementwise, mathematics):
+    for module in (elementwise, mathematics, bits):
         if pyfunc.__name__ in module.__all__:
             found: Callable[..., Any] = getattr(module, pyfunc.__name__)
             return found

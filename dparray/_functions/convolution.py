@@ -1,0 +1,104 @@
+"""Convolution and cross-correlation of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dparray._array.executors import compute
+from dparray._array.ndarray import ndarray
+from dparray._array.operands import check_arrays
+from dparray._functions.manipulation import reshape
+from dparray._placement import common_placement
+from dparray.exceptions import ShapeError
+
+__all__ = ["convolve", "correlate"]
+
+_MODES = ("full", "same", "valid")
+
+
+_METHODS = ("direct", "fft", "auto")
+#: From about this length of the shorter vector on, transforms are faster than sums of products.
+_TRANSFORMED = 500
+
+
+def _slide(function: str, x: Any, v: Any, mode: str, method: str) -> ndarray:
+    x, v = check_arrays(function, ("x", x), ("v", v))
+    named = (("x", x), ("v", v))
+    common_placement(function, named)
+    if mode not in _MODES:
+        raise ValueError(f"{function}: mode {mode!r} is none of {', '.join(_MODES)}")
+    if function == "convolve":  # as NumPy has it
+        x, v = (reshape(one, (1,)) if one.ndim == 0 else one for one in (x, v))
+    named = (("x", x), ("v", v))
+    if x.ndim != 1 or v.ndim != 1 or not x.size or not v.size:
+        raise ShapeError(
+            f"{function}: shapes {x.shape} and {v.shape}; give two vectors that are not empty"
+        )
+    if method not in _METHODS:
+        raise ValueError(f"{function}: method {method!r} is none of {', '.join(_METHODS)}")
+    if method == "auto":
+        long = min(x.size, v.size) >= _TRANSFORMED and np.result_type(x.dtype, v.dtype).kind in "fc"
+        method = "fft" if long else "direct"
+    if method == "direct":
+        return compute(function, named, either=lambda xp, a, b: getattr(xp, function)(a, b, mode))
+    return compute(function, named, either=lambda xp, a, b: _by_fft(xp, function, a, b, mode))
+
+
+def _by_fft(xp: Any, function: str, a: Any, b: Any, mode: str) -> Any:
+    """A convolution or correlation as NumPy has it, from transforms of the zero-padded vectors."""
+    dtype = np.result_type(a.dtype, b.dtype)
+    if function == "correlate":
+        b = xp.conj(b[::-1])
+    count = a.shape[0] + b.shape[0] - 1
+    if dtype.kind == "c":
+        found = xp.fft.ifft(xp.fft.fft(a, count) * xp.fft.fft(b, count))
+    else:
+        found = xp.fft.irfft(xp.fft.rfft(a, count) * xp.fft.rfft(b, count), count)
+    if dtype.kind not in "fc":
+        found = xp.rint(found)
+    shorter, longer = sorted((a.shape[0], b.shape[0]))
+    if mode == "same":
+        # NumPy's correlation takes the later middle where the first vector is the shorter one.
+        late = function == "correlate" and a.shape[0] < b.shape[0]
+        start = shorter // 2 if late else (shorter - 1) // 2
+        found = found[start : start + longer]
+    elif mode == "valid":
+        found = found[shorter - 1 : longer]
+    return found.astype(dtype)
+
+
+def convolve(x: Any, v: Any, mode: str = "full", *, method: str = "direct") -> ndarray:
+    """The convolution of two vectors.
+
+    Args:
+        x: a vector; a scalar counts as one of one element.
+        v: a vector, too.
+        mode: ``"full"``: wherever they overlap; ``"same"``: as long as the longer one; ``"valid"``:
+            where they overlap wholly.
+        method: ``"direct"``: sums of products; ``"fft"``: by Fourier transforms, with errors
+            relative to the largest element; ``"auto"``: transforms of floats that are long.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: one of them is no vector, or empty.
+        ValueError: there is no such mode or method.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.convolve(dp.asarray([1, 2, 3]), dp.asarray([1, 1])).asnumpy()
+        array([1, 3, 5, 3])
+    """
+    return _slide("convolve", x, v, mode, method)
+
+
+def correlate(x: Any, v: Any, mode: str = "valid", *, method: str = "direct") -> ndarray:
+    """The cross-correlation of two vectors, which no scalars stand for; else as :func:`convolve`.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.correlate(dp.asarray([1, 2, 3]), dp.asarray([0, 1])).asnumpy()
+        array([2, 3])
+    """
+    return _slide("correlate", x, v, mode, method)
