@@ -127,11 +127,3 @@ def linear_index(builder: Any, ids: str, sizes: str, dimensions: Sequence[int]) 
             before = builder.mul(linear, index(builder, sizes, dimension), flags=["nsw"])
             linear = builder.add(before, number, flags=["nsw"])
     return linear
-
-
-def volume(builder: Any, sizes: str, dimensions: int) -> Any:
-    """The number of work-items or groups."""
-    product = index(builder, sizes, 0)
-    for dimension in range(1, dimensions):
-        product = builder.mul(product, index(builder, sizes, dimension), flags=["nsw"])
-    return product

@@ -38,6 +38,7 @@ class Kernel:
         "_built",
         "_by_queue",
         "_llvm",
+        "_most_in_group",
         "build_options",
         "entry",
         "name",
@@ -69,6 +70,7 @@ class Kernel:
         self._llvm = llvm
         self._built: dict[tuple[Any, Any], Any] = {}
         self._by_queue: dict[dpctl.SyclQueue, Any] = {}
+        self._most_in_group: dict[dpctl.SyclQueue, int] = {}
 
     @property
     def llvm(self) -> str:
@@ -92,6 +94,21 @@ class Kernel:
                 self._by_queue.clear()
             self._by_queue[queue] = built
         return built
+
+    def most_in_group(self, queue: dpctl.SyclQueue) -> int:
+        """The work-items of its largest group on a device, if it is a kernel of a ``Range``.
+
+        Such a kernel's first parameters are the extents that were asked for: the work-items beyond
+        them do nothing. 0 of other kernels.
+        """
+        found = self._most_in_group.get(queue)
+        if found is None:
+            if len(self._most_in_group) >= _MOST_QUEUES:
+                self._most_in_group.clear()
+            takes_range = bool(self.types) and self.types[0].startswith("item:")
+            found = int(self.sycl_kernel(queue).work_group_size) if takes_range else 0
+            self._most_in_group[queue] = found
+        return found
 
     def check_device(self, device: dpctl.SyclDevice) -> None:
         """Raise ``UnsupportedDeviceError`` if it computes in float64 and a device does not."""

@@ -28,9 +28,11 @@ _SPACES = (ItemType, NdItemType, GroupType)
 
 # --- items and groups -----------------------------------------------------------------------------
 
+# The extents that were asked for, which an item has: the device's own may be rounded up.
+_EXTENTS = "extents"
 # Methods that take a dimension, and the numbers that they give.
 _NUMBERS: dict[type, dict[str, str]] = {
-    ItemType: {"get_id": device.GLOBAL_ID, "get_range": device.GLOBAL_SIZE},
+    ItemType: {"get_id": device.GLOBAL_ID, "get_range": _EXTENTS},
     NdItemType: {
         "get_global_id": device.GLOBAL_ID,
         "get_local_id": device.LOCAL_ID,
@@ -45,7 +47,7 @@ _NUMBERS: dict[type, dict[str, str]] = {
 }
 # Methods that give a number of all dimensions: of which ids and sizes.
 _LINEAR_IDS: dict[type, dict[str, tuple[str, str]]] = {
-    ItemType: {"get_linear_id": (device.GLOBAL_ID, device.GLOBAL_SIZE)},
+    ItemType: {"get_linear_id": (device.GLOBAL_ID, _EXTENTS)},
     NdItemType: {
         "get_global_linear_id": (device.GLOBAL_ID, device.GLOBAL_SIZE),
         "get_local_linear_id": (device.LOCAL_ID, device.LOCAL_SIZE),
@@ -53,7 +55,7 @@ _LINEAR_IDS: dict[type, dict[str, tuple[str, str]]] = {
     GroupType: {"get_group_linear_id": (device.GROUP_ID, device.GROUP_COUNT)},
 }
 _VOLUMES: dict[type, dict[str, str]] = {
-    ItemType: {"get_linear_range": device.GLOBAL_SIZE},
+    ItemType: {"get_linear_range": _EXTENTS},
     NdItemType: {
         "get_global_linear_range": device.GLOBAL_SIZE,
         "get_local_linear_range": device.LOCAL_SIZE,
@@ -125,20 +127,43 @@ def _register_space(cls: type) -> None:
 def _lower_number(cls: type, name: str, number: str) -> None:
     @registry.lower((cls, name), cls, types.Integer)
     def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        dimension = context.cast(builder, arguments[1], signature.args[1], types.int32)
-        return device.index(builder, number, dimension)
+        space, dimension = arguments
+        dimension = context.cast(builder, dimension, signature.args[1], types.int32)
+        return _number(builder, space, number, dimension, signature.args[0].ndim)
 
 
 def _lower_linear_id(cls: type, name: str, ids: str, sizes: str) -> None:
     @registry.lower((cls, name), cls)
     def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return device.linear_index(builder, ids, sizes, range(signature.args[0].ndim))
+        ndim = signature.args[0].ndim
+        linear = _number(builder, arguments[0], ids, 0, ndim)
+        for dimension in range(1, ndim):
+            size = _number(builder, arguments[0], sizes, dimension, ndim)
+            number = _number(builder, arguments[0], ids, dimension, ndim)
+            linear = builder.add(builder.mul(linear, size, flags=["nsw"]), number, flags=["nsw"])
+        return linear
 
 
 def _lower_volume(cls: type, name: str, sizes: str) -> None:
     @registry.lower((cls, name), cls)
     def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return device.volume(builder, sizes, signature.args[0].ndim)
+        ndim = signature.args[0].ndim
+        numbers = [_number(builder, arguments[0], sizes, each, ndim) for each in range(ndim)]
+        return functools.reduce(lambda a, b: builder.mul(a, b, flags=["nsw"]), numbers)
+
+
+def _number(builder: Any, space: Any, number: str, dimension: Any, ndim: int) -> Any:
+    """A number of a work-item or a group in a dimension: the device's, or an extent of an item."""
+    if number != _EXTENTS:
+        return device.index(builder, number, dimension)
+    extents = builder.extract_value(space, 0)
+    if isinstance(dimension, int):
+        return builder.extract_value(extents, dimension)
+    found = builder.extract_value(extents, ndim - 1)
+    for at in reversed(range(ndim - 1)):
+        is_it = builder.icmp_signed("==", dimension, device.INT32(at))
+        found = builder.select(is_it, builder.extract_value(extents, at), found)
+    return found
 
 
 for _cls in _SPACES:

@@ -39,7 +39,7 @@ from numba.core.typed_passes import IRLegalization, NativeLowering, NoPythonBack
 from numba.core.typing import cmathdecl, enumdecl
 from numba.core.typing.templates import Registry as TypingRegistry
 
-from dparray._compiler import passes
+from dparray._compiler import instructions, passes
 from dparray._compiler.types import DeviceArray, GroupType, ItemType, NdItemType, data_models
 from dparray.kernel_api import AddressSpace, MemoryOrder, MemoryScope
 
@@ -515,14 +515,25 @@ def _entry(fndesc: Any, argument_types: Sequence[Any], name: str) -> str:
     entry.calling_convention = "spir_kernel"
     builder = ir.IRBuilder(entry.append_basic_block("entry"))
     given = iter(entry.args)
+    if argument_types and isinstance(argument_types[0], ItemType):
+        _leave_out(builder, entry.args[: argument_types[0].ndim])
     values = [_argument(context, builder, numba_type, given) for numba_type in argument_types]
     context.call_conv.call_function(builder, callee, fndesc.restype, argument_types, values)
     builder.ret_void()
     return f"{module}\n{passes.OPENCL_VERSION}"
 
 
-_SPACES = (ItemType, NdItemType, GroupType)
+_SPACES = (NdItemType, GroupType)
 _NEITHER_KNOWN = 2  # the first members of an array, which nothing on a device has
+
+
+def _leave_out(builder: Any, extents: Sequence[Any]) -> None:
+    """End the work-items beyond the extents that were asked for."""
+    for dimension, extent in enumerate(extents):
+        builder.assume(builder.icmp_signed(">", extent, ir.IntType(64)(0)))
+        number = instructions.index(builder, instructions.GLOBAL_ID, dimension)
+        with builder.if_then(builder.icmp_signed(">=", number, extent)):
+            builder.ret_void()
 
 
 def _parameters(context: Any, numba_type: Any) -> list[Any]:

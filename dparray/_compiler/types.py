@@ -1,8 +1,9 @@
 """Numba's types of what a kernel works with, and how each is laid out.
 
 An array has the members of Numba's own arrays, with a pointer into the address space it lives in,
-so that Numba's code for views, indices and slices is the code for device arrays too. Items and
-groups have no members: their numbers are built-in variables of the device.
+so that Numba's code for views, indices and slices is the code for device arrays too. An item of a
+``Range`` has its extents: the range may be launched rounded up. Other items and groups have no
+members: their numbers are built-in variables of the device.
 """
 
 from __future__ import annotations
@@ -187,6 +188,12 @@ class _SpaceModel(StructModel):
         super().__init__(manager, numba_type, [])
 
 
+class _ItemModel(StructModel):
+    def __init__(self, manager: Any, numba_type: ItemType) -> None:
+        extents = types.UniTuple(types.int64, numba_type.ndim)
+        super().__init__(manager, numba_type, [("extents", extents)])
+
+
 class _ReferenceModel(PrimitiveModel):
     def __init__(self, manager: Any, numba_type: AtomicRefType) -> None:
         element = manager.lookup(numba_type.dtype).get_data_type()
@@ -199,7 +206,7 @@ def data_models() -> Any:
     for numba_type, model in (
         (DeviceArray, _ArrayModel),
         (types.CPointer, _PointerModel),
-        (ItemType, _SpaceModel),
+        (ItemType, _ItemModel),
         (NdItemType, _SpaceModel),
         (GroupType, _SpaceModel),
         (AtomicRefType, _ReferenceModel),

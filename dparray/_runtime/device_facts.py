@@ -13,6 +13,7 @@ from dparray import _dtypes
 
 class _Limits(NamedTuple):
     group: int
+    units: int
     sizes: tuple[int, ...]
     local_memory: int
     context_and_device: tuple[Any, Any]
@@ -23,6 +24,7 @@ def limits_of(queue: dpctl.SyclQueue) -> _Limits:
     device = queue.sycl_device
     return _Limits(
         device.max_work_group_size,
+        max(int(device.max_compute_units), 1),
         tuple(device.max_work_item_sizes3d),
         device.local_mem_size,
         (queue.sycl_context, device),

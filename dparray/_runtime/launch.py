@@ -5,6 +5,7 @@ All work on a queue is ordered as submitted, dpnp's and ours (:mod:`dparray._run
 
 from __future__ import annotations
 
+import ctypes
 import time
 from collections.abc import Iterable, Sequence
 from math import prod
@@ -13,9 +14,9 @@ from typing import Any
 import dpctl
 
 from dparray import _hooks
-from dparray._runtime import profiled
-from dparray._runtime.arguments import Packed, arrays_of
-from dparray._runtime.device_facts import limits_of
+from dparray._runtime import profiled, rounding
+from dparray._runtime.arguments import Packed, arrays_of, pack_scalars
+from dparray._runtime.device_facts import is_cpu, limits_of
 from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.order import order_of
 from dparray._runtime.queues import note_work
@@ -67,24 +68,41 @@ def check_local_memory(kernel: str, queue: dpctl.SyclQueue, asked: int) -> None:
 
 
 # Ranges that were checked and are possible: looking one up costs less than checking it again.
-_possible_ranges: dict[tuple[Any, ...], PackedRange] = {}
+_possible_ranges: dict[tuple[Any, ...], tuple[PackedRange, Packed]] = {}
 
 
 _MOST_POSSIBLE_RANGES = 4096
 
 
 def _checked_range(
-    kernel: str,
+    kernel: Any,
     queue: dpctl.SyclQueue,
     global_range: Sequence[int],
     local_range: Sequence[int] | None,
-) -> PackedRange:
-    check_range(kernel, queue, global_range, local_range)
+    most_in_group: int,
+) -> tuple[PackedRange, Packed]:
+    """The range as it is submitted, and the extents that were asked for, as arguments."""
+    check_range(kernel.name, queue, global_range, local_range)
     if len(_possible_ranges) >= _MOST_POSSIBLE_RANGES:
         _possible_ranges.clear()
-    packed = pack_range(global_range, local_range)
-    _possible_ranges[queue, global_range, local_range] = packed
-    return packed
+    size, local = global_range, local_range
+    if most_in_group and local is None:
+        size, local = _rounded(queue, global_range, most_in_group)
+    asked = pack_scalars(map(ctypes.c_int64, global_range))
+    found = pack_range(size, local), asked
+    _possible_ranges[queue, global_range, local_range, most_in_group] = found
+    return found
+
+
+def _rounded(queue: dpctl.SyclQueue, size: Sequence[int], most_in_group: int) -> rounding.Rounded:
+    if is_cpu(queue):
+        limits = limits_of(queue)
+        # Dimensions are reversed on the way to the device.
+        found = rounding.on_cpu(size, min(most_in_group, *limits.sizes), limits.units)
+    else:
+        found = rounding.elsewhere(size)
+    counted = max(max(found.size), prod(found.size) if prod(size) < INDEX_LIMIT else 0)
+    return found if counted < INDEX_LIMIT else rounding.Rounded(tuple(size), None)
 
 
 _recent = _hooks.recent.append
@@ -102,7 +120,7 @@ def launch(
     """Submit ``kernel`` after all earlier work on ``queue``; returns without waiting.
 
     Args:
-        kernel: a compiled kernel (``sycl_kernel(queue)`` and ``name``).
+        kernel: a compiled kernel (``sycl_kernel(queue)``, ``most_in_group(queue)`` and ``name``).
         global_range, local_range: extents in the order of the kernel's indices, as tuples.
         arguments: those of all parameters of the kernel. Memory of the pool among them may be
             dropped at once, because a block is only reused in order with its queue.
@@ -114,9 +132,11 @@ def launch(
         KernelRangeError: the device cannot run this range.
         KernelExecutionError: the driver refuses the launch.
     """
-    index_space = _possible_ranges.get((queue, global_range, local_range))
-    if index_space is None:
-        index_space = _checked_range(kernel.name, queue, global_range, local_range)
+    most_in_group = kernel.most_in_group(queue)
+    found = _possible_ranges.get((queue, global_range, local_range, most_in_group))
+    if found is None:
+        found = _checked_range(kernel, queue, global_range, local_range, most_in_group)
+    index_space, extents = found
     if local_range is not None:
         asked = sum([argument.local_nbytes for argument in arguments])
         if asked:
@@ -129,7 +149,8 @@ def launch(
     if _hooks.subscribers:
         target, start = profiled.target_of(queue), time.perf_counter()
     _recent((kernel.name, "kernel", queue))
-    event = submit(kernel.sycl_kernel(queue), target, arguments, index_space, dependencies)
+    given = [extents, *arguments] if most_in_group else arguments
+    event = submit(kernel.sycl_kernel(queue), target, given, index_space, dependencies)
     if event is None:
         raise _refusal(kernel, queue, global_range, local_range)
     order.add_launch(event, dependencies)

@@ -108,6 +108,7 @@ def test_spirv_is_launched(queue: Any) -> None:
     (compiled,) = triple._kernels.values()
     (name,) = entry_points(compiled.spirv)
     again = dp.raw_kernel(compiled.spirv, name)
-    # An array of it is its size, the size of an element, a pointer, the extent and the stride.
-    again[8](np.int64(8), np.int64(8), x, np.int64(8), np.int64(8))
+    # First the extents of the range, which may be rounded up. An array of it is its size, the size
+    # of an element, a pointer, the extent and the stride.
+    again[16](np.int64(8), np.int64(8), np.int64(8), x, np.int64(8), np.int64(8))
     np.testing.assert_array_equal(x.asnumpy(), 9 * np.arange(8))

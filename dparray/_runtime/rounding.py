@@ -1,0 +1,74 @@
+"""Ranges rounded up: the groups that a range without groups is launched in.
+
+A driver divides a range into groups by its divisors: of a prime number of work-items each is a
+group of its own, and of short rows each row. So ranges are rounded up to whole groups of a good
+size, and the work-items beyond the end, which kernels of a ``Range`` are compiled to leave out, do
+nothing: DPC++ rounds ranges so too. On CPUs the groups are chosen here, the last dimension, which
+is contiguous in most arrays, first; on other devices, where a kernel's registers decide, by the
+driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import NamedTuple
+
+#: Work-items of a group on a CPU: it runs them in a loop, whose start this makes cheap; fewer where
+#: there would be too few groups for the cores.
+MOST_IN_GROUP, FEWEST_IN_GROUP = 4096, 64
+GROUPS_FOR_EACH_UNIT = 16
+
+#: Groups of part of a row are multiples of what vectors hold.
+VECTOR = 16
+
+#: Rows of a multiple of so many, so many at least, have divisors enough.
+GOOD_MULTIPLE, GOOD_ROW = 64, 512
+
+#: Other devices' ranges are rounded to multiples of these where that adds little.
+MULTIPLE, LEAST_ROUNDED = 64, 1024
+
+
+class Rounded(NamedTuple):
+    """A range in whole groups.
+
+    Attributes:
+        size: the extents, none less than those asked for.
+        local: the extents of a group; ``None`` where the driver chooses them.
+    """
+
+    size: tuple[int, ...]
+    local: tuple[int, ...] | None
+
+
+def on_cpu(size: Sequence[int], limit: int, units: int) -> Rounded:
+    """A range for a CPU.
+
+    Args:
+        size: the extents asked for.
+        limit: the largest group that the kernel allows.
+        units: the device's compute units.
+    """
+    total = prod(size)
+    if limit < VECTOR or (size[-1] % GOOD_MULTIPLE == 0 and size[-1] >= GOOD_ROW):
+        return Rounded(tuple(size), None)
+    wanted = max(total // (GROUPS_FOR_EACH_UNIT * units), FEWEST_IN_GROUP)
+    left = min(wanted, limit, MOST_IN_GROUP) // VECTOR * VECTOR
+    rounded: list[int] = []
+    local: list[int] = []
+    for extent in reversed(size):
+        part = -(-extent // -(-extent // left))  # pieces as equal as possible
+        if part < extent and not local:
+            part = -(-part // VECTOR) * VECTOR
+        rounded.insert(0, -(-extent // part) * part)
+        local.insert(0, part)
+        left = max(left // part, 1)
+    return Rounded(tuple(rounded), tuple(local))
+
+
+def elsewhere(size: Sequence[int]) -> Rounded:
+    """A range for another device."""
+    rounded = (
+        -(-extent // MULTIPLE) * MULTIPLE if extent >= LEAST_ROUNDED else extent for extent in size
+    )
+    return Rounded(tuple(rounded), None)
