@@ -44,6 +44,20 @@ def subscribe(subscriber: Subscriber) -> Callable[[], None]:
     return unsubscribe
 
 
+_when_set: dict[str, list[Callable[[], None]]] = {}
+
+
+def when_set(option: str, action: Callable[[], None]) -> None:
+    """Call ``action`` whenever an option of :mod:`dparray.config` has been set."""
+    _when_set.setdefault(option, []).append(action)
+
+
+def option_was_set(option: str) -> None:
+    """Call what was to be called."""
+    for action in _when_set.get(option, ()):
+        action()
+
+
 #: Who is told when the first begins to listen to all work, and when the last ends: what computes
 #: small arrays at once looks at no hook, which would cost a part of what it takes.
 _switches: list[Callable[[bool], None]] = []

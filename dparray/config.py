@@ -53,12 +53,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
-from dparray import _log
+from dparray import _hooks, _log
 
 
 class Tuning(NamedTuple):
@@ -109,7 +109,6 @@ COSTS = (
 )
 _WORDS = {"host_operands": ("error", "copy", "warn")}
 OPTIONS = tuple(_DEFAULTS)
-_when_set: dict[str, list[Callable[[], None]]] = {}
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
 
@@ -234,11 +233,6 @@ def _check_number(where: str, option: Any, number: Any) -> None:
         raise ValueError(f"{where}: {option} is from 1 to {_LIMITS[option]}; got {number}")
 
 
-def _on_change(name: str, action: Callable[[], None]) -> None:
-    """Call ``action`` whenever the option is set."""
-    _when_set.setdefault(name, []).append(action)
-
-
 @contextmanager
 def override(**options: Any) -> Iterator[None]:
     """Set options inside a ``with`` block and put the old values back after it.
@@ -274,8 +268,7 @@ class _Config(ModuleType):
         super().__setattr__(name, value if name.startswith("__") else _checked(name, value))
         if name == "log":
             _log.switch(value)
-        for action in _when_set.get(name, ()):
-            action()
+        _hooks.option_was_set(name)
 
 
 for _name, _default in _DEFAULTS.items():

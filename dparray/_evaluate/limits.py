@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from dparray import config
+from dparray import _hooks, config
 from dparray._evaluate import cost_model
 from dparray._graph.ops import OPS
 
@@ -146,4 +146,4 @@ def _forget_plans() -> None:
 
 
 follow_model()
-config._on_change("cost_model", follow_model)
+_hooks.when_set("cost_model", follow_model)
