@@ -42,6 +42,9 @@ _USM_ASPECTS = {
 #: How the layers above wait for work on a queue that they have noted; they add themselves.
 waits: list[Callable[[dpctl.SyclQueue], None]] = []
 
+#: Why there may be no device, and what to do, last the likeliest; the layers above add to it.
+advices = ["`dparray doctor` says what is missing (usually: pip install intel-opencl-rt)"]
+
 lock = threading.RLock()
 _sub_devices: dict[tuple[dpctl.SyclDevice, Any], tuple[dpctl.SyclDevice, ...]] = {}
 _sub_device_labels: dict[dpctl.SyclDevice, str] = {}
@@ -125,7 +128,7 @@ def describe_queue(queue: dpctl.SyclQueue) -> str:
 
 def _available() -> str:
     found = [str(device.filter_string) for device in dpctl.get_devices()]
-    return ", ".join(found) if found else "none (run `dparray doctor`)"
+    return ", ".join(found) if found else f"none ({advices[-1]})"
 
 
 class Device:
@@ -474,10 +477,7 @@ def default_device() -> Device:
     if _default is None:
         found = devices()
         if not found:
-            raise DeviceError(
-                "no SYCL device that can hold arrays was found; `dparray doctor` says what is "
-                "missing (usually: pip install intel-opencl-rt)"
-            )
+            raise DeviceError(f"no SYCL device that can hold arrays was found; {advices[-1]}")
         _default = found[0]
     return _default
 

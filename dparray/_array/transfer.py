@@ -11,10 +11,16 @@ import numpy as np
 
 from dparray import _dtypes, _hooks, config
 from dparray._array.apply import copy_of
-from dparray._array.fresh import is_made_by_host
-from dparray._array.ndarray import as_method, materialize, ndarray, readable_layout
+from dparray._array.ndarray import (
+    as_method,
+    look,
+    materialize,
+    ndarray,
+    new_object,
+    readable_layout,
+)
 from dparray._array.operands import warn_of_host_copy
-from dparray._array.small import is_ready, sharing
+from dparray._array.small import is_ready
 from dparray._evaluate import host
 from dparray._runtime import access, queues
 from dparray.device import Device, describe_queue
@@ -192,16 +198,26 @@ def __iter__(self: ndarray) -> Iterator[Any]:
 
 def _numbers(x: ndarray) -> Iterator[np.generic]:
     """The elements of a vector in memory that the host can read, each as it is at its turn."""
-    queue, working, holds = x.sycl_queue, queues.working, access.holds
-    block: Any = None
-    for position in range(x.shape[0]):
-        if working or holds or x._block is not block:
-            if holds:
-                access.before_read(materialize(x))
-            queues.wait_if_working(queue)
-            if x._block is not block:
-                block, values = x.block, copies.host_view(materialize(x))
-        yield values[position]
+    working, holds = queues.working, access.holds
+    left = x.shape[0]
+    while left:
+        block = x.block
+        turns = iter(copies.host_view(materialize(x))[-left:])
+        _settle(x)
+        for value in turns:
+            yield value
+            if working or holds:
+                _settle(x)
+            if x._block is not block:  # the array has been given another
+                break
+        left = operator.length_hint(turns)
+
+
+def _settle(x: ndarray) -> None:
+    """Wait until the host may read memory that it can reach."""
+    if access.holds:
+        access.before_read(materialize(x))
+    queues.wait_if_working(x.sycl_queue)
 
 
 #: So many bytes are copied at once of memory that the host cannot read.
@@ -231,14 +247,19 @@ def _numbers_read_ahead(x: ndarray) -> Iterator[np.generic]:
 def _rows(x: ndarray) -> Iterator[ndarray]:
     """The arrays along the first axis, which share its memory."""
     block = x.block
-    row = x.size // max(1, x.shape[0])
-    is_small = row and block.memory is not None and is_made_by_host(row, x.sycl_queue, x.usm_type)
-    rows = copies.host_view(materialize(x)) if is_small else None
-    for position in range(x.shape[0]):
-        if rows is not None and x._block is block:
-            yield sharing(x, rows[position])
-        else:
-            yield x[position]
+    rows = look(x) if x.size else None
+    turns = iter(() if rows is None else rows)
+    queue, usm_type = x.sycl_queue, x.usm_type
+    for view in turns:
+        row = new_object(ndarray)  # as `sharing` makes it, whose call would double the time
+        row._on_host, row._block, row._packed = view, block, None
+        row.sycl_queue, row.usm_type = queue, usm_type
+        yield row
+        if x._block is not block:  # the array has been given another
+            break
+    left = x.shape[0] if rows is None else operator.length_hint(turns)
+    for position in range(-left, 0):
+        yield x[position]
 
 
 @as_method

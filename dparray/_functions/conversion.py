@@ -28,7 +28,7 @@ from dparray._functions.manipulation import reshape
 from dparray._functions.reductions import all as all_of
 from dparray._graph.ops import OPS
 from dparray._placement import check_usm_type, common_placement, placement_of
-from dparray._runtime import queues
+from dparray._runtime import device_facts, queues
 from dparray.device import Device, queue_of
 from dparray.exceptions import ArgumentError, DTypeError, HostConversionError
 from dparray.memory import copies, exchange
@@ -316,8 +316,9 @@ def _dlpack(
 ) -> Any:
     """The array as a DLPack capsule over its own memory, or over a copy where that is needed.
 
-    Waits for the work before it on the queue. For the host (``dl_device=(1, 0)``) memory that it
-    can read at its own address is shared, other memory copied. Later work does not wait for the
+    Waits for the work before it on the queue. For the host (``dl_device=(1, 0)``, and what is
+    asked of an array on a CPU device) memory that it can read at its own address is shared, other
+    memory copied. Later work does not wait for the
     host, nor the host for it: call ``dp.synchronize(x)`` before the shared memory is looked at
     again, or use ``x.map()``, which orders both.
 
@@ -328,15 +329,18 @@ def _dlpack(
     if stream is not None:
         raise ValueError("__dlpack__: streams are not supported; order work by queues")
     versions: dict[str, Any] = {} if max_version is None else {"max_version": max_version}
-    if dl_device is not None and int(dl_device[0]) == int(exchange.dpt.DLDeviceType.kDLCPU):
+    if dl_device is None:
+        dl_device = _dlpack_device(self)
+    if int(dl_device[0]) == int(exchange.dpt.DLDeviceType.kDLCPU):
         if copy is None and not copies.is_host_accessible(self.sycl_queue, self.usm_type):
             copy = True
         return (self.asnumpy() if copy else _shared_with_host(self)).__dlpack__(**versions)
     source = self.copy() if copy else self
     tensor = exchange.dpt.asarray(source)  # through the interface that shares our memory
-    if dl_device is not None and tuple(map(int, dl_device)) != _dlpack_device(self):
+    place = _oneapi_device(tensor)
+    if tuple(map(int, dl_device)) != place:
         raise BufferError(
-            f"__dlpack__: the array is on DLPack device {_dlpack_device(self)}, not {dl_device}; "
+            f"__dlpack__: the array is on DLPack device {place}, not {dl_device}; "
             f"move it first: x.to_device(...)"
         )
     queues.wait(self.sycl_queue)
@@ -369,8 +373,20 @@ def _shared_with_host(x: ndarray) -> np.ndarray:
 
 
 def _dlpack_device(self: ndarray) -> tuple[int, int]:
-    """The DLPack device: type oneAPI and the number of the device."""
-    kind, number = exchange.dpt.asarray(self).__dlpack_device__()
+    """The DLPack device: the host where the device is a CPU, whose memory every library reads.
+
+    Of other devices: type oneAPI and the number of the device.
+
+    Raises:
+        BufferError: the array is on a sub-device or in a context that DLPack cannot name.
+    """
+    if device_facts.is_cpu(self.sycl_queue):
+        return int(exchange.dpt.DLDeviceType.kDLCPU), 0
+    return _oneapi_device(exchange.dpt.asarray(self))
+
+
+def _oneapi_device(tensor: Any) -> tuple[int, int]:
+    kind, number = tensor.__dlpack_device__()
     return int(kind), int(number)
 
 

@@ -30,7 +30,7 @@ from dparray._kernel.index_space import as_index_space, best_divisor
 from dparray._kernel.writes import read_only_parameters
 from dparray._layout import Block
 from dparray._placement import common_placement
-from dparray._runtime import access
+from dparray._runtime import access, crash
 from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import launch
 from dparray._type_keys import Signature, labels_of, parse
@@ -358,6 +358,7 @@ class KernelFunction:
 
     def _watch(self) -> None:
         """Remember the values that the function refers to, which what is made of it holds."""
+        crash.explain_faults()
         _, references = DeviceFunction(self.py_func, {}).frozen()
         self._references = [each for each in references if not _is_fixed(each.value)]
 

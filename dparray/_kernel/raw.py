@@ -19,7 +19,7 @@ from dparray._kernel.arguments import is_array, is_native
 from dparray._kernel.index_space import as_index_space
 from dparray._layout import Layout
 from dparray._placement import common_placement
-from dparray._runtime import access
+from dparray._runtime import access, crash
 from dparray._runtime.arguments import Packed, pack_local_pointer, pack_pointer, pack_scalar
 from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import launch
@@ -167,6 +167,7 @@ class RawKernel:
         return compiled
 
     def _build(self, queue: dpctl.SyclQueue) -> Any:
+        crash.explain_faults()
         is_text = isinstance(self.source, str)
         if is_text and queue.backend != dpctl.backend_type.opencl:
             raise UnsupportedDeviceError(

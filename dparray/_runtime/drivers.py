@@ -41,6 +41,10 @@ def _system_has_cpu_driver() -> bool:
     return False
 
 
+#: Whether dpctl was there before the driver was prepared.
+_came_late = False
+
+
 def prepare_driver() -> None:
     """Let the OpenCL loader find the CPU driver of this environment.
 
@@ -48,11 +52,25 @@ def prepare_driver() -> None:
     drivers registered under ``/etc/OpenCL/vendors`` stay visible beside ours; where one of them
     is the same driver, nothing is added, because the device would appear twice.
     """
+    global _came_late
     if _DRIVER_VARIABLE in os.environ or _system_has_cpu_driver():
         return
+    _came_late = "dpctl" in sys.modules
     driver = find_driver()
     if driver is not None:
         os.environ[_DRIVER_VARIABLE] = str(driver)
+
+
+def late_import() -> str | None:
+    """What to do where dpctl was used before the driver was prepared; ``None`` if it was not."""
+    driver = find_driver()
+    if not _came_late or driver is None:
+        return None
+    return (
+        "dpctl (or dpnp, numba_dpex) was used before dparray was imported, and SYCL looks for "
+        "drivers once; write `import dparray` first, or set for the whole program "
+        f"{_DRIVER_VARIABLE}={driver}"
+    )
 
 
 # --- dpctl.tensor, which lives on as dpnp.tensor --------------------------------------------------

@@ -8,8 +8,9 @@ import dpctl
 from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks
+from dparray._runtime import drivers
 from dparray._runtime.in_order import wait_for
-from dparray.device import lock, waits
+from dparray.device import advices, lock, waits
 
 
 def wait(queue: dpctl.SyclQueue) -> None:
@@ -29,6 +30,7 @@ def wait(queue: dpctl.SyclQueue) -> None:
 
 
 waits.append(wait)
+advices.extend(filter(None, [drivers.late_import()]))
 
 
 #: The queues that may have work left, each with a mark of the last that was noted. A queue that is

@@ -280,7 +280,7 @@ def test_drivers_are_named_with_their_origin(tmp_path: Path) -> None:
     (tmp_path / "vendor.icd").write_text("/usr/lib/libvendor.so\n")
     environment = {"OCL_ICD_FILENAMES": f"{own}:{other}"}
     assert links.check_driver(environment, lambda: own, tmp_path).splitlines() == [
-        f"{own} (of this environment)",
+        f"{own} (of this environment; `import dparray` before dpctl, dpnp, numba_dpex is used)",
         f"{other} (from OCL_ICD_FILENAMES)",
         f"/usr/lib/libvendor.so (from {tmp_path}/vendor.icd)",
     ]

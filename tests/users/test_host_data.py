@@ -83,6 +83,30 @@ def test_libraries_that_convert_work_with_the_option() -> None:
 def test_numpy_reads_an_array_through_dlpack(queue: Any) -> None:
     x = dp.arange(5.0, sycl_queue=queue)
     np.testing.assert_array_equal(np.from_dlpack(x.copy(), device="cpu"), np.arange(5.0))
+    assert x.__dlpack_device__() == (1, 0)
+    shown = np.from_dlpack(x)
+    shown[0] = 7
+    assert x[0] == 7
+
+
+def test_dpnp_reads_an_array_of_a_cpu_through_dlpack_where_it_is_told_the_device() -> None:
+    dpnp = pytest.importorskip("dpnp")
+    x = dp.arange(5.0)
+    theirs = dpnp.from_dlpack(x, device="cpu")
+    assert type(theirs) is dpnp.ndarray
+    theirs[0] = 7
+    assert x[0] == 7
+
+
+def test_torch_shares_the_memory_of_an_array_on_a_cpu(queue: Any) -> None:
+    torch = pytest.importorskip("torch")
+    for size in (5, 50_000):
+        x = dp.arange(size, dtype="float32", sycl_queue=queue) * 2
+        t = torch.from_dlpack(x)
+        assert t.tolist()[:3] == [0, 2, 4]
+        t[0] = 7
+        assert x[0] == 7
+        assert (dp.from_dlpack(t, device=queue) + x).tolist()[:2] == [14, 4]
 
 
 @pytest.mark.parametrize(

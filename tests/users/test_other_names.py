@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 
 import dparray as dp
 from dparray import cli
+from dparray._runtime import drivers
 
 
 @pytest.mark.parametrize(
@@ -117,6 +119,26 @@ def test_dpctl_may_be_imported_before_dparray() -> None:
     code = "import dpctl; import dparray as dp; print(dp.ones(2) + 1)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.stdout.strip() == "[2. 2.]", done.stderr
+
+
+def test_dpctl_used_before_dparray_is_named_where_there_is_no_device() -> None:
+    if drivers.find_driver() is None:
+        pytest.skip("the driver is not one of this environment")
+    code = (
+        "import dpctl; seen = dpctl.get_devices(); import dparray as dp\n"
+        "for make in (lambda: dp.ones(2), lambda: dp.ones(2, device='cpu')):\n"
+        "    try: make()\n"
+        "    except dp.DeviceError as error: print(error)\n"
+        "    else: assert seen\n"
+    )
+    environment = {name: v for name, v in os.environ.items() if name != "OCL_ICD_FILENAMES"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    if done.stdout:  # no driver is registered with the system
+        assert done.stdout.count("write `import dparray` first, or set") == 2
+        assert f"OCL_ICD_FILENAMES={drivers.find_driver()}" in done.stdout
 
 
 @pytest.mark.parametrize("shape", [(), (3,), (2, 2)])

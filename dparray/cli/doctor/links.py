@@ -136,7 +136,9 @@ def check_driver(
                 f"unset {variable}"
                 + (f"; dparray then uses {ours}" if ours else f"; then {_NEWER_DRIVER}"),
             )
-        origin = "of this environment" if Path(name) == ours else f"from {variable}"
+        origin = f"from {variable}"
+        if Path(name) == ours:
+            origin = "of this environment; `import dparray` before dpctl, dpnp, numba_dpex is used"
         found.append(f"{name} ({origin})")
     found += [
         f"{entry.read_text().strip()} (from {entry})" for entry in sorted(system.glob("*.icd"))
