@@ -30,6 +30,15 @@ def half(value: Any) -> Any:
     return half_value(half_bits(value))
 
 
+def flat(array: Any) -> Any:
+    """The memory of an array from its first element on, as a vector.
+
+    In kernels its indices are unsigned and have no end: those of strided arrays lie beyond the
+    number of elements or, as two's complements, before the first.
+    """
+    return np.lib.stride_tricks.as_strided(array, (array.size,), (array.itemsize,))
+
+
 def integer_power(base: Any, exponent: Any) -> Any:
     """The power of two integers modulo 2**64, as uint64.
 

@@ -6,7 +6,7 @@ import hashlib
 import linecache
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 from typing import Any
 
@@ -18,7 +18,7 @@ from dparray._array.executors import host_views
 from dparray._array.fresh import empty_on, from_host, is_made_by_host
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import array_of_node, index_along
-from dparray._codegen.intrinsics import half, half_bits, half_value
+from dparray._codegen.intrinsics import flat, half, half_bits, half_value
 from dparray._functions import elementwise as ew
 from dparray._functions import reductions
 from dparray._functions.creation import zeros
@@ -42,6 +42,7 @@ from dparray.tilelang.values import BOOL, FLOAT16, INT64, DType
 MOST_HOST_POINTS = 16_384
 
 Computed = Callable[..., ndarray]
+Strides = tuple[tuple[int, ...], ...]
 
 _OPERATIONS = Operations(permute_dims, reshape, matmul, copy_of)
 
@@ -83,9 +84,9 @@ class Lowered:
         self.kind = kind
         self.alignment = alignment
         self.shape = tuple(size for _, size in contracted.space.output)
-        self._text: Text | None = None
+        self._texts: dict[Strides, Text] = {}
         self._on_host: _HostPlan | None = None
-        self._kernel: KernelFunction | None = None
+        self._kernels: dict[Strides, tuple[KernelFunction, tuple[int, ...]]] = {}
         self._ranges: dict[Any, Range | NdRange] = {}
         self._operations: dict[Any, tuple[Contraction, tuple[int, ...], tuple[int, ...]]] = {}
         # Whether kernels take the arrays as they are.
@@ -191,12 +192,26 @@ class Lowered:
             self._on_host = _HostPlan(self.contracted, points)
         return self._on_host
 
-    @property
+    @cached_property
     def text(self) -> Text:
-        """The kernel's text."""
-        if self._text is None:
-            self._text = text_of(self.contracted, self.dtypes)
-        return self._text
+        """The kernel's text, for contiguous arrays."""
+        shapes = [tuple(size for _, size in one) for one in self.contracted.space.operands]
+        if self.contracted.has_default:
+            shapes.append(self.shape)
+        return self.text_for(
+            tuple(
+                contiguous_strides(shape, dtype.itemsize)
+                for shape, dtype in zip(shapes, self.dtypes, strict=True)
+            )
+        )
+
+    def text_for(self, strides: Strides) -> Text:
+        """The kernel's text, for arrays of strides in bytes."""
+        found = self._texts.get(strides)
+        if found is None:
+            steps = _in_elements(strides, self.dtypes)
+            found = self._texts[strides] = text_of(self.contracted, self.dtypes, steps)
+        return found
 
     def by_kernel(self, placement: Placement, arrays: Sequence[ndarray]) -> ndarray:
         """By a kernel of its own, launched now, because it is small."""
@@ -218,21 +233,25 @@ class Lowered:
 
     def launch(self, result: ndarray, arrays: Sequence[ndarray]) -> None:
         """Submit its kernel."""
-        if self._kernel is None:
-            self._kernel = kernel_of(self.text.source)
+        strides = tuple([x._node.strides for x in arrays])
+        known = self._kernels.get(strides)
+        if known is None:
+            text = self.text_for(strides)
+            known = self._kernels[strides] = kernel_of(text.source), text.numbers
+        kernel, numbers = known
         queue = result.sycl_queue
         items = self._ranges.get(queue)
         if items is None:
             items = self._ranges[queue] = _range_on(queue, self.text)
         seen = (result, *arrays) if self._is_plain else map(_in_memory, (result, *arrays))
-        self._kernel._launch(items, (*seen, *self.text.numbers))
+        kernel._launch(items, (*seen, *numbers))
 
     # -- pending -----------------------------------------------------------------------------
 
     def pending(self, arrays: Sequence[ndarray]) -> ndarray:
         """As a pending value: what is made of it becomes part of one kernel, where that pays."""
         nodes = [x._node for x in arrays]
-        strides = tuple(_strides(node) for node in nodes[: len(self.contracted.space.operands)])
+        strides = tuple(node.strides for node in nodes[: len(self.contracted.space.operands)])
         op, axes, numbers = self._operation(strides)
         queue, usm_type, shape = nodes[0].queue, nodes[0].usm_type, self._shape_in_kernel
         placement = Placement(queue, arrays[0].usm_type)
@@ -245,17 +264,17 @@ class Lowered:
         node = Node(op, operands, loop, shape, prod(shape), queue, usm_type)
         return self._whole(array_of_node(node))
 
-    def _operation(
-        self, strides: tuple[tuple[int, ...], ...]
-    ) -> tuple[Contraction, tuple[int, ...], tuple[int, ...]]:
-        """The operation on operands of these strides, the axes it is indexed by, its numbers."""
+    def _operation(self, strides: Strides) -> tuple[Contraction, tuple[int, ...], tuple[int, ...]]:
+        """The operation on operands of strides in bytes, the axes it is indexed by, its numbers."""
         found = self._operations.get(strides)
         if found is None:
             text = ""
             axes: tuple[int, ...] = ()
             numbers: tuple[int, ...] = ()
             if not self.text.parts and not self.text.is_tiled:
-                text, axes, numbers = expression_of(self.contracted, self.dtypes, strides)
+                text, axes, numbers = expression_of(
+                    self.contracted, self.dtypes, _in_elements(strides, self.dtypes)
+                )
             op = contraction(
                 "contraction",
                 self.contracted.text,
@@ -273,11 +292,12 @@ class Lowered:
         self.launch(ndarray._from_layout(*result), arrays)
 
 
-def _strides(node: Node) -> tuple[int, ...]:
-    """The strides of an array in elements; those that it will have where it is pending."""
-    if node.layout is None:
-        return contiguous_strides(node.shape, 1)
-    return tuple(stride // node.dtype.itemsize for stride in node.layout.strides)
+def _in_elements(strides: Strides, dtypes: Sequence[DType]) -> Strides:
+    """Strides in elements."""
+    return tuple(
+        tuple(each // dtype.itemsize for each in one)
+        for one, dtype in zip(strides, dtypes, strict=False)
+    )
 
 
 def _range_on(queue: Any, text: Text) -> Range | NdRange:
@@ -301,6 +321,7 @@ def _in_memory(x: ndarray) -> ndarray:
 
 
 _NAMES: dict[str, Any] = {
+    "flat": flat,
     "half": half,
     "half_bits": half_bits,
     "half_value": half_value,

@@ -19,7 +19,7 @@ from dparray.tilelang.values import BOOL, DType
 _LOCAL = re.compile(r"\b(?:(?:[wrtv]\d+)|(?:x\d+_\d+)|seen)\b")
 _INDEX = re.compile(r"\bi(\d+)\b")
 _NUMBER = re.compile(r"\bp(\d+)\b")
-_ARRAY = re.compile(r"\ba(\d+)\[")
+_ARRAY = re.compile(r"\bm(\d+)\[")
 
 
 class Expression(NamedTuple):
@@ -47,7 +47,6 @@ def expression_of(
         dtypes: of the operands, and of the default last if there is one.
         strides: of each operand, in elements.
     """
-    assert contracted.domain is not None
     return _Expression(contracted, dtypes, strides).expression()
 
 
@@ -58,21 +57,8 @@ class _Expression(Writer):
         dtypes: Sequence[DType],
         strides: Sequence[Sequence[int]],
     ) -> None:
-        assert contracted.domain is not None
-        super().__init__(contracted, contracted.domain, dtypes, is_alone=False)
-        self.strides = strides
+        super().__init__(contracted, dtypes, strides, is_alone=False)
         self.depth = 0
-        self.operand = 0
-
-    def subscript(self, operand: int, copy: int) -> str:
-        terms = []
-        for term, stride in zip(self.domain.operands[operand], self.strides[operand], strict=True):
-            if stride == 0:
-                continue
-            text = self.sum(term.coefficients, term.constant)
-            if text != "0":
-                terms.append(text if stride == 1 else f"({text}) * {self.number(stride)}")
-        return f"uint64({' + '.join(terms) or '0'})"
 
     def expression(self) -> Expression:
         self.body_of_element()

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
+from dparray._layout import contiguous_strides
 from dparray.tilelang import kernel_values as of
 from dparray.tilelang.bounds import Inequality, Level
 from dparray.tilelang.contraction import Contracted
-from dparray.tilelang.domain import Domain, Term
+from dparray.tilelang.domain import Domain
 from dparray.tilelang.values import DType
 
 #: Most work-items of one launch, with room below what drivers count to.
 MOST_ITEMS = 1 << 30
 #: Elements of a tile that a work-item keeps in registers.
 _TILES = (16, 8, 12, 6, 4)
-_LEAST_LANES = 8
 #: Floats in the longest vectors of CPUs.
 VECTOR = 16
 #: Elements up to which, and points of one from which, several work-items share one element.
@@ -29,6 +29,8 @@ _FEW_ELEMENTS = 1024
 _MANY_POINTS = 4096
 _SHARES = 1024
 _LONG_LANES = 256
+#: Distances of elements up to which they are in the text: compilers make wide loads of them.
+_MOST_LITERAL_DISTANCE = 32
 #: Most work-items of a group along the last but one extent.
 MOST_ACROSS = 64
 #: Loops of so many steps have them in the text: compilers keep what they walk in registers.
@@ -64,15 +66,17 @@ class Tile(NamedTuple):
     length: int
 
 
-def text_of(contracted: Contracted, dtypes: Sequence[DType]) -> Text:
+def text_of(
+    contracted: Contracted, dtypes: Sequence[DType], strides: Sequence[Sequence[int]]
+) -> Text:
     """The kernel of a contraction with a valid set.
 
     Args:
         contracted: what it computes.
         dtypes: of the operands, and of the default last if there is one.
+        strides: of the same, in elements.
     """
-    assert contracted.domain is not None
-    return Writer(contracted, contracted.domain, dtypes).text()
+    return Writer(contracted, dtypes, strides).text()
 
 
 class Writer:
@@ -81,20 +85,24 @@ class Writer:
     def __init__(
         self,
         contracted: Contracted,
-        domain: Domain,
         dtypes: Sequence[DType],
+        strides: Sequence[Sequence[int]],
         is_alone: bool = True,
     ) -> None:
+        assert contracted.domain is not None
         self.contracted = contracted
-        self.domain = domain
+        self.domain = domain = contracted.domain
         self.dtypes = dtypes
+        self.strides = strides
         self.numbers: dict[int, str] = {}
         self.lines: list[str] = []
         self.depth = 1
         self.rank = len(domain.shape)
-        self.lane = lane_of(domain.shape)
+        self.lanes = lanes_of(domain.shape)
         self.parts, self.divided = parts_of(contracted, domain) if is_alone else (0, 0)
-        self.tile = tile_of(domain, self.lane) if is_alone and not self.parts else None
+        self.tile = None
+        if is_alone and not self.parts:
+            self.lanes, self.tile = tiled(domain, self.lanes)
         self.counts = 1 if self.tile is None else self.tile.length
         # A short last dimension alone would make groups too small to pay for their start.
         self.grouped = False
@@ -130,16 +138,39 @@ class Writer:
         return " + ".join(parts)
 
     def subscript(self, operand: int, copy: int) -> str:
-        """The subscript of an operand, for one copy of the tile."""
-        terms: Sequence[Term] = self.domain.operands[operand]
+        """The place of an operand's element, for one copy of the tile."""
+        factors, constant = self.place(operand)
+        parts = [self.times(f"w{at}", factor) for at, factor in enumerate(factors) if factor]
+        if constant or not parts:
+            parts.append(self.number(constant))
         moved = self.tiled_variable()
-        texts = []
-        for term in terms:
-            shift = ""
-            if copy and moved is not None and term.coefficients[moved]:
-                shift = str(term.coefficients[moved] * copy)
-            texts.append(f"uint64({self.sum(term.coefficients, term.constant, shift=shift)})")
-        return ", ".join(texts) or "uint64(0)"
+        if copy and moved is not None and factors[moved]:
+            parts.append(self.times(str(copy), factors[moved]))
+        return f"uint64({' + '.join(parts)})"
+
+    def place(self, operand: int) -> tuple[list[int], int]:
+        """The place of an operand's element in memory: a factor for each variable, a constant."""
+        factors = [0] * self.domain.variables
+        constant = 0
+        described = zip(
+            self.domain.operands[operand],
+            self.contracted.space.operands[operand],
+            self.strides[operand],
+            strict=True,
+        )
+        for term, (_, size), stride in described:
+            if size > 1:  # else the index is 0
+                constant += term.constant * stride
+                for at, a in enumerate(term.coefficients):
+                    factors[at] += a * stride
+        return factors, constant
+
+    def times(self, text: str, factor: int) -> str:
+        """A product with a distance in memory."""
+        if factor in (1, -1):
+            return text if factor == 1 else f"-{text}"
+        is_literal = abs(factor) <= _MOST_LITERAL_DISTANCE
+        return f"{text} * {factor if is_literal else self.number(factor)}"
 
     def tiled_variable(self) -> int | None:
         """The variable that differs between the copies of a tile."""
@@ -166,8 +197,10 @@ class Writer:
         names = ["out", *(f"a{at}" for at in range(operands))]
         names += ["start"] if self.contracted.has_default else []
         names += self.numbers.values()
-        head = f"def tile_contraction(item, {', '.join(names)}):"
-        source = "\n".join([head, *self.lines]) + "\n"
+        head = [f"def tile_contraction(item, {', '.join(names)}):", "    memory = flat(out)"]
+        head += [f"    m{at} = flat(a{at})" for at in range(operands)]
+        head += ["    other = flat(start)"] if self.contracted.has_default else []
+        source = "\n".join([*head, *self.lines]) + "\n"
         is_tiled = self.tile is not None
         return Text(source, tuple(self.numbers), items, self.grouped, self.parts, is_tiled)
 
@@ -195,12 +228,12 @@ class Writer:
         if self.tile is not None:
             at = self.tile.dimension
             extents[at] = -(-extents[at] // self.tile.length)
-        if self.lane is None:
+        if not self.lanes:
             return (1,)
-        lanes = extents[self.lane]
-        others = [at for at in range(self.rank) if at != self.lane and extents[at] > 1]
+        lanes = prod(extents[at] for at in self.lanes)
+        others = [at for at in range(self.rank) if at not in self.lanes and extents[at] > 1]
         for at in range(self.rank):
-            if at != self.lane and extents[at] <= 1:
+            if at not in self.lanes and extents[at] <= 1:
                 self.line(f"i{at} = 0")
         if lanes > MOST_ITEMS:
             items = self.indices_of_cut_dimension(lanes, [extents[at] for at in others])
@@ -226,7 +259,8 @@ class Writer:
                     self.line("rest = row")
                 else:
                     self.line(f"rest = int64({self.id(0)})")
-            self.line(f"i{self.lane} = int64({self.id(len(items) - 1)})")
+            self.line(f"lane = uint64({self.id(len(items) - 1)})")
+        self.divide_lanes(extents)
         self.divide_rest(others, extents)
         if self.tile is not None:
             at = self.tile.dimension
@@ -238,6 +272,15 @@ class Writer:
                 self.line(f"cut = int64({end} > {extent}) * ({end} - {extent})")
                 self.line(f"i{at} = i{at} - cut")
         return items
+
+    def divide_lanes(self, extents: Sequence[int]) -> None:
+        """Lines that make the indices along the lanes; all but the first are short."""
+        rest = "lane"
+        for at in self.lanes[:0:-1]:
+            self.line(f"q{at} = {rest} // uint64({extents[at]})")
+            self.line(f"i{at} = int64({rest} - q{at} * uint64({extents[at]}))")
+            rest = f"q{at}"
+        self.line(f"i{self.lanes[0]} = int64({rest})")
 
     def divide_rest(self, dimensions: Sequence[int], extents: Sequence[int]) -> None:
         """Lines that make the indices of dimensions of their position in row-major order."""
@@ -271,7 +314,7 @@ class Writer:
         self.line(f"for at in range(first, {self.number(everything)}, {step * width}):")
         self.depth += 1
         self.line(f"rest = at // {size}")
-        self.line(f"i{self.lane} = at - rest * {size}")
+        self.line(f"lane = uint64(at - rest * {size})")
         return min(rows, step), width
 
     def solve(self) -> list[str]:
@@ -347,7 +390,7 @@ class Writer:
             for at, terms in enumerate(self.domain.operands):
                 varies = moved is not None and any(term.coefficients[moved] for term in terms)
                 if copy == 0 or varies:
-                    text = of.loaded(f"a{at}[{self.subscript(at, copy)}]", self.dtypes[at])
+                    text = of.loaded(f"m{at}[{self.subscript(at, copy)}]", self.dtypes[at])
                     is_compared = contracted.combination in ("==", "?") and at < 2
                     wanted = compared if is_compared else dtype
                     self.line(f"x{at}_{copy} = {of.converted(text, self.dtypes[at], wanted)}")
@@ -371,34 +414,43 @@ class Writer:
         """Lines that write the results."""
         dtype = self.contracted.dtype
         for copy, name in enumerate(total):
-            subscript = self.output(copy)
+            subscript = self.output(copy, contiguous_strides(self.domain.shape, 1))
             text = of.stored(name, dtype)
             outside = self.depth
             if self.is_ragged and copy < self.counts - 1:
                 self.line(f"if cut <= {copy}:")
                 self.depth += 1
             if not self.has_flag:
-                self.line(f"out[{subscript}] = {text}")
+                self.line(f"memory[{subscript}] = {text}")
             else:
                 self.line("if seen:")
-                self.line(f"    out[{subscript}] = {text}")
+                self.line(f"    memory[{subscript}] = {text}")
                 self.line("else:")
                 if self.contracted.has_default:
-                    self.line(f"    out[{subscript}] = start[{subscript}]")
+                    self.line(
+                        f"    memory[{subscript}] = other[{self.output(copy, self.strides[-1])}]"
+                    )
                 else:
                     zero = of.stored(f"{of.wide(dtype)}(0)", dtype)
-                    self.line(f"    out[{subscript}] = {zero}")
+                    self.line(f"    memory[{subscript}] = {zero}")
             self.depth = outside
 
-    def output(self, copy: int) -> str:
-        """The subscript of the output, for one copy of the tile."""
-        texts = []
-        for at in range(self.rank):
-            moved = copy and self.tile is not None and self.tile.dimension == at
-            texts.append(f"uint64(i{at}{f' + {copy}' if moved else ''})")
-        if self.parts:
-            texts.append("uint64(part)")
-        return ", ".join(texts) or "uint64(0)"
+    def output(self, copy: int, strides: Sequence[int]) -> str:
+        """The place of the output's element in memory of some strides, for a copy of the tile."""
+        shares = self.parts or 1
+        extents = self.domain.shape
+        walked = {f"i{at}": strides[at] for at in range(self.rank) if extents[at] > 1}
+        along = [at for at in self.lanes if extents[at] > 1]
+        steps = [strides[at] * extents[at] for at in along[1:]]
+        if not self.parts and len(along) > 1 and steps == [strides[at] for at in along[:-1]]:
+            # As one number: of the sum of its parts compilers do not see that it is one.
+            walked = {name: each for name, each in walked.items() if int(name[1:]) not in along}
+            walked["int64(lane)"] = strides[along[-1]]
+        texts = [self.times(name, each * shares) for name, each in walked.items() if each]
+        if copy and self.tile is not None:
+            texts.append(self.times(str(copy), strides[self.tile.dimension]))
+        texts += ["int64(part)"] if self.parts else []
+        return f"uint64({' + '.join(texts) or '0'})"
 
 
 def _nested(function: str, texts: list[str]) -> str:
@@ -434,14 +486,13 @@ def _known_range(level: Level) -> range | None:
     return range(-(low.constant // up), high.constant // -down + 1)
 
 
-def lane_of(shape: Sequence[int]) -> int | None:
-    """The output dimension along which neighbouring work-items lie."""
-    if not shape:
-        return None
+def lanes_of(shape: Sequence[int]) -> tuple[int, ...]:
+    """The output dimensions along which neighbouring work-items lie: enough to fill a vector."""
+    found: list[int] = []
     for at in reversed(range(len(shape))):
-        if shape[at] >= _LEAST_LANES:
-            return at
-    return max(range(len(shape)), key=lambda at: (shape[at], at))
+        if shape[at] > 1 and prod(shape[each] for each in found) < VECTOR:
+            found.append(at)
+    return tuple(found[::-1]) or tuple(range(len(shape))[-1:])
 
 
 def parts_of(contracted: Contracted, domain: Domain) -> tuple[int, int]:
@@ -466,32 +517,37 @@ def parts_of(contracted: Contracted, domain: Domain) -> tuple[int, int]:
     return (wanted if wanted >= VECTOR else 0), divided
 
 
-def tile_of(domain: Domain, lane: int | None) -> Tile | None:
-    """A tile that pays: along a dimension that no bound and not every operand depends on."""
+def tiled(domain: Domain, lanes: tuple[int, ...]) -> tuple[tuple[int, ...], Tile | None]:
+    """The lanes and a tile that pays, if there is one.
+
+    Short rows, which would fill no vector, are computed by one work-item each.
+    """
     if domain.points < 4 or len(domain.operands) < 2:
-        return None
+        return lanes, None
+    shape = domain.shape
+    if len(lanes) > 1 and is_tileable(domain, lanes[-1]):
+        return lanes_of(shape[: lanes[-1]]), Tile(lanes[-1], shape[lanes[-1]])
     best: Tile | None = None
-    for at, each in enumerate(domain.solved):
-        extent = domain.shape[each.row]
-        if each.row == lane or extent < 4 or each.divisor != 1 or any(each.terms):
-            continue
-        if any(other.terms[at] for other in domain.solved[at + 1 :]):
-            continue
-        if any(check.row == each.row or check.terms[at] for check in domain.checks):
-            continue
-        if any(guard.coefficients[at] for guard in domain.guards):
-            continue
-        if any(
-            bound.coefficients[at]
-            for level in domain.loops
-            for bound in (*level.lower, *level.upper)
-        ):
-            continue
-        free = [not any(t.coefficients[at] for t in terms) for terms in domain.operands]
-        if not any(free):
+    for at, extent in enumerate(shape):
+        if at in lanes or extent < 4 or not is_tileable(domain, at):
             continue
         even = [count for count in _TILES if extent % count == 0]
         count = even[0] if even else 8
-        if extent >= count and (best is None or extent > domain.shape[best.dimension]):
-            best = Tile(each.row, count)
-    return best
+        if extent >= count and (best is None or extent > shape[best.dimension]):
+            best = Tile(at, count)
+    return lanes, best
+
+
+def is_tileable(domain: Domain, dimension: int) -> bool:
+    """Whether elements along a dimension have the same loops, and read an operand together."""
+    at = next((at for at, each in enumerate(domain.solved) if each.row == dimension), None)
+    if at is None or domain.solved[at].divisor != 1 or any(domain.solved[at].terms):
+        return False
+    if any(other.terms[at] for other in domain.solved[at + 1 :]):
+        return False
+    if any(check.row == dimension or check.terms[at] for check in domain.checks):
+        return False
+    bounds = [each for level in domain.loops for each in (*level.lower, *level.upper)]
+    if any(each.coefficients[at] for each in (*domain.guards, *bounds)):
+        return False
+    return any(not any(t.coefficients[at] for t in terms) for terms in domain.operands)

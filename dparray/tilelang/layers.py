@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from math import prod
 from typing import Any
 
 import numpy as np
 
-from dparray._array.apply import astype_array, copy_of
+from dparray._array.apply import astype_array
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
@@ -24,11 +23,6 @@ from dparray._functions.padding import pad
 from dparray.exceptions import ArgumentError, ShapeError
 from dparray.tilelang.function import TileFunction, function
 from dparray.tilelang.values import floatx
-
-#: Floats in the longest vectors of CPUs; shorter rows of filters are not vectorised there.
-_VECTOR = 16
-#: Multiplications from which filters of zeros cost less than what they bring.
-_WORTH_FILLING = 1 << 20
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -99,14 +93,8 @@ def conv(
     if any(map(any, borders)):
         widths = ((0, 0), (0, 0), *borders) if first else ((0, 0), *borders, (0, 0))
         x = pad(x, widths)
-    filters = w.shape[0] if first else w.shape[-1]
-    fills = -filters % _VECTOR
-    if first or not fills or w.size * prod(x.shape[1:-1]) < _WORTH_FILLING:
-        made: ndarray = _convolution(steps, apart, first)(x, w)
-        return made
-    # Work-items along the filters fill vectors; those of zeros are left out of the result.
-    w = pad(w, ((0, 0),) * (w.ndim - 1) + ((0, fills),))
-    return copy_of(_convolution(steps, apart, first)(x, w)[..., :filters])
+    made: ndarray = _convolution(steps, apart, first)(x, w)
+    return made
 
 
 def max_pool(

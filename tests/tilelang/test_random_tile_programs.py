@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -88,14 +89,19 @@ def test_random_programs_agree_as_pending_values(
         assert difference(seed) is None
 
 
-if __name__ == "__main__":
-    config.host_tier = len(sys.argv) == 3
-    if "pending" in sys.argv:
+def main(first: int, last: int, tier: str) -> None:
+    """Try the programs of some seeds: as small arrays are computed, by kernels, or pending."""
+    config.host_tier = not tier
+    if tier == "pending":
         contracting.MOST_HOST_POINTS = -1
-        limits.force("fused").__enter__()
-    for number in range(int(sys.argv[1]), int(sys.argv[2])):
-        wrong = difference(number)
-        if wrong:
-            print(number, wrong, flush=True)
-        if number % 1000 == 999:
-            print(number + 1, "done", flush=True)
+    with limits.force("fused") if tier == "pending" else nullcontext():
+        for number in range(first, last):
+            wrong = difference(number)
+            if wrong:
+                print(number, wrong, flush=True)
+            if number % 1000 == 999:
+                print(number + 1, "done", flush=True)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), "".join(sys.argv[3:]))

@@ -420,6 +420,41 @@ def test_contractions_are_pending_and_what_is_made_of_them_is_in_their_kernel() 
     np.testing.assert_allclose(before.asnumpy(), expected, rtol=1e-6)
 
 
+@pytest.mark.usefixtures("fused")
+def test_kernels_read_pending_values_in_the_order_that_they_will_have() -> None:
+    host = np.random.default_rng(0).random((300, 450), dtype=np.float32)
+    windows = tilelang.function(
+        "function (A[N, M]) -> (S) { S[i, j: N, M] = +(A[i, j - k]), k < 3; }"
+    )
+    turned = dp.asarray(host).T + 1  # it keeps the order of its operand
+    expected = host.T + 1
+    expected[:, 1:] += host.T[:, :-1] + 1
+    expected[:, 2:] += host.T[:, :-2] + 1
+    assert turned.is_pending
+    np.testing.assert_allclose((2 * windows(turned)).asnumpy(), 2 * expected, rtol=1e-6)
+    np.testing.assert_allclose(windows(turned).asnumpy(), expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 8, 12, 16])
+@pytest.mark.parametrize("rows", [2, 40])
+def test_rows_of_any_length_are_windows_and_products(
+    rows: int, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    random = np.random.default_rng(6)
+    x = random.integers(-9, 9, (2 * rows, columns)).astype("float32")
+    w = random.integers(-9, 9, (7, columns)).astype("float32")
+    source = (
+        "function (A[N, M], B[K, M]) -> (P, C) { P[i, j: N / 2, M] = >(A[2 * i + k, j]), k < 2; "
+        "C[i, j: N - K + 1, M] = +(A[i + k, 0] * B[k, j]); }"
+    )
+    monkeypatch.setattr(config, "host_tier", False)
+    pooled, convolved = tilelang.function(source)(dp.asarray(x), dp.asarray(w[: rows + 1]))
+    np.testing.assert_array_equal(pooled.asnumpy(), np.maximum(x[::2], x[1::2]))
+    count = 2 * rows - len(w[: rows + 1]) + 1
+    expected = sum(x[k : k + count, :1] * w[k] for k in range(len(w[: rows + 1])))
+    np.testing.assert_array_equal(convolved.asnumpy(), expected)
+
+
 def test_operators_bind_as_the_grammar_says() -> None:
     def value(text: str) -> Any:
         return tilelang.function(f"function (A) -> (O) {{ O = {text}; }}")(
@@ -490,8 +525,8 @@ def test_tiles_that_overhang_write_each_element_once(
 ) -> None:
     random = np.random.default_rng(4)
     x = dp.asarray(random.integers(0, 3, (rows, 40)).astype(dtype))
-    w = dp.asarray(random.integers(0, 3, (20, 9)).astype(dtype))
-    d = dp.asarray(random.integers(0, 3, (rows, 12)).astype(dtype))
+    w = dp.asarray(random.integers(0, 3, (20, 17)).astype(dtype))
+    d = dp.asarray(random.integers(0, 3, (rows, 20)).astype(dtype))
     source = (
         "function (A[N, M], B[K, L], D) -> (O, P) { O[i, j: N, L] = +(A[i, 2*k] * B[k, j]); "
         "P[i, j: N, L + 3] = >(A[i, k] * B[k, j - 2]) default D; }"

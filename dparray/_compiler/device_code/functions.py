@@ -17,7 +17,7 @@ from numba.core.imputils import Registry
 from numba.extending import intrinsic, overload
 from numba.np import arrayobj
 
-from dparray._codegen.intrinsics import half, half_bits, half_value, of_kind
+from dparray._codegen.intrinsics import flat, half, half_bits, half_value, of_kind
 from dparray._compiler import instructions as device
 from dparray._compiler import language, mathematics  # noqa: F401
 from dparray._compiler.device_code import (
@@ -202,6 +202,34 @@ def _get_by_tuple(context: Any, builder: Any, signature: Any, arguments: Any) ->
     if any(isinstance(part, types.Array) for part in signature.args[1]):
         raise NotImplementedError("an array cannot index an array in a kernel; write a loop")
     return arrayobj.getitem_array_tuple(context, builder, signature, arguments)
+
+
+@intrinsic(target=TARGET)
+def _flat_view(typing_context: Any, array: Any) -> Any:
+    """The memory from an array's first element on."""
+    result = array.copy(ndim=1, layout="C")
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        given = arrayobj.make_array(array)(context, builder, arguments[0])
+        made = arrayobj.make_array(result)(context, builder)
+        most = ir.Constant(_INT64, (1 << 63) - 1)
+        arrayobj.populate_array(
+            made, given.data, [most], [given.itemsize], given.itemsize, given.meminfo
+        )
+        return made._getvalue()
+
+    return result(array), generate
+
+
+@overload(flat, target=TARGET)
+def _flat(array: Any) -> Any:
+    if not isinstance(array, DeviceArray):
+        return None
+
+    def view(array: Any) -> Any:
+        return _flat_view(array)
+
+    return view
 
 
 # --- half precision -------------------------------------------------------------------------------

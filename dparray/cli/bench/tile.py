@@ -144,7 +144,7 @@ def _calls(settings: Settings) -> Iterator[Row]:
         function(x)
         (plan,) = function._plans.values()
         (contraction,) = plan.contractions
-        kernel, numbers = contraction._kernel, contraction.text.numbers
+        ((kernel, numbers),) = contraction._kernels.values()
         out, items = dp.empty_like(x), dp.Range(*contraction.text.items)
 
         def called() -> None:
