@@ -292,7 +292,7 @@ _TELLING = (
         "dp.broadcast_to makes them: launch the kernel on a copy of it, x.copy()",
     ),
     (
-        r"Unknown attribute '(?:get_group|get_local\w+|get_global\w+)' of type Item",
+        r"Unknown attribute '(?:get_(?:sub_)?group|get_local\w+|get_global\w+)' of type Item",
         "an Item of a Range has no group and no local id: launch over an NdRange, which gives an "
         "NdItem",
     ),
@@ -301,7 +301,8 @@ _TELLING = (
         "an NdItem has get_global_id and get_local_id; get_id belongs to the Item of a Range",
     ),
     (r"AtomicRef(?:\.\w+)?(?:: | works ).+", "{all}"),
-    (r"\b(?:group_[a-z_]+|[a-z_]+_over_group|[a-z]+_of_group): .+", "{all}"),
+    (r"\b(?:[a-z_]+_group|(?:[a-z]+_)?group_[a-z_]+): .+", "{all}"),
+    (r"a sub-group has one dimension: .+", "{all}"),
     (
         r"Function\(<class '[\w.]+\.PrivateArray'>\)",
         "a PrivateArray takes a constant shape (positive numbers in the kernel's text, globals or "

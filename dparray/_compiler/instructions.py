@@ -104,6 +104,12 @@ LOCAL_ID = "get_local_id"
 LOCAL_SIZE = "get_local_size"
 GROUP_ID = "get_group_id"
 GROUP_COUNT = "get_num_groups"
+# Of sub-groups, which have one dimension.
+SUB_GROUP_LOCAL_ID = "get_sub_group_local_id"
+SUB_GROUP_SIZE = "get_sub_group_size"
+SUB_GROUP_MAX_SIZE = "get_max_sub_group_size"
+SUB_GROUP_ID = "get_sub_group_id"
+SUB_GROUP_COUNT = "get_num_sub_groups"
 
 
 def index(builder: Any, name: str, dimension: Any) -> Any:
@@ -114,6 +120,12 @@ def index(builder: Any, name: str, dimension: Any) -> Any:
     # Numba's code for indices asks whether they are negative.
     builder.assume(builder.icmp_signed(">=", number, INT64(0)))
     return number
+
+
+def sub_group_number(builder: Any, name: str) -> Any:
+    """One of the numbers of sub-groups above."""
+    number = call(builder, mangled(name, "v"), INT32, pure=True)
+    return builder.zext(number, INT64)
 
 
 def linear_index(builder: Any, ids: str, sizes: str, dimensions: Sequence[int]) -> Any:

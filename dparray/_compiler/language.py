@@ -21,10 +21,17 @@ from numba.np.arrayobj import make_array, populate_array
 
 from dparray._compiler import instructions as device
 from dparray._compiler.target import registry, typing_registry
-from dparray._compiler.types import PRIVATE, DeviceArray, GroupType, ItemType, NdItemType
+from dparray._compiler.types import (
+    PRIVATE,
+    DeviceArray,
+    GroupType,
+    ItemType,
+    NdItemType,
+    SubGroupType,
+)
 from dparray.kernel_api import MemoryOrder, MemoryScope, PrivateArray, atomic_fence, group_barrier
 
-_SPACES = (ItemType, NdItemType, GroupType)
+_SPACES = (ItemType, NdItemType, GroupType, SubGroupType)
 
 # --- items and groups -----------------------------------------------------------------------------
 
@@ -44,6 +51,7 @@ _NUMBERS: dict[type, dict[str, str]] = {
         "get_group_range": device.GROUP_COUNT,
         "get_local_range": device.LOCAL_SIZE,
     },
+    SubGroupType: {},
 }
 # Methods that give a number of all dimensions: of which ids and sizes.
 _LINEAR_IDS: dict[type, dict[str, tuple[str, str]]] = {
@@ -53,6 +61,7 @@ _LINEAR_IDS: dict[type, dict[str, tuple[str, str]]] = {
         "get_local_linear_id": (device.LOCAL_ID, device.LOCAL_SIZE),
     },
     GroupType: {"get_group_linear_id": (device.GROUP_ID, device.GROUP_COUNT)},
+    SubGroupType: {},
 }
 _VOLUMES: dict[type, dict[str, str]] = {
     ItemType: {"get_linear_range": _EXTENTS},
@@ -64,10 +73,28 @@ _VOLUMES: dict[type, dict[str, str]] = {
         "get_group_linear_range": device.GROUP_COUNT,
         "get_local_linear_range": device.LOCAL_SIZE,
     },
+    SubGroupType: {},
+}
+# Methods of sub-groups, which take no dimension.
+_OF_SUB_GROUPS = {
+    "get_local_id": device.SUB_GROUP_LOCAL_ID,
+    "get_local_linear_id": device.SUB_GROUP_LOCAL_ID,
+    "get_local_range": device.SUB_GROUP_SIZE,
+    "get_local_linear_range": device.SUB_GROUP_SIZE,
+    "get_max_local_range": device.SUB_GROUP_MAX_SIZE,
+    "get_group_id": device.SUB_GROUP_ID,
+    "get_group_linear_id": device.SUB_GROUP_ID,
+    "get_group_range": device.SUB_GROUP_COUNT,
+    "get_group_linear_range": device.SUB_GROUP_COUNT,
 }
 
 
 _OF_A_DIMENSION = inspect.signature(lambda dim: None)
+_OF_SUB_GROUP = inspect.signature(lambda *dim: None)
+_GROUPS: dict[str, Callable[[int], Any]] = {
+    "get_group": GroupType,
+    "get_sub_group": lambda ndim: SubGroupType(1),
+}
 
 
 @functools.cache
@@ -93,10 +120,23 @@ def _method(space: Any, name: str) -> Any:
         def typer_of(self: Any) -> Callable[..., Any]:
             return lambda: types.int64
 
-    elif cls is NdItemType and name == "get_group":
+    elif cls is SubGroupType and name in _OF_SUB_GROUPS:
 
         def typer_of(self: Any) -> Callable[..., Any]:
-            return lambda: GroupType(space.ndim)
+            def typer(*dimensions: Any, **named: Any) -> Any:
+                if dimensions or named:
+                    raise TypingError(
+                        f"a sub-group has one dimension: item.get_sub_group().{name}() takes none"
+                    )
+                return types.int64
+
+            typer.pysig = _OF_SUB_GROUP  # type: ignore[attr-defined]
+            return typer
+
+    elif cls is NdItemType and name in _GROUPS:
+
+        def typer_of(self: Any) -> Callable[..., Any]:
+            return lambda: _GROUPS[name](space.ndim)
 
     else:
         return None
@@ -122,6 +162,12 @@ def _register_space(cls: type) -> None:
         _lower_linear_id(cls, name, ids, sizes)
     for name, sizes in _VOLUMES[cls].items():
         _lower_volume(cls, name, sizes)
+
+
+def _lower_of_sub_group(name: str, number: str) -> None:
+    @registry.lower((SubGroupType, name), SubGroupType)
+    def lower(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return device.sub_group_number(builder, number)
 
 
 def _lower_number(cls: type, name: str, number: str) -> None:
@@ -168,9 +214,12 @@ def _number(builder: Any, space: Any, number: str, dimension: Any, ndim: int) ->
 
 for _cls in _SPACES:
     _register_space(_cls)
+for _name, _number in _OF_SUB_GROUPS.items():
+    _lower_of_sub_group(_name, _number)
 
 
 @registry.lower((NdItemType, "get_group"), NdItemType)
+@registry.lower((NdItemType, "get_sub_group"), NdItemType)
 def _get_group(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return context.get_constant_null(signature.return_type)
 
@@ -200,7 +249,7 @@ class _GroupBarrier(CallableTemplate):
 
     def generic(self) -> Callable[..., Any]:
         def typer(group: Any, fence_scope: Any = MemoryScope.WORK_GROUP) -> Any:
-            if not isinstance(group, GroupType):
+            if not isinstance(group, GroupType | SubGroupType):
                 return None
             _barrier_scope(fence_scope)
             return types.void
@@ -210,8 +259,12 @@ class _GroupBarrier(CallableTemplate):
 
 @registry.lower(group_barrier, GroupType)
 @registry.lower(group_barrier, GroupType, types.IntegerLiteral)
+@registry.lower(group_barrier, SubGroupType)
+@registry.lower(group_barrier, SubGroupType, types.IntegerLiteral)
 def _lower_barrier(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    scope = MemoryScope.WORK_GROUP
+    waits = scope = MemoryScope.WORK_GROUP
+    if isinstance(signature.args[0], SubGroupType):
+        waits = MemoryScope.SUB_GROUP
     if len(signature.args) > 1:
         scope = MemoryScope(_barrier_scope(signature.args[1]))
     device.call(
@@ -219,7 +272,7 @@ def _lower_barrier(context: Any, builder: Any, signature: Any, arguments: Any) -
         device.mangled("__spirv_ControlBarrier", "jjj"),
         ir.VoidType(),
         [
-            device.scope(MemoryScope.WORK_GROUP),
+            device.scope(waits),
             device.scope(scope),
             device.semantics(MemoryOrder.SEQ_CST),
         ],

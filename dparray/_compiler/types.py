@@ -144,6 +144,12 @@ class GroupType(_SpaceType):
     label = "Group"
 
 
+class SubGroupType(_SpaceType):
+    """``SubGroup``: the sub-group of an ``NdItem``, of one dimension whatever its range has."""
+
+    label = "SubGroup"
+
+
 class AtomicRefType(types.Type):
     """``AtomicRef``: an element that several work-items change."""
 
@@ -209,6 +215,7 @@ def data_models() -> Any:
         (ItemType, _ItemModel),
         (NdItemType, _SpaceModel),
         (GroupType, _SpaceModel),
+        (SubGroupType, _SpaceModel),
         (AtomicRefType, _ReferenceModel),
         # A string literal is a variable, too, before it becomes a part of a format.
         (types.UnicodeType, OpaqueModel),

@@ -91,6 +91,57 @@ class _Group:
         return typed(math.prod(map(int, self._local_size)))
 
 
+class SimulatedSubGroup:
+    """``SubGroup``: runs of work-items along the first dimension, as CPU devices have them."""
+
+    def __init__(self, work_item: WorkItem, local_size: tuple[int, ...], width: int) -> None:
+        in_row = -(-local_size[0] // width)
+        first = work_item.part % in_row * width
+        self.members = min(width, local_size[0] - first)
+        self._work_item = work_item
+        self._width = width
+        self._count = in_row * math.prod(local_size[1:])
+
+    @property
+    def dimensions(self) -> int:
+        return 1
+
+    @property
+    def leader(self) -> bool:
+        return self._work_item.lane == 0
+
+    def get_local_id(self) -> Any:
+        return typed(self._work_item.lane)
+
+    def get_local_range(self) -> Any:
+        return typed(self.members)
+
+    def get_max_local_range(self) -> Any:
+        return typed(self._width)
+
+    def get_group_id(self) -> Any:
+        return typed(self._work_item.part)
+
+    def get_group_range(self) -> Any:
+        return typed(self._count)
+
+    get_local_linear_id = get_local_id
+    get_local_linear_range = get_local_range
+    get_group_linear_id = get_group_id
+    get_group_linear_range = get_group_range
+
+
+def place_in_sub_group(
+    local_id: tuple[int, ...], local_size: tuple[int, ...], width: int
+) -> tuple[int, int]:
+    """The index of the sub-group of a work-item in its group, and of the item in it."""
+    row = 0
+    for one, extent in zip(local_id[:0:-1], local_size[:0:-1], strict=True):
+        row = row * extent + one
+    block, lane = divmod(local_id[0], width)
+    return row * -(-local_size[0] // width) + block, lane
+
+
 class SimulatedNdItem:
     """``NdItem``: the ids of a work-item in a range of work-groups."""
 
@@ -100,6 +151,7 @@ class SimulatedNdItem:
         local_id: tuple[int, ...],
         global_size: tuple[int, ...],
         local_size: tuple[int, ...],
+        width: int,
     ) -> None:
         self.work_item = work_item
         self._global = SimulatedItem(work_item, global_size)
@@ -107,6 +159,7 @@ class SimulatedNdItem:
         self._local_size = tuple(map(typed, local_size))
         group_id = tuple(map(operator.floordiv, work_item.global_id, local_size))
         self._group = _Group(work_item, group_id, global_size, local_size)
+        self._sub_group = SimulatedSubGroup(work_item, local_size, width)
 
     @property
     def dimensions(self) -> int:
@@ -138,3 +191,6 @@ class SimulatedNdItem:
 
     def get_group(self) -> _Group:
         return self._group
+
+    def get_sub_group(self) -> SimulatedSubGroup:
+        return self._sub_group

@@ -57,19 +57,31 @@ Access = tuple["WorkItem", int, int, CodeType, int]
 class WorkItem:
     """One work-item: who it is, and what happened before its next access.
 
-    ``phase`` counts the barriers its group has passed, ``time`` its own release operations.
+    ``phase`` counts the barriers its group has passed, ``time`` its own release operations. In a
+    sub-group, ``part`` is the index of that one, ``lane`` its own, ``part_phase`` counts barriers.
     """
 
     __slots__ = (
-        "clock", "fenced", "global_id", "group", "local_linear", "phase", "seen", "serial", "spin",
-        "time",
+        "clock", "fenced", "global_id", "group", "lane", "local_linear", "part", "part_phase",
+        "phase", "seen", "serial", "spin", "time",
     )  # fmt: skip
 
-    def __init__(self, global_id: tuple[int, ...], serial: int, group: int, local: int) -> None:
+    def __init__(
+        self,
+        global_id: tuple[int, ...],
+        serial: int,
+        group: int,
+        local: int,
+        part: int = 0,
+        lane: int = 0,
+    ) -> None:
         self.global_id = global_id
         self.serial = serial
         self.group = group
         self.local_linear = local
+        self.part = part
+        self.lane = lane
+        self.part_phase = 0
         self.phase = 0
         self.time = 1
         self.clock: Clock | None = None

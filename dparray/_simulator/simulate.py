@@ -20,10 +20,13 @@ from types import FunctionType
 from typing import Any
 
 from dparray._simulator.arguments import Arguments
-from dparray._simulator.language import SimulatedItem, SimulatedNdItem, linear_index
-from dparray._simulator.memory import (
-    WorkItem,
+from dparray._simulator.language import (
+    SimulatedItem,
+    SimulatedNdItem,
+    linear_index,
+    place_in_sub_group,
 )
+from dparray._simulator.memory import WorkItem
 from dparray._simulator.simulation import GroupRun, Simulation, Workers, WorkGroup
 from dparray.exceptions import (
     KernelArgumentError,
@@ -44,6 +47,7 @@ def simulate(
     *args: Any,
     races: str = "error",
     item: Any = None,
+    sub_group_size: int = 16,
     **named: Any,
 ) -> None:
     """Run ``kernel`` over ``index_range`` in plain Python, checking every access it makes.
@@ -68,6 +72,8 @@ def simulate(
             thread while the others of its group run in threads of their own. Breakpoints of
             ``pdb`` in the kernel then stop in this item only. ``breakpoint()`` in the kernel stops
             in every item that reaches it, with or without ``item``.
+        sub_group_size: the work-items of a sub-group, which are neighbours in the first dimension;
+            the last ones of a row are fewer.
         named: arguments of the kernel by name.
 
     Raises:
@@ -97,6 +103,8 @@ def simulate(
     """
     if races not in _RACES:
         raise ValueError(f"simulate: races must be one of {', '.join(_RACES)}; got {races!r}")
+    if not isinstance(sub_group_size, int) or sub_group_size < 1:
+        raise ValueError(f"simulate: sub_group_size is a positive integer; got {sub_group_size!r}")
     function = _python_function(kernel)
     global_size, local_size = _sizes(index_range)
     simulation = Simulation(function, races)
@@ -104,7 +112,7 @@ def simulate(
     arguments = Arguments(simulation, function, values, grouped=local_size is not None)
     chosen = None if item is None else _chosen_item(item, global_size)
     with Workers() as workers:
-        for group in _work_groups(simulation, global_size, local_size, chosen):
+        for group in _work_groups(global_size, local_size, chosen, sub_group_size):
             GroupRun(simulation, group, arguments.for_group(), workers).run()
     arguments.write_back()
 
@@ -178,10 +186,10 @@ def _chosen_item(item: Any, global_size: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _work_groups(
-    simulation: Simulation,
     global_size: tuple[int, ...],
     local_size: tuple[int, ...] | None,
     chosen: tuple[int, ...] | None,
+    width: int,
 ) -> Iterator[WorkGroup]:
     if local_size is None:
         ids = itertools.product(*map(range, global_size)) if chosen is None else (chosen,)
@@ -205,6 +213,7 @@ def _work_groups(
                 linear_index(global_id, global_size),
                 linear_index(group_id, group_range),
                 local,
+                *place_in_sub_group(local_id, local_size, width),
             )
-            items.append(SimulatedNdItem(work_item, local_id, global_size, local_size))
+            items.append(SimulatedNdItem(work_item, local_id, global_size, local_size, width))
         yield WorkGroup(items, chosen)

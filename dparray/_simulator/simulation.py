@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from dparray._compiler.special import SpecialFunction, precision
+from dparray._simulator.language import SimulatedSubGroup
 from dparray._simulator.memory import Access, AtomicRef, Clock, PrivateArray, WorkItem
 from dparray._simulator.numbers import BUILTINS, CONSTRUCTORS, MATH, literal, typed
 from dparray._simulator.transform import View, nested, typed_literals
@@ -61,14 +62,18 @@ class Simulation:
             "AtomicRef": functools.partial(AtomicRef, self),
             "PrivateArray": functools.partial(PrivateArray, self),
             "atomic_fence": lambda memory_order, memory_scope=None: self.item.fence(memory_order),
-            "group_barrier": lambda group, fence_scope=None: self._barrier(),
-            "all_of_group": lambda group, predicate: all(self._brought(bool(predicate))),
-            "any_of_group": lambda group, predicate: any(self._brought(bool(predicate))),
-            "none_of_group": lambda group, predicate: not any(self._brought(bool(predicate))),
+            "group_barrier": lambda group, fence_scope=None: self._barrier(group),
+            "all_of_group": lambda group, predicate: all(self._brought(group, bool(predicate))),
+            "any_of_group": lambda group, predicate: any(self._brought(group, bool(predicate))),
+            "none_of_group": lambda group, value: not any(self._brought(group, bool(value))),
             "exclusive_scan_over_group": self._exclusive_scan_over_group,
             "group_broadcast": self._group_broadcast,
             "group_inclusive_scan": self._group_inclusive_scan,
             "group_reduce": self._group_reduce,
+            "permute_group_by_xor": self._exchange(lambda mine, mask: mine ^ mask),
+            "select_from_group": self._exchange(lambda mine, other: other),
+            "shift_group_left": self._exchange(lambda mine, delta=1: mine + delta),
+            "shift_group_right": self._exchange(lambda mine, delta=1: mine - delta),
         }
         self.kernel = self._copy(function)
 
@@ -119,17 +124,23 @@ class Simulation:
 
     # barriers
 
-    def _barrier(self) -> None:
-        if self.group_run is None or len(self.group_run.group.items) == 1:
+    def _barrier(self, group: Any) -> None:
+        if self.group_run is None or self._members(group) == 1:
             return
-        self.group_run.barrier(self._call_sites(sys._getframe(2)))
+        self.group_run.barrier(self._call_sites(sys._getframe(2)), _part(group, self.item))
+
+    def _members(self, group: Any) -> int:
+        """The number of work-items of a group or a sub-group."""
+        assert self.group_run is not None
+        of_part = isinstance(group, SimulatedSubGroup)
+        return group.members if of_part else len(self.group_run.group.items)
 
     # group algorithms: every item brings a value, and a barrier makes all of them known
 
     def _exclusive_scan_over_group(
         self, group: Any, value: Any, operation: Any = "add", initial: Any = None
     ) -> Any:
-        before = self._brought(value)[: self.item.local_linear]
+        before = self._brought(group, value)[: _place(group, self.item)]
         if initial is None and callable(operation):
             raise self.fault(
                 "calls exclusive_scan_over_group with a function and no initial",
@@ -143,15 +154,15 @@ class Simulation:
         return type(value)(neutral_of(operation, np.dtype(type(value))))
 
     def _group_reduce(self, group: Any, value: Any, operation: Any = "add") -> Any:
-        values = self._brought(value)
+        values = self._brought(group, value)
         return functools.reduce(self._group_operation(operation, value), values)
 
     def _group_inclusive_scan(self, group: Any, value: Any, operation: Any = "add") -> Any:
-        values = self._brought(value)[: self.item.local_linear + 1]
+        values = self._brought(group, value)[: _place(group, self.item) + 1]
         return functools.reduce(self._group_operation(operation, value), values)
 
     def _group_broadcast(self, group: Any, value: Any, local_id: Any = 0) -> Any:
-        brought = self._brought((value, int(local_id)))
+        brought = self._brought(group, (value, int(local_id)))
         asked = {one[1] for one in brought}
         if len(asked) > 1 or not 0 <= int(local_id) < len(brought):
             raise self.fault(
@@ -174,14 +185,30 @@ class Simulation:
         combine = _GROUP_OPERATIONS[operation]
         return lambda a, b: scalar(combine(a, b))
 
-    def _brought(self, value: Any) -> list[Any]:
+    def _exchange(self, source: Callable[..., Any]) -> Callable[..., Any]:
+        """A function that gives each item of a sub-group the value of another, or its own."""
+
+        def exchange(group: Any, value: Any, *other: Any, **named: Any) -> Any:
+            if not isinstance(group, SimulatedSubGroup):
+                raise self.fault(
+                    "exchanges values in a work-group", "only sub-groups do: item.get_sub_group()"
+                )
+            values = self._brought(group, value)
+            wanted = int(source(self.item.lane, *map(int, (*other, *named.values()))))
+            return values[wanted if 0 <= wanted < len(values) else self.item.lane]
+
+        return exchange
+
+    def _brought(self, group: Any, value: Any) -> list[Any]:
         """The values of all items of the group, in the order of their linear ids."""
         if self.group_run is None:
             raise RuntimeError("a group algorithm ran outside of a simulation")
-        values = self.group_run.brought.setdefault(self.item.phase, {})
-        values[self.item.local_linear] = value
-        if len(self.group_run.group.items) > 1:
-            self.group_run.barrier(self._call_sites(sys._getframe(2)))
+        part = _part(group, self.item)
+        phase = self.item.phase if part is None else self.item.part_phase
+        values = self.group_run.brought.setdefault((part, phase), {})
+        values[_place(group, self.item)] = value
+        if self._members(group) > 1:
+            self.group_run.barrier(self._call_sites(sys._getframe(2)), part)
         return [values[member] for member in range(len(values))]
 
     def _call_sites(self, frame: FrameType | None) -> tuple[tuple[CodeType, int], ...]:
@@ -262,6 +289,16 @@ class Simulation:
         return call
 
 
+def _part(group: Any, item: WorkItem) -> int | None:
+    """The index of a sub-group; ``None`` of a work-group."""
+    return item.part if isinstance(group, SimulatedSubGroup) else None
+
+
+def _place(group: Any, item: WorkItem) -> int:
+    """The linear id of a work-item in a group or a sub-group."""
+    return item.lane if isinstance(group, SimulatedSubGroup) else item.local_linear
+
+
 _NEW, _RUNNING, _WAITING, _READY, _DONE = range(5)
 
 
@@ -331,14 +368,16 @@ class GroupRun:
         self, simulation: Simulation, group: WorkGroup, arguments: list[Any], workers: Workers
     ) -> None:
         self.group = group
-        self.brought: dict[int, dict[int, Any]] = {}
+        self.brought: dict[tuple[int | None, int], dict[int, Any]] = {}
         self._simulation = simulation
         self._arguments = arguments
         self._workers = workers
         count = len(group.items)
         self._states = [_NEW] * count
         self._threads: list[_Baton | None] = [None] * count
+        # Where each waits, and of which sub-group, or of the group, the barrier is.
         self._sites: list[tuple[tuple[CodeType, int], ...]] = [()] * count
+        self._parts: list[int | None] = [None] * count
         self._error: BaseException | None = None
         self._caller = _Baton()
         self._first = 0  # no item before this one can go on in this phase
@@ -413,13 +452,14 @@ class GroupRun:
             self._fail(interrupt)
             thread.await_turn()
 
-    def barrier(self, sites: tuple[tuple[CodeType, int], ...]) -> None:
-        """Suspend the running item until all items of the group are here."""
+    def barrier(self, sites: tuple[tuple[CodeType, int], ...], part: int | None) -> None:
+        """Suspend the running item until all items of the group, or of its sub-group, are here."""
         work_item = self._simulation.item
         member = work_item.local_linear
         thread = self._threads[member]
         assert thread is not None
         self._sites[member] = sites
+        self._parts[member] = part
         self._states[member] = _WAITING
         following = self._next()
         if following != member:
@@ -442,33 +482,50 @@ class GroupRun:
             waiting = [member for member, state in enumerate(states) if state == _WAITING]
             if not waiting:
                 return None
-            if self._all_at_one_barrier(waiting):
-                self._pass_barrier(waiting)
-                return waiting[0]
+            # Those of a sub-group go on whatever the rest of the group waits for.
+            part = next((self._parts[one] for one in waiting if self._parts[one] is not None), None)
+            members = [
+                member
+                for member in range(len(states))
+                if part is None or self.group.items[member].work_item.part == part
+            ]
+            if self._all_at_one_barrier(members, part):
+                self._pass_barrier(members, part)
+                return members[0]
         suspended = (_WAITING, _READY)
         return next((member for member, state in enumerate(states) if state in suspended), None)
 
-    def _pass_barrier(self, waiting: list[int]) -> None:
-        items = [self.group.items[member].work_item for member in waiting]
+    def _pass_barrier(self, members: list[int], part: int | None) -> None:
+        items = [self.group.items[member].work_item for member in members]
         clock: Clock | None = None
         for one in items:
-            if one.clock is not None:
-                clock = one.clock.joined(clock)
+            before = one.clock if part is None else one.release()
+            if before is not None:
+                clock = before.joined(clock)
         for one in items:
             one.clock = clock
-            one.phase += 1
-        self.brought = {phase: it for phase, it in self.brought.items() if phase >= one.phase - 1}
-        for member in waiting:
+            if part is None:
+                one.phase += 1
+            else:
+                one.part_phase += 1
+        reached = items[0].phase if part is None else items[0].part_phase
+        for of_part, phase in list(self.brought):
+            if of_part == part and phase < reached - 1:
+                del self.brought[of_part, phase]
+        for member in members:
             self._states[member] = _READY
         self._first = 0
 
-    def _all_at_one_barrier(self, waiting: list[int]) -> bool:
-        missing = [member for member in range(len(self._states)) if member not in set(waiting)]
+    def _all_at_one_barrier(self, members: list[int], part: int | None) -> bool:
+        """Whether all of a group, or of a sub-group, wait at one; else that is the error."""
+        waiting = [member for member in members if self._states[member] == _WAITING]
+        missing = [member for member in members if self._states[member] != _WAITING]
+        places = {(self._sites[member], self._parts[member]) for member in waiting}
+        if not missing and len(places) == 1:
+            return True
         sites: dict[tuple[tuple[CodeType, int], ...], list[int]] = {}
         for member in waiting:
             sites.setdefault(self._sites[member], []).append(member)
-        if not missing and len(sites) == 1:
-            return True
         found = [
             f"{self._names(members)} at {site[0][0].co_filename}:{site[0][1]}"
             for site, members in sites.items()
@@ -480,7 +537,8 @@ class GroupRun:
         self._error = self._simulation.fault_at(
             code,
             line,
-            "waits at a barrier that not all work-items of its group reach: " + "; ".join(found),
+            "waits at a barrier that not all work-items of its "
+            f"{'group' if part is None else 'sub-group'} reach: " + "; ".join(found),
             "call group_barrier where all items of the group come by, outside of branches and "
             "loops that depend on the item, and before any return",
         )

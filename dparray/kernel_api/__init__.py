@@ -13,7 +13,7 @@ import operator
 from collections.abc import Callable, Iterable
 from copy import copy
 from math import prod
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -27,8 +27,13 @@ from dparray.kernel_api.groups import (
     group_reduce,
     inclusive_scan_over_group,
     none_of_group,
+    permute_group_by_xor,
     reduce_over_group,
+    select_from_group,
+    shift_group_left,
+    shift_group_right,
 )
+from dparray.kernel_api.items import Group, Item, NdItem, SubGroup, only_in_kernels
 
 __all__ = [
     "AddressSpace",
@@ -42,6 +47,7 @@ __all__ = [
     "NdRange",
     "PrivateArray",
     "Range",
+    "SubGroup",
     "all_of_group",
     "any_of_group",
     "atomic_fence",
@@ -52,7 +58,11 @@ __all__ = [
     "group_reduce",
     "inclusive_scan_over_group",
     "none_of_group",
+    "permute_group_by_xor",
     "reduce_over_group",
+    "select_from_group",
+    "shift_group_left",
+    "shift_group_right",
 ]
 
 _MAX_DIMENSIONS = 3
@@ -126,163 +136,7 @@ class AddressSpace(enum.IntEnum):
     GENERIC = 4
 
 
-# --- work-items -----------------------------------------------------------------------------------
-
-
-def _of_kernels(name: str) -> NoReturn:
-    raise NotImplementedError(
-        f"{name} has a meaning in kernels only; dparray.simulate runs kernels in plain Python"
-    )
-
-
-class Item:
-    """A work-item of a launch over a :class:`Range`: the first argument of its kernel.
-
-    Example:
-        >>> import dparray as dp
-        >>> @dp.kernel
-        ... def place(item, out):
-        ...     out[item.get_id(0)] = item.get_range(0)
-        >>> out = dp.zeros(3, dtype="int64")
-        >>> event = place[3](out)
-        >>> out.tolist()
-        [3, 3, 3]
-    """
-
-    def __init__(self) -> None:
-        _of_kernels("Item")
-
-    @property
-    def dimensions(self) -> int:
-        """The number of dimensions of the range."""
-        _of_kernels("Item.dimensions")
-
-    def get_id(self, dim: int) -> int:
-        """The index of the work-item in a dimension."""
-        _of_kernels("Item.get_id")
-
-    def get_linear_id(self) -> int:
-        """The index of the work-item in all of them, the last counting fastest."""
-        _of_kernels("Item.get_linear_id")
-
-    def get_range(self, dim: int) -> int:
-        """The extent of the range in a dimension."""
-        _of_kernels("Item.get_range")
-
-    def get_linear_range(self) -> int:
-        """The number of work-items."""
-        _of_kernels("Item.get_linear_range")
-
-
-class NdItem:
-    """A work-item of a launch over an :class:`NdRange`: the first argument of its kernel.
-
-    Example:
-        >>> import dparray as dp
-        >>> @dp.kernel
-        ... def place(item, out):
-        ...     out[item.get_global_id(0)] = item.get_local_id(0)
-        >>> out = dp.zeros(4, dtype="int64")
-        >>> event = place[dp.NdRange(4, 2)](out)
-        >>> out.tolist()
-        [0, 1, 0, 1]
-    """
-
-    def __init__(self) -> None:
-        _of_kernels("NdItem")
-
-    @property
-    def dimensions(self) -> int:
-        """The number of dimensions of the range."""
-        _of_kernels("NdItem.dimensions")
-
-    def get_global_id(self, dim: int) -> int:
-        """The index of the work-item in a dimension."""
-        _of_kernels("NdItem.get_global_id")
-
-    def get_global_linear_id(self) -> int:
-        """The index of the work-item in all of them, the last counting fastest."""
-        _of_kernels("NdItem.get_global_linear_id")
-
-    def get_local_id(self, dim: int) -> int:
-        """The index of the work-item within its group, in a dimension."""
-        _of_kernels("NdItem.get_local_id")
-
-    def get_local_linear_id(self) -> int:
-        """The index of the work-item within its group, the last dimension counting fastest."""
-        _of_kernels("NdItem.get_local_linear_id")
-
-    def get_global_range(self, dim: int) -> int:
-        """The extent of the global range in a dimension."""
-        _of_kernels("NdItem.get_global_range")
-
-    def get_global_linear_range(self) -> int:
-        """The number of work-items."""
-        _of_kernels("NdItem.get_global_linear_range")
-
-    def get_local_range(self, dim: int) -> int:
-        """The extent of a group in a dimension."""
-        _of_kernels("NdItem.get_local_range")
-
-    def get_local_linear_range(self) -> int:
-        """The number of work-items of a group."""
-        _of_kernels("NdItem.get_local_linear_range")
-
-    def get_group(self) -> Group:
-        """The group of the work-item."""
-        _of_kernels("NdItem.get_group")
-
-
-class Group:
-    """The work-group of a work-item; :meth:`NdItem.get_group` gives it.
-
-    Example:
-        >>> import dparray as dp
-        >>> @dp.kernel
-        ... def place(item, out):
-        ...     out[item.get_global_id(0)] = item.get_group().get_group_id(0)
-        >>> out = dp.zeros(4, dtype="int64")
-        >>> event = place[dp.NdRange(4, 2)](out)
-        >>> out.tolist()
-        [0, 0, 1, 1]
-    """
-
-    def __init__(self) -> None:
-        _of_kernels("Group")
-
-    @property
-    def dimensions(self) -> int:
-        """The number of dimensions of the range."""
-        _of_kernels("Group.dimensions")
-
-    @property
-    def leader(self) -> bool:
-        """Whether the work-item is the first of the group."""
-        _of_kernels("Group.leader")
-
-    def get_group_id(self, dim: int) -> int:
-        """The index of the group in a dimension."""
-        _of_kernels("Group.get_group_id")
-
-    def get_group_linear_id(self) -> int:
-        """The index of the group in all of them, the last counting fastest."""
-        _of_kernels("Group.get_group_linear_id")
-
-    def get_group_range(self, dim: int) -> int:
-        """The number of groups in a dimension."""
-        _of_kernels("Group.get_group_range")
-
-    def get_group_linear_range(self) -> int:
-        """The number of groups."""
-        _of_kernels("Group.get_group_linear_range")
-
-    def get_local_range(self, dim: int) -> int:
-        """The extent of a group in a dimension."""
-        _of_kernels("Group.get_local_range")
-
-    def get_local_linear_range(self) -> int:
-        """The number of work-items of a group."""
-        _of_kernels("Group.get_local_linear_range")
+# --- memory and order -----------------------------------------------------------------------------
 
 
 class PrivateArray:
@@ -305,7 +159,7 @@ class PrivateArray:
     """
 
     def __init__(self, shape: Any, dtype: Any, fill_zeros: bool = False) -> None:
-        _of_kernels("PrivateArray")
+        only_in_kernels("PrivateArray")
 
 
 class AtomicRef:
@@ -408,11 +262,13 @@ class AtomicRef:
         return before
 
 
-def group_barrier(group: Group, fence_scope: MemoryScope = MemoryScope.WORK_GROUP) -> None:
+def group_barrier(
+    group: Group | SubGroup, fence_scope: MemoryScope = MemoryScope.WORK_GROUP
+) -> None:
     """Wait until all work-items of a group have come here; they see what was written before.
 
     Args:
-        group: ``item.get_group()``.
+        group: ``item.get_group()`` or ``item.get_sub_group()``.
         fence_scope: the work-items that see what was written.
 
     Example:
@@ -426,7 +282,7 @@ def group_barrier(group: Group, fence_scope: MemoryScope = MemoryScope.WORK_GROU
         >>> out.tolist()
         [1, 1]
     """
-    _of_kernels("group_barrier")
+    only_in_kernels("group_barrier")
 
 
 def atomic_fence(memory_order: MemoryOrder, memory_scope: MemoryScope) -> None:
@@ -443,7 +299,7 @@ def atomic_fence(memory_order: MemoryOrder, memory_scope: MemoryScope) -> None:
         >>> out.tolist()
         [1, 1]
     """
-    _of_kernels("atomic_fence")
+    only_in_kernels("atomic_fence")
 
 
 # --- ranges ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Group algorithms: what the work-items of a work-group compute together.
+"""Group algorithms: what the work-items of a work-group or a sub-group compute together.
 
 The names with ``group_`` in front are this package's first; those with ``_over_group`` and
 ``_of_group`` are SYCL 2020's.
@@ -39,7 +39,7 @@ def group_reduce(group: Any, value: Any, operation: str = "add") -> Any:
     All work-items of the group must reach the call. It also is a barrier among them.
 
     Args:
-        group: ``item.get_group()``, of one to three dimensions.
+        group: ``item.get_group()``, of one to three dimensions, or ``item.get_sub_group()``.
         value: an integer or a float.
         operation: ``"add"``, ``"mul"``, ``"min"``, ``"max"``, and for integers ``"and"``, ``"or"``,
             ``"xor"``, written out in the call; or a device function of two values that is
@@ -70,7 +70,7 @@ def group_broadcast(group: Any, value: Any, local_id: int = 0) -> Any:
     All work-items of the group must reach the call, with the same ``local_id``.
 
     Args:
-        group: ``item.get_group()``, of one to three dimensions.
+        group: ``item.get_group()``, of one to three dimensions, or ``item.get_sub_group()``.
         value: an integer or a float.
         local_id: whose value, in row-major order: ``item.get_local_linear_id()`` of that item.
 
@@ -98,7 +98,7 @@ def group_inclusive_scan(group: Any, value: Any, operation: str = "add") -> Any:
     must reach the call.
 
     Args:
-        group: ``item.get_group()``, of one to three dimensions.
+        group: ``item.get_group()``, of one to three dimensions, or ``item.get_sub_group()``.
         value: an integer or a float.
         operation: ``"add"``, ``"mul"``, ``"min"``, ``"max"``, and for integers ``"and"``, ``"or"``,
             ``"xor"``, written out in the call; or a device function of two values that is
@@ -130,7 +130,7 @@ def exclusive_scan_over_group(
     must reach the call.
 
     Args:
-        group: ``item.get_group()``, of one to three dimensions.
+        group: ``item.get_group()``, of one to three dimensions, or ``item.get_sub_group()``.
         value: an integer or a float.
         operation: as of :func:`group_reduce`.
         initial: what the first work-item gets, and what all others are combined with; the number
@@ -159,7 +159,7 @@ def any_of_group(group: Any, predicate: Any) -> Any:
     All work-items of the group must reach the call. It also is a barrier among them.
 
     Args:
-        group: ``item.get_group()``, of one to three dimensions.
+        group: ``item.get_group()``, of one to three dimensions, or ``item.get_sub_group()``.
         predicate: a truth value or a number, which is true if it is not 0.
 
     Example:
@@ -208,6 +208,92 @@ def none_of_group(group: Any, predicate: Any) -> Any:
         [True, True, False, False]
     """
     _only_in_kernels("none_of_group")
+
+
+def select_from_group(group: Any, value: Any, remote_local_id: Any) -> Any:
+    """The value of another work-item of a sub-group, which each may choose for itself.
+
+    All work-items of the sub-group must reach the call.
+
+    Args:
+        group: ``item.get_sub_group()``.
+        value: an integer or a float.
+        remote_local_id: whose value, by ``group.get_local_id()`` of that item. Where the sub-group
+            has no such item, it is the work-item's own value.
+
+    Returns:
+        A scalar of the type of ``value``.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def reverse(item, x, out):
+        ...     part, i = item.get_sub_group(), item.get_global_id(0)
+        ...     last = part.get_local_range() - 1
+        ...     out[i] = dp.select_from_group(part, x[i], last - part.get_local_id())
+        >>> x, out = dp.arange(4), dp.zeros(4, dtype="int64")
+        >>> event = reverse[dp.NdRange(4, 4)](x, out)
+        >>> out.tolist()
+        [3, 2, 1, 0]
+    """
+    _only_in_kernels("select_from_group")
+
+
+def shift_group_left(group: Any, value: Any, delta: Any = 1) -> Any:
+    """The value of the work-item that comes ``delta`` after each in a sub-group.
+
+    As :func:`select_from_group`: the last ones get their own value.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def steps(item, x, out):
+        ...     i = item.get_global_id(0)
+        ...     out[i] = dp.shift_group_left(item.get_sub_group(), x[i]) - x[i]
+        >>> x, out = dp.asarray([1, 4, 9, 16]), dp.zeros(4, dtype="int64")
+        >>> event = steps[dp.NdRange(4, 4)](x, out)
+        >>> out.tolist()
+        [3, 5, 7, 0]
+    """
+    _only_in_kernels("shift_group_left")
+
+
+def shift_group_right(group: Any, value: Any, delta: Any = 1) -> Any:
+    """The value of the work-item that comes ``delta`` before each in a sub-group.
+
+    As :func:`select_from_group`: the first ones get their own value.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def steps(item, x, out):
+        ...     i = item.get_global_id(0)
+        ...     out[i] = x[i] - dp.shift_group_right(item.get_sub_group(), x[i])
+        >>> x, out = dp.asarray([1, 4, 9, 16]), dp.zeros(4, dtype="int64")
+        >>> event = steps[dp.NdRange(4, 4)](x, out)
+        >>> out.tolist()
+        [0, 3, 5, 7]
+    """
+    _only_in_kernels("shift_group_right")
+
+
+def permute_group_by_xor(group: Any, value: Any, mask: Any) -> Any:
+    """The value of the work-item of a sub-group whose id differs in the bits of ``mask``.
+
+    As :func:`select_from_group`: where there is no such item, it is the own value.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def pairs(item, x, out):
+        ...     i = item.get_global_id(0)
+        ...     out[i] = dp.permute_group_by_xor(item.get_sub_group(), x[i], 1)
+        >>> x, out = dp.arange(4), dp.zeros(4, dtype="int64")
+        >>> event = pairs[dp.NdRange(4, 4)](x, out)
+        >>> out.tolist()
+        [1, 0, 3, 2]
+    """
+    _only_in_kernels("permute_group_by_xor")
 
 
 reduce_over_group = group_reduce

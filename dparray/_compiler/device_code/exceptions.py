@@ -35,7 +35,7 @@ from numba.cpython import slicing, tupleobj
 from dparray._compiler.checks import OF_A_DIMENSION
 from dparray._compiler.diagnosis import MAY_RAISE
 from dparray._compiler.target import CallConv, TypingContext
-from dparray._compiler.types import GroupType, ItemType, NdItemType
+from dparray._compiler.types import GroupType, ItemType, NdItemType, SubGroupType
 from dparray.kernel_api import PrivateArray
 
 _registry = Registry()
@@ -49,7 +49,7 @@ def install(target_context: Any) -> None:
 # --- calls that mean nothing ----------------------------------------------------------------------
 
 #: Types of what is asked for the numbers of a dimension.
-SPACES = (GroupType, ItemType, NdItemType)
+SPACES = (GroupType, ItemType, NdItemType, SubGroupType)
 _ZERO_STEPS = {range: "the step of a range", slice: "the step of a slice"}
 
 

@@ -1,8 +1,8 @@
-"""The group algorithms on devices: reductions, scans and broadcasts over a work-group.
+"""The group algorithms on devices: reductions, scans and broadcasts over a group.
 
 Sums, minima and maxima are instructions of SPIR-V. Other operations, and the order of Python in two
-and three dimensions, go through local memory: W. D. Hillis and G. L. Steele, "Data parallel
-algorithms", 1986.
+and three dimensions, go through local memory, or from lane to lane of a sub-group: W. D. Hillis and
+G. L. Steele, "Data parallel algorithms", 1986.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numba.extending import intrinsic, overload, overload_attribute, register_ji
 
 from dparray._compiler import instructions as device
 from dparray._compiler.target import TARGET
-from dparray._compiler.types import LOCAL, GroupType
+from dparray._compiler.types import LOCAL, GroupType, SubGroupType
 from dparray.kernel_api import (
     all_of_group,
     any_of_group,
@@ -29,6 +29,10 @@ from dparray.kernel_api import (
     group_inclusive_scan,
     group_reduce,
     none_of_group,
+    permute_group_by_xor,
+    select_from_group,
+    shift_group_left,
+    shift_group_right,
 )
 from dparray.kernel_api.groups import GROUP_OPERATIONS, neutral_of
 
@@ -68,8 +72,17 @@ SCAN_GROUP_LIMIT = 8192
 
 
 def _check_group(function: str, group: Any) -> None:
-    if not isinstance(group, GroupType):
-        raise TypingError(f"{function}: the first argument is a group, as item.get_group() gives")
+    if not isinstance(group, GroupType | SubGroupType):
+        raise TypingError(
+            f"{function}: the first argument is a group, as item.get_group() or "
+            f"item.get_sub_group() gives; got {types.unliteral(group)}"
+        )
+
+
+def _scope_of(group: Any) -> device.Scope:
+    """Which work-items an instruction for a group concerns."""
+    is_part = isinstance(group, SubGroupType)
+    return device.Scope.SUB_GROUP if is_part else device.Scope.WORK_GROUP
 
 
 def _number(function: str, group: Any, value: Any) -> tuple[Any, Any, str]:
@@ -106,7 +119,8 @@ def _operation(function: str, operation: Any, kind: str) -> tuple[str, Any]:
     return name, _COMBINE[name]
 
 
-def _instruction(operation: str, kind: str, group_operation: int) -> Any:
+@cache
+def _instruction(operation: str, kind: str, group_operation: int, scope: int) -> Any:
     """An intrinsic that applies one group instruction to one value of each work-item."""
     name = f"__spirv_Group{_INSTRUCTIONS[operation, kind]}"
 
@@ -116,7 +130,7 @@ def _instruction(operation: str, kind: str, group_operation: int) -> Any:
             number = signature.args[0]
             llvm_type = context.get_value_type(number)
             mangled = device.mangled(name, "jj" + device.code_of(number))
-            operands = [_INT32(device.Scope.WORK_GROUP), _INT32(group_operation), arguments[0]]
+            operands = [_INT32(scope), _INT32(group_operation), arguments[0]]
             return device.call(builder, mangled, llvm_type, operands, convergent=True)
 
         return value(value), generate
@@ -129,12 +143,20 @@ def _group_reduce(group: Any, value: Any, operation: Any = "add") -> Any:
     number, working, kind = _number("group_reduce", group, value)
     name, combine = _operation("group_reduce", operation, kind)
     if (name, kind) in _INSTRUCTIONS:
-        apply = _instruction(name, kind, _REDUCE)
+        apply = _instruction(name, kind, _REDUCE, _scope_of(group))
 
         def reduce(group: Any, value: Any, operation: Any = "add") -> Any:
             return number(apply(working(value)))
 
         return reduce
+    if isinstance(group, SubGroupType):
+        scan_lanes = _lane_scan_of(number, working)
+
+        def reduce_lanes(group: Any, value: Any, operation: Any = "add") -> Any:
+            total = scan_lanes(group, value, combine)
+            return number(_shuffle(working(total), group.get_local_range() - 1))
+
+        return reduce_lanes
     scan_all = _scan_of(number)
 
     def reduce_by_scan(group: Any, value: Any, operation: Any = "add") -> Any:
@@ -182,6 +204,13 @@ def _group_broadcast(group: Any, value: Any, local_id: Any = 0) -> Any:
     number, working, _ = _number("group_broadcast", group, value)
     if isinstance(local_id, types.Type) and not isinstance(local_id, types.Integer | types.Omitted):
         raise TypingError(f"group_broadcast: takes an integer as the local id; got {local_id}")
+
+    if isinstance(group, SubGroupType):
+
+        def broadcast_lane(group: Any, value: Any, local_id: Any = 0) -> Any:
+            return number(_shuffle(working(value), types.int64(local_id)))
+
+        return broadcast_lane
 
     def broadcast(group: Any, value: Any, local_id: Any = 0) -> Any:
         return number(_broadcast(group, working(value), local_id))
@@ -264,6 +293,14 @@ def _scan_of(number: Any) -> Any:
     return scan
 
 
+@overload_attribute(SubGroupType, "leader", target=TARGET)
+def _leader_of_lanes(group: Any) -> Any:
+    def is_leader(group: Any) -> Any:
+        return group.get_local_id() == 0
+
+    return is_leader
+
+
 @overload_attribute(GroupType, "leader", target=TARGET)
 def _leader(group: Any) -> Any:
     def is_leader(group: Any) -> Any:
@@ -277,12 +314,19 @@ def _group_inclusive_scan(group: Any, value: Any, operation: Any = "add") -> Any
     number, working, kind = _number("group_inclusive_scan", group, value)
     name, combine = _operation("group_inclusive_scan", operation, kind)
     if (name, kind) in _INSTRUCTIONS and group.ndim == 1:
-        apply = _instruction(name, kind, _INCLUSIVE_SCAN)
+        apply = _instruction(name, kind, _INCLUSIVE_SCAN, _scope_of(group))
 
         def scan(group: Any, value: Any, operation: Any = "add") -> Any:
             return number(apply(working(value)))
 
         return scan
+    if isinstance(group, SubGroupType):
+        scan_lanes = _lane_scan_of(number, working)
+
+        def scan_in_lanes(group: Any, value: Any, operation: Any = "add") -> Any:
+            return scan_lanes(group, value, combine)
+
+        return scan_in_lanes
     scan_all = _scan_of(number)
 
     def scan_in_memory(group: Any, value: Any, operation: Any = "add") -> Any:
@@ -304,11 +348,19 @@ def _exclusive_scan(group: Any, value: Any, operation: Any = "add", initial: Any
             f"{function}: a device function needs initial=, what the first work-item gets"
         )
     if (name, kind) in _INSTRUCTIONS and group.ndim == 1:
-        apply = _instruction(name, kind, _EXCLUSIVE_SCAN)
+        apply = _instruction(name, kind, _EXCLUSIVE_SCAN, _scope_of(group))
 
         @register_jitable
         def before(group: Any, value: Any) -> Any:
             return number(apply(working(value)))
+
+    elif isinstance(group, SubGroupType):
+        scan_lanes = _lane_scan_of(number, working)
+
+        @register_jitable
+        def before(group: Any, value: Any) -> Any:
+            total = scan_lanes(group, value, combine)
+            return number(_shuffle(working(total), max(group.get_local_id() - 1, 0)))
 
     else:
         scan_all = _scan_of(number)
@@ -326,26 +378,155 @@ def _exclusive_scan(group: Any, value: Any, operation: Any = "add", initial: Any
 
         def scan_from(group: Any, value: Any, operation: Any = "add", initial: Any = None) -> Any:
             result = before(group, value)
-            first = _row_major_id(group) == 0
-            return number(initial) if first else number(combine(number(initial), result))
+            return number(initial) if group.leader else number(combine(number(initial), result))
 
         return scan_from
     neutral = number(neutral_of(name, np.dtype(str(number))))
 
     def scan(group: Any, value: Any, operation: Any = "add", initial: Any = None) -> Any:
         result = before(group, value)
-        return neutral if _row_major_id(group) == 0 else result
+        return neutral if group.leader else result
 
     return scan
 
 
+# --- sub-groups -----------------------------------------------------------------------------------
+
+
+@intrinsic(target=TARGET)
+def _shuffle(typing_context: Any, value: Any, lane: Any) -> Any:
+    """The value of the work-item of the sub-group with an id, which each item may choose."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        number = signature.args[0]
+        mangled = device.mangled("sub_group_shuffle", device.code_of(number) + "j")
+        operands = [arguments[0], builder.trunc(arguments[1], _INT32)]
+        llvm_type = context.get_value_type(number)
+        return device.call(builder, mangled, llvm_type, operands, convergent=True)
+
+    return value(value, types.int64), generate
+
+
+@cache
+def _lane_scan_of(number: Any, working: Any) -> Any:
+    """A function that scans values of a type over a sub-group."""
+
+    @register_jitable
+    def scan(group: Any, value: Any, combine: Any) -> Any:
+        mine = group.get_local_id()
+        size = group.get_local_range()
+        total = number(value)
+        step = 1
+        while step < size:
+            before = number(_shuffle(working(total), max(mine - step, 0)))
+            if mine >= step:
+                total = number(combine(before, total))
+            step *= 2
+        return total
+
+    return scan
+
+
+def _exchange(name: str, group: Any, value: Any, other: Any, source: Any) -> Any:
+    """A function that gives each work-item of a sub-group the value of another, or its own.
+
+    Args:
+        name: of the function in kernels, for its errors.
+        group, value, other: the types of its arguments.
+        source: the id of the other work-item, of the own one and the last argument.
+
+    Raises:
+        TypingError: an argument is of a type that it does not take.
+    """
+    if isinstance(group, GroupType):
+        raise TypingError(
+            f"{name}: only sub-groups exchange values: use item.get_sub_group(), or local memory "
+            "and a barrier"
+        )
+    number, working, _ = _number(name, group, value)
+    if not isinstance(other, int | types.Integer | types.Omitted):
+        raise TypingError(f"{name}: takes an integer; got {types.unliteral(other)}")
+
+    @register_jitable
+    def exchange(group: Any, value: Any, other: Any) -> Any:
+        mine = group.get_local_id()
+        wanted = source(mine, types.int64(other))
+        inside = wanted >= 0 and wanted < group.get_local_range()
+        return number(_shuffle(working(value), wanted if inside else mine))
+
+    return exchange
+
+
+@register_jitable
+def _other(mine: Any, other: Any) -> Any:
+    return other
+
+
+@register_jitable
+def _after(mine: Any, delta: Any) -> Any:
+    return mine + delta
+
+
+@register_jitable
+def _before(mine: Any, delta: Any) -> Any:
+    return mine - delta
+
+
+@register_jitable
+def _differing(mine: Any, mask: Any) -> Any:
+    return mine ^ mask
+
+
+@overload(select_from_group, target=TARGET)
+def _select(group: Any, value: Any, remote_local_id: Any) -> Any:
+    exchange = _exchange("select_from_group", group, value, remote_local_id, _other)
+
+    def select(group: Any, value: Any, remote_local_id: Any) -> Any:
+        return exchange(group, value, remote_local_id)
+
+    return select
+
+
+@overload(shift_group_left, target=TARGET)
+def _shift_left(group: Any, value: Any, delta: Any = 1) -> Any:
+    exchange = _exchange("shift_group_left", group, value, delta, _after)
+
+    def shift(group: Any, value: Any, delta: Any = 1) -> Any:
+        return exchange(group, value, delta)
+
+    return shift
+
+
+@overload(shift_group_right, target=TARGET)
+def _shift_right(group: Any, value: Any, delta: Any = 1) -> Any:
+    exchange = _exchange("shift_group_right", group, value, delta, _before)
+
+    def shift(group: Any, value: Any, delta: Any = 1) -> Any:
+        return exchange(group, value, delta)
+
+    return shift
+
+
+@overload(permute_group_by_xor, target=TARGET)
+def _permute(group: Any, value: Any, mask: Any) -> Any:
+    exchange = _exchange("permute_group_by_xor", group, value, mask, _differing)
+
+    def permute(group: Any, value: Any, mask: Any) -> Any:
+        return exchange(group, value, mask)
+
+    return permute
+
+
+# --- predicates -----------------------------------------------------------------------------------
+
+
 def _judge(function: Callable[..., Any], operation: str, wanted: bool) -> None:
     """Make a predicate over a group: whether ones and zeros of all combine to what is wanted."""
-    apply = _instruction(operation, "i", _REDUCE)
 
     @overload(function, target=TARGET)
     def judge(group: Any, predicate: Any) -> Any:
         _check_group(function.__name__, group)
+        apply = _instruction(operation, "i", _REDUCE, _scope_of(group))
         if not isinstance(predicate, types.Boolean | types.Integer | types.Float):
             raise TypingError(
                 f"{function.__name__}: takes a truth value or a number; got {predicate}"

@@ -1,0 +1,237 @@
+"""Work-items and their groups: what kernels ask for ids and sizes."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+
+def only_in_kernels(name: str) -> NoReturn:
+    """Refuse what has a meaning in kernels only."""
+    raise NotImplementedError(
+        f"{name} has a meaning in kernels only; dparray.simulate runs kernels in plain Python"
+    )
+
+
+class Item:
+    """A work-item of a launch over a :class:`Range`: the first argument of its kernel.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def place(item, out):
+        ...     out[item.get_id(0)] = item.get_range(0)
+        >>> out = dp.zeros(3, dtype="int64")
+        >>> event = place[3](out)
+        >>> out.tolist()
+        [3, 3, 3]
+    """
+
+    def __init__(self) -> None:
+        only_in_kernels("Item")
+
+    @property
+    def dimensions(self) -> int:
+        """The number of dimensions of the range."""
+        only_in_kernels("Item.dimensions")
+
+    def get_id(self, dim: int) -> int:
+        """The index of the work-item in a dimension."""
+        only_in_kernels("Item.get_id")
+
+    def get_linear_id(self) -> int:
+        """The index of the work-item in all of them, the last counting fastest."""
+        only_in_kernels("Item.get_linear_id")
+
+    def get_range(self, dim: int) -> int:
+        """The extent of the range in a dimension."""
+        only_in_kernels("Item.get_range")
+
+    def get_linear_range(self) -> int:
+        """The number of work-items."""
+        only_in_kernels("Item.get_linear_range")
+
+
+class NdItem:
+    """A work-item of a launch over an :class:`NdRange`: the first argument of its kernel.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def place(item, out):
+        ...     out[item.get_global_id(0)] = item.get_local_id(0)
+        >>> out = dp.zeros(4, dtype="int64")
+        >>> event = place[dp.NdRange(4, 2)](out)
+        >>> out.tolist()
+        [0, 1, 0, 1]
+    """
+
+    def __init__(self) -> None:
+        only_in_kernels("NdItem")
+
+    @property
+    def dimensions(self) -> int:
+        """The number of dimensions of the range."""
+        only_in_kernels("NdItem.dimensions")
+
+    def get_global_id(self, dim: int) -> int:
+        """The index of the work-item in a dimension."""
+        only_in_kernels("NdItem.get_global_id")
+
+    def get_global_linear_id(self) -> int:
+        """The index of the work-item in all of them, the last counting fastest."""
+        only_in_kernels("NdItem.get_global_linear_id")
+
+    def get_local_id(self, dim: int) -> int:
+        """The index of the work-item within its group, in a dimension."""
+        only_in_kernels("NdItem.get_local_id")
+
+    def get_local_linear_id(self) -> int:
+        """The index of the work-item within its group, the last dimension counting fastest."""
+        only_in_kernels("NdItem.get_local_linear_id")
+
+    def get_global_range(self, dim: int) -> int:
+        """The extent of the global range in a dimension."""
+        only_in_kernels("NdItem.get_global_range")
+
+    def get_global_linear_range(self) -> int:
+        """The number of work-items."""
+        only_in_kernels("NdItem.get_global_linear_range")
+
+    def get_local_range(self, dim: int) -> int:
+        """The extent of a group in a dimension."""
+        only_in_kernels("NdItem.get_local_range")
+
+    def get_local_linear_range(self) -> int:
+        """The number of work-items of a group."""
+        only_in_kernels("NdItem.get_local_linear_range")
+
+    def get_group(self) -> Group:
+        """The group of the work-item."""
+        only_in_kernels("NdItem.get_group")
+
+    def get_sub_group(self) -> SubGroup:
+        """The sub-group of the work-item."""
+        only_in_kernels("NdItem.get_sub_group")
+
+
+class Group:
+    """The work-group of a work-item; :meth:`NdItem.get_group` gives it.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def place(item, out):
+        ...     out[item.get_global_id(0)] = item.get_group().get_group_id(0)
+        >>> out = dp.zeros(4, dtype="int64")
+        >>> event = place[dp.NdRange(4, 2)](out)
+        >>> out.tolist()
+        [0, 0, 1, 1]
+    """
+
+    def __init__(self) -> None:
+        only_in_kernels("Group")
+
+    @property
+    def dimensions(self) -> int:
+        """The number of dimensions of the range."""
+        only_in_kernels("Group.dimensions")
+
+    @property
+    def leader(self) -> bool:
+        """Whether the work-item is the first of the group."""
+        only_in_kernels("Group.leader")
+
+    def get_group_id(self, dim: int) -> int:
+        """The index of the group in a dimension."""
+        only_in_kernels("Group.get_group_id")
+
+    def get_group_linear_id(self) -> int:
+        """The index of the group in all of them, the last counting fastest."""
+        only_in_kernels("Group.get_group_linear_id")
+
+    def get_group_range(self, dim: int) -> int:
+        """The number of groups in a dimension."""
+        only_in_kernels("Group.get_group_range")
+
+    def get_group_linear_range(self) -> int:
+        """The number of groups."""
+        only_in_kernels("Group.get_group_linear_range")
+
+    def get_local_range(self, dim: int) -> int:
+        """The extent of a group in a dimension."""
+        only_in_kernels("Group.get_local_range")
+
+    def get_local_linear_range(self) -> int:
+        """The number of work-items of a group."""
+        only_in_kernels("Group.get_local_linear_range")
+
+
+class SubGroup:
+    """The sub-group of a work-item; :meth:`NdItem.get_sub_group` gives it.
+
+    The device divides each work-group into sub-groups, whose work-items it runs in step: the lanes
+    of a vector on a CPU, a warp on a GPU. Which work-items they are, and how many, it decides; the
+    last one may be smaller. All group functions take one, and only sub-groups exchange values
+    directly (:func:`select_from_group`, :func:`shift_group_left`).
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def place(item, out):
+        ...     part = item.get_sub_group()
+        ...     before = dp.exclusive_scan_over_group(part, 1)
+        ...     out[item.get_global_id(0)] = before == part.get_local_id()
+        >>> out = dp.zeros(4, dtype="bool")
+        >>> event = place[dp.NdRange(4, 4)](out)
+        >>> out.tolist()
+        [True, True, True, True]
+    """
+
+    def __init__(self) -> None:
+        only_in_kernels("SubGroup")
+
+    @property
+    def dimensions(self) -> int:
+        """Always 1."""
+        only_in_kernels("SubGroup.dimensions")
+
+    @property
+    def leader(self) -> bool:
+        """Whether the work-item is the first of the sub-group."""
+        only_in_kernels("SubGroup.leader")
+
+    def get_local_id(self) -> int:
+        """The index of the work-item in its sub-group."""
+        only_in_kernels("SubGroup.get_local_id")
+
+    def get_local_linear_id(self) -> int:
+        """The same."""
+        only_in_kernels("SubGroup.get_local_linear_id")
+
+    def get_local_range(self) -> int:
+        """The number of work-items in this sub-group."""
+        only_in_kernels("SubGroup.get_local_range")
+
+    def get_local_linear_range(self) -> int:
+        """The same."""
+        only_in_kernels("SubGroup.get_local_linear_range")
+
+    def get_max_local_range(self) -> int:
+        """The number of work-items in the largest sub-group."""
+        only_in_kernels("SubGroup.get_max_local_range")
+
+    def get_group_id(self) -> int:
+        """The index of the sub-group in its work-group."""
+        only_in_kernels("SubGroup.get_group_id")
+
+    def get_group_linear_id(self) -> int:
+        """The same."""
+        only_in_kernels("SubGroup.get_group_linear_id")
+
+    def get_group_range(self) -> int:
+        """The number of sub-groups in the work-group."""
+        only_in_kernels("SubGroup.get_group_range")
+
+    def get_group_linear_range(self) -> int:
+        """The same."""
+        only_in_kernels("SubGroup.get_group_linear_range")
