@@ -214,8 +214,8 @@ def _number(builder: Any, space: Any, number: str, dimension: Any, ndim: int) ->
 
 for _cls in _SPACES:
     _register_space(_cls)
-for _name, _number in _OF_SUB_GROUPS.items():
-    _lower_of_sub_group(_name, _number)
+for _method_name in _OF_SUB_GROUPS:
+    _lower_of_sub_group(_method_name, _OF_SUB_GROUPS[_method_name])
 
 
 @registry.lower((NdItemType, "get_group"), NdItemType)
