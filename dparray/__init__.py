@@ -109,6 +109,7 @@ with _startup.explained():
         memory as memory,
         plaidml as plaidml,
         random as random,
+        sharding as sharding,
         special as special,
         testing as testing,
         tilelang as tilelang,
@@ -207,6 +208,7 @@ with _startup.explained():
         unload_ipython_extension as unload_ipython_extension,
     )
     from dparray._simulator.simulate import simulate as simulate
+    from dparray.sharding.distribute import distribute as distribute
 
     _numba_dpex_module.install()
     _other_libraries.install()

@@ -7,6 +7,7 @@ catch anyway, so ``except ValueError`` keeps working::
     |- DeviceError (ValueError)  no such device, or a device and a queue that disagree
     |  `- UnsupportedDeviceError  the device cannot hold or compute what was asked
     |- ExecutionPlacementError (ValueError)  inputs on different queues
+    |  `- ShardingError  arrays over several devices that are cut in different ways
     |- HostConversionError (TypeError)  NumPy data mixed in, or an implicit copy to the host
     |- DTypeError (TypeError)  a dtype that is unknown or does not fit the operation
     |- UsmTypeError (ValueError)  a USM type that does not exist
@@ -70,6 +71,7 @@ __all__ = [
     "MemoryError",
     "PlaidMLError",
     "ShapeError",
+    "ShardingError",
     "SimulationError",
     "TileError",
     "TileIndexError",
@@ -116,6 +118,18 @@ class ExecutionPlacementError(DparrayError, ValueError, _NeighbourPlacementError
         self.function = function
         self.operands = operands
         self.remedy = remedy
+
+
+class ShardingError(ExecutionPlacementError):
+    """Arrays over several devices do not fit together as they are cut; copies would be needed.
+
+    Attributes:
+        nbytes: bytes that would be copied between devices.
+    """
+
+    def __init__(self, message: str, *, nbytes: int = 0, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.nbytes = nbytes
 
 
 class ForkError(DparrayError, RuntimeError):

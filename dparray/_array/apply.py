@@ -23,6 +23,7 @@ from dparray._array.operands import (
     is_shareable,
     is_taken_from_host,
     scalar_value,
+    taken_over,
     typed_scalars,
 )
 from dparray._array.small import (
@@ -256,6 +257,8 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
             and any(isinstance(operand, ndarray) for operand in operands)
         ):
             return _compare_out_of_range(op, operands, out)
+        elif hasattr(value, "__dparray_function__"):
+            return taken_over(op.name, operands, out=out)
         else:
             values[len(keys)], key = _scalar_operand(op, name, value)
             keys.append(key)

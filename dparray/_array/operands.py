@@ -38,6 +38,27 @@ def shared(value: Any) -> Any:
     return value
 
 
+def taken_over(function: str, arguments: Sequence[Any], **options: Any) -> Any:
+    """What another class of arrays, that of arrays over several devices, makes of a function.
+
+    Such a class has ``__dparray_function__(name, arguments, options)``. It gets the options that
+    are not what stands for none. Without such an array among the arguments: ``NotImplemented``.
+    """
+    inside = [each for value in arguments if type(value) in (list, tuple) for each in value]
+    for value in (*arguments, *inside, *options.values()):
+        method = getattr(type(value), "__dparray_function__", None)
+        if method is not None:
+            given = {
+                key: option
+                for key, option in options.items()
+                if option is not None
+                and option is not False
+                and not (key == "where" and option is True)
+            }
+            return method(value, function, tuple(arguments), given)
+    return NotImplemented
+
+
 def foreign_operand(function: str, name: str, value: Any) -> Exception:
     """The error for an operand that is neither an array nor a Python scalar."""
     if isinstance(value, np.ndarray):

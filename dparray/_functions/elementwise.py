@@ -18,6 +18,7 @@ from dparray._array.operands import (
     checked_scalar,
     foreign_operand,
     scalar_value,
+    taken_over,
 )
 from dparray._array.small import compute_small
 from dparray._functions.creation import zeros_like
@@ -293,6 +294,9 @@ def where(
             )
             loop = (_dtypes.bool, x1.dtype, x1.dtype, x1.dtype)
             return operate(WHERE, (condition, x1, x2), loop, x1.shape, placement)
+    taken = taken_over("where", (condition, x1, x2))
+    if taken is not NotImplemented:
+        return taken
     condition, x1, x2 = beside("where", ("condition", "x1", "x2"), (condition, x1, x2))
     named = (("condition", condition), ("x1", x1), ("x2", x2))
     placed = [(name, value) for name, value in named if isinstance(value, ndarray)]
@@ -377,6 +381,8 @@ def clip(
         small = compute_small(np.clip, x, min, max, broadcasts=True)
         if small is not None:
             return small
+    if hasattr(x, "__dparray_function__"):
+        return taken_over("clip", (x, min, max), out=out)
     x = check_array("clip", "x", x)
     placed = [
         (name, value)

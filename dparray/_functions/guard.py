@@ -16,8 +16,9 @@ from types import FunctionType, TracebackType
 from typing import Any
 
 from dparray import exceptions
+from dparray._array.operands import taken_over
 from dparray._functions import numpy_keywords
-from dparray.exceptions import ArgumentError, DparrayError
+from dparray.exceptions import ArgumentError, DparrayError, HostConversionError
 
 _STRAY = (
     *(ArithmeticError, AssertionError, AttributeError, BufferError, LookupError, NameError),
@@ -61,6 +62,11 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
+        except HostConversionError:
+            taken = taken_over(function.__name__, args, **kwargs)
+            if taken is NotImplemented:
+                raise
+            return taken
         except _MEANT:
             raise
         except _STRAY as error:

@@ -13,7 +13,7 @@ from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.assignment import assign, write_out
 from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import as_method, ndarray
-from dparray._array.operands import check_array, check_out, scalar_value
+from dparray._array.operands import check_array, check_out, scalar_value, taken_over
 from dparray._array.small import compute_small
 from dparray._evaluate.host import FOLDS, deviation_by, variance_by
 from dparray._functions.reductions import (
@@ -98,6 +98,10 @@ def mean(
     )
     if small is not None:
         return small
+    if hasattr(a, "__dparray_function__"):
+        return taken_over(
+            "mean", (a,), axis=axis, dtype=dtype, out=out, keepdims=keepdims, where=where
+        )
     x = check_array("mean", "a", a)
     check_out("mean", (("a", x),), out)
     mask = None if where is True else mask_of("mean", x, where, out)
@@ -153,6 +157,19 @@ def var(
         small = compute_small(variance_by(less), a, axis, keepdims)
         if small is not None:
             return small
+    if hasattr(a, "__dparray_function__"):
+        return taken_over(
+            "var",
+            (a,),
+            axis=axis,
+            dtype=dtype,
+            out=out,
+            ddof=ddof or None,
+            keepdims=keepdims,
+            where=where,
+            mean=mean,
+            correction=correction,
+        )
     x = check_array("var", "a", a)
     check_out("var", (("a", x),), out)
     variance = _variance("var", x, axis, dtype, less, keepdims, where, mean)
@@ -234,6 +251,19 @@ def std(
         small = compute_small(deviation_by(less), a, axis, keepdims)
         if small is not None:
             return small
+    if hasattr(a, "__dparray_function__"):
+        return taken_over(
+            "std",
+            (a,),
+            axis=axis,
+            dtype=dtype,
+            out=out,
+            ddof=ddof or None,
+            keepdims=keepdims,
+            where=where,
+            mean=mean,
+            correction=correction,
+        )
     x = check_array("std", "a", a)
     check_out("std", (("a", x),), out)
     variance = _variance("std", x, axis, dtype, less, keepdims, where, mean)

@@ -17,7 +17,7 @@ from dparray._array.assignment import assign
 from dparray._array.executors import compute
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import as_method, look, ndarray
-from dparray._array.operands import check_array, check_arrays, check_fits, check_out
+from dparray._array.operands import check_array, check_arrays, check_fits, check_out, taken_over
 from dparray._array.small import array_type, compute_small, is_ready
 from dparray._evaluate import host, limits
 from dparray._functions.core_options import (
@@ -179,6 +179,9 @@ def matmul(
         small = _small_product(x1, x2)
         if small is not None:
             return small
+    taken = taken_over("matmul", (x1, x2), out=out)
+    if taken is not NotImplemented:
+        return taken
     x1, x2 = _pair("matmul", x1, x2)
     return _product(x1, x2, "matmul", out)
 

@@ -17,7 +17,13 @@ from dparray._array.apply import apply, astype_array, choose_elements, reduce_ar
 from dparray._array.assignment import assign, write_out
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import as_method, ndarray
-from dparray._array.operands import check_array, check_out, checked_scalar, scalar_value
+from dparray._array.operands import (
+    check_array,
+    check_out,
+    checked_scalar,
+    scalar_value,
+    taken_over,
+)
 from dparray._array.small import compute_small
 from dparray._evaluate.host import FOLDS
 from dparray._graph.ops import OPS
@@ -215,6 +221,17 @@ def sum(
     small = compute_small(FOLDS["sum"], a, axis, keepdims) if is_plain else None
     if small is not None:
         return small
+    if hasattr(a, "__dparray_function__"):
+        return taken_over(
+            "sum",
+            (a,),
+            axis=axis,
+            dtype=dtype,
+            out=out,
+            keepdims=keepdims,
+            initial=initial,
+            where=where,
+        )
     x = check_array("sum", "a", a)
     if where is not True or initial is not None:
         return _from_initial("sum", sum, x, axis, dtype, out, keepdims, initial, where)
@@ -242,6 +259,17 @@ def prod(
     small = compute_small(FOLDS["prod"], a, axis, keepdims) if is_plain else None
     if small is not None:
         return small
+    if hasattr(a, "__dparray_function__"):
+        return taken_over(
+            "prod",
+            (a,),
+            axis=axis,
+            dtype=dtype,
+            out=out,
+            keepdims=keepdims,
+            initial=initial,
+            where=where,
+        )
     x = check_array("prod", "a", a)
     if where is not True or initial is not None:
         return _from_initial("prod", prod, x, axis, dtype, out, keepdims, initial, where)
@@ -288,6 +316,10 @@ def min(
     )
     if small is not None:
         return small
+    if hasattr(a, "__dparray_function__"):
+        return taken_over(
+            "min", (a,), axis=axis, out=out, keepdims=keepdims, initial=initial, where=where
+        )
     x = check_array("min", "a", a)
     if where is not True or initial is not None:
         return _from_initial("min", min, x, axis, None, out, keepdims, initial, where)
@@ -317,6 +349,10 @@ def max(
     )
     if small is not None:
         return small
+    if hasattr(a, "__dparray_function__"):
+        return taken_over(
+            "max", (a,), axis=axis, out=out, keepdims=keepdims, initial=initial, where=where
+        )
     x = check_array("max", "a", a)
     if where is not True or initial is not None:
         return _from_initial("max", max, x, axis, None, out, keepdims, initial, where)
@@ -335,6 +371,8 @@ def ptp(a: Any, axis: Axis = None, out: ndarray | None = None, keepdims: bool = 
         >>> int(dp.ptp(dp.asarray([3, 1, 7])))
         6
     """
+    if hasattr(a, "__dparray_function__"):
+        return taken_over("ptp", (a,), axis=axis, out=out, keepdims=keepdims)
     x = check_array("ptp", "a", a)
     check_out("ptp", (("a", x),), out)
     highest = max(x, axis, None, keepdims)
@@ -374,6 +412,8 @@ def argmin(
     small = compute_small(FOLDS["argmin"], a, axis, keepdims) if out is None else None
     if small is not None:
         return small
+    if hasattr(a, "__dparray_function__"):
+        return taken_over("argmin", (a,), axis=axis, out=out, keepdims=keepdims)
     x = check_array("argmin", "a", a)
     if x.dtype.kind == "c":
         return _position_of_complex("argmin", min, x, axis, out, keepdims)
@@ -394,6 +434,8 @@ def argmax(
     small = compute_small(FOLDS["argmax"], a, axis, keepdims) if out is None else None
     if small is not None:
         return small
+    if hasattr(a, "__dparray_function__"):
+        return taken_over("argmax", (a,), axis=axis, out=out, keepdims=keepdims)
     x = check_array("argmax", "a", a)
     if x.dtype.kind == "c":
         return _position_of_complex("argmax", max, x, axis, out, keepdims)
@@ -463,6 +505,8 @@ def any(
     )
     if small is not None:
         return small
+    if hasattr(a, "__dparray_function__"):
+        return taken_over("any", (a,), axis=axis, out=out, keepdims=keepdims, where=where)
     x = check_array("any", "a", a)
     if where is not True:
         truth = apply(OPS["not_equal"], x, 0)
@@ -491,6 +535,8 @@ def all(
     )
     if small is not None:
         return small
+    if hasattr(a, "__dparray_function__"):
+        return taken_over("all", (a,), axis=axis, out=out, keepdims=keepdims, where=where)
     x = check_array("all", "a", a)
     if where is not True:
         truth = apply(OPS["not_equal"], x, 0)

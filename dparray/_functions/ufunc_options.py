@@ -12,7 +12,7 @@ from dparray._array.apply import choose_elements, cut_to
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import beside, check_array, check_fits, check_out
+from dparray._array.operands import beside, check_array, check_fits, check_out, taken_over
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError
 
@@ -72,6 +72,9 @@ def compute_with_options(
     Nothing is written before all results are known to fit. ``outs`` has an array or ``None`` for
     each result; the other arguments are those of :func:`apply_with_options`.
     """
+    taken = taken_over(function, operands, **_named_options(outs, where, dtype))
+    if taken is not NotImplemented:
+        return taken if isinstance(taken, tuple) else (taken,)
     check_casting(function, casting)
     order = check_order(function, order)
     operands = tuple(beside(function, parameters, operands))
@@ -117,6 +120,13 @@ def compute_with_options(
         ordered(value, order, operands) if out is None else out
         for value, out in zip(values, outs, strict=True)
     )
+
+
+def _named_options(outs: tuple[Any, ...], where: Any, dtype: Any) -> dict[str, Any]:
+    """The options that are no defaults, as the user has written them."""
+    out = None if not any(each is not None for each in outs) else outs
+    named = {"out": out[0] if out is not None and len(out) == 1 else out}
+    return named | {"where": where, "dtype": dtype}
 
 
 def with_options(compute: Callable[..., ndarray]) -> Callable[..., ndarray]:

@@ -183,11 +183,20 @@ class KernelFunction:
             if not reference.is_current:
                 self._forget()
                 break
-        if config.debug and self._checked is not self:
+        if (
+            config.debug
+            and self._checked is not self
+            and not hasattr(index_space, "launch_over")
+        ):
             return self._launch_checked(index_space, arguments, depends_on)
         if access.holds:
             self._wait_for_maps(arguments)
-        types, packed, queue, borrowed, blocks = self._bind(arguments)
+        try:
+            types, packed, queue, borrowed, blocks = self._bind(arguments)
+        except KernelArgumentError:
+            if hasattr(index_space, "launch_over"):  # arrays over several devices
+                return index_space.launch_over(self, arguments, depends_on)
+            raise
         if type(index_space) is Range:
             size, local = index_space, None
             item = _ITEMS[len(size)]
@@ -196,6 +205,8 @@ class KernelFunction:
             item = _ND_ITEMS[len(size)]
         else:
             index_space = as_index_space(index_space)
+            if hasattr(index_space, "launch_over"):
+                return index_space.launch_over(self, arguments, depends_on)
             return self._launch(index_space, arguments, depends_on)
         compiled = self._kernels.get((item, types)) or self._compile(item, types)
         self._settle(blocks)

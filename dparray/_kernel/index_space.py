@@ -19,6 +19,8 @@ def best_divisor(extent: int, limit: int, multiple: int) -> int:
 
 def as_index_space(index_space: Any) -> Any:
     """A ``Range`` or ``NdRange`` of what the user wrote."""
+    if hasattr(index_space, "launch_over"):  # over several devices
+        return index_space
     if isinstance(index_space, NdRange):
         if type(index_space) is NdRange:
             return index_space

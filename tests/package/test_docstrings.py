@@ -17,7 +17,7 @@ NAMESPACES |= {
     f"dparray.{name}": getattr(dp, name)
     for name in (
         *("algorithms", "config", "device", "fft", "kernel_api", "linalg", "memory", "random"),
-        *("special", "testing"),
+        *("sharding", "special", "testing"),
     )
 }
 

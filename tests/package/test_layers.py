@@ -30,6 +30,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("array", "_array"),
     ("kernels", "_kernel algorithms"),
     ("functions", "_functions fft linalg random special lib testing tilelang plaidml"),
+    ("shards", "sharding"),
     ("tools", "_simulator _explain _notebook _profile __init__ cli __main__"),
 )
 

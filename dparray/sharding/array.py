@@ -1,0 +1,536 @@
+"""The array in shards: its parts, its halo, its views, and the way to one device."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from dparray import exceptions
+from dparray._array.ndarray import ndarray
+from dparray.device import Device
+from dparray.exceptions import (
+    ArgumentError,
+    DeviceError,
+    DparrayError,
+    KernelExecutionError,
+    ShapeError,
+    ShardingError,
+)
+from dparray.sharding.layout import Sharding, bounds_of, bytes_to_move, overlap, volume
+
+
+def library() -> Any:
+    """The public functions, as they are called for each shard."""
+    return sys.modules["dparray"]
+
+
+@contextlib.contextmanager
+def failures(function: str, sharding: Sharding, number: int, nbytes: int = 0) -> Iterator[None]:
+    """Errors of work on one shard say which, where, and what is left of the others.
+
+    Raises:
+        MemoryError: its device has not enough memory.
+        DeviceError: its device failed or is gone.
+    """
+    where = f"{function}: shard {number + 1} of {len(sharding.devices)}"
+    device = sharding.devices[number]
+    try:
+        yield
+    except exceptions.MemoryError as error:
+        raise exceptions.MemoryError(
+            f"{where}: {error}. More devices make smaller shards: dp.distribute(x, devices)",
+            requested=error.requested,
+            in_use=error.in_use,
+            cached=error.cached,
+            limit=error.limit,
+            device=error.device,
+        ) from error
+    except (RuntimeError, KernelExecutionError) as error:
+        if isinstance(error, DparrayError) and not isinstance(error, KernelExecutionError):
+            raise
+        others = ", ".join(str(at + 1) for at in range(len(sharding.devices)) if at != number)
+        what = f"{nbytes} bytes" if nbytes else "its part"
+        raise DeviceError(
+            f"{where}, {what} on {device}: the device failed ({error}). "
+            + (
+                f"Shards {others} are whole: x.shards[i]; with its values at hand, go on without "
+                f"the device: dp.distribute(values, [d for d in x.devices if d != x.devices"
+                f"[{number}]])"
+                if others
+                else "There is no other shard"
+            )
+        ) from error
+
+
+class ShardedArray:
+    """An array in parts, each on a device or queue of its own; made by :func:`dparray.distribute`.
+
+    Operations run on each part where it lies. Arrays that are cut at the same places need no
+    copies; others raise a :class:`dparray.ShardingError` with the line that copies. What reduces
+    the axis that is cut exchanges one part-result for each device.
+
+    Attributes:
+        sharding: the :class:`Sharding`.
+
+    Example:
+        >>> import dparray as dp
+        >>> parts = dp.Device("cpu").create_sub_devices(partition=1)[:2]
+        >>> x = dp.distribute(dp.arange(6.0), parts)
+        >>> y = dp.sqrt(x * x) + 1
+        >>> y.gather(), float(y.sum())
+        (array([1., 2., 3., 4., 5., 6.]), 21.0)
+    """
+
+    __array_priority__ = 20.0
+
+    def __init__(
+        self,
+        sharding: Sharding,
+        shards: Sequence[ndarray] | None,
+        *,
+        whole: ndarray | None = None,
+        blocks: Sequence[ndarray] | None = None,
+    ) -> None:
+        self.sharding = sharding
+        #: Without a halo; of copies they are made of ``_whole`` when they are asked for.
+        self._own = None if shards is None else list(shards)
+        self._whole = whole
+        #: With room for the halo, whose middle parts are the shards.
+        self._blocks = None if blocks is None else list(blocks)
+        self._halo_is_current = False
+
+    # -- what it is -----------------------------------------------------------------------------
+
+    @property
+    def shards(self) -> tuple[ndarray, ...]:
+        """The part of each device, without the halo; they share the memory."""
+        if self._own is None:
+            whole = self._whole
+            assert whole is not None
+            self._own = [whole.to_device(device) for device in self.devices]
+        return tuple(self._own)
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The device of each shard."""
+        return self.sharding.devices
+
+    @property
+    def is_replicated(self) -> bool:
+        """Whether each device has a copy of all."""
+        return self.sharding.axis is None
+
+    @property
+    def _first(self) -> ndarray:
+        if self._own is not None:
+            return self._own[0]
+        assert self._whole is not None
+        return self._whole
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The extents of the whole array."""
+        axis, shape = self.sharding.axis, list(self._first.shape)
+        if axis is not None:
+            shape[axis] = self.sharding.bounds[-1]
+        return tuple(shape)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The type of the elements."""
+        return self._first.dtype
+
+    @property
+    def usm_type(self) -> str:
+        """The USM type of the shards."""
+        return self._first.usm_type
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return self._first.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return prod(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements, counted once where each device has a copy."""
+        return self.size * self.itemsize
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of an array with 0 dimensions")
+        return self.shape[0]
+
+    def __repr__(self) -> str:
+        return f"ShardedArray(shape {self.shape}, {self.dtype}, {self.sharding})"
+
+    # -- to one device --------------------------------------------------------------------------
+
+    def eval(self) -> ShardedArray:
+        """Hand pending work to all queues; nothing is waited for.
+
+        Example:
+            >>> import dparray as dp
+            >>> x = dp.distribute(dp.ones(4), ["cpu"]) + 1
+            >>> x.eval().shards[0].is_pending
+            False
+        """
+        if self._own is None:
+            return self
+        for number, shard in enumerate(self._own):
+            with failures("eval", self.sharding, number, shard.nbytes):
+                library().eval(shard)
+        return self
+
+    def wait(self) -> ShardedArray:
+        """Hand pending work to all queues, and wait for all of them."""
+        self.eval()
+        for number, shard in enumerate(self.shards):
+            with failures("wait", self.sharding, number, shard.nbytes):
+                library().synchronize(shard)
+        return self
+
+    def gather(self, device: Any = None) -> ndarray:
+        """All elements as an array on one device.
+
+        Args:
+            device: where; on that of the first shard if not given.
+
+        Raises:
+            MemoryError: the device has not enough memory.
+            DeviceError: a device failed.
+
+        Example:
+            >>> import dparray as dp
+            >>> x = dp.distribute(dp.arange(4), ["cpu"])
+            >>> x.gather()
+            array([0, 1, 2, 3])
+        """
+        target = self.devices[0] if device is None else Device(device)
+        if self.is_replicated:
+            own = self._first if self._own is None or device is None else self._nearest(target)
+            return own.to_device(target)
+        self.eval()
+        with failures("gather", Sharding((target,), None), 0, self.nbytes):
+            result = library().empty(
+                self.shape, dtype=self.dtype, device=target, usm_type=self.usm_type
+            )
+        for number, shard in enumerate(self.shards):
+            if shard.size:
+                with failures("gather", self.sharding, number, shard.nbytes):
+                    place = self.sharding.box(number, self.shape)
+                    result[slices(place)] = shard.to_device(target)
+        return result
+
+    def _nearest(self, device: Device) -> ndarray:
+        return next((x for x in self.shards if x.device == device), self.shards[0])
+
+    def asnumpy(self) -> np.ndarray:
+        """All elements as a NumPy array; waits for the work on all queues.
+
+        Example:
+            >>> import dparray as dp
+            >>> dp.distribute(dp.arange(3), ["cpu"]).asnumpy()
+            array([0, 1, 2])
+        """
+        if self.is_replicated:
+            return self._first.asnumpy()
+        self.eval()
+        result = np.empty(self.shape, self.dtype)
+        for number, shard in enumerate(self.shards):
+            with failures("asnumpy", self.sharding, number, shard.nbytes):
+                result[slices(self.sharding.box(number, self.shape))] = shard.asnumpy()
+        return result
+
+    def item(self) -> Any:
+        """The one element as a Python scalar.
+
+        Raises:
+            ShapeError: there is not exactly one.
+        """
+        if self.size != 1:
+            raise ShapeError(
+                f"item: only an array of one element becomes a scalar; this has shape {self.shape}"
+            )
+        return self.asnumpy().item()
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __complex__(self) -> complex:
+        return complex(self.item())
+
+    def __bool__(self) -> bool:
+        if self.size != 1:
+            raise ShapeError(
+                f"the truth value of an array of shape {self.shape} is ambiguous; use x.any() or "
+                "x.all()"
+            )
+        return bool(self.item())
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        raise exceptions.HostConversionError(
+            "an array over several devices does not become a NumPy array by itself; write "
+            "x.asnumpy()"
+        )
+
+    # -- the halo -------------------------------------------------------------------------------
+
+    @property
+    def halo(self) -> int:
+        """How many elements of each neighbour a block has beside its own."""
+        return self.sharding.halo
+
+    def _margins(self, number: int) -> tuple[int, int]:
+        """How many elements of the halo are before and behind a shard."""
+        if self.is_replicated:
+            return 0, 0
+        bounds, halo = self.sharding.bounds, self.halo
+        return (
+            min(halo, bounds[number] - bounds[0]),
+            min(halo, bounds[-1] - bounds[number + 1]),
+        )
+
+    @property
+    def first_own(self) -> list[int]:
+        """Where in each block its own part begins; a kernel takes it as an argument."""
+        return [self._margins(number)[0] for number in range(len(self.devices))]
+
+    @property
+    def blocks(self) -> tuple[ndarray, ...]:
+        """The part of each device with its halo, which is brought up to date.
+
+        At the ends of the array there is no halo. What is written there is lost at the next
+        exchange.
+        """
+        if not self.halo or self.is_replicated:
+            return self.shards
+        if not self._halo_is_current:
+            self._exchange()
+        assert self._blocks is not None
+        return tuple(self._blocks)
+
+    def _exchange(self) -> None:
+        """Copy the elements beside each cut from the neighbour."""
+        axis, halo = self.sharding.axis, self.halo
+        assert axis is not None
+        if min(self.sharding.sizes) < halo:
+            smallest = int(np.argmin(self.sharding.sizes))
+            raise ArgumentError(
+                f"halo: {halo} elements beside each cut, and shard {smallest + 1} of shape "
+                f"{self.shards[smallest].shape} has {min(self.sharding.sizes)} along axis {axis}; "
+                "take fewer devices or a smaller halo"
+            )
+        self.eval()
+        if self._blocks is None:
+            self._make_room()
+        assert self._blocks is not None
+        shards, blocks = self.shards, self._blocks
+        incoming = []
+        for number, device in enumerate(self.devices):
+            before, behind = self._margins(number)
+            with failures("halo", self.sharding, number):
+                if before:
+                    edge = shards[number - 1][along(axis, slice(-before, None))]
+                    incoming.append((number, slice(0, before), edge.to_device(device)))
+                if behind:
+                    edge = shards[number + 1][along(axis, slice(0, behind))]
+                    incoming.append((number, slice(-behind, None), edge.to_device(device)))
+        for number, place, edge in incoming:
+            with failures("halo", self.sharding, number):
+                blocks[number][along(axis, place)] = edge
+        self._halo_is_current = True
+
+    def _make_room(self) -> None:
+        axis = self.sharding.axis
+        assert axis is not None
+        blocks, own = [], []
+        for number, shard in enumerate(self.shards):
+            before, behind = self._margins(number)
+            shape = list(shard.shape)
+            shape[axis] += before + behind
+            with failures("halo", self.sharding, number, shard.nbytes):
+                block = library().empty(
+                    shape, dtype=shard.dtype, device=shard.device, usm_type=shard.usm_type
+                )
+                part = block[along(axis, slice(before, before + shard.shape[axis]))]
+                part[...] = shard
+            blocks.append(block)
+            own.append(part)
+        self._blocks, self._own = blocks, own
+
+    def note_written(self) -> None:
+        """Say that the shards were written to: copies in the halos are out of date."""
+        self._halo_is_current = False
+
+    # From other modules.
+    map_blocks: Callable[..., ShardedArray]
+    __setitem__: Callable[[Any, Any, Any], None]
+    __dparray_function__: Callable[..., Any]
+    __array_ufunc__: Callable[..., Any]
+    __array_function__: Callable[..., Any]
+    __matmul__: Callable[..., ShardedArray]
+    __rmatmul__: Callable[..., ShardedArray]
+
+    # -- views ----------------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> Any:
+        """Views of the shards: of slices and integers. A row along the cut axis is an array on its
+        device; positions in an array or a list would need copies and raise.
+        """
+        entries = _basic_entries(self, index)
+        axis = self.sharding.axis
+        if axis is None:
+            return ShardedArray(self.sharding, [shard[entries] for shard in self.shards])
+        at, new_axis, seen = 0, 0, 0
+        for at, entry in enumerate(entries):  # noqa: B007  # the place is used below
+            if entry is not None:
+                if seen == axis:
+                    break
+                seen += 1
+            if entry is None or isinstance(entry, slice):
+                new_axis += 1
+        entry, extent = entries[at], self.shape[axis]
+        if not isinstance(entry, slice):
+            place = entry + extent if entry < 0 else entry
+            if not 0 <= place < extent:
+                raise IndexError(f"index {entry} is outside axis {axis} of extent {extent}")
+            number = next(n for n, stop in enumerate(self.sharding.bounds[1:]) if place < stop)
+            local: Any = (*entries[:at], place - self.sharding.bounds[number], *entries[at + 1 :])
+            return self.shards[number][local]
+        start, stop, step = entry.indices(extent)
+        if step < 0:
+            raise ShardingError(
+                f"x[...]: a step of {step} along axis {axis}, which is cut, would move "
+                f"{self.nbytes} bytes between devices; gather first: x.gather()[...]",
+                nbytes=self.nbytes,
+                remedy="x.gather()[...]",
+            )
+        shards, sizes = [], []
+        for number, shard in enumerate(self.shards):
+            low, high = self.sharding.bounds[number : number + 2]
+            first = start if start >= low else start + -(-(low - start) // step) * step
+            begin = min(first, high)
+            inside = slice(begin - low, max(min(stop, high), begin) - low, step)
+            local = (*entries[:at], inside, *entries[at + 1 :])
+            part = shard[local]
+            shards.append(part)
+            sizes.append(part.shape[new_axis])
+        return ShardedArray(self.sharding.moved(new_axis, bounds_of(sizes)), shards)
+
+    def transpose(self, *axes: Any) -> ShardedArray:
+        """The view with its axes in another order; no copies.
+
+        Example:
+            >>> import dparray as dp
+            >>> dp.distribute(dp.ones((4, 2)), ["cpu"]).transpose().shape
+            (2, 4)
+        """
+        order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+        order = (
+            tuple(range(self.ndim))[::-1] if not order else tuple(at % self.ndim for at in order)
+        )
+        shards = [library().permute_dims(shard, order) for shard in self.shards]
+        axis = self.sharding.axis
+        return ShardedArray(
+            self.sharding if axis is None else self.sharding.moved(order.index(axis)), shards
+        )
+
+    @property
+    def T(self) -> ShardedArray:
+        """The view with its axes in reverse order."""
+        return self.transpose()
+
+
+def slices(box: Sequence[tuple[int, int]]) -> tuple[slice, ...]:
+    """A box as an index."""
+    return tuple(slice(start, stop) for start, stop in box)
+
+
+def along(axis: int, entry: Any) -> tuple[Any, ...]:
+    """An index of one axis."""
+    return (*(slice(None),) * axis, entry)
+
+
+def _basic_entries(x: ShardedArray, index: Any) -> tuple[Any, ...]:
+    """An index of integers, slices and ``None`` with an entry for every axis.
+
+    Raises:
+        ShardingError: an array or a list is in it.
+    """
+    given = index if isinstance(index, tuple) else (index,)
+    entries: list[Any] = []
+    used = sum(1 for entry in given if entry is not None and entry is not Ellipsis)
+    if used > x.ndim:
+        raise IndexError(f"{used} indices for an array of {x.ndim} dimensions")
+    for entry in given:
+        if entry is Ellipsis:
+            entries += [slice(None)] * (x.ndim - used)
+            used = x.ndim
+        elif entry is None or isinstance(entry, slice):
+            entries.append(entry)
+        elif isinstance(entry, int | np.integer) and not isinstance(entry, bool | np.bool_):
+            entries.append(int(entry))
+        else:
+            raise ShardingError(
+                f"x[...]: an index of type {type(entry).__name__} picks elements, which would be "
+                f"copied between devices ({x.nbytes} bytes at the most); gather first: "
+                "x.gather()[...]. Along the other axes: x.map_blocks(lambda block: block[...])",
+                nbytes=x.nbytes,
+                remedy="x.gather()[...]",
+            )
+    return (*entries, *[slice(None)] * (x.ndim - used))
+
+
+def recut(x: ShardedArray, sharding: Sharding) -> ShardedArray:
+    """The array cut in another way; what is where it belongs already is shared, not copied."""
+    x.eval()
+    shards = []
+    for number, device in enumerate(sharding.devices):
+        wanted = sharding.box(number, x.shape)
+        with failures("distribute", sharding, number, volume(wanted) * x.itemsize):
+            shards.append(_part(x, device, wanted))
+    return ShardedArray(sharding, shards)
+
+
+def _part(x: ShardedArray, device: Device, wanted: tuple[tuple[int, int], ...]) -> ndarray:
+    sources = [(x.sharding.box(number, x.shape), shard) for number, shard in enumerate(x.shards)]
+    sources.sort(key=lambda source: source[1].device != device)  # what is here comes first
+    for box, shard in sources:
+        if overlap(wanted, box) == wanted:
+            return shard[_inside(wanted, box)].to_device(device)
+    shape = tuple(stop - start for start, stop in wanted)
+    result = library().empty(shape, dtype=x.dtype, device=device, usm_type=x.usm_type)
+    for box, shard in sources:
+        common = overlap(wanted, box)
+        if volume(common):
+            piece = shard[_inside(common, box)]
+            result[_inside(common, wanted)] = piece.to_device(device)
+    return result
+
+
+def _inside(box: Any, outer: Any) -> tuple[slice, ...]:
+    return tuple(
+        slice(start - origin, stop - origin)
+        for (start, stop), (origin, _) in zip(box, outer, strict=True)
+    )
+
+
+__all__ = ["ShardedArray", "bytes_to_move", "failures", "recut"]

@@ -1,0 +1,119 @@
+"""Functions of blocks, and writing to parts: methods that look at further operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dparray._array.ndarray import ndarray
+from dparray.exceptions import ArgumentError, ShapeError, ShardingError
+from dparray.sharding.array import ShardedArray, along, failures
+from dparray.sharding.layout import Sharding, bounds_of
+from dparray.sharding.operands import localised
+
+
+def map_blocks(
+    self: ShardedArray,
+    function: Callable[..., Any],
+    *others: Any,
+    axis: int | None = None,
+    **options: Any,
+) -> ShardedArray:
+    """Apply a function of arrays to each block where it lies.
+
+    A block has its halo, if the array has one; a result of the block's extent loses it again.
+    So a step of a stencil is written as for one device.
+
+    Args:
+        function: takes a block, and those of the others, and returns an array on its queue.
+        others: further arrays cut at the same places, copies, or scalars.
+        axis: the axis of the results along which they are parts of one; that of the array if
+            not given.
+        options: for the function.
+
+    Returns:
+        An array of the results, cut where they are.
+
+    Raises:
+        ShardingError: the others are cut in another way, or a result is on another queue.
+        ShapeError: the results do not form an array.
+
+    Example:
+        >>> import dparray as dp
+        >>> parts = dp.Device("cpu").create_sub_devices(partition=1)[:2]
+        >>> x = dp.distribute(dp.arange(6.0), parts, halo=1)
+        >>> def smooth(u):
+        ...     v = u.copy()
+        ...     v[1:-1] = (u[:-2] + u[1:-1] + u[2:]) / 3
+        ...     return v
+        >>> x.map_blocks(smooth).gather()
+        array([0., 1., 2., 3., 4., 5.])
+    """
+    arrays = (self, *others)
+    local, sharding = localised("map_blocks", arrays, whole_blocks=True)
+    results: list[ndarray] = []
+    for number, operands in enumerate(local):
+        with failures("map_blocks", sharding, number):
+            result = function(*operands, **options)
+        if not isinstance(result, ndarray):
+            raise ArgumentError(
+                f"map_blocks: the function returned a {type(result).__name__} for shard "
+                f"{number + 1}; it must return an array on the queue of its block"
+            )
+        if result.device != sharding.devices[number]:
+            raise ShardingError(
+                f"map_blocks: shard {number + 1} is on {sharding.devices[number]}, and its "
+                f"result on {result.device}; the function may not move it"
+            )
+        results.append(result)
+    if sharding.axis is None:
+        return ShardedArray(sharding, results)
+    return _joined(self, results, sharding, sharding.axis if axis is None else axis)
+
+
+def _joined(
+    self: ShardedArray, results: list[ndarray], sharding: Sharding, axis: int
+) -> ShardedArray:
+    """The results of blocks as one array."""
+    ndim = results[0].ndim
+    if not -ndim <= axis < ndim:
+        raise ShapeError(
+            f"map_blocks: the results of shape {results[0].shape} have no axis {axis} along "
+            "which they were parts of one array; give axis=, or keep it in the function"
+        )
+    axis %= ndim
+    rest = {x.shape[:axis] + x.shape[axis + 1 :] for x in results}
+    if len(rest) != 1 or len({x.dtype for x in results}) != 1:
+        raise ShapeError(
+            f"map_blocks: the results of shapes {[x.shape for x in results]} and dtypes "
+            f"{sorted({str(x.dtype) for x in results})} are no parts of one array along axis "
+            f"{axis}"
+        )
+    extents = [x.shape[axis] for x in results]
+    margins = [self._margins(number) for number in range(len(results))]
+    if sharding.halo and axis == sharding.axis:
+        padded = [size + sum(sides) for size, sides in zip(sharding.sizes, margins, strict=True)]
+        if extents == padded:
+            own = [
+                x[along(axis, slice(sides[0], sides[0] + size))]
+                for x, sides, size in zip(results, margins, sharding.sizes, strict=True)
+            ]
+            return ShardedArray(sharding, own, blocks=results)
+    return ShardedArray(sharding.moved(axis, bounds_of(extents)), results)
+
+
+def _set_item(self: ShardedArray, index: Any, value: Any) -> None:
+    target = self[index]
+    self.note_written()
+    if isinstance(target, ndarray):
+        target[...] = value
+        return
+    local, _ = localised("x[...] = value", (target, value))
+    for number, (part, values) in enumerate(local):
+        if part.size:
+            with failures("x[...] = value", target.sharding, number):
+                part[...] = values
+
+
+ShardedArray.map_blocks = map_blocks
+ShardedArray.__setitem__ = _set_item

@@ -1,0 +1,501 @@
+"""Functions over shards: elementwise ones, reductions, products, and NumPy's protocols.
+
+Each is the function of the same name on every part. What reduces the axis that is cut combines one
+part-result for each device on the first of them; every device gets a copy of the result when it
+needs one.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dparray import _layout
+from dparray._array.ndarray import ndarray
+from dparray._graph.ops import OPS
+from dparray.exceptions import ShapeError, ShardingError, UnsupportedFeatureError
+from dparray.sharding.array import ShardedArray, failures, library
+from dparray.sharding.layout import Sharding
+from dparray.sharding.operands import localised, refuse_cut
+
+#: Functions whose result has an element for each element of the operands.
+_ELEMENTWISE = frozenset(
+    {name for op in OPS.values() for name in (op.name, *op.aliases)}
+    | {"rint", "angle", "clip", "imag", "real", "rsqrt", "where"}
+    | {"round", "around", "astype", "isclose", "nan_to_num", "sinc", "copy"}
+    | {"isreal", "iscomplex", "isneginf", "isposinf", "fix", "i0", "heaviside"}
+    | {"zeros_like", "ones_like", "full_like", "empty_like", "divmod", "modf", "frexp"}
+)
+
+#: Reductions, and what combines the results of the parts.
+_REDUCTIONS = {
+    **{name: name for name in ("sum", "prod", "max", "min", "any", "all")},
+    "amax": "max",
+    "amin": "min",
+    "count_nonzero": "sum",
+    "ptp": "ptp",
+    "nansum": "sum",
+    "nanprod": "prod",
+    "nanmax": "nanmax",
+    "nanmin": "nanmin",
+    **{name: name for name in ("mean", "var", "std", "argmax", "argmin")},
+}
+
+#: Functions along one axis, with the axis that is meant where none is given.
+_ALONG_AXIS: dict[str, int | None] = {
+    **dict.fromkeys(("sort", "argsort", "diff", "cumulative_sum", "cumulative_prod"), -1),
+    **dict.fromkeys(("cumsum", "cumprod", "median", "quantile", "percentile"), None),
+    **dict.fromkeys(("flip", "roll", "nanmean", "nanvar", "nanstd", "nanmedian"), None),
+}
+
+
+def call(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
+    """A public function of arrays over shards.
+
+    Raises:
+        ShardingError: it would have to copy between devices.
+        UnsupportedFeatureError: it is none of those that work on parts.
+    """
+    if name in _ELEMENTWISE:
+        return elementwise_call(name, args, options)
+    special = _SPECIAL.get(name)
+    if special is not None:
+        return special(*args, **options)
+    if name in _REDUCTIONS:
+        return reduce(name, *args, **options)
+    if name in _ALONG_AXIS:
+        return _along_axis(name, args, options)
+    raise UnsupportedFeatureError(
+        f"{name}: arrays over several devices are not taken; apply it to each part, "
+        f"x.map_blocks(...), or on one device, x.gather()"
+    )
+
+
+def elementwise_call(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
+    """An elementwise function on the parts of each device."""
+    keys = [key for key, value in options.items() if isinstance(value, ShardedArray)]
+    operands = [*args, *(options[key] for key in keys)]
+    names = [*(f"x{at + 1}" for at in range(len(args))), *keys]
+    if len(args) == 1:
+        names[0] = "x"
+    local, sharding = localised(name, operands, names)
+    function = getattr(library(), name)
+    results = []
+    for number, values in enumerate(local):
+        given = {**options, **dict(zip(keys, values[len(args) :], strict=True))}
+        with failures(name, sharding, number):
+            results.append(function(*values[: len(args)], **given))
+    out = options.get("out")
+    if isinstance(out, ShardedArray):
+        out.note_written()
+        return out
+    if isinstance(results[0], tuple):
+        return tuple(ShardedArray(sharding, parts) for parts in zip(*results, strict=True))
+    return ShardedArray(sharding, results)
+
+
+def replicate(whole: ndarray, like: Sharding) -> ShardedArray:
+    """An array of one device with a copy on the others, made when they need it."""
+    return ShardedArray(Sharding(like.devices, None), None, whole=whole)
+
+
+def reduce(
+    name: str, x: ShardedArray, axis: Any = None, *args: Any, keepdims: bool = False, **options: Any
+) -> ShardedArray:
+    """A reduction: of the parts alone, or combined where the axis is cut."""
+    if name in ("mean", "var", "std"):
+        return _moments(name, x, axis, *args, keepdims=keepdims, **options)
+    if name in ("argmax", "argmin"):
+        return _arg_extreme(name, x, axis, keepdims=keepdims)
+    if args:
+        options["dtype"] = args[0]
+    axes = _axes(name, x, axis)
+    if x.sharding.axis not in axes:
+        return _reduce_parts(name, x, axes, keepdims, options)
+    if name == "ptp":
+        ends = [reduce(end, x, axes, keepdims=keepdims) for end in ("max", "min")]
+        return call("subtract", ends, {})
+    return combine(name, partial_results(name, x, axes, options), x.sharding, axes, keepdims)
+
+
+def partial_results(
+    name: str, x: ShardedArray, axes: tuple[int, ...], options: dict[str, Any]
+) -> list[ndarray]:
+    """The reduction of each part that has elements, handed to all queues."""
+    function = getattr(library(), name)
+    parts = []
+    for number, shard in enumerate(x.shards):
+        if shard.size or not x.size:
+            with failures(name, x.sharding, number, shard.nbytes):
+                part = function(shard, axis=axes, keepdims=True, **options)
+                library().eval(part)
+            parts.append(part)
+    return parts
+
+
+def combine(
+    name: str,
+    parts: list[ndarray],
+    sharding: Sharding,
+    axes: tuple[int, ...],
+    keepdims: bool,
+) -> ShardedArray:
+    """Results of the parts, with their axes kept, as one result."""
+    axis = sharding.axis
+    assert axis is not None
+    first = sharding.devices[0]
+    with failures(name, sharding, 0):
+        gathered = [part.to_device(first) for part in parts]
+        joined = library().concat(gathered, axis=axis)
+        combining = _REDUCTIONS[name]
+        options = {"dtype": joined.dtype} if combining in ("sum", "prod") else {}
+        result = getattr(library(), combining)(joined, axis=axis, keepdims=True, **options)
+        if not keepdims:
+            result = library().squeeze(result, axis=axes)
+    return replicate(result, sharding)
+
+
+def _axes(name: str, x: ShardedArray, axis: Any) -> tuple[int, ...]:
+    if axis is None:
+        return tuple(range(x.ndim))
+    return tuple(sorted(_layout.normalize_axes(name, axis, x.ndim)))
+
+
+def _reduce_parts(
+    name: str, x: ShardedArray, axes: tuple[int, ...], keepdims: bool, options: dict[str, Any]
+) -> ShardedArray:
+    """A reduction of other axes than the one that is cut."""
+    function = getattr(library(), name)
+    results = []
+    for number, shard in enumerate(x.shards):
+        with failures(name, x.sharding, number, shard.nbytes):
+            results.append(function(shard, axis=axes, keepdims=keepdims, **options))
+    return ShardedArray(_without(x.sharding, axes, keepdims), results)
+
+
+def _without(sharding: Sharding, axes: tuple[int, ...], keepdims: bool) -> Sharding:
+    axis = sharding.axis
+    if axis is None or keepdims:
+        return sharding
+    return sharding.moved(axis - sum(at < axis for at in axes))
+
+
+def _moments(
+    name: str,
+    x: ShardedArray,
+    axis: Any = None,
+    *,
+    keepdims: bool = False,
+    correction: float = 0,
+    ddof: float = 0,
+    dtype: Any = None,
+) -> ShardedArray:
+    """Mean, variance or deviation, of the means and variances of the parts."""
+    axes = _axes(name, x, axis)
+    options = {} if dtype is None else {"dtype": dtype}
+    degrees = correction or ddof
+    if x.sharding.axis not in axes:
+        if name != "mean":
+            options["correction"] = degrees
+        return _reduce_parts(name, x, axes, keepdims, options)
+    parts = [shard for shard in x.shards if shard.size] or list(x.shards[:1])
+    sharded = x.sharding.axis
+    counts = [float(np.prod([part.shape[at] for at in axes])) for part in parts]
+    total = sum(counts)
+    means = partial_results("mean", x, axes, options)
+    variances = partial_results("var", x, axes, options) if name != "mean" else []
+    first = x.devices[0]
+    with failures(name, x.sharding, 0):
+        means = [part.to_device(first) for part in means]
+        weights = [count / total if total else np.nan for count in counts]
+        result = _weighted(means, weights)
+        if name != "mean":
+            centre = result
+            moved = [part.to_device(first) for part in variances]
+            spread = [
+                part + library().square(library().abs(mean - centre))
+                for part, mean in zip(moved, means, strict=True)
+            ]
+            left = total - degrees
+            result = _weighted(spread, weights) * (total / left if left > 0 else np.nan)
+            if name == "std":
+                result = library().sqrt(result)
+        if not keepdims:
+            result = library().squeeze(result, axis=axes)
+    assert sharded is not None
+    return replicate(result, x.sharding)
+
+
+def _weighted(parts: Sequence[ndarray], weights: Sequence[float]) -> Any:
+    total: Any = parts[0] * weights[0]
+    for part, weight in zip(parts[1:], weights[1:], strict=True):
+        total = total + part * weight
+    return total
+
+
+def _arg_extreme(
+    name: str, x: ShardedArray, axis: Any = None, *, keepdims: bool = False
+) -> ShardedArray:
+    """The place of the first largest or smallest element."""
+    sharded = x.sharding.axis
+    if axis is not None:
+        axis = _layout.normalize_axis(name, axis, x.ndim)
+    if sharded is None or (axis is not None and axis != sharded):
+        function = getattr(library(), name)
+        axes = tuple(range(x.ndim)) if axis is None else (axis,)
+        results = [function(shard, axis=axis, keepdims=keepdims) for shard in x.shards]
+        return ShardedArray(_without(x.sharding, axes, keepdims), results)
+    if axis is None:
+        if sharded != 0:
+            raise refuse_cut(f"{name} over all axes", x, sharded, 0 if x.ndim > 1 else None)
+        flat = [library().reshape(shard, (-1,)) for shard in x.shards]
+        row = x.size // max(1, x.shape[0])
+        starts = [start * row for start in x.sharding.bounds[:-1]]
+        at = _place(name, flat, starts, 0, x.sharding)
+        return replicate(library().reshape(at, (1,) * x.ndim if keepdims else ()), x.sharding)
+    at = _place(name, x.shards, x.sharding.bounds[:-1], axis, x.sharding)
+    return replicate(at if keepdims else library().squeeze(at, axis=axis), x.sharding)
+
+
+def _place(
+    name: str, parts: Sequence[ndarray], starts: Sequence[int], axis: int, sharding: Sharding
+) -> Any:
+    dp, first = library(), sharding.devices[0]
+    if not any(part.shape[axis] for part in parts):
+        raise ShapeError(f"{name}: there is no element along axis {axis}")
+    places, values = [], []
+    for part, start in zip(parts, starts, strict=True):
+        if part.shape[axis]:
+            at = getattr(dp, name)(part, axis=axis, keepdims=True)
+            values.append(dp.take_along_axis(part, at, axis=axis).to_device(first))
+            places.append((at + start).to_device(first))
+    best = getattr(dp, name)(dp.concat(values, axis=axis), axis=axis, keepdims=True)
+    return dp.take_along_axis(dp.concat(places, axis=axis), best, axis=axis)
+
+
+def _along_axis(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:
+    """A function along one axis, of each part alone: the axis may not be the one that is cut."""
+    function = getattr(library(), name)
+    x = args[0] if args else None
+    if not isinstance(x, ShardedArray):
+        raise ShardingError(f"{name}: give the array over several devices as the first argument")
+    bound = inspect.signature(function).bind(*args, **options)
+    axis = bound.arguments.get("axis", _ALONG_AXIS[name])
+    sharded = x.sharding.axis
+    axes = _axes(name, x, axis)
+    if sharded in axes:
+        other = next((at for at in range(x.ndim) if at not in axes), None)
+        raise refuse_cut(name, x, sharded, other)
+    results = [function(shard, *args[1:], **options) for shard in x.shards]
+    sharding = x.sharding
+    if results[0].ndim < x.ndim:
+        sharding = _without(sharding, axes, False)
+    return ShardedArray(sharding, results)
+
+
+def matmul(x1: Any, x2: Any, /) -> ShardedArray:
+    """The matrix product of arrays over shards.
+
+    Rows of the first by a copy of the second, a copy of the first by columns of the second, or
+    stacks cut alike: no copies. The summed axis cut alike in both: one part-product a device, added
+    on the first. Anything else raises.
+    """
+    for value in (x1, x2):
+        if not isinstance(value, ShardedArray):
+            localised("matmul", (x1, x2))  # raises
+    first, second = x1.sharding.axis, x2.sharding.axis
+    summed1, summed2 = x1.ndim - 1, max(x2.ndim - 2, 0)
+    if x1.shape[summed1] != x2.shape[summed2]:
+        raise ShapeError(f"matmul: the shapes {x1.shape} and {x2.shape} do not fit together")
+    dp, devices = library(), x1.devices
+    pairs = list(zip(x1.shards, x2.shards, strict=False))
+    if devices == x2.devices:
+        same = x1.sharding.bounds == x2.sharding.bounds
+        if first == summed1 and second == summed2 and same:
+            parts = []
+            for number, (a, b) in enumerate(pairs):
+                if a.shape[-1]:
+                    with failures("matmul", x1.sharding, number, a.nbytes):
+                        part = dp.matmul(a, b)
+                        dp.eval(part)
+                    parts.append(part)
+            with failures("matmul", x1.sharding, 0):
+                moved = [part.to_device(devices[0]) for part in parts]
+                total = moved[0]
+                for part in moved[1:]:
+                    total = total + part
+            return replicate(total, x1.sharding)
+        axis: int | None = -1
+        ndim = max(x1.ndim, x2.ndim) - (x1.ndim == 1) - (x2.ndim == 1)
+        if first is None and second is None:
+            axis, cut = None, x1.sharding
+        elif second is None and first is not None and first == x1.ndim - 2:
+            axis, cut = ndim - 2 + (x2.ndim == 1), x1.sharding
+        elif first is None and second is not None and x2.ndim > 1 and second == x2.ndim - 1:
+            axis, cut = ndim - 1, x2.sharding
+        elif (
+            first is not None
+            and second is not None
+            and first < x1.ndim - 2
+            and second < x2.ndim - 2
+            and same
+            and first - x1.ndim == second - x2.ndim
+        ):
+            axis, cut = ndim + first - x1.ndim, x1.sharding
+        if axis is None or axis >= 0:
+            results = []
+            for number, (a, b) in enumerate(pairs):
+                with failures("matmul", cut, number, a.nbytes):
+                    results.append(dp.matmul(a, b))
+            return ShardedArray(cut.moved(axis), results)
+    raise _unequal_product(x1, x2)
+
+
+def _unequal_product(x1: ShardedArray, x2: ShardedArray) -> ShardingError:
+    from dparray.sharding.layout import bytes_to_move, unequal
+
+    copies = Sharding(x1.devices, None)
+    nbytes = bytes_to_move(x2.shape, x2.itemsize, x2.sharding, copies)
+    return unequal(
+        "matmul",
+        [("x1", f"{x1.shape}, {x1.sharding}"), ("x2", f"{x2.shape}, {x2.sharding}")],
+        "x2",
+        nbytes,
+        x2.nbytes,
+        "x2 = dp.distribute(x2, x1.devices, axis=None), with the rows of x1 cut",
+    )
+
+
+def _joined(arrays: Sequence[Any], /, axis: int = 0) -> ShardedArray:
+    """Arrays joined along an axis that is not cut."""
+    local, sharding = localised("concatenate", arrays)
+    axis = _layout.normalize_axis("concatenate", axis, local[0][0].ndim)
+    if axis == sharding.axis:
+        raise refuse_cut(
+            "concatenate", arrays[0], axis, 1 if arrays[0].ndim > 1 and not axis else 0
+        )
+    return ShardedArray(sharding, [library().concat(parts, axis=axis) for parts in local])
+
+
+_SPECIAL: dict[str, Callable[..., Any]] = {
+    "matmul": matmul,
+    "dot": matmul,
+    "concat": _joined,
+    "concatenate": _joined,
+    "transpose": ShardedArray.transpose,
+    "permute_dims": ShardedArray.transpose,
+    "matrix_transpose": lambda x: x.transpose((*range(x.ndim - 2), x.ndim - 1, x.ndim - 2)),
+    "asnumpy": ShardedArray.asnumpy,
+    "shape": lambda x: x.shape,
+    "ndim": lambda x: x.ndim,
+    "size": lambda x: x.size,
+}
+
+
+# -- the methods and operators of arrays ----------------------------------------------------------
+
+
+def _dparray_function(
+    self: ShardedArray, name: str, args: Sequence[Any], options: dict[str, Any]
+) -> Any:
+    """A public function of dparray of which an argument is this array."""
+    return call(name, args, options)
+
+
+def _array_ufunc(
+    self: ShardedArray, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any
+) -> Any:
+    """NumPy's ufuncs are our functions of the same name."""
+    name = ufunc.__name__
+    if method != "__call__" or not hasattr(library(), name):
+        raise UnsupportedFeatureError(
+            f"numpy.{name}{'' if method == '__call__' else '.' + method}: arrays over several "
+            "devices are not taken; use x.map_blocks or x.gather()"
+        )
+    out = options.get("out")
+    if isinstance(out, tuple) and len(out) == 1:
+        options["out"] = out[0]
+    return call(name, inputs, options)
+
+
+def _array_function(
+    self: ShardedArray, function: Callable[..., Any], types: Any, args: Any, kwargs: Any
+) -> Any:
+    """NumPy's functions are our functions of the same name."""
+    given = {key: value for key, value in kwargs.items() if value is not np._NoValue}
+    return call(function.__name__, args, given)
+
+
+def _operator(name: str) -> tuple[Callable[..., Any], ...]:
+    def operate(self: ShardedArray, other: Any) -> Any:
+        return call(name, (self, other), {})
+
+    def reflected(self: ShardedArray, other: Any) -> Any:
+        return call(name, (other, self), {})
+
+    def in_place(self: ShardedArray, other: Any) -> Any:
+        return call(name, (self, other), {"out": self})
+
+    return operate, reflected, in_place
+
+
+_FAMILIES = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "pow": "pow",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}
+_COMPARISONS = {
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}
+_SINGLE = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
+_METHODS = (
+    *("sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "argmax", "argmin", "ptp"),
+    *("astype", "round", "clip", "conj", "sort", "argsort", "cumsum", "cumprod", "copy"),
+)
+
+
+def _method(name: str) -> Callable[..., Any]:
+    def method(self: ShardedArray, *args: Any, **options: Any) -> Any:
+        return call(name, (self, *args), options)
+
+    method.__name__, method.__qualname__ = name, f"ShardedArray.{name}"
+    method.__doc__ = f"As :func:`dparray.{name}` of this array."
+    return method
+
+
+def _attach() -> None:
+    for short, name in _FAMILIES.items():
+        for prefix, operator in zip(("", "r", "i"), _operator(name), strict=True):
+            setattr(ShardedArray, f"__{prefix}{short}__", operator)
+    for short, name in _COMPARISONS.items():
+        setattr(ShardedArray, f"__{short}__", _operator(name)[0])
+    for short, name in _SINGLE.items():
+        setattr(ShardedArray, f"__{short}__", _method(name))
+    for name in _METHODS:
+        setattr(ShardedArray, name, _method(name))
+    ShardedArray.__matmul__ = matmul
+    ShardedArray.__rmatmul__ = lambda self, other: matmul(other, self)
+    ShardedArray.__hash__ = None  # type: ignore[assignment]  # as `==` compares elements
+    ShardedArray.__dparray_function__ = _dparray_function
+    ShardedArray.__array_ufunc__ = _array_ufunc
+    ShardedArray.__array_function__ = _array_function
+
+
+_attach()

@@ -1,0 +1,138 @@
+"""Kernels over shards: one launch on each device, with what lies there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from dparray._runtime.event import Event
+from dparray.exceptions import ArgumentError, KernelRangeError
+from dparray.kernel_api import NdRange, Range
+from dparray.sharding.array import ShardedArray, failures
+from dparray.sharding.layout import Sharding
+from dparray.sharding.operands import localised
+
+__all__ = ["ShardedEvent", "ShardedRange"]
+
+
+class ShardedEvent:
+    """The events of the launches on all shards.
+
+    Attributes:
+        events: one for each shard that has work-items.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.sharding.ShardedEvent([]).done
+        True
+    """
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        self.events = tuple(events)
+
+    def __iter__(self) -> Iterator[Event]:
+        return iter(self.events)
+
+    @property
+    def done(self) -> bool:
+        """Whether all launches are complete."""
+        return all(event.done for event in self.events)
+
+    def wait(self) -> None:
+        """Wait for all launches."""
+        for event in self.events:
+            event.wait()
+
+
+class ShardedRange:
+    """A work-item for each element of an array over shards; the range of :func:`call_kernel`.
+
+    On each device the kernel runs over the device's own part, whose ids begin at 0. Arrays over
+    shards are passed as the device's block: with a halo, the own part begins at ``x.first_own``. A
+    list has a value for each shard.
+
+    Args:
+        array: the array.
+        dimensions: of how many leading dimensions; all of them, three at the most, if not given.
+        local_range: for work-groups of that size, which must divide each part.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def number(item, x, start):
+        ...     i = item.get_id(0)
+        ...     x[i] = start + i
+        >>> parts = dp.Device("cpu").create_sub_devices(partition=1)[:2]
+        >>> x = dp.distribute(dp.zeros(5, dtype="int64"), parts)
+        >>> event = dp.call_kernel(number, dp.sharding.ShardedRange(x), x, [0, 3])
+        >>> x.gather()
+        array([0, 1, 2, 3, 4])
+    """
+
+    def __init__(
+        self, array: ShardedArray, dimensions: int | None = None, local_range: Any = None
+    ) -> None:
+        if not isinstance(array, ShardedArray):
+            raise KernelRangeError(
+                f"a sharded range is that of an array which dp.distribute has made; got a "
+                f"{type(array).__name__}"
+            )
+        count = array.ndim if dimensions is None else dimensions
+        if not 1 <= count <= min(3, array.ndim):
+            raise KernelRangeError(
+                f"a sharded range of {count} dimensions for an array of shape {array.shape}; give "
+                f"dimensions= from 1 to {min(3, array.ndim)}"
+            )
+        self._array = array
+        #: The extents on each device.
+        self.sizes = tuple(shard.shape[:count] for shard in array.shards)
+        self._local_range = local_range
+
+    @property
+    def sharding(self) -> Sharding:
+        """That of the array."""
+        return self._array.sharding
+
+    def __repr__(self) -> str:
+        return f"ShardedRange({', '.join(map(str, self.sizes))})"
+
+    def launch_over(self, kernel: Any, arguments: Sequence[Any], depends_on: Any) -> ShardedEvent:
+        """Launch a kernel on each device.
+
+        Raises:
+            ShardingError: an array is cut in another way than the range.
+            ArgumentError: a list has not one value for each shard.
+        """
+        count = len(self.sizes)
+        lists = {at for at, value in enumerate(arguments) if isinstance(value, list)}
+        for at in lists:
+            if len(arguments[at]) != count:
+                raise ArgumentError(
+                    f"kernel {kernel.__name__}: argument {kernel._parameters[at]!r} is a list of "
+                    f"{len(arguments[at])} values for {count} shards; give one for each"
+                )
+        plain = [None if at in lists else value for at, value in enumerate(arguments)]
+        names = ["the range", *kernel._parameters]
+        local, _ = localised(
+            f"kernel {kernel.__name__}", [self._array, *plain], names, whole_blocks=True
+        )
+        events = []
+        for number, size in enumerate(self.sizes):
+            if 0 in size:
+                continue
+            given = local[number][1:]
+            for at in lists:
+                given[at] = arguments[at][number]
+            space: Any = Range(*size)
+            if self._local_range is not None:
+                space = NdRange(space, Range(*_extents(self._local_range)))
+            with failures(f"kernel {kernel.__name__}", self.sharding, number):
+                events.append(kernel._launch(space, tuple(given), depends_on))
+        for value in arguments:
+            if isinstance(value, ShardedArray):
+                value.note_written()
+        return ShardedEvent(events)
+
+
+def _extents(local_range: Any) -> tuple[int, ...]:
+    return (local_range,) if isinstance(local_range, int) else tuple(local_range)

@@ -1,0 +1,161 @@
+"""Operands of an operation over shards: for each device what lies there, or the error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from dparray._array.ndarray import ndarray
+from dparray.exceptions import HostConversionError, ShardingError
+from dparray.sharding.array import ShardedArray, along
+from dparray.sharding.layout import Sharding, bytes_to_move, unequal
+
+#: Values that are the same for every shard.
+_PLAIN = (bool, int, float, complex, str, np.generic, type(None), np.dtype, type, slice)
+
+
+def localised(
+    function: str,
+    operands: Sequence[Any],
+    names: Sequence[str] | None = None,
+    *,
+    whole_blocks: bool = False,
+) -> tuple[list[list[Any]], Sharding]:
+    """The operands of each shard, and how the result is cut, if it broadcasts as they do.
+
+    Args:
+        function: the public function.
+        operands: arrays over shards, at least one, and scalars.
+        names: of the parameters, for messages; ``x1``, ``x2``, ... if not given.
+        whole_blocks: with their halos.
+
+    Raises:
+        ShardingError: arrays are cut in different ways, or one is on one device only.
+        HostConversionError: an operand is a NumPy array.
+    """
+    names = names or [f"x{at + 1}" for at in range(len(operands))]
+    arrays = [
+        (name, value)
+        for name, value in zip(names, operands, strict=False)
+        if isinstance(value, ShardedArray)
+    ]
+    leading = next((pair for pair in arrays if not pair[1].is_replicated), arrays[0])
+    leader = leading[1]
+    ndim = max(value.ndim for _, value in arrays)
+    for name, value in zip(names, operands, strict=False):
+        _check(function, leading, name, value)
+    sharding = leader.sharding
+    axis = None if sharding.axis is None else sharding.axis - leader.ndim
+    local = []
+    for number in range(len(sharding.devices)):
+        given = []
+        for value in operands:
+            if not isinstance(value, ShardedArray):
+                given.append(value)
+            elif value.is_replicated and axis is not None:
+                given.append(_slice_of_copy(value, leader, axis, number))
+            else:
+                given.append(value.blocks[number] if whole_blocks else value.shards[number])
+        local.append(given)
+    if sharding.axis is None:
+        return local, sharding
+    halo = max(value.halo for _, value in arrays)
+    moved = Sharding(sharding.devices, ndim + sharding.axis - leader.ndim, sharding.bounds, halo)
+    return local, moved
+
+
+def _slice_of_copy(x: ShardedArray, leader: ShardedArray, axis: int, number: int) -> ndarray:
+    """What a shard of another array needs of one that its device has all of."""
+    shard = x.shards[number]
+    if x.ndim < -axis or x.shape[axis] == 1:
+        return shard
+    start, stop = leader.sharding.bounds[number : number + 2]
+    if x.shape[axis] != leader.sharding.bounds[-1]:
+        return shard  # it does not broadcast, which the operation itself says
+    return shard[along(x.ndim + axis, slice(start, stop))]
+
+
+def _check(function: str, leading: tuple[str, ShardedArray], name: str, value: Any) -> None:
+    leader_name, leader = leading
+    if isinstance(value, ShardedArray):
+        if value is leader:
+            return
+        if value.is_replicated and value.devices == leader.devices:
+            return
+        if leader.sharding.is_like(value.sharding, leader.ndim, value.ndim):
+            return
+        wanted = sharding_like(value.shape, leader)
+        nbytes = bytes_to_move(value.shape, value.itemsize, value.sharding, wanted)
+        raise unequal(
+            function,
+            [
+                (leader_name, f"{leader.shape}, {leader.sharding}"),
+                (name, f"{value.shape}, {value.sharding}"),
+            ],
+            name,
+            nbytes,
+            value.nbytes,
+            f"{name} = dp.distribute({name}, like={leader_name})",
+        )
+    if isinstance(value, ndarray):
+        wanted = sharding_like(value.shape, leader)
+        here = Sharding((value.device,), None)
+        nbytes = bytes_to_move(value.shape, value.itemsize, here, wanted)
+        raise unequal(
+            function,
+            [(leader_name, f"{leader.shape}, {leader.sharding}"), (name, f"{value.shape}, {here}")],
+            name,
+            nbytes,
+            value.nbytes,
+            f"{name} = dp.distribute({name}, like={leader_name})",
+        )
+    if isinstance(value, np.ndarray):
+        raise HostConversionError(
+            f"{function}: {name} is a NumPy array, and {leader_name} is on devices; nothing is "
+            f"copied there unasked: {name} = dp.distribute({name}, like={leader_name})"
+        )
+    if not isinstance(value, _PLAIN) and not callable(value) and not _is_plain(value):
+        raise HostConversionError(
+            f"{function}: {name} of type {type(value).__name__} is neither an array nor a scalar; "
+            f"{name} = dp.distribute({name}, like={leader_name})"
+        )
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, tuple | list) and all(isinstance(each, _PLAIN) for each in value)
+
+
+def sharding_like(shape: Sequence[int], leader: ShardedArray) -> Sharding:
+    """How an array of that shape is cut to go with another: along the axis that broadcasts with
+    the one that is cut there, or copied where it has no such axis.
+    """
+    axis = leader.sharding.axis
+    if axis is None:
+        return leader.sharding
+    at = len(shape) + axis - leader.ndim
+    if at < 0 or shape[at] != leader.shape[axis]:
+        return Sharding(leader.devices, None)
+    return Sharding(leader.devices, at, leader.sharding.bounds, leader.halo)
+
+
+def refuse_cut(function: str, x: ShardedArray, axis: int, other: int | None) -> ShardingError:
+    """The error of a function along the axis that is cut."""
+    if other is None:
+        target, line = Sharding(x.devices[:1], None), "x = x.gather()"
+    else:
+        from dparray.sharding.layout import balanced
+
+        target = Sharding(x.devices, other, balanced(x.shape[other], len(x.devices)))
+        line = f"x = dp.distribute(x, x.devices, axis={other})"
+    nbytes = bytes_to_move(x.shape, x.itemsize, x.sharding, target)
+    return ShardingError(
+        f"{function}: x of shape {x.shape} is cut along axis {axis}, which the function needs whole"
+        f"; {nbytes} of its {x.nbytes} bytes would be copied between devices, and nothing is copied"
+        f" unasked: {line}",
+        function=function,
+        operands=(("x", str(x.sharding), ""),),
+        remedy=line,
+        nbytes=nbytes,
+    )

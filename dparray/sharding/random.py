@@ -1,0 +1,110 @@
+"""Random numbers over shards: a stream for each."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dparray import _layout
+from dparray.device import Device
+from dparray.random import Generator
+from dparray.random.generator import key_of
+from dparray.sharding.array import ShardedArray, failures
+from dparray.sharding.layout import Sharding, balanced, check_devices
+from dparray.sharding.operands import localised
+
+__all__ = ["ShardedGenerator", "default_rng"]
+
+_DISTRIBUTIONS = (
+    *("random", "uniform", "standard_normal", "normal", "lognormal", "standard_exponential"),
+    *("exponential", "laplace", "logistic", "gumbel", "weibull", "pareto", "power", "rayleigh"),
+    *("standard_cauchy", "triangular", "geometric", "standard_t", "wald", "logseries", "zipf"),
+    *("standard_gamma", "gamma", "chisquare", "beta", "f", "vonmises", "poisson", "binomial"),
+    *("negative_binomial", "hypergeometric", "integers"),
+)
+
+
+class ShardedGenerator:
+    """Random numbers over shards; made by :func:`default_rng`.
+
+    It has the distributions of :class:`dparray.random.Generator`, with ``size`` of the whole array
+    and ``axis``, along which it is cut in equal parts. Each shard has a stream of its own: the
+    numbers depend on the seed and on how the array is cut, not on the kind of the devices.
+
+    Example:
+        >>> import dparray as dp
+        >>> parts = dp.Device("cpu").create_sub_devices(partition=1)[:2]
+        >>> rng = dp.sharding.default_rng(7, parts)
+        >>> x = rng.normal(size=(1000, 3))
+        >>> x.shape, x.sharding.sizes, bool(abs(float(x.mean())) < 0.1)
+        ((1000, 3), (500, 500), True)
+    """
+
+    def __init__(self, seed: Any, devices: Sequence[Device]) -> None:
+        self.devices = tuple(devices)
+        streams = np.random.SeedSequence(key_of(seed)).spawn(len(self.devices))
+        #: The generator of each shard.
+        self.generators = tuple(
+            Generator(int(stream.generate_state(1, np.uint64)[0]), device.sycl_queue, "device")
+            for stream, device in zip(streams, self.devices, strict=True)
+        )
+
+    def _make(
+        self, name: str, size: Any, axis: int, args: Sequence[Any], options: dict[str, Any]
+    ) -> ShardedArray:
+        shape = _layout.check_shape(size)
+        axis = _layout.normalize_axis(name, axis, len(shape))
+        bounds = balanced(shape[axis], len(self.devices))
+        sharding = Sharding(self.devices, axis, bounds)
+        local: list[list[Any]] = [list(args) for _ in self.devices]
+        if any(isinstance(value, ShardedArray) for value in args):
+            local, cut = localised(name, args)
+            if cut.axis is not None:
+                sharding = Sharding(cut.devices, cut.axis, cut.bounds)
+        shards = []
+        for number, generator in enumerate(self.generators):
+            part = list(shape)
+            part[axis] = sharding.sizes[number]
+            with failures(name, sharding, number, math.prod(part)):
+                shards.append(getattr(generator, name)(*local[number], size=tuple(part), **options))
+        return ShardedArray(sharding, shards)
+
+    def __repr__(self) -> str:
+        return f"ShardedGenerator(Philox, on {'; '.join(map(str, self.devices))})"
+
+
+def _distribution(name: str) -> Callable[..., ShardedArray]:
+    def draw(
+        self: ShardedGenerator, *args: Any, size: Any, axis: int = 0, **options: Any
+    ) -> ShardedArray:
+        return self._make(name, size, axis, args, options)
+
+    draw.__name__, draw.__qualname__ = name, f"ShardedGenerator.{name}"
+    draw.__doc__ = f"As ``dparray.random.Generator.{name}``, cut along ``axis`` of ``size``."
+    return draw
+
+
+for _name in _DISTRIBUTIONS:
+    setattr(ShardedGenerator, _name, _distribution(_name))
+
+
+def default_rng(seed: Any = None, devices: Any = None) -> ShardedGenerator:
+    """A generator with a stream for each device.
+
+    Args:
+        seed: as of :func:`dparray.random.default_rng`.
+        devices: the device of each shard.
+
+    Raises:
+        ArgumentError: no devices, or a seed that is none.
+
+    Example:
+        >>> import dparray as dp
+        >>> rng = dp.sharding.default_rng(0, ["cpu"])
+        >>> rng.integers(10, size=4).shape
+        (4,)
+    """
+    return ShardedGenerator(seed, check_devices("default_rng", () if devices is None else devices))

@@ -1,0 +1,423 @@
+"""Arrays over several devices are NumPy's arrays, in parts that stay where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from tests.support import observed, values
+
+dpctl = pytest.importorskip("dpctl")
+
+V = values((7, 4), "float64") + 2
+W = values((4, 3), "float64", seed=1)
+
+
+@pytest.fixture(scope="module", params=["sub-devices", "queues", "three"])
+def places(request: pytest.FixtureRequest) -> list[Any]:
+    cpu = dp.Device("cpu")
+    if request.param == "sub-devices":
+        if cpu.sycl_device.max_compute_units < 2:
+            pytest.skip("a CPU with one compute unit has no sub-devices")
+        return cpu.create_sub_devices(partition=1)[:2]
+    count = 2 if request.param == "queues" else 3
+    return [dp.Device(dpctl.SyclQueue(cpu.sycl_device)) for _ in range(count)]
+
+
+@pytest.fixture
+def two() -> list[Any]:
+    return [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
+
+
+def close(found: Any, wanted: Any) -> None:
+    found = found.asnumpy() if hasattr(found, "asnumpy") else found
+    assert np.shape(found) == np.shape(wanted)
+    np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
+
+
+def copied(work: Callable[[], Any]) -> list[int]:
+    """The bytes of each copy between queues or by way of the host."""
+    found: list[int] = []
+
+    def note(event: str, **given: Any) -> None:
+        if event == "copy":
+            found.append(given["nbytes"])
+
+    with observed(note):
+        work()
+    return found
+
+
+# -- computing -------------------------------------------------------------------------------------
+
+ALIKE: dict[str, Callable[[Any, Any], Any]] = {
+    "operators": lambda xp, x: (x * 2 + 1) / (3 - x) ** 2 % 0.7 // 0.1,
+    "comparison": lambda xp, x: (x > 2) & (x < 2.5) | ~(x != x),
+    "functions": lambda xp, x: xp.sin(x) + xp.maximum(xp.exp(-x), xp.sqrt(x)),
+    "where": lambda xp, x: xp.where(x > 2, x, 0),
+    "clip": lambda xp, x: xp.clip(x, 1.5, 2.5),
+    "scalar first": lambda xp, x: 1 / x - np.float64(2) * x,
+    "sum": lambda xp, x: xp.sum(x),
+    "sum over the cut": lambda xp, x: xp.sum(x, axis=0),
+    "sum beside the cut": lambda xp, x: xp.sum(x, axis=1),
+    "sum, dimensions kept": lambda xp, x: xp.sum(x, axis=0, keepdims=True),
+    "sum of both axes": lambda xp, x: x.sum(axis=(0, 1)),
+    "product": lambda xp, x: xp.prod(x, axis=0),
+    "extremes": lambda xp, x: xp.max(x, axis=0) - xp.min(x),
+    "mean": lambda xp, x: xp.mean(x, axis=0) + xp.mean(x),
+    "mean beside": lambda xp, x: x.mean(axis=1),
+    "variance": lambda xp, x: xp.var(x, axis=0),
+    "deviation": lambda xp, x: xp.std(x, ddof=1),
+    "any, all": lambda xp, x: xp.any(x > 2.9, axis=0) | xp.all(x > 1.1, axis=0),
+    "count": lambda xp, x: xp.count_nonzero(x > 2, axis=0),
+    "range": lambda xp, x: xp.ptp(x, axis=0),
+    "place": lambda xp, x: xp.argmax(x, axis=0) + xp.argmin(x, axis=0),
+    "place beside": lambda xp, x: xp.argmin(x, axis=1),
+    "place of all": lambda xp, x: xp.argmax(x),
+    "centred": lambda xp, x: (x - x.mean(axis=0)) / x.std(axis=0),
+    "columns": lambda xp, x: x[:, 1:3] * x[:, :1],
+    "column": lambda xp, x: x[:, 2],
+    "rows": lambda xp, x: x[2:6] + 1,
+    "every second row": lambda xp, x: x[1::2, None, ::-1],
+    "no row": lambda xp, x: x[3:3],
+    "ellipsis": lambda xp, x: x[..., -1],
+    "one row": lambda xp, x: x[-2],
+    "transposed": lambda xp, x: (x.T + 1).sum(axis=0),
+    "sorted beside": lambda xp, x: xp.sort(x, axis=1),
+    "running sum beside": lambda xp, x: xp.cumsum(x, axis=1),
+    "joined beside": lambda xp, x: xp.concatenate([x, x * 2], axis=1),
+    "gram": lambda xp, x: x.T @ x,
+    "inner": lambda xp, x: x[:, 0] @ x[:, 1],
+    "copies of rows": lambda xp, x: xp.zeros_like(x) + xp.ones_like(x) * x[:, :1],
+}
+
+
+@pytest.mark.parametrize("name", ALIKE)
+def test_it_computes_what_numpy_does(name: str, places: list[Any]) -> None:
+    close(ALIKE[name](dp, dp.distribute(V, places)), ALIKE[name](np, V))
+
+
+@pytest.mark.parametrize("name", ["functions", "where", "sum over the cut", "joined beside"])
+def test_numpys_functions_are_ours(name: str, places: list[Any]) -> None:
+    found = ALIKE[name](np, dp.distribute(V, places))
+    assert isinstance(found, dp.sharding.ShardedArray)
+    close(found, ALIKE[name](np, V))
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+@pytest.mark.parametrize("other", [0, 1, None])
+def test_products_without_copies_or_an_error(
+    axis: int | None, other: int | None, places: list[Any]
+) -> None:
+    x, w = dp.distribute(V, places, axis=axis), dp.distribute(W, places, axis=other)
+    if (axis, other) in {(0, None), (None, 1), (None, None), (1, 0)}:
+        close(x @ w, V @ W)
+    else:
+        with pytest.raises(dp.ShardingError, match=r"x2 = dp\.distribute\(x2"):
+            dp.matmul(x, w)
+
+
+def test_a_stack_of_matrices_cut_by_its_stack(two: list[Any]) -> None:
+    a, b = values((5, 2, 3), "float64"), values((5, 3, 2), "float64")
+    close(dp.distribute(a, two) @ dp.distribute(b, two), a @ b)
+    close(dp.distribute(V, two) @ dp.distribute(W[:, 0], two, axis=None), V @ W[:, 0])
+
+
+def test_dtypes_are_those_of_numpy(two: list[Any]) -> None:
+    x = dp.distribute(np.arange(6, dtype="int8"), two)
+    assert x.sum().dtype == np.int64
+    assert (x + 1).dtype == np.int8
+    assert x.mean().dtype == np.float64
+    assert x.sum(dtype="float32").dtype == np.float32
+
+
+def test_writing_goes_to_the_parts(places: list[Any]) -> None:
+    x, wanted = dp.distribute(V, places), V.copy()
+    x += 1
+    wanted += 1
+    x[:, 0] = 5.0
+    wanted[:, 0] = 5
+    x[2:6] = dp.distribute(W[:, 0], places, axis=None)
+    wanted[2:6] = W[:, 0]
+    x[6] = 0
+    wanted[6] = 0
+    x[:, 1] = x[:, 2]
+    wanted[:, 1] = wanted[:, 2]
+    dp.multiply(x, 2, out=x)
+    close(x, wanted * 2)
+
+
+def test_nothing_is_copied_between_equal_shardings(two: list[Any]) -> None:
+    x, y = dp.distribute(V, two), dp.distribute(V, two)
+    z: list[Any] = []
+    assert not copied(lambda: z.append((x * y + dp.sin(x)).eval()))
+    # One part-result of the second device goes to the first, and nothing back.
+    assert sum(copied(lambda: z.append(x.sum(axis=0).shards[0].asnumpy()))) <= 3 * 4 * 8
+
+
+def test_the_shards_are_where_they_were_put(places: list[Any]) -> None:
+    x = dp.distribute(V, places) + 1
+    assert [shard.device for shard in x.shards] == list(places)
+    assert x.devices == tuple(places)
+    assert sum(shard.shape[0] for shard in x.shards) == 7
+    source = dp.asarray(V, device=places[0])
+    shared = dp.distribute(source, places)
+    shared += 1
+    close(source, V)  # an array of one device is copied, also there
+
+
+# -- cutting in another way ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("axis", [0, 1, None])
+def test_an_array_can_be_cut_in_another_way(axis: int | None, places: list[Any]) -> None:
+    x = dp.distribute(V, places)
+    y = dp.distribute(x, places, axis=axis)
+    close(y, V)
+    close(dp.distribute(y, places[::-1]), V)
+    close(dp.distribute(y, like=x) + x, 2 * V)
+    close(x.gather(), V)
+    assert x.gather(places[-1]).device == places[-1]
+
+
+def test_unequal_sharding_says_what_would_be_copied(two: list[Any]) -> None:
+    x, y = dp.distribute(V, two), dp.distribute(V, two, sizes=[2, 5])
+    with pytest.raises(dp.ShardingError, match=r"(?s)axis 0 in 4 \+ 3 .*axis 0 in 2 \+ 5 ") as it:
+        x * y
+    assert it.value.nbytes == 2 * 4 * 8
+    assert it.value.remedy == "x2 = dp.distribute(x2, like=x1)"
+    assert isinstance(it.value, dp.ExecutionPlacementError)
+    moved = copied(lambda: close(x * dp.distribute(y, like=x), V * V))
+    assert it.value.nbytes in moved or it.value.nbytes // 2 in moved
+
+
+@pytest.mark.parametrize(
+    ("work", "words"),
+    [
+        (lambda x: x + dp.ones(4), r"x2 = dp\.distribute\(x2, like=x1\)"),
+        (lambda x: dp.ones((7, 4)) + x, r"x1 = dp\.distribute\(x1, like=x2\)"),
+        (lambda x: x + dp.distribute(V, x.devices, axis=1), "112 bytes of x2"),
+        (lambda x: x + dp.distribute(V, x.devices[::-1]), "of x2 .224 bytes. would be copied"),
+        (lambda x: x[::-1], r"x\.gather\(\)"),
+        (lambda x: x[[0, 2]], "picks elements"),
+        (lambda x: x[x > 2], "picks elements"),
+        (lambda x: dp.sort(x, axis=0), r"112 of its 224 bytes.*x = dp\.distribute\(x, .*axis=1\)"),
+        (lambda x: np.cumsum(x), r"x = x\.gather\(\)"),
+        (lambda x: dp.concatenate([x, x]), "which the function needs whole"),
+        (lambda x: x.map_blocks(lambda a, b: a, dp.ones(3)), "like=x1"),
+        (lambda x: x.map_blocks(lambda a: a.to_device("cpu")), "may not move it"),
+    ],
+)
+def test_what_would_copy_raises(work: Callable[[Any], Any], words: str, two: list[Any]) -> None:
+    with pytest.raises(dp.ShardingError, match=words):
+        work(dp.distribute(V, two))
+
+
+@pytest.mark.parametrize(
+    ("work", "error", "words"),
+    [
+        (lambda d: dp.distribute(V), dp.ArgumentError, "give devices"),
+        (lambda d: dp.distribute(V, []), dp.ArgumentError, "devices is empty"),
+        (lambda d: dp.distribute(V, [d[0], d[0]]), dp.ArgumentError, "in devices twice"),
+        (lambda d: dp.distribute(V, ["gpu:7"]), dp.DeviceError, "no device fits"),
+        (lambda d: dp.distribute(V, d, axis=2), dp.AxisError, "axis 2"),
+        (lambda d: dp.distribute(V, d, sizes=[1, 2]), dp.ArgumentError, r"sizes \[1, 2\] for 2"),
+        (lambda d: dp.distribute(V, d, halo=-1), dp.ArgumentError, "halo is -1"),
+        (lambda d: dp.distribute(3.0, d), dp.ShapeError, "axis=None makes copies"),
+        (lambda d: dp.distribute(V, d, axis=None, halo=1), dp.ArgumentError, "have no halo"),
+        (lambda d: dp.distribute(V, like=V), dp.ArgumentError, "like is a ndarray"),
+        (lambda d: dp.distribute(V, d) + V, dp.HostConversionError, r"like=x1"),
+        (lambda d: dp.distribute(V, d)[:, :, 0], IndexError, "3 indices"),
+        (lambda d: dp.distribute(V, d)[7], IndexError, "outside axis 0"),
+        (lambda d: bool(dp.distribute(V, d)), dp.ShapeError, "ambiguous"),
+        (lambda d: np.asarray(dp.distribute(V, d)), dp.HostConversionError, "asnumpy"),
+        (lambda d: dp.linalg.svd(dp.distribute(V, d)), dp.UnsupportedFeatureError, "map_blocks"),
+        (lambda d: dp.distribute(V, d).map_blocks(len), dp.ArgumentError, "returned a int"),
+        (
+            lambda d: dp.distribute(V, d).map_blocks(lambda a: a.sum()),
+            dp.ShapeError,
+            "no axis 0 along",
+        ),
+        (
+            lambda d: dp.distribute(V, d, halo=4).map_blocks(lambda a: a),
+            dp.ArgumentError,
+            "4 elements beside each cut, and shard 2",
+        ),
+    ],
+)
+def test_bad_arguments(
+    work: Callable[[Any], Any], error: type[Exception], words: str, two: list[Any]
+) -> None:
+    with pytest.raises(error, match=words):
+        work(two)
+
+
+# -- blocks, stencils, kernels ---------------------------------------------------------------------
+
+
+def spread(u: Any) -> Any:
+    """A step of heat; the rim stays."""
+    v = u.copy()
+    around = u[:-2, 1:-1] + u[2:, 1:-1] + u[1:-1, :-2] + u[1:-1, 2:]
+    v[1:-1, 1:-1] = u[1:-1, 1:-1] + 0.2 * (around - 4 * u[1:-1, 1:-1])
+    return v
+
+
+def test_a_stencil_with_a_halo_is_that_of_one_device(places: list[Any]) -> None:
+    picture = values((20, 6))
+    alone, x = dp.asarray(picture), dp.distribute(picture, places, halo=1)
+    for _ in range(5):
+        alone, x = spread(alone), x.map_blocks(spread)
+    assert np.array_equal(x.asnumpy(), alone.asnumpy())
+    assert x.halo == 1
+
+
+def test_only_the_halo_travels(two: list[Any]) -> None:
+    x = dp.distribute(values((20, 6)), two, halo=1).map_blocks(spread)
+    assert len(x.blocks) == 2
+    x = x.map_blocks(spread)
+    assert sorted(copied(lambda: x.blocks)) == [24, 24]
+    assert copied(lambda: x.blocks) == []  # they are up to date
+    x[:] = 0.0
+    assert len(copied(lambda: x.blocks)) == 2
+
+
+def test_blocks_may_change_their_extent(places: list[Any]) -> None:
+    x = dp.distribute(np.arange(12.0), places)
+    y = x.map_blocks(lambda block: block[::2])
+    assert y.sharding.sizes == tuple(-(-size // 2) for size in x.sharding.sizes)
+    sums = x.map_blocks(lambda block: block.sum(keepdims=True))
+    assert sums.shape == (len(places),)
+    assert float(sums.sum()) == 66
+
+
+@dp.kernel
+def smooth(item: Any, u: Any, v: Any, first: Any, start: Any, last: Any) -> None:
+    i = item.get_id(0)
+    at = i + first
+    v[i] = u[at]
+    if start + i > 0 and start + i < last:
+        v[i] = (u[at - 1] + u[at] + u[at + 1]) / 3
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_kernel_over_shards(debug: bool, places: list[Any]) -> None:
+    data = np.arange(12.0) ** 2
+    u, v = dp.distribute(data, places, halo=1), dp.distribute(np.zeros(12), places)
+    space = dp.sharding.ShardedRange(u)
+    starts = list(u.sharding.bounds[:-1])
+    with dp.config.override(debug=debug):
+        event = dp.call_kernel(smooth, space, u, v, u.first_own, starts, 11)
+        event.wait()
+    assert event.done
+    wanted = data.copy()
+    wanted[1:-1] = (data[:-2] + data[1:-1] + data[2:]) / 3
+    close(v, wanted)
+    copy = dp.zeros_like(v)
+    smooth[space](v, copy, 0, starts, 0)
+    close(copy, wanted)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        (lambda x: (x, x, [1], 0, 0), dp.ArgumentError, "'first' is a list of 1 values for 2"),
+        (lambda x: (x, dp.zeros(7), 0, 0, 0), dp.ShardingError, "v = dp.distribute"),
+        (lambda x: (x, V, 0, 0, 0), dp.HostConversionError, "v is a NumPy array"),
+        (lambda x: (x, x[1:], 0, 0, 0), dp.ShardingError, "kernel smooth"),
+        (lambda x: (dp.ones(3), dp.ones(3), 0, 0, 0), dp.ShardingError, "the range"),
+    ],
+)
+def test_bad_arguments_of_kernels(
+    arguments: Any, error: type[Exception], words: str, two: list[Any]
+) -> None:
+    x = dp.distribute(V[:, 0], two)
+    with pytest.raises(error, match=words):
+        dp.call_kernel(smooth, dp.sharding.ShardedRange(x), *arguments(x))
+
+
+def test_a_range_is_that_of_a_sharded_array(two: list[Any]) -> None:
+    with pytest.raises(dp.KernelRangeError, match="got a ndarray"):
+        dp.sharding.ShardedRange(dp.ones(3))
+    with pytest.raises(dp.KernelRangeError, match="3 dimensions"):
+        dp.sharding.ShardedRange(dp.distribute(V, two), 3)
+
+
+# -- random numbers --------------------------------------------------------------------------------
+
+
+def test_each_shard_has_its_own_stream(places: list[Any]) -> None:
+    rng = dp.sharding.default_rng(5, places)
+    x = rng.normal(3.0, 2.0, size=(3000, 2))
+    assert x.shape == (3000, 2)
+    assert abs(float(x.mean()) - 3) < 0.2
+    assert abs(float(x.std()) - 2) < 0.2
+    firsts = [shard.asnumpy()[:5].tolist() for shard in x.shards]
+    assert all(first != firsts[0] for first in firsts[1:])
+    again = dp.sharding.default_rng(5, places).normal(3.0, 2.0, size=(3000, 2))
+    assert np.array_equal(x.asnumpy(), again.asnumpy())
+    assert rng.integers(6, size=10, axis=0).dtype == np.int64
+    scaled = rng.uniform(0, dp.distribute(np.full(9, 2.0), places), size=9)
+    assert scaled.shape == (9,)
+
+
+def test_random_numbers_need_devices() -> None:
+    with pytest.raises(dp.ArgumentError, match="devices is empty"):
+        dp.sharding.default_rng(0)
+
+
+# -- failures --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lost(two: list[Any], monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The second device is gone: what is submitted to it fails."""
+    from dparray._evaluate import evaluate
+
+    real = evaluate.evaluate
+
+    def submit(*nodes: Any) -> Any:
+        if any(node.queue == two[1].sycl_queue for node in nodes):
+            raise RuntimeError("Native API failed: UR_RESULT_ERROR_DEVICE_LOST")
+        return real(*nodes)
+
+    monkeypatch.setattr(evaluate, "evaluate", submit)
+    return two
+
+
+@pytest.mark.parametrize(
+    "work", [lambda x: x.gather(), lambda x: x.sum(), lambda x: x.asnumpy(), lambda x: x.wait()]
+)
+def test_a_device_that_vanishes_is_named_with_what_is_left(
+    work: Callable[[Any], Any], lost: list[Any]
+) -> None:
+    x = dp.distribute(values((200_000,)), lost) * 2
+    with pytest.raises(dp.DeviceError) as it:
+        work(x)
+    text = str(it.value)
+    assert "shard 2 of 2" in text
+    assert "400000 bytes" in text
+    assert str(lost[1]) in text
+    assert "DEVICE_LOST" in text
+    assert "Shards 1 are whole" in text
+    assert x.shards[0].shape == (100_000,)
+
+
+def test_too_little_memory_names_shard_device_and_bytes() -> None:
+    cpu = dp.Device("cpu")
+    if cpu.sycl_device.max_compute_units < 2:
+        pytest.skip("a CPU with one compute unit has no sub-devices")
+    parts = cpu.create_sub_devices(partition=1)[:2]
+    before = dp.memory.set_limit(dp.memory.stats(parts[1]).in_use + 1_000_000, device=parts[1])
+    try:
+        with pytest.raises(dp.MemoryError, match="shard 2 of 2") as it:
+            dp.distribute(np.zeros(1_000_000), parts)
+        assert it.value.requested >= 4_000_000
+        assert "sub-device 2" in str(it.value)
+        assert "dp.distribute(x, devices)" in str(it.value)
+    finally:
+        dp.memory.set_limit(before, device=parts[1])
