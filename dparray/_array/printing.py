@@ -44,15 +44,17 @@ def corner(x: ndarray, options: Any) -> np.ndarray:
 @as_method
 def __repr__(self: ndarray) -> str:
     options = np.get_printoptions()
+    values = corner(self, options)
     text = np.array2string(
-        corner(self, options),
+        values,
         separator=", ",
         prefix="array(",
         threshold=summary_threshold(self, options),
     )
-    place = f"device='{self.device.filter_string}'"
-    if self.device.is_sub_device or not self.device.is_canonical:
-        place = f"device='{self.device}'"
+    is_elsewhere = self.device.is_sub_device or not self.device.is_canonical
+    if not self.shape and not is_elsewhere:  # short, since the parts of a vector are read as a list
+        return repr(values)
+    place = f"device='{self.device if is_elsewhere else self.device.filter_string}'"
     shape = f", shape={self.shape}" if not self.size and self.shape != (0,) else ""
     return f"array({text}{shape}, dtype={self.dtype}, {place}, usm_type='{self.usm_type}')"
 

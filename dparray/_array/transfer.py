@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator
+from itertools import repeat
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -22,7 +23,6 @@ from dparray._array.ndarray import (
 from dparray._array.operands import warn_of_host_copy
 from dparray._array.small import is_ready
 from dparray._evaluate import host
-from dparray._runtime import access, queues
 from dparray.device import Device, describe_queue
 from dparray.exceptions import DTypeError, HostConversionError, ShapeError
 from dparray.memory import copies
@@ -186,79 +186,32 @@ def _is_offered(name: str) -> bool:
 
 
 @as_method
-def __iter__(self: ndarray) -> Iterator[Any]:
+def __iter__(self: ndarray) -> Iterator[ndarray]:
     if not self.shape:
         raise TypeError("iteration over an array with 0 dimensions")
-    materialize(self)  # one value after another: all of them are wanted
-    if len(self.shape) > 1:
-        return _rows(self)
-    is_in_reach = copies.is_host_accessible(self.sycl_queue, self.usm_type)
-    return _numbers(self) if is_in_reach else _numbers_read_ahead(self)
+    materialize(self)  # one part after another: all of them are wanted
+    return _parts(self)
 
 
-def _numbers(x: ndarray) -> Iterator[np.generic]:
-    """The elements of a vector in memory that the host can read, each as it is at its turn."""
-    working, holds = queues.working, access.holds
-    left = x.shape[0]
-    while left:
-        block = x.block
-        turns = iter(copies.host_view(materialize(x))[-left:])
-        _settle(x)
-        for value in turns:
-            yield value
-            if working or holds:
-                _settle(x)
+def _parts(x: ndarray) -> Iterator[ndarray]:
+    """The arrays along the first axis, which share its memory; of a vector they have no axes."""
+    block, count = x.block, x.shape[0]
+    seen = look(x) if x.size else None
+    done = 0
+    if seen is not None:
+        views = iter(seen)
+        if seen.ndim == 1:  # whose elements are arrays by "..." only
+            views = map(seen.__getitem__, zip(range(count), repeat(...)))
+        queue, usm_type = x.sycl_queue, x.usm_type
+        for view in views:
+            done += 1
+            part = new_object(ndarray)  # as `sharing` makes it, whose call would double the time
+            part._on_host, part._block, part._packed = view, block, None
+            part.sycl_queue, part.usm_type = queue, usm_type
+            yield part
             if x._block is not block:  # the array has been given another
                 break
-        left = operator.length_hint(turns)
-
-
-def _settle(x: ndarray) -> None:
-    """Wait until the host may read memory that it can reach."""
-    if access.holds:
-        access.before_read(materialize(x))
-    queues.wait_if_working(x.sycl_queue)
-
-
-#: So many bytes are copied at once of memory that the host cannot read.
-_READ_AHEAD = 1 << 16
-
-
-def _numbers_read_ahead(x: ndarray) -> Iterator[np.generic]:
-    """The elements of a vector that have to be copied, anew after any work on its queue."""
-    queue, holds = x.sycl_queue, access.holds
-    mark: object
-    count = max(1, _READ_AHEAD // x.itemsize)
-    first, values, mark = -count, np.empty(0), None
-    block = x.block
-    for position in range(x.shape[0]):
-        if (
-            x._block is not block
-            or position >= first + count
-            or holds
-            or queues.has_changed(queue, mark)
-        ):
-            block, first = x.block, position
-            values = copies.copy_to_host(readable_layout(x[position : position + count]))
-            mark = queues.latest.get(queue)
-        yield values[position - first]
-
-
-def _rows(x: ndarray) -> Iterator[ndarray]:
-    """The arrays along the first axis, which share its memory."""
-    block = x.block
-    rows = look(x) if x.size else None
-    turns = iter(() if rows is None else rows)
-    queue, usm_type = x.sycl_queue, x.usm_type
-    for view in turns:
-        row = new_object(ndarray)  # as `sharing` makes it, whose call would double the time
-        row._on_host, row._block, row._packed = view, block, None
-        row.sycl_queue, row.usm_type = queue, usm_type
-        yield row
-        if x._block is not block:  # the array has been given another
-            break
-    left = x.shape[0] if rows is None else operator.length_hint(turns)
-    for position in range(-left, 0):
+    for position in range(done, count):
         yield x[position]
 
 

@@ -11,6 +11,9 @@ import pytest
 
 import dparray as dp
 
+# isort: split
+import dpctl
+
 
 def test_a_loop_over_a_pending_array_computes_it_once(queue: Any) -> None:
     x = dp.arange(20_000.0, sycl_queue=queue) * 2
@@ -25,11 +28,28 @@ def test_the_second_number_read_computes_the_array(queue: Any) -> None:
     assert not x.is_pending
 
 
-def test_list_of_a_vector_prints_plain_numbers_as_numpy_does(queue: Any) -> None:
-    a = np.asarray([1.5, 2.5])
-    assert repr(list(dp.asarray(a, sycl_queue=queue))) == repr(list(a))
-    first, second = dp.asarray([1, 2], sycl_queue=queue)
-    assert (first, second) == (1, 2)
+def test_a_vector_is_a_row_of_arrays_without_dimensions(queue: Any) -> None:
+    x = dp.asarray([1.5, 2.5, 3.5], sycl_queue=queue)
+    for part, at_index in zip(x, [x[0], x[1], x[2]], strict=True):
+        assert isinstance(part, dp.ndarray)
+        assert (part.shape, part.sycl_queue, part.usm_type) == ((), queue, x.usm_type)
+        assert part == at_index
+    first, *_ = x
+    first[...] = 7
+    assert x.tolist() == [7, 2.5, 3.5]
+    np.testing.assert_array_equal(dp.stack(list(x)).asnumpy(), x.asnumpy())
+    assert sorted(x, reverse=True)[0] == 7
+    assert max(x) == 7
+    assert len({*x}) == 3
+
+
+def test_a_list_of_a_vectors_parts_prints_its_numbers() -> None:
+    assert repr(list(dp.asarray([1.5, 2.5]))) == "[array(1.5), array(2.5)]"
+    assert repr(list(dp.asarray([1, 2], dtype="int16"))) == (
+        "[array(1, dtype=int16), array(2, dtype=int16)]"
+    )
+    elsewhere = dp.asarray(1.5, sycl_queue=dpctl.SyclQueue(dp.Device("cpu").sycl_device))
+    assert "device=" in repr(elsewhere)
 
 
 def test_what_the_loop_writes_is_read_by_its_later_turns(queue: Any) -> None:
@@ -40,23 +60,6 @@ def test_what_the_loop_writes_is_read_by_its_later_turns(queue: Any) -> None:
                 if i < 9:
                     values[i + 1] = v * 2
         np.testing.assert_array_equal(x.asnumpy(), a)
-
-
-def test_reading_ahead_sees_what_the_loop_writes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a device whose memory the host cannot read."""
-    from dparray._array import transfer
-
-    monkeypatch.setattr(transfer, "_READ_AHEAD", 24)
-    a, x = np.ones(20_000)[::2], dp.ones(20_000)[::2]
-    read: list[list[float]] = []
-    with dp.config.override(host_tier=False):  # nor write
-        for values, numbers in ((a, iter(a)), (x, transfer._numbers_read_ahead(x))):
-            read.append([])
-            for i, v in zip(range(20), numbers, strict=False):
-                read[-1].append(float(v))
-                if i % 4 == 1:
-                    values[i + 2] = v + i
-    assert read[0] == read[1]
 
 
 def test_rows_share_the_arrays_memory(queue: Any) -> None:
