@@ -218,6 +218,8 @@ def _transform(row: _Row, x: Any, norm: str | None, out: ndarray | None, **optio
     def transform(xp: Any, values: Any) -> Any:
         if xp is not np and (values.dtype.kind not in "fc" or values.dtype == _dtypes.float16):
             values = values.astype(_dtypes.float32 if single else _dtypes.float64)
+        if xp is not np and _layout.shows_elements_twice(values.shape, values.strides):
+            values = values.copy()  # dpnp reads beyond what is broadcast
         return getattr(xp.fft, name)(values, norm=norm, **options)
 
     if x.size:
@@ -371,7 +373,7 @@ def _scaled(name: str, numbers: ndarray, n: int, d: float, dtype: Any) -> ndarra
     chosen = _dtypes.default_float(device) if dtype is None else _dtypes.as_dtype(dtype)
     if chosen.kind != "f":
         raise DTypeError(f"{name}: dtype {chosen} is no real float")
-    return astype_array(apply(OPS["divide"], numbers, n * d), chosen, copy=False)
+    return astype_array(apply(OPS["multiply"], numbers, float(1.0 / (n * d))), chosen, copy=False)
 
 
 def fftshift(x: Any, /, axes: int | Sequence[int] | None = None) -> ndarray:

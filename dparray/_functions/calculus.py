@@ -67,6 +67,8 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     x = check_array("diff", "x", x)
     if n < 0:
         raise ValueError(f"diff: n is {n}; it must be 0 or more")
+    if n == 0:
+        return x
     axis = _layout.normalize_axis("diff", axis, x.ndim)
     named = [("x", x)]
     for name, value in (("prepend", prepend), ("append", append)):
@@ -74,8 +76,6 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
             named.append((name, value))
     common_placement("diff", named)
     parts = [_edge(x, prepend, axis), x, _edge(x, append, axis)]
-    if n == 0:
-        return x
     present = [part for part in parts if part is not None]
     if len(present) > 1:
         x = concat(present, axis=axis)
@@ -342,8 +342,11 @@ def interp(
         ("xp", vector_of("interp", x, "xp", xp)),
         ("fp", vector_of("interp", x, "fp", fp)),
     )
-    return compute(
-        "interp",
-        named,
-        either=lambda xp, *arrays: xp.interp(*arrays, left=left, right=right, period=period),
-    )
+
+    def interpolate(module: Any, *arrays: Any) -> Any:
+        # dpnp takes contiguous vectors only.
+        return module.interp(
+            *map(module.ascontiguousarray, arrays), left=left, right=right, period=period
+        )
+
+    return compute("interp", named, either=interpolate)

@@ -369,28 +369,27 @@ def clip(
         array([2, 5, 6])
     """
     min, max = min if a_min is None else a_min, max if a_max is None else a_max
-    if type(out) is tuple and len(out) == 1:
-        out = out[0]
-    check_casting("clip", casting)
-    if not (where is True and dtype is None and casting == DEFAULT_CASTING and str(order) == "K"):
-        return apply_with_options(
-            *("clip", ("x",), lambda given: clip(given, min, max), (x,)),
-            *(out, where, dtype, casting, order),
-        )
-    if out is None:
-        small = compute_small(np.clip, x, min, max, broadcasts=True)
-        if small is not None:
-            return small
     if hasattr(x, "__dparray_function__"):
         return taken_over("clip", (x, min, max), out=out)
+    check_casting("clip", casting)
+    is_plain = where is True and dtype is None and casting == DEFAULT_CASTING and str(order) == "K"
+    if out is not None or not is_plain:
+        named = {"x": x, "min": min, "max": max}
+        given = {name: value for name, value in named.items() if name == "x" or value is not None}
+        return apply_with_options(
+            *("clip", tuple(given), lambda *values: clip(**dict(zip(given, values, strict=True)))),
+            *(tuple(given.values()), out, where, dtype, casting, order),
+        )
+    small = compute_small(np.clip, x, min, max, broadcasts=True)
+    if small is not None:
+        return small
     x = check_array("clip", "x", x)
     placed = [
         (name, value)
-        for name, value in (("x", x), ("min", min), ("max", max), ("out", out))
+        for name, value in (("x", x), ("min", min), ("max", max))
         if isinstance(value, ndarray)
     ]
     common_placement("clip", placed)
-    check_out("clip", placed, out)
     if x.dtype.kind in "iu":  # what bounds nothing need not fit
         limits = np.iinfo(x.dtype)
         min = None if type(min) is int and min <= limits.min else min
@@ -400,7 +399,4 @@ def clip(
         result = apply(OPS["maximum"], result, min)
     if max is not None:
         result = apply(OPS["minimum"], result, max)
-    if out is not None:
-        out[...] = result
-        return out
     return x.copy() if result is x else result  # type: ignore[attr-defined, no-any-return]

@@ -169,10 +169,12 @@ def take(
         indices = check_array("take", "indices", indices, placement_of(x))
         indices = _within("take", indices, x.shape[axis], mode)
     result = x[_layout.at_axis(axis, indices)]
-    if out is not None:
-        check_fits("take", result.shape, result.dtype, out, "unsafe")
-        assign(out, result, "take")
-    return result if out is None else out
+    if out is None:
+        is_view = not getattr(indices, "shape", ())
+        return result.copy() if is_view else result  # type: ignore[attr-defined, no-any-return]
+    check_fits("take", result.shape, result.dtype, out, "unsafe")
+    assign(out, result, "take")
+    return out
 
 
 def take_along_axis(
@@ -577,17 +579,16 @@ def copyto(dst: ndarray, src: Any, /, casting: Any = "same_kind", where: Any = T
     """
     dst, src = check_array("copyto", "dst", dst), shared(src)
     place = placement_of(dst)
+    if isinstance(src, list | tuple | range):
+        src = check_array("copyto", "src", src, place)
     named = [("dst", dst), *([("src", src)] if isinstance(src, ndarray) else [])]
     if where is not True:
         named.append(("where", check_array("copyto", "where", where, place)))
     common_placement("copyto", named)
-    is_scalar = isinstance(src, bool | int | float | complex | np.generic)
     if isinstance(src, np.integer | np.bool_) and dst.dtype.kind in "iu":
         given, src = src.dtype, src.astype(dst.dtype)
-    elif is_scalar or isinstance(src, ndarray | np.ndarray):
-        given = getattr(src, "dtype", None) or np.result_type(dst.dtype, src)
     else:
-        given = dst.dtype
+        given = getattr(src, "dtype", None) or np.result_type(dst.dtype, src)
     if not np.can_cast(given, dst.dtype, casting):
         raise DTypeError(
             f"copyto: {given} does not convert to {dst.dtype} by the rule {casting!r}; give "
@@ -628,9 +629,19 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
     named = [(f"condlist[{at}]", x) for at, x in enumerate(condlist)]
     named += [(f"choicelist[{at}]", x) for at, x in enumerate(choicelist)]
     values = arrays_of("select", *named, ("default", default))
-    conditions, choices = values[: len(condlist)], values[len(condlist) : -1]
-    result = values[-1]
-    for condition, choice in zip(conditions[::-1], choices[::-1], strict=True):
+    conditions, choices = values[: len(condlist)], values[len(condlist) :]
+    arrays = [choice for choice in choices if isinstance(choice, ndarray)]
+    if arrays:  # all together say the dtype, of which a scalar alone knows nothing
+        weak = [_dtypes.promotion_key(x) for x in choices if not isinstance(x, ndarray)]
+        dtype = _dtypes.promote([*(x.dtype for x in arrays), *weak])
+        choices = [
+            cut_to(x, dtype)
+            if isinstance(x, ndarray)
+            else full((), x, dtype, **placement_keywords(arrays[0]))
+            for x in choices
+        ]
+    result = choices[-1]
+    for condition, choice in zip(conditions[::-1], choices[-2::-1], strict=True):
         result = where(condition, choice, result)
     return result
 
@@ -681,7 +692,5 @@ def compress(
     axis = _layout.normalize_axis("compress", axis, x.ndim)
     if condition.ndim != 1:
         raise ShapeError(f"compress: condition of shape {condition.shape} is no vector")
-    if condition.dtype.kind == "c":
-        raise DTypeError("compress: the condition is complex; compare it with something")
     found = x[_layout.at_axis(axis, nonzero(condition)[0])]
     return write_out("compress", found, out)

@@ -412,13 +412,12 @@ def _joined(
                 f"{function}: {name} of dtype {x.dtype} does not convert to {target} by the rule "
                 f"{casting!r}; give casting='unsafe', or write x.astype('{target}')"
             )
-    axes = _layout.order_of_axes(
-        shape,
-        *[
-            tuple([0 if n == 1 else step for n, step in zip(x.shape, x.strides, strict=True)])
-            for x in parts
-        ],
-    )
+    # Unlike those of operands of elementwise functions, axes that are broadcast have a say.
+    steps = [
+        tuple([0 if n == 1 else 2 * abs(step) + 1 for n, step in zip(*at, strict=True)])
+        for at in ((x.shape, x.strides) for x in parts)
+    ]
+    axes = _layout.order_of_axes(shape, *steps)
     result = empty_on(placement, shape, chosen, axes)
     start = 0
     for x in parts:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,13 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
     """
     x = check_array("round", "x", x)
     check_out("round", (("x", x),), out)
+    decimals = operator.index(decimals)
     if x.dtype.kind == "b":
+        if decimals:
+            raise DTypeError(
+                f"round: booleans have no decimals, and {decimals} are asked for; write "
+                f"x.astype(float)"
+            )
         x = astype_array(x, np.dtype(np.float16))  # as NumPy rounds them
     if decimals == 0 or (x.dtype.kind in "biu" and decimals > 0):
         return apply(OPS["round"], x, out=out)
@@ -349,11 +356,15 @@ def _of_integers(function: str, x1: Any, x2: Any) -> ndarray:
         x if isinstance(x, ndarray) else full((), x, dtype, **placement_keywords(other))
         for x, other in ((x1, x2), (x2, x1))
     )
-    return compute(
-        function,
-        (("x1", first), ("x2", second)),
-        either=lambda xp, a, b: getattr(xp, function)(a, b),
-    )
+
+    def by(xp: Any, a: Any, b: Any) -> Any:
+        if xp is np or function == "gcd":
+            return getattr(xp, function)(a, b)
+        # What wraps around has no sign at dpnp.
+        common = xp.gcd(a, b)
+        return xp.abs(a) // xp.where(common == 0, xp.ones_like(common), common) * xp.abs(b)
+
+    return compute(function, (("x1", first), ("x2", second)), either=by)
 
 
 @with_options
@@ -463,10 +474,10 @@ def ldexp(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.ldexp(dp.asarray([0.5, 0.75]), dp.asarray([4, 0])).asnumpy()
         array([8.  , 0.75])
     """
-    given = x2
+    given, weak = x2, float if type(x1) is float else _dtypes.bool
     x1, x2 = in_loop("ldexp", ("x1", x1), ("x2", x2))
     if not isinstance(x1, ndarray):
-        dtype = _dtypes.resolve(np.ldexp, (float, given.dtype))[0]
+        dtype = _dtypes.resolve(np.ldexp, (weak, given.dtype))[0]
         x1 = full((), x1, dtype, **placement_keywords(x2))
     x2 = x2 if isinstance(x2, ndarray) else full((), x2, **placement_keywords(x1))
     dtype = x1.dtype
@@ -479,7 +490,7 @@ def ldexp(x1: Any, x2: Any, /) -> ndarray:
 
 @with_options
 def spacing(x: Any, /) -> ndarray:
-    """The distance to the next float away from 0.
+    """The distance to the next float away from 0; of half precision, as NumPy, to the next above.
 
     Raises:
         DTypeError: ``x`` is complex.
@@ -490,7 +501,9 @@ def spacing(x: Any, /) -> ndarray:
         True
     """
     (x,) = in_loop("spacing", ("x", x))
-    away = apply(OPS["copysign"], full((), math.inf, x.dtype, **placement_keywords(x)), x)
+    away = full((), math.inf, x.dtype, **placement_keywords(x))
+    if x.dtype != _dtypes.float16:  # of which NumPy looks upwards always
+        away = where(apply(OPS["less"], x, 0), -away, away)
     found = apply(OPS["subtract"], apply(OPS["nextafter"], x, away), x)
     return where(apply(OPS["isfinite"], x), found, math.nan)
 

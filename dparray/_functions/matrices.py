@@ -306,12 +306,13 @@ def diag(
                [0, 2]])
     """
     x = placed("diag", "x", x, device, usm_type, sycl_queue)
+    k = operator.index(k)
     if x.ndim == 2:
         return diagonal(x, k)
     if x.ndim != 1:
         raise ShapeError(f"diag: x has {x.ndim} dimensions; give a vector or a matrix")
     extent = x.size + abs(k)
-    if type(k) is int and extent * extent <= limits.host_elements:
+    if extent * extent <= limits.host_elements:
         small = compute_small(np.diag, x, k)
         if small is not None:
             return small

@@ -37,6 +37,14 @@ __all__ = [
 ]
 
 
+def _loop_of(x: ndarray, dtype: Any, out: ndarray | None) -> np.dtype[Any]:
+    """The dtype of a result; half precision goes to ``out`` as it was computed, in single."""
+    loop = float_of(x, dtype)
+    if out is not None and dtype is None and loop == _dtypes.float16:
+        return _dtypes.float32
+    return loop
+
+
 def _mean_in(
     x: ndarray,
     loop: np.dtype[Any],
@@ -105,7 +113,8 @@ def mean(
     x = check_array("mean", "a", a)
     check_out("mean", (("a", x),), out)
     mask = None if where is True else mask_of("mean", x, where, out)
-    result = _mean_in(x, float_of(x, dtype), axes_of("mean", x, axis), keepdims, mask)
+    loop = _loop_of(x, dtype, out)
+    result = _mean_in(x, loop, axes_of("mean", x, axis), keepdims, mask)
     return write_out("mean", result, out)
 
 
@@ -172,7 +181,8 @@ def var(
         )
     x = check_array("var", "a", a)
     check_out("var", (("a", x),), out)
-    variance = _variance("var", x, axis, dtype, less, keepdims, where, mean)
+    loop = _loop_of(x, dtype, out)
+    variance = _variance("var", x, axis, loop, less, keepdims, where, mean)
     if dtype is not None and _dtypes.as_dtype(dtype).kind == "c":
         variance = astype_array(variance, _dtypes.as_dtype(dtype))
     return write_out("var", variance, out)
@@ -182,14 +192,13 @@ def _variance(
     name: str,
     x: ndarray,
     axis: Axis,
-    dtype: Any,
+    loop: np.dtype[Any],
     ddof: float,
     keepdims: bool,
     where: Any,
     known_mean: ndarray | None,
 ) -> ndarray:
     axes = axes_of(name, x, axis)
-    loop = float_of(x, dtype)
     wide = _dtypes.float32 if loop == _dtypes.float16 else loop
     mask = None if where is True else mask_of(name, x, where, None)
     taken = _degrees_of_freedom(name, ddof)
@@ -266,7 +275,8 @@ def std(
         )
     x = check_array("std", "a", a)
     check_out("std", (("a", x),), out)
-    variance = _variance("std", x, axis, dtype, less, keepdims, where, mean)
+    loop = _loop_of(x, dtype, out)
+    variance = _variance("std", x, axis, loop, less, keepdims, where, mean)
     return write_out("std", apply(OPS["sqrt"], variance), out)
 
 

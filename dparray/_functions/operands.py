@@ -49,11 +49,26 @@ def in_loop(function: str, *named: tuple[str, Any]) -> list[Any]:
     queue = next(value.sycl_queue for value in values if isinstance(value, ndarray))
     loop = _dtypes.resolve(getattr(np, function), keys)
     return [
-        astype_array(value, _dtypes.fit_device(dtype, queue.sycl_device), copy=False)
+        converted(value, _dtypes.fit_device(dtype, queue.sycl_device))
         if isinstance(value, ndarray)
         else checked_scalar(function, value, dtype)
         for value, dtype in zip(values, loop, strict=False)
     ]
+
+
+def converted(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
+    """An operand in another dtype. What is broadcast stays so, for it has no say in the order that
+    a result has in memory.
+    """
+    is_broadcast = [step == 0 and n > 1 for n, step in zip(x.shape, x.strides, strict=True)]
+    if x.dtype == dtype or not any(is_broadcast):
+        return astype_array(x, dtype, copy=False)
+    shape = tuple(1 if each else n for n, each in zip(x.shape, is_broadcast, strict=True))
+    part = astype_array(x._view(shape, x.strides, x.offset), dtype)
+    strides = tuple(
+        0 if each else step for step, each in zip(part.strides, is_broadcast, strict=True)
+    )
+    return part._view(x.shape, strides, part.offset)
 
 
 def _weak_key(scalar: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -28,15 +29,28 @@ _STATISTICS = ("maximum", "minimum", "mean", "median")
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap", "empty")
 
 
+def _padded_by(
+    function: Callable[..., Any], x: ndarray, pad_width: Any, keywords: dict[str, Any]
+) -> ndarray:
+    """Let a function of the user's fill the edges, line by line."""
+    result = pad(x, pad_width)
+    for axis, widths in enumerate(_pairs("pad_width", pad_width, x.ndim)):
+        lines = moveaxis(result, axis, -1)
+        for at in np.ndindex(lines.shape[:-1]):
+            function(lines[at], tuple(widths), axis, keywords)
+    return result
+
+
 def pad(
     x: Any,
     pad_width: Any,
-    mode: str = "constant",
+    mode: str | Callable[..., Any] = "constant",
     *,
     constant_values: Any = 0,
     stat_length: Any = None,
     end_values: Any = 0,
     reflect_type: str = "even",
+    **keywords: Any,
 ) -> ndarray:
     """A copy with elements added before and after along each axis.
 
@@ -45,7 +59,9 @@ def pad(
         pad_width: how many: a number; a pair (before, after) for all axes; or one pair for each.
         mode: ``"constant"``, ``"edge"`` (the outermost element), ``"reflect"`` and
             ``"symmetric"`` (mirrored at it, without and with it), ``"wrap"``, ``"empty"``,
-            ``"maximum"``, ``"minimum"``, ``"mean"``, ``"median"`` or ``"linear_ramp"``.
+            ``"maximum"``, ``"minimum"``, ``"mean"``, ``"median"`` or ``"linear_ramp"``. A function
+            is given each line of the array padded with zeros, which it changes, the pair of widths,
+            the axis, and ``keywords`` as a dictionary.
         constant_values: the added elements for ``"constant"``, in the form of ``pad_width``.
         stat_length: of how many elements at the edges the maximum and so on are, in that form.
         end_values: where the ramps end, in that form.
@@ -63,6 +79,10 @@ def pad(
         array([0, 1, 2, 0, 0])
     """
     x = check_array("pad", "x", x)
+    if callable(mode):
+        return _padded_by(mode, x, pad_width, keywords)
+    if keywords:
+        raise ArgumentError(f"pad: mode {mode!r} takes no {', '.join(keywords)}")
     if mode in _STATISTICS or mode == "linear_ramp":
         options = (
             {"end_values": end_values} if mode == "linear_ramp" else {"stat_length": stat_length}

@@ -110,10 +110,12 @@ def _quantiles(
         wanted: Any = float(fractions) if isinstance(q, int | float) else fractions
         known_method: Any = method
         small = compute_small(
-            (lambda values: np.median(values, axis, keepdims=keepdims))
-            if function == "median"
-            else lambda values: np.quantile(
-                values, wanted, axis, method=known_method, keepdims=keepdims
+            _by_numpy(
+                (lambda values: np.median(values, axis, keepdims=keepdims))
+                if function == "median"
+                else lambda values: np.quantile(
+                    values, wanted, axis, method=known_method, keepdims=keepdims
+                )
             ),
             x,
         )
@@ -299,27 +301,40 @@ def _neighbours(method: str, count: Any, fraction: float, floor: Any, choose: An
 
 
 def _between(low: ndarray, high: ndarray, weight: Any) -> ndarray:
-    """The point between two values; from the nearer one, so that both ends are exact."""
+    """The point between two values; from the nearer one, so that both ends are exact.
+
+    Where one is infinite, so is the point; between both infinities there is none (NaN).
+    """
+    if not isinstance(weight, ndarray) and weight == 0:
+        return low  # in which an infinite neighbour has no part
     distance = apply(OPS["subtract"], high, low)
+    rest = apply(OPS["subtract"], 1, weight) if isinstance(weight, ndarray) else 1 - weight
     from_low = apply(OPS["add"], low, apply(OPS["multiply"], distance, weight))
-    from_high = apply(
-        OPS["subtract"],
-        high,
-        apply(OPS["multiply"], distance, apply(OPS["subtract"], 1, weight))
-        if isinstance(weight, ndarray)
-        else apply(OPS["multiply"], distance, 1 - weight),
-    )
-    if not isinstance(weight, ndarray):
-        if weight == 0:  # an infinite neighbour has no part in it
-            return low
-        # Equal neighbours, infinite ones too, have no distance.
+    from_high = apply(OPS["subtract"], high, apply(OPS["multiply"], distance, rest))
+    if isinstance(weight, ndarray):
+        is_high = apply(OPS["greater_equal"], weight, 0.5)
+        chosen = choose_elements("where", is_high, from_high, from_low)
+    else:
         chosen = from_high if weight >= 0.5 else from_low
-        return choose_elements("where", apply(OPS["equal"], low, high), low, chosen)
-    chosen = choose_elements("where", apply(OPS["greater_equal"], weight, 0.5), from_high, from_low)
-    is_low = apply(
-        OPS["logical_or"], apply(OPS["equal"], low, high), apply(OPS["equal"], weight, 0)
+    parts = apply(
+        OPS["add"], apply(OPS["multiply"], low, rest), apply(OPS["multiply"], high, weight)
     )
-    return choose_elements("where", is_low, low, chosen)
+    chosen = choose_elements("where", apply(OPS["isfinite"], distance), chosen, parts)
+    if not isinstance(weight, ndarray):
+        return chosen
+    return choose_elements("where", apply(OPS["equal"], weight, 0), low, chosen)
+
+
+def _by_numpy(compute: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray], Any]:
+    """Quantiles by NumPy where they are finite, which those that it calls infinite may be too."""
+
+    def quantiles_of(values: np.ndarray) -> Any:
+        found = compute(values)
+        if found.dtype.kind in "fc" and not np.isfinite(found).all():
+            raise ValueError
+        return found
+
+    return quantiles_of
 
 
 def quantile(

@@ -10,7 +10,7 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array, choose_elements, with_axes
 from dparray._array.assignment import assign
-from dparray._array.fresh import chosen_placement, empty_on, is_made_by_host
+from dparray._array.fresh import chosen_placement, empty_on, from_host, is_made_by_host
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
 from dparray._array.operands import check_arrays, checked_scalar, foreign_operand, scalar_value
@@ -123,7 +123,7 @@ def linspace(
     device: Any = None,
     usm_type: str | None = None,
     sycl_queue: dpctl.SyclQueue | None = None,
-) -> tuple[ndarray, Any]: ...
+) -> tuple[ndarray, ndarray]: ...
 def linspace(
     start: Any,
     stop: Any,
@@ -152,7 +152,7 @@ def linspace(
             else does, and are copied to it otherwise.
 
     Returns:
-        An array, or a tuple of it and the step.
+        An array, or a tuple of it and the step, an array too.
 
     Raises:
         ExecutionPlacementError: ``start`` and ``stop`` are on different queues.
@@ -191,7 +191,7 @@ def linspace(
     if not arrays and is_made_by_host(length, *placement) and chosen.kind in "fc":
         made, step = np.linspace(start, stop, length, endpoint, True, chosen)  # type: ignore[call-overload]
         values = ndarray._computed(made if made.base is None else made.copy(), *placement)
-        return (values, step) if retstep else values
+        return (values, _step(step, placement)) if retstep else values
     counted = arange(length, dtype=real, sycl_queue=placement.queue, usm_type=placement.usm_type)
     # As NumPy computes them, so that the last bits are the same.
     if arrays:
@@ -224,7 +224,16 @@ def linspace(
         at = _layout.normalize_axis("linspace", axis, values.ndim)
         order = [place for place in range(values.ndim) if place]
         values = with_axes(values, [*order[:at], 0, *order[at:]])
-    return (values, step) if retstep else values
+    return (values, _step(step, placement)) if retstep else values
+
+
+def _step(step: Any, placement: Placement) -> ndarray:
+    """The distance of neighbours as an array."""
+    if isinstance(step, ndarray):
+        return step
+    values = np.asarray(step)
+    dtype = _dtypes.fit_device(values.dtype, placement.queue.sycl_device)
+    return from_host(values.astype(dtype), *placement)
 
 
 def meshgrid(
@@ -349,7 +358,7 @@ def geomspace(
         array([1., 2., 4., 8.])
     """
     given = [("start", start), ("stop", stop)]
-    if not any(isinstance(end, ndarray | list | tuple) for _, end in given):
+    if not any(isinstance(end, ndarray | np.ndarray | list | tuple) for _, end in given):
         if scalar_value(start) == 0 or scalar_value(stop) == 0:
             raise ValueError(f"geomspace: {start} ... {stop}; no end may be 0")
         kept = _dtypes.promote([*(_dtypes.promotion_key(end) for _, end in given), 0.0])

@@ -318,7 +318,16 @@ def union1d(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.union1d(dp.asarray([1, 2]), dp.asarray([2, 3])).asnumpy()
         array([1, 2, 3])
     """
+    x1, x2 = _weak_beside(x1, x2), _weak_beside(x2, x1)
     return unique(concat(_pair("union1d", x1, x2)))
+
+
+def _weak_beside(x: Any, other: Any) -> Any:
+    """A Python scalar beside an array in the dtype that both promote to."""
+    if type(x) not in (int, float, complex) or not isinstance(other, ndarray):
+        return x
+    dtype = _dtypes.promote([other.dtype, _dtypes.promotion_key(x)])
+    return full((), x, dtype, **placement_keywords(other))
 
 
 def intersect1d(

@@ -188,6 +188,8 @@ def _accumulate(
     """The function applied between the elements up to each position along an axis."""
     function = f"{name}.accumulate"
     x = check_array(function, "x", x)
+    if not x.ndim:
+        raise ArgumentError(f"{function}: x has no dimensions, so there is nothing to go along")
     if name in _SCANS:
         return _SCANS[name](x, axis, dtype, out)
     check_out(function, (("x", x),), out)

@@ -13,6 +13,7 @@ from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import beside, check_array, check_fits, check_out, taken_over
+from dparray._functions.operands import converted
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError
 
@@ -83,7 +84,11 @@ def compute_with_options(
         place = None if given is None else placement_of(given)
         operands = (check_array(function, parameters[0], operands[0], place), *operands[1:])
     if dtype is not None:
-        operands = tuple(in_dtype(function, value, dtype, casting) for value in operands)
+        loop = _loop_for(function, operands, dtype, casting)
+        operands = tuple(
+            in_dtype(function, value, each, casting)
+            for value, each in zip(operands, loop, strict=True)
+        )
     elif casting in ("no", "equiv"):
         _check_unconverted(function, operands, casting)
     placed = [
@@ -349,7 +354,28 @@ def in_dtype(function: str, value: Any, dtype: Any, casting: str) -> Any:
     if isinstance(value, np.generic):
         with np.errstate(all="ignore"):
             return wanted.type(value.real if wanted.kind not in "bc" else value)
-    return cut_to(value, wanted)
+    return cut_to(value, wanted) if value.dtype.kind == "c" else converted(value, wanted)
+
+
+def _loop_for(function: str, operands: tuple[Any, ...], dtype: Any, casting: str) -> list[Any]:
+    """The dtypes of operands for which results are of ``dtype``: another one for predicates.
+
+    Where NumPy has no loop with such results, operands are to be of ``dtype`` themselves.
+    """
+    wanted = _dtypes.as_dtype(dtype)
+    ufunc = getattr(np, function, None)
+    if isinstance(ufunc, np.ufunc) and ufunc.nin == len(operands):
+        keys = [getattr(x, "dtype", bool if isinstance(x, bool) else type(x)) for x in operands]
+        signature = (None,) * ufunc.nin + (wanted,) * ufunc.nout
+        try:
+            found = ufunc.resolve_dtypes(
+                (*keys, *(None,) * ufunc.nout), signature=signature, casting=casting
+            )
+        except (TypeError, ValueError):
+            pass
+        else:
+            return list(found[: ufunc.nin])
+    return [wanted] * len(operands)
 
 
 def _check_unconverted(function: str, operands: tuple[Any, ...], casting: str) -> None:

@@ -197,16 +197,28 @@ def defer_operators(to: type, names: Iterable[str]) -> None:
 
     dpnp raises for operands that it does not know, where Python asks an operator to return
     ``NotImplemented``, so that the other operand's is tried: ``dpnp.ones(3) + dparray.ones(3)``.
-    Nothing else changes for dpnp's arrays.
+    In place, where dpnp's array is to get the result, it takes the other as one over the same
+    memory. Nothing else changes for dpnp's arrays.
     """
     for name in names:
         setattr(dpnp.ndarray, name, _deferring(getattr(dpnp.ndarray, name), to))
+        in_place = f"__i{name[2:]}"
+        if hasattr(dpnp.ndarray, in_place):
+            setattr(dpnp.ndarray, in_place, _taking(getattr(dpnp.ndarray, in_place), to))
 
 
 def _deferring(operator: Callable[[Any, Any], Any], to: type) -> Callable[[Any, Any], Any]:
     @functools.wraps(operator)
     def method(self: Any, other: Any, /) -> Any:
         return NotImplemented if isinstance(other, to) else operator(self, other)
+
+    return method
+
+
+def _taking(operator: Callable[[Any, Any], Any], arrays: type) -> Callable[[Any, Any], Any]:
+    @functools.wraps(operator)
+    def method(self: Any, other: Any, /) -> Any:
+        return operator(self, dpnp.asarray(other) if isinstance(other, arrays) else other)
 
     return method
 

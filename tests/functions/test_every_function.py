@@ -53,6 +53,15 @@ KNOWN: tuple[tuple[str, str], ...] = (
     (r"^(setxor1d|union1d|unique): (part 0: )?(shape|value)", "NumPy leaves halves unsorted"),
     (r"^reciprocal: value", "the reciprocal of the integer 0 is 0"),
     (r"^fft.i?fftshift: accepts", "an array without dimensions has no axis"),
+    (r"^(nan)?(quantile|percentile): value: .*e\+18", "differences of integers wrap in NumPy"),
+    (r"^polyval: value: .*nan", "products of complex infinities"),
+    (r"^fft.i?(rfft|hfft)n?2?: dtype: float32, not float16", "transforms have no half precision"),
+    (r"accepts .*Cannot cast ufunc '\w+' input \d", "dtype= says what is computed in"),
+    (r"^\.?(a?round): accepts .*Cannot cast ufunc", "results go to out= by the rule same_kind"),
+    (r"^\.?(nan)?prod: value: (nan|.*\bnan\b)", "initial= is multiplied last"),
+    (r"^\.?partition: (value|leaves)", "the others are in any order"),
+    (r"output array is not acceptable", "results go to out= by the rule same_kind"),
+    (r"^unique: refuses: UnsupportedFeatureError", "axis= of unique needs the host"),
 )
 
 
@@ -150,8 +159,9 @@ def _difference(found: Any, wanted: Any) -> str | None:
         said = _difference_of_part(x, y, our_inputs, their_inputs)
         if said is not None:
             return said if len(our_parts) == 1 else f"part {number}: {said}"
+    seen = [each for _, each in their_inputs]
     for (x, _), (y, _) in zip(our_inputs, their_inputs, strict=True):
-        if not _same_values(host(x), y, 0.0):
+        if not _same_values(host(x), y, _scale([y]), seen):
             return f"leaves an argument as {_short(host(x))}, not {_short(y)}"
     return None
 
@@ -235,6 +245,8 @@ def known(call: Call, said: str) -> str | None:
     """The reason of a known difference."""
     if "order: " in said and not keeps_order(call.name):
         return "memory order of functions that are not elementwise"
+    if call.name.lstrip(".") in ("std", "var") and "dtype" in call.kwargs and "value: " in said:
+        return "variances in a dtype that does not hold the squares"
     text = f"{call.name}: {said}"
     for pattern, reason in KNOWN:
         if re.search(pattern, text):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import dpctl
 import dpctl.memory
 import dpnp
 import dpnp.tensor
+import numpy as np
 import pytest
 
 import dparray as dp
@@ -71,3 +74,38 @@ def test_an_interface_that_shows_more_than_was_allocated_is_refused(queue: Any) 
     ):
         with pytest.raises(dp.ArgumentError, match="no allocation"):
             dp.asarray(Shown(**changes))
+
+
+@pytest.mark.parametrize("size", [3, 20_000])
+def test_operators_take_both_kinds_of_arrays_in_any_order(size: int) -> None:
+    ours, theirs = dp.ones(size) * 3, dpnp.full(size, 2.0)
+    for found, wanted in (
+        (theirs + ours, 5),
+        (ours + theirs, 5),
+        (theirs - ours, -1),
+        (theirs**ours, 8),
+        (theirs @ ours, 6 * size),
+        (theirs < ours, True),
+        (divmod(theirs, ours)[1], 2),
+    ):
+        assert isinstance(found, dp.ndarray)
+        assert bool(dp.all(found == wanted))
+
+
+@pytest.mark.parametrize("size", [3, 20_000])
+def test_operators_in_place_leave_the_result_where_it_is(size: int) -> None:
+    theirs = dpnp.full(size, 2.0)
+    view = theirs[::2]
+    theirs += dp.arange(size) * 2
+    assert isinstance(theirs, dpnp.ndarray)
+    np.testing.assert_array_equal(view.asnumpy(), (2 + 2 * np.arange(size))[::2])
+    ours = kept = dp.ones(size)
+    ours *= theirs
+    assert ours is kept
+    np.testing.assert_array_equal(ours.asnumpy(), 2 + 2 * np.arange(size))
+
+
+def test_it_is_the_same_for_a_dpnp_that_was_imported_before() -> None:
+    code = "import dpnp, dparray as dp; print(dpnp.ones(3) + dp.ones(3), dp.ones(3) + dpnp.ones(3))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split("]")[:2] == ["[2. 2. 2.", " [2. 2. 2."], done.stderr

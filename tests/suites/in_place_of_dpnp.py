@@ -15,7 +15,7 @@ import dpnp
 import dpnp.dpnp_utils
 import dpnp.exceptions
 import dpnp.tensor
-from dpnp import default_float_type, is_cuda_backend
+from dpnp import is_cuda_backend
 
 __all__ = ["default_float_type", "is_cuda_backend"]
 
@@ -28,6 +28,11 @@ def _module(name: str, values: dict[str, Any]) -> types.ModuleType:
     vars(module).update((k, v) for k, v in values.items() if not k.startswith("__"))
     sys.modules[module.__name__] = module
     return module
+
+
+def default_float_type(device: Any = None, sycl_queue: Any = None) -> Any:
+    """dpnp's answer, for a device of dparray's too."""
+    return dpnp.default_float_type(getattr(device, "sycl_device", device), sycl_queue)
 
 
 def is_supported_array_type(value: Any) -> bool:

@@ -1,0 +1,217 @@
+"""What calls of every function with generated arguments have found: each as NumPy has it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from tests.functions.comparison import compare
+
+
+def test_choices_and_default_promote_together() -> None:
+    for dtype in ("int8", "float16", "float32"):
+        for default in (0, 1.5 if dtype[0] == "f" else 3):
+            compare(
+                lambda xp, t=dtype, d=default: xp.select(
+                    [xp.asarray([True, False, False]), xp.asarray([False, True, False])],
+                    [xp.asarray([1, 2, 3], dtype=t), xp.asarray([True, True, False])],
+                    d,
+                )
+            )
+    compare(lambda xp: xp.select([xp.asarray([True, False])], [7], 2))
+
+
+def test_a_python_scalar_is_weak_in_a_union() -> None:
+    compare(lambda xp: xp.union1d(xp.asarray([3, 1], dtype="int16"), 9))
+    compare(lambda xp: xp.union1d(2, xp.asarray([3, 1], dtype="float32")))
+    compare(lambda xp: xp.union1d(xp.asarray([3, 1], dtype="int16"), 2.5))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16", "float32", "float64"])
+def test_spacing_of_negative_numbers_and_zeros(dtype: str) -> None:
+    values = np.asarray([-4, -1.5, -1, -0.0, 0, 1, 3, 7], dtype)
+    compare(lambda xp: xp.spacing(xp.asarray(values)))
+    many = np.resize(values, 9001)
+    compare(lambda xp: xp.spacing(xp.asarray(many)))
+
+
+def test_a_frequency_is_divided_in_the_dtype_of_the_distance() -> None:
+    for d in (1.0, 0.3, np.float32(0.19), np.float32(-1.05)):
+        for n in (1, 12, 13):
+            compare(lambda xp, n=n, d=d: xp.fft.fftfreq(n, d), tolerance=1)
+            compare(lambda xp, n=n, d=d: xp.fft.rfftfreq(n, d), tolerance=1)
+
+
+def test_booleans_have_no_decimals() -> None:
+    compare(lambda xp: xp.round(xp.asarray([True, False]), 2))
+    compare(lambda xp: xp.round(xp.asarray([True, False]), -1))
+    compare(lambda xp: xp.round(xp.asarray([True, False])))
+    with pytest.raises(dp.DTypeError, match=r"booleans have no decimals.*astype\(float\)"):
+        dp.round(dp.asarray([True]), 2)
+
+
+def test_the_number_of_decimals_is_no_operand() -> None:
+    compare(lambda xp: xp.round(xp.asarray([1.26 + 2.71j], dtype="complex64"), np.int64(1)))
+
+
+@pytest.mark.parametrize("low", [-2.0, np.float64(-2), np.int64(-2)])
+def test_a_clipped_result_fits_out_by_its_dtype(low: Any) -> None:
+    compare(
+        lambda xp: xp.clip(
+            xp.asarray([-7, 3], dtype="int32"), low, 8, out=xp.asarray([0, 0], dtype="int16")
+        )
+    )
+    compare(lambda xp: xp.clip(xp.asarray([-7, 3]), low, 2, out=xp.asarray([0.0, 0.0])))
+
+
+def test_a_list_is_copied_by_the_dtype_it_has() -> None:
+    for values in ([1, -2], [1.5, 2.5], [True, False]):
+        for dtype in ("uint8", "int64", "float32"):
+            for casting in ("same_kind", "unsafe"):
+                if casting == "unsafe" and dtype == "uint8":
+                    continue
+
+                def copied(xp: Any, v: Any = values, t: str = dtype, c: Any = casting) -> Any:
+                    x = xp.zeros(2, dtype=t)
+                    xp.copyto(x, v, casting=c)
+                    return x
+
+                compare(copied)
+
+
+@pytest.mark.parametrize("function", ["mean", "var", "std"])
+def test_half_precision_is_rounded_once_at_the_end(function: str) -> None:
+    values = np.asarray([0.9688, -0.977, -0.03168, 1.29], "float16")
+    found = dp.zeros(())
+    getattr(dp, function)(dp.asarray(values), out=found)
+    wanted = getattr(np, function)(values.astype("float64"))
+    np.testing.assert_allclose(found.asnumpy(), wanted, rtol=1e-6)
+
+
+def test_one_place_that_is_taken_is_a_copy() -> None:
+    for limit in (True, False):
+        with dp.config.override(host_tier=limit):
+            x = dp.arange(12).reshape(3, 4)
+            row = dp.take(x, 1, axis=0)
+            assert not dp.shares_memory(x, row)
+            row[0] = 99
+            assert x[1, 0] == 4
+
+
+def test_weak_integers_take_the_smallest_float_that_an_exponent_allows() -> None:
+    for first in (0, -3, 0.5, True):
+        for dtype in ("int8", "int16", "int64"):
+            compare(lambda xp, x=first, t=dtype: xp.ldexp(x, xp.asarray([2, -1], dtype=t)))
+
+
+def test_dtype_of_predicates_is_that_of_their_results() -> None:
+    x, y = np.asarray([1170719212, 5]), np.asarray([-8, 5])
+    for name in ("equal", "not_equal", "less", "greater_equal", "logical_and"):
+        compare(
+            lambda xp, f=name: getattr(xp, f)(
+                xp.asarray(x), xp.asarray(y), dtype="bool", casting="unsafe"
+            )
+        )
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+def test_transforms_of_what_is_broadcast(host_tier: bool) -> None:
+    with dp.config.override(host_tier=host_tier):
+        for name in ("rfftn", "fftn", "rfft"):
+            compare(
+                lambda xp, f=name: getattr(xp.fft, f)(
+                    xp.broadcast_to(xp.asarray([[[-0.4166]]]), (1, 1, 5))
+                )
+            )
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+def test_interpolation_between_points_that_are_not_contiguous(host_tier: bool) -> None:
+    with dp.config.override(host_tier=host_tier):
+        compare(
+            lambda xp: xp.interp(
+                xp.asarray([1.5, 0.25]),
+                xp.asarray([2.0, 1.0, 0.0])[::-1],
+                xp.asarray([3.0, 5.0, 1.0])[::-1],
+            )
+        )
+
+
+def test_edges_of_the_arguments() -> None:
+    compare(lambda xp: xp.diff(xp.asarray([True, False]), n=0, axis=1))
+    compare(lambda xp: xp.multiply.accumulate(xp.asarray(3)))
+    compare(lambda xp: xp.compress(xp.asarray([0j, 1j, 2]), xp.asarray([4, 5, 6])))
+
+
+def test_what_is_broadcast_has_no_say_in_the_order_of_a_result() -> None:
+    for call in (
+        lambda xp: xp.float_power(
+            xp.broadcast_to(xp.asarray([[3]], dtype="int16"), (2, 3)),
+            xp.asarray([[1, 2, 3], [4, 5, 6]], dtype="int8", order="F"),
+        ),
+        lambda xp: xp.hypot(
+            xp.broadcast_to(xp.asarray([[86, 14, 127]]), (4, 3)), False, dtype="float64"
+        ),
+        lambda xp: xp.concat(
+            (
+                xp.broadcast_to(xp.asarray([[1, 2, 3, 4, 5]]), (4, 5)),
+                xp.asarray([[1.5, 2, 3, 4, 5]]),
+            )
+        ),
+    ):
+        ours, theirs = call(dp), call(np)
+        np.testing.assert_array_equal(ours.asnumpy(), theirs)
+        assert ours.flags.f_contiguous == theirs.flags.f_contiguous
+        assert ours.flags.c_contiguous == theirs.flags.c_contiguous
+
+
+def test_the_step_of_a_linspace_is_an_array() -> None:
+    for num in (0, 1, 2, 5):
+        for ends in ((0, 1), ([0.0, 1.0], 3.0)):
+            values, step = dp.linspace(*ends, num, retstep=True)
+            wanted = np.linspace(*ends, num, retstep=True)
+            assert isinstance(step, dp.ndarray)
+            assert step.sycl_queue == values.sycl_queue
+            np.testing.assert_allclose(values.asnumpy(), wanted[0])
+            np.testing.assert_allclose(step.asnumpy(), wanted[1])
+
+
+def test_edges_by_a_function_of_the_user() -> None:
+    def fill(line: Any, widths: Any, axis: int, options: dict[str, Any]) -> None:
+        line[: widths[0]] = options.get("padder", 10) + axis
+        line[line.shape[0] - widths[1] :] = -1
+
+    for options in ({}, {"padder": 7}):
+        compare(
+            lambda xp, o=options: xp.pad(xp.arange(6).reshape(2, 3), ((1, 2), (0, 1)), fill, **o)
+        )
+    with pytest.raises(dp.ArgumentError, match="mode 'edge' takes no padder"):
+        dp.pad(dp.ones(2), 1, "edge", padder=3)
+
+
+@pytest.mark.parametrize("executor", ["host", "kernels"])
+def test_quantiles_beside_infinities_are_infinite(
+    executor: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dparray._functions import quantiles
+
+    if executor == "kernels":
+        monkeypatch.setattr(quantiles, "compute_small", lambda *args: None)
+    inf = np.inf
+    x = dp.asarray([[1, inf], [-inf, 1], [-inf, inf], [inf, inf], [2, 4]])
+    wanted = {
+        0.0: [1, -inf, -inf, inf, 2],
+        0.25: [inf, -inf, np.nan, inf, 2.5],
+        0.5: [inf, -inf, np.nan, inf, 3],
+        0.75: [inf, -inf, np.nan, inf, 3.5],
+        1.0: [inf, 1, inf, inf, 4],
+    }
+    for q, row in wanted.items():
+        np.testing.assert_array_equal(dp.quantile(x, q, axis=1).asnumpy(), row)
+        np.testing.assert_array_equal(dp.nanquantile(x, q, axis=1).asnumpy(), row)
+    np.testing.assert_array_equal(dp.median(x, axis=1).asnumpy(), wanted[0.5])
+    widest = dp.asarray([-1.7e308, 1.7e308])
+    assert dp.quantile(widest, 0.5) == 0
