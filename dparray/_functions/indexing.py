@@ -171,7 +171,7 @@ def take(
     result = x[_layout.at_axis(axis, indices)]
     if out is None:
         is_view = not getattr(indices, "shape", ())
-        return result.copy() if is_view else result  # type: ignore[attr-defined, no-any-return]
+        return result.copy() if is_view else result
     check_fits("take", result.shape, result.dtype, out, "unsafe")
     assign(out, result, "take")
     return out

@@ -369,7 +369,9 @@ def _loop_for(function: str, operands: tuple[Any, ...], dtype: Any, casting: str
         signature = (None,) * ufunc.nin + (wanted,) * ufunc.nout
         try:
             found = ufunc.resolve_dtypes(
-                (*keys, *(None,) * ufunc.nout), signature=signature, casting=casting
+                (*keys, *(None,) * ufunc.nout),
+                signature=signature,
+                casting=casting,  # type: ignore[arg-type]
             )
         except (TypeError, ValueError):
             pass
