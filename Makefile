@@ -16,8 +16,9 @@ help: ## show this list
 venv: ## build .venv
 	@bash .ci/build-venv
 
-demo: venv ## run the image pipeline on a photograph
+demo: venv ## run the image pipeline on a photograph, and compile what most programs need
 	@$(python) -m dparray demo $(ARGS)
+	@$(python) -m dparray warmup
 
 tiny: venv ## ten operations end to end, in seconds
 	@$(python) -m pytest -q tests/test_tiny.py $(ARGS)
@@ -45,7 +46,7 @@ jupyter: venv ## open the notebooks in JupyterLab
 	@$(python) -m jupyter lab --notebook-dir notebooks $(ARGS)
 
 notebooks: venv ## execute the notebooks in place
-	@TQDM_DISABLE=1 $(python) -m nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False $(ARGS) notebooks/*.ipynb
+	@TQDM_DISABLE=1 DPARRAY_NOTICES=0 $(python) -m nbconvert --to notebook --execute --inplace --ExecutePreprocessor.record_timing=False $(ARGS) notebooks/*.ipynb
 
 docs: venv ## build the documentation into out/docs
 	@rm -rf out/docs

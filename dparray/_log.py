@@ -1,4 +1,4 @@
-"""The log: a line on the error stream for each thing that happens, while ``config.log`` is on."""
+"""The log, a line on the error stream for each thing that happens while it is on; and notices."""
 
 from __future__ import annotations
 
@@ -18,6 +18,19 @@ def switch(is_on: bool) -> None:
     elif listening and not is_on:
         _hooks.subscribers.remove(print_event)
         _hooks.listen(False)
+
+
+_told: set[str] = set()
+
+
+def notice(text: str) -> None:
+    """Tell a person who looks, at a terminal or in Jupyter, and once for a process."""
+    stream = sys.stderr
+    if text in _told or stream is None:
+        return
+    _told.add(text)
+    if stream.isatty() or type(stream).__module__.startswith("ipykernel"):
+        print(f"dparray: {text}", file=stream, flush=True)
 
 
 def print_event(event: str, **values: Any) -> None:

@@ -36,6 +36,8 @@ Options:
         once for each line; ``"error"``, a :class:`dparray.FallbackError`. Reads that the program
         asks for (``x.asnumpy()``, ``float(x)``, printing, files) and counts that decide a shape are
         none of it.
+    notices (``DPARRAY_NOTICES``): where a person looks, at a terminal or in Jupyter, a line on the
+        error stream says once that the program waits for kernels to be compiled.
     log (``DPARRAY_LOG``): every kernel that is compiled, loaded or launched, every library call,
         piece of work of the host, copy, wait and closed map is told of on the error stream, with
         its place, bytes and the line of the program. Operations on small arrays that the calling
@@ -97,17 +99,17 @@ _DEFAULTS: dict[str, Any] = {
     "background_compile": True,
     "fused_tier": True,
     "host_operands": "error",
+    "notices": True,
     "log": False,
     "fallback": "warn",
 }
-_POLICIES = ("allow", "warn", "error")
 _EXAMPLES = {"tuning": '{"cpu": {"elements": 2}}', "cost_model": '{"launch": 5e-5}'}
 #: The terms of the cost model, which :mod:`dparray._evaluate.cost_model` explains.
 COSTS = (
     *("launch", "wake", "node", "operation", "host_byte", "device_byte"),
     *("compile", "load", "cores"),
 )
-_WORDS = {"host_operands": ("error", "copy", "warn")}
+_WORDS = {"host_operands": ("error", "copy", "warn"), "fallback": ("allow", "warn", "error")}
 OPTIONS = tuple(_DEFAULTS)
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
@@ -121,6 +123,7 @@ cost_model: Mapping[str, float]
 background_compile: bool
 fused_tier: bool
 host_operands: str
+notices: bool
 log: bool
 fallback: str
 
@@ -139,8 +142,6 @@ def _from_environment(name: str, default: Any) -> Any:
                 f"{variable}={text!r} does not fit ({error}); write JSON such as {_EXAMPLES[name]}"
             ) from error
     word = text.strip().lower()
-    if name == "fallback":
-        return _checked(name, word)
     if name in _WORDS:
         return _checked_word(variable, word, _WORDS[name])
     if word not in _TRUE | _FALSE:
@@ -158,8 +159,6 @@ def _checked(name: str, value: Any) -> Any:
         return _checked_tuning(value)
     if name == "cost_model":
         return _checked_costs(value)
-    if name == "fallback" and isinstance(value, str) and value not in _POLICIES:
-        raise ValueError(f"dparray.config.fallback is one of {_POLICIES}; got {value!r}")
     if name in _WORDS:
         return _checked_word(f"dparray.config.{name}", value, _WORDS[name])
     expected = type(_DEFAULTS[name])

@@ -8,9 +8,10 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE / "_extensions"), str(HERE.parent)]
-# Pages run in kernels of their own, which find the package of this clone, and draw no progress bars.
+# Pages run in kernels of their own, which find the package of this clone, and tell of no progress.
 os.environ["PYTHONPATH"] = str(HERE.parent)
 os.environ["TQDM_DISABLE"] = "1"
+os.environ["DPARRAY_NOTICES"] = "0"
 
 import dparray  # noqa: E402  the package of this clone, whatever is installed
 

@@ -8,13 +8,14 @@ a kernel never holds a queue, so all queues share it.
 from __future__ import annotations
 
 import re
+import threading
 import time
 import warnings
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from dparray import _hooks
+from dparray import _hooks, _log, config
 from dparray._compiler import cache, emission, interrupts
 from dparray._compiler.backend import backend, lock
 from dparray._compiler.diagnosis import MAY_RAISE, describe_failure, refusal
@@ -102,6 +103,11 @@ def _compile_and_save(
     options: Mapping[str, Any],
     labels: Sequence[str],
 ) -> Kernel:
+    if config.notices and threading.current_thread() is threading.main_thread():
+        _log.notice(
+            f"kernels are being compiled, and kept in {cache.base_directory()}, so that later runs "
+            "start at once (dp.config.notices = False: no such line)"
+        )
     kernel = compile_kernel(function, types, options, labels)
     cache.save(key, kernel.to_bytes())
     return kernel

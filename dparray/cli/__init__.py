@@ -39,6 +39,7 @@ COMMANDS = (
     ),
     Command("bench", "dparray.cli.bench", "time dparray against NumPy and dpnp"),
     Command("profile", "dparray.cli.profile", "run a script and say where its time went"),
+    Command("warmup", "dparray.cli.warmup", "compile what most programs need, and keep it"),
     Command("cache", "dparray.cli.cache", "show or clear the disk cache of kernels", False),
 )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import runpy
 import sys
 from pathlib import Path
@@ -14,6 +16,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("--trace", metavar="PATH", help="write a trace for ui.perfetto.dev")
     parser.add_argument("--plot", metavar="PATH", help="write a timeline, an SVG")
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="print it as JSON; what the script prints goes to stderr",
+    )
     parser.add_argument("script", help="a Python file")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
 
@@ -32,10 +39,16 @@ def run(arguments: argparse.Namespace) -> int:
     sys.path.insert(0, str(script.resolve().parent))
     recorded = dp.profile()
     try:
-        with recorded:
+        with (
+            contextlib.redirect_stdout(sys.stderr) if arguments.json else contextlib.nullcontext(),
+            recorded,
+        ):
             runpy.run_path(str(script), run_name="__main__")
     finally:
-        print(recorded)
+        if arguments.json:
+            print(json.dumps([row._asdict() for row in recorded.rows], indent=2))
+        else:
+            print(recorded)
         if arguments.trace:
             recorded.to_chrome_trace(arguments.trace)
         if arguments.plot:

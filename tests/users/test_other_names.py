@@ -107,6 +107,13 @@ def test_the_cache_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert {"directory", "entries", "nbytes", "limit"} <= json.loads(capsys.readouterr().out).keys()
 
 
+def test_every_command_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
+    for each in cli.COMMANDS:
+        with pytest.raises(SystemExit):
+            cli.main([each.name, "--help"])
+        assert "--json" in capsys.readouterr().out, each.name
+
+
 def test_options_of_maintainers_are_hidden(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         cli.main(["bench", "--help"])

@@ -11,6 +11,7 @@ written, 2 when the command was called wrongly (no such image, device, directory
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -121,6 +122,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PIXELS",
         help="width of the picture (default: %(default)s)",
     )
+    add("--json", action="store_true", help="print the results as JSON")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -153,13 +155,17 @@ def run(arguments: argparse.Namespace) -> int:
     except DparrayError as error:
         return _fail(error, 1)
     console = _console(sys.stdout)
-    console.print(_table(measured, path, rgb, settings))
-    console.print(_notes(measured, settings), style="dim", highlight=False)
+    if not arguments.json:
+        console.print(_table(measured, path, rgb, settings))
+        console.print(_notes(measured, settings), style="dim", highlight=False)
     try:
         picture.write(_picture(measured, path, rgb, arguments.width), output)
     except OSError as error:
         return _fail(f"{output} cannot be written: {error}", 1)
-    console.print(f"picture: {output}", highlight=False, soft_wrap=True)
+    if arguments.json:
+        print(json.dumps(_as_json(measured, path, output), indent=2))
+    else:
+        console.print(f"picture: {output}", highlight=False, soft_wrap=True)
     wrong = [m.stage for m in measured if not m.agrees]
     if wrong:
         return _fail(
@@ -251,6 +257,28 @@ def _table(
             style=None if m.agrees else "bold red",
         )
     return table
+
+
+def _as_json(measured: Sequence[stages.Measurement], path: Path, output: Path) -> dict[str, Any]:
+    return {
+        "image": str(path),
+        "picture": str(output),
+        "stages": [
+            {
+                "stage": m.stage,
+                "made_of": m.means,
+                "device": describe_device(m.queue.sycl_device),
+                "usm_type": m.usm_type,
+                "first_seconds": m.first,
+                "seconds": m.seconds,
+                "numpy_seconds": m.numpy_seconds,
+                "difference": float(m.difference),
+                "tolerance": m.tolerance,
+                "agrees": bool(m.agrees),
+            }
+            for m in measured
+        ],
+    }
 
 
 def _notes(measured: Sequence[stages.Measurement], settings: stages.Settings) -> str:

@@ -1,0 +1,123 @@
+"""``dparray warmup``: compile what most programs need, and keep it on disk."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dparray as dp
+from dparray import _hooks
+from dparray._compiler import cache
+from dparray._evaluate import background, calibration, limits
+from dparray.device import Device
+
+#: Enough elements for kernels, and few enough to be computed in no time.
+_ROWS, _COLUMNS = 300, 500
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments of ``dparray warmup``."""
+    parser.add_argument("--device", metavar="DEVICE", help="where to run (default: the default)")
+    parser.add_argument(
+        "--dtype",
+        nargs="+",
+        choices=("float32", "float64"),
+        default=["float32", "float64"],
+        help="of the data (default: both)",
+    )
+    parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.epilog = (
+        "Sums, means, norms, softmax, masks, sorting, scans, histograms, random numbers. Kernels "
+        "of a program's own are kept by running it once, for example while a container is built."
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compile, and print how many kernels that were."""
+    device = Device(arguments.device)
+    found = {"compiled": 0, "loaded": 0}
+
+    def count(event: str, **values: Any) -> None:
+        if event == "compile":
+            found["compiled" if values["origin"] == "compiled" else "loaded"] += 1
+
+    start = time.perf_counter()
+    stop = _hooks.subscribe(count)
+    try:
+        if device.sycl_device.is_cpu:
+            calibration.settle(device.sycl_queue)
+        with limits.force("fused"):
+            for dtype in arguments.dtype:
+                if dtype == "float64" and not device.sycl_device.has_aspect_fp64:
+                    continue
+                for name, program in programs(device, dtype):
+                    if sys.stderr.isatty():
+                        print(f"\r\033[K{dtype}: {name}", end="", file=sys.stderr, flush=True)
+                    dp.eval(*_arrays(program()))
+        background.wait()
+        dp.synchronize(device)
+    finally:
+        stop()
+        if sys.stderr.isatty():
+            print("\r\033[K", end="", file=sys.stderr)
+    seconds = time.perf_counter() - start
+    directory = cache.base_directory()
+    if arguments.json:
+        print(json.dumps({"directory": str(directory), "seconds": seconds, **found}, indent=2))
+    else:
+        print(
+            f"{found['compiled']} kernels compiled and {found['loaded']} found on disk in "
+            f"{seconds:.1f} s, for {device}; kept in {directory}"
+        )
+    return 0
+
+
+def _arrays(found: Any) -> list[Any]:
+    """The arrays among what a program gave."""
+    several = found if isinstance(found, tuple | list) else [found]
+    return [each for each in several if isinstance(each, dp.ndarray)]
+
+
+def programs(device: Device, dtype: str) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """What to run: a name, and a function that makes arrays."""
+    random = dp.random.default_rng(0, device=device)
+    x = random.standard_normal((_ROWS, _COLUMNS), dtype=dtype)
+    y, weights = x * 2 + 1, x[0]
+    flat = dp.reshape(x, -1)
+    bins = dp.astype(dp.floor(abs(flat) * 8), "int64")
+    dp.eval(y, flat, bins)
+    yield "arithmetic", lambda: (x + y, x - y, x * y, x / y, x * 2, x + 1, x**2, -x, abs(x))
+    yield "functions", lambda: (dp.sqrt(abs(x)), dp.exp(x), dp.log(abs(x)), dp.sin(x), dp.cos(x))
+    yield "choices", lambda: (dp.where(x > 0, x, y), dp.maximum(x, y), dp.clip(x, -1, 1), x > 0)
+    for axis in (None, 0, 1):
+        yield (
+            f"reductions along {axis}",
+            lambda axis=axis: [
+                reduce(x, axis=axis) for reduce in (dp.sum, dp.mean, dp.std, dp.max)
+            ],
+        )
+    yield "norms and errors", lambda: (dp.sqrt(dp.sum(x**2, axis=1)), dp.mean((x - y) ** 2))
+    yield "standardised columns", lambda: (x - dp.mean(x, axis=0)) / dp.std(x, axis=0)
+    yield "softmax of rows", lambda: _softmax(x)
+    yield "weighted sums", lambda: (dp.sum(x * weights, axis=1), dp.sum(x * y))
+    yield "masks", lambda: (flat[flat > 0], dp.nonzero(flat > 0)[0], dp.count_nonzero(flat > 0))
+    yield "scans", lambda: dp.cumulative_sum(flat)
+    yield "sorting", lambda: (dp.sort(flat), dp.argsort(flat), dp.argsort(bins))
+    yield "histograms", lambda: (dp.bincount(bins), dp.histogram(flat, bins=50)[0])
+    yield (
+        "random numbers",
+        lambda: (
+            random.random(flat.size, dtype=dtype),
+            random.standard_normal(flat.size, dtype=dtype),
+            random.integers(0, 100, flat.size),
+        ),
+    )
+
+
+def _softmax(x: Any) -> Any:
+    powers = dp.exp(x - dp.max(x, axis=1, keepdims=True))
+    return powers / dp.sum(powers, axis=1, keepdims=True)
