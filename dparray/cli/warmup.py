@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import dparray as dp
@@ -94,12 +95,7 @@ def programs(device: Device, dtype: str) -> Iterator[tuple[str, Callable[[], Any
     yield "functions", lambda: (dp.sqrt(abs(x)), dp.exp(x), dp.log(abs(x)), dp.sin(x), dp.cos(x))
     yield "choices", lambda: (dp.where(x > 0, x, y), dp.maximum(x, y), dp.clip(x, -1, 1), x > 0)
     for axis in (None, 0, 1):
-        yield (
-            f"reductions along {axis}",
-            lambda axis=axis: [
-                reduce(x, axis=axis) for reduce in (dp.sum, dp.mean, dp.std, dp.max)
-            ],
-        )
+        yield f"reductions along {axis}", partial(_reductions, x, axis)
     yield "norms and errors", lambda: (dp.sqrt(dp.sum(x**2, axis=1)), dp.mean((x - y) ** 2))
     yield "standardised columns", lambda: (x - dp.mean(x, axis=0)) / dp.std(x, axis=0)
     yield "softmax of rows", lambda: _softmax(x)
@@ -116,6 +112,10 @@ def programs(device: Device, dtype: str) -> Iterator[tuple[str, Callable[[], Any
             random.integers(0, 100, flat.size),
         ),
     )
+
+
+def _reductions(x: Any, axis: int | None) -> list[Any]:
+    return [reduce(x, axis=axis) for reduce in (dp.sum, dp.mean, dp.std, dp.max)]
 
 
 def _softmax(x: Any) -> Any:
