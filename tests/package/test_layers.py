@@ -26,7 +26,7 @@ ROWS: tuple[tuple[str, str], ...] = (
     ("graph", "_graph"),
     ("codegen", "_codegen"),
     ("compiler", "_compiler kernel_api kernels"),
-    ("evaluate", "_evaluate"),
+    ("evaluate", "_evaluate _scheduling"),
     ("array", "_array"),
     ("kernels", "_kernel algorithms"),
     ("functions", "_functions fft linalg random special lib testing tilelang plaidml"),
@@ -47,7 +47,7 @@ HOST_HALF = [
     *("exceptions", "_hooks", "config", "_dtypes", "_layout", "_type_keys"),
     *("_runtime.startup", "_graph.node", "_graph.ops", "_graph.reductions"),
     *("_codegen.elementwise", "_codegen.reduction_text", "_evaluate.schedule"),
-    *("_compiler.cache", "_compiler.diagnosis", "_compiler.key"),
+    *("_compiler.cache", "_compiler.diagnosis", "_compiler.key", "_scheduling.heft"),
     *("_simulator.numbers", "_simulator.memory"),
 ]
 

@@ -1,0 +1,230 @@
+"""Which device computes which task: list scheduling, then a local search while it pays.
+
+Tasks are taken by their upward rank, the longest way from a task to the end in mean times, each
+where it is finished first (HEFT: Topcuoglu, Hariri and Wu, 2002). The search then moves tasks that
+decide when all is finished to other devices. Its time is a share of what it plans, counted in
+schedules that it may build, so that equal graphs get equal plans on a machine that is busy.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from math import inf
+
+from dparray._scheduling.problem import Machine, NoDevice, NoRoom, Problem, Schedule, Step
+from dparray._scheduling.timeline import build
+
+#: What planning may cost, in seconds for each step, or as a share of what it plans.
+SECONDS_OF_A_STEP = 20e-6
+MOST_SHARE = 0.05
+
+#: What a schedule takes to build, in seconds for each task and each device that is tried.
+_SECONDS_OF_A_TRIAL = 4e-6
+
+#: Several devices are taken if they are faster by so much than one: costs are estimates.
+LEAST_GAIN = 0.05
+
+
+def solve(problem: Problem) -> Schedule:
+    """A schedule that is not worse than that of the best single device.
+
+    Raises:
+        NoDevice: no device can compute a task.
+        NoRoom: no device has the memory for one.
+    """
+    started = time.perf_counter()
+    tasks, _, machine = problem
+    count, devices = len(tasks), len(machine.ready)
+    order = range(count)
+    alone = _best_alone(problem)
+    single = None if alone is None else _built(problem, order, (alone,) * count)
+    if devices == 1 or (single is not None and count == 0):
+        return build(problem, order) if single is None else single
+    budget = SECONDS_OF_A_STEP * count
+    if single is not None:
+        budget = max(budget, MOST_SHARE * single.finish)
+        if _SECONDS_OF_A_TRIAL * count * (devices + 1) > budget:
+            return single
+    order = by_rank(problem)
+    best = build(problem, order) if single is None else _built(problem, order)
+    if best is None or (single is not None and single.finish < best.finish):
+        assert single is not None
+        best = single
+    if single is None:
+        budget = max(budget, MOST_SHARE * best.finish)
+    trials = int(budget / (_SECONDS_OF_A_TRIAL * count)) - 2 * devices
+    best = _searched(problem, order, best, trials, started + 2 * budget)
+    if single is not None and single.finish * (1 - LEAST_GAIN) <= best.finish:
+        return single
+    return best
+
+
+def round_robin(problem: Problem) -> Schedule:
+    """Each task on the next device that can compute it; what schedules are compared with."""
+    devices = len(problem.machine.ready)
+    fixed, device = [], -1
+    for task in problem.tasks:
+        for _ in range(devices):
+            device = (device + 1) % devices
+            if task.seconds[device] < inf:
+                break
+        fixed.append(device)
+    return build(problem, range(len(problem.tasks)), fixed)
+
+
+def alone_on(problem: Problem, device: int) -> Schedule | None:
+    """All tasks on one device; ``None`` if it cannot compute them, or has not the memory."""
+    return _built(problem, range(len(problem.tasks)), (device,) * len(problem.tasks))
+
+
+def by_rank(problem: Problem) -> list[int]:
+    """The tasks, those first from which the way to the end is longest."""
+    tasks, values, machine = problem
+    latency, per_byte = _mean_link(machine)
+    readers: dict[int, float] = {}  # of each value the highest rank of what reads it
+    ranks = [0.0] * len(tasks)
+    for number in range(len(tasks) - 1, -1, -1):
+        task = tasks[number]
+        able = [each for each in task.seconds if each < inf]
+        if not able:
+            raise NoDevice(number)
+        after = 0.0
+        for value in task.writes:
+            rank = readers.get(value)
+            if rank is not None:
+                after = max(after, rank + latency + values[value].nbytes * per_byte)
+        ranks[number] = rank = sum(able) / len(able) + after
+        for value in task.reads:
+            if rank > readers.get(value, -1.0):
+                readers[value] = rank
+    return sorted(range(len(tasks)), key=lambda number: -ranks[number])
+
+
+def _mean_link(machine: Machine) -> tuple[float, float]:
+    """Mean latency, and mean seconds for a byte, between devices."""
+    devices = range(len(machine.ready))
+    links = [machine.links[a][b] for a in devices for b in devices if a != b]
+    copying = [link for link in links if link.channel >= 0]
+    if not copying:
+        return 0.0, 0.0
+    latency = sum(link.latency for link in copying) / len(links)
+    return latency, sum(1 / link.bandwidth for link in copying) / len(links)
+
+
+def _best_alone(problem: Problem) -> int | None:
+    """The device that would compute everything first, copies of what it has not included."""
+    tasks, values, machine = problem
+    best, least = None, inf
+    read = dict.fromkeys(value for task in tasks for value in task.reads)
+    for device, ready in enumerate(machine.ready):
+        finish = ready
+        for task in tasks:
+            finish += task.seconds[device]
+        if finish >= least:
+            continue
+        for value in read:
+            home = values[value].home
+            if home is not None and home != device:
+                finish += machine.links[home][device].seconds(values[value].nbytes)
+        for value in values:
+            if value.wanted is not None and value.wanted != device and value.home is None:
+                finish += machine.links[device][value.wanted].seconds(value.nbytes)
+        if finish < least:
+            best, least = device, finish
+    return best
+
+
+def _built(
+    problem: Problem, order: Sequence[int], fixed: Sequence[int] | None = None
+) -> Schedule | None:
+    try:
+        return build(problem, order, fixed)
+    except (NoRoom, NoDevice):
+        return None
+
+
+def _searched(
+    problem: Problem, order: Sequence[int], best: Schedule, trials: int, deadline: float
+) -> Schedule:
+    """The best of the schedules that differ from one by moves, as long as they get better."""
+    seen = {best.assigned}
+    is_better = True
+    while is_better:
+        is_better = False
+        for moved in _moves(problem, best):
+            if moved in seen:
+                continue
+            if trials <= 0 or time.perf_counter() > deadline:
+                return best
+            trials -= 1
+            seen.add(moved)
+            found = _built(problem, order, moved)
+            if found is not None and found.finish < best.finish * (1 - 1e-9):
+                best, is_better = found, True
+                break
+    return best
+
+
+def _moves(problem: Problem, schedule: Schedule) -> Iterator[tuple[int, ...]]:
+    """Other assignments: of tasks without which all would be finished earlier, alone or together
+    with what reads them or what they read, to each other device.
+    """
+    tasks = problem.tasks
+    assigned = schedule.assigned
+    devices = range(len(problem.machine.ready))
+    writer = {value: number for number, task in enumerate(tasks) for value in task.writes}
+    readers: dict[int, list[int]] = {}
+    for number, task in enumerate(tasks):
+        for value in task.reads:
+            if value in writer:
+                readers.setdefault(writer[value], []).append(number)
+    chain = _critical(problem, schedule, writer)
+    for number in chain:
+        for device in devices:
+            if device != assigned[number] and tasks[number].seconds[device] < inf:
+                yield _with(assigned, (number,), device)
+    for number in chain:
+        before = [writer[value] for value in tasks[number].reads if value in writer]
+        after = readers.get(number, [])
+        for group in ((number, *before), (number, *after), (number, *before, *after)):
+            if len(group) > 1:
+                for device in devices:
+                    if all(tasks[each].seconds[device] < inf for each in group):
+                        yield _with(assigned, group, device)
+    for first in chain:  # two that change places
+        for second in range(len(tasks)):
+            if assigned[first] != assigned[second]:
+                swapped = list(assigned)
+                swapped[first], swapped[second] = assigned[second], assigned[first]
+                if all(tasks[each].seconds[swapped[each]] < inf for each in (first, second)):
+                    yield tuple(swapped)
+
+
+def _with(assigned: tuple[int, ...], group: Sequence[int], device: int) -> tuple[int, ...]:
+    changed = list(assigned)
+    for number in group:
+        changed[number] = device
+    return tuple(changed)
+
+
+def _critical(problem: Problem, schedule: Schedule, writer: dict[int, int]) -> list[int]:
+    """The tasks that decide the end, the last first: each begins when the one before it, on its
+    device or of its operands, is done.
+    """
+    steps = {step.task: step for step in schedule.steps}
+    if not steps:
+        return []
+    by_device: dict[int, list[Step]] = {}
+    for step in steps.values():
+        by_device.setdefault(step.device, []).append(step)
+    last = max(steps.values(), key=lambda step: step.finish)
+    chain: list[int] = []
+    while last.task not in chain:
+        chain.append(last.task)
+        before = [steps[writer[v]] for v in problem.tasks[last.task].reads if v in writer]
+        before += [each for each in by_device[last.device] if each.finish <= last.start]
+        if not before:
+            break
+        last = max(before, key=lambda step: step.finish)
+    return chain
