@@ -3,18 +3,24 @@
 The rules are those of the programming model of the Python Data Parallel extensions: all array
 inputs live on one queue, the operation runs there, its result is allocated there with a USM type
 coerced from the inputs (device over shared over host), and nothing else decides.
+
+That is the policy "follow". Another one, which a program has asked for, lets operations take inputs
+of several queues and decides where each step is computed when that is known
+(:mod:`dparray._scheduling`); the result then lies on the queue of the first input.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import dpctl
 import numpy as np
 
-from dparray import _dtypes
+from dparray import _dtypes, config
 from dparray.device import describe_queue
 from dparray.exceptions import ExecutionPlacementError, UsmTypeError
 
@@ -26,6 +32,69 @@ class Placement(NamedTuple):
 
     queue: dpctl.SyclQueue
     usm_type: str
+
+
+class Policy(NamedTuple):
+    """Who decides where the steps of an expression are computed.
+
+    Attributes:
+        choose: ``"follow"``, ``"fastest"``, or a function of a step that gives a device.
+        queues: those of the devices that may be chosen; empty for all that there are.
+        result: the queue of results; ``None`` for that of the first input.
+    """
+
+    choose: str | Callable[[Any], Any]
+    queues: tuple[dpctl.SyclQueue, ...] = ()
+    result: dpctl.SyclQueue | None = None
+
+
+_FOLLOW = Policy("follow")
+_scoped: ContextVar[Policy | None] = ContextVar("dparray_placement", default=None)
+_configured = _FOLLOW
+
+#: How many policies other than "follow" are in force, in all threads: zero is what is asked first.
+in_force = 0
+
+
+def policy_in_force() -> Policy | None:
+    """The policy of this thread or task; ``None`` where that is "follow"."""
+    if not in_force:
+        return None
+    policy = _scoped.get() or _configured
+    return None if policy.choose == "follow" else policy
+
+
+@contextmanager
+def scoped(policy: Policy) -> Iterator[None]:
+    """A policy inside a ``with`` block, of this thread or task."""
+    global in_force
+    counts = policy.choose != "follow"
+    token = _scoped.set(policy)
+    in_force += counts
+    try:
+        yield
+    finally:
+        in_force -= counts
+        _scoped.reset(token)
+
+
+def _follow_configuration() -> None:
+    global in_force, _configured
+    in_force -= _configured.choose != "follow"
+    _configured = Policy(config.placement)
+    in_force += _configured.choose != "follow"
+
+
+_follow_configuration()
+config._on_change("placement", _follow_configuration)
+
+
+def result_placement(placement: Placement) -> Placement:
+    """Where a result lies: where it would, or on the queue that the policy in force has for it."""
+    policy = policy_in_force()
+    if policy is None or policy.result is None:
+        return placement
+    return Placement(policy.result, placement.usm_type)
 
 
 def placement_of(x: Any) -> Placement:
@@ -99,13 +168,17 @@ def get_coerced_usm_type(usm_types: Sequence[str]) -> str | None:
     return min(found, key=USM_TYPES.index) if found else None
 
 
-def common_placement(function: str, operands: Sequence[tuple[str, Any]]) -> Placement:
+def common_placement(
+    function: str, operands: Sequence[tuple[str, Any]], may_mix: bool = False
+) -> Placement:
     """The placement that ``operands`` share.
 
     Args:
         function: the public function, for the message.
         operands: pairs of a parameter's name and an array (anything with ``sycl_queue`` and
             ``usm_type``); at least one.
+        may_mix: the result is an expression, so a policy other than "follow" can decide later;
+            then this is the placement of the result.
 
     Raises:
         ExecutionPlacementError: the operands are on different queues.
@@ -114,6 +187,9 @@ def common_placement(function: str, operands: Sequence[tuple[str, Any]]) -> Plac
     queue, usm_type = first.sycl_queue, first.usm_type
     for _, operand in operands[1:]:
         if operand.sycl_queue is not queue and operand.sycl_queue != queue:
+            if may_mix and in_force and policy_in_force() is not None:
+                kinds = [operand.usm_type for _, operand in operands]
+                return Placement(queue, min(kinds, key=USM_TYPES.index))
             raise _mismatch(function, operands)
         if operand.usm_type != usm_type:
             usm_type = coerced_usm_type(usm_type, operand.usm_type)
@@ -159,7 +235,8 @@ def _mismatch(function: str, operands: Sequence[tuple[str, Any]]) -> ExecutionPl
     return ExecutionPlacementError(
         f"{function}: the arrays are not on one queue ({case}):\n"
         + "\n".join(lines)
-        + f"\nCompute follows data, so all inputs must be on one queue. Move them: {remedy}",
+        + f"\nCompute follows data, so all inputs must be on one queue. Move them: {remedy}; "
+        "or let steps go to the device that is fastest: with dp.placement('fastest'): ...",
         function=function,
         operands=places,  # type: ignore[arg-type]
         remedy=remedy,

@@ -38,6 +38,10 @@ Options:
         none of it.
     notices (``DPARRAY_NOTICES``): where a person looks, at a terminal or in Jupyter, a line on the
         error stream says once that the program waits for kernels to be compiled.
+    placement (``DPARRAY_PLACEMENT``): which device computes a step of an expression: ``"follow"``,
+        the default, that of its inputs, and inputs of several queues are an error; ``"fastest"``,
+        the one that finishes it first, copies included; or a function of the step that gives a
+        device. :func:`dparray.placement` is the same for a ``with`` block, and says more.
     log (``DPARRAY_LOG``): every kernel that is compiled, loaded or launched, every library call,
         piece of work of the host, copy, wait and closed map is told of on the error stream, with
         its place, bytes and the line of the program. Operations on small arrays that the calling
@@ -102,6 +106,7 @@ _DEFAULTS: dict[str, Any] = {
     "notices": True,
     "log": False,
     "fallback": "warn",
+    "placement": "follow",
 }
 _EXAMPLES = {"tuning": '{"cpu": {"elements": 2}}', "cost_model": '{"launch": 5e-5}'}
 #: The terms of the cost model, which :mod:`dparray._evaluate.cost_model` explains.
@@ -109,7 +114,11 @@ COSTS = (
     *("launch", "wake", "node", "operation", "host_byte", "device_byte"),
     *("compile", "load", "cores"),
 )
-_WORDS = {"host_operands": ("error", "copy", "warn"), "fallback": ("allow", "warn", "error")}
+_WORDS = {
+    "host_operands": ("error", "copy", "warn"),
+    "fallback": ("allow", "warn", "error"),
+    "placement": ("follow", "fastest"),
+}
 OPTIONS = tuple(_DEFAULTS)
 _TRUE = {"1", "true", "yes", "on"}
 _FALSE = {"0", "false", "no", "off", ""}
@@ -126,6 +135,7 @@ host_operands: str
 notices: bool
 log: bool
 fallback: str
+placement: str | Callable[[Any], Any]
 
 
 def _from_environment(name: str, default: Any) -> Any:
@@ -159,6 +169,8 @@ def _checked(name: str, value: Any) -> Any:
         return _checked_tuning(value)
     if name == "cost_model":
         return _checked_costs(value)
+    if name == "placement" and callable(value):
+        return value
     if name in _WORDS:
         return _checked_word(f"dparray.config.{name}", value, _WORDS[name])
     expected = type(_DEFAULTS[name])

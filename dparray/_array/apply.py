@@ -270,7 +270,9 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
             values[at] = full_scalar(value if isinstance(value, np.generic) else values[at], queue)
         return apply(op, *values, out=out)
     placed = arrays if out is None else [*arrays, ("out", checked_out(op.name, out))]
-    placement = common_placement(op.name, placed)
+    placement = common_placement(op.name, placed, True)
+    if out is not None:
+        placement = placement_of(out) if placement.queue != out.sycl_queue else placement
     if op.keeps_integers and keys[0].kind in "biu":
         loop: tuple[np.dtype[Any], ...] = (keys[0], keys[0])
     else:
@@ -394,7 +396,7 @@ def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndar
     arrays = [x for x in operands if isinstance(x, ndarray)]
     like = x1 if isinstance(x1, ndarray) else x2
     shape = _layout.broadcast_shapes(function, [x.shape for x in arrays])
-    placement = common_placement(function, [(f"x{at}", x) for at, x in enumerate(arrays)])
+    placement = common_placement(function, [(f"x{at}", x) for at, x in enumerate(arrays)], True)
     loop = (_dtypes.bool, like.dtype, like.dtype, like.dtype)
     return operate(WHERE, operands, loop, shape, placement)
 

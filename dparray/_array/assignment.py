@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _layout, config
+from dparray import _layout, _placement, config
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import materialize, ndarray
 from dparray._array.nodes import eager_operands, node_of
@@ -75,7 +75,7 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
         return
     if not isinstance(value, ndarray):
         raise foreign_operand(function, "value", value)
-    common_placement(function, (("x", target), ("value", value)))
+    common_placement(function, (("x", target), ("value", value)), True)
     shape = value.shape
     while len(shape) > target.ndim and shape[0] == 1:
         shape = shape[1:]
@@ -90,7 +90,7 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
     if target.size:
         if shape != target.shape:
             value = value._view(target.shape, strides, value.offset)
-        if config.lazy:
+        if config.lazy or _placement.in_force:
             writes.store(value._node, materialize(target))
         else:
             placement = placement_of(target)
@@ -106,7 +106,7 @@ def write_value(
 ) -> None:
     """Write an operation that has been checked into an array of its shape or a larger one."""
     target = materialize(out)
-    if not config.lazy:
+    if not (config.lazy or _placement.in_force):
         given = eager_operands(operands)
         if eager.compute_known(op, given, loop, out.shape, *placement, target) is not None:
             return

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from dparray import _hooks, _layout, config
-from dparray._evaluate import evaluate, host, limits, readers, writes
+from dparray._evaluate import evaluate, host, late, limits, readers, writes
 from dparray._graph.node import Node, pending_order
 from dparray._graph.reductions import Reduce
 from dparray._graph.views import view_of
@@ -457,6 +457,8 @@ def _view_of_pending(
                     if node.weight <= _MOST_VIEWED_WEIGHT and node.layout is None:
                         view = view_of(node, shape, strides, offset)
                 if view is not None:
+                    if late.nodes:
+                        late.note_as(node, view)
                     result = ndarray._pending(_noted_inside(view))
                     x._alias = result._alias = _Alias(x, result, strides, offset)
                     return result

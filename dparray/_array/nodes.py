@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes, _layout, config
+from dparray import _dtypes, _layout, _placement, config
 from dparray._array.ndarray import ndarray, packed
-from dparray._evaluate import eager, evaluate, readers
+from dparray._evaluate import eager, evaluate, late, readers
 from dparray._evaluate.limits import MOST_LEAVES, MOST_WEIGHT
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import CONVERT, Op
@@ -32,7 +32,9 @@ def array_of_operation(
     The axes of an elementwise operation's result lie as NumPy's order ``"K"`` has them, unless
     ``keeps_order`` is false.
     """
-    if not config.lazy:
+    if _placement.in_force:
+        placement = _placement.result_placement(placement)
+    elif not config.lazy:
         axes = None
         if keeps_order and len(shape) > 1:
             axes = _order_of(op, shape, [x for x in operands if isinstance(x, ndarray)])
@@ -80,6 +82,8 @@ def array_of_node(node: Node) -> ndarray:
 
 def register(node: Node) -> Node:
     """The node, known to its operands as a reader; computed where it may not wait."""
+    if _placement.in_force:
+        late.note(node)
     may_wait = config.lazy
     for operand in node.operands:
         if type(operand) is Node:

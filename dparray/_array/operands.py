@@ -322,7 +322,7 @@ def beside(function: str, names: Sequence[str], operands: Sequence[Any]) -> list
     """Operands with sequences made arrays beside the arrays among them; scalars stay scalars."""
     named = [(name, shared(value)) for name, value in zip(names, operands, strict=True)]
     arrays = [each for each in named if isinstance(each[1], ndarray)]
-    placement = common_placement(function, arrays) if arrays else None
+    placement = common_placement(function, arrays, True) if arrays else None
     return [
         check_array(function, name, value, placement)
         if type(value) in SEQUENCES or is_taken_from_host(value)

@@ -19,7 +19,7 @@ from typing import Any
 from dparray import _hooks, config
 from dparray._codegen.canonical import Canonical
 from dparray._compiler import compile
-from dparray._evaluate import host, limits, schedule
+from dparray._evaluate import host, late, limits, schedule
 from dparray._evaluate.execute import execute
 from dparray._evaluate.expression import Expression, Target, Traits
 from dparray._evaluate.plan import Plan
@@ -54,6 +54,8 @@ def evaluate(*nodes: Node) -> None:
     if _hooks.subscribers:
         _hooks.emit("evaluate", nodes=nodes)
     with lock:
+        if late.nodes:
+            nodes = tuple(late.evaluate(nodes))
         if len(nodes) == 1:
             if nodes[0].layout is None:
                 _evaluate_group(nodes)

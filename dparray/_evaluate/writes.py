@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from sys import getrefcount
 
-from dparray import _hooks
+from dparray import _hooks, _placement
+from dparray._evaluate import late
 from dparray._evaluate.evaluate import compute, evaluate
 from dparray._evaluate.readers import (
     WALK_REFERENCES,
@@ -42,6 +43,8 @@ def store(value: Node | Scalar, target: Layout, is_owned: bool = False) -> None:
     if _hooks.subscribers and type(value) is Node:
         _hooks.emit("evaluate", nodes=(value,))
     with lock:
+        if (late.nodes or _placement.in_force) and type(value) is Node:
+            value = late.brought(value, target.block.queue)
         settle_readers(target.block, value)
         if type(value) is not Node or is_owned:
             is_lost = False

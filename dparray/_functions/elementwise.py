@@ -290,7 +290,7 @@ def where(
             and x1.dtype == x2.dtype
         ):
             placement = common_placement(
-                "where", (("condition", condition), ("x1", x1), ("x2", x2))
+                "where", (("condition", condition), ("x1", x1), ("x2", x2)), True
             )
             loop = (_dtypes.bool, x1.dtype, x1.dtype, x1.dtype)
             return operate(WHERE, (condition, x1, x2), loop, x1.shape, placement)
@@ -306,7 +306,7 @@ def where(
     if not placed:
         condition = check_array("where", "condition", condition)
         placed = [("condition", condition)]
-    placement = common_placement("where", placed)
+    placement = common_placement("where", placed, True)
     keys = [
         value.dtype if isinstance(value, ndarray) else _dtypes.promotion_key(value)
         for value in (x1, x2)
@@ -389,7 +389,7 @@ def clip(
         for name, value in (("x", x), ("min", min), ("max", max))
         if isinstance(value, ndarray)
     ]
-    common_placement("clip", placed)
+    common_placement("clip", placed, True)
     if x.dtype.kind in "iu":  # what bounds nothing need not fit
         limits = np.iinfo(x.dtype)
         min = None if type(min) is int and min <= limits.min else min

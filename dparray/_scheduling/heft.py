@@ -36,11 +36,10 @@ def solve(problem: Problem) -> Schedule:
     started = time.perf_counter()
     tasks, _, machine = problem
     count, devices = len(tasks), len(machine.ready)
-    order = range(count)
     alone = _best_alone(problem)
-    single = None if alone is None else _built(problem, order, (alone,) * count)
-    if devices == 1 or (single is not None and count == 0):
-        return build(problem, order) if single is None else single
+    single = None if alone is None else alone_on(problem, alone)
+    if devices == 1 or count == 0:
+        return build(problem, range(count)) if single is None else single
     budget = SECONDS_OF_A_STEP * count
     if single is not None:
         budget = max(budget, MOST_SHARE * single.finish)
@@ -123,10 +122,10 @@ def _best_alone(problem: Problem) -> int | None:
             finish += task.seconds[device]
         if finish >= least:
             continue
-        for value in read:
-            home = values[value].home
+        for number in read:
+            home = values[number].home
             if home is not None and home != device:
-                finish += machine.links[home][device].seconds(values[value].nbytes)
+                finish += machine.links[home][device].seconds(values[number].nbytes)
         for value in values:
             if value.wanted is not None and value.wanted != device and value.home is None:
                 finish += machine.links[device][value.wanted].seconds(value.nbytes)

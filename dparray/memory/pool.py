@@ -184,6 +184,16 @@ class Pools:
                 pools=tuple(rows),
             )
 
+    def in_use_on(self, queue: Any) -> int:
+        """Bytes in blocks that arrays of one queue hold, of all USM types."""
+        with self._lock:
+            found = 0
+            for (owner, _), arena in list(self._arenas.items()):
+                if owner == queue:
+                    arena.pool.settle()
+                    found += arena.held - arena.cached
+            return found
+
     def set_limit(self, nbytes: int | None, device: Any = None) -> int | None:
         """Bound what the pools of one device may hold, in use and cached, all USM types together.
 
@@ -492,6 +502,9 @@ holds_device_memory = _pools.holds_device_memory
 
 
 stats = _pools.stats
+
+
+in_use_on = _pools.in_use_on
 
 
 set_limit = _pools.set_limit

@@ -1,0 +1,104 @@
+"""Expressions whose devices a policy decides when they are computed.
+
+What is noted down while a policy other than "follow" is in force is computed by that policy,
+whenever that is. Without one, nothing is noted, and one look at an empty dict is all that it costs.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from dparray import _placement
+from dparray._graph.node import Node, layout_of, pending_order
+from dparray._layout import Layout
+from dparray._placement import Policy
+
+#: By id of a pending node a reference to it, and its policy.
+nodes: dict[int, tuple[weakref.ref[Node], Policy]] = {}
+
+
+class Binder(NamedTuple):
+    """What carries policies out; see ``_scheduling.bind``, which adds itself.
+
+    Attributes:
+        compute: computes pending nodes by a policy; false if that leaves them as they are.
+        bring: copies values to a queue.
+    """
+
+    compute: Callable[[Policy, Sequence[Node]], bool]
+    bring: Callable[[Policy, Layout, Any], Layout]
+
+
+binders: list[Binder] = []
+
+
+def note(node: Node) -> None:
+    """Remember that the policy in force decides about a new node."""
+    policy = _placement.policy_in_force()
+    if policy is not None:
+        _note(node, policy)
+
+
+def note_as(node: Node, view: Node) -> None:
+    """Let the policy of an expression decide about a view of it, which is an expression too."""
+    policy = policy_of(node)
+    if policy is not None:
+        _note(view, policy)
+
+
+def _note(node: Node, policy: Policy) -> None:
+    key = id(node)
+
+    def forget(_: object) -> None:
+        nodes.pop(key, None)
+
+    nodes[key] = weakref.ref(node, forget), policy
+
+
+def evaluate(roots: Sequence[Node]) -> list[Node]:
+    """Compute those of some nodes that policies decide about; returns the others."""
+    left: list[Node] = []
+    groups: dict[Policy, list[Node]] = {}
+    for root in roots:
+        policy = policy_of(root) if root.layout is None else None
+        if policy is None:
+            left.append(root)
+        else:
+            groups.setdefault(policy, []).append(root)
+    for policy, group in groups.items():
+        order = pending_order(group)
+        is_done = any(binder.compute(policy, group) for binder in binders)
+        for node in order:
+            if not is_done or node.layout is not None:
+                nodes.pop(id(node), None)
+        if not is_done:
+            left += group
+    return left
+
+
+def policy_of(root: Node) -> Policy | None:
+    """The policy of an expression: of the last operation that has one."""
+    for node in reversed(pending_order([root])):
+        found = nodes.get(id(node))
+        if found is not None:
+            return found[1]
+    return None
+
+
+def brought(value: Node, queue: Any) -> Node:
+    """A value that is about to be written to memory of a queue: as it is, or computed and brought
+    there, where a policy decides and it is not all on that queue.
+    """
+    policy = policy_of(value) or _placement.policy_in_force()
+    if policy is None:
+        return value
+    if value.layout is None:
+        for binder in binders:
+            binder.compute(policy, [value])
+    if value.queue == queue or not binders:
+        return value
+    if value.layout is None:
+        return value
+    return Node.leaf(binders[0].bring(policy, layout_of(value), queue), queue, value.usm_type)

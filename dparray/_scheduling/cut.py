@@ -1,0 +1,159 @@
+"""An expression is cut into steps: what one device computes without asking another.
+
+The steps are those that the scheduler of one queue makes, by its rules of fusion. Where that would
+put in one kernel what lies on several devices, there is a second cut, which computes what lies
+together first: which of the two is better, their schedules say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from dparray._codegen.canonical import Canonical
+from dparray._evaluate import evaluate
+from dparray._evaluate.fusion import is_worth_storing
+from dparray._evaluate.plan import ContractionStep, FusedStep
+from dparray._evaluate.schedule import Expression, Traits, schedule
+from dparray._graph.node import Node, layout_of, pending_order
+from dparray.memory.blocks import planned_layout
+
+
+class CutStep(NamedTuple):
+    """A step, by numbers.
+
+    Attributes:
+        nodes: the operations, operands before users, by their positions in the expression.
+        results: those of them that are stored.
+        leaves: the arrays of the expression that it reads.
+        reads: the results of other steps that it reads.
+        kind: ``"fused"``, ``"contraction"`` or ``"library"``.
+    """
+
+    nodes: tuple[int, ...]
+    results: tuple[int, ...]
+    leaves: tuple[int, ...]
+    reads: tuple[int, ...]
+    kind: str
+
+
+def cut(
+    order: Sequence[Node],
+    roots: Sequence[Node],
+    held: Sequence[Node],
+    first: Sequence[Node],
+    numbers: Mapping[int, int],
+    traits: Traits,
+) -> tuple[CutStep, ...]:
+    """The steps of an expression; nothing is computed.
+
+    Args:
+        order: its pending nodes, operands before users.
+        roots: what is asked for.
+        held: inner nodes that are stored where that is a part of the same work.
+        first: inner nodes that have a step of their own.
+        numbers: by id of a computed node the number of its array.
+        traits: those of a device.
+    """
+    copies: dict[int, Node] = {}
+    leaf_numbers: dict[int, int] = {}
+    positions: dict[int, int] = {}
+    for position, node in enumerate(order):
+        parts: list[object] = []
+        for part in node.operands:
+            if type(part) is not Node:
+                parts.append(part)
+                continue
+            copy = copies.get(id(part))
+            if copy is None:
+                copy = copies[id(part)] = Node.leaf(layout_of(part), part.queue, part.usm_type)
+                leaf_numbers[id(copy)] = numbers[id(part)]
+            parts.append(copy)
+        assert node.op is not None
+        place = node.shape, node.size, node.queue, node.usm_type, node.axes
+        copy = Node(node.op, tuple(parts), node.loop, *place)  # type: ignore[arg-type]
+        copy.weight, copy.leaves = node.weight, node.leaves
+        copies[id(node)] = copy
+        positions[id(copy)] = position
+    kept = [copies[id(node)] for node in held]
+    steps: list[CutStep] = []
+    groups = [[copies[id(node)]] for node in first]
+    groups += evaluate.grouped([copies[id(node)] for node in roots])
+    for group in groups:
+        asked = [node for node in group if node.layout is None]
+        if asked:
+            steps += _steps(asked, kept, positions, leaf_numbers, traits)
+    return tuple(steps)
+
+
+def _steps(
+    roots: Sequence[Node],
+    held: Sequence[Node],
+    positions: Mapping[int, int],
+    leaf_numbers: Mapping[int, int],
+    traits: Traits,
+) -> list[CutStep]:
+    order = pending_order(roots)
+    number = {id(node): at for at, node in enumerate(order)}
+    expression = Expression(
+        order,
+        tuple([number[id(node)] for node in roots]),
+        tuple([number[id(node)] for node in held if id(node) in number]),
+    )
+    steps = []
+    for step in schedule(expression, Canonical(order), traits).steps:
+        results = [order[at] for _, at in step.stores if order[at].layout is None]
+        inside = pending_order(results)
+        leaves, reads = {}, {}
+        for node in inside:
+            for part in node.operands:
+                if type(part) is Node and part.layout is not None:
+                    if id(part) in leaf_numbers:
+                        leaves[leaf_numbers[id(part)]] = None
+                    else:
+                        reads[positions[id(part)]] = None
+        kind = "library"
+        if isinstance(step, FusedStep | ContractionStep):
+            kind = "fused" if isinstance(step, FusedStep) else "contraction"
+        steps.append(
+            CutStep(
+                tuple([positions[id(node)] for node in inside]),
+                tuple([positions[id(node)] for node in results]),
+                tuple(leaves),
+                tuple(reads),
+                kind,
+            )
+        )
+        for node in results:
+            node.layout = planned_layout(node.queue, node.usm_type, node.shape, node.dtype)
+            node.weight, node.leaves = 0, 1
+    return steps
+
+
+def apart(
+    order: Sequence[Node], numbers: Mapping[int, int], homes: Sequence[int | None]
+) -> list[Node]:
+    """The values that are worth a step of their own, because all that they need lies on one device,
+    and what else their users need on others.
+
+    Args:
+        order: the pending nodes of an expression, operands before users.
+        numbers: by id of a computed node the number of its array.
+        homes: the place of each array; ``None`` of what is in no memory.
+    """
+    places: dict[int, frozenset[int]] = {}
+    found: dict[int, Node] = {}
+    for node in order:
+        here: frozenset[int] = frozenset()
+        parts = [part for part in node.operands if type(part) is Node]
+        for part in parts:
+            if id(part) not in places:
+                home = homes[numbers[id(part)]]
+                places[id(part)] = frozenset() if home is None else frozenset((home,))
+            here |= places[id(part)]
+        places[id(node)] = here
+        if len(here) > 1:
+            for part in parts:
+                if part.layout is None and len(places[id(part)]) == 1 and is_worth_storing(part):
+                    found[id(part)] = part
+    return list(found.values())

@@ -1,0 +1,399 @@
+"""What steps cost on devices, and copies between them: measured once, and kept with the kernels.
+
+A step is taken to cost a launch, and then what takes longest of its memory traffic and its
+arithmetic, by rates that are measured for each class of operation. Few elements on the host's own
+device are computed by the calling thread, whose costs :mod:`dparray._evaluate.cost_model` knows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import threading
+import time
+from collections.abc import Sequence
+from functools import lru_cache
+from math import inf, prod
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dparray import _dtypes
+from dparray._compiler import cache
+from dparray._evaluate import calibration, cost_model, limits
+from dparray._evaluate.cost_model import CACHED_BYTES, FROM_CACHES, IN_REGISTERS
+from dparray._evaluate.evaluate import host_may_compute
+from dparray._graph.contractions import Contraction
+from dparray._graph.node import Node, Scalar
+from dparray._graph.ops import OPS
+from dparray._graph.reductions import REDUCTIONS, WEIGHT, Reduce
+from dparray._runtime import device_facts, queues
+from dparray._scheduling.problem import Link
+from dparray.memory import copies, exchange, pool
+from dparray.memory.blocks import allocate
+
+_LARGE, _CHAIN, _CHAINED, _ROWS = 1 << 22, 64, 1 << 19, 512
+_SMALL_COPY, _LARGE_COPY = 1 << 10, 1 << 24
+_VERSION = 1
+
+
+class Speeds(NamedTuple):
+    """What a device does in a second; the defaults are those of a server's processor of two cores.
+
+    Attributes:
+        launch: seconds that any step takes.
+        memory: bytes that an elementwise step reads and writes.
+        reduction: bytes that a reduction reads.
+        single, double: additions of float32 and float64, operands in registers.
+        single_product, double_product: multiplications in matrix products.
+    """
+
+    launch: float = 50e-6
+    memory: float = 12e9
+    reduction: float = 12e9
+    single: float = 20e9
+    double: float = 10e9
+    single_product: float = 20e9
+    double_product: float = 10e9
+
+    def times(self, factor: float) -> Speeds:
+        """Those of a device that is so many times as fast, launches apart."""
+        return Speeds(self.launch, *(factor * each for each in self[1:]))
+
+
+class Declared(NamedTuple):
+    """What a simulated device is said to be.
+
+    Attributes:
+        name: by which messages call it.
+        speeds: its rates.
+        memory: its bytes.
+        aspects: those of ``"fp64"`` and ``"fp16"`` that it has.
+        link: gives the link to another queue.
+        is_there: whether it has not vanished.
+    """
+
+    name: str
+    speeds: Speeds
+    memory: float
+    aspects: frozenset[str]
+    link: Any
+    is_there: Any
+
+
+#: Simulated devices by their queues.
+declared: dict[Any, Declared] = {}
+
+_lock = threading.RLock()
+_known: dict[Any, Any] = {}
+
+
+def has_aspect(queue: Any, aspect: str) -> bool:
+    """Whether a device computes in double (``"fp64"``) or half (``"fp16"``) precision."""
+    said = declared.get(queue)
+    if said is not None:
+        return aspect in said.aspects
+    return _dtypes.has_aspect(queue.sycl_device, aspect)
+
+
+def can_compute(nodes: Sequence[Node], queue: Any) -> bool:
+    """Whether a device has what the dtypes of operations need."""
+    used = {dtype.char for node in nodes for dtype in node.loop}
+    if used & {"d", "D"} and not has_aspect(queue, "fp64"):
+        return False
+    return "e" not in used or has_aspect(queue, "fp16")
+
+
+def free_memory(queue: Any) -> float:
+    """The bytes that new arrays may take on a device."""
+    said = declared.get(queue)
+    stats = pool.stats(queue)
+    total = _total_memory(queue) if said is None else said.memory
+    if stats.limit is not None:
+        total = min(total, stats.limit)
+    in_use = stats.in_use if said is None else pool.in_use_on(queue)
+    return max(total - in_use, 0.0)
+
+
+@lru_cache(maxsize=64)
+def _total_memory(queue: Any) -> float:
+    return float(queue.sycl_device.global_mem_size)
+
+
+# Devices.
+
+
+def speeds_of(queue: Any, measures: bool = True) -> Speeds:
+    """The rates of a device: declared, known, read from disk, or measured.
+
+    Args:
+        queue: on the device.
+        measures: whether they may be measured, which takes about a second; if not, the defaults
+            stand in.
+    """
+    said = declared.get(queue)
+    if said is not None:
+        return said.speeds
+    return _settled(("speeds", *_kind(queue)), measures, lambda: _measured(queue), Speeds)  # type: ignore[no-any-return]
+
+
+def _settled(key: Any, measures: bool, measure: Any, made: Any) -> Any:
+    """What was measured by a key: in this process, on disk, or now."""
+    with _lock:
+        found = _known.get(key)
+        if found is None:
+            name = hashlib.sha256(repr((key, _VERSION, platform.node())).encode()).hexdigest()
+            text = cache.load(name)
+            try:
+                found = made(*map(float, json.loads(text or b"")))
+            except (ValueError, TypeError):
+                if not measures:
+                    return made()
+                found = measure()
+                cache.save(name, json.dumps(list(found)).encode())
+            _known[key] = found
+        return found
+
+
+@lru_cache(maxsize=64)
+def _kind(queue: Any) -> tuple[Any, ...]:
+    """What devices that are equally fast have in common."""
+    device = queue.sycl_device
+    is_part = device.parent_device is not None
+    units = int(device.max_compute_units)
+    return device.name, device.driver_version, units, is_part
+
+
+def forget() -> None:
+    """Forget what this process knows; what is on disk stays."""
+    with _lock:
+        _known.clear()
+
+
+def measured_again(queue: Any) -> Speeds:
+    """The rates of a device, measured whatever is known."""
+    return _measured(queue)
+
+
+def _measured(queue: Any) -> Speeds:
+    own = queues.beside(queue)
+    single, double = np.dtype(np.float32), np.dtype(np.float64)
+    launch = calibration.least(_run(own, _sum_of(own, 16, single, 1)), 60)
+    memory = calibration.least(_run(own, _sum_of(own, _LARGE, single, 1)), 8)
+    leaf = _leaf(own, (_LARGE,), single)
+    reduce = Reduce(REDUCTIONS["sum"], (0,), False)
+    total = Node(reduce, (leaf,), (single, single), (), 1, own, "device")
+    reduced = calibration.least(_run(own, total), 8)
+    nbytes = _LARGE * single.itemsize
+    rates = {
+        "memory": 2 * nbytes / _beyond(memory, launch),
+        "reduction": nbytes / _beyond(reduced, launch),
+        "double": 0.0,
+        "double_product": 0.0,
+    }
+    dtypes = {"single": single}
+    if has_aspect(queue, "fp64"):
+        dtypes["double"] = double
+    for name, dtype in dtypes.items():
+        chain = calibration.least(_run(own, _sum_of(own, _CHAINED, dtype, _CHAIN)), 8)
+        rates[name] = _CHAIN * _CHAINED / _beyond(chain, launch)
+        product = calibration.least(_product(own, dtype), 4)
+        rates[f"{name}_product"] = _ROWS**3 / product
+    return Speeds(launch, **rates)
+
+
+def _beyond(seconds: float, launch: float) -> float:
+    return max(seconds - launch, seconds / 4)
+
+
+def _leaf(queue: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Node:
+    layout = allocate(queue, "device", shape, dtype)
+    copies.assign(layout, 1.0)  # type: ignore[arg-type]
+    return Node.leaf(layout, queue, "device")
+
+
+def _sum_of(queue: Any, count: int, dtype: np.dtype[Any], additions: int) -> Node:
+    """A vector to which numbers are added and by which it is multiplied, in turn."""
+    node = _leaf(queue, (count,), dtype)
+    for number in range(additions):
+        op, value = OPS["multiply" if number % 2 else "add"], 0.999 if number % 2 else 0.001
+        node = Node(op, (node, Scalar(value)), (dtype,) * 3, (count,), count, queue, "device")
+    return node
+
+
+def _run(queue: Any, node: Node) -> Any:
+    return calibration.runner(queue, node)
+
+
+def _product(queue: Any, dtype: np.dtype[Any]) -> Any:
+    """A matrix product as `x @ y` makes it, and a wait for it."""
+    layouts = [_leaf(queue, (_ROWS, _ROWS), dtype).layout for _ in range(3)]
+    device = queue.sycl_device
+    views = copies.host_views(queue, *layouts) if device.parent_device is None else None  # type: ignore[arg-type]
+    if views is not None:
+        return lambda: np.matmul(views[0], views[1], out=views[2])
+    first, second, out = (exchange.dpnp_array(exchange.tensor_of(each)) for each in layouts)  # type: ignore[arg-type]
+
+    def run() -> None:
+        exchange.dpnp.matmul(first, second, out=out)
+        queues.note_work(queue)
+        queues.wait(queue)
+
+    return run
+
+
+# Links.
+
+
+class _Measured(NamedTuple):
+    latency: float = 20e-6
+    bandwidth: float = 5e9
+
+
+def link_of(source: Any, target: Any, measures: bool = True) -> Link:
+    """The way from the memory of one queue to that of another."""
+    if source == target:
+        return Link()
+    for one, other in ((source, target), (target, source)):
+        said = declared.get(one)
+        if said is not None:
+            found: Link = said.link(one, other)
+            return found
+    same_context = source.sycl_context == target.sycl_context
+    if same_context and source.sycl_device == target.sycl_device:
+        return Link()
+    kinds = sorted((_kind(source), _kind(target)))
+    key = ("link", *kinds, same_context)
+    found_ = _settled(key, measures, lambda: _measured_link(source, target), _Measured)
+    # Copies between contexts go through the host, one after the other.
+    channel = channel_of(frozenset((source, target))) if same_context else 0
+    return Link(found_.latency, found_.bandwidth, channel)
+
+
+_channels: dict[Any, int] = {}
+
+
+def channel_of(key: Any) -> int:
+    """The number of a channel; that of the host, through which what has no other goes, is zero."""
+    return _channels.setdefault(key, len(_channels) + 1)
+
+
+def _measured_link(source: Any, target: Any) -> _Measured:
+    times = []
+    for nbytes, repeats in ((_SMALL_COPY, 30), (_LARGE_COPY, 6)):
+        layout = _leaf(source, (nbytes // 4,), np.dtype(np.float32)).layout
+        assert layout is not None
+        queues.wait(source)
+
+        def run(layout: Any = layout) -> None:
+            copies.copy_to_queue(layout, target, "device")
+            queues.wait(target)
+            queues.wait(source)
+
+        run()
+        times.append(calibration.least(run, repeats))
+    return _Measured(times[0], (_LARGE_COPY - _SMALL_COPY) / _beyond(times[1], times[0]))
+
+
+# Steps.
+
+
+class Work(NamedTuple):
+    """What a step does, whatever computes it.
+
+    Attributes:
+        traffic: bytes that are read and written.
+        reduced: those of them that reductions read.
+        single, double: additions in float32 or shorter, and in float64.
+        single_product, double_product: multiplications in contractions.
+        calls: operations, of those that are no kernel each a call.
+    """
+
+    traffic: float = 0.0
+    reduced: float = 0.0
+    single: float = 0.0
+    double: float = 0.0
+    single_product: float = 0.0
+    double_product: float = 0.0
+    calls: int = 1
+
+
+_WIDE = frozenset("dDFqQlL")
+
+
+def work_of(nodes: Sequence[Node], results: Sequence[Node], is_fused: bool) -> Work:
+    """What operations do that are computed together, others being in memory.
+
+    Args:
+        nodes: the operations.
+        results: those of them that are stored.
+        is_fused: they are one kernel; else each is one.
+    """
+    inside = set(map(id, nodes))
+    read: dict[int, int] = {}
+    counts = dict.fromkeys(Work._fields, 0.0)
+    for node in nodes:
+        op = node.op
+        width = "double" if node.loop[0].char in _WIDE else "single"
+        operands = [part for part in node.operands if type(part) is Node]
+        for part in operands:
+            if id(part) not in inside or not is_fused:
+                read[id(part)] = part.size * part.dtype.itemsize
+        if isinstance(op, Contraction):
+            sizes = [part.size for part in operands[: op.whole or 2]]
+            count = prod(sizes) * max(node.size, 1)
+            if op.name == "matmul":
+                count = (node.size * operands[0].shape[-1]) ** 2
+            counts[f"{width}_product"] += count**0.5
+        elif isinstance(op, Reduce):
+            walked = operands[0]
+            counts["reduced"] += walked.size * walked.dtype.itemsize
+            counts[width] += walked.size * max(op.weight // WEIGHT - 1, IN_REGISTERS)
+        elif op is not None:
+            counts[width] += node.size * (op.weight - 1 + IN_REGISTERS)
+    stored = nodes if not is_fused else results
+    written = sum(node.size * node.dtype.itemsize for node in stored)
+    counts["traffic"] = float(sum(read.values()) + written)
+    calls = 1 if is_fused else len(nodes)
+    return Work(**{**counts, "calls": calls})  # type: ignore[arg-type]
+
+
+def seconds_of(work: Work, speeds: Speeds) -> float:
+    """What work takes at some speeds; ``inf`` where it needs double precision and there is none."""
+    share = 1.0 if work.traffic > CACHED_BYTES else FROM_CACHES
+    arithmetic = 0.0
+    for name in ("single", "double", "single_product", "double_product"):
+        amount = getattr(work, name)
+        if amount:
+            rate = getattr(speeds, name)
+            if not rate:  # integers of 64 bits on a device without float64
+                rate = getattr(speeds, name.replace("double", "single")) / 4
+            arithmetic += amount / rate
+    reading = min(work.reduced, work.traffic)
+    moving = (work.traffic - reading) / speeds.memory + reading / speeds.reduction
+    return work.calls * speeds.launch + max(moving * share, arithmetic)
+
+
+def seconds_on(
+    queue: Any, nodes: Sequence[Node], results: Sequence[Node], work: Work, measures: bool = True
+) -> float:
+    """What a step takes on a device; ``inf`` if it cannot be computed there.
+
+    Args:
+        queue: of the device.
+        nodes: the operations.
+        results: those of them that are stored.
+        work: what they do.
+        measures: whether the device may be measured.
+    """
+    if not can_compute(nodes, queue):
+        return inf
+    found = seconds_of(work, speeds_of(queue, measures))
+    if queue not in declared and device_facts.is_cpu(queue) and limits.chooses():
+        if host_may_compute(queue, "device") and not any(
+            isinstance(node.op, Contraction) for node in nodes
+        ):
+            written = sum(node.size * node.dtype.itemsize for node in results)
+            found = min(found, cost_model.costs(nodes, written, cost_model.terms()).host)
+    return found
