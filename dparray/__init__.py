@@ -201,6 +201,11 @@ with _startup.explained():
     from dparray._profile.profile import profile as profile
     from dparray._profile.timer import timer as timer
     from dparray._runtime.event import Event as Event
+    from dparray._scheduling.policy import (
+        PlacedExpression as PlacedExpression,
+        PolicyStep as PolicyStep,
+        placement as placement,
+    )
     from dparray._runtime.fallback import FallbackWarning as FallbackWarning
     from dparray.kernel_api import *
     from dparray._notebook.cards import (

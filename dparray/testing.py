@@ -1,5 +1,6 @@
-"""Assertions about arrays, by the names of ``numpy.testing``; the values go to the host.
+"""Assertions about arrays, by the names of ``numpy.testing``; and simulated devices.
 
+The values that are compared go to the host.
 The arrays need not be on one queue. Those about warnings and errors are NumPy's own.
 """
 
@@ -18,8 +19,10 @@ from numpy.testing import (
 )
 
 from dparray._array.ndarray import ndarray
+from dparray._scheduling.simulated import SimulatedDevice as SimulatedDevice
 
 __all__ = [
+    "SimulatedDevice",
     "assert_",
     "assert_allclose",
     "assert_almost_equal",

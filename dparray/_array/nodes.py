@@ -18,6 +18,9 @@ from dparray._graph.reductions import Reduce
 from dparray._placement import Placement
 from dparray.memory import blocks
 
+#: So many times as large are the expressions that a policy plans: it has more to choose from.
+_WIDER = 8
+
 
 def array_of_operation(
     op: Op | Reduce,
@@ -113,7 +116,8 @@ def node_of(
                 break
     if node.weight > MOST_WEIGHT or node.leaves > MOST_LEAVES:
         node.recount()
-    if node.weight > MOST_WEIGHT or node.leaves > MOST_LEAVES:
+    wider = _WIDER if _placement.in_force else 1
+    if node.weight > MOST_WEIGHT * wider or node.leaves > MOST_LEAVES * wider:
         evaluate.evaluate(*(part for part in parts if type(part) is Node))
         node = Node(op, parts, loop, shape, node.size, *placement, node.axes)
     return node

@@ -51,8 +51,8 @@ def note_as(node: Node, view: Node) -> None:
 def _note(node: Node, policy: Policy) -> None:
     key = id(node)
 
-    def forget(_: object) -> None:
-        nodes.pop(key, None)
+    def forget(_: object, noted: dict[int, Any] = nodes) -> None:  # also while all ends
+        noted.pop(key, None)
 
     nodes[key] = weakref.ref(node, forget), policy
 
@@ -68,13 +68,14 @@ def evaluate(roots: Sequence[Node]) -> list[Node]:
         else:
             groups.setdefault(policy, []).append(root)
     for policy, group in groups.items():
-        order = pending_order(group)
-        is_done = any(binder.compute(policy, group) for binder in binders)
-        for node in order:
-            if not is_done or node.layout is not None:
-                nodes.pop(id(node), None)
-        if not is_done:
+        inside = [id(node) for node in pending_order(group)]  # no references, which are counted
+        if not any(binder.compute(policy, group) for binder in binders):
             left += group
+        for key in inside:
+            found = nodes.get(key)
+            node = None if found is None else found[0]()
+            if node is not None and (node.layout is not None or group[0].layout is None):
+                del nodes[key]
     return left
 
 

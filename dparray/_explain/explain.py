@@ -20,7 +20,7 @@ from dparray._codegen import elementwise
 from dparray._codegen.canonical import Canonical
 from dparray._compiler import cache
 from dparray._compiler import key as kernel_key
-from dparray._evaluate import cost_model, evaluate, kernels, limits, readers
+from dparray._evaluate import cost_model, evaluate, kernels, late, limits, readers
 from dparray._evaluate.expression import Expression
 from dparray._evaluate.plan import (
     ContractionStep,
@@ -35,6 +35,8 @@ from dparray._evaluate.schedule import schedule
 from dparray._explain import svg as graph
 from dparray._graph.node import Node, pending_order
 from dparray._profile.report import explain_function
+from dparray._scheduling import bind
+from dparray._scheduling.trace import PlacedExpression
 from dparray.device import describe_queue
 from dparray.memory.blocks import planned_layout
 from dparray.tilelang.function import TileFunction
@@ -116,6 +118,8 @@ class Explanation:
             they have not been needed in USM memory yet.
         ran: what ran last on the queue, the latest at the end; it computed an array that was made
             just now.
+        placed: under a policy of :func:`dparray.placement` the steps with their devices, the
+            alternatives, and the copies; the kernels above are then those of one device.
 
     Example:
         >>> import dparray as dp
@@ -132,6 +136,7 @@ class Explanation:
     kernels: tuple[PlannedKernel, ...]
     is_on_host: bool = False
     ran: tuple[str, ...] = ()
+    placed: PlacedExpression | None = None
 
     @property
     def source(self) -> str:
@@ -202,6 +207,8 @@ class Explanation:
                     "memory"
                 )
             lines += [f"     {by_name[name]}" for name in kernel.operations]
+        if self.placed is not None:
+            lines.append(str(self.placed))
         return "\n".join(lines)
 
     def svg(self) -> str:
@@ -278,6 +285,9 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
     if x.is_only_on_host and not others:
         place = describe_queue(x.sycl_queue)
         return Explanation(x.shape, x.dtype.name, x.usm_type, place, False, (), (), True)
+    placed = None
+    if late.nodes and (policy := late.policy_of(x._node)) is not None:
+        placed = bind.planned(policy, [array._node for array in arrays])
     plan = _Explanation([array._node for array in arrays])
     return Explanation(
         x.shape,
@@ -287,6 +297,7 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
         any(array._node.layout is None for array in arrays),
         *plan.result(),
         ran=_ran_last(x.sycl_queue),
+        placed=placed,
     )
 
 

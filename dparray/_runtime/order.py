@@ -104,3 +104,10 @@ def used_queues() -> list[dpctl.SyclQueue]:
 def forget_at_exit() -> None:
     """Do not wait for the work on all queues when the process ends, as dpctl does."""
     _order_manager.f.detach()
+
+
+def order_after(queue: dpctl.SyclQueue, other: dpctl.SyclQueue) -> None:
+    """Let later work on a queue come after the work that is on another one of its context."""
+    events = order_of(other).submitted_events
+    if events:
+        order_of(queue).add_event_pair([], events)

@@ -1,8 +1,8 @@
 """An expression is cut into steps: what one device computes without asking another.
 
 The steps are those that the scheduler of one queue makes, by its rules of fusion. Where that would
-put in one kernel what lies on several devices, there is a second cut, which computes what lies
-together first: which of the two is better, their schedules say.
+put in one kernel what lies on several devices, or what several could compute side by side, there
+are further cuts with more steps: which of them is best, their schedules say.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from typing import NamedTuple
 
 from dparray._codegen.canonical import Canonical
 from dparray._evaluate import evaluate
+from dparray._evaluate.expression import Expression, Traits
 from dparray._evaluate.fusion import is_worth_storing
 from dparray._evaluate.plan import ContractionStep, FusedStep
-from dparray._evaluate.schedule import Expression, Traits, schedule
+from dparray._evaluate.schedule import schedule
+from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, layout_of, pending_order
+from dparray._graph.reductions import WEIGHT, Reduce
 from dparray.memory.blocks import planned_layout
 
 
@@ -104,7 +107,8 @@ def _steps(
     for step in schedule(expression, Canonical(order), traits).steps:
         results = [order[at] for _, at in step.stores if order[at].layout is None]
         inside = pending_order(results)
-        leaves, reads = {}, {}
+        leaves: dict[int, None] = {}
+        reads: dict[int, None] = {}
         for node in inside:
             for part in node.operands:
                 if type(part) is Node and part.layout is not None:
@@ -128,6 +132,59 @@ def _steps(
             node.layout = planned_layout(node.queue, node.usm_type, node.shape, node.dtype)
             node.weight, node.leaves = 0, 1
     return steps
+
+
+def branches(order: Sequence[Node], roots: Sequence[Node], least: float) -> list[Node]:
+    """The values that are worth a step of their own, because devices can compute them side by side.
+
+    Those are the heavy operands of what has several, what is heavy and used more than once, and
+    the roots where there are several.
+
+    Args:
+        order: the pending nodes of an expression, operands before users.
+        roots: what is asked for.
+        least: how many additions are worth a step.
+    """
+    users: dict[int, int] = {}
+    for node in order:
+        for key in {id(part) for part in node.operands}:
+            users[key] = users.get(key, 0) + 1
+    total: dict[int, float] = {}
+    own: dict[int, float] = {}
+    found: dict[int, Node] = {}
+
+    def take(node: Node) -> None:
+        found[id(node)] = node
+        own[id(node)] = 0.0
+
+    for node in order:
+        pending = [part for part in node.operands if type(part) is Node and id(part) in total]
+        if sum(total[id(part)] >= least for part in pending) > 1:
+            for part in pending:
+                if own[id(part)] >= least:
+                    take(part)
+        work = _additions(node)
+        total[id(node)] = work + sum(total[id(part)] for part in pending)
+        own[id(node)] = work + sum(own[id(part)] for part in pending)
+        if users.get(id(node), 0) > 1 and own[id(node)] >= least:
+            take(node)
+    if len(roots) > 1:
+        for root in roots:
+            if own[id(root)] >= least:
+                take(root)
+    return [node for node in order if id(node) in found]
+
+
+def _additions(node: Node) -> float:
+    """About how many additions an operation is worth."""
+    op = node.op
+    assert op is not None
+    walked = [part for part in node.operands if type(part) is Node]
+    if isinstance(op, Contraction):
+        return float(node.size * walked[0].shape[-1]) if walked[0].shape else float(node.size)
+    if isinstance(op, Reduce):
+        return float(walked[0].size * max(1, op.weight // WEIGHT))
+    return float(node.size * op.weight)
 
 
 def apart(

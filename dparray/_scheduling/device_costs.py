@@ -11,8 +11,7 @@ import hashlib
 import json
 import platform
 import threading
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import inf, prod
 from typing import Any, NamedTuple
@@ -72,14 +71,20 @@ class Declared(NamedTuple):
         aspects: those of ``"fp64"`` and ``"fp16"`` that it has.
         link: gives the link to another queue.
         is_there: whether it has not vanished.
+        slowdown: how many times as long as it is said to its steps take.
+        note_step: called when it has computed a step.
+        owner: the device itself.
     """
 
     name: str
     speeds: Speeds
     memory: float
     aspects: frozenset[str]
-    link: Any
-    is_there: Any
+    link: Callable[[Any, Any], Link]
+    is_there: Callable[[], bool]
+    slowdown: Callable[[], float]
+    note_step: Callable[[], None]
+    owner: Any = None
 
 
 #: Simulated devices by their queues.
@@ -135,7 +140,8 @@ def speeds_of(queue: Any, measures: bool = True) -> Speeds:
     said = declared.get(queue)
     if said is not None:
         return said.speeds
-    return _settled(("speeds", *_kind(queue)), measures, lambda: _measured(queue), Speeds)  # type: ignore[no-any-return]
+    found: Speeds = _settled(("speeds", *_kind(queue)), measures, lambda: _measured(queue), Speeds)
+    return found
 
 
 def _settled(key: Any, measures: bool, measure: Any, made: Any) -> Any:
@@ -192,7 +198,7 @@ def _measured(queue: Any) -> Speeds:
         "double": 0.0,
         "double_product": 0.0,
     }
-    dtypes = {"single": single}
+    dtypes: dict[str, np.dtype[Any]] = {"single": single}
     if has_aspect(queue, "fp64"):
         dtypes["double"] = double
     for name, dtype in dtypes.items():
@@ -258,8 +264,7 @@ def link_of(source: Any, target: Any, measures: bool = True) -> Link:
     for one, other in ((source, target), (target, source)):
         said = declared.get(one)
         if said is not None:
-            found: Link = said.link(one, other)
-            return found
+            return said.link(one, other)
     same_context = source.sycl_context == target.sycl_context
     if same_context and source.sycl_device == target.sycl_device:
         return Link()
@@ -390,10 +395,13 @@ def seconds_on(
     if not can_compute(nodes, queue):
         return inf
     found = seconds_of(work, speeds_of(queue, measures))
-    if queue not in declared and device_facts.is_cpu(queue) and limits.chooses():
-        if host_may_compute(queue, "device") and not any(
-            isinstance(node.op, Contraction) for node in nodes
-        ):
-            written = sum(node.size * node.dtype.itemsize for node in results)
-            found = min(found, cost_model.costs(nodes, written, cost_model.terms()).host)
+    if (
+        queue not in declared
+        and device_facts.is_cpu(queue)
+        and limits.chooses()
+        and host_may_compute(queue, "device")
+        and not any(isinstance(node.op, Contraction) for node in nodes)
+    ):
+        written = sum(node.size * node.dtype.itemsize for node in results)
+        found = min(found, cost_model.costs(nodes, written, cost_model.terms()).host)
     return found

@@ -3,7 +3,8 @@
 Tasks are taken by their upward rank, the longest way from a task to the end in mean times, each
 where it is finished first (HEFT: Topcuoglu, Hariri and Wu, 2002). The search then moves tasks that
 decide when all is finished to other devices. Its time is a share of what it plans, counted in
-schedules that it may build, so that equal graphs get equal plans on a machine that is busy.
+schedules that it may build and held by the thread's own clock, so that equal graphs get equal plans
+on a machine that is busy.
 """
 
 from __future__ import annotations
@@ -33,18 +34,24 @@ def solve(problem: Problem) -> Schedule:
         NoDevice: no device can compute a task.
         NoRoom: no device has the memory for one.
     """
-    started = time.perf_counter()
+    found, order = _solved(problem)
+    return build(problem, order, found.assigned, True)
+
+
+def _solved(problem: Problem) -> tuple[Schedule, Sequence[int]]:
+    """The schedule, and the order in which its tasks were assigned."""
+    started = time.thread_time()
     tasks, _, machine = problem
     count, devices = len(tasks), len(machine.ready)
     alone = _best_alone(problem)
     single = None if alone is None else alone_on(problem, alone)
     if devices == 1 or count == 0:
-        return build(problem, range(count)) if single is None else single
+        return build(problem, range(count)) if single is None else single, range(count)
     budget = SECONDS_OF_A_STEP * count
     if single is not None:
         budget = max(budget, MOST_SHARE * single.finish)
         if _SECONDS_OF_A_TRIAL * count * (devices + 1) > budget:
-            return single
+            return single, range(count)
     order = by_rank(problem)
     best = build(problem, order) if single is None else _built(problem, order)
     if best is None or (single is not None and single.finish < best.finish):
@@ -53,10 +60,10 @@ def solve(problem: Problem) -> Schedule:
     if single is None:
         budget = max(budget, MOST_SHARE * best.finish)
     trials = int(budget / (_SECONDS_OF_A_TRIAL * count)) - 2 * devices
-    best = _searched(problem, order, best, trials, started + 2 * budget)
+    best = _searched(problem, order, best, trials, started + 4 * budget)
     if single is not None and single.finish * (1 - LEAST_GAIN) <= best.finish:
-        return single
-    return best
+        return single, range(count)
+    return best, order
 
 
 def round_robin(problem: Problem) -> Schedule:
@@ -154,7 +161,7 @@ def _searched(
         for moved in _moves(problem, best):
             if moved in seen:
                 continue
-            if trials <= 0 or time.perf_counter() > deadline:
+            if trials <= 0 or time.thread_time() > deadline:
                 return best
             trials -= 1
             seen.add(moved)

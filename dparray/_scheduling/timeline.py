@@ -28,13 +28,19 @@ from dparray._scheduling.problem import (
 Busy = list[tuple[float, float]]
 
 
-def build(problem: Problem, order: Sequence[int], fixed: Sequence[int] | None = None) -> Schedule:
+def build(
+    problem: Problem,
+    order: Sequence[int],
+    fixed: Sequence[int] | None = None,
+    compares: bool = False,
+) -> Schedule:
     """The schedule of tasks taken in an order.
 
     Args:
         problem: the tasks and the machine.
         order: the numbers of the tasks, each after those whose values it reads.
         fixed: the device of each task; the one that finishes it first if not given.
+        compares: the others are tried too, for the alternatives of the steps.
 
     Raises:
         NoDevice: no device can compute a task.
@@ -42,7 +48,7 @@ def build(problem: Problem, order: Sequence[int], fixed: Sequence[int] | None = 
     """
     timeline = _Timeline(problem)
     for number in order:
-        timeline.add(number, None if fixed is None else fixed[number])
+        timeline.add(number, None if fixed is None else fixed[number], compares)
     return timeline.finished()
 
 
@@ -92,10 +98,11 @@ class _Timeline:
                 for value in task.reads:
                     self.uses[value] += 1
 
-    def add(self, number: int, device: int | None) -> None:
+    def add(self, number: int, device: int | None, compares: bool = False) -> None:
         """Assign the next task: to a device, or to the best."""
         task = self.tasks[number]
-        devices = range(len(self.ready)) if device is None else (device,)
+        every = range(len(self.ready))
+        devices: Sequence[int] = every if device is None or compares else (device,)
         finishes = [inf] * len(self.ready)
         best, chosen, least = None, -1, inf
         for each in devices:
@@ -103,10 +110,10 @@ class _Timeline:
                 continue
             trial = self._try(number, each)
             finishes[each] = reached = trial.finish + self._home(number, each)
-            if reached < least:
+            if reached < least and (device is None or each == device):
                 best, chosen, least = trial, each, reached
         if best is None:
-            best, chosen = self._with_room(number, devices)
+            best, chosen = self._with_room(number, every if device is None else (device,))
             finishes[chosen] = best.finish + self._home(number, chosen)
         self._take(number, chosen, best, tuple(finishes))
 

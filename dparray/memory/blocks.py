@@ -41,6 +41,33 @@ class BorrowedBlock:
         return driver.bytes_at(self.pointer, self.nbytes)
 
 
+class LentBlock:
+    """A block, for work on another queue of its device and context.
+
+    Who lends orders that work after what is on the block's own queue, and later work there after
+    it.
+
+    Attributes:
+        owner: the block.
+    """
+
+    __slots__ = ("memory", "nbytes", "owner", "pointer", "queue", "readers", "usm_type")
+
+    def __init__(self, owner: Any, queue: dpctl.SyclQueue) -> None:
+        self.owner: Any = owner.owner if type(owner) is LentBlock else owner
+        self.queue = queue
+        self.memory = owner.memory
+        self.pointer = owner.pointer
+        self.nbytes = owner.nbytes
+        self.usm_type = owner.usm_type
+        self.readers: Any = None
+
+    @property
+    def host_bytes(self) -> Any:
+        """The bytes at their own address."""
+        return self.owner.host_bytes
+
+
 class Positions:
     """A block with no memory, of int64 elements that are their own positions: 0, 1, 2, ...
 

@@ -1,0 +1,563 @@
+"""The steps of an expression are bound to devices, and computed there.
+
+What is found for one expression is kept by its canonical form, the places of its arrays and what of
+the devices decides, as plans are. Nothing is moved that is not in the record of the run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from math import inf, prod
+from typing import Any, NamedTuple
+
+from dparray import _hooks
+from dparray._codegen.canonical import Canonical
+from dparray._evaluate import evaluate, late, limits
+from dparray._evaluate.readers import externally_referenced
+from dparray._graph.node import Node, Scalar, pending_order
+from dparray._layout import Layout
+from dparray._placement import Policy
+from dparray._scheduling import device_costs, heft, moving, places, timeline
+from dparray._scheduling.cut import CutStep, apart, branches, cut
+from dparray._scheduling.problem import (
+    Copy,
+    Drop,
+    Machine,
+    NoDevice,
+    NoRoom,
+    Problem,
+    Schedule,
+    Step,
+    Task,
+    Value,
+)
+from dparray._scheduling.trace import (
+    Measuring,
+    PlacedExpression,
+    PlacedWork,
+    records,
+    seconds_of_events,
+)
+from dparray._scheduling.virtual import Clock
+from dparray.exceptions import ExecutionPlacementError, MemoryError
+from dparray.memory.stats import format_bytes
+
+
+class Binding(NamedTuple):
+    """An expression's steps with their devices.
+
+    Attributes:
+        steps: the steps.
+        problem: the numbers by which they were scheduled.
+        schedule: the schedule.
+        queues: of the places, those of devices first.
+        results: by value the number of the node that it is, after the leaves.
+        last: for each action the values, with their places, that nothing needs after it.
+        alone: what each device would take for everything.
+        names: for each step its operations.
+        planning: the seconds that finding this took.
+    """
+
+    steps: tuple[CutStep, ...]
+    problem: Problem
+    schedule: Schedule
+    queues: tuple[Any, ...]
+    results: tuple[int, ...]
+    last: tuple[tuple[tuple[int, int], ...], ...]
+    alone: tuple[float, ...]
+    names: tuple[str, ...]
+    planning: float
+
+
+#: Bindings by what decides them; all are dropped when there are many.
+bindings: dict[Any, Binding] = {}
+_MOST_BINDINGS = 1024
+limits.when_forced(bindings.clear)
+
+
+def compute(policy: Policy, roots: Sequence[Node]) -> bool:
+    """Compute pending nodes by a policy; false if the usual way does the same.
+
+    Raises:
+        DeviceError: a device has vanished that has what is needed, or that a policy chose.
+        ExecutionPlacementError: no device can compute a step.
+        MemoryError: no device has the memory for a step.
+    """
+    roots = [root for root in dict.fromkeys(roots) if root.layout is None and root.size]
+    retried: tuple[str, ...] = ()
+    while roots:
+        asked = _asked(policy, roots)
+        if asked is None:
+            return False
+        binding = bound(policy, asked)
+        try:
+            _run(policy, asked, binding, retried)
+        except places.Vanished as vanished:
+            retried += (vanished.name,)
+            continue
+        return True
+    return False
+
+
+def planned(policy: Policy, roots: Sequence[Node]) -> PlacedExpression | None:
+    """How pending nodes would be computed by a policy; ``None`` where the usual way is taken."""
+    asked = _asked(policy, [root for root in roots if root.layout is None and root.size])
+    return None if asked is None else described(policy, asked, bound(policy, asked))
+
+
+class Asked(NamedTuple):
+    """An expression that a policy binds.
+
+    Attributes:
+        order: its pending nodes, operands before users.
+        roots: what is asked for.
+        held: inner nodes that are stored where that is a part of the same work.
+        canonical: its canonical form.
+        homes: the queues of its arrays; ``None`` of what is in no memory.
+        devices: the queues that may be chosen.
+    """
+
+    order: list[Node]
+    roots: Sequence[Node]
+    held: Sequence[Node]
+    canonical: Canonical
+    homes: tuple[Any, ...]
+    devices: tuple[Any, ...]
+
+
+def _asked(policy: Policy, roots: Sequence[Node]) -> Asked | None:
+    order = pending_order(roots)
+    if not order:
+        return None
+    held = externally_referenced(roots, order)
+    canonical = Canonical(order)
+    homes = tuple(
+        [None if each.block.memory is None else each.block.queue for each in canonical.arrays]
+    )
+    wanted = [node.queue for node in (*roots, *held)]
+    used = dict.fromkeys([*(queue for queue in homes if queue is not None), *wanted])
+    devices = places.devices_of(policy, list(used), wanted)
+    if policy.choose == "fastest" and len(used) == 1 and tuple(used) == devices:
+        return None
+    return Asked(order, roots, held, canonical, homes, devices)
+
+
+def bound(policy: Policy, asked: Asked) -> Binding:
+    """The binding of an expression: the one that there is, or a new one."""
+    order, roots, held, canonical, homes, devices = asked
+    places.check_homes(homes, canonical.arrays)
+    wanted = {id(node): node.queue for node in (*roots, *held)}
+    queues = tuple(dict.fromkeys([*devices, *filter(None, homes), *wanted.values()]))
+    total = sum(node.size * node.dtype.itemsize for node in order)
+    total += sum(prod(each.shape) * each.dtype.itemsize for each in canonical.arrays)
+    machine = places.machine_of(queues, len(devices), float(total), policy.choose == "fastest")
+    numbers = canonical.numbers
+    kept = tuple([-1 - numbers[id(node)] for node in held])
+    asked_for = tuple([-1 - numbers[id(node)] for node in roots])
+    key = None
+    if policy.choose == "fastest":
+        where = tuple(map(id, homes)), tuple(map(id, wanted.values())), tuple(map(id, devices))
+        key = canonical.key, asked_for, kept, where, machine.memory, machine.ready
+        found = bindings.get(key)
+        if found is not None and found.queues == queues:
+            return found._replace(planning=0.0)
+    started = time.perf_counter()
+    at = {queue: place for place, queue in enumerate(queues)}
+    stands = [None if home is None else at[home] for home in homes]
+    traits = evaluate.traits_of(devices[0])._replace(host_memory=frozenset())
+    best: Binding | None = None
+    seen: set[tuple[int, ...]] = set()
+    for first in _cuts(policy, asked, stands):
+        if tuple(map(id, first)) in seen:
+            continue
+        seen.add(tuple(map(id, first)))
+        steps = cut(order, roots, held, first, numbers, traits)
+        binding = _scheduled(policy, asked, steps, queues, stands, wanted, machine)
+        if best is None or binding.schedule.finish < best.schedule.finish * (1 - heft.LEAST_GAIN):
+            best = binding
+    assert best is not None
+    best = best._replace(planning=time.perf_counter() - started)
+    if key is not None:
+        if len(bindings) >= _MOST_BINDINGS:
+            bindings.clear()
+        bindings[key] = best
+    return best
+
+
+#: A branch is worth a step of its own if it takes so many times a launch.
+_LAUNCHES_OF_A_STEP = 4
+
+
+def _cuts(policy: Policy, asked: Asked, homes: Sequence[int | None]) -> Iterator[list[Node]]:
+    """What is computed by steps of their own, in the ways that are tried, the simplest first."""
+    order = asked.order
+    measures = policy.choose == "fastest"
+    if measures or len(asked.devices) == 1:
+        yield []
+    if len(asked.devices) > 1:
+        together = apart(order, asked.canonical.numbers, homes)
+        if measures:
+            yield together
+        speeds = [device_costs.speeds_of(queue, measures) for queue in asked.devices]
+        least = min(each.launch * each.single for each in speeds) * _LAUNCHES_OF_A_STEP
+        found = {id(node) for node in (*together, *branches(order, asked.roots, least))}
+        yield [node for node in order if id(node) in found]
+
+
+def _scheduled(
+    policy: Policy,
+    asked: Asked,
+    steps: tuple[CutStep, ...],
+    queues: tuple[Any, ...],
+    homes: Sequence[int | None],
+    wanted: dict[int, Any],
+    machine: Machine,
+) -> Binding:
+    """The steps, scheduled by a policy."""
+    order, arrays = asked.order, asked.canonical.arrays
+    devices = asked.devices
+    at = {queue: place for place, queue in enumerate(queues)}
+    values = [
+        Value(prod(each.shape) * each.dtype.itemsize, home)
+        for each, home in zip(arrays, homes, strict=True)
+    ]
+    results: list[int] = []
+    number_of: dict[int, int] = {}
+    measures = policy.choose == "fastest"
+    tasks = []
+    for step in steps:
+        nodes = [order[number] for number in step.nodes]
+        stored = [order[number] for number in step.results]
+        for number, node in zip(step.results, stored, strict=True):
+            number_of[number] = len(values)
+            results.append(number)
+            queue = wanted.get(id(node))
+            wish = None if queue is None else at[queue]
+            values.append(Value(node.size * node.dtype.itemsize, None, wish))
+        work = device_costs.work_of(nodes, stored, step.kind != "library")
+        seconds = tuple(
+            [device_costs.seconds_on(queue, nodes, stored, work, measures) for queue in devices]
+        )
+        leaves = [leaf for leaf in step.leaves if homes[leaf] is not None]
+        reads = (*leaves, *[number_of[number] for number in step.reads])
+        writes = tuple([number_of[number] for number in step.results])
+        tasks.append(Task(tuple(reads), writes, seconds))
+    problem = Problem(tuple(tasks), tuple(values), machine)
+    try:
+        if policy.choose == "fastest":
+            schedule = heft.solve(problem)
+        else:
+            chosen = places.chosen(policy, problem, steps, order, devices)
+            schedule = timeline.build(problem, range(len(tasks)), chosen, True)
+    except NoRoom as error:
+        raise _no_room(error, steps, problem, order, arrays, queues) from None
+    except NoDevice as error:
+        step = steps[error.task]
+        dtypes = ", ".join(sorted({order[number].dtype.name for number in step.nodes}))
+        raise ExecutionPlacementError(
+            f"placement: no device can compute step {error.task + 1}, "
+            f"{_operations(step, order)} of {dtypes}: of {_listed(devices)} none that the policy "
+            "may choose has the precision (fp64, fp16); convert with x.astype('float32'), or "
+            "name a device that has it: dp.placement(..., devices=[...])"
+        ) from None
+    alone = [heft.alone_on(problem, device) for device in range(len(devices))]
+    return Binding(
+        steps,
+        problem,
+        schedule,
+        queues,
+        tuple(results),
+        _last_uses(problem, schedule),
+        tuple([inf if each is None else each.finish for each in alone]),
+        tuple([_operations(step, order) for step in steps]),
+        0.0,
+    )
+
+
+def _last_uses(problem: Problem, schedule: Schedule) -> tuple[tuple[tuple[int, int], ...], ...]:
+    """For each action what is needed no more after it."""
+    last: dict[tuple[int, int], int] = {}
+    for position, action in enumerate(schedule.actions):
+        if isinstance(action, Step):
+            task = problem.tasks[action.task]
+            for value in (*task.reads, *task.writes):
+                last[value, action.device] = position
+        elif isinstance(action, Copy):
+            last[action.value, action.source] = last[action.value, action.target] = position
+    dropped: list[list[tuple[int, int]]] = [[] for _ in schedule.actions]
+    for (value, place), position in last.items():
+        if problem.values[value].wanted != place:
+            dropped[position].append((value, place))
+    return tuple(map(tuple, dropped))
+
+
+# Running.
+
+
+def _run(policy: Policy, asked: Asked, binding: Binding, retried: tuple[str, ...]) -> None:
+    """Submit the actions of a binding; the nodes that it stores are completed at the end."""
+    queues, steps, order = binding.queues, binding.steps, asked.order
+    tasks, values, _ = binding.problem
+    arrays = asked.canonical.arrays
+    at: list[dict[int, Layout]] = [
+        {} if value.home is None else {value.home: arrays[number]}
+        for number, value in enumerate(values[: len(arrays)])
+    ]
+    at += [{} for _ in binding.results]
+    leaf_numbers = asked.canonical.numbers
+    value_of = {number: len(arrays) + position for position, number in enumerate(binding.results)}
+    clock = Clock.of(queues, binding.problem)
+    measured: dict[int, Any] = {}
+    unsubscribe = None
+    events: list[Any] = []
+    if _hooks.subscribers:
+
+        def note(event: str, **given: Any) -> None:
+            if given.get("sycl_event") is not None:
+                events.append(given["sycl_event"])
+
+        unsubscribe = _hooks.subscribe(note)
+    try:
+        for position, action in enumerate(binding.schedule.actions):
+            events.clear()
+            if isinstance(action, Step):
+                queue = queues[action.device]
+                places.check_there(queue)
+                step = steps[action.task]
+                made = _computed(
+                    step, order, queue, action.device, at, leaf_numbers, value_of, arrays
+                )
+                for value, layout in zip(tasks[action.task].writes, made, strict=True):
+                    at[value][action.device] = layout
+                clock.step(action)
+            elif isinstance(action, Copy):
+                source, target = queues[action.source], queues[action.target]
+                places.check_there(source)
+                places.check_there(target)
+                layout = at[action.value][action.source]
+                if action.nbytes or action.because == "result":
+                    at[action.value][action.target] = moving.copied(layout, target)
+                else:
+                    at[action.value][action.target] = moving.lent(layout, target)
+                clock.copy(action)
+            else:
+                del at[action.value][action.place]
+            if events and not clock.is_on:
+                taken = list(events)
+                measured[position] = lambda taken=taken: seconds_of_events(taken)
+            for value, place in binding.last[position]:
+                at[value].pop(place, None)
+    finally:
+        if unsubscribe is not None:
+            unsubscribe()
+    for value, number in enumerate(binding.results, len(arrays)):
+        wanted = values[value].wanted
+        node = order[number]
+        if wanted is not None and node.layout is None:
+            node.complete(at[value][wanted])
+    for done in binding.schedule.steps:
+        places.note_busy(queues[done.device], done.finish)
+    found = described(policy, asked, binding, clock, retried)
+    records.append(Measuring(found, measured))
+
+
+def _computed(
+    step: CutStep,
+    order: Sequence[Node],
+    queue: Any,
+    place: int,
+    at: Sequence[dict[int, Layout]],
+    leaf_numbers: dict[int, int],
+    value_of: dict[int, int],
+    arrays: Sequence[Layout],
+) -> list[Layout]:
+    """Compute a step on a queue, by the plan that its expression has there."""
+    inside: dict[int, Node] = {}
+    leaves: dict[int, Node] = {}
+    reads = {id(order[number]): value_of[number] for number in step.reads}
+    for number in step.nodes:
+        node = order[number]
+        parts: list[Node | Scalar] = []
+        for part in node.operands:
+            if type(part) is not Node:
+                parts.append(part)
+                continue
+            copy = inside.get(id(part)) or leaves.get(id(part))
+            if copy is None:
+                value = reads.get(id(part))
+                if value is None:
+                    value = leaf_numbers[id(part)]
+                layout = at[value].get(place)
+                if layout is None:
+                    layout = moving.positions_on(arrays[value], queue)
+                copy = leaves[id(part)] = Node.leaf(layout, queue, part.usm_type)
+            parts.append(copy)
+        assert node.op is not None
+        own = node.shape, node.size, queue, node.usm_type, node.axes
+        inside[id(node)] = Node(node.op, tuple(parts), node.loop, *own)
+    results = [inside[id(order[number])] for number in step.results]
+    pending = pending_order(results)
+    last = results[-1]
+    evaluate.compute(pending, [last], [each for each in results[:-1] if each.layout is None])
+    for each in results:
+        if each.layout is None:
+            evaluate.compute(pending_order([each]), [each])
+    made = [each.layout for each in results]
+    moving.ordered_after(queue, [leaf.layout for leaf in leaves.values()])
+    return made  # type: ignore[return-value]
+
+
+def bring(policy: Policy, layout: Layout, queue: Any) -> Layout:
+    """Values on another queue, which a write needs there."""
+    source = layout.block.queue
+    places.check_there(source)
+    note_call(policy, "a value that is written", layout, source, queue)
+    return moving.copied(layout, queue)
+
+
+def note_call(policy: Policy, what: str, layout: Layout, source: Any, target: Any) -> None:
+    """Note in the records a copy that is no part of a schedule."""
+    nbytes = prod(layout.shape) * layout.dtype.itemsize
+    seconds = device_costs.link_of(source, target, False).seconds(nbytes)
+    what = f"{what}, {layout.dtype} of shape {layout.shape}"
+    names = places.name_of(source), places.name_of(target)
+    work = PlacedWork("copy", names[1], what, nbytes, 0.0, seconds, names[0], "call")
+    records.append(Measuring(PlacedExpression(_called(policy), names, (work,), seconds), {}))
+
+
+late.binders.append(late.Binder(compute, bring))
+
+
+# Texts.
+
+
+def described(
+    policy: Policy,
+    asked: Asked,
+    binding: Binding,
+    clock: Clock | None = None,
+    retried: tuple[str, ...] = (),
+) -> PlacedExpression:
+    """The record of a binding, and of its run where there was one."""
+    queues, steps, order = binding.queues, binding.steps, asked.order
+    names = [places.name_of(queue) for queue in queues]
+    devices = tuple(names[: len(asked.devices)])
+    arrays = asked.canonical.arrays
+    writers = {
+        number: position for position, step in enumerate(steps, 1) for number in step.results
+    }
+    work = []
+    for action in binding.schedule.actions:
+        took, began = clock.times_of(action) if clock is not None else (None, None)
+        if isinstance(action, Step):
+            step = steps[action.task]
+            task = binding.problem.tasks[action.task]
+            results = [order[number] for number in step.results]
+            shapes = ", ".join(f"{node.dtype} of {node.shape}" for node in results)
+            nbytes = int(sum(binding.problem.values[value].nbytes for value in task.writes))
+            work.append(
+                PlacedWork(
+                    "step",
+                    names[action.device],
+                    f"{action.task + 1}. {binding.names[action.task]}: {shapes}",
+                    nbytes,
+                    action.start,
+                    action.finish,
+                    alternatives=tuple(zip(devices, action.alternatives, strict=True)),
+                    measured=took,
+                    measured_start=began,
+                )
+            )
+            continue
+        value = action.value
+        if value < len(arrays):
+            what = f"array a{value}, {arrays[value].dtype} of {arrays[value].shape}"
+        else:
+            number = binding.results[value - len(arrays)]
+            node = order[number]
+            what = f"result of step {writers[number]}, {node.dtype} of {node.shape}"
+        if isinstance(action, Drop):
+            held = int(binding.problem.values[value].nbytes)
+            work.append(
+                PlacedWork("drop", names[action.place], what, held, action.start, action.start)
+            )
+        else:
+            work.append(
+                PlacedWork(
+                    "copy",
+                    names[action.target],
+                    what,
+                    int(action.nbytes),
+                    action.start,
+                    action.finish,
+                    names[action.source],
+                    action.because,
+                    measured=took,
+                    measured_start=began,
+                )
+            )
+    return PlacedExpression(
+        _called(policy),
+        devices,
+        tuple(work),
+        binding.schedule.finish,
+        tuple(zip(devices, binding.alone, strict=True)),
+        binding.planning,
+        None if clock is None or not clock.is_on else clock.taken,
+        retried,
+    )
+
+
+def _called(policy: Policy) -> str:
+    choose = policy.choose
+    return choose if isinstance(choose, str) else getattr(choose, "__name__", "a function")
+
+
+def _operations(step: CutStep, order: Sequence[Node]) -> str:
+    names = [node.op.name for number in step.nodes if (node := order[number]).op is not None]
+    shown = list(dict.fromkeys(names))
+    return ", ".join(shown[:6]) + (", ..." if len(shown) > 6 else "")
+
+
+def _listed(queues: Sequence[Any]) -> str:
+    return ", ".join(map(places.name_of, queues))
+
+
+def _no_room(
+    error: NoRoom,
+    steps: Sequence[CutStep],
+    problem: Problem,
+    order: Sequence[Node],
+    arrays: Sequence[Layout],
+    queues: Sequence[Any],
+) -> MemoryError:
+    """The error that names arrays, bytes and devices."""
+    numbers = [number for step in steps for number in step.results]
+    named = []
+    for value in error.values:
+        size = format_bytes(int(problem.values[value].nbytes))
+        if value < len(arrays):
+            array = arrays[value]
+            named.append(f"array a{value} ({array.dtype} of shape {array.shape}, {size})")
+        else:
+            node = order[numbers[value - len(arrays)]]
+            assert node.op is not None
+            named.append(f"the result of {node.op.name} ({node.dtype} of {node.shape}, {size})")
+    free = ", ".join(
+        f"{places.name_of(queues[place])} has {_free(queues[place])} left"
+        for place in error.devices
+    )
+    need = int(sum(problem.values[value].nbytes for value in error.values))
+    where = "a result" if error.task is None else f"step {error.task + 1} of {len(steps)}"
+    return MemoryError(
+        f"placement: no device has the memory for {where}, which needs {format_bytes(need)} at "
+        f"once: {', '.join(named)}; {free}. `del` arrays that are not needed, work on parts of "
+        "them, or name a device with more memory: dp.placement(..., devices=[...])",
+        requested=need,
+        device=_listed([queues[place] for place in error.devices]),
+    )
+
+
+def _free(queue: Any) -> str:
+    return format_bytes(int(min(device_costs.free_memory(queue), 1 << 60)))

@@ -1,0 +1,56 @@
+"""Values go to other queues: copied, or lent where the memory is one device's in one context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dparray import _layout
+from dparray._layout import Layout
+from dparray._runtime import queues
+from dparray._runtime.order import order_after
+from dparray.memory import copies
+from dparray.memory.blocks import LentBlock, Positions
+
+
+def copied(layout: Layout, queue: Any) -> Layout:
+    """A copy on another queue with the axes in the same order in memory."""
+    axes = None
+    if len(layout.shape) > 1:
+        axes = _layout.order_of_axes(layout.shape, layout.strides)
+    if axes is None:
+        return copies.copy_to_queue(layout, queue, layout.block.usm_type)
+    turned = layout._replace(
+        shape=tuple([layout.shape[axis] for axis in axes]),
+        strides=tuple([layout.strides[axis] for axis in axes]),
+    )
+    copy = copies.copy_to_queue(turned, queue, layout.block.usm_type)
+    strides = [0] * len(axes)
+    for place, axis in enumerate(axes):
+        strides[axis] = copy.strides[place]
+    return copy._replace(shape=layout.shape, strides=tuple(strides))
+
+
+def lent(layout: Layout, queue: Any) -> Layout:
+    """The same memory, for work on another queue of the device, which comes after what is there."""
+    block = layout.block
+    order_after(queue, block.queue)
+    queues.note_work(queue)
+    return layout._replace(block=LentBlock(block, queue))
+
+
+def ordered_after(queue: Any, read: Sequence[Layout | None]) -> None:
+    """Let later work on memory that was lent come after the work on the queue that used it."""
+    for owner in {
+        layout.block.owner.queue
+        for layout in read
+        if layout is not None and type(layout.block) is LentBlock
+    }:
+        order_after(owner, queue)
+        queues.note_work(owner)
+
+
+def positions_on(layout: Layout, queue: Any) -> Layout:
+    """What is counted along axes, and in no memory, on another queue."""
+    block = layout.block
+    return layout._replace(block=Positions(queue, block.usm_type, block.nbytes // 8))

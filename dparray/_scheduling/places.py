@@ -1,0 +1,284 @@
+"""The devices that a policy may choose, and what is known of them when a step is bound."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from math import inf, log2
+from typing import Any
+
+from dparray._graph.node import Node
+from dparray._layout import Layout
+from dparray._placement import Policy
+from dparray._runtime import queues as runtime_queues
+from dparray._scheduling import device_costs
+from dparray._scheduling.cut import CutStep
+from dparray._scheduling.problem import Link, Machine, Problem
+from dparray.device import Device, describe_queue, devices
+from dparray.exceptions import DeviceError
+from dparray.memory.stats import format_bytes
+
+
+class Vanished(Exception):
+    """A device is not there any more, and what lay on it can be computed again.
+
+    Attributes:
+        name: of the device.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def name_of(queue: Any) -> str:
+    """A device as people speak of it."""
+    said = device_costs.declared.get(queue)
+    if said is not None:
+        return said.name
+    return describe_queue(queue).removesuffix(", canonical queue")
+
+
+def is_there(queue: Any) -> bool:
+    """Whether a device has not vanished."""
+    said = device_costs.declared.get(queue)
+    return said is None or said.is_there()
+
+
+def check_there(queue: Any) -> None:
+    """Raise if a device has vanished.
+
+    Raises:
+        Vanished: it has.
+    """
+    if not is_there(queue):
+        raise Vanished(name_of(queue))
+
+
+def check_homes(homes: Sequence[Any], arrays: Sequence[Layout]) -> None:
+    """Raise if arrays of an expression lie on a device that has vanished.
+
+    Raises:
+        DeviceError: they do.
+    """
+    lost = [
+        (number, array, home)
+        for number, (array, home) in enumerate(zip(arrays, homes, strict=True))
+        if home is not None and not is_there(home)
+    ]
+    if lost:
+        named = ", ".join(
+            f"array a{number} ({array.dtype} of shape {array.shape}, "
+            f"{format_bytes(array.block.nbytes)}) on {name_of(home)}"
+            for number, array, home in lost
+        )
+        raise DeviceError(
+            f"placement: a device has vanished with arrays that are needed: {named}; make them "
+            "anew on another device, from a copy or a file: x = dp.asarray(host, device=...)"
+        )
+
+
+@lru_cache(maxsize=1)
+def _root_queues() -> tuple[Any, ...]:
+    return tuple(device.sycl_queue for device in devices())
+
+
+def devices_of(policy: Policy, used: Sequence[Any], wanted: Sequence[Any]) -> tuple[Any, ...]:
+    """The queues that steps may be bound to.
+
+    Those that the policy names; else those of the arrays and results, one for each device, and one
+    of each device of the machine of which no part is among them.
+
+    Raises:
+        DeviceError: all have vanished.
+    """
+    if policy.queues:
+        found = list(dict.fromkeys(policy.queues))
+    else:
+        found = []
+        for queue in (*dict.fromkeys(wanted), *used, *_root_queues()):
+            if queue in device_costs.declared:
+                if queue not in found:
+                    found.append(queue)
+            elif not any(_is_same_device(queue, other) for other in found):
+                found.append(queue)
+        real = {_root_of(queue) for queue in used}
+        found = [queue for queue in found if queue in used or _root_of(queue) not in real]
+    there = tuple([queue for queue in found if is_there(queue)])
+    if not there:
+        names = ", ".join(map(name_of, found))
+        raise DeviceError(
+            f"placement: no device is left that the policy may choose: {names} vanished; "
+            "dp.devices() lists those that there are"
+        )
+    return there
+
+
+def _is_same_device(queue: Any, other: Any) -> bool:
+    return other not in device_costs.declared and queue.sycl_device == other.sycl_device
+
+
+def _root_of(queue: Any) -> Any:
+    device = queue.sycl_device
+    while device.parent_device is not None:
+        device = device.parent_device
+    return device
+
+
+# What devices still have to do, by the estimates of what was submitted: until when.
+_busy: dict[Any, float] = {}
+
+
+def note_busy(queue: Any, seconds: float) -> None:
+    """Note that a device will be busy for so many seconds from now on."""
+    _busy[queue] = max(_busy.get(queue, 0.0), time.perf_counter() + seconds)
+
+
+#: Shorter queues of work decide nothing.
+_SHORT = 200e-6
+
+
+def _backlog(queue: Any) -> float:
+    """The seconds that a device is still busy, to a power of two, so that plans are found again."""
+    until = _busy.get(queue)
+    if until is None or queue in device_costs.declared:
+        return 0.0
+    left = until - time.perf_counter()
+    if left < _SHORT or runtime_queues.is_idle(queue):
+        del _busy[queue]
+        return 0.0
+    return float(2.0 ** round(log2(left)))
+
+
+#: Where so many times what an expression has in all is free, memory is no limit.
+_AMPLE = 2.0
+
+
+def machine_of(queues: Sequence[Any], count: int, nbytes: float, measures: bool) -> Machine:
+    """The machine that an expression is scheduled on.
+
+    Args:
+        queues: of the places, those of devices first.
+        count: how many are devices.
+        nbytes: of all arrays and values of the expression.
+        measures: whether devices and links may be measured.
+    """
+    free = [device_costs.free_memory(queue) for queue in queues]
+    return Machine(
+        tuple([_backlog(queue) for queue in queues[:count]]),
+        tuple([tuple([_link(a, b, measures) for b in queues]) for a in queues]),
+        tuple([inf if each >= _AMPLE * nbytes else each for each in free]),
+    )
+
+
+_links: dict[Any, Link] = {}
+
+
+def _link(source: Any, target: Any, measures: bool) -> Link:
+    key = source, target
+    found = _links.get(key)
+    if found is None:
+        found = device_costs.link_of(source, target, measures)
+        if measures:
+            if len(_links) > 1024:
+                _links.clear()
+            _links[key] = found
+    return found
+
+
+@dataclass(frozen=True)
+class PolicyStep:
+    """A step, as a policy that is a function sees it.
+
+    Attributes:
+        number: its position in the expression, from 1.
+        operations: the names of its operations.
+        shape, dtype: of its result.
+        nbytes_read, nbytes_written: of its operands and results.
+        operands: for each operand the device where it lies by then.
+        devices: those that can be chosen.
+        seconds: for each of them what the step takes by the estimate, copies apart; ``inf`` where
+            it cannot be computed.
+
+    Example:
+        >>> import dparray as dp
+        >>> parts = dp.Device("cpu").create_sub_devices(partition=1)
+        >>> x = dp.asarray([1.0, 2.0], device=parts[0])
+        >>> y = dp.asarray([3.0, 4.0], device=parts[1])
+        >>> def where_the_second_lies(step):
+        ...     return step.operands[-1]
+        >>> with dp.placement(where_the_second_lies):
+        ...     total = x + y
+        >>> total.asnumpy()
+        array([4., 6.])
+        >>> dp.placement.trace()[-1].steps[0].device
+        'opencl:cpu:0, sub-device 2 of 2'
+    """
+
+    number: int
+    operations: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: str
+    nbytes_read: int
+    nbytes_written: int
+    operands: tuple[Device, ...]
+    devices: tuple[Device, ...]
+    seconds: tuple[float, ...]
+
+
+def chosen(
+    policy: Policy,
+    problem: Problem,
+    steps: Sequence[CutStep],
+    order: Sequence[Node],
+    queues: Sequence[Any],
+) -> list[int]:
+    """The device of each step, by a policy that is a function.
+
+    Raises:
+        DeviceError: it gave no device that can be chosen, or one that cannot compute the step.
+    """
+    assert callable(policy.choose)
+    values = problem.values
+    lies: dict[int, int] = {}
+    found = []
+    offered = tuple([Device(queue) for queue in queues])
+    for number, (step, task) in enumerate(zip(steps, problem.tasks, strict=True), 1):
+        last = order[step.results[-1]]
+        operands = []
+        for value in task.reads:
+            place = lies.get(value, values[value].home)
+            if place is not None and place < len(queues):
+                operands.append(offered[place])
+        names = [node.op.name for at in step.nodes if (node := order[at]).op is not None]
+        given = PolicyStep(
+            number,
+            tuple(names),
+            last.shape,
+            last.dtype.name,
+            int(sum(values[value].nbytes for value in task.reads)),
+            int(sum(values[value].nbytes for value in task.writes)),
+            tuple(operands),
+            offered,
+            task.seconds,
+        )
+        answer = Device(policy.choose(given)).sycl_queue
+        if answer not in queues:
+            raise DeviceError(
+                f"placement: the policy chose {name_of(answer)} for step {number}, which is none "
+                f"of {', '.join(map(name_of, queues))}; name it: dp.placement(policy, "
+                "devices=[...])"
+            )
+        place = list(queues).index(answer)
+        if task.seconds[place] == inf:
+            raise DeviceError(
+                f"placement: the policy chose {name_of(answer)} for step {number} "
+                f"({', '.join(dict.fromkeys(names))} of {last.dtype}), which that device has not "
+                "the precision for; step.seconds says where a step can be computed"
+            )
+        for value in task.writes:
+            lies[value] = place
+        found.append(place)
+    return found

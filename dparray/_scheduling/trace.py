@@ -1,0 +1,213 @@
+"""What a policy decided, and what came of it: one record for each expression that was bound."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from html import escape
+from typing import Any
+
+from dparray.memory.stats import format_bytes
+
+
+@dataclass(frozen=True)
+class PlacedWork:
+    """A step, a copy, or memory that is given back.
+
+    Attributes:
+        kind: ``"step"``, ``"copy"`` or ``"drop"``.
+        device: the device that computes it, or to which it is copied.
+        source: of a copy, from where.
+        what: the operations, or the values.
+        nbytes: of a step those of its results; of a copy those that are moved.
+        because: of a copy ``"operand"``, ``"result"`` or ``"room"``.
+        start, finish: when, in seconds from the beginning, by the estimate.
+        alternatives: of a step for each device when its results would be there had it been
+            computed on that one; ``inf`` where it cannot be.
+        measured: the seconds that it took, where they were measured: on a simulated device, or in
+            a profile.
+        measured_start: when it began, on a simulated device.
+    """
+
+    kind: str
+    device: str
+    what: str
+    nbytes: int
+    start: float
+    finish: float
+    source: str = ""
+    because: str = ""
+    alternatives: tuple[tuple[str, float], ...] = ()
+    measured: float | None = None
+    measured_start: float | None = None
+
+    def __str__(self) -> str:
+        when = f"{_ms(self.start)} to {_ms(self.finish)} ms"
+        took = "" if self.measured is None else f", took {_ms(self.measured)} ms"
+        size = format_bytes(self.nbytes)
+        if self.kind == "step":
+            others = ", ".join(
+                f"{device} {_ms(finish) + ' ms' if finish < float('inf') else 'cannot'}"
+                for device, finish in self.alternatives
+                if device != self.device
+            )
+            beside = f"; else {others}" if others else ""
+            return f"{self.device}: {self.what}, {size}, {when}{took}{beside}"
+        if self.kind == "drop":
+            return f"{self.device}: {self.what}, {size}, is given back at {_ms(self.start)} ms"
+        if not self.nbytes:
+            return f"{self.what} is used by {self.device}, which shares the memory"
+        return (
+            f"copy for {_REASONS[self.because]}: {self.what}, {size}, {self.source} -> "
+            f"{self.device}, {when}{took}"
+        )
+
+
+_REASONS = {"operand": "a step", "result": "the result", "room": "room", "call": "a call"}
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3f}"
+
+
+@dataclass(frozen=True)
+class PlacedExpression:
+    """How the steps of an expression are, or were, spread over devices; printed, it is a text, in a
+    notebook a timeline.
+
+    Attributes:
+        policy: ``"fastest"``, or the name of the function.
+        devices: those that could be chosen.
+        work: steps, copies and drops, in the order in which they are submitted.
+        seconds: the estimate of it all.
+        alone: for each device the estimate if it computed everything; ``inf`` if it cannot.
+        planning: the seconds that finding this took; zero if it was known.
+        measured: the seconds that it took, on simulated devices.
+        retried: the devices that vanished meanwhile, so that it was planned again.
+
+    Example:
+        >>> import dparray as dp
+        >>> gpu = dp.testing.SimulatedDevice("gpu", speeds=50.0)
+        >>> x = dp.asarray([1.0, 2.0], device=gpu)
+        >>> with dp.placement("fastest", devices=["cpu", gpu]):
+        ...     pending = dp.exp(x).sum(keepdims=True) / x
+        >>> dp.explain(pending).placed.steps[0].device
+        'gpu'
+    """
+
+    policy: str
+    devices: tuple[str, ...]
+    work: tuple[PlacedWork, ...]
+    seconds: float
+    alone: tuple[tuple[str, float], ...] = ()
+    planning: float = 0.0
+    measured: float | None = None
+    retried: tuple[str, ...] = ()
+
+    @property
+    def steps(self) -> tuple[PlacedWork, ...]:
+        """The steps."""
+        return tuple(each for each in self.work if each.kind == "step")
+
+    @property
+    def copies(self) -> tuple[PlacedWork, ...]:
+        """The copies that move bytes."""
+        return tuple(each for each in self.work if each.kind == "copy" and each.nbytes)
+
+    @property
+    def nbytes_copied(self) -> int:
+        """The bytes of all copies."""
+        return sum(each.nbytes for each in self.copies)
+
+    def __str__(self) -> str:
+        used = len({step.device for step in self.steps})
+        took = "" if self.measured is None else f", took {_ms(self.measured)} ms"
+        alone = ", ".join(
+            f"{name} {_ms(seconds) + ' ms' if seconds < float('inf') else 'cannot'}"
+            for name, seconds in self.alone
+        )
+        lines = [
+            f"policy {self.policy}: {len(self.steps)} steps on {used} of {len(self.devices)} "
+            f"devices, {len(self.copies)} copies of {format_bytes(self.nbytes_copied)}, "
+            f"{_ms(self.seconds)} ms by the estimate{took}"
+        ]
+        if alone:
+            lines.append(f"one device alone: {alone}")
+        lines += [f"without {name}, which vanished" for name in self.retried]
+        lines += [f"  {each}" for each in self.work]
+        return "\n".join(lines)
+
+    def svg(self) -> str:
+        """The timeline as a picture: a row for each device, and one for copies."""
+        rows = [*self.devices, *(["copies"] if self.copies else [])]
+        end = max([self.seconds, *(each.finish for each in self.work), 1e-9])
+        width, left, height = 640, 150, 26
+        parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" width="{width + left + 10}" '
+            f'height="{height * len(rows) + 24}" font-family="sans-serif" font-size="11">'
+        ]
+        for number, name in enumerate(rows):
+            y = height * number
+            parts.append(f'<text x="4" y="{y + 17}">{escape(name)}</text>')
+            parts.append(
+                f'<line x1="{left}" x2="{left + width}" y1="{y + height}" y2="{y + height}" '
+                'stroke="#ccc"/>'
+            )
+        for each in self.work:
+            if each.kind == "drop" or (each.kind == "copy" and not each.nbytes):
+                continue
+            row = rows.index(each.device if each.kind == "step" else "copies")
+            x = left + width * each.start / end
+            wide = max(width * (each.finish - each.start) / end, 1.5)
+            colour = "#4c78a8" if each.kind == "step" else "#f58518"
+            parts.append(
+                f'<rect x="{x:.1f}" y="{height * row + 3}" width="{wide:.1f}" '
+                f'height="{height - 6}" fill="{colour}" stroke="white"><title>{escape(str(each))}'
+                "</title></rect>"
+            )
+        parts.append(
+            f'<text x="{left}" y="{height * len(rows) + 16}">0</text>'
+            f'<text x="{left + width}" y="{height * len(rows) + 16}" text-anchor="end">'
+            f"{_ms(end)} ms</text></svg>"
+        )
+        return "".join(parts)
+
+    def _repr_html_(self) -> str:
+        return f"{self.svg()}<pre>{escape(str(self))}</pre>"
+
+
+class Measuring:
+    """Seconds that are known only when the work is done: they are read when they are asked for."""
+
+    def __init__(self, found: PlacedExpression, seconds: dict[int, Callable[[], float | None]]):
+        self._found = found
+        self._seconds = seconds
+
+    def read(self) -> PlacedExpression:
+        """The record with what is known by now."""
+        if self._seconds:
+            work = list(self._found.work)
+            for number, read in list(self._seconds.items()):
+                took = read()
+                if took is not None:
+                    work[number] = replace(work[number], measured=took)
+                    del self._seconds[number]
+            self._found = replace(self._found, work=tuple(work))
+        return self._found
+
+
+#: The last expressions that policies bound, the latest at the end.
+records: deque[Measuring] = deque(maxlen=64)
+
+
+def seconds_of_events(events: list[Any]) -> float | None:
+    """What launches took that were submitted to queues with profiling; ``None`` if unknown."""
+    total = 0
+    for event in events:
+        try:
+            event.wait()
+            total += event.profiling_info_end - event.profiling_info_start
+        except Exception:  # a queue without profiling: drivers say so in several ways
+            return None
+    return total * 1e-9

@@ -1,0 +1,77 @@
+"""The virtual time of simulated devices: when actions happen that are submitted one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from dparray._scheduling import device_costs
+from dparray._scheduling.problem import Copy, Drop, Problem, Step
+
+#: By queue of a simulated device until when it is busy.
+busy: dict[Any, float] = {}
+
+
+class Clock:
+    """The times of one expression's actions, if any of its devices is simulated.
+
+    A device, and a channel, begins with an action when it has done the one before and the values
+    are there: first come, first served, as queues are, whatever the schedule had in mind.
+    """
+
+    def __init__(self, queues: Sequence[Any], problem: Problem) -> None:
+        self.queues = queues
+        self.problem = problem
+        simulated = [queue for queue in queues if queue in device_costs.declared]
+        self.is_on = bool(simulated)
+        self.began = max([busy.get(queue, 0.0) for queue in simulated], default=0.0)
+        self._free: dict[Any, float] = {}
+        self._there: dict[tuple[int, int], float] = {}
+        self._times: dict[Any, tuple[float, float]] = {}
+        self.taken = 0.0
+
+    @classmethod
+    def of(cls, queues: Sequence[Any], problem: Problem) -> Clock:
+        """The clock of an expression that is about to be submitted."""
+        return cls(queues, problem)
+
+    def step(self, step: Step) -> None:
+        """A step has been submitted."""
+        task = self.problem.tasks[step.task]
+        ready = self._ready(step.device, task.reads, ("device", step.device))
+        said = device_costs.declared.get(self.queues[step.device])
+        seconds = task.seconds[step.device] * (1.0 if said is None else said.slowdown())
+        self._done(step, ("device", step.device), ready, seconds)
+        if said is not None:
+            said.note_step()
+        for value in task.writes:
+            self._there[value, step.device] = ready + seconds
+
+    def copy(self, copy: Copy) -> None:
+        """A copy has been submitted."""
+        link = self.problem.machine.links[copy.source][copy.target]
+        channel = ("channel", link.channel)
+        seconds = link.seconds(copy.nbytes)
+        ready = self._ready(copy.source, (copy.value,), channel if seconds else None)
+        self._done(copy, channel, ready, seconds)
+        self._there[copy.value, copy.target] = ready + seconds
+
+    def times_of(self, action: Step | Copy | Drop) -> tuple[float | None, float | None]:
+        """How long an action took, and when it began."""
+        found = self._times.get(action) if self.is_on else None
+        return (None, None) if found is None else (found[1], found[0])
+
+    def _ready(self, place: int, values: Sequence[int], resource: Any) -> float:
+        there = [self._there.get((value, place), 0.0) for value in values]
+        return max([self._free.get(resource, 0.0), *there])
+
+    def _done(self, action: Any, resource: Any, start: float, seconds: float) -> None:
+        if not self.is_on:
+            return
+        self._times[action] = start, seconds
+        if seconds:
+            self._free[resource] = start + seconds
+        self.taken = max(self.taken, start + seconds)
+        for queue in self.queues:
+            if queue in device_costs.declared:
+                busy[queue] = self.began + self.taken

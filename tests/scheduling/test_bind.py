@@ -1,0 +1,192 @@
+"""Under a policy, expressions over several queues are computed right, and where the record says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import dpctl
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._evaluate import late
+from tests.support import values
+
+SHAPE = (400, 500)
+
+
+@pytest.fixture(params=["queues", "sub-devices"])
+def pair(request: pytest.FixtureRequest) -> list[dp.Device]:
+    """Two places."""
+    if request.param == "queues":
+        return [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
+    return dp.Device("cpu").create_sub_devices(1)[:2]
+
+
+@pytest.fixture(autouse=True)
+def _no_records() -> Iterator[None]:
+    dp.placement.forget()
+    yield
+    assert not late.nodes
+
+
+def _arrays(
+    pair: list[dp.Device], dtype: str = "float32"
+) -> tuple[list[np.ndarray], list[dp.ndarray]]:
+    host = [values(SHAPE, dtype, seed) for seed in range(2)]
+    return host, [dp.asarray(x, device=place) for x, place in zip(host, pair, strict=True)]
+
+
+def _in_turn() -> object:
+    """A policy that takes the devices in turn."""
+    count = iter(range(1 << 20))
+    return lambda step: step.devices[next(count) % len(step.devices)]
+
+
+@pytest.mark.parametrize("policy", ["fastest", "in turn"])
+def test_operands_of_several_queues_are_no_error(pair: list[dp.Device], policy: str) -> None:
+    host, (a, b) = _arrays(pair)
+    chosen = policy if policy == "fastest" else _in_turn()
+    with dp.placement(chosen):  # type: ignore[arg-type]
+        scaled = dp.sqrt(abs(a)) * 2 + dp.exp(b)
+        result = (scaled - scaled.mean(axis=1, keepdims=True)).sum(axis=0)
+    wanted = np.sqrt(abs(host[0])) * 2 + np.exp(host[1])
+    wanted = (wanted - wanted.mean(axis=1, keepdims=True)).sum(axis=0)
+    assert result.device == pair[0]
+    np.testing.assert_allclose(result.asnumpy(), wanted, atol=1e-3)
+    record = dp.placement.trace()[-1]
+    assert len(record.steps) >= 1
+    assert record.seconds > 0
+    assert result.device == pair[0]
+
+
+def test_without_a_policy_they_are_an_error_that_names_the_way_out(pair: list[dp.Device]) -> None:
+    _, (a, b) = _arrays(pair)
+    with pytest.raises(dp.ExecutionPlacementError, match=r"dp\.placement"):
+        a + b
+    with dp.placement("fastest"), dp.placement("follow"), pytest.raises(dp.ExecutionPlacementError):
+        a + b
+
+
+def test_what_is_noted_down_under_a_policy_is_computed_by_it_later(pair: list[dp.Device]) -> None:
+    host, (a, b) = _arrays(pair)
+    with dp.placement("fastest"):
+        pending = a + b
+    doubled = pending[10:20] * 2
+    np.testing.assert_array_equal(doubled.asnumpy(), (host[0] + host[1])[10:20] * 2)
+    np.testing.assert_array_equal(pending.asnumpy(), host[0] + host[1])
+
+
+def test_a_view_of_a_pending_value_outlives_it(pair: list[dp.Device]) -> None:
+    host, (a, b) = _arrays(pair)
+    with dp.placement("fastest"):
+        pending = a * b
+    view = pending[::3, 5:]
+    del pending
+    np.testing.assert_array_equal(view.asnumpy(), (host[0] * host[1])[::3, 5:])
+
+
+def test_results_are_written_to_arrays_of_either_queue(pair: list[dp.Device]) -> None:
+    host, (a, b) = _arrays(pair)
+    with dp.placement("fastest"):
+        target = dp.zeros(SHAPE, dtype="float32", device=pair[1])
+        dp.add(a, b, out=target)
+        np.testing.assert_array_equal(target.asnumpy(), host[0] + host[1])
+        b += a
+        np.testing.assert_array_equal(b.asnumpy(), host[0] + host[1])
+        b[...] = a
+        np.testing.assert_array_equal(b.asnumpy(), host[0])
+        b[2:5] = a[7:10] * 2
+        np.testing.assert_array_equal(b.asnumpy()[2:5], host[0][7:10] * 2)
+    assert target.device == b.device == pair[1]
+
+
+def test_axes_keep_their_order_in_memory(pair: list[dp.Device]) -> None:
+    host, (a, b) = _arrays(pair)
+    with dp.placement(lambda step: pair[1], devices=pair):
+        result = a.T + b.T
+    assert result.strides == (4, 4 * SHAPE[1])
+    np.testing.assert_array_equal(result.asnumpy(), host[0].T + host[1].T)
+    assert result.strides == (4, 4 * SHAPE[1])
+
+
+def test_several_results_of_other_shapes_are_planned_together(pair: list[dp.Device]) -> None:
+    host, (a, b) = _arrays(pair)
+    with dp.placement("fastest"):
+        whole, total = a * 2 + b, (a - b).sum()
+        dp.eval(whole, total)
+    assert len(dp.placement.trace()) == 1
+    np.testing.assert_allclose(whole.asnumpy(), host[0] * 2 + host[1], rtol=1e-6)
+    np.testing.assert_allclose(float(total), (host[0] - host[1]).sum(), rtol=1e-3)
+
+
+def test_results_go_where_the_policy_says(pair: list[dp.Device]) -> None:
+    host, (a, b) = _arrays(pair)
+    with dp.placement("fastest", result=pair[1]):
+        result = a + b
+        total = a.sum()
+    assert result.device == total.device == pair[1]
+    np.testing.assert_array_equal(result.asnumpy(), host[0] + host[1])
+    np.testing.assert_allclose(float(total), host[0].sum(), rtol=1e-3)
+
+
+def test_a_known_expression_is_not_planned_again(pair: list[dp.Device]) -> None:
+    _, (a, b) = _arrays(pair)
+    for _ in range(3):
+        with dp.placement("fastest"):
+            (a * 3 + b).asnumpy()
+    first, *others = [record.planning for record in dp.placement.trace()]
+    assert first > 0
+    assert others == [0.0, 0.0]
+
+
+def test_lazy_off_and_where_and_clip(pair: list[dp.Device]) -> None:
+    host, (a, b) = _arrays(pair)
+    with dp.placement("fastest"), dp.config.override(lazy=False):
+        found = [dp.where(a > 0, a, b), dp.clip(a, b, 0.5), a + b]
+    wanted = [np.where(host[0] > 0, *host), np.clip(host[0], host[1], 0.5), host[0] + host[1]]
+    for one, other in zip(found, wanted, strict=True):
+        assert not one.is_pending
+        np.testing.assert_array_equal(one.asnumpy(), other)
+
+
+def test_a_policy_sees_each_step_and_must_give_a_device_of_those(pair: list[dp.Device]) -> None:
+    _, (a, b) = _arrays(pair)
+    seen: list[dp.PolicyStep] = []
+
+    def second(step: dp.PolicyStep) -> dp.Device:
+        seen.append(step)
+        return pair[1]
+
+    with dp.placement(second, devices=pair):
+        (a + b).asnumpy()
+    (step,) = seen
+    assert (step.number, step.operations, step.shape) == (1, ("add",), SHAPE)
+    assert step.dtype == "float32"
+    assert step.nbytes_read == 2 * step.nbytes_written == 2 * a.nbytes
+    assert step.operands == step.devices == tuple(pair)
+    assert [each.device for each in dp.placement.trace()[-1].steps] == [
+        str(pair[1]).removesuffix(", canonical queue")
+    ]
+    with dp.placement(lambda step: dpctl.SyclQueue("cpu"), devices=pair):
+        pending = a + b
+    with pytest.raises(dp.DeviceError, match=r"chose .* for step 1, which is none of"):
+        pending.asnumpy()
+    late.nodes.clear()
+
+
+def test_a_policy_that_is_none_is_an_error() -> None:
+    with pytest.raises(dp.ArgumentError, match="'best' is no policy"):
+        dp.placement("best")
+    with pytest.raises(ValueError, match="placement"):
+        dp.config.placement = "best"
+    with pytest.raises(dp.DeviceError):
+        dp.placement("fastest", devices=["no such device"])
+
+
+def test_the_option_is_the_policy_of_the_program(pair: list[dp.Device]) -> None:
+    host, (a, b) = _arrays(pair)
+    with dp.config.override(placement="fastest"):
+        assert dp.placement.policy == "fastest"
+        np.testing.assert_array_equal((a + b).asnumpy(), host[0] + host[1])
+    assert dp.placement.policy == "follow"

@@ -1,0 +1,171 @@
+"""Machines that we do not have: schedules, virtual times, limits, and devices that vanish."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray.testing import SimulatedDevice
+from tests.support import values
+
+SHAPE = (300, 400)
+NBYTES = 4 * 300 * 400
+FAST = {"launch": 5e-6, "memory": 400e9, "reduction": 400e9, "single": 4e12, "double": 1e12}
+SLOW = {"launch": 5e-6, "memory": 10e9, "reduction": 10e9, "single": 20e9, "double": 10e9}
+
+
+def _machine(*others: SimulatedDevice) -> list[SimulatedDevice]:
+    return [SimulatedDevice("cpu", SLOW), *others]
+
+
+def _branches(x: dp.ndarray, count: int = 3) -> dp.ndarray:
+    """Branches of much arithmetic, that a sum joins."""
+    total = None
+    for number in range(count):
+        part = x * (number + 1)
+        for _ in range(4):
+            part = dp.exp(dp.sin(part)) - dp.tanh(part)
+        mean = part.mean(axis=1, keepdims=True)
+        part = (part - mean).sum(axis=0)
+        total = part if total is None else total + part
+    assert total is not None
+    return total
+
+
+def _on_host(x: np.ndarray, count: int = 3) -> np.ndarray:
+    total = np.zeros(x.shape[1])
+    for number in range(count):
+        part = x.astype("float64") * (number + 1)
+        for _ in range(4):
+            part = np.exp(np.sin(part)) - np.tanh(part)
+        total += (part - part.mean(axis=1, keepdims=True)).sum(axis=0)
+    return total
+
+
+def test_a_processor_and_two_gpus_share_the_work() -> None:
+    gpus = [SimulatedDevice(f"gpu{n}", {**FAST, "single": 150e9}, 12e9) for n in range(2)]
+    devices = _machine(*gpus)
+    host = values(SHAPE)
+    x = dp.asarray(host, device=devices[0])
+    with dp.placement("fastest", devices=devices):
+        result = _branches(x, 6)
+        np.testing.assert_allclose(result.asnumpy(), _on_host(host, 6), atol=2e-2)
+    record = dp.placement.trace()[-1]
+    assert {step.device for step in record.steps} >= {"gpu0", "gpu1"}
+    assert record.seconds <= 0.8 * min(seconds for _, seconds in record.alone)
+    assert record.measured == pytest.approx(record.seconds, rel=0.1)
+    assert all(step.measured is not None for step in record.steps)
+    assert "else" in str(record)
+    assert "gpu0" in record.svg()
+    assert result.sycl_queue == devices[0].sycl_queue
+
+
+def test_a_gpu_without_double_precision_computes_the_rest() -> None:
+    gpu = SimulatedDevice("gpu", FAST, 100e9, aspects=["fp16"])
+    devices = _machine(gpu)
+    host = values((1000, 1000))
+    x = dp.asarray(host, device=devices[0])
+    with dp.placement("fastest", devices=devices):
+        in_single = dp.exp(dp.sin(dp.exp(dp.sin(x * x)))).sum(axis=0)
+        result = in_single.astype("float64") * 2
+        assert result.asnumpy().dtype == "float64"
+    for step in dp.placement.trace()[-1].steps:
+        if "float64" in step.what:
+            assert step.device == "cpu"
+            assert dict(step.alternatives)["gpu"] == float("inf")
+    with dp.placement("fastest", devices=[gpu]):
+        pending = x.astype("float64") + 1
+    with pytest.raises(dp.ExecutionPlacementError, match=r"no device can compute step 1.*float64"):
+        pending.asnumpy()
+
+
+def test_four_gpus_on_two_links_wait_for_them() -> None:
+    gpus = [
+        SimulatedDevice(f"gpu{number}", FAST, 2e9, link=f"bus{number // 2}") for number in range(4)
+    ]
+    devices = _machine(*gpus)
+    hosts = [values(SHAPE, seed=seed) for seed in range(4)]
+    arrays = [dp.asarray(host, device=devices[0]) for host in hosts]
+    in_turn = iter(gpus)
+    with dp.placement(lambda step: next(in_turn), devices=devices):
+        sums = [dp.exp(x).sum(axis=0) for x in arrays]
+        dp.eval(*sums)
+    record = dp.placement.trace()[-1]
+    there = sorted((copy.start, copy.finish) for copy in record.copies if copy.source == "cpu")
+    assert len(there) == 4
+    assert there[0][0] == there[1][0] < there[2][0] == there[3][0]  # two at a time
+    for x, found in zip(hosts, sums, strict=True):
+        np.testing.assert_allclose(found.asnumpy(), np.exp(x).sum(axis=0), rtol=1e-4)
+
+
+def test_a_small_accelerator_is_given_what_it_has_room_for() -> None:
+    small = SimulatedDevice("accelerator", FAST, 50e9, memory=2.5 * NBYTES)
+    devices = _machine(small)
+    host = values(SHAPE)
+    x = dp.asarray(host, device=devices[0])
+    with dp.placement("fastest", devices=devices):
+        result = _branches(x, 4)
+        np.testing.assert_allclose(result.asnumpy(), _on_host(host, 4), atol=2e-2)
+    tiny = SimulatedDevice("tiny", FAST, 50e9, memory=1000)
+    with dp.placement("fastest", devices=[tiny]):
+        pending = x + x.sum()
+    with pytest.raises(dp.MemoryError) as raised:
+        pending.asnumpy()
+    text = str(raised.value)
+    assert "array a0 (float32 of shape (300, 400), 468.8 KiB)" in text
+    assert "tiny has 1000 B left" in text
+    np.testing.assert_allclose(x.asnumpy(), host)
+
+
+def test_a_device_that_vanishes_with_arrays_is_an_error_that_names_them() -> None:
+    gpu = SimulatedDevice("gpu", FAST)
+    devices = _machine(gpu)
+    x = dp.asarray(values(SHAPE), device=gpu)
+    with dp.placement("fastest", devices=devices):
+        pending = x * 2
+    gpu.vanish()
+    with pytest.raises(dp.DeviceError, match=r"a0 \(float32 of shape \(300, 400\).*on gpu"):
+        pending.asnumpy()
+    with dp.placement("fastest", devices=[gpu]):
+        pending = dp.asarray(values(SHAPE), device=devices[0]) * 2
+    with pytest.raises(dp.DeviceError, match=r"no device is left.*gpu vanished"):
+        pending.asnumpy()
+
+
+def test_what_a_vanished_device_had_computed_is_computed_again() -> None:
+    gpu = SimulatedDevice("gpu", FAST, 100e9)
+    devices = _machine(gpu)
+    host = values(SHAPE)
+    x = dp.asarray(host, device=devices[0])
+    with dp.placement(lambda step: step.devices[-1], devices=devices):
+        result = _branches(x, 2)
+        gpu.vanish(after=1)
+        np.testing.assert_allclose(result.asnumpy(), _on_host(host, 2), atol=2e-2)
+    record = dp.placement.trace()[-1]
+    assert record.retried == ("gpu",)
+    assert {step.device for step in record.steps} == {"cpu"}
+
+
+def test_what_is_measured_differs_where_a_device_is_slower_than_it_says() -> None:
+    gpu = SimulatedDevice("gpu", FAST, 100e9)
+    gpu.slowdown = 3.0
+    devices = _machine(gpu)
+    x = dp.asarray(values(SHAPE), device=gpu)
+    with dp.placement("fastest", devices=devices):
+        dp.exp(x).sum().item()
+    record = dp.placement.trace()[-1]
+    (step,) = record.steps
+    assert step.measured == pytest.approx(3 * (step.finish - step.start))
+    assert gpu.busy_until >= step.measured
+
+
+def test_what_is_said_of_a_device_is_checked() -> None:
+    with pytest.raises(dp.ArgumentError, match="flops is no rate; there are launch"):
+        SimulatedDevice("gpu", {"flops": 1e12})
+    with pytest.raises(dp.ArgumentError, match="fp80 is no aspect"):
+        SimulatedDevice("gpu", aspects=["fp80"])
+    with pytest.raises(dp.ArgumentError, match="memory is positive"):
+        SimulatedDevice("gpu", memory=0)
+    with pytest.raises(dp.ArgumentError, match="speeds is positive"):
+        SimulatedDevice("gpu", 0)
