@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import dpctl
 import numpy as np
 
-from dparray import _dtypes, config
+from dparray import _dtypes, _hooks, config
 from dparray.device import describe_queue
 from dparray.exceptions import ExecutionPlacementError, UsmTypeError
 
@@ -86,7 +86,7 @@ def _follow_configuration() -> None:
 
 
 _follow_configuration()
-config._on_change("placement", _follow_configuration)
+_hooks.when_set("placement", _follow_configuration)
 
 
 def result_placement(placement: Placement) -> Placement:

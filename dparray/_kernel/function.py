@@ -183,11 +183,7 @@ class KernelFunction:
             if not reference.is_current:
                 self._forget()
                 break
-        if (
-            config.debug
-            and self._checked is not self
-            and not hasattr(index_space, "launch_over")
-        ):
+        if config.debug and self._checked is not self and not hasattr(index_space, "launch_over"):
             return self._launch_checked(index_space, arguments, depends_on)
         if access.holds:
             self._wait_for_maps(arguments)

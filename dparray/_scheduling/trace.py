@@ -89,9 +89,9 @@ class PlacedExpression:
     Example:
         >>> import dparray as dp
         >>> gpu = dp.testing.SimulatedDevice("gpu", speeds=50.0)
-        >>> x = dp.asarray([1.0, 2.0], device=gpu)
+        >>> x = dp.ones((500, 500), dtype="float32", device=gpu)
         >>> with dp.placement("fastest", devices=["cpu", gpu]):
-        ...     pending = dp.exp(x).sum(keepdims=True) / x
+        ...     pending = dp.exp(x).sum(axis=0)
         >>> dp.explain(pending).placed.steps[0].device
         'gpu'
     """
