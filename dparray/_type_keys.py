@@ -1,13 +1,15 @@
 """Type keys: what the compiler needs to know of a kernel's parameters, as short texts.
 
 ``"f4:2C"`` is a two-dimensional C-contiguous float32 array, ``"local f4:1"`` local memory,
-``"i8"`` a scalar, ``"item:1"`` and ``"nditem:2"`` the work-item. They are part of the keys of
+``"i8"`` a scalar, ``"item:1"`` and ``"nditem:2"`` the work-item, ``"constant:5"`` a value that is
+compiled into the kernel. They are part of the keys of
 kernels, in memory and on disk, so the text is what is passed on; :class:`TypeKey` makes and reads
 it.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -22,8 +24,9 @@ class TypeKey(NamedTuple):
     """The parts of a type key.
 
     Attributes:
-        kind: ``"array"``, ``"local"``, ``"scalar"``, ``"item"`` or ``"nditem"``.
-        dtype: kind and itemsize of the elements, as ``"f4"``; empty of a work-item.
+        kind: ``"array"``, ``"local"``, ``"scalar"``, ``"item"``, ``"nditem"`` or ``"constant"``.
+        dtype: kind and itemsize of the elements, as ``"f4"``; empty of a work-item; the value of a
+            constant, as a text.
         ndim: the number of dimensions; 0 of a scalar.
         order: ``"C"``, ``"F"`` or ``"A"`` of an array: the index arithmetic it allows; ``"R"`` is
             ``"A"`` of an array whose elements share memory, so that it is read only.
@@ -39,6 +42,8 @@ class TypeKey(NamedTuple):
             return f"{self.dtype}:{self.ndim}{self.order}"
         if self.kind == "local":
             return f"local {self.dtype}:{self.ndim}"
+        if self.kind == "constant":
+            return f"constant:{self.dtype}"
         return self.dtype if self.kind == "scalar" else f"{self.kind}:{self.ndim}"
 
     @property
@@ -56,6 +61,8 @@ class TypeKey(NamedTuple):
         """In words: ``float32[2-D, C]``, ``local float32[1-D]``, ``int64``, ``Item(1)``."""
         if self.is_item:
             return f"{'Item' if self.kind == 'item' else 'NdItem'}({self.ndim})"
+        if self.kind == "constant":
+            return f"constant {_shown(value_of(self.dtype))}"
         name = self.numpy_dtype.name
         if self.kind == "scalar":
             return name
@@ -73,6 +80,8 @@ def parse(key: str) -> TypeKey:
         return TypeKey(kind, "", int(rest))
     if not rest:
         return TypeKey("scalar", kind)
+    if kind == "constant":
+        return TypeKey(kind, rest)
     if kind.startswith("local "):
         return TypeKey("local", kind.removeprefix("local "), int(rest))
     return TypeKey("array", kind, int(rest[:-1]), rest[-1])
@@ -87,3 +96,53 @@ def labels_of(keys: Iterable[str]) -> Signature:
 def code_of(dtype: np.dtype[Any]) -> str:
     """Kind and itemsize of a dtype, as type keys have it."""
     return f"{dtype.kind}{dtype.itemsize}"
+
+
+# --- constants ------------------------------------------------------------------------------------
+
+
+def text_of(value: Any) -> str:
+    """A constant as a text that tells it from all others.
+
+    Raises:
+        TypeError: it is no value of such a parameter.
+    """
+    return json.dumps(_encoded(value))
+
+
+def value_of(text: str) -> Any:
+    """The constant of a text that :func:`text_of` made."""
+    return _decoded(json.loads(text))
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, np.bool_ | np.integer | np.floating):
+        value = value.item()
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return {"float": value.hex()}
+    if isinstance(value, tuple):
+        return [_encoded(part) for part in value]
+    is_dtype = isinstance(value, np.dtype) or (
+        isinstance(value, type) and (issubclass(value, np.generic) or value in (bool, int, float))
+    )
+    if is_dtype and np.dtype(value).kind in "biufc":
+        return {"dtype": np.dtype(value).str}
+    raise TypeError(
+        f"a {type(value).__name__}; a parameter with dp.constexpr takes truth values, integers, "
+        "floats, texts, None, dtypes and tuples of these"
+    )
+
+
+def _shown(value: Any) -> str:
+    return np.dtype(value).name if isinstance(value, type) else repr(value)
+
+
+def _decoded(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_decoded, value))
+    if isinstance(value, dict):
+        ((kind, text),) = value.items()
+        return float.fromhex(text) if kind == "float" else np.dtype(text).type
+    return value

@@ -16,7 +16,7 @@ from dparray import _type_keys
 from dparray._compiler import emission
 from dparray._compiler.device_function import DeviceFunction
 from dparray._compiler.key import UnkeyedError, describe
-from dparray._type_keys import TypeKey
+from dparray._type_keys import TypeKey, value_of
 from dparray.exceptions import KernelArgumentError, KernelCompileError
 
 
@@ -31,7 +31,7 @@ class Backend:
 
         from dparray._compiler import target
         from dparray._compiler.device_code.functions import install
-        from dparray._compiler.types import LOCAL, DeviceArray, ItemType, NdItemType
+        from dparray._compiler.types import LOCAL, ConstantType, DeviceArray, ItemType, NdItemType
 
         self.target = target
         self.types = types
@@ -40,6 +40,7 @@ class Backend:
         self.from_dtype = numpy_support.from_dtype
         self.as_dtype = numpy_support.as_dtype
         self.array_type = DeviceArray
+        self.constant_type = ConstantType
         self.local_space = LOCAL
         self.item_types = {"item": ItemType, "nditem": NdItemType}
         target.prepare(install)
@@ -53,6 +54,8 @@ class Backend:
         parsed = _type_keys.parse(key)
         if parsed.is_item:
             return self.item_types[parsed.kind](parsed.ndim)
+        if parsed.kind == "constant":
+            return self.constant_type(value_of(parsed.dtype))
         if parsed.kind == "scalar" and parsed.dtype == "b1":
             return self.types.boolean
         dtype = self.from_dtype(parsed.numpy_dtype)

@@ -304,10 +304,12 @@ _TELLING = (
     (r"\b(?:[a-z_]+_group|(?:[a-z]+_)?group_[a-z_]+): .+", "{all}"),
     (r"a sub-group has one dimension: .+", "{all}"),
     (
-        r"Function\(<class '[\w.]+\.PrivateArray'>\)",
-        "a PrivateArray takes a constant shape (positive numbers in the kernel's text, globals or "
-        "captured values) and a NumPy dtype",
+        r"Function\(<class '[\w.]+\.(LocalArray|PrivateArray)'>\)",
+        "a {0} takes a constant shape (positive numbers in the kernel's text, globals, captured "
+        "values, parameters with dp.constexpr) and a NumPy dtype",
     ),
+    (r"LocalArray: work-items .+", "{all}"),
+    (r"printf: .+", "{all}"),
     (
         r"group_barrier\((?:Nd)?Item<",
         "group_barrier takes item.get_group() of an NdItem: launch over an NdRange",

@@ -20,8 +20,9 @@ from numba.core.typing.templates import AttributeTemplate, CallableTemplate
 from numba.np.arrayobj import make_array, populate_array
 
 from dparray._compiler import instructions as device
-from dparray._compiler.target import registry, typing_registry
+from dparray._compiler.target import LOCAL_ARRAY, registry, typing_registry
 from dparray._compiler.types import (
+    LOCAL,
     PRIVATE,
     DeviceArray,
     GroupType,
@@ -29,7 +30,14 @@ from dparray._compiler.types import (
     NdItemType,
     SubGroupType,
 )
-from dparray.kernel_api import MemoryOrder, MemoryScope, PrivateArray, atomic_fence, group_barrier
+from dparray.kernel_api import (
+    LocalArray,
+    MemoryOrder,
+    MemoryScope,
+    PrivateArray,
+    atomic_fence,
+    group_barrier,
+)
 
 _SPACES = (ItemType, NdItemType, GroupType, SubGroupType)
 
@@ -307,16 +315,23 @@ def _lower_fence(context: Any, builder: Any, signature: Any, arguments: Any) -> 
     return context.get_dummy_value()
 
 
-# --- private arrays -------------------------------------------------------------------------------
+# --- private and local arrays ---------------------------------------------------------------------
 
 
-def _extents(shape: Any) -> tuple[int, ...]:
+def _extents(what: str, shape: Any) -> tuple[int, ...]:
     parts = tuple(shape) if isinstance(shape, types.BaseTuple) else (shape,)
     if not all(isinstance(part, types.IntegerLiteral) for part in parts):
         raise TypingError(
-            f"PrivateArray: the shape is a constant integer or a tuple of them; got {shape}"
+            f"{what}: the shape is a constant integer or a tuple of them; got {shape}"
         )
     return tuple(int(part.literal_value) for part in parts)
+
+
+def _element(what: str, dtype: Any) -> Any:
+    element = parse_dtype(dtype)
+    if element is None:
+        raise TypingError(f"{what}: a dtype such as np.float32; got {dtype}")
+    return element
 
 
 @typing_registry.register_global(PrivateArray)
@@ -325,27 +340,57 @@ class _PrivateArray(CallableTemplate):
 
     def generic(self) -> Callable[..., Any]:
         def typer(shape: Any, dtype: Any, fill_zeros: Any = False) -> Any:
-            extents = _extents(shape)
+            extents = _extents("PrivateArray", shape)
             if not isinstance(fill_zeros, bool | types.BooleanLiteral):
                 raise TypingError("PrivateArray: fill_zeros must be a constant: True or False")
-            element = parse_dtype(dtype)
-            if element is None:
-                raise TypingError(f"PrivateArray: a dtype such as np.float32; got {dtype}")
-            return DeviceArray(element, len(extents), "C", PRIVATE)
+            return DeviceArray(_element("PrivateArray", dtype), len(extents), "C", PRIVATE)
+
+        return typer
+
+
+@typing_registry.register_global(LocalArray)
+class _LocalArray(CallableTemplate):
+    prefer_literal = True
+
+    def generic(self) -> Callable[..., Any]:
+        def typer(shape: Any, dtype: Any) -> Any:
+            extents = _extents("LocalArray", shape)
+            return DeviceArray(_element("LocalArray", dtype), len(extents), "C", LOCAL)
 
         return typer
 
 
 @registry.lower(PrivateArray, types.VarArg(types.Any))
 def _lower_private_array(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    array_type = signature.return_type
-    extents = _extents(signature.args[0])
-    element = context.get_data_type(array_type.dtype)
-    itemsize = context.get_abi_sizeof(element)
-    storage = ir.ArrayType(element, functools.reduce(operator.mul, extents, 1))
+    extents = _extents("PrivateArray", signature.args[0])
+    storage = _storage(context, signature.return_type, extents)
     memory = cgutils.alloca_once(builder, storage)
     if len(signature.args) > 2 and signature.args[2].literal_value:
         builder.store(ir.Constant(storage, None), memory)
+    return _array_in(context, builder, signature.return_type, memory, extents)
+
+
+@registry.lower(LocalArray, types.VarArg(types.Any))
+def _lower_local_array(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    extents = _extents("LocalArray", signature.args[0])
+    storage = _storage(context, signature.return_type, extents)
+    name = builder.module.get_unique_name(LOCAL_ARRAY)
+    memory = cgutils.add_global_variable(builder.module, storage, name, addrspace=LOCAL)
+    memory.linkage = "internal"
+    memory.initializer = ir.Constant(storage, ir.Undefined)
+    return _array_in(context, builder, signature.return_type, memory, extents)
+
+
+def _storage(context: Any, array_type: Any, extents: tuple[int, ...]) -> Any:
+    element = context.get_data_type(array_type.dtype)
+    return ir.ArrayType(element, functools.reduce(operator.mul, extents, 1))
+
+
+def _array_in(
+    context: Any, builder: Any, array_type: Any, memory: Any, extents: tuple[int, ...]
+) -> Any:
+    """The array of some extents over memory that holds its elements."""
+    itemsize = context.get_abi_sizeof(memory.type.pointee.element)
     strides = [itemsize]
     for extent in extents[:0:-1]:
         strides.insert(0, strides[0] * extent)

@@ -21,11 +21,17 @@ from numba.core.callconv import MinimalCallConv
 from numba.core.codegen import CPUCodegen, CPUCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import AnalysisPass, PassManager, register_pass
+from numba.core.compiler_machinery import (
+    AnalysisPass,
+    FunctionPass,
+    PassManager,
+    register_pass,
+)
 from numba.core.descriptors import TargetDescriptor
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import TypingError
 from numba.core.imputils import Registry
+from numba.core.ir_utils import build_definitions
 from numba.core.options import TargetOptions, include_default_options
 from numba.core.runtime.context import NRTContext
 from numba.core.target_extension import (
@@ -38,12 +44,21 @@ from numba.core.target_extension import (
 from numba.core.typed_passes import IRLegalization, NativeLowering, NoPythonBackend
 from numba.core.typing import cmathdecl, enumdecl
 from numba.core.typing.templates import Registry as TypingRegistry
+from numba.core.untyped_passes import FixupArgs
 
 from dparray._compiler import instructions, passes
-from dparray._compiler.types import DeviceArray, GroupType, ItemType, NdItemType, data_models
+from dparray._compiler.types import (
+    ConstantType,
+    DeviceArray,
+    GroupType,
+    ItemType,
+    NdItemType,
+    data_models,
+)
 from dparray.kernel_api import AddressSpace, MemoryOrder, MemoryScope
 
 TARGET = "dparray"
+LOCAL_ARRAY = "dparray_local_array"  # begins the names of variables in local memory
 _INT8 = ir.IntType(8)
 _ENUMERATIONS = (AddressSpace, MemoryOrder, MemoryScope)
 
@@ -314,6 +329,35 @@ class _Backend(NoPythonBackend):
         return True
 
 
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _PlaceConstants(FunctionPass):
+    """Puts the values of parameters that are constants in the place of their arguments."""
+
+    _name = "dparray_place_constants"
+
+    def __init__(self) -> None:  # abstract in Numba's class
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        placed = False
+        for block in state.func_ir.blocks.values():
+            for statement in block.find_insts(numba_ir.Assign):
+                argument = statement.value
+                if not isinstance(argument, numba_ir.Arg):
+                    continue
+                given = state.args[argument.index]
+                if isinstance(given, ConstantType):
+                    placed = True
+                    # Numba takes tuples and types for constants where they are globals.
+                    if isinstance(given.value, tuple | type):
+                        statement.value = numba_ir.Global(argument.name, given.value, argument.loc)
+                    else:
+                        statement.value = numba_ir.Const(given.value, argument.loc)
+        if placed:
+            state.func_ir._definitions = build_definitions(state.func_ir.blocks)
+        return placed
+
+
 class _Pipeline(CompilerBase):
     """The steps from a function to LLVM IR; the last makes it known to those that call it."""
 
@@ -324,6 +368,7 @@ class _Pipeline(CompilerBase):
         steps = PassManager(TARGET)
         steps.passes.extend(DefaultPassBuilder.define_untyped_pipeline(self.state).passes)
         steps.passes.extend(DefaultPassBuilder.define_typed_pipeline(self.state).passes)
+        steps.add_pass_after(_PlaceConstants, FixupArgs)
         for find in self.finds:
             steps.add_pass(find, "look for what to warn of")
         steps.add_pass(IRLegalization, "ensure that the IR is legal")
@@ -495,6 +540,9 @@ def lower_kernel(
     name = entry_name(function)
     module = library._final_module
     module.link_in(llvm.parse_assembly(_entry(compiled.fndesc, compiled.signature.args, name)))
+    is_ungrouped = any(isinstance(each, ItemType) for each in argument_types)
+    if is_ungrouped and any(LOCAL_ARRAY in each.name for each in module.global_variables):
+        raise TypingError("LocalArray: work-items of a Range share no local memory; use an NdRange")
     return name, passes.finished(module, name), compiled.metadata["cuts"]
 
 

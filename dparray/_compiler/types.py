@@ -16,6 +16,7 @@ from numba.core.datamodel.models import OpaqueModel, PrimitiveModel, StructModel
 from numba.core.errors import TypingError
 from numba.core.typeconv import Conversion
 
+from dparray._type_keys import text_of
 from dparray.kernel_api import AddressSpace
 
 PRIVATE = int(AddressSpace.PRIVATE)
@@ -150,6 +151,14 @@ class SubGroupType(_SpaceType):
     label = "SubGroup"
 
 
+class ConstantType(types.Type):
+    """The type of a parameter whose value is compiled into the kernel; a launch passes nothing."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+        super().__init__(name=f"constant {text_of(value)}")
+
+
 class AtomicRefType(types.Type):
     """``AtomicRef``: an element that several work-items change."""
 
@@ -216,6 +225,7 @@ def data_models() -> Any:
         (NdItemType, _SpaceModel),
         (GroupType, _SpaceModel),
         (SubGroupType, _SpaceModel),
+        (ConstantType, _SpaceModel),
         (AtomicRefType, _ReferenceModel),
         # A string literal is a variable, too, before it becomes a part of a format.
         (types.UnicodeType, OpaqueModel),

@@ -16,12 +16,13 @@ import numpy as np
 from dparray._array.ndarray import packed
 from dparray._layout import Block
 from dparray._runtime.arguments import Packed, pack_local, pack_scalar, pack_scalars
-from dparray._type_keys import TypeKey, code_of
+from dparray._type_keys import TypeKey, code_of, text_of
 from dparray.exceptions import (
     HostConversionError,
     KernelArgumentError,
 )
 from dparray.kernel_api import LocalAccessor
+from dparray.kernel_api.constants import Constant
 from dparray.memory import exchange
 from dparray.memory.packed import shaped
 
@@ -73,6 +74,10 @@ def _local(accessor: Any) -> tuple[str, Packed]:
     return str(TypeKey("local", code_of(dtype), len(shape))), pack_local(dtype, shape)
 
 
+def _constant(constant: Constant) -> tuple[str, Packed]:
+    return str(TypeKey("constant", text_of(constant.value))), pack_scalars(())
+
+
 def is_native(cls: type) -> bool:
     """Whether arrays of this class are dparray's own."""
     return hasattr(cls, "_packed")
@@ -107,6 +112,7 @@ def make_binder(classes: Sequence[type]) -> Binder:
         "integer": _integer,
         "complex_": _complex,
         "local": _local,
+        "constant": _constant,
         "number": pack_scalar,
     }
     body: list[str] = []
@@ -129,6 +135,8 @@ def make_binder(classes: Sequence[type]) -> Binder:
             borrowed.append(f"a{i}")
         elif issubclass(cls, LocalAccessor):
             body.append(f"k{i}, p{i} = local(a{i})")
+        elif cls is Constant:
+            body.append(f"k{i}, p{i} = constant(a{i})")
         elif scalar in ("c8", "c16"):
             body.append(f"p{i} = complex_(a{i})")
         elif scalar is not None:

@@ -42,6 +42,7 @@ from dparray.exceptions import (
     KernelRangeError,
 )
 from dparray.kernel_api import NdRange, Range
+from dparray.kernel_api.constants import checked, constant_parameters
 from dparray.memory.exchange import dpt as library
 from dparray.memory.exchange import layout_of_interface
 
@@ -135,6 +136,7 @@ class KernelFunction:
         self._has_item = has_item
         self._parameters = parameters[1:] if has_item else parameters
         self._default_range = default_range
+        self._constants = constant_parameters(function)
         self._binders: dict[tuple[type, ...], Binder] = {}
         self._kernels: dict[tuple[str, Signature], Kernel] = {}
         self._checked: KernelFunction | None = None
@@ -224,6 +226,7 @@ class KernelFunction:
             if copy is not None:
                 self._checked = KernelFunction(copy.function, self.options, has_item=self._has_item)
                 self._checked._checked = self._checked
+                self._checked._constants = self._constants
                 self._checks = copy
             unchecked = [self.__name__] if copy is None else copy.unchecked
             if unchecked:
@@ -259,6 +262,8 @@ class KernelFunction:
                 (access.before_read if name in only_read else access.before_write)(layout)
 
     def _bind(self, arguments: tuple[Any, ...]) -> Bound:
+        if self._constants:
+            arguments = self._with_constants(arguments)
         binder = self._binders.get(tuple(map(type, arguments))) or self._binder(arguments)
         try:
             bound = binder(*arguments)
@@ -270,6 +275,13 @@ class KernelFunction:
         if bound[2] is None:
             self._refuse_placement(arguments)
         return bound
+
+    def _with_constants(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        self._check_count(arguments)
+        return tuple(
+            checked(self.__name__, name, value) if name in self._constants else value
+            for name, value in zip(self._parameters, arguments, strict=True)
+        )
 
     def _completed(self, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """All arguments in the order of the parameters, with those that have defaults."""

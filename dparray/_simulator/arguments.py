@@ -13,6 +13,7 @@ from dparray._simulator.memory import Memory, SimulatedArray
 from dparray._simulator.numbers import plain_dtype, typed
 from dparray._simulator.simulation import Simulation
 from dparray.exceptions import KernelArgumentError
+from dparray.kernel_api.constants import checked, constant_parameters
 
 
 class Arguments:
@@ -45,8 +46,14 @@ class Arguments:
             common_placement(where, placed)
         mirrors = _host_mirrors([one for _, one in named])
         self._values: list[Any] = []
+        constants = constant_parameters(function)
         for name, value in zip(names[1:], args, strict=True):
-            self._values.append(self._convert(where, name, value, mirrors, grouped))
+            if name in constants:
+                self._values.append(
+                    simulation.constant(checked(simulation.name, name, value).value)
+                )
+            else:
+                self._values.append(self._convert(where, name, value, mirrors, grouped))
 
     def _convert(
         self, where: str, name: str, value: Any, mirrors: dict[int, Any], grouped: bool

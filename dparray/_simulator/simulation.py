@@ -17,9 +17,17 @@ from typing import Any
 import numpy as np
 
 from dparray._compiler.special import SpecialFunction, precision
-from dparray._simulator.language import SimulatedSubGroup
-from dparray._simulator.memory import Access, AtomicRef, Clock, PrivateArray, WorkItem
-from dparray._simulator.numbers import BUILTINS, CONSTRUCTORS, MATH, literal, typed
+from dparray._simulator.language import SimulatedNdItem, SimulatedSubGroup
+from dparray._simulator.memory import (
+    Access,
+    AtomicRef,
+    Clock,
+    Memory,
+    PrivateArray,
+    SimulatedArray,
+    WorkItem,
+)
+from dparray._simulator.numbers import BUILTINS, CONSTRUCTORS, MATH, literal, plain_dtype, typed
 from dparray._simulator.transform import View, nested, typed_literals
 from dparray.exceptions import KernelError, SimulationError
 from dparray.kernel_api.groups import neutral_of
@@ -59,6 +67,8 @@ class Simulation:
         self._codes: set[int] = set()
         self._copies: dict[int, Any] = {}
         self._language: dict[str, Any] = {
+            "LocalArray": self._local_array,
+            "printf": self._printf,
             "AtomicRef": functools.partial(AtomicRef, self),
             "PrivateArray": functools.partial(PrivateArray, self),
             "atomic_fence": lambda memory_order, memory_scope=None: self.item.fence(memory_order),
@@ -128,6 +138,26 @@ class Simulation:
         if self.group_run is None or self._members(group) == 1:
             return
         self.group_run.barrier(self._call_sites(sys._getframe(2)), _part(group, self.item))
+
+    def _local_array(self, shape: Any, dtype: Any) -> SimulatedArray:
+        """The array of a place in the kernel's text, for the group that runs."""
+        if self.group_run is None:
+            raise RuntimeError("a LocalArray was made outside of a simulation")
+        if not self.group_run.is_group:
+            raise self.fault(
+                "makes a LocalArray, which work-items of a Range do not share", "use an NdRange"
+            )
+        place = self._call_sites(sys._getframe(1))
+        arrays = self.group_run.local_arrays
+        if place not in arrays:
+            extents = shape if isinstance(shape, tuple | list) else (shape,)
+            data = np.zeros(tuple(map(int, extents)), plain_dtype(dtype))
+            memory = Memory("local", initialised=False)
+            arrays[place] = SimulatedArray(data, "LocalArray", self, memory)
+        return arrays[place]
+
+    def _printf(self, text: str, *values: Any) -> None:
+        sys.stdout.write(str(text) % tuple(value.item() for value in map(np.asarray, values)))
 
     def _members(self, group: Any) -> int:
         """The number of work-items of a group or a sub-group."""
@@ -246,6 +276,10 @@ class Simulation:
         copy.__defaults__ = function.__defaults__ and tuple(map(typed, function.__defaults__))
         copy.__kwdefaults__ = function.__kwdefaults__
         return copy
+
+    def constant(self, value: Any) -> Any:
+        """The value of a parameter that is a constant of the kernel."""
+        return self._stand_in(value.type if isinstance(value, np.dtype) else value)
 
     def _stand_in(self, value: Any) -> Any:
         """The value of a name of the kernel in its copy."""
@@ -368,6 +402,8 @@ class GroupRun:
         self, simulation: Simulation, group: WorkGroup, arguments: list[Any], workers: Workers
     ) -> None:
         self.group = group
+        self.local_arrays: dict[tuple[tuple[CodeType, int], ...], SimulatedArray] = {}
+        self.is_group = isinstance(group.items[0], SimulatedNdItem)
         self.brought: dict[tuple[int | None, int], dict[int, Any]] = {}
         self._simulation = simulation
         self._arguments = arguments

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from dparray.exceptions import KernelArgumentError, KernelRangeError
+from dparray.kernel_api.constants import constexpr
 from dparray.kernel_api.groups import (
     all_of_group,
     any_of_group,
@@ -41,6 +42,7 @@ __all__ = [
     "Group",
     "Item",
     "LocalAccessor",
+    "LocalArray",
     "MemoryOrder",
     "MemoryScope",
     "NdItem",
@@ -51,6 +53,7 @@ __all__ = [
     "all_of_group",
     "any_of_group",
     "atomic_fence",
+    "constexpr",
     "exclusive_scan_over_group",
     "group_barrier",
     "group_broadcast",
@@ -59,6 +62,7 @@ __all__ = [
     "inclusive_scan_over_group",
     "none_of_group",
     "permute_group_by_xor",
+    "printf",
     "reduce_over_group",
     "select_from_group",
     "shift_group_left",
@@ -160,6 +164,35 @@ class PrivateArray:
 
     def __init__(self, shape: Any, dtype: Any, fill_zeros: bool = False) -> None:
         only_in_kernels("PrivateArray")
+
+
+class LocalArray:
+    """Local memory for each work-group, made in the kernel: one array for all of its work-items.
+
+    Each place in the kernel's text that makes one makes one array, however often it is reached. The
+    values are undefined until a work-item writes them.
+
+    Args:
+        shape: a positive integer or a tuple of them, as constants; a :class:`LocalAccessor` has the
+            shape that the launch gives it.
+        dtype: of the elements.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def reverse_groups(item, x):
+        ...     local, k = dp.LocalArray(3, dp.int32), item.get_local_id(0)
+        ...     local[k] = x[item.get_global_id(0)]
+        ...     dp.group_barrier(item.get_group())
+        ...     x[item.get_global_id(0)] = local[2 - k]
+        >>> x = dp.arange(6, dtype="int32")
+        >>> event = reverse_groups[dp.NdRange(6, 3)](x)
+        >>> x.tolist()
+        [2, 1, 0, 5, 4, 3]
+    """
+
+    def __init__(self, shape: Any, dtype: Any) -> None:
+        only_in_kernels("LocalArray")
 
 
 class AtomicRef:
@@ -283,6 +316,26 @@ def group_barrier(
         [1, 1]
     """
     only_in_kernels("group_barrier")
+
+
+def printf(format: str, *values: Any) -> None:
+    r"""Print numbers in a format of C's, from a kernel.
+
+    Args:
+        format: written out in the call. ``%d``, ``%i``, ``%u``, ``%x``, ``%X``, ``%o`` and ``%c``
+            of integers, ``%f``, ``%e``, ``%g`` (and in capitals) of floats, with flags, width and
+            precision; ``%%`` is a percent sign. Nothing is added at the end: write ``\n``.
+        values: a number for each conversion; truth values and integers are integers.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def show(item, x):
+        ...     if x[0] > 1:
+        ...         dp.printf("item %d: %6.2f\n", item.get_id(0), x[0])
+        >>> event = show[1](dp.zeros(1))
+    """
+    only_in_kernels("printf")
 
 
 def atomic_fence(memory_order: MemoryOrder, memory_scope: MemoryScope) -> None:

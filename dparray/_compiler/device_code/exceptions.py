@@ -36,7 +36,7 @@ from dparray._compiler.checks import OF_A_DIMENSION
 from dparray._compiler.diagnosis import MAY_RAISE
 from dparray._compiler.target import CallConv, TypingContext
 from dparray._compiler.types import GroupType, ItemType, NdItemType, SubGroupType
-from dparray.kernel_api import PrivateArray
+from dparray.kernel_api import LocalArray, PrivateArray
 
 _registry = Registry()
 
@@ -56,8 +56,8 @@ _ZERO_STEPS = {range: "the step of a range", slice: "the step of a slice"}
 def _checked_arguments(function: Any, arguments: Any, keywords: Any) -> Any:
     """The arguments of a call, unless a number written in it is outside of what there is."""
     called = getattr(function, "typing_key", None)
-    if called is PrivateArray:
-        _check_extents(keywords.get("shape", *arguments[:1]))
+    if called in (LocalArray, PrivateArray):
+        _check_extents(called.__name__, keywords.get("shape", *arguments[:1]))
     elif called in (range, slice) and len(arguments) == 3:
         check_step(called, arguments[2])
     elif isinstance(function, types.BoundFunction) and isinstance(function.this, SPACES):
@@ -68,12 +68,12 @@ def _checked_arguments(function: Any, arguments: Any, keywords: Any) -> Any:
 TypingContext.call_rules.append(_checked_arguments)
 
 
-def _check_extents(shape: Any) -> None:
+def _check_extents(what: str, shape: Any) -> None:
     extents = shape if isinstance(shape, types.BaseTuple) else (shape,)
     for extent in extents:
         if getattr(extent, "literal_value", 1) <= 0:
             raise TypingError(
-                f"an extent of a PrivateArray is a positive number; got {extent.literal_value}"
+                f"an extent of a {what} is a positive number; got {extent.literal_value}"
             )
 
 

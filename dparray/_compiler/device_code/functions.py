@@ -1,4 +1,4 @@
-"""Printing, powers and half precision for device code.
+"""Powers and half precision for device code.
 
 Loaded with the compiler; nothing else imports it. Each part registers an implementation with Numba
 for the target.
@@ -11,29 +11,28 @@ import operator
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
 from numba.core.errors import TypingError
 from numba.core.imputils import Registry
 from numba.extending import intrinsic, overload
 from numba.np import arrayobj
 
 from dparray._codegen.intrinsics import flat, half, half_bits, half_value, of_kind
-from dparray._compiler import instructions as device
 from dparray._compiler import language, mathematics  # noqa: F401
 from dparray._compiler.device_code import (
     atomics,  # noqa: F401
     checks,  # noqa: F401  what checked kernels call
     exceptions,
     group_algorithms,  # noqa: F401
+    printing,
     special,  # noqa: F401  the public special functions in kernels
     vectors,
 )
 from dparray._compiler.device_code import integers as device_integers
 from dparray._compiler.target import TARGET
-from dparray._compiler.types import CONSTANT, DeviceArray
+from dparray._compiler.types import DeviceArray
 
 _registry = Registry()
-_INT32 = ir.IntType(32)
 _INT64 = ir.IntType(64)
 
 
@@ -41,64 +40,9 @@ def install(target_context: Any) -> None:
     """Register with the target what importing this module has not."""
     target_context.install_registry(_registry)
     device_integers.install(target_context)  # after it: floors of integers are no floats
+    printing.install(target_context)
     vectors.install(target_context)
     exceptions.install(target_context)
-
-
-# --- print ----------------------------------------------------------------------------------------
-
-
-@_registry.lower_cast(types.StringLiteral, types.unicode_type)
-def _string(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
-    return context.get_constant_null(target)
-
-
-def _constant_text(builder: Any, text: str) -> Any:
-    """The address of a text in constant memory."""
-    module = builder.module
-    content = cgutils.make_bytearray(text.encode() + b"\0")
-    constant = cgutils.add_global_variable(
-        module, content.type, module.get_unique_name("dparray_print"), addrspace=CONSTANT
-    )
-    constant.linkage = "internal"
-    constant.global_constant = True
-    constant.initializer = content
-    return constant.bitcast(ir.IntType(8).as_pointer(CONSTANT))
-
-
-_TEXT_CODE = "PU3AS2Kc"
-_CODES = {"i64": "l", "double": "d"}
-
-
-@_registry.lower(print, types.VarArg(types.Any))
-def _print(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    parts = []
-    values = []
-    for numba_type, value in zip(signature.args, arguments, strict=True):
-        if isinstance(numba_type, types.StringLiteral):
-            parts.append(numba_type.literal_value.replace("%", "%%"))
-        elif isinstance(numba_type, types.Boolean):
-            parts.append("%s")
-            is_true = context.cast(builder, value, numba_type, types.boolean)
-            words = (_constant_text(builder, word) for word in ("True", "False"))
-            values.append(builder.select(is_true, *words))
-        elif isinstance(numba_type, types.Integer):
-            parts.append("%ld" if numba_type.signed else "%lu")
-            wide = types.int64 if numba_type.signed else types.uint64
-            values.append(context.cast(builder, value, numba_type, wide))
-        elif isinstance(numba_type, types.Float):
-            parts.append("%.10g")
-            values.append(context.cast(builder, value, numba_type, types.float64))
-        else:
-            raise NotImplementedError(
-                f"print takes numbers and strings in a kernel; got {numba_type}"
-            )
-    pointer = _constant_text(builder, " ".join(parts) + "\n")
-    # One declaration for each list of types: the back end takes no pointers for "...".
-    codes = "".join(_CODES.get(str(value.type), _TEXT_CODE) for value in values)
-    name = device.mangled("__spirv_ocl_printf", _TEXT_CODE + codes)
-    device.call(builder, name, _INT32, [pointer, *values])
-    return context.get_dummy_value()
 
 
 # --- numbers --------------------------------------------------------------------------------------

@@ -1,0 +1,68 @@
+"""Parameters whose values are constants of the kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dparray._type_keys import text_of
+from dparray.exceptions import KernelArgumentError
+
+
+class constexpr:
+    """Annotates a parameter whose value is a constant: the kernel is compiled for each value.
+
+    Such a parameter may be what only constants may be: the shape of a :class:`PrivateArray` or a
+    :class:`LocalArray`, a dtype, the name of a group operation, a condition whose other branch is
+    not compiled. Values are truth values, integers, floats, texts, ``None``, dtypes and tuples of
+    these. What SYCL calls specialization constants.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def power(item, x, times: dp.constexpr):
+        ...     value = x[item.get_id(0)]
+        ...     for _ in range(times - 1):
+        ...         value *= x[item.get_id(0)]
+        ...     x[item.get_id(0)] = value
+        >>> x = dp.asarray([1, 2, 3])
+        >>> event = power[3](x, 3)
+        >>> x.tolist()
+        [1, 8, 27]
+    """
+
+
+class Constant:
+    """The value of such a parameter, for a launch."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+
+def constant_parameters(function: Callable[..., Any]) -> frozenset[str]:
+    """The parameters of a kernel that are annotated as constants."""
+    found = set()
+    for name, annotation in getattr(function, "__annotations__", {}).items():
+        if isinstance(annotation, str) and annotation.rpartition(".")[2] == "constexpr":
+            try:
+                annotation = eval(annotation, function.__globals__)  # as Python would have, earlier
+            except Exception:
+                continue
+        if annotation is constexpr and name != "return":
+            found.add(name)
+    return frozenset(found)
+
+
+def checked(kernel: str, parameter: str, value: Any) -> Constant:
+    """The value of a parameter that is a constant.
+
+    Raises:
+        KernelArgumentError: it cannot be one.
+    """
+    try:
+        text_of(value)
+    except TypeError as error:
+        raise KernelArgumentError(f"kernel {kernel}: argument {parameter!r} is {error}") from None
+    return Constant(value)
