@@ -522,11 +522,12 @@ def _findings(
     """Problems of device code, in the order of the source; ``arrays`` are parameters."""
     if source is None:
         return
-    # print and the group algorithms take words, and a string alone is a docstring.
+    # print and the group algorithms take words, a string alone is a docstring, and constants are
+    # compared with words.
     allowed = {
         id(part)
         for node in ast.walk(source.tree)
-        if isinstance(node, ast.Call | ast.Expr)
+        if isinstance(node, ast.Call | ast.Compare | ast.Expr)
         for part in ast.iter_child_nodes(node)
         if isinstance(part, ast.Constant)
     }
