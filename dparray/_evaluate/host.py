@@ -192,8 +192,15 @@ def run(step: HostStep, layouts: Sequence[Layout], scalars: Sequence[Any]) -> No
             queue=target.block.queue,
             function=", ".join(names) or "a copy",
             start=start,
-            nbytes=sum(target.nbytes for target in targets.values()),
+            nbytes=sum(target.nbytes for target in targets.values())
+            + sum(_bytes_read(layouts[slot]) for slot in set(step.reads)),
         )
+
+
+def _bytes_read(layout: Layout) -> int:
+    """The bytes of an array, of which those along broadcast axes are one."""
+    steps = zip(layout.shape, layout.strides, strict=True)
+    return prod(extent for extent, stride in steps if stride) * layout.dtype.itemsize
 
 
 def reduced(op: Reduce, values: np.ndarray, scalars: Sequence[Any], loop: np.dtype[Any]) -> Any:
@@ -404,7 +411,7 @@ def _listen(is_on: bool) -> None:
 def _told_run(function: Any, *args: Any) -> Any:
     start = time.perf_counter()
     result = _silent_run(function, *args)
-    _tell(function, result, start)
+    _tell(function, args, result, start)
     return result
 
 
@@ -412,13 +419,14 @@ def _told_call(function: Any, *args: Any) -> Any:
     start = time.perf_counter()
     result = _silent_call(function, *args)
     if result is not None:
-        _tell(function, result, start)
+        _tell(function, args, result, start)
     return result
 
 
-def _tell(function: Any, result: Any, start: float) -> None:
+def _tell(function: Any, args: Sequence[Any], result: Any, start: float) -> None:
     name = getattr(function, "__name__", "") or type(function).__name__
-    nbytes = getattr(result, "nbytes", 0)
+    arrays = {id(each): each for each in (*args, result) if isinstance(each, np.ndarray)}
+    nbytes = sum(each.nbytes for each in arrays.values())
     _hooks.emit("host", queue=None, function=name, start=start, nbytes=nbytes)
 
 

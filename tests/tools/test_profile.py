@@ -158,6 +158,15 @@ def test_work_of_the_host_has_its_bytes() -> None:
     assert any(each.kind == "host" and each.nbytes >= x.nbytes for each in p.events)
 
 
+@pytest.mark.parametrize("count", [64, COUNT])
+def test_expressions_of_the_host_have_the_bytes_of_operands_and_results(count: int) -> None:
+    x, y = dp.ones(count), dp.ones(count)
+    dp.eval(x, y)
+    with limits.force("host"), dp.profile() as p:
+        dp.eval(dp.add(x, y))
+    assert [each.nbytes for each in p.events if each.kind == "host"] == [3 * x.nbytes]
+
+
 def test_blocks_may_be_nested_and_see_all_threads(queue: Any) -> None:
     def work() -> None:
         dp.eval(dp.ones(COUNT, sycl_queue=queue) * 3 + 2)
