@@ -132,14 +132,28 @@ class Lowered:
                 line_up(_OPERATIONS, x, axes, count)
                 for x, axes in zip(arrays, each.axes, strict=False)
             ]
-            result = self.mapped(lined)
             if each.kind == "map":
+                result = self.mapped(lined)
                 if contracted.aggregation in "><" and contracted.dtype.kind == "f":
                     result = without_nan(contracted.aggregation, result)
             else:
-                inner = tuple(range(each.kept, count))
-                result = reduced(contracted.aggregation, result, inner, contracted.dtype)
+                result = self.reduced_in_memory_order(lined, each.kept)
         return result if result.shape == self.shape else reshape(result, self.shape)
+
+    def reduced_in_memory_order(self, lined: Sequence[ndarray], kept: int) -> ndarray:
+        """The combination reduced over all axes but the first, walked as it lies in memory."""
+        largest = max(lined, key=lambda x: x.size)
+        steps = largest._node.strides
+        order = sorted(range(len(steps)), key=lambda axis: -abs(steps[axis]))
+        if order != sorted(order):
+            lined = [permute_dims(x, order) for x in lined]
+        inner = tuple(at for at, axis in enumerate(order) if axis >= kept)
+        contracted = self.contracted
+        result = reduced(contracted.aggregation, self.mapped(lined), inner, contracted.dtype)
+        now = [axis for axis in order if axis < kept]
+        if now != sorted(now):
+            result = copy_of(permute_dims(result, [now.index(axis) for axis in range(kept)]))
+        return result
 
     def mapped(self, arrays: Sequence[ndarray]) -> ndarray:
         """The combination of operands that broadcast."""

@@ -391,6 +391,15 @@ def test_a_total_and_what_follows_it_read_memory_once() -> None:
     same(result, np.sqrt((host * host).mean()))
 
 
+@pytest.mark.usefixtures("fused")
+def test_what_is_broadcast_along_columns_does_not_decide_how_they_are_folded() -> None:
+    host, weights = values((900, 700)), values((900, 1))
+    x, w = dp.asarray(host), dp.asarray(weights)
+    plain, weighted = dp.sum(x, axis=0), dp.sum(x * w, axis=0)
+    assert all("column" in dp.explain(each).source for each in (plain, weighted))
+    np.testing.assert_allclose(weighted.asnumpy(), (host * weights).sum(0), rtol=1e-3, atol=1e-3)
+
+
 # All elements, long rows, columns in blocks the last of which begins within the one before.
 @pytest.mark.parametrize(
     ("shape", "axis"), [((300_001,), None), ((3, 90_001), 1), ((6000, 500), 0), ((70_000, 40), 0)]

@@ -16,6 +16,7 @@ GENERAL = [
     *("ij->ji", "ij->", "ijk->ik", "ijk,ijk->i", "ijk,jk->i", "ijk,j->ik", "i,j->ij", "i,j,k->kij"),
     *("ij,jk->ki", "kij,kjl->ikl", "ijk,kl->ijl", "ij,ij->ji", "...j,j->...", "ij...->ji..."),
     *("ijk,ij,k->i", "ijk,im,km->jm", "iji->j", "ij,jj->i"),
+    *("klij,kl->ij", "klij,lk->ji", "jik,ij->kj"),
 ]
 
 

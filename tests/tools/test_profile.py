@@ -254,7 +254,7 @@ def test_the_log_tells_of_all_work(queue: Any, capsys: pytest.CaptureFixture[str
     assert f"copy {8 * COUNT} bytes from {dp.Device(queue)} to " in told
     assert f" to {moved.device} [test_profile.py" in told
     assert f"host sort {16 * COUNT} bytes" in told
-    assert "host add 24 bytes, on the calling thread" in told
+    assert "host add 48 bytes, on the calling thread" in told
     assert f"[test_profile.py:{line}]" in told
     for word in ("launch fused", "copy", "host", "map 'r'", f"{8 * COUNT} bytes"):
         assert word in told
