@@ -632,8 +632,6 @@ def _call_problem(function: Callable[..., Any], call: ast.Call) -> str | None:
         if hasattr(math, called.__name__):
             return f"{name} is not available in a kernel; use math.{called.__name__}"
         return f"{name} is not available in a kernel; write it with operators and the math module"
-    if called is np.float16:
-        return f"{name} is not available in a kernel: compute in np.float32"
     if isinstance(called, type):
         return None
     package = (getattr(called, "__module__", None) or "").partition(".")[0]

@@ -144,7 +144,7 @@ class TypingContext(typing.BaseContext):
         """The signature of a call.
 
         Raises:
-            TypingError: it is one of NumPy's on whole arrays, or makes a half-precision number.
+            TypingError: it is one of NumPy's on whole arrays.
         """
         if isinstance(func, types.BoundFunction) and isinstance(func.this, types.Array):
             raise TypingError(f"{func} works on whole arrays")
@@ -154,8 +154,6 @@ class TypingContext(typing.BaseContext):
                 isinstance(argument, types.Array) for argument in args
             ):
                 raise TypingError(f"{func.typing_key.__name__} works on whole arrays")
-        if isinstance(func, types.NumberClass) and func.dtype == types.float16:
-            raise TypingError("a kernel computes in float32 and float64, not in float16")
         for rule in self.call_rules:
             args = rule(func, args, kws)
         return super().resolve_function_type(func, args, kws)

@@ -10,9 +10,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from llvmlite import ir
 from numba.core import types
 from numba.core.datamodel import default_manager
-from numba.core.datamodel.models import OpaqueModel, PrimitiveModel, StructModel
+from numba.core.datamodel.models import (
+    DataModel,
+    FloatModel,
+    OpaqueModel,
+    PrimitiveModel,
+    StructModel,
+)
 from numba.core.errors import TypingError
 from numba.core.typeconv import Conversion
 
@@ -198,6 +205,40 @@ class _PointerModel(PrimitiveModel):
         super().__init__(manager, numba_type, element.as_pointer(numba_type.addrspace or PRIVATE))
 
 
+class _HalfModel(DataModel):
+    """Halves lie in memory as such, and are computed with as float32 that were rounded to them."""
+
+    def get_value_type(self) -> Any:
+        return ir.FloatType()
+
+    def get_data_type(self) -> Any:
+        return ir.HalfType()
+
+    def get_argument_type(self) -> Any:
+        return ir.FloatType()
+
+    def get_return_type(self) -> Any:
+        return ir.FloatType()
+
+    def as_data(self, builder: Any, value: Any) -> Any:
+        return builder.fptrunc(value, ir.HalfType())
+
+    def from_data(self, builder: Any, value: Any) -> Any:
+        return builder.fpext(value, ir.FloatType())
+
+    def as_argument(self, builder: Any, value: Any) -> Any:
+        return value
+
+    def from_argument(self, builder: Any, value: Any) -> Any:
+        return value
+
+    def as_return(self, builder: Any, value: Any) -> Any:
+        return value
+
+    def from_return(self, builder: Any, value: Any) -> Any:
+        return value
+
+
 class _SpaceModel(StructModel):
     def __init__(self, manager: Any, numba_type: Any) -> None:
         super().__init__(manager, numba_type, [])
@@ -215,6 +256,10 @@ class _ReferenceModel(PrimitiveModel):
         super().__init__(manager, numba_type, element.as_pointer(numba_type.address_space))
 
 
+def _float_model(manager: Any, numba_type: Any) -> Any:
+    return (_HalfModel if numba_type.bitwidth == 16 else FloatModel)(manager, numba_type)
+
+
 def data_models() -> Any:
     """The layouts of all types that kernels use."""
     manager = default_manager.copy()
@@ -226,6 +271,7 @@ def data_models() -> Any:
         (GroupType, _SpaceModel),
         (SubGroupType, _SpaceModel),
         (ConstantType, _SpaceModel),
+        (types.Float, _float_model),
         (AtomicRefType, _ReferenceModel),
         # A string literal is a variable, too, before it becomes a part of a format.
         (types.UnicodeType, OpaqueModel),

@@ -36,6 +36,7 @@ _SCALAR_TYPES: dict[str, Any] = {
     "u2": ctypes.c_uint16,
     "u4": ctypes.c_uint32,
     "u8": ctypes.c_uint64,
+    "f2": ctypes.c_float,  # which a half is in a kernel
     "f4": ctypes.c_float,
     "f8": ctypes.c_double,
 }

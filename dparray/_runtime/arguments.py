@@ -39,8 +39,10 @@ _POINTER = len(_SCALARS)
 _LOCAL = _POINTER + 1
 
 _KINDS = {cls: pack("i", kind) for kind, cls in enumerate(_SCALARS)}
-# The type of local memory for an element, and how many: SYCL has none of complex numbers.
+# The type of local memory for an element, and how many: dpctl has none of halves and of complex
+# numbers.
 _LOCAL_PARTS = {np.dtype(cls): (kind, 1) for kind, cls in enumerate(_SCALARS)} | {
+    np.dtype(np.float16): (_SCALARS.index(ctypes.c_uint16), 1),
     np.dtype(np.complex64): (_SCALARS.index(ctypes.c_float), 2),
     np.dtype(np.complex128): (_SCALARS.index(ctypes.c_double), 2),
 }

@@ -233,6 +233,16 @@ class _Literal(_Int64):  # type: ignore[misc,valid-type]
 
 # NumPy's integer types as they are inside a kernel.
 CONSTRUCTORS: dict[Any, Any] = dict(NUMPY_TYPES)
+
+
+class _Half:
+    """Makes the nearest half of a number, which a kernel computes with as a float32."""
+
+    def __new__(cls, value: Any = 0) -> Any:
+        return np.float32(np.float16(value))
+
+
+CONSTRUCTORS[np.float16] = _Half
 _BASES = {made: base for base, made in CONSTRUCTORS.items()} | {_Literal: np.int64}
 
 
@@ -253,7 +263,7 @@ def typed(value: Any) -> Any:
         return np.float64(value)
     if kind is complex:
         return np.complex128(value)
-    made = NUMPY_TYPES.get(kind)
+    made = CONSTRUCTORS.get(kind)
     return value if made is None else made(value)
 
 

@@ -70,7 +70,7 @@ __all__ = [
 ]
 
 _MAX_DIMENSIONS = 3
-_LOCAL_DTYPES = frozenset({"i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"})
+_LOCAL_DTYPES = frozenset({"i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"})
 
 
 # --- constants ------------------------------------------------------------------------------------
@@ -533,7 +533,7 @@ class LocalAccessor:
 
     Args:
         shape: a positive integer or one to three of them.
-        dtype: an integer dtype, float32 or float64.
+        dtype: an integer dtype, float16, float32 or float64.
 
     Raises:
         KernelRangeError: a shape that is none.
@@ -562,7 +562,8 @@ class LocalAccessor:
             known = None
         if known is None or f"{known.kind}{known.itemsize}" not in _LOCAL_DTYPES:
             raise KernelArgumentError(
-                f"LocalAccessor: local memory holds integers, float32 and float64; got {dtype!r}"
+                "LocalAccessor: local memory holds integers, float16, float32 and float64; got "
+                f"{dtype!r}"
             )
         self._dtype = known.type
 

@@ -13,7 +13,7 @@ from dparray._type_keys import TypeKey, code_of
 from dparray.memory.blocks import BorrowedBlock
 
 _ARRAY_TYPES = frozenset(
-    ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8", "c8", "c16"]
+    ["b1", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8", "c8", "c16"]
 )
 
 
@@ -83,7 +83,7 @@ def array_key(dtype: np.dtype[Any], shape: Shape, strides: Strides) -> str:
     code = code_of(dtype)
     if code not in _ARRAY_TYPES:
         raise TypeError(
-            f"an array of {dtype.name}; a kernel takes arrays of bool, of integers, and of "
+            f"an array of {dtype.name}; a kernel takes arrays of bool, of integers, of float16, "
             "float32, float64, complex64 and complex128"
         )
     shared = shows_elements_twice(shape, strides)

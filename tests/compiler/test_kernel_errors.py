@@ -60,10 +60,6 @@ def compares_formatted(item: Any, x: Any) -> None:
     x[0] = f"{x[0]}" == "1.0"  # here
 
 
-def makes_half(item: Any, x: Any) -> None:
-    x[0] = np.float16(1.5)  # here
-
-
 def indexes_by_truth(item: Any, x: Any) -> None:
     x[x[0] > 0] = 1  # here
 
@@ -211,7 +207,6 @@ CASES: list[tuple[Callable[..., Any], str, str]] = [
     (makes_dict, "^^^^^^", "a dict is not available"),
     (makes_string, "^^^^^", "a string is not available"),
     (compares_formatted, "^^^^^^^^^", "a string is not available"),
-    (makes_half, "^^^^^^^^^^^^^^^", "compute in np.float32"),
     (indexes_by_truth, "^^^^", "this one is a truth value: convert it with int(...)"),
     (calls_plain, "^^^^^^^^^^^", "plain is a Python function: decorate it with @dp.device_func"),
     (calls_kernel, "^^^^", "only the host launches kernels"),

@@ -423,7 +423,7 @@ def with_local(given: Any, *arguments: Any, **options: Any) -> Any:
     local_memory_of_text=(
         lambda g: with_local(g, 8, dtype="nonsense"),
         dp.KernelArgumentError,
-        r"local memory holds integers, float32 and float64; got 'nonsense'",
+        r"local memory holds integers, float16, float32 and float64; got 'nonsense'",
     ),
     events_that_are_none=(
         lambda g: call(increment, g.x, depends_on=[3]), dp.KernelArgumentError, r"depends_on"),

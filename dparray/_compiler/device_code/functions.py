@@ -232,6 +232,22 @@ def _half(value: Any) -> Any:
     return round_to_half
 
 
+def _rounded_to_half(context: Any, builder: Any, source: Any, target: Any, value: Any) -> Any:
+    """A number as the nearest half, which is a float32 until it is in memory."""
+    if not isinstance(source, types.Float):
+        value = context.cast(builder, value, source, types.float64)
+    return builder.fpext(builder.fptrunc(value, ir.HalfType()), ir.FloatType())
+
+
+for _source in (types.float32, types.float64, types.Integer, types.Boolean):
+    _registry.lower_cast(_source, types.float16)(_rounded_to_half)
+
+
+@_registry.lower_constant(types.float16)
+def _constant_half(context: Any, builder: Any, numba_type: Any, value: Any) -> Any:
+    return ir.Constant(ir.FloatType(), float(value))
+
+
 # --- results of users' functions ------------------------------------------------------------------
 
 _KINDS: dict[str, tuple[type, ...]] = {

@@ -92,9 +92,7 @@ def _number(function: str, group: Any, value: Any) -> tuple[Any, Any, str]:
     if isinstance(value, types.Boolean) or not isinstance(value, types.Integer | types.Float):
         raise TypingError(f"{function}: takes an integer or a float; got {value}")
     if isinstance(value, types.Float):
-        if value.bitwidth not in (32, 64):
-            raise TypingError(f"{function}: takes float32 or float64; got {value}")
-        return value, value, "f"
+        return value, types.float32 if value.bitwidth < 32 else value, "f"
     kind = "i" if value.signed else "u"
     working = value
     if value.bitwidth < 32:
