@@ -117,6 +117,7 @@ with _startup.explained():
     from dparray._evaluate import calibration as _calibration
     from dparray._evaluate import forks as _forks
     from dparray._functions import constructor as _constructor
+    from dparray._functions import gathering as _gathering
     from dparray._functions import other_libraries as _other_libraries
     from dparray._functions import protocols as _protocols
     from dparray._functions import ufunc_methods as _ufunc_methods

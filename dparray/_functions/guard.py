@@ -18,7 +18,12 @@ from typing import Any
 from dparray import exceptions
 from dparray._array.operands import taken_over
 from dparray._functions import numpy_keywords
-from dparray.exceptions import ArgumentError, DparrayError, HostConversionError
+from dparray.exceptions import (
+    ArgumentError,
+    DparrayError,
+    ExecutionPlacementError,
+    HostConversionError,
+)
 
 _STRAY = (
     *(ArithmeticError, AssertionError, AttributeError, BufferError, LookupError, NameError),
@@ -35,6 +40,10 @@ _CHECKED = frozenset(
     | {"amax", "amin", "max", "min"}
 )
 _CHECKED_MODULES = ("dparray._functions.elementwise", "dparray._kernel", "dparray.kernel_api")
+
+#: Who may call a function whose operands are on several queues, or give ``NotImplemented``; they
+#: add themselves, since this module is there before the stack.
+when_apart: list[Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]] = []
 
 
 def guard(owner: Any, names: Iterable[str] | None = None) -> None:
@@ -67,6 +76,12 @@ def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
             if taken is NotImplemented:
                 raise
             return taken
+        except ExecutionPlacementError:
+            for call_together in when_apart:
+                result = call_together(function, args, kwargs)
+                if result is not NotImplemented:
+                    return result
+            raise
         except _MEANT:
             raise
         except _STRAY as error:

@@ -6,17 +6,19 @@ where it would not keep to the sub-device's cores, oneMKL does through dpnp.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes, _layout
+from dparray import _dtypes, _layout, _placement
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
 from dparray._array.executors import compute
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import as_method, look, ndarray
+from dparray._array.nodes import array_of_operation
 from dparray._array.operands import check_array, check_arrays, check_fits, check_out, taken_over
 from dparray._array.small import array_type, compute_small, is_ready
 from dparray._evaluate import host, limits
@@ -41,7 +43,9 @@ from dparray._functions.operands import conjugate
 from dparray._functions.reductions import any as any_of
 from dparray._functions.reductions import sum as sum_of
 from dparray._functions.ufunc_options import DEFAULT_CASTING, DEFAULT_ORDER
+from dparray._graph.contractions import contraction
 from dparray._graph.ops import OPS
+from dparray._layout import Layout
 from dparray._placement import common_placement
 from dparray.exceptions import ShapeError
 from dparray.memory import exchange
@@ -73,21 +77,7 @@ def _pair(function: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
 
 def _product(x1: ndarray, x2: ndarray, function: str, out: ndarray | None = None) -> ndarray:
     """The matrix product by NumPy's rules, all operands checked to be on one queue."""
-    if x1.ndim == 0 or x2.ndim == 0:
-        raise ShapeError(f"{function}: scalars have no matrix product; use x1 * x2")
-    rows = x1 if x1.ndim > 1 else expand_dims(x1, 0)
-    columns = x2 if x2.ndim > 1 else expand_dims(x2, 1)
-    if rows.shape[-1] != columns.shape[-2]:
-        raise ShapeError(
-            f"{function}: shapes {x1.shape} and {x2.shape} do not multiply: "
-            f"{rows.shape[-1]} columns against {columns.shape[-2]} rows"
-        )
-    batch = _layout.broadcast_shapes(function, [rows.shape[:-2], columns.shape[:-2]])
-    shape = (
-        *batch,
-        *((rows.shape[-2],) if x1.ndim > 1 else ()),
-        *((columns.shape[-1],) if x2.ndim > 1 else ()),
-    )
+    shape = _shape_of(x1, x2, function)
     named = [("x1", x1), ("x2", x2)]
     if out is not None:
         check_out(function, named, out)
@@ -104,6 +94,24 @@ def _product(x1: ndarray, x2: ndarray, function: str, out: ndarray | None = None
         return result
     assign(out, result, function)
     return out
+
+
+def _shape_of(x1: ndarray, x2: ndarray, function: str) -> tuple[int, ...]:
+    """The shape of a matrix product.
+
+    Raises:
+        ShapeError: there is none of such arrays.
+    """
+    if x1.ndim == 0 or x2.ndim == 0:
+        raise ShapeError(f"{function}: scalars have no matrix product; use x1 * x2")
+    columns, rows = x1.shape[-1], x2.shape[-2 if x2.ndim > 1 else 0]
+    if columns != rows:
+        raise ShapeError(
+            f"{function}: shapes {x1.shape} and {x2.shape} do not multiply: "
+            f"{columns} columns against {rows} rows"
+        )
+    batch = _layout.broadcast_shapes(function, [x1.shape[:-2], x2.shape[:-2]])
+    return (*batch, *x1.shape[-2:-1], *(x2.shape[-1:] if x2.ndim > 1 else ()))
 
 
 def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
@@ -179,11 +187,47 @@ def matmul(
         small = _small_product(x1, x2)
         if small is not None:
             return small
+        if _placement.in_force and type(x1) is type(x2) is ndarray:
+            pending = _pending_product(x1, x2)
+            if pending is not None:
+                return pending
     taken = taken_over("matmul", (x1, x2), out=out)
     if taken is not NotImplemented:
         return taken
     x1, x2 = _pair("matmul", x1, x2)
     return _product(x1, x2, "matmul", out)
+
+
+def _multiply_layouts(arrays: Sequence[Layout], output: Layout) -> None:
+    x1, x2, result = (ndarray._from_layout(*layout) for layout in (*arrays, output))
+    _multiply(x1, x2, result)
+
+
+#: The matrix product as a step of an expression.
+_MATMUL = contraction(
+    "matmul",
+    "the matrix product",
+    "",
+    2,
+    _multiply_layouts,
+    "a matrix product has a library: NumPy's BLAS on a CPU device, oneMKL elsewhere",
+    lambda: "",
+)
+
+
+def _pending_product(x1: ndarray, x2: ndarray) -> ndarray | None:
+    """The matrix product as an expression, whose device a policy decides; ``None`` where there is
+    no policy, and of what is empty.
+    """
+    if _placement.policy_in_force() is None or not (x1.size and x2.size):
+        return None
+    shape = _shape_of(x1, x2, "matmul")
+    placement = common_placement("matmul", (("x1", x1), ("x2", x2)), True)
+    loop = _dtypes.fit_device(
+        _dtypes.resolve(np.matmul, (x1.dtype, x2.dtype))[-1], placement.queue.sycl_device
+    )
+    operands = astype_array(x1, loop, False), astype_array(x2, loop, False)
+    return array_of_operation(_MATMUL, operands, (loop,) * 3, shape, placement, False)
 
 
 def _cores_of_matrices(x1: ndarray, x2: ndarray) -> tuple[int, int, int]:

@@ -23,11 +23,18 @@ _AFFINITY_DOMAINS = ("numa", "L4_cache", "L3_cache", "L2_cache", "L1_cache")
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments of ``dparray info``."""
     parser.add_argument("--json", action="store_true", help="print it as JSON")
+    parser.add_argument(
+        "--speed",
+        action="store_true",
+        help="and what dp.placement('fastest') knows of the devices, measured if it is not known",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print what was found; 1 if there is no device that can hold arrays."""
     found = gather()
+    if arguments.speed and found["error"] is None:
+        found["speed"] = speeds()
     print(json.dumps(found, indent=2) if arguments.json else as_text(found))
     usable = any(device["usable"] for device in all_devices(found))
     if not usable:
@@ -71,6 +78,57 @@ def _costs() -> dict[str, float]:
             terms: dict[str, float] = calibration.settle(device.sycl_queue)._asdict()
             return terms
     return {}
+
+
+def speeds() -> dict[str, Any]:
+    """The rates of devices and of copies between them, measured where they are not known."""
+    device_module = importlib.import_module("dparray.device")
+    device_costs = importlib.import_module("dparray._scheduling.device_costs")
+    queues = [device.sycl_queue for device in device_module.devices()]
+    names = [device_module.describe_device(queue.sycl_device) for queue in queues]
+    links = []
+    for name, queue in zip(names, queues, strict=True):
+        for other, target in zip(names, queues, strict=True):
+            if name != other:
+                link = device_costs.link_of(queue, target)
+                links.append(
+                    {
+                        "source": name,
+                        "target": other,
+                        "latency": link.latency,
+                        "bandwidth": None if link.channel < 0 else link.bandwidth,
+                    }
+                )
+    return {
+        "devices": {
+            name: device_costs.speeds_of(queue)._asdict()
+            for name, queue in zip(names, queues, strict=True)
+        },
+        "links": links,
+    }
+
+
+def _speeds_as_text(found: dict[str, Any]) -> str:
+    """A :func:`speeds` result for people."""
+    lines = ["speed of devices, by which dp.placement('fastest') chooses"]
+    units = {"memory": "B/s", "reduction": "B/s"}
+    for name, rates in found["devices"].items():
+        rows = [("  launch", _duration(rates["launch"]))]
+        rows += [
+            (f"  {rate}", f"{value / 1e9:.3g} G{units.get(rate, '/s')}" if value else "none")
+            for rate, value in rates.items()
+            if rate != "launch"
+        ]
+        lines += [name, _rows(rows)]
+    for link in found["links"]:
+        way = f"{link['source']} -> {link['target']}"
+        if link["bandwidth"] is None:
+            lines.append(f"{way}: the memory is shared")
+        else:
+            lines.append(
+                f"{way}: {_duration(link['latency'])}, then {link['bandwidth'] / 1e9:.3g} GB/s"
+            )
+    return "\n".join(lines)
 
 
 def _duration(seconds: float) -> str:
@@ -190,6 +248,8 @@ def as_text(found: dict[str, Any]) -> str:
             "cost model of the CPU device (dp.config.cost_model pins terms)\n"
             + _rows([*terms, ("  cores", f"{cores:g}")])
         )
+    if "speed" in found:
+        sections.append(_speeds_as_text(found["speed"]))
     for number, entry in enumerate(found["platforms"]):
         sections.append(
             f"platform {number}: {entry['name']} ({entry['vendor']}), {entry['version']}, "

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import late
+from dparray._evaluate import late, limits
 from tests.support import values
 
 SHAPE = (400, 500)
@@ -190,3 +190,61 @@ def test_the_option_is_the_policy_of_the_program(pair: list[dp.Device]) -> None:
         assert dp.placement.policy == "fastest"
         np.testing.assert_array_equal((a + b).asnumpy(), host[0] + host[1])
     assert dp.placement.policy == "follow"
+
+
+def test_matrix_products_are_steps(pair: list[dp.Device]) -> None:
+    host = [values((200, 200), "float32", seed) for seed in range(2)]
+    a, b = (dp.asarray(x, device=place) for x, place in zip(host, pair, strict=True))
+    with dp.placement("fastest"):
+        result = (a @ b).T @ a[:, 3] + b.sum(axis=0)
+        stacked = dp.matmul(a.reshape(2, 100, 200), b)
+    assert result.is_pending
+    assert stacked.is_pending
+    wanted = (host[0] @ host[1]).T @ host[0][:, 3] + host[1].sum(axis=0)
+    np.testing.assert_allclose(result.asnumpy(), wanted, atol=1e-2)
+    np.testing.assert_allclose(stacked.asnumpy(), host[0].reshape(2, 100, 200) @ host[1], atol=1e-3)
+    with dp.placement("fastest"), pytest.raises(dp.ShapeError):
+        a @ b[:7]
+
+
+def test_functions_that_make_no_expression_run_on_one_device(pair: list[dp.Device]) -> None:
+    host, (a, b) = _arrays(pair)
+    with dp.placement("fastest"):
+        joined = dp.concatenate([a, b])
+        found = dp.searchsorted(dp.sort(a[0]), b[0])
+        dp.copyto(b, a)
+    assert joined.device == found.device == pair[0]
+    np.testing.assert_array_equal(joined.asnumpy(), np.concatenate(host))
+    np.testing.assert_array_equal(found.asnumpy(), np.searchsorted(np.sort(host[0][0]), host[1][0]))
+    np.testing.assert_array_equal(b.asnumpy(), host[0])
+    assert b.device == pair[1]
+    copies = [copy for record in dp.placement.trace() for copy in record.copies]
+    assert any("an operand of concat" in copy.what for copy in copies)
+    assert all(copy.nbytes for copy in copies)
+    with pytest.raises(dp.ExecutionPlacementError):
+        dp.concatenate([a, b])
+
+
+def test_the_plan_under_a_policy_is_explained(pair: list[dp.Device]) -> None:
+    _, (a, b) = _arrays(pair)
+    with dp.placement("fastest"):
+        pending = (a * 2 + b).sum(axis=0)
+    text = str(dp.explain(pending))
+    assert pending.is_pending
+    assert "policy fastest" in text
+    assert "one device alone" in text
+    assert not dp.placement.trace()
+    explained = dp.explain(pending).placed
+    pending.asnumpy()
+    ran = dp.placement.trace()[-1]
+    assert explained is not None
+    assert [step.device for step in explained.steps] == [step.device for step in ran.steps]
+
+
+def test_a_profile_measures_the_steps(pair: list[dp.Device]) -> None:
+    host = [values((1000, 1000), "float32", seed) for seed in range(2)]
+    a, b = (dp.asarray(x, device=place) for x, place in zip(host, pair, strict=True))
+    with dp.profile(), dp.placement("fastest"), limits.force("fused"):
+        dp.exp(a + b).asnumpy()
+    measured = [step.measured for step in dp.placement.trace()[-1].steps]
+    assert all(seconds is not None and seconds > 0 for seconds in measured)

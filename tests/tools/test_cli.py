@@ -181,6 +181,14 @@ def test_info_as_json_has_the_limits_that_kernels_meet(capsys: pytest.CaptureFix
         assert parts in cpu["sub_devices"]
 
 
+def test_info_shows_the_rates_that_policies_use(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["info", "--speed", "--json"]) == 0
+    rates = json.loads(capsys.readouterr().out)["speed"]["devices"]["opencl:cpu:0"]
+    assert all(rate > 0 for rate in rates.values())
+    assert main(["info", "--speed"]) == 0
+    assert "speed of devices" in capsys.readouterr().out
+
+
 class FakeDevice:
     """A ``dpctl.SyclDevice`` of an OpenCL platform without USM, as far as dparray looks at it."""
 

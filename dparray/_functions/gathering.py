@@ -1,0 +1,111 @@
+"""Under a policy, functions that make no expression find their operands on one device.
+
+They raise where operands are on several queues, before anything is done. Then the operands are
+copied to one of these queues, the function is called again, and its result is brought where it
+would lie. The copies are in the records of :func:`dparray.placement`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from dparray import _placement
+from dparray._array.ndarray import materialize, ndarray
+from dparray._functions import guard
+from dparray._placement import Policy
+from dparray._scheduling import bind, device_costs, places
+from dparray._scheduling.places import PolicyStep
+from dparray.device import Device
+
+#: Functions that write their first operand.
+_WRITE_FIRST = frozenset(
+    {"copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask", "shuffle"}
+)
+
+
+def called_together(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """What a function returns when its operands are on one queue; ``NotImplemented`` where no
+    policy is in force that lets them be brought there.
+    """
+    policy = _placement.policy_in_force()
+    arrays = [] if policy is None else _arrays_in((args, kwargs))
+    if policy is None or len(arrays) < 2:
+        return NotImplemented
+    name = function.__name__
+    written = kwargs.get("out")
+    if written is None and name in _WRITE_FIRST:
+        written = arrays[0]
+    if isinstance(written, ndarray):
+        queue = written.sycl_queue
+    else:
+        queue = _chosen(policy, name, arrays)
+    result = function(
+        *_moved(args, policy, f"an operand of {name}", queue),
+        **_moved(kwargs, policy, f"an operand of {name}", queue),
+    )
+    if isinstance(written, ndarray):
+        return result
+    home = arrays[0].sycl_queue if policy.result is None else policy.result
+    return _moved(result, policy, f"the result of {name}", home)
+
+
+guard.when_apart.append(called_together)
+
+
+def _arrays_in(value: Any) -> list[ndarray]:
+    """The arrays in nested tuples, lists and dicts, each once."""
+    found: dict[int, ndarray] = {}
+    stack = [value]
+    while stack:
+        each = stack.pop()
+        if isinstance(each, ndarray):
+            found.setdefault(id(each), each)
+        elif isinstance(each, tuple | list):
+            stack += reversed(each)
+        elif isinstance(each, dict):
+            stack += reversed(each.values())
+    return list(found.values())
+
+
+def _chosen(policy: Policy, name: str, arrays: list[ndarray]) -> Any:
+    """The queue that a function's operands are brought to."""
+    measures = policy.choose == "fastest"
+    queues = [x.sycl_queue for x in arrays]
+    devices = places.devices_of(policy, list(dict.fromkeys(queues)), queues[:1])
+    total = sum(x.nbytes for x in arrays)
+    seconds = []
+    for queue in devices:
+        able = all(device_costs.can_hold(x.dtype, queue) for x in arrays)
+        moving = sum(
+            device_costs.link_of(x.sycl_queue, queue, measures).seconds(x.nbytes) for x in arrays
+        )
+        moving += device_costs.link_of(queue, queues[0], measures).seconds(arrays[0].nbytes)
+        speeds = device_costs.speeds_of(queue, measures)
+        seconds.append(moving + 2 * total / speeds.memory if able else float("inf"))
+    if callable(policy.choose):
+        first = arrays[0]
+        places_of = tuple([Device(queue) for queue in queues])
+        step = PolicyStep(
+            *(1, (name,), first.shape, first.dtype.name, total, first.nbytes, places_of),
+            *(tuple([Device(queue) for queue in devices]), tuple(seconds)),
+        )
+        return Device(policy.choose(step)).sycl_queue
+    return devices[seconds.index(min(seconds))]
+
+
+def _moved(value: Any, policy: Policy, what: str, queue: Any) -> Any:
+    """Arrays in nested tuples, lists and dicts on a queue; all else as it is."""
+    if isinstance(value, ndarray):
+        if value.sycl_queue == queue:
+            return value
+        bind.note_call(policy, what, materialize(value), value.sycl_queue, queue)
+        return value.to_device(queue)
+    if isinstance(value, tuple | list):
+        parts = [_moved(part, policy, what, queue) for part in value]
+        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if isinstance(value, dict):
+        return {key: _moved(part, policy, what, queue) for key, part in value.items()}
+    return value
