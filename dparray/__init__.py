@@ -14,7 +14,6 @@ if not (_folder / "kernels").is_dir():
     # A clone keeps its device code beside the package; only a wheel has it inside.
     __path__.append(str(_folder.parent))
 
-from dparray._functions import guard as _boundary
 from dparray._runtime import startup as _startup
 from dparray._runtime import drivers as _drivers
 
@@ -25,6 +24,7 @@ _drivers.prepare_tensor_alias()
 
 # Without the stack, only the command `dparray` starts, to say what is broken.
 with _startup.explained():
+    from dparray._functions import guard as _boundary
     from numpy import (
         bool_ as bool,
         bool_ as bool_,

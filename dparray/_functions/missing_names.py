@@ -6,6 +6,7 @@ what there is instead.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -46,10 +47,16 @@ _REASONS = {
     "to_numpy": "write dp.asnumpy(x)",
     "trapz": "write dp.trapezoid(y, x)",
     # Names of CuPy, JAX, PyTorch, numba-dpex and dpctl.
-    **dict.fromkeys(("ElementwiseKernel", "fuse"), "decorate a function with @dp.elementwise"),
+    "ElementwiseKernel": "decorate a function with @dp.elementwise",
+    "fuse": "leave it out: expressions fuse by themselves, and dp.explain(x) shows how",
     "ReductionKernel": "decorate a function with @dp.reduction",
     **dict.fromkeys(
-        ("cuda", "dpjit", "njit"),
+        ("cuda", "xpu", "mps", "backends"),
+        "devices are dp.devices() and dp.Device(...), streams dpctl.SyclQueue(), events what "
+        "dp.call_kernel returns, elapsed time dp.timer; kernels are @dp.kernel",
+    ),
+    **dict.fromkeys(
+        ("dpjit", "njit"),
         "kernels are written in Python: @dp.kernel, and dp.call_kernel(kernel, dp.Range(n), ...)",
     ),
     **dict.fromkeys(
@@ -63,14 +70,58 @@ _REASONS = {
     **dict.fromkeys(("get_devices", "device_count", "local_devices"), "write dp.devices()"),
     **dict.fromkeys(("select_device", "SyclDevice"), "write dp.Device('cpu')"),
     **dict.fromkeys(("SyclQueue", "stream", "Stream"), "queues are dpctl's: dpctl.SyclQueue()"),
-    "get_default_memory_pool": "there are dp.memory.stats(), dp.memory.release()",
+    "get_default_memory_pool": (
+        "there are dp.memory.stats(), dp.memory.release(), dp.memory.set_limit(nbytes)"
+    ),
+    "get_default_pinned_memory_pool": "memory of the host is usm_type='host' at creation",
+    "memoize": "write functools.cache; compiled kernels are kept already",
+    **dict.fromkeys(("scatter_add", "scatter_max"), "write dp.add.at(x, index, values)"),
+    "fromDlpack": "write dp.from_dlpack(x)",
+    "set_device": "write dp.set_default_device(device), or with dp.use_device(device):",
+    **dict.fromkeys(
+        ("get_global_id", "get_local_id", "get_group_id", "get_global_size", "get_local_size"),
+        "the first parameter of a kernel is its work-item: item.get_id(0) of a dp.Range, "
+        "item.get_global_id(0), item.get_local_id(0), item.get_group() of a dp.NdRange",
+    ),
+    **dict.fromkeys(
+        ("barrier", "syncthreads"), "in a kernel, write dp.group_barrier(item.get_group())"
+    ),
+    "atomic": "in a kernel, write dp.AtomicRef(x, index).fetch_add(value)",
+    "local": "give a kernel dp.LocalAccessor(shape, dtype) as an argument",
+    "private": "in a kernel, write dp.PrivateArray(shape, dtype)",
+    "func": "decorate a function that kernels call with @dp.device_func",
+    **dict.fromkeys(("usm_ndarray", "Tensor"), "the class of arrays is dp.ndarray"),
+    "as_usm_ndarray": "write dp.asarray(x)",
+    "get_normalized_queue_device": "write dp.Device(device)",
+    "synchronize_array_data": "write dp.synchronize(x)",
+    "default_float_type": "write dp.__array_namespace_info__().default_dtypes()",
+    **dict.fromkeys(
+        ("lax", "fori_loop", "while_loop"),
+        "a loop over whole arrays is a loop of Python, and one for each element is in a @dp.kernel",
+    ),
+    "scan": "write dp.cumulative_sum(x), or another cumulative function",
+    **dict.fromkeys(
+        ("compile", "make_jaxpr"), "array code fuses by itself; dp.explain(x) shows the plan"
+    ),
+    "cat": "write dp.concatenate(arrays, axis=0)",
+    **dict.fromkeys(("mm", "bmm"), "write x @ y"),
+    "rand": "write dp.random.rand(...), or rng.random(shape)",
+    "randn": "write dp.random.randn(...), or rng.standard_normal(shape)",
+    "sigmoid": "write dp.special.expit(x)",
+    "relu": "write dp.maximum(x, 0)",
+    "softmax": "write dp.special.softmax(x, axis)",
+    "is_tensor": "write isinstance(x, dp.ndarray)",
     "get_array_module": "write x.__array_namespace__()",
     "device_put": "write dp.asarray(x, device=...), or x.to_device(device)",
     "device_get": "write dp.asnumpy(x)",
     "block_until_ready": "write dp.synchronize()",
     **dict.fromkeys(("tensor", "from_numpy", "as_tensor"), "write dp.asarray(x)"),
     "manual_seed": "write dp.random.seed(seed), or rng = dp.random.default_rng(seed)",
-    "no_grad": "nothing is differentiated; leave it out",
+    **dict.fromkeys(
+        ("autograd", "hessian", "jacfwd", "jacrev", "no_grad", "value_and_grad"),
+        "nothing is differentiated",
+    ),
+    **dict.fromkeys(("nn", "optim"), "there are no layers; write them with whole arrays"),
     "emath": "convert to complex first: x.astype('complex128')",
 }
 
@@ -101,7 +152,32 @@ ATTRIBUTES = {
     "block_until_ready": "write dp.synchronize()",
     "set": "write x[...] = dp.asarray(values, device=x.device)",
     "stream": "the queue is x.sycl_queue",
-    **dict.fromkeys(("unsqueeze",), "write x[:, None], or dp.expand_dims(x, axis)"),
+    "unsqueeze": "write x[:, None], or dp.expand_dims(x, axis)",
+    "float": "write x.astype('float32')",
+    "double": "write x.astype('float64')",
+    "half": "write x.astype('float16')",
+    "int": "write x.astype('int32')",
+    "long": "write x.astype('int64')",
+    "type": "write x.dtype, or x.astype(dtype)",
+    "contiguous": "write dp.ascontiguousarray(x)",
+    **dict.fromkeys(("expand", "expand_as"), "write dp.broadcast_to(x, shape)"),
+    "norm": "write dp.linalg.norm(x)",
+    **dict.fromkeys(("is_cuda", "devices", "sharding"), "the place is x.device"),
+    **dict.fromkeys(
+        ("add_", "sub_", "mul_", "div_", "copy_", "fill_", "zero_"),
+        "write x += y, x *= y, x[...] = value",
+    ),
+    "toDlpack": "write x.__dlpack__(), or hand x to from_dlpack of the other library",
+    "data_ptr": "write x.usm_data",
+    "element_size": "write x.itemsize",
+    "nelement": "write x.size",
+    "masked_fill": "write dp.where(mask, value, x), or x[mask] = value",
+    "gather": "write dp.take_along_axis(x, index, axis)",
+    "scatter_": "write dp.put_along_axis(x, index, values, axis)",
+    "index_select": "write dp.take(x, index, axis)",
+    "topk": "write dp.top_k(x, k)",
+    "softmax": "write dp.special.softmax(x, axis)",
+    **dict.fromkeys(("matmul", "mm", "bmm"), "write x @ y"),
     **dict.fromkeys(("requires_grad", "grad", "backward"), "nothing is differentiated"),
 }
 
@@ -122,4 +198,6 @@ def _removed(name: str) -> str | None:
 def __getattr__(name: str) -> Any:
     reason = _REASONS.get(name) or (None if name.startswith("_") else _removed(name))
     because = "" if reason is None else f": {reason}"
-    raise AttributeError(f"module 'dparray' has no attribute {name!r}{because}")
+    message = f"module 'dparray' has no attribute {name!r}{because}"
+    # With the two, the interpreter adds the name that was probably meant.
+    raise AttributeError(message, name=name, obj=sys.modules["dparray"])

@@ -25,6 +25,10 @@ from dparray._runtime import drivers
         ("numpy", r"x\.asnumpy\(\)"),
         ("to", r"x\.to_device"),
         ("block_until_ready", r"dp\.synchronize\(\)"),
+        ("unsqueeze", r"x\[:, None\]"),
+        ("float", r"x\.astype\('float32'\)"),
+        ("zero_", r"x\[\.\.\.\] = value"),
+        ("toDlpack", r"x\.__dlpack__"),
     ],
 )
 def test_methods_of_other_libraries_name_ours(name: str, ours: str) -> None:
@@ -43,11 +47,29 @@ def test_methods_of_other_libraries_name_ours(name: str, ours: str) -> None:
         ("prange", r"@dp\.kernel"),
         ("dpjit", r"@dp\.kernel"),
         ("from_numpy", r"dp\.asarray"),
+        ("cuda", r"dp\.devices\(\).*SyclQueue.*dp\.timer.*@dp\.kernel"),
+        ("fuse", "fuse by themselves"),
+        ("get_default_memory_pool", r"dp\.memory\.stats\(\)"),
+        ("memoize", r"functools\.cache"),
+        ("scatter_add", r"dp\.add\.at"),
+        ("syncthreads", r"dp\.group_barrier"),
+        ("get_global_id", r"item\.get_global_id\(0\)"),
+        ("local", r"dp\.LocalAccessor"),
+        ("fori_loop", r"@dp\.kernel"),
+        ("cat", r"dp\.concatenate"),
+        ("sigmoid", r"dp\.special\.expit"),
+        ("usm_ndarray", r"dp\.ndarray"),
     ],
 )
 def test_functions_of_other_libraries_name_ours(name: str, ours: str) -> None:
     with pytest.raises(AttributeError, match=ours):
         getattr(dp, name)
+
+
+def test_a_misspelt_name_comes_with_the_right_one() -> None:
+    code = "import dparray as dp; dp.cumsun"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert "Did you mean: 'cumsum'?" in done.stderr
 
 
 def test_dir_offers_nothing_that_raises() -> None:
