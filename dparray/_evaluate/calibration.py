@@ -28,10 +28,13 @@ from dparray.device import default_device
 from dparray.memory.blocks import allocate
 
 _SMALL, _CACHED, _LARGE = 16, 1 << 15, 1 << 22
-_VERSION = 2
+_VERSION = 3
 #: A term that is measured so many times as large or small as usual is not believed: the machine was
 #: doing something else.
 _MOST_UNUSUAL = 8.0
+#: Where the measuring thread had a smaller share of a processor than this, other programs had the
+#: rest, and nothing that was measured is believed.
+_LEAST_SHARE = 0.85
 #: The first kernel of a process loads the compiler, too.
 _MOST_COMPILING = 2 * DEFAULT.compile
 
@@ -43,6 +46,8 @@ def settle(queue: Any) -> Terms:
     """The terms, read from disk or measured on the device of ``queue``, a CPU, the first time.
 
     It takes about a fifth of a second, and the compiling of a kernel where there is none on disk.
+    On a machine that is busy with other programs the terms are those of a usual machine, and none
+    are kept.
     """
     global _is_done
     with _lock:
@@ -50,8 +55,12 @@ def settle(queue: Any) -> Terms:
             key = _key(queue)
             found = _read(key)
             if found is None:
-                found = _believed(measure(queue))
-                cache.save(key, json.dumps(found._asdict()).encode())
+                found, share = measure(queue)
+                if share >= _LEAST_SHARE:
+                    found = _believed(found)
+                    cache.save(key, json.dumps(found._asdict()).encode())
+                else:  # a later process measures
+                    found = DEFAULT
             _is_done = True
             cost_model.remember(found)
             limits.follow_model()
@@ -82,13 +91,19 @@ def _believed(found: Terms) -> Terms:
     )
 
 
-def measure(queue: Any) -> Terms:
-    """Measure the terms, on a queue of its own on the same device."""
+def measure(queue: Any) -> tuple[Terms, float]:
+    """Measure the terms, on a queue of its own on the same device.
+
+    Returns:
+        The terms, and which share of a processor this thread had while it computed.
+    """
     own = queues.beside(queue)
+    began, began_computing = time.perf_counter(), time.thread_time()
     small, cached, large = (np.ones(count) for count in (_SMALL, _CACHED, _LARGE))
     node = least(lambda: np.add(small, small), 200)
     operation = least(lambda: np.add(cached, cached), 30) / _CACHED
     host_byte = least(lambda: np.add(large, 1.0, out=large), 3) / (2 * large.nbytes)
+    share = (time.thread_time() - began_computing) / (time.perf_counter() - began)
     started = time.perf_counter()
     run = _addition(own, _SMALL)
     run()  # compiles
@@ -100,16 +115,17 @@ def measure(queue: Any) -> Terms:
         woken.append(least(run, 1))
     device_byte = least(_addition(own, _LARGE), 4) / (2 * large.nbytes)
     cores = max(int(queue.sycl_device.max_compute_units), 1)
-    return DEFAULT._replace(
+    found = DEFAULT._replace(
         launch=launch,
         wake=max(sorted(woken)[len(woken) // 4] - launch, 1e-6),
         node=node,
         operation=operation,
         host_byte=host_byte,
-        device_byte=device_byte,
+        device_byte=min(device_byte, host_byte),  # all cores move as much as one of them
         compile=min(max(compiled, DEFAULT.compile), _MOST_COMPILING),
         cores=float(cores),
     )
+    return found, share
 
 
 def least(call: Callable[[], Any], times: int) -> float:
