@@ -8,7 +8,7 @@ unexport PYTHONHOME PYTHONPATH
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv demo tiny test second soak suites check jupyter notebooks docs bench lock dist clean distclean
+.PHONY: help venv demo tiny test second short soak suites check jupyter notebooks docs bench lock dist clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -25,6 +25,9 @@ tiny: venv ## ten operations end to end, in seconds
 
 test: venv ## run all tests
 	@$(python) -m pytest $(ARGS)
+
+short: venv ## compile the short way of small arrays (needs a C compiler)
+	@$(python) -m dparray._array.build_short
 
 soak: venv ## random programs against NumPy; ARGS="--minutes 60 --seed 1"
 	@PYTHONPATH=. $(python) tests/soak/soak.py $(ARGS)

@@ -116,6 +116,7 @@ with _startup.explained():
     )
     from dparray._evaluate import calibration as _calibration
     from dparray._evaluate import forks as _forks
+    from dparray._functions import compiled as _compiled
     from dparray._functions import constructor as _constructor
     from dparray._functions import gathering as _gathering
     from dparray._functions import other_libraries as _other_libraries
@@ -218,6 +219,7 @@ with _startup.explained():
 
     _numba_dpex_module.install()
     _other_libraries.install()
+    _compiled.install_if_built()
 
     # Public functions let only our errors out; inside, functions call each other directly.
     for _module in (linalg, fft, lib.stride_tricks):

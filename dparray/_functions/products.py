@@ -66,7 +66,7 @@ __all__ = [
 ]
 
 #: On a sub-device, NumPy's BLAS works on one core up to about this many multiplications.
-_ONE_CORE_PRODUCTS = 1 << 18
+ONE_CORE_PRODUCTS = 1 << 18
 
 
 def _pair(function: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:
@@ -122,7 +122,7 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
         assign(result, 0)
         return
     on_root = result.sycl_queue.sycl_device.parent_device is None
-    is_for_host = on_root or result.size * x1.shape[-1] <= _ONE_CORE_PRODUCTS
+    is_for_host = on_root or result.size * x1.shape[-1] <= ONE_CORE_PRODUCTS
 
     def by_dpnp(a: Any, b: Any) -> None:
         if result.dtype.kind in "iu" and x1.block is x2.block:
@@ -248,9 +248,9 @@ def _small_product(x1: Any, x2: Any) -> ndarray | None:
         or not is_ready(x1)
     ):
         return None
-    if first.size * second.size > _ONE_CORE_PRODUCTS:  # else there are no more products than that
+    if first.size * second.size > ONE_CORE_PRODUCTS:  # else there are no more products than that
         size = (len(first) if first.ndim == 2 else 1) * (second.shape[1] if second.ndim == 2 else 1)
-        if size > limits.host_elements or size * len(second) > _ONE_CORE_PRODUCTS:
+        if size > limits.host_elements or size * len(second) > ONE_CORE_PRODUCTS:
             return None
     values = host.call(np.matmul, first, second)
     if values is None:

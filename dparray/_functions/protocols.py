@@ -38,7 +38,7 @@ _CREATION: frozenset[Any] = frozenset(
 _OF_SCIPY = {"_zeta": "zeta", "_riemann_zeta": "zeta"}
 _NO_VALUE = np._NoValue
 #: NumPy's ufuncs that are an operation of ours.
-_OPERATIONS = {
+OPERATIONS_OF_UFUNCS = {
     op.ufunc: operate
     for op, operate in OPERATIONS.items()
     if op.ufunc.__name__ in (op.name, *op.aliases)
@@ -52,14 +52,14 @@ def _missing(name: str) -> TypeError:
     )
 
 
-def _array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+def array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
     """NumPy's ufuncs on our arrays are our functions of the same meaning.
 
     Raises:
         TypeError: we do not have the ufunc, its method or one of the options.
         HostConversionError: NumPy arrays are among the inputs.
     """
-    quick = _OPERATIONS.get(ufunc)
+    quick = OPERATIONS_OF_UFUNCS.get(ufunc)
     if quick is not None and not options and method == "__call__":
         for value in inputs:
             if type(value) is not ndarray and type(value) not in SCALARS:
@@ -230,7 +230,7 @@ def _tobytes(self: ndarray, order: str = "C") -> bytes:
 
 def _attach() -> None:
     for name, method in {
-        "__array_ufunc__": _array_ufunc,
+        "__array_ufunc__": array_ufunc,
         "__array_function__": _array_function,
         "__reduce__": _reduce,
         "__copy__": _copy,

@@ -1,0 +1,631 @@
+/* The short way of small arrays, compiled: indexing, arithmetic and conversions of arrays that the
+ * host computes at the call. Each function here does what the Python function that it stands for
+ * does in the common case, and calls that function in every other: `dparray/_functions/compiled.py`
+ * hands them over, and arrays have the Python functions alone where this is not compiled.
+ *
+ * Python's stable interface from 3.10 on. The slots of arrays are read where they lie; an array of
+ * a subclass, which there is not, would go the Python function's way.
+ */
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030A0000
+#include <Python.h>
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#include <numpy/arrayobject.h>
+
+/* Exported since Python 3.7, and not declared for the stable interface. */
+extern int PyContext_Enter(PyObject *context);
+extern int PyContext_Exit(PyObject *context);
+
+/* --- what is handed over ---------------------------------------------------------------------- */
+
+static PyTypeObject *array_type;
+static Py_ssize_t at_seen, at_block, at_packed, at_queue, at_usm_type;
+static PyObject *working;       /* queues with work that may not be complete */
+static PyObject *config_values; /* the options; one is read here */
+static PyObject *at_once;       /* up to how many elements, by an operation's weight */
+static PyObject *scalar_types;  /* classes of scalars that stand beside arrays */
+static PyObject *context;       /* in it NumPy warns of nothing */
+static PyObject *ufuncs;        /* NumPy's ufuncs: the numbers of operations */
+static PyObject *host_tier, *readers, *one, *call_method;
+
+static PyObject *slow_getitem, *slow_setitem, *slow_matmul, *slow_ufunc;
+static PyObject *slow_float, *slow_int, *slow_index, *slow_bool;
+static PyObject *numpy_matmul;
+
+#define MOST_OPERATIONS 24
+typedef PyObject *(*binary_function)(PyObject *, PyObject *);
+static struct {
+    PyObject *compute;          /* of NumPy's arrays and scalars */
+    PyObject *slow, *slow_in_place;
+    PyObject *compute_in_place; /* None where there is none */
+    PyObject *weight;
+    int of_numbers;             /* which operator of Python's does the same of two numbers */
+} operations[MOST_OPERATIONS];
+
+static npy_intp heap_elements, one_core_products;
+
+#define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
+#define AS_ARRAY(object) ((PyArrayObject *)(object))
+
+/* --- small questions -------------------------------------------------------------------------- */
+
+static int is_idle(void)
+{
+    return PyDict_Size(working) == 0 && PyDict_GetItem(config_values, host_tier) == Py_True;
+}
+
+static npy_intp most_of(PyObject *weight)
+{
+    PyObject *found = PyDict_GetItem(at_once, weight);
+    return found ? (npy_intp)PyLong_AsSsize_t(found) : 0;
+}
+
+/* What the host sees of an array; NULL of anything else, and where it sees nothing. */
+static PyObject *seen_of(PyObject *x)
+{
+    if (Py_TYPE(x) != array_type)
+        return NULL;
+    PyObject *seen = SLOT(x, at_seen);
+    return seen == Py_None ? NULL : seen;
+}
+
+static int is_scalar(PyObject *x)
+{
+    PyTypeObject *type = Py_TYPE(x);
+    return type == &PyFloat_Type || type == &PyLong_Type ||
+           PySet_Contains(scalar_types, (PyObject *)type) == 1;
+}
+
+static int is_plain_entry(PyObject *entry)
+{
+    PyTypeObject *type = Py_TYPE(entry);
+    return type == &PyLong_Type || type == &PySlice_Type || entry == Py_None ||
+           entry == Py_Ellipsis;
+}
+
+static int is_plain(PyObject *index)
+{
+    if (Py_TYPE(index) != &PyTuple_Type)
+        return is_plain_entry(index);
+    for (Py_ssize_t at = 0; at < PyTuple_Size(index); at++)
+        if (!is_plain_entry(PyTuple_GetItem(index, at)))
+            return 0;
+    return 1;
+}
+
+static int is_free_to_write(PyObject *x)
+{
+    if (!is_idle())
+        return 0;
+    PyObject *block = SLOT(x, at_block);
+    if (!block || block == Py_None)
+        return 1;
+    PyObject *found = PyObject_GetAttr(block, readers);
+    if (!found)
+        return 0;
+    int are_some = PyObject_IsTrue(found);
+    Py_DECREF(found);
+    return are_some == 0;
+}
+
+/* What another way finds the right words for; an interrupt, say, goes on. */
+static int is_refusal(void)
+{
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+        return 0;
+    PyErr_Clear();
+    return 1;
+}
+
+/* --- results ---------------------------------------------------------------------------------- */
+
+/* An array like another, of which the host sees `seen`; takes that reference. */
+static PyObject *make(PyObject *like, PyObject *seen, PyObject *block)
+{
+    PyObject *made = PyType_GenericAlloc(array_type, 0);
+    if (!made) {
+        Py_DECREF(seen);
+        return NULL;
+    }
+    SLOT(made, at_seen) = seen;
+    SLOT(made, at_block) = Py_NewRef(block ? block : Py_None);
+    SLOT(made, at_packed) = Py_NewRef(Py_None);
+    SLOT(made, at_queue) = Py_NewRef(SLOT(like, at_queue));
+    SLOT(made, at_usm_type) = Py_NewRef(SLOT(like, at_usm_type));
+    return made;
+}
+
+/* The same of a number or an array that NumPy has computed; takes the reference. */
+static PyObject *make_of(PyObject *like, PyObject *values)
+{
+    if (Py_TYPE(values) != &PyArray_Type) {
+        PyObject *whole = PyArray_FromAny(values, NULL, 0, 0, 0, NULL);
+        Py_DECREF(values);
+        if (!whole)
+            return NULL;
+        values = whole;
+    }
+    return make(like, values, NULL);
+}
+
+static int enter(void)
+{
+    if (PyContext_Enter(context) == 0)
+        return 1;
+    PyErr_Clear(); /* another thread is in it */
+    return 0;
+}
+
+static int leave(int is_right)
+{
+    PyObject *type, *value, *trace;
+    if (is_right)
+        return PyContext_Exit(context);
+    PyErr_Fetch(&type, &value, &trace);
+    PyContext_Exit(context);
+    PyErr_Restore(type, value, trace);
+    return 0;
+}
+
+/* A function of NumPy's, without warnings. NULL without an exception: to be done another way. */
+static PyObject *silently(PyObject *function, PyObject *a, PyObject *b, PyObject *out)
+{
+    if (!enter())
+        return NULL;
+    PyObject *result = PyObject_CallFunctionObjArgs(function, a, b, out, NULL);
+    leave(result != NULL);
+    if (!result)
+        is_refusal();
+    return result;
+}
+
+
+/* --- indices ---------------------------------------------------------------------------------- */
+
+static PyObject *getitem(PyObject *self, PyObject *index)
+{
+    PyObject *seen = seen_of(self);
+    if (!seen || !is_plain(index))
+        goto slow;
+    PyObject *found = PyObject_GetItem(seen, index);
+    if (!found) {
+        if (!is_refusal())
+            return NULL;
+        goto slow;
+    }
+    if (Py_TYPE(found) == &PyArray_Type) {
+        PyObject *base = PyArray_BASE(AS_ARRAY(seen));
+        if (base && PyArray_BASE(AS_ARRAY(found)) == base && PyArray_SIZE(AS_ARRAY(found)))
+            return make(self, found, SLOT(self, at_block));
+    } else if (is_idle()) /* integers select a scalar, which is a copy */
+        return make_of(self, found);
+    Py_DECREF(found);
+slow:
+    return PyObject_CallFunctionObjArgs(slow_getitem, self, index, NULL);
+}
+
+/* The first byte of an array and the one after its last. */
+static void extent_of(PyArrayObject *array, char **first, char **last)
+{
+    *first = *last = PyArray_BYTES(array);
+    for (int axis = 0; axis < PyArray_NDIM(array); axis++) {
+        npy_intp span = (PyArray_DIM(array, axis) - 1) * PyArray_STRIDE(array, axis);
+        *(span < 0 ? first : last) += span;
+    }
+    *last += PyArray_ITEMSIZE(array);
+}
+
+static int lie_apart(PyArrayObject *one_, PyArrayObject *other)
+{
+    char *first, *last, *others_first, *others_last;
+    extent_of(one_, &first, &last);
+    extent_of(other, &others_first, &others_last);
+    return last <= others_first || others_last <= first;
+}
+
+static int lie_alike(PyArrayObject *x, PyArrayObject *y)
+{
+    if (PyArray_BYTES(x) != PyArray_BYTES(y) || PyArray_NDIM(x) != PyArray_NDIM(y))
+        return 0;
+    for (int axis = 0; axis < PyArray_NDIM(x); axis++)
+        if (PyArray_DIM(x, axis) != PyArray_DIM(y, axis) ||
+            PyArray_STRIDE(x, axis) != PyArray_STRIDE(y, axis))
+            return 0;
+    return 1;
+}
+
+/* Write to a part of what the host sees: 1 if it is done, 0 if not, -1 with an exception. */
+static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject *value)
+{
+    PyArrayObject *target = AS_ARRAY(seen);
+    npy_intp most = most_of(one);
+    for (int axis = 0; axis < PyArray_NDIM(target); axis++)
+        if (PyArray_STRIDE(target, axis) == 0) /* elements that share memory are not written */
+            return 0;
+    int is_number = PyFloat_CheckExact(value) || PyLong_CheckExact(value);
+    PyObject *source = is_number ? NULL : seen_of(value);
+    if (is_number) {
+        if (PyArray_TYPE(target) != NPY_DOUBLE || PyArray_SIZE(target) > most)
+            return 0;
+        if (!is_free_to_write(self))
+            return is_refusal() ? 0 : -1;
+        if (PyObject_SetItem(seen, index, value) == 0)
+            return 1;
+        return is_refusal() ? 0 : -1;
+    }
+    if (!source || SLOT(value, at_queue) != SLOT(self, at_queue) ||
+        PyArray_DESCR(AS_ARRAY(source)) != PyArray_DESCR(target) ||
+        PyArray_SIZE(AS_ARRAY(source)) == 0)
+        return 0;
+    if (!is_free_to_write(self))
+        return is_refusal() ? 0 : -1;
+    PyObject *part = PyObject_GetItem(seen, index);
+    if (!part)
+        return is_refusal() ? 0 : -1;
+    int done = 0;
+    if (Py_TYPE(part) != &PyArray_Type) /* one element, of another array or of this */
+        done = PyArray_NDIM(AS_ARRAY(source)) == 0 ? PyObject_SetItem(seen, index, source) + 1 : 0;
+    else if (PyArray_SIZE(AS_ARRAY(part)) == 0 || PyArray_SIZE(AS_ARRAY(part)) > most)
+        done = 0;
+    else if (lie_apart(AS_ARRAY(part), AS_ARRAY(source)))
+        done = PyArray_CopyInto(AS_ARRAY(part), AS_ARRAY(source)) + 1;
+    else
+        done = lie_alike(AS_ARRAY(part), AS_ARRAY(source)); /* as after x[1:] += 1 */
+    Py_DECREF(part);
+    if (!done && PyErr_Occurred() && !is_refusal())
+        return -1;
+    return done;
+}
+
+static PyObject *setitem(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *seen = count == 2 ? seen_of(self) : NULL;
+    if (seen && is_plain(args[0])) {
+        int done = write_part(self, seen, args[0], args[1]);
+        if (done < 0)
+            return NULL;
+        if (done)
+            Py_RETURN_NONE;
+    }
+    if (count != 2) {
+        PyErr_SetString(PyExc_TypeError, "__setitem__ takes an index and a value");
+        return NULL;
+    }
+    return PyObject_CallFunctionObjArgs(slow_setitem, self, args[0], args[1], NULL);
+}
+
+/* --- operators -------------------------------------------------------------------------------- */
+
+enum { NO_NUMBERS, ADD, SUBTRACT, MULTIPLY, DIVIDE, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL,
+       EQUAL, NOT_EQUAL };
+
+/* Numbers of NumPy's are computed by their own operators, in a fifth of a ufunc's time. */
+static PyObject *of_numbers(int which, PyObject *a, PyObject *b)
+{
+    switch (which) {
+    case ADD: return PyNumber_Add(a, b);
+    case SUBTRACT: return PyNumber_Subtract(a, b);
+    case MULTIPLY: return PyNumber_Multiply(a, b);
+    case DIVIDE: return PyNumber_TrueDivide(a, b);
+    case LESS: return PyObject_RichCompare(a, b, Py_LT);
+    case LESS_EQUAL: return PyObject_RichCompare(a, b, Py_LE);
+    case GREATER: return PyObject_RichCompare(a, b, Py_GT);
+    case GREATER_EQUAL: return PyObject_RichCompare(a, b, Py_GE);
+    case EQUAL: return PyObject_RichCompare(a, b, Py_EQ);
+    default: return PyObject_RichCompare(a, b, Py_NE);
+    }
+}
+
+/* A number of NumPy's that an array without dimensions holds, if it is of the dtype. */
+static PyObject *number_of(PyObject *x, int dtype)
+{
+    if (Py_TYPE(x) != &PyArray_Type)
+        return PyFloat_CheckExact(x) ? Py_NewRef(x) : NULL;
+    PyArrayObject *array = AS_ARRAY(x);
+    if (PyArray_NDIM(array) || PyArray_TYPE(array) != dtype)
+        return NULL;
+    return PyArray_ToScalar(PyArray_DATA(array), array);
+}
+
+static PyObject *compute_numbers(int which, PyObject *a, PyObject *b)
+{
+    PyObject *first = number_of(a, NPY_DOUBLE);
+    PyObject *second = first ? number_of(b, NPY_DOUBLE) : NULL;
+    PyObject *result = NULL;
+    if (second && enter()) {
+        result = of_numbers(which, first, second);
+        leave(result != NULL);
+    }
+    Py_XDECREF(first);
+    Py_XDECREF(second);
+    return result;
+}
+
+static PyObject *binary(int number, PyObject *x, PyObject *y)
+{
+    PyObject *owner = Py_TYPE(x) == array_type ? x : y;
+    PyObject *a = seen_of(x), *b = seen_of(y);
+    npy_intp most = most_of(operations[number].weight), size = 0;
+    if (most > heap_elements) /* larger results lie in the pool's memory */
+        most = heap_elements;
+    if (a && b) {
+        if (SLOT(x, at_queue) != SLOT(y, at_queue) || SLOT(x, at_usm_type) != SLOT(y, at_usm_type))
+            goto slow;
+        npy_intp second = PyArray_SIZE(AS_ARRAY(b));
+        size = PyArray_SIZE(AS_ARRAY(a));
+        if (size > most || second > most ||
+            (size * second > most && !PyArray_SAMESHAPE(AS_ARRAY(a), AS_ARRAY(b))))
+            goto slow;
+    } else if (a && Py_TYPE(y) != array_type && is_scalar(y)) {
+        b = y;
+        size = PyArray_SIZE(AS_ARRAY(a));
+    } else if (b && Py_TYPE(x) != array_type && is_scalar(x)) {
+        a = x;
+        size = PyArray_SIZE(AS_ARRAY(b));
+    } else
+        goto slow;
+    if (size > most || !is_idle())
+        goto slow;
+    PyObject *result = NULL;
+    if (size == 1 && operations[number].of_numbers)
+        result = compute_numbers(operations[number].of_numbers, a, b);
+    if (!result) {
+        if (!is_refusal())
+            return NULL;
+        result = silently(operations[number].compute, a, b, NULL);
+    }
+    if (result)
+        return make_of(owner, result);
+    if (PyErr_Occurred())
+        return NULL;
+slow:
+    return PyObject_CallFunctionObjArgs(operations[number].slow, x, y, NULL);
+}
+
+static PyObject *in_place(int number, PyObject *x, PyObject *y)
+{
+    PyObject *target = seen_of(x), *operand = NULL;
+    if (!target || operations[number].compute_in_place == Py_None ||
+        PyArray_SIZE(AS_ARRAY(target)) > most_of(operations[number].weight))
+        goto slow;
+    if (Py_TYPE(y) == array_type) {
+        if (SLOT(x, at_queue) == SLOT(y, at_queue))
+            operand = seen_of(y);
+    } else if (is_scalar(y))
+        operand = y;
+    if (!operand)
+        goto slow;
+    if (!is_free_to_write(x)) {
+        if (!is_refusal())
+            return NULL;
+        goto slow;
+    }
+    PyObject *result = silently(operations[number].compute_in_place, target, operand, target);
+    if (result) {
+        Py_DECREF(result);
+        return Py_NewRef(x);
+    }
+    if (PyErr_Occurred())
+        return NULL;
+slow:
+    return PyObject_CallFunctionObjArgs(operations[number].slow_in_place, x, y, NULL);
+}
+
+#define OPERATION(n)                                                                    \
+    static PyObject *left_##n(PyObject *x, PyObject *y) { return binary(n, x, y); }     \
+    static PyObject *right_##n(PyObject *x, PyObject *y) { return binary(n, y, x); }    \
+    static PyObject *in_place_##n(PyObject *x, PyObject *y) { return in_place(n, x, y); }
+OPERATION(0) OPERATION(1) OPERATION(2) OPERATION(3) OPERATION(4) OPERATION(5) OPERATION(6)
+OPERATION(7) OPERATION(8) OPERATION(9) OPERATION(10) OPERATION(11) OPERATION(12) OPERATION(13)
+OPERATION(14) OPERATION(15) OPERATION(16) OPERATION(17)
+
+static PyObject *matmul(PyObject *x, PyObject *y)
+{
+    PyObject *a = seen_of(x), *b = seen_of(y);
+    if (!a || !b)
+        goto slow;
+    int dimensions = PyArray_NDIM(AS_ARRAY(a)), others = PyArray_NDIM(AS_ARRAY(b));
+    if (dimensions < 1 || dimensions > 2 || others < 1 || others > 2 ||
+        SLOT(x, at_queue) != SLOT(y, at_queue) || SLOT(x, at_usm_type) != SLOT(y, at_usm_type) ||
+        PyArray_SIZE(AS_ARRAY(a)) > one_core_products ||
+        PyArray_SIZE(AS_ARRAY(b)) > one_core_products ||
+        PyArray_SIZE(AS_ARRAY(a)) * PyArray_SIZE(AS_ARRAY(b)) > one_core_products || !is_idle())
+        goto slow;
+    PyObject *result = silently(numpy_matmul, a, b, NULL);
+    if (result)
+        return make_of(x, result);
+    if (PyErr_Occurred())
+        return NULL;
+slow:
+    return PyObject_CallFunctionObjArgs(slow_matmul, x, y, NULL);
+}
+
+/* np.float64(2) * x comes here. */
+static PyObject *array_ufunc(PyObject *self, PyObject *args, PyObject *named)
+{
+    if (!named && PyTuple_Size(args) == 4 &&
+        PyUnicode_Compare(PyTuple_GetItem(args, 1), call_method) == 0) {
+        PyObject *number = PyDict_GetItem(ufuncs, PyTuple_GetItem(args, 0));
+        PyObject *x = PyTuple_GetItem(args, 2), *y = PyTuple_GetItem(args, 3);
+        if (number && (Py_TYPE(x) == array_type || is_scalar(x)) &&
+            (Py_TYPE(y) == array_type || is_scalar(y)))
+            return binary((int)PyLong_AsLong(number), x, y);
+    }
+    PyObject *all = PyTuple_New(PyTuple_Size(args) + 1);
+    if (!all)
+        return NULL;
+    PyTuple_SetItem(all, 0, Py_NewRef(self));
+    for (Py_ssize_t at = 0; at < PyTuple_Size(args); at++)
+        PyTuple_SetItem(all, at + 1, Py_NewRef(PyTuple_GetItem(args, at)));
+    PyObject *result = PyObject_Call(slow_ufunc, all, named);
+    Py_DECREF(all);
+    return result;
+}
+
+/* --- one element ------------------------------------------------------------------------------ */
+
+static PyObject *number_seen(PyObject *x)
+{
+    PyObject *seen = seen_of(x);
+    return seen && PyArray_NDIM(AS_ARRAY(seen)) == 0 && is_idle() ? seen : NULL;
+}
+
+static PyObject *as_float(PyObject *x, PyObject *unused)
+{
+    PyObject *seen = number_seen(x);
+    if (seen && PyArray_ISFLOAT(AS_ARRAY(seen)))
+        return PyNumber_Float(seen);
+    return PyObject_CallFunctionObjArgs(slow_float, x, NULL);
+}
+
+static PyObject *as_int(PyObject *x, PyObject *unused)
+{
+    PyObject *seen = number_seen(x);
+    if (seen && PyArray_ISINTEGER(AS_ARRAY(seen)))
+        return PyNumber_Long(seen);
+    return PyObject_CallFunctionObjArgs(slow_int, x, NULL);
+}
+
+static PyObject *as_index(PyObject *x, PyObject *unused)
+{
+    PyObject *seen = number_seen(x);
+    if (seen && PyArray_ISINTEGER(AS_ARRAY(seen)))
+        return PyNumber_Index(seen);
+    return PyObject_CallFunctionObjArgs(slow_index, x, NULL);
+}
+
+static PyObject *as_bool(PyObject *x, PyObject *unused)
+{
+    PyObject *seen = number_seen(x);
+    if (seen && (PyArray_ISBOOL(AS_ARRAY(seen)) || PyArray_ISNUMBER(AS_ARRAY(seen)))) {
+        int is_true = PyObject_IsTrue(seen);
+        return is_true < 0 ? NULL : PyBool_FromLong(is_true);
+    }
+    return PyObject_CallFunctionObjArgs(slow_bool, x, NULL);
+}
+
+/* --- the module ------------------------------------------------------------------------------- */
+
+#define OPERATORS(n) \
+    {"left_" #n, left_##n, METH_O, NULL}, {"right_" #n, right_##n, METH_O, NULL}, \
+        {"in_place_" #n, in_place_##n, METH_O, NULL}
+
+static PyMethodDef of_arrays[] = {
+    {"__getitem__", getitem, METH_O, NULL},
+    {"__setitem__", (PyCFunction)(void (*)(void))setitem, METH_FASTCALL, NULL},
+    {"__matmul__", matmul, METH_O, NULL},
+    {"__array_ufunc__", (PyCFunction)(void (*)(void))array_ufunc, METH_VARARGS | METH_KEYWORDS,
+     NULL},
+    {"__float__", as_float, METH_NOARGS, NULL},
+    {"__int__", as_int, METH_NOARGS, NULL},
+    {"__index__", as_index, METH_NOARGS, NULL},
+    {"__bool__", as_bool, METH_NOARGS, NULL},
+    OPERATORS(0), OPERATORS(1), OPERATORS(2), OPERATORS(3), OPERATORS(4), OPERATORS(5),
+    OPERATORS(6), OPERATORS(7), OPERATORS(8), OPERATORS(9), OPERATORS(10), OPERATORS(11),
+    OPERATORS(12), OPERATORS(13), OPERATORS(14), OPERATORS(15), OPERATORS(16), OPERATORS(17),
+    {NULL, NULL, 0, NULL},
+};
+
+/* Where a slot lies: an object is looked for that was put there. */
+static Py_ssize_t offset_of(const char *name, Py_ssize_t size)
+{
+    Py_ssize_t found = -1;
+    PyObject *sample = PyType_GenericAlloc(array_type, 0);
+    PyObject *mark = PyList_New(0);
+    if (sample && mark && PyObject_SetAttrString(sample, name, mark) == 0)
+        for (Py_ssize_t at = 2 * sizeof(PyObject *); at + (Py_ssize_t)sizeof(PyObject *) <= size;
+             at += sizeof(PyObject *))
+            if (SLOT(sample, at) == mark)
+                found = at;
+    Py_XDECREF(sample);
+    Py_XDECREF(mark);
+    if (found < 0 && !PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "arrays have no slot %s", name);
+    return found;
+}
+
+/* setup(named, operations, ufuncs): the methods, by name. What is handed over lives for ever. */
+static PyObject *setup(PyObject *module, PyObject *args)
+{
+    PyObject *named, *given;
+    if (!PyArg_ParseTuple(args, "O!O!O!", &PyDict_Type, &named, &PyList_Type, &given,
+                          &PyDict_Type, &ufuncs))
+        return NULL;
+    PyObject *type;
+    struct { const char *name; PyObject **where; } parts[] = {
+        {"ndarray", &type}, {"working", &working}, {"config_values", &config_values},
+        {"at_once", &at_once}, {"scalar_types", &scalar_types}, {"context", &context},
+        {"getitem", &slow_getitem}, {"setitem", &slow_setitem}, {"matmul", &slow_matmul},
+        {"array_ufunc", &slow_ufunc}, {"float", &slow_float}, {"int", &slow_int},
+        {"index", &slow_index}, {"bool", &slow_bool}, {"numpy_matmul", &numpy_matmul},
+    };
+    for (size_t at = 0; at < sizeof parts / sizeof *parts; at++) {
+        *parts[at].where = PyDict_GetItemString(named, parts[at].name);
+        if (!*parts[at].where) {
+            PyErr_SetString(PyExc_KeyError, parts[at].name);
+            return NULL;
+        }
+    }
+    PyObject *heap = PyDict_GetItemString(named, "heap_elements");
+    PyObject *products = PyDict_GetItemString(named, "one_core_products");
+    Py_ssize_t count = PyList_Size(given);
+    if (!heap || !products || count > MOST_OPERATIONS) {
+        PyErr_SetString(PyExc_TypeError, "setup: limits, and no more operations than there are");
+        return NULL;
+    }
+    heap_elements = PyLong_AsSsize_t(heap);
+    one_core_products = PyLong_AsSsize_t(products);
+    array_type = (PyTypeObject *)type;
+    host_tier = PyUnicode_InternFromString("host_tier");
+    readers = PyUnicode_InternFromString("readers");
+    call_method = PyUnicode_InternFromString("__call__");
+    one = PyLong_FromLong(1);
+    PyObject *basic_size = PyObject_GetAttrString(type, "__basicsize__");
+    if (!basic_size || !one || !call_method)
+        return NULL;
+    Py_ssize_t size = PyLong_AsSsize_t(basic_size);
+    Py_DECREF(basic_size);
+    if ((at_seen = offset_of("_on_host", size)) < 0 || (at_block = offset_of("_block", size)) < 0 ||
+        (at_packed = offset_of("_packed", size)) < 0 ||
+        (at_queue = offset_of("sycl_queue", size)) < 0 ||
+        (at_usm_type = offset_of("usm_type", size)) < 0)
+        return NULL;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        PyObject *of_one = PyList_GetItem(given, at);
+        if (!PyArg_ParseTuple(of_one, "OOOOOi", &operations[at].compute, &operations[at].slow,
+                              &operations[at].compute_in_place, &operations[at].slow_in_place,
+                              &operations[at].weight, &operations[at].of_numbers))
+            return NULL;
+    }
+    PyObject *methods = PyDict_New();
+    for (PyMethodDef *each = of_arrays; methods && each->ml_name; each++) {
+        PyObject *method = PyDescr_NewMethod(array_type, each);
+        if (!method || PyDict_SetItemString(methods, each->ml_name, method) < 0)
+            Py_CLEAR(methods);
+        Py_XDECREF(method);
+    }
+    if (methods) {
+        Py_INCREF(named);
+        Py_INCREF(given);
+        Py_INCREF(ufuncs);
+    }
+    return methods;
+}
+
+static PyMethodDef functions[] = {
+    {"setup", setup, METH_VARARGS, NULL},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, "_short", "The short way of small arrays, compiled.", -1, functions,
+    NULL, NULL, NULL, NULL,
+};
+
+PyMODINIT_FUNC PyInit__short(void)
+{
+    import_array();
+    return PyModule_Create(&definition);
+}
