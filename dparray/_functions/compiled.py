@@ -62,7 +62,7 @@ def load() -> ModuleType | None:
     has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
     if named == "0" or not has_lock or not file.is_file():
         return None
-    spec = importlib.util.spec_from_file_location("dparray._array._short", file)
+    spec = importlib.util.spec_from_file_location("_short", file)
     assert spec is not None and spec.loader is not None
     try:
         module = importlib.util.module_from_spec(spec)
