@@ -154,6 +154,19 @@ def emit(text: str) -> bytes:
     return _asked(text, emitter.BINARY)
 
 
+def optimised(text: str) -> tuple[str, bytes]:
+    """A module that is not optimised: its text when it is, and its SPIR-V.
+
+    Raises:
+        EmissionError: the back end does not write it.
+        KernelError: the helper does not start, or ends.
+    """
+    answer = _asked(text, emitter.OPTIMISED)
+    start = emitter.LENGTH.size
+    end = start + emitter.LENGTH.unpack_from(answer)[0]
+    return answer[start:end].decode(), answer[end:]
+
+
 def assembly(text: str) -> str:
     """The SPIR-V of a module, readable."""
     return _asked(text, emitter.ASSEMBLY).decode()

@@ -3,55 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import IntEnum
 from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
 
-from dparray.kernel_api import MemoryOrder, MemoryScope
+from dparray._compiler import spirv
+from dparray._compiler.spirv import (  # noqa: F401  the names that device code's lowering uses
+    GLOBAL_ID,
+    GLOBAL_SIZE,
+    GROUP_COUNT,
+    GROUP_ID,
+    LOCAL_ID,
+    LOCAL_SIZE,
+    Scope,
+    mangled,
+)
 
 INT32 = ir.IntType(32)
 INT64 = ir.IntType(64)
 
 
-class Scope(IntEnum):
-    """Which work-items an instruction concerns."""
-
-    CROSS_DEVICE = 0
-    DEVICE = 1
-    WORK_GROUP = 2
-    SUB_GROUP = 3
-    INVOCATION = 4
-
-
-_SCOPES = {
-    MemoryScope.WORK_ITEM: Scope.INVOCATION,
-    MemoryScope.SUB_GROUP: Scope.SUB_GROUP,
-    MemoryScope.WORK_GROUP: Scope.WORK_GROUP,
-    MemoryScope.DEVICE: Scope.DEVICE,
-    MemoryScope.SYSTEM: Scope.CROSS_DEVICE,
-}
-# Bits of memory semantics: how reads and writes are ordered, and those of which memory.
-_ORDERS = {
-    MemoryOrder.RELAXED: 0x0,
-    MemoryOrder.CONSUME_UNSUPPORTED: 0x0,
-    MemoryOrder.ACQUIRE: 0x2,
-    MemoryOrder.RELEASE: 0x4,
-    MemoryOrder.ACQ_REL: 0x8,
-    MemoryOrder.SEQ_CST: 0x10,
-}
-_ALL_MEMORY = 0x80 | 0x100 | 0x200  # of the sub-group, the work-group and the device
-
-
 def scope(memory_scope: int) -> Any:
     """The constant of a ``MemoryScope``."""
-    return INT32(int(_SCOPES[MemoryScope(memory_scope)]))
+    return INT32(spirv.scope(memory_scope))
 
 
 def semantics(memory_order: int) -> Any:
     """The constant of a ``MemoryOrder``; as in SYCL, it is about all memory."""
-    return INT32(_ORDERS[MemoryOrder(memory_order)] | _ALL_MEMORY)
+    return INT32(spirv.semantics(memory_order))
 
 
 def code_of(number: Any) -> str:
@@ -59,11 +39,6 @@ def code_of(number: Any) -> str:
     if isinstance(number, types.Float):
         return {16: "Dh", 32: "f", 64: "d"}[number.bitwidth]
     return {8: "ah", 16: "st", 32: "ij", 64: "lm"}[number.bitwidth][not number.signed]
-
-
-def mangled(name: str, codes: str) -> str:
-    """The name of a function for parameters of some types."""
-    return f"_Z{len(name)}{name}{codes}"
 
 
 def call(
@@ -97,20 +72,6 @@ def call(
 
 
 # --- numbers of work-items ------------------------------------------------------------------------
-
-GLOBAL_ID = "get_global_id"
-GLOBAL_SIZE = "get_global_size"
-LOCAL_ID = "get_local_id"
-LOCAL_SIZE = "get_local_size"
-GROUP_ID = "get_group_id"
-GROUP_COUNT = "get_num_groups"
-# Of sub-groups, which have one dimension.
-SUB_GROUP_LOCAL_ID = "get_sub_group_local_id"
-SUB_GROUP_SIZE = "get_sub_group_size"
-SUB_GROUP_MAX_SIZE = "get_max_sub_group_size"
-SUB_GROUP_ID = "get_sub_group_id"
-SUB_GROUP_COUNT = "get_num_sub_groups"
-
 
 def index(builder: Any, name: str, dimension: Any) -> Any:
     """One of the numbers above in a dimension; the dimensions are in the order of the kernel's."""

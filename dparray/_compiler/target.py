@@ -8,7 +8,6 @@ module of a kernel; ``emission`` makes SPIR-V of it.
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
@@ -46,7 +45,7 @@ from numba.core.typing import cmathdecl, enumdecl
 from numba.core.typing.templates import Registry as TypingRegistry
 from numba.core.untyped_passes import FixupArgs
 
-from dparray._compiler import instructions, passes
+from dparray._compiler import emitter, instructions, passes, spirv
 from dparray._compiler.types import (
     ConstantType,
     DeviceArray,
@@ -100,7 +99,7 @@ class _Codegen(CPUCodegen):
 
     def _create_empty_module(self, name: str) -> Any:
         module = ir.Module(cgutils.normalize_ir_text(name))
-        module.triple = passes.TRIPLE
+        module.triple = emitter.TRIPLE
         module.data_layout = passes.data_layout()
         return module
 
@@ -496,11 +495,6 @@ def prepare(install: Callable[[Any], None]) -> None:
 # --- kernels --------------------------------------------------------------------------------------
 
 
-def entry_name(function: Callable[..., Any]) -> str:
-    """The entry point of a kernel: no name that OpenCL has, and the same in every process."""
-    return "kernel_" + re.sub(r"\W", "_", function.__name__, flags=re.ASCII)
-
-
 @global_compiler_lock
 def lower_kernel(
     function: Callable[..., Any], argument_types: Sequence[Any], *, debug: bool = False
@@ -535,7 +529,7 @@ def lower_kernel(
     library = compiled.library
     if not library._finalized:
         library.finalize()
-    name = entry_name(function)
+    name = spirv.entry_name(function.__name__)
     module = library._final_module
     module.link_in(llvm.parse_assembly(_entry(compiled.fndesc, compiled.signature.args, name)))
     is_ungrouped = any(isinstance(each, ItemType) for each in argument_types)
@@ -566,7 +560,7 @@ def _entry(fndesc: Any, argument_types: Sequence[Any], name: str) -> str:
     values = [_argument(context, builder, numba_type, given) for numba_type in argument_types]
     context.call_conv.call_function(builder, callee, fndesc.restype, argument_types, values)
     builder.ret_void()
-    return f"{module}\n{passes.OPENCL_VERSION}"
+    return f"{module}\n{spirv.OPENCL_VERSION}"
 
 
 _SPACES = (NdItemType, GroupType)

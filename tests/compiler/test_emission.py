@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._compiler import emission, passes
+from dparray._compiler import emission, emitter
 
 ROOT = Path(__file__).resolve().parents[2]
 OP_SOURCE, OP_LABEL, OPENCL_C = 3, 248, 3
@@ -142,11 +142,11 @@ def test_modules_are_valid(corpus: dict[str, Any], tmp_path: Path) -> None:
 # --- the helper -------------------------------------------------------------------------------
 
 EMPTY = f"""
-target triple = "{passes.TRIPLE}"
+target triple = "{emitter.TRIPLE}"
 define spir_kernel void @empty() {{ ret void }}
 """
 UNWRITABLE = f"""
-target triple = "{passes.TRIPLE}"
+target triple = "{emitter.TRIPLE}"
 declare i32 @llvm.bitreverse.i32(i32)
 define spir_kernel void @turn(ptr addrspace(1) %p) {{
   %x = load i32, ptr addrspace(1) %p

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._compiler import passes
+from dparray._compiler import emitter
 
 
 def test_conditions_have_one_form() -> None:
@@ -18,7 +18,7 @@ def test_conditions_have_one_form() -> None:
         "  %d = select i1 %c, i1 true, i1 %b\n"
         "  %e = select i1 %a, i32 %x, i32 0\n"
     )
-    assert passes._writable(text) == (
+    assert emitter.writable(text) == (
         "  %c = and i1 %a, %b\n  %d = or i1 %c, %b\n  %e = select i1 %a, i32 %x, i32 0\n"
     )
 
@@ -39,7 +39,7 @@ def test_no_kernel_has_conjunctions_as_choices() -> None:
 
 @pytest.mark.parametrize("kind", ["float", "double"])
 def test_the_float_of_a_negated_truth_value_is_minus_one(kind: str) -> None:
-    text = passes._writable(f"  %y = sitofp i1 %x to {kind}\n")
+    text = emitter.writable(f"  %y = sitofp i1 %x to {kind}\n")
     assert text == f"  %y = select i1 %x, {kind} -1.000000e+00, {kind} 0.000000e+00\n"
 
 
