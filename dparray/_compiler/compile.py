@@ -16,12 +16,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dparray import _hooks, _log, config
-from dparray._compiler import cache, emission, interrupts
+from dparray._compiler import cache, emission, interrupts, translation
 from dparray._compiler.backend import backend, lock
 from dparray._compiler.diagnosis import MAY_RAISE, describe_failure, refusal
 from dparray._compiler.kernel import Kernel
-from dparray._compiler.key import kernel_key
-from dparray.exceptions import KernelError, KernelTypeWarning
+from dparray._compiler.key import kernel_key, text_key
+from dparray.exceptions import KernelCompileError, KernelError, KernelTypeWarning
 
 # Kernels by key, oldest first. Users of a kernel hold it, too, so dropping one here only
 # costs a later look at the disk.
@@ -49,9 +49,29 @@ def obtain_kernel(
     key = kernel_key(function, types, options)
     if key is None:
         return compile_kernel(function, types, options, labels)
-    kernel = _kernels.get(key)
+    return _obtained(key, lambda: compile_kernel(function, types, options, labels))
+
+
+def obtain_generated(source: str, types: Sequence[str], options: Mapping[str, Any]) -> Kernel:
+    """The same of a generated kernel, of its text.
+
+    Raises:
+        KernelCompileError: it does not compile.
+    """
+    key = text_key(source, types, options)
+    return _obtained(key, lambda: compile_generated(source, types, options))
+
+
+def _obtained(key: str, make: Callable[[], Kernel]) -> Kernel:
+    kernel = recalled(key)
     if kernel is None:
-        kernel = _load(key) or _compile_and_save(key, function, types, options, labels)
+        if config.notices and threading.current_thread() is threading.main_thread():
+            _log.notice(
+                f"kernels are being compiled, and kept in {cache.base_directory()}, so that later "
+                "runs start at once (dp.config.notices = False: no such line)"
+            )
+        kernel = make()
+        cache.save(key, kernel.to_bytes())
         _remember(key, kernel)
     return kernel
 
@@ -63,16 +83,15 @@ def _remember(key: str, kernel: Kernel) -> None:
         _kernels[key] = kernel
 
 
-def recall_kernel(
-    function: Callable[..., Any], types: Sequence[str], options: Mapping[str, Any]
-) -> Kernel | None:
-    """The kernel if memory or disk hold it; nothing is compiled."""
-    key = kernel_key(function, types, options)
+def recalled(key: str | None) -> Kernel | None:
+    """The kernel of a key if memory or disk hold it; nothing is compiled."""
     if key is None:
         return None
-    kernel = _kernels.get(key) or _load(key)
-    if kernel is not None:
-        _remember(key, kernel)
+    kernel = _kernels.get(key)
+    if kernel is None:
+        kernel = _load(key)
+        if kernel is not None:
+            _remember(key, kernel)
     return kernel
 
 
@@ -96,20 +115,49 @@ def _load(key: str) -> Kernel | None:
     return kernel
 
 
-def _compile_and_save(
-    key: str,
-    function: Callable[..., Any],
+def compile_generated(source: str, types: Sequence[str], options: Mapping[str, Any]) -> Kernel:
+    """Compile the text of a generated kernel, whatever the caches hold; Numba is not needed.
+
+    Raises:
+        KernelCompileError: it does not compile.
+    """
+    emission.start()  # it loads LLVM while this process translates
+    started = time.perf_counter()
+    try:
+        entry, text = translation.translated(source, types)
+        llvm, spirv = emission.optimised(text)
+    except (translation.TranslationError, emission.EmissionError) as error:
+        raise KernelCompileError(
+            f"a generated kernel does not compile, which is a fault of dparray: {error}",
+            details=f"{source}\n{error}",
+        ) from error
+    return _finished(entry.removeprefix("kernel_"), entry, llvm, spirv, types, options, started)
+
+
+def _finished(
+    name: str,
+    entry: str,
+    llvm: str,
+    spirv: bytes,
     types: Sequence[str],
     options: Mapping[str, Any],
-    labels: Sequence[str],
+    started: float,
 ) -> Kernel:
-    if config.notices and threading.current_thread() is threading.main_thread():
-        _log.notice(
-            f"kernels are being compiled, and kept in {cache.base_directory()}, so that later runs "
-            "start at once (dp.config.notices = False: no such line)"
-        )
-    kernel = compile_kernel(function, types, options, labels)
-    cache.save(key, kernel.to_bytes())
+    """The kernel of a module; its event is told."""
+    if options.get("fp_contract"):
+        spirv = emission.contracted(spirv)
+    seconds = time.perf_counter() - started
+    kernel = Kernel(
+        name,
+        entry,
+        spirv,
+        tuple(types),
+        llvm=zlib.compress(llvm.encode(), 1),
+        seconds=seconds,
+        # A debugger finds what the driver has not optimised away.
+        build_options="-cl-opt-disable -g" if options.get("debug") else "",
+    )
+    _hooks.emit("compile", kernel=kernel, seconds=seconds, origin="compiled")
     return kernel
 
 
@@ -149,20 +197,7 @@ def compile_kernel(
             # Numba's frames say nothing to the author of the kernel; its text is in .details.
             message = describe_failure(function, labels or types, reason)
             raise compiler.error(message, details=reason)
-        if options.get("fp_contract"):
-            spirv = emission.contracted(spirv)
-        seconds = time.perf_counter() - started
-        kernel = Kernel(
-            function.__name__,
-            entry,
-            spirv,
-            tuple(types),
-            llvm=zlib.compress(llvm.encode(), 1),
-            seconds=seconds,
-            # A debugger finds what the driver has not optimised away.
-            build_options="-cl-opt-disable -g" if options.get("debug") else "",
-        )
-    _hooks.emit("compile", kernel=kernel, seconds=seconds, origin="compiled")
+    kernel = _finished(function.__name__, entry, llvm, spirv, types, options, started)
     _warn_of(cuts, function)
     return kernel
 

@@ -9,16 +9,46 @@ from llvmlite import ir
 from numba.core import cgutils, types
 
 from dparray._compiler import spirv
-from dparray._compiler.spirv import (  # noqa: F401  the names that device code's lowering uses
+from dparray._compiler.spirv import (
     GLOBAL_ID,
     GLOBAL_SIZE,
     GROUP_COUNT,
     GROUP_ID,
     LOCAL_ID,
     LOCAL_SIZE,
+    SUB_GROUP_COUNT,
+    SUB_GROUP_ID,
+    SUB_GROUP_LOCAL_ID,
+    SUB_GROUP_MAX_SIZE,
+    SUB_GROUP_SIZE,
     Scope,
     mangled,
 )
+
+__all__ = [
+    "GLOBAL_ID",
+    "GLOBAL_SIZE",
+    "GROUP_COUNT",
+    "GROUP_ID",
+    "INT32",
+    "INT64",
+    "LOCAL_ID",
+    "LOCAL_SIZE",
+    "SUB_GROUP_COUNT",
+    "SUB_GROUP_ID",
+    "SUB_GROUP_LOCAL_ID",
+    "SUB_GROUP_MAX_SIZE",
+    "SUB_GROUP_SIZE",
+    "Scope",
+    "call",
+    "code_of",
+    "index",
+    "linear_index",
+    "mangled",
+    "scope",
+    "semantics",
+    "volume",
+]
 
 INT32 = ir.IntType(32)
 INT64 = ir.IntType(64)
@@ -72,6 +102,7 @@ def call(
 
 
 # --- numbers of work-items ------------------------------------------------------------------------
+
 
 def index(builder: Any, name: str, dimension: Any) -> Any:
     """One of the numbers above in a dimension; the dimensions are in the order of the kernel's."""

@@ -58,8 +58,15 @@ def kernel_key(
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def text_key(source: str, types: Sequence[str], options: Mapping[str, Any]) -> str:
+    """The key of a generated kernel: its text, and what translates it, which is LLVM and we."""
+    made_by = (_FORMAT, _package_versions()["llvmlite"], _our_files())
+    text = repr((made_by, source, tuple(types), sorted(options.items())))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 @functools.lru_cache(maxsize=1)
-def _versions() -> tuple[Any, ...]:
+def _package_versions() -> dict[str, str]:
     """Versions of everything between a Python function and SPIR-V."""
     found = _installed_versions()
     for name in _COMPILING_PACKAGES:
@@ -68,16 +75,26 @@ def _versions() -> tuple[Any, ...]:
                 found[name] = importlib.metadata.version(name)
             except importlib.metadata.PackageNotFoundError:
                 found[name] = "none"
+    return found
+
+
+@functools.lru_cache(maxsize=1)
+def _our_files() -> str:
     ours = hashlib.sha256()
     for file in _COMPILING_FILES:
         ours.update(file.read_bytes())
+    return ours.hexdigest()
+
+
+@functools.lru_cache(maxsize=1)
+def _versions() -> tuple[Any, ...]:
     # Bytecode and its meaning belong to the Python version.
     return (
         _FORMAT,
         sys.version_info[:3],
         sys.platform,
-        tuple(sorted(found.items())),
-        ours.hexdigest(),
+        tuple(sorted(_package_versions().items())),
+        _our_files(),
     )
 
 

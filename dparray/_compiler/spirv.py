@@ -18,6 +18,12 @@ LOCAL_ID = "get_local_id"
 LOCAL_SIZE = "get_local_size"
 GROUP_ID = "get_group_id"
 GROUP_COUNT = "get_num_groups"
+# Of sub-groups, which have one dimension.
+SUB_GROUP_LOCAL_ID = "get_sub_group_local_id"
+SUB_GROUP_SIZE = "get_sub_group_size"
+SUB_GROUP_MAX_SIZE = "get_max_sub_group_size"
+SUB_GROUP_ID = "get_sub_group_id"
+SUB_GROUP_COUNT = "get_num_sub_groups"
 
 
 class Scope(IntEnum):

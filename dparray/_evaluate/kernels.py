@@ -6,7 +6,7 @@ them compiles nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -14,6 +14,7 @@ from dparray import config, kernel_api
 from dparray._codegen import elementwise, reduction_steps, reduction_text
 from dparray._codegen.reduction_steps import ReductionStructure
 from dparray._compiler import compile
+from dparray._compiler.key import kernel_key, text_key
 from dparray._evaluate import background, limits
 from dparray._evaluate.plan import KernelLaunch
 from dparray._type_keys import TypeKey
@@ -38,11 +39,17 @@ def types_of(structure: Any) -> tuple[str, ...]:
     return str(TypeKey("item", ndim=1 + structure.has_rows)), *elementwise.types_of(structure)
 
 
-def names_of(launch: KernelLaunch) -> Mapping[str, Any]:
-    """The names that the text of the kernel refers to."""
-    if type(launch.structure) is ReductionStructure:
-        return {**launch.functions, **_LANGUAGE}
-    return launch.functions
+def _function_of(launch: KernelLaunch, source: str) -> Callable[..., Any]:
+    """The text as a Python function, which calls functions of users."""
+    return elementwise.function_of(source, {**launch.functions, **_LANGUAGE})
+
+
+def key_of(launch: KernelLaunch, source: str) -> str | None:
+    """The key of the kernel of a launch, whose text is known; ``None`` if it has none."""
+    types, given = types_of(launch.structure), options(launch.fp_contract)
+    if launch.functions:
+        return kernel_key(_function_of(launch, source), types, given)
+    return text_key(source, types, given)
 
 
 def options(fp_contract: bool) -> dict[str, bool]:
@@ -105,13 +112,15 @@ def _now(launch: KernelLaunch, compiles: bool, keeps: bool = True) -> Any:
     """The kernel from memory or disk, or compiled; ``None`` where that is not allowed."""
     entry = launch.entry
     entry.source = source_of(launch.structure)
-    function = elementwise.function_of(entry.source, names_of(launch))
-    types, given = types_of(launch.structure), options(launch.fp_contract)
-    kernel = compile.recall_kernel(function, types, given)
+    kernel = compile.recalled(key_of(launch, entry.source))
     if kernel is not None:
         entry.origin = "disk"
     elif compiles:
-        kernel = compile.obtain_kernel(function, types, given)
+        types, given = types_of(launch.structure), options(launch.fp_contract)
+        if launch.functions:
+            kernel = compile.obtain_kernel(_function_of(launch, entry.source), types, given)
+        else:
+            kernel = compile.obtain_generated(entry.source, types, given)
         entry.origin = "compiled"
     if keeps:
         entry.kernel = kernel

@@ -19,7 +19,6 @@ from dparray._array.operands import check_array
 from dparray._codegen import elementwise
 from dparray._codegen.canonical import Canonical
 from dparray._compiler import cache
-from dparray._compiler import key as kernel_key
 from dparray._evaluate import cost_model, evaluate, kernels, late, limits, readers
 from dparray._evaluate.expression import Expression
 from dparray._evaluate.plan import (
@@ -521,9 +520,7 @@ def _state(launch: KernelLaunch, source: str) -> tuple[str, str, str]:
     if entry.kernel is not None:
         return "fused", "its kernel is there", "compiled"
     done = entry.elements
-    function = elementwise.function_of(source, kernels.names_of(launch))
-    options = kernels.options(launch.fp_contract)
-    key = kernel_key.kernel_key(function, kernels.types_of(launch.structure), options)
+    key = kernels.key_of(launch, source)
     state = "on disk" if key is not None and cache.load(key) is not None else "new"
     if launch.must_compile:
         return "fused", "only a kernel can compute it", state
