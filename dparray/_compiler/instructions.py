@@ -47,7 +47,6 @@ __all__ = [
     "mangled",
     "scope",
     "semantics",
-    "volume",
 ]
 
 INT32 = ir.IntType(32)

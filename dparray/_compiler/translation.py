@@ -175,7 +175,9 @@ class _Function(Writer):
             extent = f"%extent{dimension}"
             self.parameters.append(f"i64 {extent}")
             self.extents.append(Value(extent, INT64))
-            is_beyond = self.emit(f"icmp sge i64 {self._number_of(spirv.GLOBAL_ID, dimension)}, {extent}")
+            is_beyond = self.emit(
+                f"icmp sge i64 {self._number_of(spirv.GLOBAL_ID, dimension)}, {extent}"
+            )
             inside = self.label("inside")
             self.do(f"br i1 {is_beyond}, label %exit, label %{inside}")
             self.begin(inside)
