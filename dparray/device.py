@@ -258,6 +258,7 @@ class Device:
         Args:
             partition: compute units of each sub-device, a list with the compute units of
                 each, or an affinity domain (``"numa"``, ``"L3_cache"``, ``"next_partitionable"``).
+                A device with one compute unit is the only part of one unit that it has.
 
         Raises:
             DeviceError: the device cannot be split that way.
@@ -265,9 +266,11 @@ class Device:
         Example:
             >>> import dparray as dp
             >>> parts = dp.Device("cpu").create_sub_devices(partition=1)
-            >>> parts[0] == parts[1]
-            False
+            >>> len(parts) == dp.Device("cpu").sycl_device.max_compute_units
+            True
         """
+        if type(partition) is int and partition == self.sycl_device.max_compute_units == 1:
+            return [Device(self.sycl_device)]
         try:
             parts = _split(self.sycl_device, _partition(partition))
         except (dpctl.SyclSubDeviceCreationError, OverflowError, TypeError, ValueError) as error:

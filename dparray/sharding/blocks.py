@@ -40,7 +40,8 @@ def map_blocks(
 
     Example:
         >>> import dparray as dp
-        >>> parts = dp.Device("cpu").create_sub_devices(partition=1)[:2]
+        >>> import dpctl
+        >>> parts = [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
         >>> x = dp.distribute(dp.arange(6.0), parts, halo=1)
         >>> def smooth(u):
         ...     v = u.copy()

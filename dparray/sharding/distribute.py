@@ -57,7 +57,8 @@ def distribute(
 
     Example:
         >>> import dparray as dp
-        >>> parts = dp.Device("cpu").create_sub_devices(partition=1)[:2]
+        >>> import dpctl
+        >>> parts = [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
         >>> x = dp.distribute(dp.arange(8.0), parts)
         >>> weights = dp.distribute(dp.ones(8), like=x)
         >>> float((x * weights).sum())

@@ -62,10 +62,11 @@ class ShardedRange:
         ... def number(item, x, start):
         ...     i = item.get_id(0)
         ...     x[i] = start + i
-        >>> parts = dp.Device("cpu").create_sub_devices(partition=1)[:2]
+        >>> import dpctl
+        >>> parts = [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
         >>> x = dp.distribute(dp.zeros(5, dtype="int64"), parts)
         >>> event = dp.call_kernel(number, dp.sharding.ShardedRange(x), x, [0, 3])
-        >>> x.gather()
+        >>> dp.asnumpy(x.gather())
         array([0, 1, 2, 3, 4])
     """
 

@@ -24,7 +24,8 @@ class Sharding:
 
     Example:
         >>> import dparray as dp
-        >>> parts = dp.Device("cpu").create_sub_devices(partition=1)[:2]
+        >>> import dpctl
+        >>> parts = [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
         >>> dp.distribute(dp.zeros((5, 3)), parts).sharding.sizes
         (3, 2)
     """

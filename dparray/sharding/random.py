@@ -36,7 +36,8 @@ class ShardedGenerator:
 
     Example:
         >>> import dparray as dp
-        >>> parts = dp.Device("cpu").create_sub_devices(partition=1)[:2]
+        >>> import dpctl
+        >>> parts = [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
         >>> rng = dp.sharding.default_rng(7, parts)
         >>> x = rng.normal(size=(1000, 3))
         >>> x.shape, x.sharding.sizes, bool(abs(float(x.mean())) < 0.1)
