@@ -235,8 +235,7 @@ def _mismatch(function: str, operands: Sequence[tuple[str, Any]]) -> ExecutionPl
     return ExecutionPlacementError(
         f"{function}: the arrays are not on one queue ({case}):\n"
         + "\n".join(lines)
-        + f"\nCompute follows data, so all inputs must be on one queue. Move them: {remedy}; "
-        "or let steps go to the device that is fastest: with dp.placement('fastest'): ...",
+        + f"\nCompute follows data, so all inputs must be on one queue. Move them: {remedy}",
         function=function,
         operands=places,  # type: ignore[arg-type]
         remedy=remedy,

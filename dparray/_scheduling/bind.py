@@ -19,7 +19,7 @@ from dparray._graph.node import Node, Scalar, pending_order
 from dparray._layout import Layout
 from dparray._placement import Policy
 from dparray._scheduling import device_costs, heft, moving, places, timeline
-from dparray._scheduling.cut import CutStep, apart, branches, cut
+from dparray._scheduling.cut import CutStep, additions, apart, branches, cut
 from dparray._scheduling.problem import (
     Copy,
     Drop,
@@ -188,6 +188,9 @@ def bound(policy: Policy, asked: Asked) -> Binding:
 #: A branch is worth a step of its own if it takes so many times a launch.
 _LAUNCHES_OF_A_STEP = 4
 
+#: And a coarser cut has about so many steps for each device.
+_STEPS_OF_A_DEVICE = 4
+
 
 def _cuts(policy: Policy, asked: Asked, homes: Sequence[int | None]) -> Iterator[list[Node]]:
     """What is computed by steps of their own, in the ways that are tried, the simplest first."""
@@ -201,8 +204,10 @@ def _cuts(policy: Policy, asked: Asked, homes: Sequence[int | None]) -> Iterator
             yield together
         speeds = [device_costs.speeds_of(queue, measures) for queue in asked.devices]
         least = min(each.launch * each.single for each in speeds) * _LAUNCHES_OF_A_STEP
-        found = {id(node) for node in (*together, *branches(order, asked.roots, least))}
-        yield [node for node in order if id(node) in found]
+        share = sum(map(additions, order)) / (_STEPS_OF_A_DEVICE * len(asked.devices))
+        for worth in (max(least, share), least)[: 2 if measures else 1]:
+            found = {id(node) for node in (*together, *branches(order, asked.roots, worth))}
+            yield [node for node in order if id(node) in found]
 
 
 def _scheduled(

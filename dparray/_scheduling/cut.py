@@ -163,7 +163,7 @@ def branches(order: Sequence[Node], roots: Sequence[Node], least: float) -> list
             for part in pending:
                 if own[id(part)] >= least:
                     take(part)
-        work = _additions(node)
+        work = additions(node)
         total[id(node)] = work + sum(total[id(part)] for part in pending)
         own[id(node)] = work + sum(own[id(part)] for part in pending)
         if users.get(id(node), 0) > 1 and own[id(node)] >= least:
@@ -175,7 +175,7 @@ def branches(order: Sequence[Node], roots: Sequence[Node], least: float) -> list
     return [node for node in order if id(node) in found]
 
 
-def _additions(node: Node) -> float:
+def additions(node: Node) -> float:
     """About how many additions an operation is worth."""
     op = node.op
     assert op is not None

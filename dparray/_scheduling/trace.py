@@ -67,11 +67,15 @@ class PlacedWork:
 _REASONS = {"operand": "a step", "result": "the result", "room": "room", "call": "a call"}
 
 
+def _counted(count: int, one: str, more: str = "") -> str:
+    return f"{count} {one if count == 1 else more or one + 's'}"
+
+
 def _ms(seconds: float) -> str:
     return f"{seconds * 1e3:.3f}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class PlacedExpression:
     """How the steps of an expression are, or were, spread over devices; printed, it is a text, in a
     notebook a timeline.
@@ -127,9 +131,11 @@ class PlacedExpression:
             f"{name} {_ms(seconds) + ' ms' if seconds < float('inf') else 'cannot'}"
             for name, seconds in self.alone
         )
+        copies = _counted(len(self.copies), "copy", "copies")
         lines = [
-            f"policy {self.policy}: {len(self.steps)} steps on {used} of {len(self.devices)} "
-            f"devices, {len(self.copies)} copies of {format_bytes(self.nbytes_copied)}, "
+            f"policy {self.policy}: {_counted(len(self.steps), 'step')} on {used} of "
+            f"{_counted(len(self.devices), 'device')}, {copies} "
+            f"of {format_bytes(self.nbytes_copied)}, "
             f"{_ms(self.seconds)} ms by the estimate{took}"
         ]
         if alone:
@@ -137,6 +143,9 @@ class PlacedExpression:
         lines += [f"without {name}, which vanished" for name in self.retried]
         lines += [f"  {each}" for each in self.work]
         return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        return f"<{str(self).splitlines()[0]}>"
 
     def svg(self) -> str:
         """The timeline as a picture: a row for each device, and one for copies."""
