@@ -70,6 +70,7 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
                     and x2.usm_type == x1.usm_type
                     and (
                         first.size * second.size <= most[weight]
+                        or (first.size <= most[weight] and first.shape == second.shape)
                         or are_small_together(most[weight], first, second)
                     )
                 )
@@ -84,7 +85,7 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
         if is_small and (
             (not working and config_values["host_tier"]) or host.is_ready(owner.sycl_queue)
         ):
-            if keeps_dtype and owner.size > HEAP_ELEMENTS:
+            if keeps_dtype and owner._on_host.size > HEAP_ELEMENTS:  # type: ignore[union-attr]
                 made = computed_in_pool(compute, owner, first, second)
                 if made is not None:
                     return made

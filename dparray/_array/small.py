@@ -91,8 +91,43 @@ def compute_small(
     if type(x) is not ndarray:
         return None
     first = x._on_host
-    if first is None or first.size > limits.host_elements or not is_ready(x):
+    if first is None or first.size > limits.host_elements:
         return None
+    if (working or not config_values["host_tier"]) and not host.is_ready(x.sycl_queue):
+        return None
+    for arg in args:
+        if type(arg) not in _KEYWORDS:
+            seen = _seen_beside(x, args)
+            if seen is None:
+                return None
+            args = seen
+            break
+    try:
+        values = run_silently(function, first, *args)
+    except REFUSALS:
+        values = host.call(function, first, *args)
+        if values is None:
+            return None
+    if type(values) is not array_type:
+        values = np.asarray(values)
+    if values.dtype.char not in _NUMBERS:  # of a text or an object among the arguments
+        return None
+    if values.base is not None:  # NumPy has reshaped its result
+        values = values.copy()
+    result = new_object(ndarray)
+    result._on_host = values
+    result._block = result._packed = None
+    result.sycl_queue = x.sycl_queue
+    result.usm_type = x.usm_type
+    return result
+
+
+#: Types of arguments that are no arrays and of no place.
+_KEYWORDS = frozenset({int, float, complex, bool, str, tuple, type(None)})
+
+
+def _seen_beside(x: ndarray, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Arguments, arrays as the host sees them; ``None`` if the host does not take one at once."""
     seen = []
     for arg in args:
         if type(arg) is ndarray:
@@ -104,16 +139,7 @@ def compute_small(
         elif isinstance(arg, HOST_TYPES):
             return None
         seen.append(arg)
-    values = host.call(function, first, *seen)
-    if values is None:
-        return None
-    if type(values) is not array_type:
-        values = np.asarray(values)
-    if values.dtype.char not in _NUMBERS:  # of a text or an object among the arguments
-        return None
-    if values.base is not None:  # NumPy has reshaped its result
-        values = values.copy()
-    return ndarray._computed(values, x.sycl_queue, x.usm_type)
+    return tuple(seen)
 
 
 def _compute_joined(function: Callable[..., Any], arrays: Any, *args: Any) -> ndarray | None:
