@@ -526,6 +526,24 @@ class _Function(Writer):
         chosen = f"select i1 {is_negative}, {kind} {negative}, {kind} {value.text}"
         return self.value(chosen, value.kind)
 
+    def _call_of_min(self, node: ast.Call) -> Value:
+        return self._extreme(node, "slt", "ult")
+
+    def _call_of_max(self, node: ast.Call) -> Value:
+        return self._extreme(node, "sgt", "ugt")
+
+    def _extreme(self, node: ast.Call, signed: str, unsigned: str) -> Value:
+        """The lesser or the greater of two integers of one kind."""
+        first, second = (self._expression(argument) for argument in node.args)
+        kind = self._unified(first, second)
+        if not kind.is_integer:
+            self._unknown(node)
+        a, b = self.to(first, kind).text, self.to(second, kind).text
+        is_first = self.emit(
+            f"icmp {signed if kind.kind == 'i' else unsigned} {kind.llvm} {a}, {b}"
+        )
+        return self.value(f"select i1 {is_first}, {kind.llvm} {a}, {kind.llvm} {b}", kind)
+
     def _call_of_half_value(self, node: ast.Call) -> Value:
         return self.extended(self.to(self._expression(*node.args), UINT16).text)
 

@@ -39,6 +39,9 @@ EXPRESSIONS = [
     "integer_power({0}, {1} & 7)",
     "half(float32({0}) * float32(1.1))",
     "int32({0}) % 3 + uint64(5)",
+    "min(int64({0}), 3)",
+    "max(int64({0}), int64({1}) * 2)",
+    "max(uint64({0} & 15), uint64({1} & 7))",
 ]
 PAIRS = [
     ("int8", "int8"),
