@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from dparray._array.ndarray import ndarray
+from dparray._functions import dask_registrations
 
 
 def _tell_einops(backends: ModuleType) -> None:
@@ -58,14 +59,9 @@ def _tell_einops(backends: ModuleType) -> None:
     backends.DparrayBackend = DparrayBackend  # type: ignore[attr-defined]
 
 
-def _tell_dask(backends: ModuleType) -> None:
-    """Give Dask percentiles of our arrays; it knows only the types it was told of."""
-    backends.percentile_lookup.register(ndarray, backends.percentile)
-
-
 _TELL: dict[str, Callable[[ModuleType], None]] = {
     "einops._backends": _tell_einops,
-    "dask.array.backends": _tell_dask,
+    **dask_registrations.TELL,
 }
 
 

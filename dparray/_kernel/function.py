@@ -150,6 +150,10 @@ class KernelFunction:
     def __reduce__(self) -> str:
         return self.__qualname__  # as functions are pickled: by name
 
+    def parts(self) -> tuple[Any, ...]:
+        """What it is made of: function, options, default range, and whether it takes an item."""
+        return self.py_func, self.options, self._default_range, self._has_item
+
     # -- launching ------------------------------------------------------------------------------
 
     def __getitem__(self, index_space: Any) -> _Configured:

@@ -594,7 +594,7 @@ def key_of(seed: Any) -> int:
         return secrets.randbits(64)
     if isinstance(seed, np.random.SeedSequence):
         return int(seed.generate_state(1, np.uint64)[0])
-    if isinstance(seed, list | tuple):
+    if isinstance(seed, list | tuple | np.ndarray):
         return key_of(np.random.SeedSequence([int(part) for part in seed]))
     try:
         key = operator.index(seed)

@@ -83,7 +83,7 @@ class ShardedArray:
         >>> parts = [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
         >>> x = dp.distribute(dp.arange(6.0), parts)
         >>> y = dp.sqrt(x * x) + 1
-        >>> dp.asnumpy(y.gather()), float(y.sum())
+        >>> y.asnumpy(), float(y.sum())
         (array([1., 2., 3., 4., 5., 6.]), 21.0)
     """
 

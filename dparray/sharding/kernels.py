@@ -66,7 +66,7 @@ class ShardedRange:
         >>> parts = [dp.Device(dpctl.SyclQueue("cpu")) for _ in range(2)]
         >>> x = dp.distribute(dp.zeros(5, dtype="int64"), parts)
         >>> event = dp.call_kernel(number, dp.sharding.ShardedRange(x), x, [0, 3])
-        >>> dp.asnumpy(x.gather())
+        >>> x.asnumpy()
         array([0, 1, 2, 3, 4])
     """
 

@@ -1,0 +1,224 @@
+"""What Dask and ``distributed`` are told of our arrays, each when it is imported.
+
+Dask computes on chunks by NumPy's protocols and, where these do not reach, by tables of functions
+for the types it knows: how to concatenate, contract, count, measure, name and send them.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from dparray._array.fresh import from_host
+from dparray._array.ndarray import materialize, ndarray
+from dparray._kernel.function import KernelFunction
+from dparray.device import default_device
+from dparray.memory import copies
+from dparray.random.generator import Generator, key_of
+
+
+def _library() -> Any:
+    return sys.modules["dparray"]
+
+
+def tell_array_backends(backends: ModuleType) -> None:
+    """Dask's functions of chunks, and our creation functions under the name ``"dparray"``."""
+    dp = _library()
+    backends.concatenate_lookup.register(ndarray, dp.concatenate)
+    backends.tensordot_lookup.register(ndarray, dp.tensordot)
+    backends.einsum_lookup.register(ndarray, _einsum)
+    backends.empty_lookup.register(ndarray, dp.empty)
+    backends.divide_lookup.register(ndarray, _divide)
+    backends.percentile_lookup.register(ndarray, backends.percentile)
+    backends.numel_lookup.register(ndarray, backends._numel_arraylike)
+    backends.nannumel_lookup.register(ndarray, _count_of_numbers)
+    backends.take_lookup.register(ndarray, dp.take)
+    backends.to_numpy_dispatch.register(ndarray, lambda data, **options: data.asnumpy())
+    backends.array_creation_dispatch.register_backend("dparray", _backend(backends))
+
+
+def _einsum(*operands: Any, dtype: Any = None, **options: Any) -> ndarray:
+    """Einstein's sum; the memory order and casting that Dask names are NumPy's own."""
+    result = _library().einsum(*operands)
+    return result if dtype is None else result.astype(dtype, copy=False)
+
+
+def _divide(x1: Any, x2: Any, out: Any = None, dtype: Any = None) -> ndarray:
+    return _library().divide(x1, x2, out=out, dtype=dtype)
+
+
+def _count_of_numbers(x: ndarray, **options: Any) -> ndarray:
+    """How many elements are not NaN."""
+    dp = _library()
+    return dp.sum(~dp.isnan(x), **options)
+
+
+def _backend(backends: ModuleType) -> Any:
+    """What ``dask.config.set({"array.backend": "dparray"})`` chooses."""
+    dp = _library()
+
+    def creation(name: str) -> Any:
+        def create(*args: Any, meta: Any = None, **options: Any) -> Any:
+            return _created(name, *args, meta=dp.empty(()) if meta is None else meta, **options)
+
+        return staticmethod(create)
+
+    class DparrayBackend(backends.ArrayBackendEntrypoint):  # type: ignore[name-defined]
+        """Creation functions whose chunks are arrays of dparray."""
+
+        @classmethod
+        def to_backend_dispatch(cls) -> Any:
+            return _on_device
+
+        @classmethod
+        def to_backend(cls, data: Any, **options: Any) -> Any:
+            if isinstance(data._meta, ndarray):
+                return data
+            return data.map_blocks(_on_device, **options)
+
+        @property
+        def RandomState(self) -> Any:
+            return dp.random.RandomState
+
+        @property
+        def default_bit_generator(self) -> Any:
+            return ChunkGenerator
+
+        ones, zeros, empty, full = map(creation, ("ones", "zeros", "empty", "full"))
+
+        @staticmethod
+        def arange(*args: Any, like: Any = None, **options: Any) -> Any:
+            return _created("arange", *args, like=dp.empty(()) if like is None else like, **options)
+
+    return DparrayBackend()
+
+
+def _on_device(data: Any, **options: Any) -> ndarray:
+    return data if isinstance(data, ndarray) else _library().asarray(data, **options)
+
+
+def _created(name: str, *args: Any, **options: Any) -> Any:
+    """A creation function of Dask's with chunks like the array that is given as an example."""
+    import dask
+    import dask.array
+
+    with dask.config.set({"array.backend": "numpy"}):
+        return getattr(dask.array, name)(*args, **options)
+
+
+class ChunkGenerator(Generator):
+    """The stream of a chunk of random numbers, on the default device."""
+
+    def __init__(self, seed: Any = None) -> None:
+        own = isinstance(seed, np.random.SeedSequence)
+        self._seed_seq = seed if own else np.random.SeedSequence(key_of(seed))
+        super().__init__(key_of(self._seed_seq), default_device().sycl_queue, "device")
+
+    def __reduce__(self) -> Any:
+        return ChunkGenerator, (self._seed_seq,)
+
+    def __dask_tokenize__(self) -> Any:
+        return "dparray.random", self._key
+
+
+def tell_sizeof(module: ModuleType) -> None:
+    """How many bytes of its device's memory an array holds: what spilling goes by."""
+    module.sizeof.register(ndarray, lambda x: x.nbytes + 120)
+
+
+def tell_tokenize(module: ModuleType) -> None:
+    """A name for an array: equal ones of one device have one name."""
+
+    @module.normalize_token.register(ndarray)
+    def normalize(x: ndarray) -> Any:
+        values = module.normalize_token(x.asnumpy())
+        return "dparray", values, str(x.device), x.usm_type
+
+
+class _Kept:
+    """Host memory of an array, which stays the array's as long as the memory is looked at."""
+
+    def __init__(self, owner: ndarray, values: np.ndarray) -> None:
+        self.owner = owner
+        self.__array_interface__ = values.__array_interface__
+
+
+def host_values(x: ndarray) -> np.ndarray:
+    """The values for the host: of a CPU device its very memory, of others a copy.
+
+    Waits for the work before it on the queue.
+    """
+    layout = materialize(x)
+    views = copies.host_views(x.sycl_queue, layout)
+    if views is None:
+        return x.asnumpy()
+    return np.asarray(_Kept(x, views[0])) if x.size else views[0]
+
+
+def serialize(x: ndarray, context: Any = None) -> tuple[dict[str, Any], list[Any]]:
+    """An array as a header and frames: its own memory where the host can read it."""
+    values = host_values(x)
+    order: Any = "F" if values.flags.f_contiguous and not values.flags.c_contiguous else "C"
+    # Of a view that leaves elements out, these are copied together.
+    flat: Any = values.reshape(-1, order=order) if values.size else np.empty(0, values.dtype)
+    flat = np.ascontiguousarray(flat)
+    header = {
+        "shape": x.shape,
+        "dtype": values.dtype.str,
+        "order": order,
+        "usm_type": x.usm_type,
+    }
+    return header, [memoryview(flat).cast("B") if flat.size else b""]
+
+
+def deserialize(header: dict[str, Any], frames: list[Any]) -> ndarray:
+    """An array of a header and frames, on the default device of this process or thread."""
+    (frame,) = frames
+    dtype = np.dtype(header["dtype"])
+    values = np.frombuffer(frame, dtype).reshape(header["shape"], order=header["order"])
+    return from_host(values, default_device().sycl_queue, header["usm_type"])
+
+
+def tell_serialization(module: ModuleType) -> None:
+    """How ``distributed`` sends arrays: in its family ``"dask"``, and in ``"dparray"`` alone."""
+    module.dask_serialize.register(ndarray, serialize)
+    module.dask_deserialize.register(ndarray, deserialize)
+
+    def dumps(x: Any) -> tuple[dict[str, Any], list[Any]]:
+        if not isinstance(x, ndarray):
+            raise NotImplementedError(type(x).__name__)
+        header, frames = serialize(x)
+        plain = {"sub-header": header, "serializer": "dparray"}
+        return plain | {"compression": (False,) * len(frames)}, frames
+
+    def loads(header: dict[str, Any], frames: list[Any]) -> ndarray:
+        return deserialize(header["sub-header"], frames)
+
+    module.register_serialization_family("dparray", dumps, loads)
+
+
+def tell_cloudpickle(module: ModuleType) -> None:
+    """Kernels of a script or a notebook travel as functions do: by value."""
+
+    def reduced(kernel: Any) -> Any:
+        if kernel.__module__ != "__main__":
+            return kernel.__reduce__()
+        return _rebuilt, (type(kernel), *kernel.parts())
+
+    module.Pickler._dispatch_table[KernelFunction] = reduced
+
+
+def _rebuilt(kind: type, function: Any, options: Any, default_range: Any, has_item: bool) -> Any:
+    return kind(function, options, default_range, has_item=has_item)
+
+
+TELL = {
+    "cloudpickle.cloudpickle": tell_cloudpickle,
+    "dask.array.backends": tell_array_backends,
+    "dask.sizeof": tell_sizeof,
+    "dask.tokenize": tell_tokenize,
+    "distributed.protocol.serialize": tell_serialization,
+}

@@ -1,0 +1,24 @@
+"""dparray's arrays as chunks of Dask's, and clusters with one worker for each device.
+
+In: ``dask.array`` over chunks of ours, which Dask learns about as soon as both are imported. Here:
+:class:`LocalCluster` and :func:`sort`. It needs the extra ``dask`` (``pip install dparray[dask]``);
+nothing of Dask is imported before this module is. It may import all that computes, and is imported
+by users alone.
+"""
+
+from __future__ import annotations
+
+try:
+    import distributed  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"dparray.dask needs Dask ({error.name} is missing): pip install 'dparray[dask]', or "
+        "pip install 'dask[array,distributed]'",
+        name=error.name,
+    ) from error
+
+from dparray.dask.cluster import LocalCluster
+from dparray.dask.sorting import sort
+from dparray.dask.spill import DeviceSpill
+
+__all__ = ["DeviceSpill", "LocalCluster", "sort"]

@@ -1,0 +1,98 @@
+"""Which device a worker has, as text that can be handed to another process."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+from dparray.device import Device, default_device, devices, sub_device_path
+from dparray.exceptions import ArgumentError, DeviceError
+
+#: Environment variable of a worker's process: its device and cores.
+VARIABLE = "DPARRAY_DASK_PLACE"
+
+
+def usual_devices() -> list[Device]:
+    """All devices; of a machine with one CPU alone its cores, as sub-devices."""
+    found = list(devices())
+    only = found[0] if len(found) == 1 else None
+    if only is not None and only.sycl_device.max_compute_units > 1 and only.device_type == "cpu":
+        return only.create_sub_devices(partition=1)
+    return found
+
+
+def places_of(wanted: list[Device]) -> list[dict[str, Any]]:
+    """For each device what a worker needs to find it, and the cores its threads are bound to.
+
+    A sub-device of a CPU by a number of compute units is a process bound to so many cores: its
+    driver shows a CPU of these cores, and processes compute at the same time, which sub-devices of
+    one process do not.
+
+    Raises:
+        DeviceError: a device exists in this process only.
+    """
+    cores = sorted(os.sched_getaffinity(0))
+    places = []
+    for device in wanted:
+        path = sub_device_path(device.sycl_device) if device.is_sub_device else ()
+        if path is None or not (device.is_sub_device or device.is_canonical):
+            raise DeviceError(
+                f"LocalCluster: {device} exists in this process only; give devices, or sub-devices "
+                "that device.create_sub_devices(...) has made"
+            )
+        place: dict[str, Any] = {"filter": device.filter_string, "path": path, "cores": None}
+        if device.device_type == "cpu" and len(path) == 1 and not isinstance(path[0][0], str):
+            partition, number = path[0]
+            sizes = [partition] * (number + 1) if isinstance(partition, int) else list(partition)
+            first = sum(sizes[:number])
+            own = cores[first : first + sizes[number]]
+            if len(own) == sizes[number]:
+                place.update(cores=own, path=())
+        places.append(place)
+    return places
+
+
+def check_devices(wanted: Any) -> list[Device]:
+    """The devices of a cluster.
+
+    Raises:
+        ArgumentError: there is none, or it is no list.
+        DeviceError: one of them is no device.
+    """
+    if wanted is None:
+        return usual_devices()
+    if isinstance(wanted, str | int) or not hasattr(wanted, "__iter__"):
+        raise ArgumentError(
+            f"LocalCluster: devices is {wanted!r}; give a list: devices=[{wanted!r}], or "
+            "dp.Device('cpu').create_sub_devices(partition=1)"
+        )
+    found = [Device(device) for device in wanted]
+    if not found:
+        raise ArgumentError("LocalCluster: devices is empty; give at least one device")
+    return found
+
+
+def as_text(place: dict[str, Any]) -> str:
+    """A place for the environment of a process."""
+    return json.dumps(place)
+
+
+def bind_process() -> None:
+    """Bind this process and its threads to its cores."""
+    text = os.environ.get(VARIABLE)
+    if text and (cores := json.loads(text)["cores"]):
+        os.sched_setaffinity(0, cores)
+
+
+def device_of_process() -> Device:
+    """The device that this process is the worker of."""
+    text = os.environ.get(VARIABLE)
+    if not text:
+        return default_device()
+    place = json.loads(text)
+    device = Device(place["filter"])
+    for partition, number in place["path"]:
+        given = partition if isinstance(partition, int | str) else list(partition)
+        device = device.create_sub_devices(given)[number]
+    return device

@@ -1,0 +1,72 @@
+"""A worker's process: its device, its threads, and results that are computed when a task ends.
+
+``distributed`` loads this module into every worker of a :class:`dparray.dask.LocalCluster`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from distributed.core import error_message
+from distributed.threadpoolexecutor import ThreadPoolExecutor
+
+from dparray import config, device
+from dparray._array.ndarray import ndarray
+from dparray._functions.evaluation import eval as evaluate
+from dparray._runtime import queues
+from dparray.dask.places import bind_process, device_of_process
+
+
+def arrays_in(value: Any) -> list[ndarray]:
+    """The arrays in a result, also in lists, tuples and dictionaries."""
+    if isinstance(value, ndarray):
+        return [value]
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        return [x for each in value for x in arrays_in(each)]
+    return []
+
+
+def _computed(run: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Run a task and compute what its result left pending: in the task's time, on its thread.
+
+    So what a worker holds is memory that can be counted, sent and written to disk, and its inputs
+    are free.
+    """
+    message = run(*args, **options)
+    if not isinstance(message, dict) or message.get("op") != "task-finished":
+        return message
+    try:
+        found = arrays_in(message["result"])
+        evaluate(*found)
+        for queue in {x.sycl_queue for x in found}:
+            queues.wait(queue)
+    except Exception as error:
+        failed: dict[str, Any] = dict(error_message(error))
+        failed.update(op="task-erred", actual_exception=error)
+        failed.update({key: message[key] for key in ("start", "stop", "thread") if key in message})
+        return failed
+    return message
+
+
+class DeviceExecutor(ThreadPoolExecutor):
+    """The threads of a worker."""
+
+    def submit(self, function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
+        """Run a task, and compute its result."""
+        return super().submit(_computed, function, *args, **options)
+
+
+def dask_setup(worker: Any) -> None:
+    """Called by ``distributed`` in a worker that begins."""
+    bind_process()  # before the driver counts the cores, when it is first asked for a device
+    device.set_default_device(device_of_process())
+    # Dask picks elements by NumPy's index arrays, which are small.
+    config.host_operands = "copy"
+    before = worker.executors["default"]
+    worker.executors["default"] = DeviceExecutor(
+        worker.state.nthreads, thread_name_prefix="Dask-Device-Threads"
+    )
+    before.shutdown(wait=False)
