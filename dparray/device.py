@@ -9,6 +9,7 @@ data moves between places only by ``to_device``.
 from __future__ import annotations
 
 import operator
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -128,7 +129,15 @@ def describe_queue(queue: dpctl.SyclQueue) -> str:
 
 def _available() -> str:
     found = [str(device.filter_string) for device in dpctl.get_devices()]
-    return ", ".join(found) if found else f"none ({advices[-1]})"
+    if found:
+        return ", ".join(found)
+    selector = os.environ.get("ONEAPI_DEVICE_SELECTOR")
+    if selector:
+        return (
+            f"none, since ONEAPI_DEVICE_SELECTOR={selector} hides what SYCL has from it: unset it, "
+            f"or choose by type alone, ONEAPI_DEVICE_SELECTOR='*:cpu'"
+        )
+    return f"none ({advices[-1]})"
 
 
 class Device:

@@ -297,6 +297,7 @@ def _over_axes(row: _Row, usual: tuple[int, ...] | None, which: str) -> _OverAxe
 def _describe(function: Any, row: _Row, *parameters: str) -> None:
     """Give a transform its name and its docstring."""
     function.__name__ = function.__qualname__ = row.name
+    function.__code__ = function.__code__.replace(co_name=row.name)  # by which logs name it
     function.__doc__ = _TEMPLATE.format(
         summary=row.summary,
         parameters="\n".join(parameters),

@@ -273,6 +273,7 @@ def _install_operators() -> None:
     for name, method in (("matmul", left), ("rmatmul", right), ("imatmul", in_place)):
         method.__name__ = f"__{name}__"
         method.__qualname__ = f"ndarray.__{name}__"
+        method.__code__ = method.__code__.replace(co_name="matmul")  # by which logs name it
         setattr(ndarray, f"__{name}__", method)
 
 

@@ -161,12 +161,11 @@ def _integer_type(base: type) -> type:
     members["__divmod__"] = lambda self, other: (self // other, self % other)
     members["__rdivmod__"] = lambda self, other: (other // self, other % self)
     members["__hash__"] = lambda self: hash(int(self))
-    # Of unsigned integers these two are computed in their own width and then widened.
-    width = _MASK if signed else int(np.iinfo(base).max)
-    members["__neg__"] = lambda self: _wrap(-int(self) & width, signed)
-    members["__invert__"] = lambda self: _wrap(~int(self) & width, signed)
+    # These are computed in their own width and then widened: the least integer stays what it is.
+    members["__neg__"] = lambda self: _wrap(int(_low_bits(-int(self), base)), signed)
+    members["__invert__"] = lambda self: _wrap(int(_low_bits(~int(self), base)), signed)
     members["__pos__"] = lambda self: _wrap(int(self), signed)
-    members["__abs__"] = lambda self: _wrap(builtins.abs(int(self)), signed)
+    members["__abs__"] = lambda self: _wrap(int(_low_bits(builtins.abs(int(self)), base)), signed)
     # NumPy refuses to construct from values out of range; the device takes the low bits.
     members["__new__"] = lambda cls, value=0: base.__new__(cls, _low_bits(value, base))
     return type(base.__name__, (base,), members)

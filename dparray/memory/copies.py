@@ -6,7 +6,6 @@ passes here, in order with the work on the queues that own it.
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Iterator
 from math import prod
@@ -38,7 +37,7 @@ def host_views(queue: dpctl.SyclQueue, *layouts: Layout) -> list[np.ndarray] | N
     if _hooks.subscribers:
         nbytes = sum(prod(layout.shape) * layout.dtype.itemsize for layout in layouts)
         _hooks.emit("host", queue=queue, nbytes=nbytes)
-    _hooks.recent.append((sys._getframe(2).f_code.co_name, "NumPy for", queue))
+    _hooks.recent.append((_hooks.public_name(), "NumPy for", queue))
     wait_if_working(queue)
     return [host_view(layout) for layout in layouts]
 

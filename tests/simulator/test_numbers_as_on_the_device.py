@@ -38,3 +38,24 @@ def test_the_same(kernel: Any) -> None:
         found.append(out.asnumpy())
     np.testing.assert_allclose(found[1], found[0], rtol=1e-14)
     np.testing.assert_array_equal(np.signbit(found[1]), np.signbit(found[0]))
+
+
+@dp.kernel
+def single_operands(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    out[4 * i] = -x[i]
+    out[4 * i + 1] = abs(x[i])
+    out[4 * i + 2] = ~x[i]
+    out[4 * i + 3] = +x[i]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64", "uint8", "uint32"])
+def test_the_least_and_the_largest_integers(dtype: str) -> None:
+    info = np.iinfo(dtype)
+    x = dp.asarray([info.min, info.min + 1, 5, info.max], dtype=dtype)
+    found = []
+    for run in (dp.call_kernel, dp.simulate):
+        out = dp.zeros(16, dtype="int64")
+        run(single_operands, dp.Range(4), x, out)
+        found.append(out.tolist())
+    assert found[0] == found[1]

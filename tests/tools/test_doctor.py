@@ -108,6 +108,13 @@ def test_the_text_names_what_is_broken_and_what_to_do(capfd: pytest.CaptureFixtu
     assert last == "broken: devices (1 of 1)"
 
 
+def test_an_error_without_devices_names_what_hides_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpctl.get_devices", list)
+    monkeypatch.setenv("ONEAPI_DEVICE_SELECTOR", "opencl:fpga")
+    with pytest.raises(dp.DeviceError, match="ONEAPI_DEVICE_SELECTOR=opencl:fpga hides"):
+        dp.Device("fpga")
+
+
 # --- how links are run ------------------------------------------------------------------------
 
 

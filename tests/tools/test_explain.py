@@ -180,6 +180,18 @@ def test_the_log_names_kernels_and_ends_with_its_block(capsys: pytest.CaptureFix
     assert capsys.readouterr().err == ""
 
 
+def test_what_numpy_computes_is_named_as_the_program_calls_it() -> None:
+    x = dp.ones((300, 300))
+    for call, name in (
+        (lambda: x @ x, "matmul"),
+        (lambda: dp.sort(x), "sort"),
+        (lambda: dp.fft.fft(x), "fft"),
+        (lambda: dp.fft.rfft2(x), "rfft2"),
+    ):
+        call()
+        assert f"NumPy for {name}" in str(dp.explain(x)).rpartition("ran last")[2]
+
+
 def test_reductions_that_share_a_pass_are_listed() -> None:
     x = dp.asarray(np.random.default_rng(0).normal(size=(600, 400)))
     mean, variance, largest = x.mean(axis=1), x.var(axis=1), x.max(axis=0)
