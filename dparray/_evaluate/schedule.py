@@ -50,6 +50,7 @@ from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, layout_of, pending_order
 from dparray._graph.reductions import Reduce
 from dparray._layout import Layout, is_contiguous, strides_in_order
+from dparray._runtime.launch import INDEX_LIMIT
 
 Outputs = list[tuple[Any, Layout]]
 
@@ -263,8 +264,12 @@ class _Scheduler:
         if len(order) == 1 and type(order[0].op) is Contraction:
             self._alone(order[0], outputs, stored_because, new, siblings)
             return
-        is_fused = all(map(can_generate, order)) and all(
-            can_store(v, to.dtype) for v, to in outputs
+        shape = outputs[0][1].shape
+        is_fused = (
+            all(map(can_generate, order))
+            and all(can_store(v, to.dtype) for v, to in outputs)
+            # More elements than a kernel counts; a user's function has nothing else.
+            and (prod(shape) < INDEX_LIMIT or any(map(is_call, order)))
         )
         if not is_fused:
             for step in self._without_kernel(order, outputs, new, stored_because, siblings):
@@ -273,7 +278,6 @@ class _Scheduler:
             return
         is_alone = len(order) == 1 and is_call(order[0])
         otherwise = [] if is_alone else self._without_kernel(order, outputs, (), "", ())
-        shape = outputs[0][1].shape
         program = elementwise.linearize(order, outputs, shape, self.traits.tuning)
         functions = elementwise.functions_of(order)
         launch = self._launch(program, order, outputs, (), functions, prod(shape), is_alone)
