@@ -50,7 +50,7 @@ from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, layout_of, pending_order
 from dparray._graph.reductions import Reduce
 from dparray._layout import Layout, is_contiguous, strides_in_order
-from dparray._runtime.launch import INDEX_LIMIT
+from dparray._runtime.rounding import INDEX_LIMIT
 
 Outputs = list[tuple[Any, Layout]]
 

@@ -20,11 +20,9 @@ from dparray._runtime.device_facts import is_cpu, limits_of
 from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.order import order_of
 from dparray._runtime.queues import note_work
+from dparray._runtime.rounding import INDEX_LIMIT
 from dparray._runtime.submission import PackedRange, pack_range, submit
 from dparray.exceptions import KernelExecutionError, KernelRangeError
-
-# The largest number of work-items that drivers count to.
-INDEX_LIMIT = 2**31
 
 
 def check_range(

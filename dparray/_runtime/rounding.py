@@ -14,6 +14,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
+#: Drivers count fewer work-items than this.
+INDEX_LIMIT = 2**31
+
 #: Work-items of a group on a CPU: it runs them in a loop, whose start this makes cheap; fewer where
 #: there would be too few groups for the cores.
 MOST_IN_GROUP, FEWEST_IN_GROUP = 4096, 64
