@@ -285,7 +285,9 @@ class Simulation:
         """The value of a name of the kernel in its copy."""
         if isinstance(value, ModuleType):
             return View(value, self._stand_in)
-        if getattr(value, "__module__", "").startswith(_LANGUAGE_MODULES):
+        # A function that was made by `exec` may be of no module.
+        module = getattr(value, "__module__", None) or ""
+        if module.startswith(_LANGUAGE_MODULES):
             return self._language.get(getattr(value, "__name__", ""), value)
         is_enumeration = isinstance(value, type) and issubclass(value, enum.Enum)
         if is_enumeration or isinstance(value, enum.Enum):
@@ -305,7 +307,7 @@ class Simulation:
             return self._copy(value.py_func)
         if isinstance(value, FunctionType) and hasattr(value, "device_meaning"):
             return self._special(value.device_meaning)
-        if isinstance(value, FunctionType) and not value.__module__.startswith("numpy"):
+        if isinstance(value, FunctionType) and not module.startswith("numpy"):
             return self._copy(value)
         if isinstance(value, (int, float, complex, np.generic, tuple)):
             return literal(value)

@@ -1,0 +1,374 @@
+"""Random kernels, for comparing what devices make of them with plain Python.
+
+A kernel is text in the kernel language, written from a seed: arithmetic of all types, branches and
+loops, private and local arrays, barriers in loops, atomics, group and sub-group algorithms, device
+functions and tuples, over ranges of one to three dimensions, with groups and without. The reference
+is :func:`dp.simulate`, which shares no code with the compiler.
+
+Run as a program, it compares as many as one likes: ``random_kernels.py --count 5000 --seed 0``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import dparray as dp
+
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+FLOATS = ("float16", "float32", "float64")
+_ATOMIC = ("int32", "int64", "uint32", "uint64")
+_GROUPED = ((6,), (16,), (20,), (4, 3), (2, 8), (2, 3, 2))
+_GROUPS = (1, 2, 3)
+_PLAIN = ((1,), (17,), (40,), (5, 6), (3, 2, 4))
+
+
+class Case(NamedTuple):
+    """A kernel with its arguments.
+
+    Attributes:
+        text: its module.
+        index_space: the range.
+        arguments: of NumPy; local accessors and numbers besides.
+    """
+
+    text: str
+    index_space: Any
+    arguments: tuple[Any, ...]
+
+
+class _Writer:
+    """Writes the text of one kernel."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+        self.functions: list[str] = []
+        self.whole = ["linear"]
+        self.real: list[str] = []
+        self.changing: list[str] = []
+        self.made = 0
+        self.private: list[tuple[str, int, str]] = []
+
+    def pick(self, options: Sequence[Any]) -> Any:
+        return self.random.choice(options)
+
+    def name(self, letter: str) -> str:
+        self.made += 1
+        return f"{letter}{self.made}"
+
+    def line(self, depth: int, text: str) -> None:
+        self.lines.append("    " * depth + text)
+
+    # -- expressions ----------------------------------------------------------------------------
+
+    def integer(self, depth: int = 2) -> str:
+        """An expression of integers, of any of their types."""
+        if depth == 0 or self.random.random() < 0.2:
+            if self.random.random() < 0.25:
+                return str(self.random.randint(-9, 99))
+            return self.pick(self.whole)
+        a, b = self.integer(depth - 1), self.integer(depth - 1)
+        kind = self.random.randrange(12)
+        if kind < 5:
+            return f"({a} {self.pick('+-*&|^')} {b})"
+        if kind == 5:
+            return f"({a} {self.pick(('//', '%'))} {self.random.randint(1, 9)})"
+        if kind == 6:
+            return f"({a} {self.pick(('<<', '>>'))} {self.random.randint(0, 9)})"
+        if kind == 7:
+            return f"{self.pick(('min', 'max'))}({a}, {b})"
+        if kind == 8:
+            # Numba's type of what is int64 or uint64 is a float.
+            return f"(np.int64({a}) if {self.condition(depth - 1)} else np.int64({b}))"
+        if kind == 9:
+            return f"np.{self.pick(INTEGERS)}({a})"
+        if kind == 10 and self.functions:
+            return f"{self.pick(self.functions)}({a}, {b})"
+        return f"({self.pick(('-', '~'))}{a})"
+
+    def condition(self, depth: int = 1) -> str:
+        compared = f"{self.integer(depth)} {self.pick(('<', '<=', '==', '!=', '>'))} "
+        text = compared + self.integer(depth)
+        if self.random.random() < 0.2:
+            text = f"({text}) {self.pick(('and', 'or'))} not ({self.integer(0)} > 3)"
+        return f"({text})"
+
+    def float(self, depth: int = 2) -> str:
+        """An expression of floats that stays small, and has no steps."""
+        if depth == 0 or not self.real or self.random.random() < 0.2:
+            if self.real and self.random.random() < 0.7:
+                return self.pick(self.real)
+            small = f"({self.integer(0)} & 7)"
+            return f"{self.pick(('float', 'np.float32'))}({small})"
+        a, b = self.float(depth - 1), self.float(depth - 1)
+        kind = self.random.randrange(8)
+        if kind < 2:
+            return f"({a} {self.pick('+-')} {b})"
+        if kind == 2:
+            return f"({a} * 0.5)"
+        if kind == 3:
+            return f"math.{self.pick(('sin', 'cos', 'tanh', 'atan'))}({a})"
+        if kind == 4:
+            return f"math.sqrt(abs({a}) + 1)"
+        if kind == 5:
+            return f"{self.pick(('min', 'max'))}({a}, {b})"
+        if kind == 6:
+            return f"({a} if {self.condition()} else {b})"
+        return f"({a} / (abs({b}) + 1))"
+
+    # -- statements -----------------------------------------------------------------------------
+
+    def statements(self, depth: int, budget: int, *, uniform: bool) -> None:
+        """Some statements; ``uniform`` where all work-items of a group come by."""
+        for _ in range(budget):
+            self.statement(depth, uniform=uniform)
+
+    def block(self, depth: int, *, uniform: bool) -> None:
+        """An indented block; what is assigned first inside is not known outside."""
+        known = list(self.whole), list(self.real), list(self.private)
+        self.line(depth, "pass")
+        self.statements(depth, self.random.randint(1, 2), uniform=uniform)
+        self.whole, self.real, self.private = known
+
+    def statement(self, depth: int, *, uniform: bool) -> None:
+        kind = self.random.randrange(14)
+        if depth > 3:
+            kind %= 4
+        if kind < 2:
+            self.assign(depth, self.whole, "v", self.integer())
+        elif kind == 2:
+            self.assign(depth, self.real, "r", self.float())
+        elif kind == 3:
+            self.change(depth)
+        elif kind == 4:
+            self.line(depth, f"if {self.condition()}:")
+            self.block(depth + 1, uniform=False)
+            if self.random.random() < 0.6:
+                self.line(depth, "else:")
+                self.block(depth + 1, uniform=False)
+        elif kind in (5, 6):
+            name = self.name("k")
+            self.line(depth, f"for {name} in range({self.random.randint(1, 4)}):")
+            self.whole.append(name)
+            self.change(depth + 1)
+            self.block(depth + 1, uniform=uniform)
+            self.whole.remove(name)
+        elif kind == 7:
+            self.loop(depth)
+        elif kind == 8:
+            self.private_array(depth)
+        elif kind == 9:
+            a, b, c = (self.name("v") for _ in range(3))
+            self.line(depth, f"{a}, {b} = divmod({self.integer(1)}, {self.random.randint(1, 9)})")
+            self.line(depth, f"{c} = (np.int64({a}), np.int64({b}), 5)[({self.integer(0)}) % 3]")
+            self.whole += [a, b, c]
+        elif kind == 10:
+            value = f"({self.integer(1)}) & 15"
+            index = f"({self.integer(0)}) % 4"
+            operation = self.pick(("fetch_add", "fetch_max", "fetch_min", "fetch_xor", "fetch_or"))
+            # Operations that change one element in any order are of one kind.
+            place = ("fetch_add", "fetch_max", "fetch_min", "fetch_xor", "fetch_or")
+            self.line(
+                depth,
+                f"dp.AtomicRef(counts, ({place.index(operation)}, {index})).{operation}({value})",
+            )
+        elif uniform:
+            self.together(depth, kind)
+
+    def assign(self, depth: int, known: list[str], letter: str, text: str) -> None:
+        name = self.name(letter)
+        self.line(depth, f"{name} = {text}")
+        known.append(name)
+
+    def change(self, depth: int) -> None:
+        """Change a variable that is int64; others would be floats where they are changed."""
+        names = [name for name in self.whole if name in self.changing]
+        if names:
+            name = self.pick(names)
+            self.line(depth, f"{name} = np.int64({name} + ({self.integer(1)}))")
+
+    def loop(self, depth: int) -> None:
+        name, total = self.name("n"), self.name("v")
+        self.line(depth, f"{name} = 0")
+        self.line(depth, f"{total} = np.int64({self.integer(1)})")
+        self.line(depth, f"while {name} < {self.random.randint(2, 6)}:")
+        self.line(depth + 1, f"{name} += 1")
+        self.whole.append(name)
+        self.line(depth + 1, f"if {self.condition()}:")
+        self.line(depth + 2, self.pick(("break", "continue")))
+        self.line(depth + 1, f"{total} = np.int64({total} * 3 + {self.integer(1)})")
+        self.whole.append(total)
+        self.changing.append(total)
+
+    def private_array(self, depth: int) -> None:
+        name, size = self.name("p"), self.random.randint(1, 5)
+        dtype = self.pick(INTEGERS)
+        self.line(depth, f"{name} = dp.PrivateArray({size}, np.{dtype}, True)")
+        self.line(depth, f"{name}[({self.integer(1)}) % {size}] = {self.integer()}")
+        self.line(depth, f"{name}[({self.integer(0)}) % {size}] += {self.integer(1)}")
+        self.assign(depth, self.whole, "v", f"{name}[({self.integer(0)}) % {size}]")
+
+    def together(self, depth: int, kind: int) -> None:
+        """What all work-items of a group do together."""
+        value, name = f"np.{self.pick(INTEGERS)}({self.integer(1)})", self.name("v")
+        group = self.pick(("group", "item.get_sub_group()"))
+        if kind == 11:
+            other = f"(mine + {self.random.randint(1, 5)}) % size"
+            self.line(depth, f"local[mine] = {self.integer()}")
+            self.line(depth, "dp.group_barrier(group)")
+            self.line(depth, f"{name} = local[{other}]")
+            self.line(depth, "dp.group_barrier(group)")
+        elif kind == 12:
+            operation = self.pick(("add", "min", "max", "mul", "and", "or", "xor"))
+            function = self.pick(
+                ("reduce_over_group", "inclusive_scan_over_group", "exclusive_scan_over_group")
+            )
+            self.line(depth, f'{name} = dp.{function}({group}, {value}, "{operation}")')
+        else:
+            call = self.pick(
+                (
+                    f"group_broadcast({group}, {value}, 0)",
+                    f"shift_group_left(item.get_sub_group(), {value}, {self.random.randint(0, 4)})",
+                    f"permute_group_by_xor(item.get_sub_group(), {value}, 1)",
+                    f"reduce_over_group(item.get_group(), {value}, combine)",
+                )
+            )
+            self.line(depth, f"{name} = dp.{call}")
+        self.whole.append(name)
+
+
+def make_case(seed: int) -> Case:
+    """The kernel of a seed."""
+    writer = _Writer(seed)
+    choice, numbers = writer.random, np.random.default_rng(seed)
+    grouped = choice.random() < 0.6
+    local = writer.pick(_GROUPED) if grouped else writer.pick(_PLAIN)
+    size = tuple(extent * writer.pick(_GROUPS) for extent in local) if grouped else local
+    ndim, total = len(size), int(np.prod(size))
+    operator = writer.pick(("a if a > b else b", "a & b", "a + b"))
+    head = [
+        "import math",
+        "import numpy as np",
+        "import dparray as dp",
+        "",
+        "@dp.device_func",
+        "def combine(a, b):",
+        f"    return {operator}",
+        "",
+    ]
+    for at in range(choice.randint(0, 2)):
+        writer.whole, known = ["a", "b"], writer.whole
+        head += ["@dp.device_func", f"def function{at}(a, b):"]
+        if choice.random() < 0.5:
+            head += [
+                f"    if {writer.condition()}:",
+                f"        return np.int64({writer.integer()})",
+            ]
+        head += [f"    return np.int64({writer.integer()})", ""]
+        writer.whole = known
+        writer.functions.append(f"function{at}")
+
+    dtypes = [writer.pick(INTEGERS) for _ in range(2)] + [writer.pick(FLOATS)]
+    arrays = []
+    for dtype in dtypes:
+        limits = (-40, 40) if np.dtype(dtype).kind != "u" else (0, 80)
+        values = numbers.integers(*limits, size).astype(dtype)
+        if choice.random() < 0.3:
+            values = values[::-1]
+        arrays.append(values)
+    prefix = "get_global_id" if grouped else "get_id"
+    ids = ", ".join(f"item.{prefix}({dimension})" for dimension in range(ndim))
+    names = [
+        "item",
+        "x",
+        "y",
+        "z",
+        "scalar",
+        "counts",
+        "out",
+        "real",
+        *(["local"] if grouped else []),
+    ]
+    writer.line(0, "@dp.kernel")
+    writer.line(0, f"def random_kernel({', '.join(names)}):")
+    writer.line(1, f"at = ({ids},)" if ndim == 1 else f"at = ({ids})")
+    writer.line(1, f"linear = item.{'get_global_linear_id' if grouped else 'get_linear_id'}()")
+    if grouped:
+        writer.line(1, "group = item.get_group()")
+        writer.line(1, "mine, size = item.get_local_linear_id(), item.get_local_linear_range()")
+        writer.whole += ["mine", "size"]
+    for name in ("x", "y"):
+        writer.assign(1, writer.whole, "v", f"{name}[at]")
+    writer.assign(1, writer.whole, "v", "np.int64(x[at])")
+    writer.changing.append(writer.whole[-1])
+    writer.assign(1, writer.real, "r", "z[at]")
+    writer.whole.append("scalar")
+    writer.statements(1, choice.randint(3, 9), uniform=grouped)
+    for column in range(3):
+        writer.line(1, f"out[{column}, linear] = {writer.integer(1)}")
+    writer.line(1, f"real[linear] = {writer.float(1)}")
+    scalar = writer.pick((3, np.int8(-5), np.uint32(7), np.uint64(9)))
+    arguments: list[Any] = [
+        *arrays,
+        scalar,
+        np.zeros((5, 4), writer.pick(_ATOMIC)),
+        np.zeros((3, total), writer.pick(INTEGERS)),
+        np.zeros(total, writer.pick(FLOATS[1:])),
+    ]
+    index_space: Any = dp.Range(*size)
+    if grouped:
+        index_space = dp.NdRange(size, local)
+        arguments.append(dp.LocalAccessor(int(np.prod(local)), writer.pick(INTEGERS)))
+    return Case("\n".join([*head, *writer.lines, ""]), index_space, tuple(arguments))
+
+
+def compare(case: Case, queue: Any = None) -> None:
+    """Raise ``AssertionError`` unless a device and a simulation give the same."""
+    scope: dict[str, Any] = {"__name__": "random_kernel"}
+    exec(compile(case.text, "<random kernel>", "exec"), scope)
+    kernel = scope["random_kernel"]
+    wanted = [np.array(one) if isinstance(one, np.ndarray) else one for one in case.arguments]
+    given = [
+        dp.asarray(one, sycl_queue=queue) if isinstance(one, np.ndarray) else one
+        for one in case.arguments
+    ]
+    dp.call_kernel(kernel, case.index_space, *given)
+    dp.simulate(kernel, case.index_space, *wanted)
+    for at, (found, expected) in enumerate(zip(given, wanted, strict=True)):
+        if not isinstance(expected, np.ndarray):
+            continue
+        if expected.dtype.kind == "f":
+            np.testing.assert_allclose(
+                found.asnumpy(), expected, rtol=2e-3, atol=2e-3, err_msg=f"argument {at}"
+            )
+        else:
+            np.testing.assert_array_equal(found.asnumpy(), expected, err_msg=f"argument {at}")
+
+
+def main() -> None:
+    """Compare the kernels of consecutive seeds; report those that differ."""
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("--count", type=int, default=100)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    wrong = 0
+    for seed in range(options.seed, options.seed + options.count):
+        case = make_case(seed)
+        try:
+            compare(case)
+        except Exception as error:
+            wrong += 1
+            print(f"--- seed {seed}: {type(error).__name__}: {error}\n{case.text}", flush=True)
+        if (seed + 1 - options.seed) % 250 == 0:
+            print(f"{seed + 1 - options.seed} kernels, {wrong} differ", flush=True)
+    print(f"{options.count} kernels from seed {options.seed}: {wrong} differ")
+    raise SystemExit(wrong > 0)
+
+
+if __name__ == "__main__":
+    main()

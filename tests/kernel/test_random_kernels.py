@@ -1,0 +1,25 @@
+"""Random kernels give on the device what they give in plain Python.
+
+``python tests/kernel/random_kernels.py --count 5000`` compares as many as one likes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.kernel.random_kernels import compare, make_case
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_random_kernels_do_what_plain_python_does(seed: int) -> None:
+    compare(make_case(seed))
+
+
+def test_random_kernels_on_each_queue(queue: Any) -> None:
+    compare(make_case(1000), queue)
+
+
+def test_a_case_is_made_from_its_seed_alone() -> None:
+    assert make_case(7).text == make_case(7).text != make_case(8).text
