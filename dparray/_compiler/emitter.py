@@ -48,7 +48,84 @@ def writable(text: str) -> str:
     """The text of a module as the back end writes it rightly."""
     text = _CONJUNCTIONS.sub(r"= and i1 \1, \2", text)
     text = _DISJUNCTIONS.sub(r"= or i1 \1, \2", text)
-    return _FLOATS_OF_SIGNS.sub(_choose_float, text)
+    return expanded(_FLOATS_OF_SIGNS.sub(_choose_float, text))
+
+
+# --- intrinsics -----------------------------------------------------------------------------------
+# LLVM makes them of plain code: of bits that are put in reverse, and of products that are tested
+# for overflow. The back end ends at the first, and writes of the second what drivers refuse.
+
+_PLACE = re.compile(
+    r"^declare [^@\n]*@llvm\.(?P<name>bitreverse|umul\.with\.overflow|smul\.with\.overflow)"
+    r"\.i(?P<width>8|16|32|64)\([^\n]*$",
+    re.MULTILINE,
+)
+
+
+def expanded(text: str) -> str:
+    """The text of a module without these intrinsics."""
+    definitions = []
+    helpers = set()
+    for found in _PLACE.finditer(text):
+        name, width = found["name"], int(found["width"])
+        if name == "bitreverse":
+            definitions.append(_reversal(width))
+        else:
+            definition, helper = _product(width, signed=name.startswith("s"))
+            definitions.append(definition)
+            helpers.add(helper)
+    if not definitions:
+        return text
+    text = _PLACE.sub("", text)
+    text = re.sub(
+        r"@llvm\.(bitreverse|[us]mul\.with\.overflow)\.i(8|16|32|64)\b", r"@dparray.\1.i\2", text
+    )
+    declared = [helper for helper in sorted(helpers) if helper not in text]
+    return "\n".join([text, *declared, *definitions])
+
+
+def _reversal(width: int) -> str:
+    """Bits in reverse: neighbours change places, then pairs, and so on."""
+    kind = f"i{width}"
+    lines = [f"define internal {kind} @dparray.bitreverse.{kind}({kind} %v0) {{"]
+    step, at = 1, 0
+    while step < width:
+        mask = sum(((1 << step) - 1) << place for place in range(0, width, 2 * step))
+        lines += [
+            f"  %a{at} = lshr {kind} %v{at}, {step}",
+            f"  %b{at} = and {kind} %a{at}, {mask}",
+            f"  %c{at} = and {kind} %v{at}, {mask}",
+            f"  %d{at} = shl {kind} %c{at}, {step}",
+            f"  %v{at + 1} = or {kind} %b{at}, %d{at}",
+        ]
+        step, at = 2 * step, at + 1
+    return "\n".join([*lines, f"  ret {kind} %v{at}", "}", ""])
+
+
+_CODES = {8: "ha", 16: "ts", 32: "ji", 64: "ml"}
+
+
+def _product(width: int, *, signed: bool) -> tuple[str, str]:
+    """A product with whether it overflows, by its upper half; and the function that gives that."""
+    kind = f"i{width}"
+    name = f"@dparray.{'s' if signed else 'u'}mul.with.overflow.{kind}"
+    upper = f"@_Z6mul_hi{2 * _CODES[width][signed]}"
+    both = f"{{ {kind}, i1 }}"
+    fill = f"ashr {kind} %low, {width - 1}" if signed else f"and {kind} %low, 0"
+    definition = f"""define internal {both} {name}({kind} %a, {kind} %b) {{
+  %low = mul {kind} %a, %b
+  %high = call spir_func {kind} {upper}({kind} %a, {kind} %b)
+  %fill = {fill}
+  %over = icmp ne {kind} %high, %fill
+  %half = insertvalue {both} undef, {kind} %low, 0
+  %whole = insertvalue {both} %half, i1 %over, 1
+  ret {both} %whole
+}}
+"""
+    return definition, f"declare spir_func {kind} {upper}({kind}, {kind})"
+
+
+# --- modules --------------------------------------------------------------------------------------
 
 
 def optimise(binding: Any, machine: Any, module: Any, speed: int = SPEED) -> None:

@@ -1,0 +1,242 @@
+"""What LLVM makes of plain kernels, and its SPIR-V back end cannot write, or writes wrongly.
+
+Each kernel here is the shortest that meets one of the traps; where the cure is taken away, the
+module is refused, or the numbers are others. The rules for texts of modules are in
+``test_passes.py``, those for the process that writes them in ``test_emission.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._compiler import emission
+from dparray._compiler.emitter import expanded
+
+
+def module_of(kernel: Any) -> str:
+    """The LLVM module of a kernel that was launched."""
+    (compiled,) = kernel._kernels.values()
+    return compiled.llvm
+
+
+@dp.kernel
+def closed_form(item: dp.Item, n: Any, out: Any) -> None:
+    i = item.get_id(0)
+    squares = 0
+    for k in range(n[i]):
+        squares += k * k
+    out[i] = squares
+
+
+def test_sums_over_a_loop_are_counted_in_64_bits() -> None:
+    # As a closed form, they are products of 65 bits and more.
+    n = np.array([0, 1, 2, 1000, 70_000, 200_000])
+    out = dp.zeros(n.size, dtype="int64")
+    closed_form[n.size](dp.asarray(n), out)
+    wanted = [int((np.arange(one, dtype=np.int64) ** 2).sum()) for one in n]
+    assert out.tolist() == wanted
+    assert emission.emit(module_of(closed_form))
+
+
+@dp.kernel
+def one_of_many(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    value = x[i]
+    if (
+        value == 1
+        or value == 4
+        or value == 5
+        or value == 9
+        or value == 14
+        or value == 19
+        or value == 22
+    ):
+        out[i] = 1
+    else:
+        out[i] = 0
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint64"])
+def test_a_set_of_numbers_is_no_bit_map_of_an_odd_width(dtype: str) -> None:
+    # LLVM makes a number of 22 bits of it, and the back end one of 32 whose upper bits are any.
+    x = np.arange(-30, 60).astype(dtype)
+    out = dp.zeros(x.size, dtype="int32")
+    one_of_many[x.size](dp.asarray(x), out)
+    assert out.tolist() == np.isin(x, [1, 4, 5, 9, 14, 19, 22]).astype(int).tolist()
+
+
+@dp.kernel
+def table(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    value = x[i]
+    if value == 0:
+        out[i] = 17.25
+    elif value == 1:
+        out[i] = -3.5
+    elif value == 2:
+        out[i] = 1e9
+    elif value == 3:
+        out[i] = 0.125
+    elif value == 4:
+        out[i] = 42.0
+    elif value == 5:
+        out[i] = -7.75
+    else:
+        out[i] = 0.0
+
+
+def test_choices_of_constants_are_right_whatever_table_they_become() -> None:
+    x = np.arange(-2, 9)
+    out = dp.zeros(x.size)
+    table[x.size](dp.asarray(x), out)
+    known = {0: 17.25, 1: -3.5, 2: 1e9, 3: 0.125, 4: 42.0, 5: -7.75}
+    assert out.tolist() == [known.get(int(one), 0.0) for one in x]
+    # A table in the memory of a work-item would be copied for each of them.
+    assert not re.search(r"^@\S+ = [^\n]*addrspace\(0\)", module_of(table), re.M)
+    assert not re.search(r"^@[^=]+= (?:\w+ )*constant \[", module_of(table), re.M)
+
+
+@dp.kernel
+def overflows(item: dp.Item, x: Any, y: Any, out: Any) -> None:
+    i = item.get_id(0)
+    a, b = x[i], y[i]
+    out[i] = a != 0 and (a * b) // a != b
+
+
+def test_a_product_that_overflows_is_found_by_dividing() -> None:
+    x = np.array([0, 1, 3, 2**33, 2**63, 2**64 - 1], np.uint64)
+    y = np.array([5, 9, 2**63, 2**31, 3, 2**64 - 1], np.uint64)
+    out = dp.zeros(x.size, dtype="bool")
+    overflows[x.size](dp.asarray(x), dp.asarray(y), out)
+    wanted = [int(a) * int(b) >= 2**64 for a, b in zip(x, y, strict=True)]
+    assert out.tolist() == wanted
+
+
+@dp.kernel
+def reversed_bits(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    v = x[i]
+    v = np.uint32(
+        ((v >> np.uint32(1)) & np.uint32(0x55555555)) | ((v & np.uint32(0x55555555)) << 1)
+    )
+    v = np.uint32(
+        ((v >> np.uint32(2)) & np.uint32(0x33333333)) | ((v & np.uint32(0x33333333)) << 2)
+    )
+    v = np.uint32(
+        ((v >> np.uint32(4)) & np.uint32(0x0F0F0F0F)) | ((v & np.uint32(0x0F0F0F0F)) << 4)
+    )
+    v = np.uint32(
+        ((v >> np.uint32(8)) & np.uint32(0x00FF00FF)) | ((v & np.uint32(0x00FF00FF)) << 8)
+    )
+    out[i] = np.uint32((v >> np.uint32(16)) | (v << 16))
+
+
+def test_bits_in_reverse() -> None:
+    x = np.array([0, 1, 0x80000000, 0x12345678, 0xFFFF0000], np.uint32)
+    out = dp.zeros(x.size, dtype="uint32")
+    reversed_bits[x.size](dp.asarray(x), out)
+    assert out.tolist() == [int(f"{int(one):032b}"[::-1], 2) for one in x]
+
+
+@dp.kernel
+def strided(item: dp.Item, x: Any, out: Any) -> None:
+    row = x[item.get_id(0)]
+    tail = row[1:]
+    out[item.get_id(0)] = tail[0] + tail[-1] + x[item.get_id(0), ::2][1]
+
+
+def test_views_of_views_stay_in_their_memory() -> None:
+    # Numba's own addition to an address forgets which memory it is in.
+    x = np.arange(48.0).reshape(6, 8)[:, ::2]
+    out = dp.zeros(6)
+    strided[6](dp.asarray(np.arange(48.0).reshape(6, 8))[:, ::2], out)
+    np.testing.assert_array_equal(out.asnumpy(), x[:, 1] + x[:, 3] + x[:, 2])
+
+
+@dp.device_func
+def choose(first: Any, second: Any, which: Any) -> Any:
+    pair = (first, second)
+    return pair if which else (second, first)
+
+
+@dp.kernel
+def pairs(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    a, b = choose(x[i], 2 * x[i], i % 2 == 0)
+    out[i] = 10 * a + b
+
+
+def test_structures_that_are_chosen_are_split() -> None:
+    out = dp.zeros(4, dtype="int64")
+    pairs[4](dp.arange(4), out)
+    assert out.tolist() == [0, 21, 24, 63]
+    assert not re.search(r"(?:select|phi)[^\n]*[{]", module_of(pairs))
+
+
+@dp.kernel
+def smallest(item: dp.NdItem, x: Any, out: Any) -> None:
+    i = item.get_global_id(0)
+    out[i] = min(x[i], np.float32(1)) + max(np.float32(1), x[i])
+
+
+def test_minima_and_maxima_are_pythons_where_there_is_nan() -> None:
+    # As llvm.minimum and llvm.maximum they would lose it.
+    x = np.array([np.nan, 0, 2, np.inf], np.float32)
+    out, wanted = dp.zeros(4, dtype="float32"), np.zeros(4, np.float32)
+    smallest[dp.NdRange(4, 4)](dp.asarray(x), out)
+    dp.simulate(smallest, dp.NdRange(4, 4), x, wanted)
+    np.testing.assert_array_equal(out.asnumpy(), wanted)
+
+
+@dp.kernel
+def prints_truth(item: dp.Item, x: Any) -> None:
+    print("is", x[0] > 1, x[0], "and", x[0] > 5)
+
+
+def test_texts_are_values_of_a_format(capfd: pytest.CaptureFixture[str]) -> None:
+    # The back end takes no pointers for the "..." of printf.
+    x = dp.asarray([2.5])
+    prints_truth[1](x).wait()
+    assert capfd.readouterr().out == "is True 2.5 and False\n"
+
+
+def test_host_code_of_numba_stays_as_it_was() -> None:
+    # Functions register for the target that is current when they are first looked up.
+    numba = pytest.importorskip("numba")
+
+    @numba.njit
+    def on_the_host(x: Any) -> Any:
+        return np.sqrt(x).sum() + abs(-2)
+
+    dp.call_kernel(pairs, 2, dp.arange(2), dp.zeros(2, dtype="int64"))
+    assert on_the_host(np.array([4.0, 9.0])) == 7
+
+
+@pytest.mark.parametrize("width", [8, 16, 32, 64])
+def test_each_width_of_an_expansion_is_valid(width: int) -> None:
+    kind = f"i{width}"
+    text = f"""
+target triple = "spirv64-unknown-unknown"
+declare {kind} @llvm.bitreverse.{kind}({kind}) #0
+declare {{ {kind}, i1 }} @llvm.umul.with.overflow.{kind}({kind}, {kind}) #0
+declare {{ {kind}, i1 }} @llvm.smul.with.overflow.{kind}({kind}, {kind}) #0
+define spir_kernel void @k(ptr addrspace(1) %p, {kind} %x) {{
+  %a = call {kind} @llvm.bitreverse.{kind}({kind} %x)
+  %b = call {{ {kind}, i1 }} @llvm.umul.with.overflow.{kind}({kind} %a, {kind} %x)
+  %c = call {{ {kind}, i1 }} @llvm.smul.with.overflow.{kind}({kind} %a, {kind} %x)
+  %d = extractvalue {{ {kind}, i1 }} %b, 0
+  %e = extractvalue {{ {kind}, i1 }} %c, 1
+  %f = zext i1 %e to {kind}
+  %g = add {kind} %d, %f
+  store {kind} %g, ptr addrspace(1) %p
+  ret void
+}}
+attributes #0 = {{ nounwind }}
+"""
+    assert "llvm." not in expanded(text)
+    assert emission.emit(expanded(text))
