@@ -367,6 +367,21 @@ class Writer:
             self.loops(total, at + 1)
             self.depth -= 1
             return
+        pair = None if self.parts else _one_value(level, variable)
+        if pair is not None:
+            self.line(f"w{variable} = {self.bound(pair[1], variable)}")
+            outside = self.depth
+            others = [
+                f"{self.sum(each.coefficients, each.constant)} >= 0"
+                for each in (*level.lower, *level.upper)
+                if each not in pair
+            ]
+            if others:
+                self.line(f"if {' and '.join(others)}:")
+                self.depth += 1
+            self.loops(total, at + 1)
+            self.depth = outside
+            return
         first = _nested("max", [self.bound(each, variable) for each in level.lower])
         last = _nested("min", [self.bound(each, variable) for each in level.upper])
         if self.parts and at == self.divided:
@@ -451,6 +466,20 @@ class Writer:
             texts.append(self.times(str(copy), strides[self.tile.dimension]))
         texts += ["int64(part)"] if self.parts else []
         return f"uint64({' + '.join(texts) or '0'})"
+
+
+def _one_value(level: Level, variable: int) -> tuple[Inequality, Inequality] | None:
+    """The bounds between which a loop has one value, whatever the variables before it are.
+
+    From ``a * w <= r`` and ``a * w >= r - a + 1`` follows that ``w`` is ``r // a``.
+    """
+    for high in level.upper:
+        for low in level.lower:
+            pairs = zip(low.coefficients, high.coefficients, strict=True)
+            is_opposite = all(one == -other for one, other in pairs)
+            if is_opposite and low.constant + high.constant == low.coefficients[variable] - 1:
+                return low, high
+    return None
 
 
 def _nested(function: str, texts: list[str]) -> str:

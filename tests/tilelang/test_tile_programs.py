@@ -420,6 +420,26 @@ def test_contractions_are_pending_and_what_is_made_of_them_is_in_their_kernel() 
     np.testing.assert_allclose(before.asnumpy(), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("sizes", [(3, 4, 5, 6), (1, 7, 6, 1)])
+def test_outputs_of_two_indices_find_them_without_loops(
+    sizes: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = np.arange(sizes[0] * sizes[1], dtype="float32").reshape(sizes[:2])
+    b = np.arange(sizes[2] * sizes[3], dtype="float32").reshape(sizes[2:]) - 7
+    kron = tilelang.function(
+        "function (A[N, M], B[P, Q]) -> (O, S) { "
+        "O[P*i + k, Q*j + l: N*P, M*Q] = =(A[i, j] * B[k, l]); "
+        "S[Q*j + l: M*Q + 3] = +(A[i, j] * B[k, l]); }"
+    )
+    monkeypatch.setattr(config, "host_tier", False)
+    x, y = dp.asarray(a), dp.asarray(b)
+    product, sums = kron(x, y)
+    np.testing.assert_array_equal(product.asnumpy(), np.kron(a, b))
+    expected = np.append(np.kron(a.sum(0), b.sum(0)), [0, 0, 0])
+    np.testing.assert_allclose(sums.asnumpy(), expected, rtol=1e-6)
+    assert "for" not in kron.explain(x, y).contractions[0].source
+
+
 @pytest.mark.usefixtures("fused")
 def test_kernels_read_pending_values_in_the_order_that_they_will_have() -> None:
     host = np.random.default_rng(0).random((300, 450), dtype=np.float32)
