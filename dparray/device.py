@@ -555,6 +555,16 @@ def queue_of(device: Any = None, sycl_queue: dpctl.SyclQueue | None = None) -> d
     return device.sycl_queue if type(device) is Device else Device(device).sycl_queue
 
 
+def copying_call(name: str, queue: dpctl.SyclQueue | None) -> str:
+    """The call that copies data of the host to a queue, for messages; by what names the queue."""
+    if queue is None or queue == default_device().sycl_queue:
+        return f"dp.asarray({name})"
+    device = Device(queue)
+    if device.is_canonical and not device.is_sub_device:
+        return f"dp.asarray({name}, device={device.filter_string!r})"
+    return f"dp.asarray({name}, device=x.device), where x is one of the arrays"
+
+
 def _check_agreement(device: Any, queue: dpctl.SyclQueue) -> None:
     """A device given by name or SyclDevice agrees with any queue on it; a queue with itself."""
     named = Device(device)

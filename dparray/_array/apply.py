@@ -261,7 +261,7 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
         elif hasattr(value, "__dparray_function__"):
             return taken_over(op.name, operands, out=out)
         else:
-            values[len(keys)], key = _scalar_operand(op, name, value)
+            values[len(keys)], key = _scalar_operand(op, name, value, operands)
             keys.append(key)
     if not arrays:
         queue = out.sycl_queue if out is not None else default_device().sycl_queue
@@ -402,7 +402,7 @@ def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndar
     return operate(WHERE, operands, loop, shape, placement)
 
 
-def _scalar_operand(op: Op, name: str, value: Any) -> tuple[Any, Any]:
+def _scalar_operand(op: Op, name: str, value: Any, operands: Sequence[Any]) -> tuple[Any, Any]:
     """A scalar operand as a Python scalar, and how it takes part in promotion: NumPy's scalars by
     their dtypes, Python's by their kinds.
     """
@@ -412,7 +412,8 @@ def _scalar_operand(op: Op, name: str, value: Any) -> tuple[Any, Any]:
     weak = WEAK_TYPES.get(type(value))
     if weak is None:
         if not isinstance(value, bool | int | float | complex):
-            raise foreign_operand(op.name, name, value)
+            queues = (x.sycl_queue for x in operands if isinstance(x, ndarray))
+            raise foreign_operand(op.name, name, value, next(queues, None))
         weak = complex if isinstance(value, complex) else float if isinstance(value, float) else int
     return value, weak
 

@@ -74,7 +74,7 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
             writes.store(Scalar(value), materialize(target))
         return
     if not isinstance(value, ndarray):
-        raise foreign_operand(function, "value", value)
+        raise foreign_operand(function, "value", value, target.sycl_queue)
     common_placement(function, (("x", target), ("value", value)), True)
     shape = value.shape
     while len(shape) > target.ndim and shape[0] == 1:

@@ -13,7 +13,7 @@ from dparray import _dtypes, _layout, config
 from dparray._array.fresh import empty_on, from_host, full_scalar
 from dparray._array.ndarray import HOST_TYPES, SEQUENCES, ndarray
 from dparray._placement import Placement, common_placement
-from dparray.device import default_device
+from dparray.device import copying_call, default_device
 from dparray.exceptions import DTypeError, HostConversionError, HostCopyWarning, ShapeError
 from dparray.memory import exchange
 
@@ -59,12 +59,22 @@ def taken_over(function: str, arguments: Sequence[Any], **options: Any) -> Any:
     return NotImplemented
 
 
-def foreign_operand(function: str, name: str, value: Any) -> Exception:
-    """The error for an operand that is neither an array nor a Python scalar."""
+def foreign_operand(
+    function: str, name: str, value: Any, queue: dpctl.SyclQueue | None = None
+) -> Exception:
+    """The error for an operand that is neither an array nor a Python scalar.
+
+    Args:
+        function: the public function.
+        name: the parameter.
+        value: what the user gave.
+        queue: of the arrays beside it, where there are some.
+    """
     if isinstance(value, np.ndarray):
+        others = "" if queue is None else " and the others are on a device"
         return HostConversionError(
-            f"{function}: {name} is a NumPy array and the others are on a device; nothing is "
-            f"copied there unasked: {name} = dp.asarray({name}, device=...). "
+            f"{function}: {name} is a NumPy array{others}; nothing is copied there unasked: "
+            f"{name} = {copying_call(name, queue)}. "
             f"dp.config.host_operands = 'copy' lets NumPy arrays through, each with a copy"
         )
     return HostConversionError(
@@ -111,7 +121,7 @@ def check_array(
         if placement is None:
             placement = Placement(default_device().sycl_queue, "device")
         return taken_from_host(function, name, value, placement)
-    raise foreign_operand(function, name, value)
+    raise foreign_operand(function, name, value, placement and placement.queue)
 
 
 def is_taken_from_host(value: Any) -> bool:

@@ -418,6 +418,12 @@ _TELLING = (
         "'{2}' would be {0} on one path and {1} on another; convert one of them",
     ),
     (
+        r"No implementation of function Function\(<built-in function (?:[lg][te]|eq|ne)>\) found "
+        r"for signature:\s+>>> \w+\(.*?\w+\[\d-D",
+        "comparing whole arrays is not available in a kernel, which works on elements: compare "
+        "x[i], or make the mask by array code on the host",
+    ),
+    (
         r"No implementation of function Function\((.+?)\) found for signature:\s+>>> (.+)",
         "{1} is not available in a kernel for these types",
     ),
@@ -596,7 +602,7 @@ def _value_problem(name: str, value: Any) -> str | None:
     """The problem of a global or captured value."""
     if isinstance(value, np.ndarray):
         return (
-            f"{name} is a NumPy array of the host: pass dp.asarray({name}, device=...) as an "
+            f"{name} is a NumPy array of the host: pass dp.asarray({name}) as an "
             "argument; a few constants can be a tuple"
         )
     if hasattr(value, "__sycl_usm_array_interface__"):

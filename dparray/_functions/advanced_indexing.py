@@ -59,7 +59,7 @@ def _index_arrays(x: ndarray, index: Any) -> list[Any]:
             else:
                 entries.append(entry)
         elif isinstance(entry, np.ndarray):
-            raise foreign_operand("x[index]", name, entry)
+            raise foreign_operand("x[index]", name, entry, x.sycl_queue)
         elif isinstance(entry, list | range):
             values = np.asarray(entry)
             if values.size == 0:
@@ -212,7 +212,7 @@ def _operands(x: ndarray, index: Any) -> list[tuple[str, ndarray]]:
                 )
             named.append((name, entry))
         elif isinstance(entry, np.ndarray):
-            raise foreign_operand("x[index]", name, entry)
+            raise foreign_operand("x[index]", name, entry, x.sycl_queue)
     return named
 
 
@@ -336,7 +336,7 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
         value = checked_scalar(function, value, x.dtype)
         sources = []
     else:
-        raise foreign_operand(function, "value", value)
+        raise foreign_operand(function, "value", value, x.sycl_queue)
     mask = _only_mask(index)
     if mask is not None and not sources and is_large_mask(x, mask):
         condition = mask.reshape((*mask.shape, *(1,) * (x.ndim - mask.ndim)))

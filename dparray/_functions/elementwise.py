@@ -302,7 +302,7 @@ def where(
     placed = [(name, value) for name, value in named if isinstance(value, ndarray)]
     for name, value in named:
         if not isinstance(value, ndarray | bool | int | float | complex | np.generic):
-            raise foreign_operand("where", name, value)
+            raise foreign_operand("where", name, value, placed[0][1].sycl_queue if placed else None)
     if not placed:
         condition = check_array("where", "condition", condition)
         placed = [("condition", condition)]

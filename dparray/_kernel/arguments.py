@@ -17,6 +17,7 @@ from dparray._array.ndarray import packed
 from dparray._layout import Block
 from dparray._runtime.arguments import Packed, pack_local, pack_scalar, pack_scalars
 from dparray._type_keys import TypeKey, code_of, text_of
+from dparray.device import copying_call
 from dparray.exceptions import (
     HostConversionError,
     KernelArgumentError,
@@ -176,12 +177,13 @@ def _unsupported(cls: type) -> str:
 
 def explain_arguments(kernel: str, parameters: Sequence[str], arguments: Sequence[Any]) -> None:
     """Raise the error that names the first argument a kernel cannot take, if there is one."""
+    queue = next((value.sycl_queue for value in arguments if hasattr(value, "sycl_queue")), None)
     for name, value in zip(parameters, arguments, strict=True):
         what = f"kernel {kernel}: argument {name!r}"
         if isinstance(value, np.ndarray):
             raise HostConversionError(
                 f"{what} is a NumPy array, which lives on the host; copy it to the device first: "
-                f"{name} = dp.asarray({name}, device=...)"
+                f"{name} = {copying_call(name, queue)}"
             )
         try:
             make_binder((type(value),))(value)

@@ -145,7 +145,7 @@ class RawKernel:
         if isinstance(value, np.ndarray):
             raise HostConversionError(
                 f"{what} is a NumPy array, which lives on the host; copy it to the device first: "
-                "dp.asarray(x, device=...)"
+                "dp.asarray(x)"
             )
         if isinstance(value, LocalAccessor):
             count = prod(map(int, value._shape))

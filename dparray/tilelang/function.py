@@ -307,7 +307,7 @@ def _number(name: str, value: Any) -> int | float:
     if isinstance(value, np.ndarray):
         raise HostConversionError(
             f"tile function: input {name} is a NumPy array, which lives on the host; copy it to "
-            f"the device first: {name}=dp.asarray({name}, device=...)"
+            f"the device first: {name}=dp.asarray({name})"
         )
     if isinstance(value, np.generic):
         value = value.item()

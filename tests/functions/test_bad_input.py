@@ -262,7 +262,7 @@ def test_an_index_that_is_not_there_is_pythons_error_and_writes_nothing(
     numpy_on_the_right=(
         lambda g: g.x + np.ones(10, "f4"),
         dp.HostConversionError,
-        r"x2 is a NumPy array .* x2 = dp.asarray\(x2, device=...\)",
+        r"x2 is a NumPy array .* x2 = dp.asarray\(x2\)",
     ),
     numpy_on_the_left=(
         lambda g: np.ones(10, "f4") + g.x,
@@ -283,7 +283,7 @@ def test_an_index_that_is_not_there_is_pythons_error_and_writes_nothing(
     numpy_in_a_kernel=(
         lambda g: dp.call_kernel(increment, dp.Range(10), np.ones(10)),
         dp.HostConversionError,
-        r"argument 'x' is a NumPy array, .*: x = dp.asarray\(x, device=...\)",
+        r"argument 'x' is a NumPy array, .*: x = dp.asarray\(x\)",
     ),
 )
 def test_host_data(given: Any, case: Any, kind: Any, message: str) -> None:

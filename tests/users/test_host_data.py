@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,29 @@ def program_of_numpy(name: str, values: np.ndarray) -> Any:
 def test_the_default_raises_and_names_the_option(name: str) -> None:
     with pytest.raises(dp.HostConversionError, match=r"dp\.config\.host_operands = 'copy'"):
         programs()[name](dp.ones(3))
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["x + a", "dp.where(x > 0, x, a)", "x[a > 1]", "kernel(x, a)"],
+)
+def test_the_line_in_the_message_is_python_and_mends_it(program: str, queue: Any) -> None:
+    def kernel(x: Any, a: Any) -> None:
+        dp.call_kernel(adds, dp.Range(3), x, a)
+
+    x, a = dp.ones(3, sycl_queue=queue), np.ones(3)
+    names = {"dp": dp, "x": x, "a": a, "kernel": kernel}
+    with pytest.raises(dp.HostConversionError) as caught:
+        eval(program, names)
+    line = re.search(r"\w+ = (dp\.asarray\((\w+).*?\))", str(caught.value))
+    assert line is not None, caught.value
+    moved = eval(line[1], {"dp": dp, "x": x, line[2]: a})
+    assert moved.sycl_queue == queue
+
+
+@dp.kernel
+def adds(item, x, a):  # type: ignore[no-untyped-def]
+    x[item.get_id(0)] += a[item.get_id(0)]
 
 
 def test_warn_copies_and_says_where() -> None:

@@ -58,9 +58,15 @@ def assigns_a_slice(item, a):  # type: ignore[no-untyped-def]
     a[:] = a
 
 
+@dp.kernel
+def masks_the_array(item, a):  # type: ignore[no-untyped-def]
+    a[a > 1] = 0
+
+
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
+        (masks_the_array, r"comparing whole arrays.*compare x\[i\]"),
         (has_two_indices, "takes 1 indices at most"),
         (writes_a_complex_number, r"a complex128 does not fit.*\.real"),
         (sums_a_slice, "works on whole arrays.*write a loop"),
