@@ -35,7 +35,7 @@ from dparray.memory.blocks import allocate
 
 _LARGE, _CHAIN, _CHAINED, _ROWS = 1 << 22, 64, 1 << 19, 512
 _SMALL_COPY, _LARGE_COPY = 1 << 10, 1 << 24
-_VERSION = 2
+_VERSION = 3
 
 
 class Speeds(NamedTuple):
@@ -46,6 +46,8 @@ class Speeds(NamedTuple):
         memory: bytes that an elementwise step reads and writes.
         reduction: bytes that a reduction reads.
         single, double: additions of float32 and float64, operands in registers.
+        single_function, double_function: the same of what exponentials, sines and the like are
+            counted as, which compilers make to very different code.
         single_product, double_product: multiplications in matrix products.
     """
 
@@ -54,6 +56,8 @@ class Speeds(NamedTuple):
     reduction: float = 12e9
     single: float = 20e9
     double: float = 10e9
+    single_function: float = 4e9
+    double_function: float = 2e9
     single_product: float = 20e9
     double_product: float = 10e9
 
@@ -189,6 +193,7 @@ def _measured(queue: Any) -> Speeds:
         "memory": 2 * nbytes / _beyond(memory, launch),
         "reduction": nbytes / _beyond(reduced, launch),
         "double": 0.0,
+        "double_function": 0.0,
         "double_product": 0.0,
     }
     dtypes: dict[str, np.dtype[Any]] = {"single": single}
@@ -197,6 +202,8 @@ def _measured(queue: Any) -> Speeds:
     for name, dtype in dtypes.items():
         chain = _fastest(_run(own, _sum_of(own, _CHAINED, dtype, _CHAIN)))
         rates[name] = _CHAIN * _CHAINED / _beyond(chain, launch)
+        functions = _fastest(_run(own, _functions_of(own, dtype)))
+        rates[f"{name}_function"] = _CHAINED * _FUNCTIONS_WEIGHT / _beyond(functions, launch)
         product = _fastest(_product(own, dtype), 3 * _MEASURED_FOR)
         rates[f"{name}_product"] = _ROWS**3 / product
     return Speeds(launch, **rates)
@@ -233,6 +240,20 @@ def _sum_of(queue: Any, count: int, dtype: np.dtype[Any], additions: int) -> Nod
     for number in range(additions):
         op, value = OPS["multiply" if number % 2 else "add"], 0.999 if number % 2 else 0.001
         node = Node(op, (node, Scalar(value)), (dtype,) * 3, (count,), count, queue, "device")
+    return node
+
+
+#: A chain of functions whose values stay small.
+_FUNCTIONS = ("sin", "exp", "cos", "tanh")
+_FUNCTIONS_WEIGHT = sum(OPS[name].weight for name in _FUNCTIONS)
+
+
+def _functions_of(queue: Any, dtype: np.dtype[Any]) -> Node:
+    """Functions of functions of a vector."""
+    node = _leaf(queue, (_CHAINED,), dtype)
+    for name in _FUNCTIONS:
+        place = (_CHAINED,), _CHAINED, queue, "device"
+        node = Node(OPS[name], (node,), (dtype, dtype), *place)
     return node
 
 
@@ -319,6 +340,7 @@ class Work(NamedTuple):
         traffic: bytes that are read and written.
         reduced: those of them that reductions read.
         single, double: additions in float32 or shorter, and in float64.
+        single_function, double_function: of functions as many as they are counted for.
         single_product, double_product: multiplications in contractions.
         calls: operations, of those that are no kernel each a call.
     """
@@ -327,10 +349,15 @@ class Work(NamedTuple):
     reduced: float = 0.0
     single: float = 0.0
     double: float = 0.0
+    single_function: float = 0.0
+    double_function: float = 0.0
     single_product: float = 0.0
     double_product: float = 0.0
     calls: int = 1
 
+
+#: From this weight on an operation is a function.
+_WEIGHT_OF_FUNCTIONS = 8
 
 _WIDE = frozenset("dDFqQlL")
 
@@ -363,6 +390,8 @@ def work_of(nodes: Sequence[Node], results: Sequence[Node], is_fused: bool) -> W
             walked = operands[0]
             counts["reduced"] += walked.size * walked.dtype.itemsize
             counts[width] += walked.size * max(op.weight // WEIGHT - 1, IN_REGISTERS)
+        elif op is not None and op.weight >= _WEIGHT_OF_FUNCTIONS:
+            counts[f"{width}_function"] += node.size * op.weight
         elif op is not None:
             counts[width] += node.size * (op.weight - 1 + IN_REGISTERS)
     stored = nodes if not is_fused else results
@@ -376,7 +405,7 @@ def seconds_of(work: Work, speeds: Speeds) -> float:
     """What work takes at some speeds; ``inf`` where it needs double precision and there is none."""
     share = 1.0 if work.traffic > CACHED_BYTES else FROM_CACHES
     arithmetic = 0.0
-    for name in ("single", "double", "single_product", "double_product"):
+    for name in Work._fields[2:-1]:
         amount = getattr(work, name)
         if amount:
             rate = getattr(speeds, name)

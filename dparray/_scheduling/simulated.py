@@ -27,7 +27,9 @@ class SimulatedDevice:
         name: by which it is called in records and messages.
         speeds: how many times as fast as a processor of two cores it is, or a dict of rates in a
             second: ``memory`` and ``reduction`` in bytes, ``single`` and ``double`` in additions,
-            ``single_product`` and ``double_product`` in multiplications; and ``launch`` in seconds.
+            ``single_function`` and ``double_function`` in additions that exponentials and the like
+            are counted as, ``single_product`` and ``double_product`` in multiplications; and
+            ``launch`` in seconds.
             Those that are not given are of the processor.
         bandwidths: of copies to and from all other places, in bytes per second, or a dict by the
             name of the other device, with ``"host"`` for all that are not in it.
@@ -85,7 +87,9 @@ class SimulatedDevice:
                 f"there are {', '.join(sorted(_ASPECTS))}"
             )
         if "fp64" not in found:
-            self._speeds = self._speeds._replace(double=0.0, double_product=0.0)
+            self._speeds = self._speeds._replace(
+                double=0.0, double_function=0.0, double_product=0.0
+            )
         self._latency = latency
         self._link = link
         self._steps_left = inf
@@ -152,4 +156,11 @@ def _checked_speeds(name: str, speeds: float | Mapping[str, float]) -> Speeds:
     for rate, number in speeds.items():
         if not number > 0:
             raise ArgumentError(f"SimulatedDevice {name!r}: {rate} is positive; got {number}")
-    return Speeds()._replace(**{rate: float(number) for rate, number in speeds.items()})
+    usual = Speeds()
+    made = usual._replace(**{rate: float(number) for rate, number in speeds.items()})
+    for rate in ("single", "double"):
+        if f"{rate}_function" not in speeds:  # as fast beside additions as they are usually
+            share = getattr(made, rate) / getattr(usual, rate)
+            function = getattr(usual, f"{rate}_function") * share
+            made = made._replace(**{f"{rate}_function": function})
+    return made
