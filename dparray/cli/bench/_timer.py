@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dparray import config
 from dparray._evaluate import background
 
 _SHORTEST_BATCH = 200e-6
@@ -74,9 +75,10 @@ def measure(candidates: Mapping[str, Candidate], budget: float = 0.5) -> dict[st
     calls = {}
     warm_calls, rounds = {}, {}
     for name, candidate in candidates.items():
-        for _ in range(2):
-            candidate.batch(1)  # compiles, fills caches and pools
-            background.wait()  # or has others compile, after some calls without the kernel
+        with config.override(background_compile=False):  # not after some calls without the kernel
+            for _ in range(2):
+                candidate.batch(1)  # compiles, fills caches and pools
+        background.wait()
         once = min(candidate.batch(1), candidate.batch(1))
         fitting = int(_SHORTEST_BATCH / max(once, 1e-9)) + 1
         calls[name] = 1 if candidate.alone else min(fitting, _LONGEST_BATCH)
