@@ -28,7 +28,7 @@ from dparray.device import default_device
 from dparray.memory.blocks import allocate
 
 _SMALL, _CACHED, _LARGE = 16, 1 << 15, 1 << 22
-_VERSION = 3
+_VERSION = 4
 #: A term that is measured so many times as large or small as usual is not believed: the machine was
 #: doing something else.
 _MOST_UNUSUAL = 8.0

@@ -37,7 +37,7 @@ class Terms(NamedTuple):
     operation: float = 0.17e-9
     host_byte: float = 0.08e-9
     device_byte: float = 0.025e-9
-    compile: float = 0.13
+    compile: float = 0.06
     load: float = 0.015
     cores: float = 2.0
 
