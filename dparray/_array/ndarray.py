@@ -405,7 +405,7 @@ def _give_memory(x: ndarray) -> None:
 
 # A view of a pending array is an expression of its own: that of views of the leaves. The two arrays
 # have the same values until one of them is written, so before anything can write to one, it gets
-# memory, and they share it. One such view at a time: with a second, the memory is worth its cost.
+# memory, and they share it. One such view: with a second, the memory is worth its cost.
 
 
 class _Alias:
@@ -439,6 +439,12 @@ def living_alias(x: ndarray) -> _Alias | None:
     return None
 
 
+def _was_viewed(x: ndarray) -> bool:
+    """Whether there is a view of a pending array, or was one of it, as in a loop over its rows."""
+    alias = x._alias
+    return alias is not None and (alias.whole() is x or living_alias(x) is not None)
+
+
 def _view_of_pending(
     x: ndarray,
     shape: tuple[int, ...],
@@ -450,7 +456,7 @@ def _view_of_pending(
     if dtype is None:
         with readers.lock:
             node = x._node
-            if node.layout is None and living_alias(x) is None:
+            if node.layout is None and not _was_viewed(x):
                 view = _with_reduced_axes(node, shape)
                 if view is None:
                     evaluate.compute_inner(node)

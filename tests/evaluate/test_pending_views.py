@@ -193,3 +193,12 @@ def test_a_broadcast_view_computes_its_elements_once() -> None:
     row = dp.broadcast_to(dp.exp(x[0]) + 1, (ROWS, COLUMNS))
     np.testing.assert_allclose((row + x).asnumpy(), np.exp(host[0]) + 1 + host, rtol=1e-6)
     np.testing.assert_allclose(row.asnumpy()[5], np.exp(host[0]) + 1, rtol=1e-6)
+
+
+def test_a_loop_over_the_rows_of_a_pending_array_computes_it_once() -> None:
+    x, y = dp.ones((500, 300)), dp.zeros((500, 300))
+    pending = x + 1
+    for row in range(3):
+        y[row, :] = 2 * pending[row, :]  # the view is gone before the next is made
+    assert not pending.is_pending
+    assert y[:4, 0].tolist() == [4.0, 4.0, 4.0, 0.0]
