@@ -29,7 +29,8 @@ class TypeKey(NamedTuple):
             constant, as a text.
         ndim: the number of dimensions; 0 of a scalar.
         order: ``"C"``, ``"F"`` or ``"A"`` of an array: the index arithmetic it allows; ``"R"`` is
-            ``"A"`` of an array whose elements share memory, so that it is read only.
+            ``"A"`` of an array whose elements share memory, so that it is read only. ``"+"`` of the
+            item of a range that is launched in pieces.
     """
 
     kind: str
@@ -44,7 +45,7 @@ class TypeKey(NamedTuple):
             return f"local {self.dtype}:{self.ndim}"
         if self.kind == "constant":
             return f"constant:{self.dtype}"
-        return self.dtype if self.kind == "scalar" else f"{self.kind}:{self.ndim}"
+        return self.dtype if self.kind == "scalar" else f"{self.kind}:{self.ndim}{self.order}"
 
     @property
     def is_item(self) -> bool:
@@ -77,7 +78,7 @@ def parse(key: str) -> TypeKey:
     """The parts of a type key."""
     kind, _, rest = key.partition(":")
     if kind in ("item", "nditem"):
-        return TypeKey(kind, "", int(rest))
+        return TypeKey(kind, "", int(rest.removesuffix("+")), "+" if rest.endswith("+") else "")
     if not rest:
         return TypeKey("scalar", kind)
     if kind == "constant":

@@ -53,7 +53,8 @@ class Backend:
         """The Numba type of a type key."""
         parsed = _type_keys.parse(key)
         if parsed.is_item:
-            return self.item_types[parsed.kind](parsed.ndim)
+            made = self.item_types[parsed.kind]
+            return made(parsed.ndim, in_pieces=True) if parsed.order else made(parsed.ndim)
         if parsed.kind == "constant":
             return self.constant_type(value_of(parsed.dtype))
         if parsed.kind == "scalar" and parsed.dtype == "b1":

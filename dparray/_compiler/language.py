@@ -206,11 +206,24 @@ def _lower_volume(cls: type, name: str, sizes: str) -> None:
         return functools.reduce(lambda a, b: builder.mul(a, b, flags=["nsw"]), numbers)
 
 
+_WHOLE, _OFFSET = 1, 2  # members of the item of a range in pieces
+
+
 def _number(builder: Any, space: Any, number: str, dimension: Any, ndim: int) -> Any:
     """A number of a work-item or a group in a dimension: the device's, or an extent of an item."""
-    if number != _EXTENTS:
-        return device.index(builder, number, dimension)
-    extents = builder.extract_value(space, 0)
+    in_pieces = len(space.type.elements) > 1
+    if number == _EXTENTS:
+        return _member(builder, space, _WHOLE if in_pieces else 0, dimension, ndim)
+    found = device.index(builder, number, dimension)
+    if in_pieces:
+        offset = _member(builder, space, _OFFSET, dimension, ndim)
+        found = builder.add(found, offset, flags=["nsw"])
+    return found
+
+
+def _member(builder: Any, space: Any, member: int, dimension: Any, ndim: int) -> Any:
+    """What a member of an item has for a dimension."""
+    extents = builder.extract_value(space, member)
     if isinstance(dimension, int):
         return builder.extract_value(extents, dimension)
     found = builder.extract_value(extents, ndim - 1)

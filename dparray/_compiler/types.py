@@ -135,9 +135,20 @@ class _SpaceType(types.Type):
 
 
 class ItemType(_SpaceType):
-    """``Item``: a work-item of a ``Range``."""
+    """``Item``: a work-item of a ``Range``, which may be launched in pieces."""
 
     label = "Item"
+
+    def __init__(self, ndim: int, in_pieces: bool = False) -> None:
+        super().__init__(ndim)
+        self.in_pieces = in_pieces
+        if in_pieces:
+            self.name = f"{self.name} in pieces"
+
+    @property
+    def mangling_args(self) -> tuple[str, list[Any]]:
+        """Its spelling in the names of functions."""
+        return type(self).__name__, [self.ndim, self.in_pieces]
 
 
 class NdItemType(_SpaceType):
@@ -247,7 +258,9 @@ class _SpaceModel(StructModel):
 class _ItemModel(StructModel):
     def __init__(self, manager: Any, numba_type: ItemType) -> None:
         extents = types.UniTuple(types.int64, numba_type.ndim)
-        super().__init__(manager, numba_type, [("extents", extents)])
+        # Of a piece; and of a range in pieces, its extents and where the piece begins.
+        names = ("extents", "whole", "offset") if numba_type.in_pieces else ("extents",)
+        super().__init__(manager, numba_type, [(name, extents) for name in names])
 
 
 class _ReferenceModel(PrimitiveModel):

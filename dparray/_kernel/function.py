@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from ctypes import c_int64
 from math import prod
 from types import BuiltinFunctionType, ModuleType
 from typing import Any
@@ -31,8 +32,11 @@ from dparray._kernel.writes import read_only_parameters
 from dparray._layout import Block
 from dparray._placement import common_placement
 from dparray._runtime import access, crash
+from dparray._runtime import launch as runtime_launch
+from dparray._runtime.arguments import pack_scalars
 from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import launch
+from dparray._runtime.rounding import pieces_of
 from dparray._type_keys import Signature, labels_of, parse
 from dparray.device import queue_of
 from dparray.exceptions import (
@@ -202,6 +206,8 @@ class KernelFunction:
         if type(index_space) is Range:
             size, local = index_space, None
             item = _ITEMS[len(size)]
+            if prod(size) >= runtime_launch.INDEX_LIMIT:
+                item += "+"
         elif type(index_space) is NdRange:
             size, local = index_space.global_range, index_space.local_range
             item = _ND_ITEMS[len(size)]
@@ -212,7 +218,12 @@ class KernelFunction:
             return self._launch(index_space, arguments, depends_on)
         compiled = self._kernels.get((item, types)) or self._compile(item, types)
         self._settle(blocks)
-        event = launch(compiled, size, local, packed, queue, depends_on, borrowed)
+        if item[-1] == "+":
+            for offset, piece in pieces_of(size, runtime_launch.INDEX_LIMIT):
+                place = pack_scalars(map(c_int64, (*size, *offset)))
+                event = launch(compiled, piece, None, [place, *packed], queue, depends_on, borrowed)
+        else:
+            event = launch(compiled, size, local, packed, queue, depends_on, borrowed)
         return Event(event, self, queue)
 
     def _settle(self, blocks: tuple[Block, ...]) -> None:

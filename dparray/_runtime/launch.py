@@ -34,7 +34,7 @@ def check_range(
             raise KernelRangeError(
                 f"kernel {kernel}: the global range {tuple(size)} has {extent} work-items in "
                 f"dimension {dimension}; a kernel's index counts from 1 to {INDEX_LIMIT - 1}. "
-                "Use more dimensions, or let each work-item do several elements"
+                "A dp.Range is launched in pieces; in groups, let a work-item do several elements"
             )
     if local is None:
         return

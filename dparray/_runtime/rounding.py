@@ -10,7 +10,7 @@ driver.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -75,3 +75,18 @@ def elsewhere(size: Sequence[int]) -> Rounded:
         -(-extent // MULTIPLE) * MULTIPLE if extent >= LEAST_ROUNDED else extent for extent in size
     )
     return Rounded(tuple(rounded), None)
+
+
+def pieces_of(size: Sequence[int], limit: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Where each piece of a range begins, and its extents: fewer work-items than ``limit``."""
+    if not size:
+        yield (), ()
+        return
+    inner = prod(size[1:])
+    rows = max((limit - 1) // inner, 1)
+    for first in range(0, size[0], rows):
+        extent = min(rows, size[0] - first)
+        # A row that is too long by itself is cut, too.
+        below = pieces_of(size[1:], limit) if inner >= limit else [((0,) * len(size[1:]), size[1:])]
+        for offset, piece in below:
+            yield (first, *offset), (extent, *piece)

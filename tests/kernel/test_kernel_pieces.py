@@ -1,0 +1,55 @@
+"""Ranges of more work-items than drivers count to are launched in pieces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._runtime import launch
+from dparray._runtime.rounding import pieces_of
+
+
+@dp.kernel
+def write(item: dp.Item, out: Any, ranges: Any) -> None:
+    i = item.get_linear_id()
+    code = 0
+    for dimension in range(item.dimensions):
+        code = 100 * code + item.get_id(dimension)
+    out[i] += code + 1
+    if i == item.get_linear_range() - 1:
+        for dimension in range(item.dimensions):
+            ranges[dimension] = item.get_range(dimension)
+
+
+@pytest.mark.parametrize("size", [(23,), (5, 7), (3, 11), (2, 3, 5), (1, 2, 17)])
+@pytest.mark.parametrize("limit", [3, 10, 16])
+def test_a_range_in_pieces_is_as_one(
+    size: tuple[int, ...], limit: int, monkeypatch: pytest.MonkeyPatch, queue: Any
+) -> None:
+    monkeypatch.setattr(launch, "INDEX_LIMIT", limit)
+    out = dp.zeros(int(np.prod(size)), dtype="int64", sycl_queue=queue)
+    ranges = dp.zeros(3, dtype="int64", sycl_queue=queue)
+    write[dp.Range(*size)](out, ranges)
+    wanted = np.zeros(size, int)
+    for index in np.ndindex(*size):
+        wanted[index] = 1 + sum(at * 100**place for place, at in enumerate(index[::-1]))
+    np.testing.assert_array_equal(out.asnumpy(), wanted.ravel())
+    assert tuple(ranges.tolist()[: len(size)]) == size
+
+
+@pytest.mark.parametrize("size", [(1,), (10,), (4, 4), (2, 30), (3, 1, 9), (2**40,), (3, 2**33)])
+def test_pieces_cover_a_range_once(size: tuple[int, ...]) -> None:
+    limit = 7 if max(size) < 100 else 2**31
+    found = list(pieces_of(size, limit))
+    assert all(0 < np.prod(piece, dtype=object) < limit for _, piece in found)
+    assert sum(int(np.prod(piece, dtype=object)) for _, piece in found) == int(
+        np.prod(size, dtype=object)
+    )
+    if max(size) < 100:
+        seen = np.zeros(size, int)
+        for offset, piece in found:
+            seen[tuple(slice(at, at + n) for at, n in zip(offset, piece, strict=True))] += 1
+        assert (seen == 1).all()
