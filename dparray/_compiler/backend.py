@@ -42,7 +42,7 @@ class Backend:
         self.array_type = DeviceArray
         self.constant_type = ConstantType
         self.local_space = LOCAL
-        self.item_types = {"item": ItemType, "nditem": NdItemType}
+        self.item_types: dict[str, Any] = {"item": ItemType, "nditem": NdItemType}
         target.prepare(install)
         # A device function of ours stands for its dispatcher wherever a kernel names it.
         typeof_impl.register(DeviceFunction)(

@@ -122,11 +122,11 @@ class _SpaceType(types.Type):
 
     label = ""
 
-    def __init__(self, ndim: int) -> None:
+    def __init__(self, ndim: int, how: str = "") -> None:
         if not 1 <= ndim <= _MAX_DIMENSIONS:
             raise TypingError(f"{self.label}: has 1, 2 or 3 dimensions; got {ndim}")
         self.ndim = ndim
-        super().__init__(name=f"{self.label}<{ndim}>")
+        super().__init__(name=f"{self.label}<{ndim}>{how}")
 
     @property
     def mangling_args(self) -> tuple[str, list[Any]]:
@@ -140,10 +140,8 @@ class ItemType(_SpaceType):
     label = "Item"
 
     def __init__(self, ndim: int, in_pieces: bool = False) -> None:
-        super().__init__(ndim)
+        super().__init__(ndim, " in pieces" if in_pieces else "")
         self.in_pieces = in_pieces
-        if in_pieces:
-            self.name = f"{self.name} in pieces"
 
     @property
     def mangling_args(self) -> tuple[str, list[Any]]:

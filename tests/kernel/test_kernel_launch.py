@@ -247,8 +247,12 @@ def test_a_group_larger_than_the_device_allows() -> None:
 
 
 def test_an_index_that_a_kernel_cannot_count_to() -> None:
+    @dp.kernel
+    def kernel(item: dp.NdItem, x: Any) -> None:
+        x[0] = 1
+
     with pytest.raises(dp.KernelRangeError, match="counts from 1 to 2147483647"):
-        dp.call_kernel(put, dp.Range(2**31), dp.zeros(1), 1)
+        dp.call_kernel(kernel, dp.NdRange(2**31, 64), dp.zeros(1))
 
 
 def test_a_local_accessor_needs_groups() -> None:
