@@ -31,12 +31,10 @@ from dparray._kernel.index_space import as_index_space, best_divisor
 from dparray._kernel.writes import read_only_parameters
 from dparray._layout import Block
 from dparray._placement import common_placement
-from dparray._runtime import access, crash
-from dparray._runtime import launch as runtime_launch
+from dparray._runtime import access, crash, rounding
 from dparray._runtime.arguments import pack_scalars
 from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import launch
-from dparray._runtime.rounding import pieces_of
 from dparray._type_keys import Signature, labels_of, parse
 from dparray.device import queue_of
 from dparray.exceptions import (
@@ -206,7 +204,7 @@ class KernelFunction:
         if type(index_space) is Range:
             size, local = index_space, None
             item = _ITEMS[len(size)]
-            if prod(size) >= runtime_launch.INDEX_LIMIT:
+            if prod(size) >= rounding.INDEX_LIMIT:
                 item += "+"
         elif type(index_space) is NdRange:
             size, local = index_space.global_range, index_space.local_range
@@ -219,7 +217,7 @@ class KernelFunction:
         compiled = self._kernels.get((item, types)) or self._compile(item, types)
         self._settle(blocks)
         if item[-1] == "+":
-            for offset, piece in pieces_of(size, runtime_launch.INDEX_LIMIT):
+            for offset, piece in rounding.pieces_of(size, rounding.INDEX_LIMIT):
                 place = pack_scalars(map(c_int64, (*size, *offset)))
                 event = launch(compiled, piece, None, [place, *packed], queue, depends_on, borrowed)
         else:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._runtime import launch
+from dparray._runtime import rounding
 from dparray._runtime.rounding import pieces_of
 
 
@@ -29,7 +29,7 @@ def write(item: dp.Item, out: Any, ranges: Any) -> None:
 def test_a_range_in_pieces_is_as_one(
     size: tuple[int, ...], limit: int, monkeypatch: pytest.MonkeyPatch, queue: Any
 ) -> None:
-    monkeypatch.setattr(launch, "INDEX_LIMIT", limit)
+    monkeypatch.setattr(rounding, "INDEX_LIMIT", limit)
     out = dp.zeros(int(np.prod(size)), dtype="int64", sycl_queue=queue)
     ranges = dp.zeros(3, dtype="int64", sycl_queue=queue)
     write[dp.Range(*size)](out, ranges)
