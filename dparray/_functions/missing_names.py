@@ -165,7 +165,7 @@ ATTRIBUTES = {
     **dict.fromkeys(("is_cuda", "devices", "sharding"), "the place is x.device"),
     **dict.fromkeys(
         ("add_", "sub_", "mul_", "div_", "copy_", "fill_", "zero_"),
-        "write x += y, x *= y, x[...] = value",
+        "write x += y and the like, or x[...] = value",
     ),
     "toDlpack": "write x.__dlpack__(), or hand x to from_dlpack of the other library",
     "data_ptr": "write x.usm_data",
