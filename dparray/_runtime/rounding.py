@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 #: Drivers count fewer work-items than this.
 INDEX_LIMIT = 2**31
+_PIECE_STEP = 2**16
 
 #: Work-items of a group on a CPU: it runs them in a loop, whose start this makes cheap; fewer where
 #: there would be too few groups for the cores.
@@ -84,6 +85,8 @@ def pieces_of(size: Sequence[int], limit: int) -> Iterator[tuple[tuple[int, ...]
         return
     inner = prod(size[1:])
     rows = max((limit - 1) // inner, 1)
+    if rows > _PIECE_STEP:  # of whole groups, since there is no room to round up
+        rows -= rows % _PIECE_STEP
     for first in range(0, size[0], rows):
         extent = min(rows, size[0] - first)
         # A row that is too long by itself is cut, too.

@@ -53,3 +53,10 @@ def test_pieces_cover_a_range_once(size: tuple[int, ...]) -> None:
         for offset, piece in found:
             seen[tuple(slice(at, at + n) for at, n in zip(offset, piece, strict=True))] += 1
         assert (seen == 1).all()
+
+
+def test_large_pieces_are_of_whole_groups() -> None:
+    # A range of 2**31 - 1 cannot be rounded up, and has no group but of one work-item.
+    (_, first), *_ = pieces_of((2**32,), 2**31)
+    assert first[0] % 2**16 == 0
+    assert first[0] > 0.99 * 2**31
