@@ -51,6 +51,8 @@ autosummary_generate = False
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
+# Attributes of one name in several classes, as `shape`, which a list of attributes refers to.
+suppress_warnings = ["ref.python"]
 add_module_names = False
 toc_object_entries_show_parents = "hide"
 python_use_unqualified_type_names = True
