@@ -73,6 +73,9 @@ def _evaluate_group(nodes: Sequence[Node]) -> None:
             node.complete(allocate(node.queue, node.usm_type, node.shape, node.dtype, node.axes))
         return
     order = pending_order(nodes)
+    if len(nodes) == 1 and nodes[0].weight <= limits.STORING_WEIGHT:  # nothing is worth storing
+        compute(order, nodes)
+        return
     held = externally_referenced(nodes, order)
     compute(order, nodes, held, siblings_of(order))
 

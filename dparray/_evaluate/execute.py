@@ -26,9 +26,10 @@ from dparray._runtime.arguments import Packed, pack_flat, pack_local, pack_scala
 from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.launch import launch as submit_launch
 from dparray.exceptions import MemoryError
-from dparray.memory.blocks import BorrowedBlock, allocate
+from dparray.memory.blocks import BorrowedBlock
 from dparray.memory.exchange import dpt, layout_of_tensor
 from dparray.memory.packed import flat
+from dparray.memory.pool import allocate
 
 
 def execute(
@@ -95,8 +96,8 @@ def _execute_step(
     scalars: Sequence[Any],
     nodes: Sequence[Node],
 ) -> None:
-    for slot, shape, dtype, usm_type, axes in step.new:
-        slots[slot] = allocate(queue, usm_type, shape, dtype, axes)
+    for slot, shape, dtype, usm_type, nbytes, strides in step.new:
+        slots[slot] = Layout(allocate(queue, usm_type, nbytes), 0, shape, strides, dtype)
     if type(step) is FusedStep:
         launches = step.launches
         if launches[0].entry.kernel is None and obtain(launches[0], queue) is None:
@@ -125,8 +126,8 @@ def _launch(
     kernel = launch.entry.kernel
     if kernel is None:
         kernel = obtain(launch)
-    for slot, shape, dtype, usm_type, axes in launch.accumulators:
-        slots[slot] = allocate(queue, usm_type, shape, dtype, axes)
+    for slot, shape, dtype, usm_type, nbytes, strides in launch.accumulators:
+        slots[slot] = Layout(allocate(queue, usm_type, nbytes), 0, shape, strides, dtype)
     arguments: list[Packed] = []
     owners: tuple[Any, ...] = ()  # the blocks outside the pool, which a launch has to keep alive
     for slot in launch.arguments:

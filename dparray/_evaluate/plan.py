@@ -66,7 +66,8 @@ class NewArray(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     usm_type: str
-    axes: tuple[int, ...] | None = None
+    nbytes: int
+    strides: tuple[int, ...]
 
 
 class KernelEntry:

@@ -503,9 +503,10 @@ class _Scheduler:
         axes: tuple[int, ...] | None = None,
     ) -> tuple[Layout, NewArray]:
         """A new slot, as a layout and as what is allocated."""
-        array = NewArray(self.slots, shape, dtype, usm_type, axes)
-        self.slots += 1
         strides = strides_in_order(shape, dtype.itemsize, axes)
+        nbytes = prod(shape) * dtype.itemsize
+        array = NewArray(self.slots, shape, dtype, usm_type, nbytes, strides)
+        self.slots += 1
         return Layout(SlotBlock(array.slot), 0, shape, strides, dtype), array
 
     def _fresh(self, nodes: Sequence[Node]) -> tuple[Outputs, list[NewArray]]:
