@@ -30,6 +30,7 @@ from dparray.cli.bench import (
     reductions,
     standard,
     tile,
+    workers,
 )
 from dparray.cli.bench._registry import Benchmark, Row, Settings
 from dparray.device import Device
@@ -50,6 +51,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         compute,
         tile,
         standard,
+        workers,
     )
 }
 
