@@ -58,14 +58,14 @@ def rows(settings: Settings) -> Iterator[Row]:
             wait(found)
             return found
 
-        for size in (min(max(settings.sizes), 50_000),):
-            blocks = {count: placed(_block, [size] * _BLOCKS, count) for count in (1, 2)}
-            placed(_settled, blocks[2], 2)  # compiles
-            candidates = {
-                "dparray": Candidate(lambda blocks=blocks: placed(_settled, blocks[2], 2)),
-                "one worker": Candidate(lambda blocks=blocks: placed(_settled, blocks[1], 1)),
-            }
-            yield row(settings, "a kernel over blocks, two workers", _BLOCKS * size, candidates)
+        size = min(max(settings.sizes), 50_000)
+        blocks = {count: placed(_block, [size] * _BLOCKS, count) for count in (1, 2)}
+        placed(_settled, blocks[2], 2)  # compiles
+        candidates = {
+            "dparray": Candidate(lambda: placed(_settled, blocks[2], 2)),
+            "one worker": Candidate(lambda: placed(_settled, blocks[1], 1)),
+        }
+        yield row(settings, "a kernel over blocks, two workers", _BLOCKS * size, candidates)
 
 
 BENCHMARK = Benchmark("workers", "one of Dask's workers against two", rows)
