@@ -51,10 +51,10 @@ def rows(settings: Settings) -> Iterator[Row]:
         names = sorted(client.scheduler_info()["workers"])
 
         def placed(function: Callable[..., Any], arguments: Sequence[Any], count: int) -> list[Any]:
-            found = [
-                client.submit(function, each, workers=[names[at % count]], pure=False)
-                for at, each in enumerate(arguments)
-            ]
+            found = []
+            for at, each in enumerate(arguments):
+                place = [names[at % count]]
+                found += client.map(function, [each], workers=place, pure=False)
             wait(found)
             return found
 
