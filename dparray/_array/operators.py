@@ -9,7 +9,7 @@ from dparray._array.apply import OPERATIONS, Binary, apply, astype_array, defer
 from dparray._array.ndarray import ndarray
 from dparray._array.small import REFUSALS, SCALARS, is_free_to_write, run_silently
 from dparray._evaluate import host, limits
-from dparray._graph.ops import OPS, Op
+from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS, Op
 from dparray.memory import exchange
 
 
@@ -60,46 +60,18 @@ def _power_family() -> tuple[Binary, Binary, Binary]:
     return power_or_square, reflected, in_place
 
 
-_FAMILIES = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "lshift": "bitwise_left_shift",
-    "rshift": "bitwise_right_shift",
-}
-_SINGLE = {
-    "__lt__": "less",
-    "__le__": "less_equal",
-    "__gt__": "greater",
-    "__ge__": "greater_equal",
-    "__eq__": "equal",
-    "__ne__": "not_equal",
-    "__neg__": "negative",
-    "__pos__": "positive",
-    "__abs__": "abs",
-    "__invert__": "bitwise_invert",
-}
 
 
 def _attach() -> None:
     """Give arrays their operators; the class lies below the operations."""
-    families = {name: _binary_family(OPS[op]) for name, op in _FAMILIES.items()}
+    families = {name: _binary_family(OPS[op]) for name, op in OPERATORS.items()}
     for name, family in (*families.items(), ("pow", _power_family())):
         for prefix, operator in zip(("", "r", "i"), family, strict=True):
             setattr(ndarray, f"__{prefix}{name}__", operator)
-    for name, op in _SINGLE.items():
-        setattr(ndarray, name, OPERATIONS[OPS[op]])
-    compared = (name for name, op in _SINGLE.items() if OPS[op].arity == 2)
-    others = ("pow", "divmod", "matmul")
-    exchange.defer_operators(
-        ndarray, (*compared, *(f"__{name}__" for name in (*_FAMILIES, *others)))
-    )
+    for name, op in (COMPARISONS | SINGLE_OPERATORS).items():
+        setattr(ndarray, f"__{name}__", OPERATIONS[OPS[op]])
+    of_two = (*COMPARISONS, *OPERATORS, "pow", "divmod", "matmul")
+    exchange.defer_operators(ndarray, tuple([f"__{name}__" for name in of_two]))
 
 
 _attach()

@@ -24,31 +24,9 @@ from dparray._array.apply import OPERATIONS
 from dparray._array.ndarray import config_values, ndarray
 from dparray._evaluate import host, limits
 from dparray._functions import products, protocols
-from dparray._graph.ops import OPS
+from dparray._graph.ops import COMPARISONS, OPERATORS, OPS
 from dparray._runtime import queues
 
-#: Operators with their operations; those with three forms first.
-_ARITHMETIC = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "lshift": "bitwise_left_shift",
-    "rshift": "bitwise_right_shift",
-}
-_COMPARISONS = {
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-    "eq": "equal",
-    "ne": "not_equal",
-}
 # As the module numbers them.
 _OF_NUMBERS = ("add", "sub", "mul", "truediv", "lt", "le", "gt", "ge", "eq", "ne")
 
@@ -93,12 +71,12 @@ def install(module: Any) -> None:
     for name in ("getitem", "setitem", "matmul", "float", "int", "index", "bool"):
         named[name] = of_class[f"__{name}__"]
     operations, numbers = [], {}
-    operators = [*_ARITHMETIC.items(), *_COMPARISONS.items()]
+    operators = [*OPERATORS.items(), *COMPARISONS.items()]
     for at, (name, operation) in enumerate(operators):
         op = OPS[operation]
         compute = host.eager_function(op)
         number = _OF_NUMBERS.index(name) + 1 if name in _OF_NUMBERS else 0
-        slow_in_place = of_class[f"__i{name}__"] if name in _ARITHMETIC else None
+        slow_in_place = of_class[f"__i{name}__"] if name in OPERATORS else None
         given = (compute, OPERATIONS[op], host.in_place(op), slow_in_place, op.weight, number)
         operations.append(given)
         if protocols.OPERATIONS_OF_UFUNCS.get(op.ufunc) is OPERATIONS[op]:
@@ -111,7 +89,7 @@ def install(module: Any) -> None:
         setattr(ndarray, f"__{name}__", methods[f"__{name}__"])
     for at, (name, _) in enumerate(operators):
         setattr(ndarray, f"__{name}__", methods[f"left_{at}"])
-        if name in _ARITHMETIC:
+        if name in OPERATORS:
             setattr(ndarray, f"__r{name}__", methods[f"right_{at}"])
             setattr(ndarray, f"__i{name}__", methods[f"in_place_{at}"])
     is_installed = True

@@ -845,6 +845,32 @@ _ROWS = (
 
 OPS: dict[str, Op] = {op.name: op for op in _ROWS}
 
+#: Python's operators that have a reflected form and one in place, with their operations; powers,
+#: which know squares, are apart.
+OPERATORS = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}
+COMPARISONS = {
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "eq": "equal",
+    "ne": "not_equal",
+}
+#: Python's operators of one operand.
+SINGLE_OPERATORS = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
+
 # Operations with no public function of their own: they stand for a conversion (whose dtype is the
 # node's), and for `where`, whose dtype rule is that of promotion.
 CONVERT = Op(

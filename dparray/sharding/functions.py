@@ -15,7 +15,7 @@ import numpy as np
 
 from dparray import _layout
 from dparray._array.ndarray import ndarray
-from dparray._graph.ops import OPS
+from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS
 from dparray.exceptions import ShapeError, ShardingError, UnsupportedFeatureError
 from dparray.sharding.array import ShardedArray, failures, library
 from dparray.sharding.layout import Sharding
@@ -442,29 +442,6 @@ def _operator(name: str) -> tuple[Callable[..., Any], ...]:
     return operate, reflected, in_place
 
 
-_FAMILIES = {
-    "add": "add",
-    "sub": "subtract",
-    "mul": "multiply",
-    "truediv": "divide",
-    "pow": "pow",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "lshift": "bitwise_left_shift",
-    "rshift": "bitwise_right_shift",
-}
-_COMPARISONS = {
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-    "eq": "equal",
-    "ne": "not_equal",
-}
-_SINGLE = {"neg": "negative", "pos": "positive", "abs": "abs", "invert": "bitwise_invert"}
 _METHODS = (
     *("sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "argmax", "argmin", "ptp"),
     *("astype", "round", "clip", "conj", "sort", "argsort", "cumsum", "cumprod", "copy"),
@@ -481,12 +458,12 @@ def _method(name: str) -> Callable[..., Any]:
 
 
 def _attach() -> None:
-    for short, name in _FAMILIES.items():
+    for short, name in (OPERATORS | {"pow": "pow"}).items():
         for prefix, operator in zip(("", "r", "i"), _operator(name), strict=True):
             setattr(ShardedArray, f"__{prefix}{short}__", operator)
-    for short, name in _COMPARISONS.items():
+    for short, name in COMPARISONS.items():
         setattr(ShardedArray, f"__{short}__", _operator(name)[0])
-    for short, name in _SINGLE.items():
+    for short, name in SINGLE_OPERATORS.items():
         setattr(ShardedArray, f"__{short}__", _method(name))
     for name in _METHODS:
         setattr(ShardedArray, name, _method(name))
