@@ -44,8 +44,51 @@ def _choose_float(found: re.Match[str]) -> str:
     return f"= select i1 {found['bit']}, {kind} {_MINUS_ONE[kind]}, {kind} {_ZERO[kind]}"
 
 
+# Intel's CPU driver (2026.0) derives bounds for the loop over a group's work-items from conditions
+# at the beginning of a kernel. Those it derives from a difference of which a global id is taken
+# away are wrong where the kernel has another early return: work-items are left out. It does not
+# look through a function, here one that gives its first argument.
+_DIFFERENCES = re.compile(r"^  (%\S+) = sub (?:nuw |nsw )*(i32|i64) \S+, %\S+$", re.MULTILINE)
+_COMPARISONS = re.compile(
+    r"^  (?P<name>%\S+) = icmp (?P<order>(?:samesign )?[su][gl][et]) (?P<type>i32|i64) "
+    r"(?P<left>\S+), (?P<right>\S+)$",
+    re.MULTILINE,
+)
+_GREATER = {"i32": ("@_Z3maxii", -(2**31)), "i64": ("@_Z3maxll", -(2**63))}
+
+
+def _hidden_differences(text: str) -> str:
+    differences = {found[1] for found in _DIFFERENCES.finditer(text)}
+    used: set[str] = set()
+
+    def hide(found: re.Match[str]) -> str:
+        kind, sides, lines = found["type"], [found["left"], found["right"]], []
+        for place, side in enumerate(sides):
+            if side in differences:
+                function, least = _GREATER[kind]
+                name = f"%dparray.hidden.{found.start()}.{place}"
+                lines.append(
+                    f"  {name} = call spir_func {kind} {function}({kind} {side}, {kind} {least})"
+                )
+                sides[place] = name
+                used.add(kind)
+        compared = f"  {found['name']} = icmp {found['order']} {kind} {sides[0]}, {sides[1]}"
+        return "\n".join([*lines, compared])
+
+    text = _COMPARISONS.sub(hide, text)
+    for kind in sorted(used):
+        declared = f"declare spir_func {kind} {_GREATER[kind][0]}({kind}, {kind})"
+        text += "" if f" {_GREATER[kind][0]}({kind}" in _declarations(text) else f"\n{declared}\n"
+    return text
+
+
+def _declarations(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if line.startswith("declare"))
+
+
 def writable(text: str) -> str:
     """The text of a module as the back end writes it rightly."""
+    text = _hidden_differences(text)
     text = _CONJUNCTIONS.sub(r"= and i1 \1, \2", text)
     text = _DISJUNCTIONS.sub(r"= or i1 \1, \2", text)
     return expanded(_FLOATS_OF_SIGNS.sub(_choose_float, text))
