@@ -346,7 +346,10 @@ def interp(
     def interpolate(module: Any, *arrays: Any) -> Any:
         # dpnp takes contiguous vectors only.
         return module.interp(
-            *map(module.ascontiguousarray, arrays), left=left, right=right, period=period
+            *[module.asarray(each, order="C") for each in arrays],
+            left=left,
+            right=right,
+            period=period,
         )
 
     return compute("interp", named, either=interpolate)

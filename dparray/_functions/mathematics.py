@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import apply, astype_array, choose_elements
 from dparray._array.assignment import assign
 from dparray._array.executors import compute
 from dparray._array.ndarray import as_method, ndarray
@@ -307,7 +307,7 @@ def logaddexp2(x1: Any, x2: Any, /) -> ndarray:
     # The larger one and what the other adds, so that nothing is scaled that may be infinite.
     larger = apply(OPS["maximum"], x1, x2)
     distance = apply(OPS["abs"], apply(OPS["subtract"], x1, x2))
-    distance = where(apply(OPS["equal"], x1, x2), 0.0, distance)
+    distance = choose_elements("logaddexp2", apply(OPS["equal"], x1, x2), 0.0, distance)
     added = apply(OPS["log1p"], apply(OPS["exp2"], apply(OPS["negative"], distance)))
     return apply(OPS["add"], larger, apply(OPS["multiply"], added, 1 / math.log(2)))
 
@@ -503,9 +503,9 @@ def spacing(x: Any, /) -> ndarray:
     (x,) = in_loop("spacing", ("x", x))
     away = full((), math.inf, x.dtype, **placement_keywords(x))
     if x.dtype != _dtypes.float16:  # of which NumPy looks upwards always
-        away = where(apply(OPS["less"], x, 0), -away, away)
+        away = choose_elements("spacing", apply(OPS["less"], x, 0), -away, away)
     found = apply(OPS["subtract"], apply(OPS["nextafter"], x, away), x)
-    return where(apply(OPS["isfinite"], x), found, math.nan)
+    return choose_elements("spacing", apply(OPS["isfinite"], x), found, math.nan)
 
 
 def i0(x: Any, /) -> ndarray:
@@ -536,5 +536,6 @@ def modf(x: Any, /) -> tuple[ndarray, ndarray]:
     """
     (x,) = in_loop("modf", ("x", x))
     whole = apply(OPS["trunc"], x)
-    rest = where(apply(OPS["isinf"], x), 0.0, apply(OPS["subtract"], x, whole))
+    rest = apply(OPS["subtract"], x, whole)
+    rest = choose_elements("modf", apply(OPS["isinf"], x), 0.0, rest)
     return apply(OPS["copysign"], rest, x), whole

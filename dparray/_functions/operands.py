@@ -8,7 +8,7 @@ import numpy as np
 
 from dparray import _dtypes
 from dparray._array.apply import apply, astype_array
-from dparray._array.ndarray import ndarray
+from dparray._array.ndarray import materialize, ndarray
 from dparray._array.operands import check_array, checked_scalar
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
@@ -65,6 +65,7 @@ def converted(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
         return astype_array(x, dtype, copy=False)
     shape = tuple(1 if each else n for n, each in zip(x.shape, is_broadcast, strict=True))
     part = astype_array(x._view(shape, x.strides, x.offset), dtype)
+    materialize(part)  # the view of a pending value would be one of all elements
     strides = tuple(
         0 if each else step for step, each in zip(part.strides, is_broadcast, strict=True)
     )

@@ -174,6 +174,8 @@ def _integer_type(base: type) -> type:
 def _low_bits(value: Any, base: type) -> Any:
     if type(value) is base:
         return value
+    if type(value) is int:
+        value &= (1 << 64) - 1  # NumPy makes no array of what no dtype holds
     return np.asarray(value).astype(base)[()]
 
 

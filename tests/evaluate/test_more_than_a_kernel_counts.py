@@ -71,8 +71,9 @@ def test_as_numpy(name: str, lazy: bool) -> None:
 
 def test_a_range_of_the_user_says_what_to_do() -> None:
     @dp.kernel
-    def fill(item: dp.Item, x: Any) -> None:
-        x[item.get_id(0)] = 1
+    def fill(item: dp.NdItem, x: Any) -> None:
+        x[item.get_global_id(0)] = 1
 
-    with pytest.raises(dp.KernelRangeError, match="Use more dimensions, or let each work-item"):
-        dp.call_kernel(fill, dp.Range(SIZE), dp.zeros(SIZE))
+    space = dp.NdRange((SIZE // 16 * 16,), (16,))
+    with pytest.raises(dp.KernelRangeError, match="launched in pieces; in groups, let a work-item"):
+        dp.call_kernel(fill, space, dp.zeros(SIZE))

@@ -378,11 +378,6 @@ def with_local(given: Any, *arguments: Any, **options: Any) -> Any:
     nothing=(lambda g: call(scale, g.x, None), dp.KernelArgumentError, rf"NoneType{ACCEPTED}"),
     a_date=(
         lambda g: call(scale, g.x, np.datetime64("2020-01-01")), dp.KernelArgumentError, ACCEPTED),
-    half_precision=(
-        lambda g: call(increment, dp.ones(10, dtype="float16")),
-        dp.KernelArgumentError,
-        r"argument 'x' is an array of float16",
-    ),
     integer_too_large=(
         lambda g: call(scale, g.x, 2**64),
         dp.KernelArgumentError,

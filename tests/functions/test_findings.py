@@ -322,6 +322,8 @@ CALLS: dict[str, Call] = {
 
 #: Calls whose answer is not NumPy's on purpose, and why.
 DECISIONS: dict[str, str] = {
+    "W4 percentile": "quantiles between a number and an infinity are infinite, extremes are "
+    "elements; NumPy's are nan",
     "S astype": "the Array API standard permits no cast of complex to real, because which part is "
     "meant is not said; x.real says it, and casting='unsafe' does as NumPy",
 }

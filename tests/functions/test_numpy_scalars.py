@@ -196,7 +196,7 @@ def test_ranges(size: int, ends: tuple[Any, Any]) -> None:
     check(ends, dp.linspace(*ends, size).asnumpy(), np.linspace(*ends, size))
     check(ends, dp.linspace(*ends, size, endpoint=False).asnumpy(), np.linspace(*ends, size, False))
     _, step = dp.linspace(*ends, size, retstep=True)
-    assert step == pytest.approx(np.linspace(*ends, size, retstep=True)[1])
+    assert step.item() == pytest.approx(np.linspace(*ends, size, retstep=True)[1])
 
 
 def test_linspace_between_arrays_takes_their_dtype() -> None:

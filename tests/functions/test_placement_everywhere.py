@@ -70,6 +70,8 @@ ARRAYS = {
 SEQUENCES = {"arrays", "keys"}
 #: Parameters that take no array.
 OTHERS = {
+    *("devices", "sizes", "halo", "like"),  # of distribute
+    "keywords",  # of the function that pad calls
     *("check_finite", "overwrite_a", "overwrite_b", "p_indices", "permute_l", "trans"),
     "b",  # of lu_solve, beside factors
     "lu_and_piv",  # what lu_factor gives, on one queue by itself

@@ -213,7 +213,7 @@ def test_candidates_are_measured_in_turns(monkeypatch: pytest.MonkeyPatch) -> No
     candidates = {name: Candidate(lambda name=name: order.append(name)) for name in "ab"}
     found = _timer.measure(candidates, 0.0)
     warm = 1 + _timer._MOST_WARM_CALLS
-    assert "".join(order) == "aaabbb" + ("a" * warm + "b" * warm) * _timer._FEWEST_ROUNDS
+    assert "".join(order) == "aaaabbbb" + ("a" * warm + "b" * warm) * _timer._FEWEST_ROUNDS
     assert {timing.rounds for timing in found.values()} == {_timer._FEWEST_ROUNDS}
 
 
