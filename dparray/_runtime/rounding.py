@@ -54,7 +54,8 @@ def on_cpu(size: Sequence[int], limit: int, units: int) -> Rounded:
         units: the device's compute units.
     """
     total = prod(size)
-    if limit < VECTOR or (size[-1] % GOOD_MULTIPLE == 0 and size[-1] >= GOOD_ROW):
+    is_good = size[-1] % GOOD_MULTIPLE == 0 and size[-1] >= GOOD_ROW
+    if is_good or limit < VECTOR or total <= FEWEST_IN_GROUP:
         return Rounded(tuple(size), None)
     wanted = max(total // (GROUPS_FOR_EACH_UNIT * units), FEWEST_IN_GROUP)
     left = min(wanted, limit, MOST_IN_GROUP) // VECTOR * VECTOR
