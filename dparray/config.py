@@ -183,7 +183,9 @@ def _checked(name: str, value: Any) -> Any:
 
 
 def _checked_word(where: str, value: Any, words: tuple[str, ...]) -> str:
-    if type(value) is not str or value not in words:
+    if not isinstance(value, str):
+        raise TypeError(f"{where} takes a str, not {value!r} of type {type(value).__name__}")
+    if value not in words:
         raise ValueError(f"{where} is one of {', '.join(map(repr, words))}; got {value!r}")
     return value
 

@@ -47,6 +47,7 @@ def in_use(queue: Any) -> int:
 @pytest.mark.parametrize("usm_type", USM_TYPES)
 @pytest.mark.parametrize("nbytes", [0, 1, 1000, 300_000, 5 * MiB])
 def test_a_block_is_usm_of_its_queue(queue: Any, usm_type: str, nbytes: int) -> None:
+    dp.memory.release()  # a part of what another block was begins anywhere
     block = dp.memory.allocate(queue, usm_type, nbytes)
     assert block.queue == queue == block.memory.sycl_queue
     assert block.usm_type == usm_type == block.memory.get_usm_type()
