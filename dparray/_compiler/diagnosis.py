@@ -332,6 +332,7 @@ _TELLING = (
         "elements one type",
     ),
     (r"have a field named 'meminfo'|arg mismatch: i64 addrspace", f"something here {_ON_ARRAYS}"),
+    (r"BoundFunction\(\(.+, '(\w+)'\) for .+\) works on whole arrays", f"'.{{0}}' {_ON_ARRAYS}"),
     (
         r"No definition for lowering <built-in function (\w+)>\((.+?),?\) ->",
         "{0}({1}) is not available in a kernel",
