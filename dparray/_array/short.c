@@ -13,6 +13,7 @@
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
+#include <string.h>
 
 /* Exported since Python 3.7, and not declared for the stable interface. */
 extern int PyContext_Enter(PyObject *context);
@@ -21,7 +22,7 @@ extern int PyContext_Exit(PyObject *context);
 /* --- what is handed over ---------------------------------------------------------------------- */
 
 static PyTypeObject *array_type;
-static Py_ssize_t at_seen, at_block, at_packed, at_queue, at_usm_type;
+static Py_ssize_t at_seen, at_block, at_packed, at_queue, at_usm_type, array_bytes;
 static PyObject *working;       /* queues with work that may not be complete */
 static PyObject *config_values; /* the options; one is read here */
 static PyObject *at_once;       /* up to how many elements, by an operation's weight */
@@ -45,6 +46,8 @@ static struct {
 } operations[MOST_OPERATIONS];
 
 static npy_intp heap_elements, one_core_products;
+static PyObject *slow_iter;
+static PyTypeObject *parts_type;
 
 #define SLOT(object, offset) (*(PyObject **)((char *)(object) + (offset)))
 #define AS_ARRAY(object) ((PyArrayObject *)(object))
@@ -134,6 +137,9 @@ static PyObject *make(PyObject *like, PyObject *seen, PyObject *block)
     SLOT(made, at_packed) = Py_NewRef(Py_None);
     SLOT(made, at_queue) = Py_NewRef(SLOT(like, at_queue));
     SLOT(made, at_usm_type) = Py_NewRef(SLOT(like, at_usm_type));
+    /* Nothing that an array refers to refers back, so the collector of cycles need not walk it:
+     * that takes a list of arrays longer than to make them. */
+    PyObject_GC_UnTrack(made);
     return made;
 }
 
@@ -205,6 +211,128 @@ static PyObject *getitem(PyObject *self, PyObject *index)
 slow:
     return PyObject_CallFunctionObjArgs(slow_getitem, self, index, NULL);
 }
+
+/* --- the parts of an array, one after another ------------------------------------------------- */
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *whole, *seen;
+    PyObject *last, *before; /* the elements that were given out last, or NULL */
+    Py_ssize_t done, count;
+} parts_object;
+
+static PyObject *parts_of(PyObject *self, PyObject *unused)
+{
+    PyObject *seen = seen_of(self);
+    /* What is pending is computed by the Python function, and rows share memory, if there is. */
+    if (!seen || PyArray_NDIM(AS_ARRAY(seen)) == 0 || PyArray_SIZE(AS_ARRAY(seen)) == 0 ||
+        (PyArray_NDIM(AS_ARRAY(seen)) > 1 && !PyArray_BASE(AS_ARRAY(seen))))
+        return PyObject_CallFunctionObjArgs(slow_iter, self, NULL);
+    parts_object *parts = PyObject_New(parts_object, parts_type);
+    if (!parts)
+        return NULL;
+    parts->whole = Py_NewRef(self);
+    parts->seen = Py_NewRef(seen);
+    parts->last = parts->before = NULL;
+    parts->done = 0;
+    parts->count = PyArray_DIM(AS_ARRAY(seen), 0);
+    return (PyObject *)parts;
+}
+
+static void free_parts(parts_object *parts)
+{
+    PyTypeObject *type = Py_TYPE(parts);
+    Py_DECREF(parts->whole);
+    Py_DECREF(parts->seen);
+    Py_XDECREF(parts->last);
+    Py_XDECREF(parts->before);
+    PyObject_Free(parts);
+    Py_DECREF(type);
+}
+
+/* Whether an element is as `make` made it, and nobody but the iterator has it. */
+static int is_spare(PyObject *element, PyArrayObject *seen)
+{
+    if (!element || Py_REFCNT(element) != 1)
+        return 0;
+    int filled = 0;
+    for (Py_ssize_t at = sizeof(PyObject); at < array_bytes; at += sizeof(PyObject *))
+        filled += SLOT(element, at) != NULL; /* with what weak references need */
+    PyObject *number = SLOT(element, at_seen);
+    return filled == 5 && Py_TYPE(number) == &PyArray_Type && Py_REFCNT(number) == 1 &&
+           !PyArray_BASE(AS_ARRAY(number)) && SLOT(element, at_block) == Py_None && SLOT(element, at_packed) == Py_None &&
+           PyArray_DESCR(AS_ARRAY(number)) == PyArray_DESCR(seen);
+}
+
+/* A copy of an element. A loop that lets them go has two, in turns: to make one is half its time. */
+static PyObject *next_element(parts_object *parts, const char *first)
+{
+    PyArrayObject *seen = AS_ARRAY(parts->seen);
+    PyObject *element = parts->before;
+    if (is_spare(element, seen)) {
+        memcpy(PyArray_DATA(AS_ARRAY(SLOT(element, at_seen))), first, PyArray_ITEMSIZE(seen));
+    } else {
+        PyArray_Descr *dtype = PyArray_DESCR(seen);
+        Py_INCREF(dtype);
+        PyObject *number = PyArray_NewFromDescr(&PyArray_Type, dtype, 0, NULL, NULL, NULL, 0, NULL);
+        if (!number)
+            return NULL;
+        memcpy(PyArray_DATA(AS_ARRAY(number)), first, PyArray_ITEMSIZE(seen));
+        PyObject *made = make(parts->whole, number, NULL);
+        if (!made)
+            return NULL;
+        Py_XDECREF(element);
+        element = made;
+    }
+    parts->before = parts->last;
+    parts->last = element;
+    return Py_NewRef(element);
+}
+
+static PyObject *next_part(parts_object *parts)
+{
+    if (parts->done >= parts->count)
+        return NULL;
+    Py_ssize_t at = parts->done++;
+    PyObject *whole = parts->whole;
+    PyArrayObject *seen = AS_ARRAY(parts->seen);
+    /* What the loop did meanwhile may have put values elsewhere, or still compute them. */
+    if (SLOT(whole, at_seen) != parts->seen || !is_idle()) {
+        PyObject *position = PyLong_FromSsize_t(at);
+        if (!position)
+            return NULL;
+        PyObject *part = PyObject_CallFunctionObjArgs(slow_getitem, whole, position, NULL);
+        Py_DECREF(position);
+        return part;
+    }
+    char *first = PyArray_BYTES(seen) + at * PyArray_STRIDE(seen, 0);
+    int dimensions = PyArray_NDIM(seen) - 1;
+    if (!dimensions)
+        return next_element(parts, first);
+    PyArray_Descr *dtype = PyArray_DESCR(seen);
+    Py_INCREF(dtype);
+    PyObject *row = PyArray_NewFromDescr(&PyArray_Type, dtype, dimensions, PyArray_DIMS(seen) + 1,
+                                         PyArray_STRIDES(seen) + 1, first,
+                                         PyArray_FLAGS(seen) & NPY_ARRAY_WRITEABLE, NULL);
+    if (!row)
+        return NULL;
+    if (PyArray_SetBaseObject(AS_ARRAY(row), Py_NewRef(PyArray_BASE(seen))) < 0) {
+        Py_DECREF(row);
+        return NULL;
+    }
+    return make(whole, row, SLOT(whole, at_block));
+}
+
+static PyType_Slot slots_of_parts[] = {
+    {Py_tp_iter, PyObject_SelfIter},
+    {Py_tp_iternext, next_part},
+    {Py_tp_dealloc, free_parts},
+    {0, NULL},
+};
+
+static PyType_Spec parts_spec = {
+    "dparray.parts", sizeof(parts_object), 0, Py_TPFLAGS_DEFAULT, slots_of_parts,
+};
 
 /* The first byte of an array and the one after its last. */
 static void extent_of(PyArrayObject *array, char **first, char **last)
@@ -515,6 +643,7 @@ static PyObject *as_bool(PyObject *x, PyObject *unused)
 static PyMethodDef of_arrays[] = {
     {"__getitem__", getitem, METH_O, NULL},
     {"__setitem__", (PyCFunction)(void (*)(void))setitem, METH_FASTCALL, NULL},
+    {"__iter__", parts_of, METH_NOARGS, NULL},
     {"__matmul__", matmul, METH_O, NULL},
     {"__array_ufunc__", (PyCFunction)(void (*)(void))array_ufunc, METH_VARARGS | METH_KEYWORDS,
      NULL},
@@ -558,6 +687,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
         {"ndarray", &type}, {"working", &working}, {"config_values", &config_values},
         {"at_once", &at_once}, {"scalar_types", &scalar_types}, {"context", &context},
         {"getitem", &slow_getitem}, {"setitem", &slow_setitem}, {"matmul", &slow_matmul},
+        {"iter", &slow_iter},
         {"array_ufunc", &slow_ufunc}, {"float", &slow_float}, {"int", &slow_int},
         {"index", &slow_index}, {"bool", &slow_bool}, {"numpy_matmul", &numpy_matmul},
     };
@@ -578,14 +708,15 @@ static PyObject *setup(PyObject *module, PyObject *args)
     heap_elements = PyLong_AsSsize_t(heap);
     one_core_products = PyLong_AsSsize_t(products);
     array_type = (PyTypeObject *)type;
+    parts_type = (PyTypeObject *)PyType_FromSpec(&parts_spec);
     host_tier = PyUnicode_InternFromString("host_tier");
     readers = PyUnicode_InternFromString("readers");
     call_method = PyUnicode_InternFromString("__call__");
     one = PyLong_FromLong(1);
     PyObject *basic_size = PyObject_GetAttrString(type, "__basicsize__");
-    if (!basic_size || !one || !call_method)
+    if (!basic_size || !one || !call_method || !parts_type)
         return NULL;
-    Py_ssize_t size = PyLong_AsSsize_t(basic_size);
+    Py_ssize_t size = array_bytes = PyLong_AsSsize_t(basic_size);
     Py_DECREF(basic_size);
     if ((at_seen = offset_of("_on_host", size)) < 0 || (at_block = offset_of("_block", size)) < 0 ||
         (at_packed = offset_of("_packed", size)) < 0 ||

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterator
-from itertools import repeat
 from typing import Any, SupportsIndex
 
 import numpy as np
@@ -14,6 +13,7 @@ from dparray import _dtypes, _hooks, config
 from dparray._array.apply import copy_of
 from dparray._array.ndarray import (
     as_method,
+    has_memory,
     look,
     materialize,
     ndarray,
@@ -21,11 +21,13 @@ from dparray._array.ndarray import (
     readable_layout,
 )
 from dparray._array.operands import warn_of_host_copy
-from dparray._array.small import is_ready
+from dparray._array.small import is_ready, working
 from dparray._evaluate import host
 from dparray.device import Device, describe_queue
 from dparray.exceptions import DTypeError, HostConversionError, ShapeError
 from dparray.memory import copies
+
+as_array = np.asarray
 
 
 @as_method
@@ -187,32 +189,43 @@ def _is_offered(name: str) -> bool:
 
 @as_method
 def __iter__(self: ndarray) -> Iterator[ndarray]:
-    if not self.shape:
+    shape = self.shape
+    if not shape:
         raise TypeError("iteration over an array with 0 dimensions")
-    materialize(self)  # one part after another: all of them are wanted
-    return _parts(self)
+    if not has_memory(self) or len(shape) > 1:
+        materialize(self)  # one part after another: all of them are wanted, and rows share it
+    return parts(self)
 
 
-def _parts(x: ndarray) -> Iterator[ndarray]:
-    """The arrays along the first axis, which share its memory; of a vector they have no axes."""
-    block, count = x.block, x.shape[0]
-    seen = look(x) if x.size else None
+def parts(x: ndarray) -> Iterator[ndarray]:
+    """What ``x[0]``, ``x[1]``, ... give: of a vector copies, else arrays that share its memory.
+
+    Written out for what the host sees, since a call for each would double the time.
+    """
+    count = x.shape[0]
+    queue, usm_type = x.sycl_queue, x.usm_type
     done = 0
-    if seen is not None:
-        views = iter(seen)
-        if seen.ndim == 1:  # whose elements are arrays by "..." only
-            views = map(seen.__getitem__, zip(range(count), repeat(...)))
-        queue, usm_type = x.sycl_queue, x.usm_type
-        for view in views:
+    while done < count:
+        seen = look(x) if x.size else None
+        if seen is not None and is_ready(x):
+            is_vector = seen.ndim == 1
+            rest = iter(seen[done:] if done else seen)
+            block = None if is_vector else x._block
+            for part in map(as_array, rest) if is_vector else rest:
+                result = new_object(ndarray)
+                result._on_host = part
+                result._block = block
+                result._packed = None
+                result.sycl_queue = queue
+                result.usm_type = usm_type
+                yield result
+                # What the loop did meanwhile may have put values elsewhere, or still compute them.
+                if working or x._on_host is not seen:
+                    break
+            done = count - operator.length_hint(rest)
+        else:
+            yield x[done]
             done += 1
-            part = new_object(ndarray)  # as `sharing` makes it, whose call would double the time
-            part._on_host, part._block, part._packed = view, block, None
-            part.sycl_queue, part.usm_type = queue, usm_type
-            yield part
-            if x._block is not block:  # the array has been given another
-                break
-    for position in range(done, count):
-        yield x[position]
 
 
 @as_method

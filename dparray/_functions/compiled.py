@@ -68,7 +68,7 @@ def install(module: Any) -> None:
         "heap_elements": small.HEAP_ELEMENTS,
         "one_core_products": products.ONE_CORE_PRODUCTS,
     }
-    for name in ("getitem", "setitem", "matmul", "float", "int", "index", "bool"):
+    for name in ("getitem", "iter", "setitem", "matmul", "float", "int", "index", "bool"):
         named[name] = of_class[f"__{name}__"]
     operations, numbers = [], {}
     operators = [*OPERATORS.items(), *COMPARISONS.items()]
@@ -83,7 +83,7 @@ def install(module: Any) -> None:
             numbers[op.ufunc] = at
     methods = module.setup(named, operations, numbers)
     for name in (
-        *("getitem", "setitem", "matmul", "array_ufunc"),
+        *("getitem", "iter", "setitem", "matmul", "array_ufunc"),
         *("float", "int", "index", "bool"),
     ):
         setattr(ndarray, f"__{name}__", methods[f"__{name}__"])

@@ -43,7 +43,8 @@ def test_random_programs_come_to_the_same(module: Path, seed: str) -> None:
 
 def test_tests_of_small_arrays_pass_with_it(module: Path) -> None:
     command = ["-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-p", "no:xdist"]
-    done = run([*command, "tests/evaluate/test_small_arrays.py"], str(module))
+    files = ["tests/evaluate/test_small_arrays.py", "tests/users/test_reading_values.py"]
+    done = run([*command, *files], str(module))
     assert done.returncode == 0, done.stdout[-2000:]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import weakref
 from typing import Any
 
 import numpy as np
@@ -34,13 +35,52 @@ def test_a_vector_is_a_row_of_arrays_without_dimensions(queue: Any) -> None:
         assert isinstance(part, dp.ndarray)
         assert (part.shape, part.sycl_queue, part.usm_type) == ((), queue, x.usm_type)
         assert part == at_index
-    first, *_ = x
-    first[...] = 7
-    assert x.tolist() == [7, 2.5, 3.5]
     np.testing.assert_array_equal(dp.stack(list(x)).asnumpy(), x.asnumpy())
-    assert sorted(x, reverse=True)[0] == 7
-    assert max(x) == 7
+    assert sorted(x, reverse=True)[0] == 3.5
+    assert max(x) == 3.5
     assert len({*x}) == 3
+
+
+def test_numbers_of_a_vector_can_be_exchanged_as_in_numpy(queue: Any) -> None:
+    for size in (2, 20_000):
+        x = dp.arange(1.0, size + 1, sycl_queue=queue)
+        first, second, *others = x
+        x[0], x[1] = second, first
+        assert x[:2].tolist() == [2, 1]
+        x += 1
+        assert (first.item(), second.item()) == (1, 2)
+        assert [v.item() for v in others[:2]] == [3, 4][: size - 2]
+
+
+def test_a_loop_may_launch_work_on_what_it_reads(queue: Any) -> None:
+    @dp.kernel
+    def add_one(item: Any, values: Any) -> None:
+        values[item.get_id(0)] += 1
+
+    x = dp.zeros(20_000, sycl_queue=queue)
+    seen = []
+    for v in x:
+        seen.append(v)
+        if len(seen) < 6:
+            dp.call_kernel(add_one, dp.Range(x.size), x)
+    assert [v.item() for v in seen[:8]] == [0, 1, 2, 3, 4, 5, 5, 5]
+    assert len(seen) == x.size
+
+
+def test_numbers_kept_from_a_loop_keep_their_values(queue: Any) -> None:
+    x = dp.arange(6.0, sycl_queue=queue)
+    kept, watched = [], []
+    for i, v in enumerate(x):
+        if i % 2:
+            kept.append(v)
+        elif i == 2:
+            watched.append(weakref.ref(v))
+        else:
+            v += 10
+            assert v == i + 10
+    assert [v.item() for v in kept] == [1, 3, 5]
+    assert watched[0]() is None or watched[0]().item() == 2
+    assert x.tolist() == [0, 1, 2, 3, 4, 5]
 
 
 def test_a_list_of_a_vectors_parts_prints_its_numbers() -> None:
