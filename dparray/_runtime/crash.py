@@ -4,7 +4,7 @@ A kernel on a CPU device is native code in this process, so an index far out of 
 the handler of that signal nothing of Python, C's library or a lock may be used; what is here makes
 system calls: it writes a text that is ready, and goes on to the handler that was there before (the
 driver's, faulthandler's), or lets the process end as it would have. Work-items run in threads, and
-several may fault at once: the first one tells, and the others wait for a second, so that the process
+several may fault at once: the first tells, and the others wait for a second, so that the process
 does not end while a handler still writes.
 """
 
