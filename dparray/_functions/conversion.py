@@ -226,12 +226,12 @@ def rearranged(
     """``x`` with another dtype, order, place or USM type; ``x`` itself if it has them already."""
     if order not in (None, "C", "F", "A", "K"):
         raise ValueError(f"order: {order!r} is none of 'C', 'F', 'A', 'K'")
-    if order == "A":
-        is_by_columns = _layout.order_like(x.shape, x.strides, x.itemsize, order) is not None
-        order = "F" if is_by_columns else "C"
     placement = placed_like(x, device, usm_type, sycl_queue)
     changes_place = placement.queue != x.sycl_queue or placement.usm_type != x.usm_type
     changes_dtype = dtype is not None and dtype != x.dtype
+    if order == "A":  # NumPy takes it for the order of copies, and not of those to another dtype
+        is_by_columns = _layout.order_like(x.shape, x.strides, x.itemsize, order) is not None
+        order = ("F" if is_by_columns else "C") if copy and not changes_dtype else None
     changes_order = order in ("C", "F") and not _layout.is_contiguous(
         x.shape, x.strides, x.itemsize, order or "C"
     )

@@ -114,6 +114,14 @@ def _shape_of(x1: ndarray, x2: ndarray, function: str) -> tuple[int, ...]:
     return (*batch, *x1.shape[-2:-1], *(x2.shape[-1:] if x2.ndim > 1 else ()))
 
 
+def _has_spread_rows(x: Any) -> bool:
+    """Whether elements of a matrix are repeated by a stride of 0, which BLAS refuses."""
+    return any(
+        stride == 0 and extent > 1
+        for stride, extent in zip(x.strides[-2:], x.shape[-2:], strict=True)
+    )
+
+
 def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
     """The matrix product into ``result``, all of one dtype."""
     if result.size == 0:
@@ -127,6 +135,7 @@ def _multiply(x1: ndarray, x2: ndarray, result: ndarray) -> None:
     def by_dpnp(a: Any, b: Any) -> None:
         if result.dtype.kind in "iu" and x1.block is x2.block:
             b = b.copy()  # of `x @ x.T`, dpnp 0.20 makes a product of floats, which do not wrap
+        a, b = (each.copy() if _has_spread_rows(each) else each for each in (a, b))
         exchange.dpnp.matmul(a, b, out=exchange.dpnp_array(result._tensor))
 
     compute(

@@ -218,7 +218,8 @@ def eigvalsh(x: Any, /, UPLO: str = "L") -> ndarray:
     return compute(
         "eigvalsh",
         lambda a: np.linalg.eigvalsh(a, UPLO),  # type: ignore[call-overload]
-        lambda a: dpnp.linalg.eigvalsh(a, UPLO),
+        # Of one matrix by columns, dpnp 0.20 computes in the memory of the matrix itself.
+        lambda a: dpnp.linalg.eigvalsh(a.copy(order="C"), UPLO),
         (("x", x),),
     )
 

@@ -215,3 +215,50 @@ def test_quantiles_beside_infinities_are_infinite(
     np.testing.assert_array_equal(dp.median(x, axis=1).asnumpy(), wanted[0.5])
     widest = dp.asarray([-1.7e308, 1.7e308])
     assert dp.quantile(widest, 0.5) == 0
+
+
+def test_order_a_is_the_order_of_copies_alone() -> None:
+    x = np.arange(40).reshape(4, 5, 2)[::-1]
+    ours = dp.asarray(np.arange(40).reshape(4, 5, 2))[::-1]
+    for axes in ((0, 1, 2), (2, 1, 0), (2, 0, 1)):
+        theirs, mine = x.transpose(axes), dp.permute_dims(ours, axes)
+        assert dp.asarray(mine, order="A") is mine
+        for dtype in (None, "float32"):
+            for copy in (None, True):
+                if copy is dtype is None:
+                    continue
+                wanted = np.array(theirs, dtype, order="A", copy=copy).strides
+                assert dp.asarray(mine, dtype, "A", copy=copy).strides == wanted
+
+
+#: What dpnp and oneMKL make of matrices, by how these lie in memory.
+LAYOUTS = {
+    "rows": lambda xp, x: xp.asarray(x),
+    "columns": lambda xp, x: xp.asarray(x, order="F"),
+    "reversed": lambda xp, x: xp.asarray(x[::-1])[::-1],
+    "steps": lambda xp, x: xp.asarray(np.repeat(x, 2, 1))[:, ::2],
+    "spread": lambda xp, x: xp.broadcast_to(xp.asarray(x[0] * 0 + 2.5), (3, 3)),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_the_library_takes_matrices_as_they_lie_and_leaves_them(layout: str, dtype: str) -> None:
+    host = (np.arange(9).reshape(3, 3) % 4 + np.eye(3) * 9).astype(dtype)
+    host = host + host.T
+    symmetric = ("eigvalsh", "eigh", "cholesky") if layout != "spread" else ("eigvalsh",)
+    vector = np.ones(1, dtype)
+    with dp.config.override(lazy=False, host_tier=False):
+        for name in (*symmetric, "svdvals", "det"):
+            x = LAYOUTS[layout](dp, host)
+            before = x.asnumpy()
+            found = getattr(dp.linalg, name)(x)
+            wanted = getattr(np.linalg, name)(LAYOUTS[layout](np, host))
+            first, other = (found[0], wanted[0]) if isinstance(wanted, tuple) else (found, wanted)
+            np.testing.assert_allclose(first.asnumpy(), other, rtol=1e-4, atol=1e-4)
+            np.testing.assert_array_equal(x.asnumpy(), before, name)
+        x, theirs = LAYOUTS[layout](dp, host), LAYOUTS[layout](np, host)
+        spread = dp.broadcast_to(dp.asarray(vector), (3,))
+        np.testing.assert_allclose(dp.matvec(x, spread).asnumpy(), theirs.sum(1), rtol=1e-5)
+        np.testing.assert_allclose((x @ x).asnumpy(), theirs @ theirs, rtol=1e-5)
+        np.testing.assert_allclose((spread @ x).asnumpy(), theirs.sum(0), rtol=1e-5)
