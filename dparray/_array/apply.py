@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.assignment import assign, check_writable, write_value
+from dparray._array.assignment import assign, writable_layout, write_value
 from dparray._array.fresh import empty_on, full_scalar
 from dparray._array.ndarray import SEQUENCES, config_values, living_alias, ndarray, new_object
 from dparray._array.nodes import array_of_operation, node_of, register
@@ -249,6 +249,8 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
         if isinstance(value, ndarray):
             arrays.append((name, value))
             keys.append(value.dtype)
+        elif type(value) in WEAK_TYPES:
+            keys.append(WEAK_TYPES[type(value)])
         elif type(value) in SEQUENCES or is_shareable(value) or is_taken_from_host(value):
             return apply(op, *beside(op.name, op.parameters, operands), out=out)
         elif (
@@ -324,8 +326,7 @@ def operate_into(
         node.axes = out._node_kept.axes
         out._node_kept = register(node)
     elif out.size:
-        check_writable(op.name, out)
-        write_value(op, values, loop, out, placement)
+        write_value(op, values, loop, writable_layout(op.name, out), placement)
     return out
 
 
@@ -403,19 +404,18 @@ def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndar
 
 
 def _scalar_operand(op: Op, name: str, value: Any, operands: Sequence[Any]) -> tuple[Any, Any]:
-    """A scalar operand as a Python scalar, and how it takes part in promotion: NumPy's scalars by
-    their dtypes, Python's by their kinds.
+    """A scalar operand of a derived class as a Python scalar, and how it takes part in promotion:
+    NumPy's scalars by their dtypes, others as Python's by their kinds.
     """
     strong = _dtypes.OF_NUMPY_SCALAR.get(type(value))
     if strong is not None:
         return value.item(), strong
-    weak = WEAK_TYPES.get(type(value))
-    if weak is None:
-        if not isinstance(value, bool | int | float | complex):
-            queues = (x.sycl_queue for x in operands if isinstance(x, ndarray))
-            raise foreign_operand(op.name, name, value, next(queues, None))
-        weak = complex if isinstance(value, complex) else float if isinstance(value, float) else int
-    return value, weak
+    if not isinstance(value, bool | int | float | complex):
+        queues = (x.sycl_queue for x in operands if isinstance(x, ndarray))
+        raise foreign_operand(op.name, name, value, next(queues, None))
+    return value, complex if isinstance(value, complex) else float if isinstance(
+        value, float
+    ) else int
 
 
 def _simpler(

@@ -24,6 +24,7 @@ from dparray._array.small import write_small
 from dparray._evaluate import eager, writes
 from dparray._graph.node import Scalar
 from dparray._graph.ops import CONVERT, Op
+from dparray._layout import Layout
 from dparray._placement import Placement, common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError
 
@@ -39,18 +40,19 @@ def write_out(
     return out
 
 
-def check_writable(function: str, target: ndarray) -> None:
-    """Raise if elements of an array share their memory, as those of ``dp.broadcast_to`` do.
+def writable_layout(function: str, target: ndarray) -> Layout:
+    """Where an array lies that is about to be written; computes it if it is pending.
 
     Raises:
-        ArgumentError: they do.
+        ArgumentError: elements share their memory, as those of ``dp.broadcast_to`` do.
     """
-    materialize(target)  # a view of what was pending lies where that lies
-    if _layout.shows_elements_twice(target.shape, target.strides):
+    layout = materialize(target)
+    if _layout.shows_elements_twice(layout.shape, layout.strides):
         raise ArgumentError(
-            f"{function}: the array of shape {target.shape} is read-only, because it shows "
+            f"{function}: the array of shape {layout.shape} is read-only, because it shows "
             "elements more than once; write to a copy of it: x = x.copy()"
         )
+    return layout
 
 
 def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> None:
@@ -58,9 +60,12 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
 
     To write a NumPy array is to ask for its copy to the device.
     """
-    if write_small(target, Ellipsis, value):
-        return
-    check_writable(function, target)
+    if not write_small(target, Ellipsis, value):
+        write(target, value, writable_layout(function, target), function)
+
+
+def write(target: ndarray, value: Any, layout: Layout, function: str) -> None:
+    """As :func:`assign`, into an array of which :func:`writable_layout` gave the layout."""
     value = scalar_value(shared(value))
     if isinstance(value, np.ndarray):
         value = from_host(value, target.sycl_queue, target.usm_type)
@@ -71,7 +76,7 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
     if isinstance(value, bool | int | float | complex):
         value = checked_scalar(function, value, target.dtype)
         if target.size:
-            writes.store(Scalar(value), materialize(target))
+            writes.store(Scalar(value), layout)
         return
     if not isinstance(value, ndarray):
         raise foreign_operand(function, "value", value, target.sycl_queue)
@@ -91,23 +96,21 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
         if shape != target.shape:
             value = value._view(target.shape, strides, value.offset)
         if config.lazy or _placement.in_force:
-            writes.store(value._node, materialize(target))
+            writes.store(value._node, layout)
         else:
-            placement = placement_of(target)
-            write_value(CONVERT, (value,), (target.dtype, target.dtype), target, placement)
+            write_value(CONVERT, (value,), (layout.dtype,) * 2, layout, placement_of(target))
 
 
 def write_value(
     op: Op,
     operands: Sequence[Any],
     loop: tuple[np.dtype[Any], ...],
-    out: ndarray,
+    target: Layout,
     placement: Placement,
 ) -> None:
-    """Write an operation that has been checked into an array of its shape or a larger one."""
-    target = materialize(out)
+    """Write an operation that has been checked into a layout of its shape or a larger one."""
     if not (config.lazy or _placement.in_force):
         given = eager_operands(operands)
-        if eager.compute_known(op, given, loop, out.shape, *placement, target) is not None:
+        if eager.compute_known(op, given, loop, target.shape, *placement, target) is not None:
             return
-    writes.store(node_of(op, operands, loop, out.shape, placement), target, True)
+    writes.store(node_of(op, operands, loop, target.shape, placement), target, True)

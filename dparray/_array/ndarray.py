@@ -331,6 +331,8 @@ def as_method(function: Function) -> Function:
 
 def materialize(x: ndarray) -> Layout:
     """Where the values of an array lie; computes them if they are pending."""
+    if x._packed is not None:
+        return x._packed.layout
     return Layout(x.block, x.offset, x.shape, x.strides, x.dtype)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from dparray import _layout
 from dparray._array.apply import copy_of
-from dparray._array.assignment import assign, check_writable
+from dparray._array.assignment import assign, writable_layout, write
 from dparray._array.ndarray import (
     as_method,
     config_values,
@@ -74,12 +74,10 @@ def __getitem__(self: ndarray, index: Any) -> ndarray:
 def __setitem__(self: ndarray, index: Any, value: Any) -> None:
     if write_small(self, index, value):
         return
-    check_writable("x[index] = value", self)
+    layout = writable_layout("x[index] = value", self)  # a view of what is pending is not written
     if index is Ellipsis:
-        materialize(self)  # as below
-        assign(self, value)
+        write(self, value, layout, "x[...] = value")
     elif _layout.is_basic_index(index):
-        materialize(self)  # a view of what is pending is not written
         view = self._view(*_layout.basic_index(self.shape, self.strides, self.offset, index))
         if type(value) is not ndarray or not _is_same(view, value):
             assign(view, value)

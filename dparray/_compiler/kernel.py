@@ -13,6 +13,7 @@ from dpctl.program import SyclProgramCompilationError
 from dparray import _hooks
 from dparray._compiler.program import obtain_program
 from dparray._runtime.device_facts import context_and_device
+from dparray._runtime.launch import Built
 from dparray.exceptions import KernelCompileError, UnsupportedDeviceError
 
 # Queues that a kernel finds its built form by at once.
@@ -22,8 +23,8 @@ _MOST_QUEUES = 64
 class Kernel:
     """A compiled kernel: SPIR-V, its entry point, and the kernels that drivers built of it.
 
-    State: one built ``SyclKernel`` for each context and device, made when it is first launched
-    there. Building twice by two threads at once is harmless.
+    State: what the driver built for each context and device, made when it is first launched there.
+    Building twice by two threads at once is harmless.
 
     Attributes:
         name: the Python function's name.
@@ -38,7 +39,6 @@ class Kernel:
         "_built",
         "_by_queue",
         "_llvm",
-        "_most_in_group",
         "build_options",
         "entry",
         "name",
@@ -68,17 +68,16 @@ class Kernel:
         self.origin = origin
         self.build_options = build_options
         self._llvm = llvm
-        self._built: dict[tuple[Any, Any], Any] = {}
-        self._by_queue: dict[dpctl.SyclQueue, Any] = {}
-        self._most_in_group: dict[dpctl.SyclQueue, int] = {}
+        self._built: dict[tuple[Any, Any], Built] = {}
+        self._by_queue: dict[dpctl.SyclQueue, Built] = {}
 
     @property
     def llvm(self) -> str:
         """The LLVM module as text."""
         return zlib.decompress(self._llvm).decode()
 
-    def sycl_kernel(self, queue: dpctl.SyclQueue) -> Any:
-        """The ``dpctl.program.SyclKernel`` for the context and device of ``queue``.
+    def built_for(self, queue: dpctl.SyclQueue) -> Built:
+        """The kernel for the context and device of ``queue``, built when it is first asked for.
 
         Raises:
             UnsupportedDeviceError: the kernel computes in float64 and the device does not.
@@ -95,21 +94,6 @@ class Kernel:
             self._by_queue[queue] = built
         return built
 
-    def most_in_group(self, queue: dpctl.SyclQueue) -> int:
-        """The work-items of its largest group on a device, if it is a kernel of a ``Range``.
-
-        Such a kernel's first parameters are the extents that were asked for: the work-items beyond
-        them do nothing. 0 of other kernels.
-        """
-        found = self._most_in_group.get(queue)
-        if found is None:
-            if len(self._most_in_group) >= _MOST_QUEUES:
-                self._most_in_group.clear()
-            takes_range = bool(self.types) and self.types[0].startswith("item:")
-            found = int(self.sycl_kernel(queue).work_group_size) if takes_range else 0
-            self._most_in_group[queue] = found
-        return found
-
     def check_device(self, device: dpctl.SyclDevice) -> None:
         """Raise ``UnsupportedDeviceError`` if it computes in float64 and a device does not."""
         if needs_float64(self.spirv) and not has_float64(device):
@@ -125,15 +109,16 @@ class Kernel:
                 "where AtomicRef points, or another device"
             )
 
-    def _build(self, queue: dpctl.SyclQueue) -> Any:
+    def _build(self, queue: dpctl.SyclQueue) -> Built:
         self.check_device(queue.sycl_device)
         try:
             start = time.perf_counter()
             program = obtain_program(queue, self.spirv, self.build_options)
-            built = program.get_sycl_kernel(self.entry)
+            sycl_kernel = program.get_sycl_kernel(self.entry)
             if _hooks.subscribers:
                 _hooks.emit("build", kernel=self, queue=queue, start=start)
-            return built
+            takes_range = bool(self.types) and self.types[0].startswith("item:")
+            return Built(sycl_kernel, takes_range)
         except SyclProgramCompilationError as error:
             raise KernelCompileError(
                 f"kernel {self.name}: the driver of {queue.sycl_device.name} does not accept the "

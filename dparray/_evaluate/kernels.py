@@ -104,7 +104,7 @@ def _make_ready(launch: KernelLaunch, queue: Any, compiles: bool) -> None:
         kernel = _now(launch, compiles, keeps=False)
         if kernel is not None:
             if queue is not None:
-                kernel.sycl_kernel(queue)
+                kernel.built_for(queue)
             launch.entry.kernel = kernel
 
 

@@ -482,7 +482,7 @@ class KernelFunction:
         )
         return {
             labels_of((item, *types)): {
-                name: getattr(compiled.sycl_kernel(queue), name) for name in names
+                name: getattr(compiled.built_for(queue).sycl_kernel, name) for name in names
             }
             for (item, types), compiled in self._kernels.items()
         }
@@ -524,7 +524,7 @@ class KernelFunction:
             types, _, queue, *_ = self._bind(arguments)
             item = _ND_ITEMS[len(size)]
             compiled = self._kernels.get((item, types)) or self._compile(item, types)
-            built = compiled.sycl_kernel(queue)
+            built = compiled.built_for(queue).sycl_kernel
             limit = min(built.work_group_size, queue.sycl_device.max_work_group_size)
             multiple = built.preferred_work_group_size_multiple
         else:

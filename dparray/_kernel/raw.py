@@ -22,7 +22,7 @@ from dparray._placement import common_placement
 from dparray._runtime import access, crash
 from dparray._runtime.arguments import Packed, pack_local_pointer, pack_pointer, pack_scalar
 from dparray._runtime.event import Event, events_before
-from dparray._runtime.launch import launch
+from dparray._runtime.launch import Built, launch
 from dparray.device import describe_device
 from dparray.exceptions import (
     HostConversionError,
@@ -51,15 +51,12 @@ _SCALARS: dict[str, Any] = {
 class _Compiled:
     """A kernel of a program for one queue, as launching takes it."""
 
-    def __init__(self, name: str, kernel: Any) -> None:
+    def __init__(self, name: str, sycl_kernel: Any) -> None:
         self.name = name
-        self.kernel = kernel
+        self.built = Built(sycl_kernel, takes_range=False)
 
-    def sycl_kernel(self, queue: dpctl.SyclQueue) -> Any:
-        return self.kernel
-
-    def most_in_group(self, queue: dpctl.SyclQueue) -> int:
-        return 0  # it is launched over the very range that is given
+    def built_for(self, queue: dpctl.SyclQueue) -> Built:
+        return self.built
 
 
 def _as_layout(value: Any) -> Any:
@@ -105,9 +102,10 @@ class RawKernel:
         queue = self._queue(arguments, values)
         packed = [self._packed(position, value) for position, value in enumerate(values)]
         compiled = self._program(queue)
-        if compiled.kernel.num_args != len(packed):
+        count = compiled.built.sycl_kernel.num_args
+        if count != len(packed):
             raise KernelArgumentError(
-                f"kernel {self.name}: takes {compiled.kernel.num_args} arguments; got {len(packed)}"
+                f"kernel {self.name}: takes {count} arguments; got {len(packed)}"
             )
         arrays = [value for value in values if isinstance(value, Layout)]
         if access.holds:

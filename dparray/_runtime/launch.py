@@ -65,30 +65,48 @@ def check_local_memory(kernel: str, queue: dpctl.SyclQueue, asked: int) -> None:
         )
 
 
-# Ranges that were checked and are possible: looking one up costs less than checking it again.
-_possible_ranges: dict[tuple[Any, ...], tuple[PackedRange, Packed]] = {}
+class Built:
+    """A kernel as a driver built it for one device of a context.
+
+    Attributes:
+        sycl_kernel: the ``dpctl.program.SyclKernel``.
+        address: of it, for the C interface.
+        most_in_group: the work-items of its largest group, if it is a kernel of a ``Range``, whose
+            first parameters are the extents that were asked for: the work-items beyond them do
+            nothing. 0 of other kernels, which are launched over the very range that is given.
+        ranges: those that were checked and are possible, since looking one up costs less than
+            checking it again: as they are submitted, and the extents that were asked for, as
+            arguments.
+    """
+
+    __slots__ = ("address", "most_in_group", "ranges", "sycl_kernel")
+
+    def __init__(self, sycl_kernel: Any, takes_range: bool) -> None:
+        self.sycl_kernel = sycl_kernel
+        self.address = sycl_kernel.addressof_ref()
+        self.most_in_group = int(sycl_kernel.work_group_size) if takes_range else 0
+        self.ranges: dict[tuple[Any, ...], tuple[PackedRange, Packed]] = {}
 
 
-_MOST_POSSIBLE_RANGES = 4096
+_MOST_RANGES = 1024
 
 
 def _checked_range(
-    kernel: Any,
+    name: str,
+    built: Built,
     queue: dpctl.SyclQueue,
     global_range: Sequence[int],
     local_range: Sequence[int] | None,
-    most_in_group: int,
 ) -> tuple[PackedRange, Packed]:
-    """The range as it is submitted, and the extents that were asked for, as arguments."""
-    check_range(kernel.name, queue, global_range, local_range)
-    if len(_possible_ranges) >= _MOST_POSSIBLE_RANGES:
-        _possible_ranges.clear()
+    """A range as it is submitted, and its extents as arguments; kept with the kernel."""
+    check_range(name, queue, global_range, local_range)
+    if len(built.ranges) >= _MOST_RANGES:
+        built.ranges.clear()
     size, local = global_range, local_range
-    if most_in_group and local is None:
-        size, local = _rounded(queue, global_range, most_in_group)
+    if built.most_in_group and local is None:
+        size, local = _rounded(queue, global_range, built.most_in_group)
     asked = pack_scalars(map(ctypes.c_int64, global_range))
-    found = pack_range(size, local), asked
-    _possible_ranges[queue, global_range, local_range, most_in_group] = found
+    found = built.ranges[global_range, local_range] = pack_range(size, local), asked
     return found
 
 
@@ -118,7 +136,7 @@ def launch(
     """Submit ``kernel`` after all earlier work on ``queue``; returns without waiting.
 
     Args:
-        kernel: a compiled kernel (``sycl_kernel(queue)``, ``most_in_group(queue)`` and ``name``).
+        kernel: a compiled kernel (``built_for(queue)`` gives a :class:`Built`, and ``name``).
         global_range, local_range: extents in the order of the kernel's indices, as tuples.
         arguments: those of all parameters of the kernel. Memory of the pool among them may be
             dropped at once, because a block is only reused in order with its queue.
@@ -130,10 +148,10 @@ def launch(
         KernelRangeError: the device cannot run this range.
         KernelExecutionError: the driver refuses the launch.
     """
-    most_in_group = kernel.most_in_group(queue)
-    found = _possible_ranges.get((queue, global_range, local_range, most_in_group))
+    built = kernel.built_for(queue)
+    found = built.ranges.get((global_range, local_range))
     if found is None:
-        found = _checked_range(kernel, queue, global_range, local_range, most_in_group)
+        found = _checked_range(kernel.name, built, queue, global_range, local_range)
     index_space, extents = found
     if local_range is not None:
         asked = sum([argument.local_nbytes for argument in arguments])
@@ -147,8 +165,8 @@ def launch(
     if _hooks.subscribers:
         target, start = profiled.target_of(queue), time.perf_counter()
     _recent((kernel.name, "kernel", queue))
-    given = [extents, *arguments] if most_in_group else arguments
-    event = submit(kernel.sycl_kernel(queue), target, given, index_space, dependencies)
+    given = [extents, *arguments] if built.most_in_group else arguments
+    event = submit(built.address, target, given, index_space, dependencies)
     if event is None:
         raise _refusal(kernel, queue, global_range, local_range)
     order.add_launch(event, dependencies)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from ctypes import c_size_t, c_void_p
 from pathlib import Path
 from struct import pack
@@ -67,13 +67,13 @@ def let_go_of_interpreter() -> None:
 
 
 def submit(
-    kernel: Any,
+    kernel: int,
     queue: dpctl.SyclQueue,
-    arguments: Iterable[Packed],
+    arguments: Sequence[Packed],
     index_space: PackedRange,
     dependencies: Sequence[dpctl.SyclEvent],
 ) -> dpctl.SyclEvent | None:
-    """Submit a ``SyclKernel``, to run after some events; ``None`` where the driver refuses it.
+    """Submit the kernel at an address, to run after some events; ``None`` if the driver refuses it.
 
     The packed arguments must be those of the kernel's parameters, all of them.
     """
@@ -82,14 +82,14 @@ def submit(
     dimensions, extents, local = index_space
     count = len(dependencies)
     events = b"".join([address_bytes(event.addressof_ref()) for event in dependencies])
-    kernel_at, queue_at, number = kernel.addressof_ref(), queue.addressof_ref(), len(kinds) // 4
+    queue_at, number = queue.addressof_ref(), len(kinds) // 4
     if local is None:
         reference = _over_range(
-            kernel_at, queue_at, addresses, kinds, number, extents, dimensions, events, count
+            kernel, queue_at, addresses, kinds, number, extents, dimensions, events, count
         )
     else:
         reference = _in_groups(
-            kernel_at, queue_at, addresses, kinds, number, extents, local, dimensions, events, count
+            kernel, queue_at, addresses, kinds, number, extents, local, dimensions, events, count
         )
     if not reference:
         return None

@@ -19,12 +19,10 @@ SIZE = LIMIT + 20_016
 @pytest.fixture(autouse=True)
 def few_work_items(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     evaluate.plans.clear()
-    launch._possible_ranges.clear()
     monkeypatch.setattr(schedule, "INDEX_LIMIT", LIMIT)
     monkeypatch.setattr(launch, "INDEX_LIMIT", LIMIT)
     yield
     evaluate.plans.clear()
-    launch._possible_ranges.clear()
 
 
 def added(xp: Any, x: Any) -> Any:
