@@ -226,6 +226,8 @@ def _computed_into(op: Op, operands: tuple[Any, ...], out: ndarray) -> bool:
     compute, target = _IN_PLACE.get(op), out._on_host
     if compute is None or target is None or target.size > limits.at_once[op.weight]:
         return False
+    if not is_free_to_write(out):
+        return False
     seen = []
     for each in operands:
         if type(each) is ndarray:
@@ -237,7 +239,7 @@ def _computed_into(op: Op, operands: tuple[Any, ...], out: ndarray) -> bool:
             seen.append(each)
         else:
             return False
-    return is_free_to_write(out) and host.call(compute, *seen, target) is not None
+    return host.call(compute, *seen, target) is not None
 
 
 def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
@@ -377,7 +379,7 @@ def reduce_array(
         *scalars: the reduction's scalar operands.
     """
     op = Reduce(reduction, axes, keepdims)
-    if reduction.has_library:
+    if reduction.has_library and x._on_host is not None:
         small = compute_small(lambda values: host.reduced(op, values, scalars, loop), x)
         if small is not None:
             return small

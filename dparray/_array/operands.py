@@ -274,12 +274,13 @@ def check_fits(
     Raises:
         ShapeError, DTypeError: it does not fit.
     """
-    found = _layout.broadcast_shapes(function, [shape, out.shape]) if broadcasts else shape
-    if found != out.shape:
+    if shape != out.shape and not (
+        broadcasts and _layout.broadcast_shapes(function, [shape, out.shape]) == out.shape
+    ):
         raise ShapeError(
             f"{function}: the result of shape {shape} does not fit out of shape {out.shape}"
         )
-    if not np.can_cast(dtype, out.dtype, casting):  # type: ignore[arg-type]
+    if dtype != out.dtype and not np.can_cast(dtype, out.dtype, casting):  # type: ignore[arg-type]
         raise DTypeError(
             f"{function}: the result of dtype {dtype} does not fit out of dtype {out.dtype} by the "
             f"rule {casting!r}; write out = out.astype('{dtype}') first"

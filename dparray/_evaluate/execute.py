@@ -59,14 +59,10 @@ def execute(
         KernelCompileError: a user's function in a kernel does not compile.
         MemoryError: no memory for a result.
     """
-    slots: list[Any] = [*leaves]
-    arrays: list[Any] = [*packed] if packed else [None] * len(slots)
-    if target is not None:
-        slots.append(target)
-        arrays.append(None)
-    missing = [None] * (plan.slots - len(slots))
-    slots += missing
-    arrays += missing
+    slots: list[Any] = [*leaves, target] if target is not None else [*leaves]
+    slots += [None] * (plan.slots - len(slots))
+    arrays: list[Any] = [*packed]
+    arrays += [None] * (len(slots) - len(arrays))
     try:
         for step in plan.steps:
             _execute_step(step, queue, slots, arrays, scalars, nodes)

@@ -11,6 +11,7 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.apply import OPERATIONS, apply, astype_array, operate
 from dparray._array.ndarray import as_method, ndarray
+from dparray._array.nodes import array_of_operation
 from dparray._array.operands import (
     beside,
     check_array,
@@ -293,7 +294,7 @@ def where(
                 "where", (("condition", condition), ("x1", x1), ("x2", x2)), True
             )
             loop = (_dtypes.bool, x1.dtype, x1.dtype, x1.dtype)
-            return operate(WHERE, (condition, x1, x2), loop, x1.shape, placement)
+            return array_of_operation(WHERE, (condition, x1, x2), loop, x1.shape, placement)
     taken = taken_over("where", (condition, x1, x2))
     if taken is not NotImplemented:
         return taken
