@@ -11,6 +11,7 @@ of several queues and decides where each step is computed when that is known
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -54,6 +55,13 @@ _configured = _FOLLOW
 
 #: How many policies other than "follow" are in force, in all threads: zero is what is asked first.
 in_force = 0
+_counting = threading.Lock()
+
+
+def _count(policy: Policy, step: int) -> None:
+    global in_force
+    with _counting:
+        in_force += step * (policy.choose != "follow")
 
 
 def policy_in_force() -> Policy | None:
@@ -67,22 +75,20 @@ def policy_in_force() -> Policy | None:
 @contextmanager
 def scoped(policy: Policy) -> Iterator[None]:
     """A policy inside a ``with`` block, of this thread or task."""
-    global in_force
-    counts = policy.choose != "follow"
     token = _scoped.set(policy)
-    in_force += counts
+    _count(policy, 1)
     try:
         yield
     finally:
-        in_force -= counts
+        _count(policy, -1)
         _scoped.reset(token)
 
 
 def _follow_configuration() -> None:
-    global in_force, _configured
-    in_force -= _configured.choose != "follow"
+    global _configured
+    _count(_configured, -1)
     _configured = Policy(config.placement)
-    in_force += _configured.choose != "follow"
+    _count(_configured, 1)
 
 
 _follow_configuration()

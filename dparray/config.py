@@ -114,7 +114,8 @@ COSTS = (
     *("launch", "wake", "node", "operation", "host_byte", "device_byte"),
     *("compile", "load", "cores"),
 )
-_WORDS = {
+#: The words that an option takes, by its name.
+WORDS = {
     "host_operands": ("error", "copy", "warn"),
     "fallback": ("allow", "warn", "error"),
     "placement": ("follow", "fastest"),
@@ -152,8 +153,8 @@ def _from_environment(name: str, default: Any) -> Any:
                 f"{variable}={text!r} does not fit ({error}); write JSON such as {_EXAMPLES[name]}"
             ) from error
     word = text.strip().lower()
-    if name in _WORDS:
-        return _checked_word(variable, word, _WORDS[name])
+    if name in WORDS:
+        return _checked_word(variable, word, WORDS[name])
     if word not in _TRUE | _FALSE:
         raise ValueError(
             f"{variable}={text!r} is neither true nor false; give one of "
@@ -171,8 +172,8 @@ def _checked(name: str, value: Any) -> Any:
         return _checked_costs(value)
     if name == "placement" and callable(value):
         return value
-    if name in _WORDS:
-        return _checked_word(f"dparray.config.{name}", value, _WORDS[name])
+    if name in WORDS:
+        return _checked_word(f"dparray.config.{name}", value, WORDS[name])
     expected = type(_DEFAULTS[name])
     if not isinstance(value, expected):
         raise TypeError(

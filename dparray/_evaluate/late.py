@@ -20,7 +20,7 @@ nodes: dict[int, tuple[weakref.ref[Node], Policy]] = {}
 
 
 class Binder(NamedTuple):
-    """What carries policies out; see ``_scheduling.bind``, which adds itself.
+    """What carries policies out; see ``_scheduling.bind``, which sets itself.
 
     Attributes:
         compute: computes pending nodes by a policy; false if that leaves them as they are.
@@ -31,7 +31,8 @@ class Binder(NamedTuple):
     bring: Callable[[Policy, Layout, Any], Layout]
 
 
-binders: list[Binder] = []
+#: Without one, policies decide nothing.
+binder: Binder | None = None
 
 
 def note(node: Node) -> None:
@@ -69,7 +70,7 @@ def evaluate(roots: Sequence[Node]) -> list[Node]:
             groups.setdefault(policy, []).append(root)
     for policy, group in groups.items():
         inside = [id(node) for node in pending_order(group)]  # no references, which are counted
-        if not any(binder.compute(policy, group) for binder in binders):
+        if binder is None or not binder.compute(policy, group):
             left += group
         for key in inside:
             found = nodes.get(key)
@@ -93,13 +94,10 @@ def brought(value: Node, queue: Any) -> Node:
     there, where a policy decides and it is not all on that queue.
     """
     policy = policy_of(value) or _placement.policy_in_force()
-    if policy is None:
+    if policy is None or binder is None:
         return value
     if value.layout is None:
-        for binder in binders:
-            binder.compute(policy, [value])
-    if value.queue == queue or not binders:
+        binder.compute(policy, [value])
+    if value.layout is None or value.queue == queue:
         return value
-    if value.layout is None:
-        return value
-    return Node.leaf(binders[0].bring(policy, layout_of(value), queue), queue, value.usm_type)
+    return Node.leaf(binder.bring(policy, layout_of(value), queue), queue, value.usm_type)

@@ -431,7 +431,7 @@ def note_call(policy: Policy, what: str, layout: Layout, source: Any, target: An
     records.append(Measuring(PlacedExpression(_called(policy), names, (work,), seconds), {}))
 
 
-late.binders.append(late.Binder(compute, bring))
+late.binder = late.Binder(compute, bring)
 
 
 # Texts.

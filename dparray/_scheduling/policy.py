@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from dparray import _placement
+from dparray import _placement, config
 from dparray._placement import Policy
 from dparray._scheduling import bind as bind
 from dparray._scheduling.places import PolicyStep
@@ -15,9 +15,6 @@ from dparray.device import Device
 from dparray.exceptions import ArgumentError
 
 __all__ = ["PlacedExpression", "PlacementControl", "PolicyStep", "placement"]
-
-_WORDS = ("follow", "fastest")
-
 
 class PlacementControl:
     """Policies of placement: called with one, a ``with`` block in which it is in force.
@@ -71,7 +68,7 @@ class PlacementControl:
         devices: Sequence[Any] | None = None,
         result: Any = "follow",
     ) -> AbstractContextManager[None]:
-        if not callable(policy) and policy not in _WORDS:
+        if not callable(policy) and policy not in config.WORDS["placement"]:
             raise ArgumentError(
                 f"placement: {policy!r} is no policy; give 'follow', 'fastest', or a function of "
                 "a step that gives a device"
