@@ -399,8 +399,11 @@ def soak(minutes: float, seed: int, threads: int = 3) -> int:
             ]
             for worker in workers:
                 worker.start()
-            for worker in workers:
-                worker.join(120)
+            for _ in range(120):  # short waits: a process that is stopped for a while has not hung
+                for worker in workers:
+                    worker.join(1 / threads)
+                if not any(worker.is_alive() for worker in workers):
+                    break
             if any(worker.is_alive() for worker in workers):
                 print(f"seed {seed}: threads do not end within two minutes")
                 faulthandler.dump_traceback()
