@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -48,7 +48,9 @@ _when_set: dict[str, list[Callable[[], None]]] = {}
 
 
 def when_set(option: str, action: Callable[[], None]) -> None:
-    """Call ``action`` whenever an option of :mod:`dparray.config` has been set."""
+    """Call ``action`` whenever an option of :mod:`dparray.config` has been set, or ``"executor"``,
+    which tests and measurements force.
+    """
     _when_set.setdefault(option, []).append(action)
 
 
@@ -84,8 +86,26 @@ def add_switch(switch: Callable[[bool], None]) -> None:
             switch(True)
 
 
+_apart = threading.local()
+
+
+@contextlib.contextmanager
+def untold() -> Iterator[None]:
+    """Tell nobody of what this thread does: measurements of the machine are no work of the
+    program's, and would fill its log and its profile.
+    """
+    before = getattr(_apart, "is_untold", False)
+    _apart.is_untold = True
+    try:
+        yield
+    finally:
+        _apart.is_untold = before
+
+
 def emit(event: str, **values: Any) -> None:
     """Tell every subscriber that ``event`` happened."""
+    if getattr(_apart, "is_untold", False):
+        return
     for subscriber in tuple(subscribers):
         subscriber(event, **values)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import config
+from dparray import _hooks, config
 from dparray._codegen.canonical import Canonical
 from dparray._compiler import cache
 from dparray._evaluate import background, cost_model, evaluate, limits
@@ -23,6 +23,7 @@ from dparray._evaluate.expression import Expression
 from dparray._evaluate.schedule import schedule
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import OPS
+from dparray._layout import Layout
 from dparray._runtime import device_facts, queues
 from dparray.device import default_device
 from dparray.memory.blocks import allocate
@@ -55,7 +56,8 @@ def settle(queue: Any) -> Terms:
             key = _key(queue)
             found = _read(key)
             if found is None:
-                found, share = measure(queue)
+                with _hooks.untold():
+                    found, share = measure(queue)
                 if share >= _LEAST_SHARE:
                     found = _believed(found)
                     cache.save(key, json.dumps(found._asdict()).encode())
@@ -140,9 +142,12 @@ def least(call: Callable[[], Any], times: int) -> float:
 
 def _addition(queue: Any, count: int) -> Callable[[], None]:
     """A kernel that adds a number to as many, and a wait for it."""
-    dtype = np.dtype(np.float64)
-    layout = allocate(queue, "device", (count,), dtype)
-    leaf = Node.leaf(layout, queue, "device")
+    return addition(queue, allocate(queue, "device", (count,), np.dtype(np.float64)))
+
+
+def addition(queue: Any, layout: Layout) -> Callable[[], None]:
+    """A kernel that adds a number to each of a vector, and a wait for it."""
+    leaf, dtype, count = Node.leaf(layout, queue, "device"), layout.dtype, layout.shape[0]
     node = Node(OPS["add"], (leaf, Scalar(1.0)), (dtype,) * 3, (count,), count, queue, "device")
     return runner(queue, node)
 

@@ -42,7 +42,7 @@ def forget() -> None:
     compile.forget()
 
 
-limits.when_forced(plans.clear)
+_hooks.when_set("executor", plans.clear)
 
 
 def evaluate(*nodes: Node) -> None:

@@ -6,7 +6,7 @@ a tenth of a second, and memory traffic more than arithmetic.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from dparray import _hooks, config
@@ -44,7 +44,6 @@ host_elements = 0
 #: The same for operations by their weight, in one dict for ever.
 at_once: dict[int, int] = {}
 _forced = ""
-_when_forced: list[Callable[[], None]] = []
 
 
 def set_host_elements(count: int) -> None:
@@ -60,7 +59,7 @@ def follow_model() -> None:
     """Set the limits to what the cost model says, unless an executor is forced."""
     if not _forced:
         set_host_elements(cost_model.elements_at_once(cost_model.terms()))
-        _forget_plans()
+        _hooks.option_was_set("executor")
 
 
 def is_worth_compiling(size: int, total: int) -> bool:
@@ -124,7 +123,7 @@ def force(executor: str) -> Iterator[None]:
     before = _forced
     set_host_elements(1 << 40 if executor == "host" else 0)
     _forced = executor
-    _forget_plans()
+    _hooks.option_was_set("executor")
     try:
         yield
     finally:
@@ -132,17 +131,7 @@ def force(executor: str) -> Iterator[None]:
         if before:
             set_host_elements(1 << 40 if before == "host" else 0)
         follow_model()
-        _forget_plans()
-
-
-def when_forced(action: Callable[[], None]) -> None:
-    """Call ``action`` whenever an executor is forced, or no longer."""
-    _when_forced.append(action)
-
-
-def _forget_plans() -> None:
-    for action in _when_forced:
-        action()
+        _hooks.option_was_set("executor")
 
 
 follow_model()

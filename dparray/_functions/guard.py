@@ -26,7 +26,7 @@ from dparray.exceptions import (
 )
 
 _STRAY = (
-    *(ArithmeticError, AssertionError, AttributeError, BufferError, LookupError, NameError),
+    *(ArithmeticError, AssertionError, AttributeError, BufferError, LookupError),
     *(NotImplementedError, RecursionError, TypeError, ValueError),
 )
 #: These say what they mean: positions outside an array, numbers outside a dtype, singular matrices.

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from functools import lru_cache
 from html import escape
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
 import dparray._functions.creation as creation
+from dparray import _hooks
+from dparray._evaluate import calibration
 from dparray._functions.evaluation import eval as compute
-from dparray._functions.evaluation import synchronize
+from dparray._layout import Layout
 from dparray._profile import timeline
 from dparray._profile.html import card
 from dparray._profile.recorder import Record, Recorder
-from dparray.device import Device, describe_queue
 from dparray.exceptions import ArgumentError
 from dparray.memory.stats import format_bytes
 
@@ -58,11 +58,12 @@ class Profile:
 
     def __init__(self) -> None:
         self._recorder = Recorder()
-        self._queues: dict[str, Any] = {}
+        self._is_entered = False
 
     def __enter__(self) -> Profile:
-        if self._recorder.ended is not None:
+        if self._is_entered:
             raise ArgumentError("profile: it has been used; make a new one: with dp.profile() as p")
+        self._is_entered = True
         self._recorder.start()
         return self
 
@@ -112,7 +113,8 @@ class Profile:
         share = None
         if bandwidth is not None and clock == "device":
             known = self._recorder.queues.get(queue)
-            share = bandwidth / bandwidth_of(known) if known is not None else None
+            speed = None if known is None else bandwidth_of(known)
+            share = None if speed is None else bandwidth / speed
         count = len(records)
         mean = total / count
         return Row(
@@ -164,8 +166,12 @@ class Profile:
             ):
                 text = f"{name}: collects no times (a queue in order), so they are the host's"
             elif any(row.share is not None for row in self.rows):
-                speed = f"{bandwidth_of(queue) / 1e9:.1f} GB/s"
-                text += f"; 100 % is {speed}, measured there on arrays beyond its caches"
+                speed = bandwidth_of(queue)
+                if speed is not None:
+                    text += (
+                        f"; 100 % is {speed / 1e9:.1f} GB/s, measured there on arrays beyond its "
+                        "caches"
+                    )
             lines.append(text)
         return lines
 
@@ -252,28 +258,27 @@ def _time(seconds: float) -> str:
     return f"{seconds * 1e3:.2f} ms" if seconds >= 1e-4 else f"{seconds * 1e6:.1f} us"
 
 
-@lru_cache(maxsize=16)
-def bandwidth_of(queue: Any) -> float:
-    """Bytes a second that an elementwise kernel reads and writes on a device, the best of five.
+_bandwidths: dict[Any, float] = {}
 
-    Measured once for each queue, on arrays of 64 MiB.
+
+def bandwidth_of(queue: Any) -> float | None:
+    """Bytes a second that an elementwise kernel reads and writes on a device, the best of six.
+
+    Measured once for each queue, on arrays of 64 MiB, and in no profile that is being recorded;
+    ``None`` where these do not fit into the memory that is left.
     """
-    x = creation.ones(_MEASURED, dtype="float32", sycl_queue=queue)
-    compute(x)
-    best = 0.0
-    for _ in range(6):
-        recorder = Recorder()
-        recorder.start()
+    if queue not in _bandwidths:
         try:
-            compute(y := x + 1)
-            synchronize(Device(queue))
-        finally:
-            recorder.stop()
-        del y
-        for each in recorder.records():
-            if each.kind in ("kernel", "library") and each.queue == describe_queue(queue):
-                best = max(best, 8 * _MEASURED / max(each.duration, 1e-9))
-    return best or 1.0
+            with _hooks.untold():
+                x = creation.ones(_MEASURED, dtype="float32", sycl_queue=queue)
+                compute(x)
+                layout = Layout(x.block, x.offset, x.shape, x.strides, x.dtype)
+                run = calibration.addition(queue, layout)
+                run()  # compiles, and touches the memory first
+                _bandwidths[queue] = 8 * _MEASURED / calibration.least(run, 6)
+        except MemoryError:
+            return None
+    return _bandwidths[queue]
 
 
 def profile() -> Profile:

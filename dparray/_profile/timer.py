@@ -20,17 +20,18 @@ class timer:
     """A clock that evaluates what was built in a ``with`` block, and waits for it.
 
     Without it, a clock around lazy work measures how long it takes to write the work down. What the
-    block has built and still holds when it ends is computed; arrays that are only an intermediate
-    of these get no memory for it.
+    block's thread has built in it, on whatever queues, and somebody still holds when it ends is
+    computed; arrays that are only an intermediate of these get no memory for it.
 
     Args:
-        place: an array, or whatever :class:`dparray.Device` takes: whose queue is waited for; the
-            default device if not given.
+        place: an array, or whatever :class:`dparray.Device` takes: whose device's clock is read;
+            the default device if not given. Work on other queues counts in ``host`` only.
 
     Attributes:
         host: seconds from the beginning of the block to the end of the work.
         device: seconds that the queue's device worked, by its own clock; 0 if the calling thread
-            did all, as it does for small arrays; ``None`` where the queue collects no times.
+            did all, as it does for small arrays and, on a CPU, with NumPy (the printed timer says
+            so); ``None`` where the queue collects no times.
 
     Example:
         >>> import dparray as dp
@@ -50,6 +51,7 @@ class timer:
             self._queue = Device(place).sycl_queue
         self.host = 0.0
         self.device: float | None = 0.0
+        self._about = ""
 
     def __enter__(self) -> timer:
         wait(self._queue)
@@ -66,21 +68,28 @@ class timer:
     ) -> None:
         try:
             if error is None:
-                compute(*(x for x in self._recorder.pending() if x.sycl_queue == self._queue))
-                wait(self._queue)
+                built = self._recorder.pending()
+                compute(*built)
+                queues = (x.sycl_queue for x in built)
+                for queue in {self._queue, *self._recorder.queues.values(), *queues}:
+                    wait(queue)
             self.host = time.perf_counter() - self._start
         finally:
             self._recorder.stop()
         name = describe_queue(self._queue)
-        work = [
-            each
-            for each in self._recorder.records()
-            if each.queue == name and each.kind in ("kernel", "library", "copy")
-        ]
-        self.device = sum(each.duration for each in work if each.clock == "device")
-        if any(each.kind == "kernel" and each.clock == "host" for each in work):
+        records = self._recorder.records()
+        work = [each for each in records if each.kind in ("kernel", "library", "copy")]
+        here = [each for each in work if each.queue == name]
+        self.device = sum(each.duration for each in here if each.clock == "device")
+        if any(each.kind == "kernel" and each.clock == "host" for each in here):
             self.device = None
+        self._about = ""
+        elsewhere = {each.queue for each in work if each.kind != "copy"} - {name}
+        if not self.device and elsewhere:
+            self._about = f"; the work was on {', '.join(sorted(elsewhere))}"
+        elif self.device == 0 and any(each.kind == "host" for each in records):
+            self._about = ", the calling thread did the work"
 
     def __repr__(self) -> str:
         device = "no times" if self.device is None else f"{self.device * 1e3:.3f} ms"
-        return f"<dparray timer: host {self.host * 1e3:.3f} ms, device {device}>"
+        return f"<dparray timer: host {self.host * 1e3:.3f} ms, device {device}{self._about}>"

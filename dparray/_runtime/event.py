@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
 
 import dpctl
@@ -105,8 +105,8 @@ class Event:
     def then(self, callback: Callable[[], Any]) -> Future[Any]:
         """Call ``callback`` when the work is done: at once if it is, else on a thread of dparray's.
 
-        That thread, one for each queue, sleeps while it waits. A callback may submit work, and
-        should not take long.
+        That thread, one for each queue, sleeps while it waits, and ends when nothing was asked of
+        it for a second. A callback may submit work, and should not take long.
 
         Returns:
             A future of what the callback returns, or raises; or of the error of the work itself.
@@ -129,7 +129,7 @@ class Event:
         if self.done:
             _call(callback, result)
         else:
-            _waiter_of(self.queue).put((self, callback, result))
+            _ask(self, callback, result)
         return result
 
     def __await__(self) -> Generator[Any, None, None]:
@@ -231,21 +231,34 @@ _waiters: dict[dpctl.SyclQueue, SimpleQueue[Any]] = {}
 _lock = threading.Lock()
 
 
-def _waiter_of(queue: dpctl.SyclQueue) -> SimpleQueue[Any]:
-    """A queue of events, for which a thread waits one after the other."""
+#: A thread ends when nothing was asked of it for so many seconds: it keeps its queue alive.
+IDLE_SECONDS = 1.0
+
+
+def _ask(event: Event, callback: Callable[[], Any], result: Future[Any]) -> None:
+    """Give an event to the thread that waits for those of its queue, one after the other."""
+    queue = event.queue
     with _lock:
-        found = _waiters.get(queue)
-        if found is None:
-            found = _waiters[queue] = SimpleQueue()
+        asked = _waiters.get(queue)
+        if asked is None:
+            asked = _waiters[queue] = SimpleQueue()
             threading.Thread(
-                target=_wait_for_each, args=(found,), name="dparray events", daemon=True
+                target=_wait_for_each, args=(queue, asked), name="dparray events", daemon=True
             ).start()
-    return found
+        asked.put((event, callback, result))
 
 
-def _wait_for_each(asked: SimpleQueue[Any]) -> None:
+def _wait_for_each(queue: dpctl.SyclQueue, asked: SimpleQueue[Any]) -> None:
     while True:
-        event, callback, result = asked.get()
+        try:
+            event, callback, result = asked.get(timeout=IDLE_SECONDS)
+        except Empty:
+            with _lock:  # nothing is put in meanwhile
+                if asked.empty():
+                    if _waiters.get(queue) is asked:  # a child of fork has forgotten it
+                        del _waiters[queue]
+                    return
+            continue
         try:
             event.wait()
         except BaseException as error:

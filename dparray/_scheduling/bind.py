@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from dparray import _hooks
 from dparray._codegen.canonical import Canonical
-from dparray._evaluate import evaluate, late, limits
+from dparray._evaluate import evaluate, late
 from dparray._evaluate.readers import externally_referenced
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._layout import Layout
@@ -73,7 +73,7 @@ class Binding(NamedTuple):
 #: Bindings by what decides them; all are dropped when there are many.
 bindings: dict[Any, Binding] = {}
 _MOST_BINDINGS = 1024
-limits.when_forced(bindings.clear)
+_hooks.when_set("executor", bindings.clear)
 
 
 def compute(policy: Policy, roots: Sequence[Node]) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray import _dtypes
+from dparray import _dtypes, _hooks
 from dparray._compiler import cache
 from dparray._evaluate import calibration, cost_model, limits
 from dparray._evaluate.cost_model import CACHED_BYTES, FROM_CACHES, IN_REGISTERS
@@ -164,7 +164,8 @@ def _settled(key: Any, measures: bool, measure: Any, made: Any) -> Any:
             except (ValueError, TypeError):
                 if not measures:
                     return made()
-                found = measure()
+                with _hooks.untold():
+                    found = measure()
                 cache.save(name, json.dumps(list(found)).encode())
             _known[key] = found
         return found

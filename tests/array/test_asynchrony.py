@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._runtime import event
 
 COUNT = 1_000_000
 
@@ -72,6 +73,23 @@ def test_callbacks_are_called_in_order_and_give_futures(queue: Any) -> None:
 
     with pytest.raises(KeyError, match="mine"):
         slow(queue).event.then(fail).result(60)
+
+
+def test_threads_that_wait_for_events_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event, "IDLE_SECONDS", 0.05)
+    device = dp.Device("cpu").sycl_device
+
+    def waiting() -> int:
+        return sum(thread.name == "dparray events" for thread in threading.enumerate())
+
+    for _ in range(4):  # a queue of the past keeps no thread
+        x = slow(dpctl.SyclQueue(device), 3)
+        assert x.event.then(lambda: 5).result() == 5
+    end = time.monotonic() + 30
+    while waiting() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not waiting()
+    assert slow(x.sycl_queue, 3).event.then(lambda: 6).result() == 6
 
 
 def test_what_is_no_callback_or_event_is_refused_at_once(queue: Any) -> None:

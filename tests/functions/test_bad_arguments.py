@@ -6,6 +6,7 @@ What fails inside leaves the namespace through :mod:`dparray._functions.guard`.
 from __future__ import annotations
 
 import inspect
+import types
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._functions import guard
 
 NAMESPACES = {
     "dp": dp,
@@ -168,3 +170,15 @@ def test_objects_never_reach_memory() -> None:
         with pytest.raises(dp.DparrayError):
             dp.putmask(x, x > 0, value)
     assert x.tolist() == [1, 1, 1, 1]
+
+
+def test_a_mistake_of_ours_is_not_said_to_be_the_argument() -> None:
+    def mistaken(x: Any) -> Any:
+        return no_such_name  # type: ignore[name-defined]  # noqa: F821
+
+    mistaken.__module__ = "dparray.lib"
+    owner = types.SimpleNamespace(mistaken=mistaken)
+    guard.guard(owner)
+    assert owner.mistaken is not mistaken
+    with pytest.raises(NameError, match="no_such_name"):
+        owner.mistaken(3)

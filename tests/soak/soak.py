@@ -1,5 +1,9 @@
 """Random programs for as long as asked: ``make soak ARGS="--minutes 60 --seed 1"``.
 
+The runtime keeps each kernel until the process ends, so a process that has reached ``MOST_MEMORY``
+hands over to a new one, which goes on with the next seed and the kernels on disk. Whether anything
+else is kept is seen when a process ends: it runs programs again that build no kernel any more.
+
 A program is a list of steps; a step names its arrays by numbers that are taken modulo how many
 there are, so any part of a program is one too. Each step is carried out by dparray and by NumPy,
 and the arrays are compared at the end. A program that fails is cut down to the smallest that fails.
@@ -12,13 +16,16 @@ import asyncio
 import ctypes
 import faulthandler
 import gc
+import json
 import os
 import resource
+import shutil
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +35,9 @@ import numpy as np
 sys.path.append(str(Path(__file__).parents[1] / "tilelang"))
 sys.path.append(str(Path(__file__).parents[1] / "evaluate"))
 
-if __name__ == "__main__":  # what users have compiled is not damaged
-    cache = tempfile.TemporaryDirectory(prefix="dparray-soak-")
-    os.environ["DPARRAY_CACHE_DIR"] = cache.name
+# What users have compiled is not damaged; a process that goes on has the folder of the one before.
+if __name__ == "__main__" and "DPARRAY_SOAK_SO_FAR" not in os.environ:
+    os.environ["DPARRAY_CACHE_DIR"] = tempfile.mkdtemp(prefix="dparray-soak-")
 
 import dparray as dp
 from dparray._compiler import kernel
@@ -330,12 +337,18 @@ def shrink(program: list[Step], fails: Callable[[list[Step]], bool]) -> list[Ste
     return program
 
 
-#: What Numba and the driver keep of each kernel compiled or loaded, until the process ends: the
-#: runtime does not give a program back. A process has as many as its programs have expressions
+#: What the compiler and the driver keep of each kernel compiled or loaded, until the process ends:
+#: the runtime does not give a program back. A process has as many as its programs have expressions
 #: and kernels of different structure; these programs make new ones all the time.
 KERNEL_BYTES = 1_200_000
 #: What may be added to that, for the pieces that free memory is in.
 SLACK = 200e6
+#: A process that holds more hands over to a new one.
+MOST_MEMORY = 3.5e9
+#: So many of the last programs are run again so often; what is held may grow by so much from the
+#: second time to the last. What damages or refuses kernels is left out.
+AGAIN, TIMES, AGAIN_SLACK = 20, 6, 8e6
+BUILDING = ("bad_cache", "bad_kernel", "refused_module")
 
 
 class Built:
@@ -376,15 +389,28 @@ def told(seed: int, part: list[Step], said: str, folder: Path) -> str:
     return "\n".join([f"seed {seed}: {said}", title, *(f"  {step}" for step in small)])
 
 
-def soak(minutes: float, seed: int, threads: int = 3) -> int:
+@dataclass
+class SoFar:
+    """What all processes have done."""
+
+    count: int = 0
+    steps: int = 0
+    kernels: int = 0
+    processes: int = 1
+    seconds: float = 0.0
+
+
+def soak(minutes: float, seed: int, threads: int = 3, so_far: SoFar | None = None) -> int:
     """Run programs, alone and beside each other; returns the exit status."""
-    began = look = time.monotonic()
+    done = so_far or SoFar()
+    began = look = time.monotonic() - done.seconds
     end = began + 60 * minutes
-    count = steps = 0
     seen: list[tuple[int, int]] = []  # bytes, kernels
+    first = seed
+    is_full = False
     with tempfile.TemporaryDirectory() as name, Built() as built:
         folder = Path(name)
-        while time.monotonic() < end:
+        while time.monotonic() < end and not is_full:
             program = make_program(seed)
             text = failure(program, folder)
             together = [make_program(seed * 1000 + n, False) for n in range(threads)]
@@ -412,8 +438,8 @@ def soak(minutes: float, seed: int, threads: int = 3) -> int:
                 if said is not None:
                     print(told(seed, part, said, folder), flush=True)
                     return 1
-            count += 1 + threads
-            steps += len(program) + sum(map(len, together))
+            done.count += 1 + threads
+            done.steps += len(program) + sum(map(len, together))
             seed += 1
             now = time.monotonic()
             if now - look > 60 * minutes / 60:
@@ -421,16 +447,71 @@ def soak(minutes: float, seed: int, threads: int = 3) -> int:
                 seen.append((resident(), built.count))
                 in_use = dp.memory.stats().in_use
                 print(
-                    f"{(now - began) / 60:.1f} min, seed {seed}: {count} programs, {steps} steps, "
-                    f"{built.count} kernels, {seen[-1][0] / 1e6:.0f} MB resident, "
-                    f"{in_use / 1e6:.1f} MB of arrays",
+                    f"{(now - began) / 60:.1f} min, seed {seed}: {done.count} programs, "
+                    f"{done.steps} steps, {done.kernels + built.count} kernels, "
+                    f"{seen[-1][0] / 1e6:.0f} MB resident, {in_use / 1e6:.1f} MB of arrays, "
+                    f"{threading.active_count()} threads",
                     flush=True,
                 )
                 if in_use:
                     print("memory of arrays that are gone is in use")
                     return 1
-    print(f"no error and no difference in {count} programs of {steps} steps")
-    return grown(seen)
+                is_full = seen[-1][0] > MOST_MEMORY
+        if grown(seen) or kept(range(max(first, seed - AGAIN), seed), folder, built):
+            return 1
+    done.kernels += built.count
+    done.seconds = time.monotonic() - began
+    if time.monotonic() < end:
+        hand_over(seed, done)
+    print(
+        f"no error and no difference in {done.count} programs of {done.steps} steps, which built "
+        f"{done.kernels} kernels in {done.processes} process{'es' * (done.processes > 1)}"
+    )
+    return 0
+
+
+#: Where a process leaves what has been done for the one that goes on.
+SO_FAR = "DPARRAY_SOAK_SO_FAR"
+
+
+def hand_over(seed: int, done: SoFar) -> None:
+    """Go on in a new process, in the place of this one."""
+    done.processes += 1
+    print(f"a new process goes on at seed {seed}", flush=True)
+    os.environ[SO_FAR] = json.dumps({"seed": seed, "done": asdict(done)})
+    os.execv(sys.executable, [sys.executable, *sys.argv])
+
+
+def kept(seeds: Sequence[int], folder: Path, built: Built) -> int:
+    """Run programs again that build no new kernel, and look whether memory or threads are kept."""
+    programs = [[step for step in make_program(seed) if step[0] not in BUILDING] for seed in seeds]
+    held: list[int] = []
+    for time_ in range(TIMES):
+        if time_ == 2:
+            before, running = built.count, _settled_threads()
+        for seed, program in zip(seeds, programs, strict=True):
+            said = failure(program, folder)
+            if said is not None:
+                print(told(seed, program, said, folder), flush=True)
+                return 1
+        held.append(resident())
+    new, steps = built.count - before, sum(map(len, programs)) * (TIMES - 2)
+    growth, more = held[-1] - held[1], _settled_threads() - running
+    print(
+        f"{growth / 1e6:+.1f} MB resident and {more:+} threads in {steps} steps that were run "
+        f"before, with {new} new kernels",
+        flush=True,
+    )
+    if growth > AGAIN_SLACK + new * KERNEL_BYTES or more > 2:
+        print("it keeps what no kernel explains")
+        return 1
+    return 0
+
+
+def _settled_threads() -> int:
+    """How many threads there are, once those have ended that wait for events of a queue."""
+    time.sleep(2)
+    return threading.active_count()
 
 
 def grown(seen: list[tuple[int, int]]) -> int:
@@ -460,9 +541,15 @@ def main() -> int:
         from tests.functions.test_every_function import many
 
         return min(many(arguments.calls, arguments.seed % 100_000), 1)
+    carried = os.environ.pop(SO_FAR, None)
+    if carried is not None:
+        found = json.loads(carried)
+        return soak(arguments.minutes, found["seed"], so_far=SoFar(**found["done"]))
     print(f"seed {arguments.seed}, {arguments.minutes} minutes", flush=True)
     return soak(arguments.minutes, arguments.seed)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    status = main()  # a process that hands over does not return
+    shutil.rmtree(os.environ["DPARRAY_CACHE_DIR"], ignore_errors=True)
+    sys.exit(status)

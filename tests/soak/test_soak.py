@@ -70,3 +70,17 @@ def test_growth_that_no_kernel_explains_fails(capsys: pytest.CaptureFixture[str]
     assert soak.grown([(10**9 + n * 10**8, 200 * n) for n in range(8)]) == 0
     assert soak.grown([(10**9 + n * 10**8, 0) for n in range(8)]) == 1
     assert "it grows" in capsys.readouterr().out
+
+
+def test_what_is_kept_without_a_new_kernel_fails(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(soak, "_settled_threads", lambda: 1)
+    monkeypatch.setattr(soak, "failure", lambda program, folder: None)
+    with soak.Built() as built:
+        assert soak.kept(range(3), tmp_path, built) == 0
+        lost = []
+        monkeypatch.setattr(soak, "failure", lambda program, folder: lost.append(b"x" * (1 << 20)))
+        assert soak.kept(range(3), tmp_path, built) == 1
+        lost.clear()
+    assert "it keeps what no kernel explains" in capsys.readouterr().out

@@ -16,7 +16,8 @@ import pytest
 
 import dparray as dp
 from dparray import _hooks
-from dparray._evaluate import limits
+from dparray._evaluate import calibration, limits
+from dparray._profile import profile
 from dparray._profile.recorder import Record
 from dparray._profile.timeline import lanes_of
 
@@ -217,6 +218,59 @@ def test_a_timer_waits_for_what_was_built_inside(queue: Any) -> None:
     assert "host" in repr(t)
 
 
+def test_a_timer_computes_what_was_built_on_other_queues_and_says_so() -> None:
+    device = dp.Device("cpu").sycl_device
+    x = dp.ones(COUNT, sycl_queue=dpctl.SyclQueue(device))
+    with limits.force("fused"):
+        dp.eval(dp.cos(x) + 1)
+        with dp.timer(dp.Device(dpctl.SyclQueue(device))) as t:
+            y = dp.cos(x) + 1
+    assert not y.is_pending
+    assert y.ready
+    assert t.device == 0
+    assert f"the work was on {x.device}" in repr(t)
+
+
+def test_a_timer_says_that_the_calling_thread_did_the_work() -> None:
+    x = dp.ones(COUNT)
+    with limits.force("host"), dp.timer(x) as t:
+        y = x + 1
+    assert t.device == 0
+    assert "the calling thread did the work" in repr(t)
+    assert float(y[0]) == 2
+
+
+def test_measurements_of_the_machine_are_no_work_of_the_program(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    queue = dp.Device("cpu").sycl_queue
+    with dp.config.override(log=True), dp.profile() as p, _hooks.untold():
+        calibration.measure(queue)
+    assert p.events == ()
+    assert not capsys.readouterr().err
+
+
+def test_bandwidth_is_measured_beside_the_profile_or_left_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(profile, "_bandwidths", {})
+    x = dp.ones(COUNT, sycl_queue=dpctl.SyclQueue("cpu"))
+    dp.eval(x)
+    dp.memory.release()
+    with limits.force("fused"), dp.profile() as p:
+        dp.eval(x + 1)
+        previous = dp.memory.set_limit(dp.memory.stats().in_use + 50_000_000)
+        try:
+            assert "100 % is" not in str(p)
+        finally:
+            dp.memory.set_limit(previous)
+        assert "100 % is" in str(p)
+        (row,) = [row for row in p.rows if row.kind == "kernel"]
+    assert row.calls == 1
+    assert row.share is not None
+    assert 0 < row.share < 1e3
+
+
 def test_profiling_changes_no_result(queue: Any) -> None:
     x = dp.asarray(np.random.default_rng(1).normal(size=50_000), sycl_queue=queue)
 
@@ -237,6 +291,9 @@ def test_a_profile_is_used_once() -> None:
     assert p.events == ()
     with pytest.raises(dp.exceptions.ArgumentError, match="new one"):
         p.__enter__()
+    with dp.profile() as p, pytest.raises(dp.exceptions.ArgumentError, match="new one"), p:
+        pass
+    assert not _hooks.subscribers
 
 
 def test_the_log_tells_of_all_work(queue: Any, capsys: pytest.CaptureFixture[str]) -> None:
