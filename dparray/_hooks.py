@@ -6,9 +6,9 @@ layers below may call it on the warm path.
 Events: ``"compile"`` (kernel, seconds, origin), ``"build"`` (kernel, queue, start) by the driver,
 ``"defer"`` (array) an expression is made, ``"evaluate"`` (nodes) before they are computed,
 ``"launch"`` (kernel, queue, sycl_event, start, global_range, local_range, arguments, nbytes),
-``"begin"`` (queue) and ``"library"`` (function, queue, start) around a ready kernel of dpnp's,
-``"host"`` (queue, nbytes)
-before NumPy computes in USM memory, or (queue, function, start, nbytes) after it,
+``"begin"`` (queue) and ``"library"`` (function, queue, start, because, usm_type) around a ready
+kernel of dpnp's, ``"host"`` (queue, nbytes, because, usm_type) before NumPy computes in USM memory,
+or (queue, function, start, nbytes, because, usm_type) after it,
 ``"allocate"`` (queue, usm_type, nbytes, hit, asked, pointer, in_use), ``"copy"`` (source, target,
 nbytes, start), ``"wait"`` (queue, start), ``"map"`` (queue, mode, nbytes, staged, start, seconds),
 ``"progress"`` (task, done, total) in bytes, while a large copy, save or load goes on. ``start`` is
@@ -122,6 +122,8 @@ recent: deque[tuple[str, str, Any]] = deque(maxlen=32)
 _PACKAGE = str(Path(__file__).parent) + "/"
 _KERNELS = str(Path(__file__).parents[1] / "kernels") + "/"
 _DEMO = str(Path(__file__).parent / "cli" / "demo") + "/"  # a program like a user's
+# What runs a function of the program's, and tells of it, is not what the program called.
+_TELLING = (_PACKAGE + "_explain/", _PACKAGE + "_profile/")
 _BESIDE = {contextlib.__file__, functools.__file__, threading.__file__}
 
 
@@ -142,7 +144,8 @@ def public_name() -> str:
     user = user_frame()
     name, frame = "", sys._getframe(1)
     while frame is not None and frame is not user:
-        if not frame.f_code.co_filename.endswith("guard.py"):
+        file = frame.f_code.co_filename
+        if not file.endswith("guard.py") and not file.startswith(_TELLING):
             name = frame.f_code.co_name
         frame = frame.f_back  # type: ignore[assignment]
     return name

@@ -12,7 +12,7 @@ of several queues and decides where each step is computed when that is known
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
@@ -154,6 +154,14 @@ def get_execution_queue(queues: Sequence[dpctl.SyclQueue]) -> dpctl.SyclQueue | 
     if not queues or any(queue != queues[0] for queue in queues):
         return None
     return queues[0]
+
+
+def usm_rule(usm_type: str, operands: Iterable[str]) -> str:
+    """The USM type of a result, and what gave it, in words."""
+    kinds = sorted(set(operands))
+    if len(kinds) > 1:
+        return f"{usm_type} memory: of {' and '.join(kinds)}, the nearest the device"
+    return f"{usm_type} memory, as its operands" if kinds else f"{usm_type} memory"
 
 
 def get_coerced_usm_type(usm_types: Sequence[str]) -> str | None:

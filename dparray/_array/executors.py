@@ -24,7 +24,7 @@ from dparray._array.ndarray import materialize, ndarray
 from dparray._evaluate import host as host_executor
 from dparray._evaluate import writes
 from dparray._evaluate.library import library_call
-from dparray._placement import Placement, common_placement, placement_of
+from dparray._placement import Placement, common_placement, placement_of, usm_rule
 from dparray._runtime import access, device_facts
 from dparray.exceptions import DparrayError, DTypeError, ShapeError
 from dparray.memory import copies, exchange
@@ -71,6 +71,7 @@ def compute(
         ShapeError, DTypeError, AxisError: the function does not take such operands.
     """
     placement = common_placement(name, arrays) if arrays else placement_of(out)
+    told = _told_of(name, arrays, placement) if _hooks.subscribers else {}
     if either is not None:
         host, dpnp = partial(either, np), partial(either, exchange.dpnp)
     for executor, function in (
@@ -80,26 +81,49 @@ def compute(
         (_by_dpnp, dpnp),
     ):
         if function is not None:
-            result = executor(name, function, [x for _, x in arrays], placement, out)
+            result = executor(name, function, [x for _, x in arrays], placement, out, told)
             if result is not _NOT_HERE:
                 return result
     return None
 
 
+def _told_of(name: str, arrays: Named, placement: Placement) -> dict[str, str]:
+    """What who listens is told of an executor other than a kernel: why, and the result's memory."""
+    operands = ", ".join(
+        f"{x.dtype} of shape {x.shape}" + " (not contiguous)" * (not x.flags.c_contiguous)
+        for _, x in arrays
+    )
+    because = f"no kernel of dparray's is for {name} of {operands} on this device"
+    kinds = [x.usm_type for _, x in arrays]
+    return {"because": because, "usm_type": usm_rule(placement.usm_type, kinds)}
+
+
 def _by_kernel(
-    name: str, function: Function, arrays: list[Any], placement: Placement, out: ndarray | None
+    name: str,
+    function: Function,
+    arrays: list[Any],
+    placement: Placement,
+    out: ndarray | None,
+    told: dict[str, str],
 ) -> Any:
     found = function()
     return _NOT_HERE if found is None else found
 
 
 def _by_host(
-    name: str, function: Function, arrays: list[Any], placement: Placement, out: ndarray | None
+    name: str,
+    function: Function,
+    arrays: list[Any],
+    placement: Placement,
+    out: ndarray | None,
+    told: dict[str, str],
 ) -> Any:
+    if told:
+        told = {**told, "because": f"{told['because']}, a CPU, in whose memory NumPy computes"}
     if out is None:
-        views = host_views(*arrays)
+        views = host_views(*arrays, **told)
     else:
-        views = _host_views_to_write(arrays, out)
+        views = _host_views_to_write(arrays, out, told)
     if views is None:
         return _NOT_HERE
     try:
@@ -123,7 +147,7 @@ def _by_host(
     return from_host(np.asarray(results), *placement)
 
 
-def host_views(*arrays: ndarray) -> list[np.ndarray] | None:
+def host_views(*arrays: ndarray, because: str = "", usm_type: str = "") -> list[np.ndarray] | None:
     """NumPy arrays over arrays on a CPU device with double precision, which NumPy computes in, to
     read from; ``None`` on any other device.
 
@@ -135,12 +159,16 @@ def host_views(*arrays: ndarray) -> list[np.ndarray] | None:
     seen = [view for x in arrays if (view := x._on_host) is not None]
     if len(seen) == len(arrays) and host_executor.is_ready(queue):
         if _hooks.subscribers:
-            _hooks.emit("host", queue=queue, nbytes=sum(view.nbytes for view in seen))
+            nbytes = sum(view.nbytes for view in seen)
+            _hooks.emit("host", queue=queue, nbytes=nbytes, because=because, usm_type=usm_type)
         return seen
-    return copies.host_views(queue, *map(materialize, arrays))
+    layouts = map(materialize, arrays)
+    return copies.host_views(queue, *layouts, because=because, usm_type=usm_type)
 
 
-def _host_views_to_write(arrays: Sequence[ndarray], out: ndarray) -> list[np.ndarray] | None:
+def _host_views_to_write(
+    arrays: Sequence[ndarray], out: ndarray, told: dict[str, str]
+) -> list[np.ndarray] | None:
     """The same, and the last to be written to, whose dtype is given; whatever is pending on it is
     computed first.
     """
@@ -150,16 +178,21 @@ def _host_views_to_write(arrays: Sequence[ndarray], out: ndarray) -> list[np.nda
     if access.holds:
         access.before_write(layouts[-1])
     writes.settle_readers(out.block)
-    return copies.host_views(out.sycl_queue, *layouts)
+    return copies.host_views(out.sycl_queue, *layouts, **told)
 
 
 def _by_dpt(
-    name: str, function: Function, arrays: list[Any], placement: Placement, out: ndarray | None
+    name: str,
+    function: Function,
+    arrays: list[Any],
+    placement: Placement,
+    out: ndarray | None,
+    told: dict[str, str],
 ) -> Any:
     if out is not None:
         writes.settle_readers(out.block)
     tensors = [x._tensor for x in arrays]
-    found = library_call(name, function, tensors, (), {}, _array_of_tensor)
+    found = library_call(name, function, tensors, (), {}, _array_of_tensor, **told)
     if out is None:
         return found
     if found is not None:
@@ -168,13 +201,18 @@ def _by_dpt(
 
 
 def _by_dpnp(
-    name: str, function: Function, arrays: list[Any], placement: Placement, out: ndarray | None
+    name: str,
+    function: Function,
+    arrays: list[Any],
+    placement: Placement,
+    out: ndarray | None,
+    told: dict[str, str],
 ) -> Any:
     def on_dpnp_arrays(*tensors: Any) -> Any:
         exchange.wait_for_host_tasks(placement.queue)
         return function(*map(exchange.dpnp_array, tensors))
 
-    return _by_dpt(name, on_dpnp_arrays, arrays, placement, out)
+    return _by_dpt(name, on_dpnp_arrays, arrays, placement, out, told)
 
 
 def _array_of_tensor(tensor: Any) -> ndarray:

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+from dparray import _hooks
 from dparray._codegen.reduction import most_counters
 from dparray._codegen.values import scalar_arguments
 from dparray._evaluate import host, library
@@ -19,6 +20,7 @@ from dparray._evaluate.plan import (
     Plan,
     Step,
 )
+from dparray._evaluate.reasons import why_not_compiled, why_on_host
 from dparray._evaluate.tuning import machine_of
 from dparray._graph.node import Node
 from dparray._layout import Layout
@@ -91,24 +93,30 @@ def _execute_step(
     arrays: list[Any],
     scalars: Sequence[Any],
     nodes: Sequence[Node],
+    because: str = "",
 ) -> None:
+    """Compute a step, ``because`` of something where it is one in the place of a kernel."""
     for slot, shape, dtype, usm_type, nbytes, strides in step.new:
         slots[slot] = Layout(allocate(queue, usm_type, nbytes), 0, shape, strides, dtype)
     if type(step) is FusedStep:
         launches = step.launches
         if launches[0].entry.kernel is None and obtain(launches[0], queue) is None:
+            if _hooks.subscribers:
+                because = why_not_compiled(launches[0], launches[0].entry.elements)
             for other in step.otherwise:
-                _execute_step(other, queue, slots, arrays, scalars, nodes)
+                _execute_step(other, queue, slots, arrays, scalars, nodes, because)
         else:
             for each in launches:
                 _launch(each, queue, slots, arrays, scalars)
     elif type(step) is HostStep:
-        host.run(step, slots, scalars)
+        if _hooks.subscribers:
+            because = because or why_on_host(step.because)
+        host.run(step, slots, scalars, because)
     elif type(step) is ContractionStep:
         step.op.alone([slots[slot] for slot in step.arrays], slots[step.output])
     else:
         assert type(step) is LibraryStep
-        library.run(step, slots, scalars)
+        library.run(step, slots, scalars, step.because or because)
     if nodes:
         for slot, number in step.stores:
             node = nodes[number]

@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _hooks, config
+from dparray._evaluate import limits
 from dparray._evaluate.plan import HostStep, slot_of
 from dparray._graph.node import Node, Scalar, layout_of
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce
 from dparray._layout import Layout
+from dparray._placement import usm_rule
 from dparray._runtime import device_facts, queues
 from dparray.memory import copies, pool
 
@@ -166,8 +168,10 @@ def _kind(operand: Any) -> str:
     return _KINDS[type(operand)]
 
 
-def run(step: HostStep, layouts: Sequence[Layout], scalars: Sequence[Any]) -> None:
-    """Compute a step of a plan, whose slots and scalars these are."""
+def run(
+    step: HostStep, layouts: Sequence[Layout], scalars: Sequence[Any], because: str = ""
+) -> None:
+    """Compute a step of a plan, whose slots and scalars these are; who listens is told why."""
     targets: dict[int, np.ndarray] = {}
     for value, layout in step.values:
         target = layouts[slot_of(layout)]
@@ -192,6 +196,7 @@ def run(step: HostStep, layouts: Sequence[Layout], scalars: Sequence[Any]) -> No
             queue=target.block.queue,
             function=", ".join(names) or "a copy",
             start=start,
+            because=because,
             nbytes=sum(target.nbytes for target in targets.values())
             + sum(_bytes_read(layouts[slot]) for slot in set(step.reads)),
         )
@@ -427,7 +432,30 @@ def _tell(function: Any, args: Sequence[Any], result: Any, start: float) -> None
     name = getattr(function, "__name__", "") or type(function).__name__
     arrays = {id(each): each for each in (*args, result) if isinstance(each, np.ndarray)}
     nbytes = sum(each.nbytes for each in arrays.values())
-    _hooks.emit("host", queue=None, function=name, start=start, nbytes=nbytes)
+    owner = _owner()
+    _hooks.emit(
+        "host",
+        queue=None if owner is None else owner.sycl_queue,
+        function=name,
+        start=start,
+        nbytes=nbytes,
+        usm_type="" if owner is None else usm_rule(owner.usm_type, {owner.usm_type}),
+        because=f"up to {limits.host_elements} elements on an idle queue of the host's CPU are "
+        "computed at once: a launch would cost more than the work",
+    )
+
+
+def _owner() -> Any:
+    """One of the arrays that are computed with: a variable of who called, if that is in Python."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None and frame.f_code.co_filename == __file__:
+        frame = frame.f_back
+    if not str(frame.f_globals.get("__name__")).startswith("dparray."):
+        return None
+    for value in frame.f_locals.values():
+        if hasattr(value, "sycl_queue") and hasattr(value, "usm_type"):
+            return value
+    return None
 
 
 _hooks.add_switch(_listen)

@@ -26,8 +26,10 @@ from dparray.memory import blocks, exchange
 from dparray.memory.exchange import dpnp, dpt
 
 
-def run(step: LibraryStep, slots: Sequence[Layout], scalars: Sequence[Any]) -> None:
-    """Compute a step of a plan, whose slots and scalars these are."""
+def run(
+    step: LibraryStep, slots: Sequence[Layout], scalars: Sequence[Any], because: str = ""
+) -> None:
+    """Compute a step of a plan, whose slots and scalars these are; who listens is told why."""
     target = slots[slot_of(step.values[0][1])]
     queue = target.block.queue
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0
@@ -35,7 +37,14 @@ def run(step: LibraryStep, slots: Sequence[Layout], scalars: Sequence[Any]) -> N
         _run(step, slots, scalars)
         queues.note_work(queue)
     if start:
-        _hooks.emit("library", function="an expression", queue=queue, start=start, nbytes=0)
+        _hooks.emit(
+            "library",
+            function="an expression",
+            queue=queue,
+            start=start,
+            nbytes=0,
+            because=because,
+        )
 
 
 def _run(step: LibraryStep, slots: Sequence[Layout], scalars: Sequence[Any]) -> None:
@@ -173,8 +182,13 @@ def library_call(
     args: Sequence[Any],
     kwargs: Mapping[str, Any],
     wrap: Callable[[Any], Any],
+    because: str = "",
+    usm_type: str = "",
 ) -> Any:
-    """Call a function of dpnp.tensor and wrap the tensors it returns; its errors become ours."""
+    """Call a function of dpnp.tensor and wrap the tensors it returns; its errors become ours.
+
+    Who listens is told why, and of which USM type the result is.
+    """
     queue = next(tensor.sycl_queue for tensor in tensors if hasattr(tensor, "sycl_queue"))
     if access.holds:
         access.before_reading_tensors(tensors)
@@ -202,7 +216,15 @@ def library_call(
                 queues.note_work(tensor.sycl_queue)
         if start:
             nbytes = sum(getattr(tensor, "nbytes", 0) for tensor in tensors)
-            _hooks.emit("library", function=name, queue=queue, start=start, nbytes=nbytes)
+            _hooks.emit(
+                "library",
+                function=name,
+                queue=queue,
+                start=start,
+                nbytes=nbytes,
+                because=because,
+                usm_type=usm_type,
+            )
     return _wrapped(result, wrap)
 
 

@@ -1,9 +1,12 @@
-"""Why inner values get memory and operations have no kernel, in words for ``dp.explain``."""
+"""Why inner values get memory and work has no kernel, in words for explanations and reports."""
 
 from __future__ import annotations
 
+from dparray import config
 from dparray._codegen.elementwise import MOST_ARRAYS
 from dparray._codegen.reduction import is_generated
+from dparray._evaluate import cost_model, limits
+from dparray._evaluate.plan import KernelLaunch
 from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node
 from dparray._graph.reductions import Reduce
@@ -40,3 +43,42 @@ def why_not_generated(node: Node) -> str:
         )
     )
     return f"no kernel is generated for {node.op.name} of {dtypes}: the library has one"
+
+
+def why_not_compiled(launch: KernelLaunch, elements: int) -> str:
+    """Why something else computes in the place of a generated kernel that is not there.
+
+    Args:
+        launch: of the kernel.
+        elements: how many were computed without it, with those of this call.
+    """
+    if not config.fused_tier:
+        return "dp.config.fused_tier is off, so that no kernel is compiled"
+    if not limits.chooses():
+        return "another executor is forced"
+    entry = launch.entry
+    if launch.gain is not None and limits.compiles_in_background():
+        kernel = f"its kernel, faster by {launch.gain * 1e6:.0f} us in the cost model, is not there"
+        if launch.gain <= 0:
+            return (
+                "its kernel is not there, and would be slower by "
+                f"{-launch.gain * 1e6:.0f} us in the cost model"
+            )
+        if entry.is_asked_for == "compiler":
+            return f"{kernel} yet: it is compiled in the background"
+        return (
+            f"{kernel}; {entry.lost * 1e3:.1f} ms are lost so far, and it is compiled in the "
+            f"background from {cost_model.terms().compile / 8 * 1e3:.0f} ms on"
+        )
+    return (
+        f"{elements} elements of this structure so far are not worth compiling: that takes "
+        f"{limits.COMPILE_ELEMENTS} at once or {limits.COMPILE_TOTAL_ELEMENTS} in all"
+    )
+
+
+def why_on_host(because: str) -> str:
+    """Why the calling thread computes what there is a kernel for, or may be."""
+    return (
+        f"the cost model prefers it, as it does for up to {limits.host_elements} additions: "
+        f"{because}"
+    )

@@ -14,12 +14,12 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
-from dparray import _hooks
+from dparray import _hooks, config
 from dparray._array.operands import check_array
 from dparray._codegen import elementwise
 from dparray._codegen.canonical import Canonical
 from dparray._compiler import cache
-from dparray._evaluate import cost_model, evaluate, kernels, late, limits, readers
+from dparray._evaluate import evaluate, kernels, late, limits, readers, reasons
 from dparray._evaluate.expression import Expression
 from dparray._evaluate.plan import (
     ContractionStep,
@@ -441,10 +441,7 @@ class _Explanation:
             results = [self.order[number] for _, number in step.stores]
             if isinstance(step, HostStep):
                 tier, source = "host", ""
-                reason = because or (
-                    f"the cost model prefers it, as it does for up to {limits.host_elements} "
-                    f"additions: {step.because}"
-                )
+                reason = because or reasons.why_on_host(step.because)
             elif isinstance(step, ContractionStep):
                 tier, reason, source = "fused", step.op.reason, step.op.source()
             else:
@@ -525,24 +522,13 @@ def _state(launch: KernelLaunch, source: str) -> tuple[str, str, str]:
     if launch.must_compile:
         return "fused", "only a kernel can compute it", state
     if launch.gain is not None and limits.compiles_in_background():
-        if limits.is_worth_waiting(launch.gain):
+        if limits.is_worth_waiting(launch.gain) and config.fused_tier:
             return "fused", f"it gains {launch.gain * 1e3:.0f} ms: worth {_work(state)}", state
-        return (
-            "otherwise",
-            f"its kernel, faster by {launch.gain * 1e6:.0f} us in the cost model, is not there; "
-            f"{entry.lost * 1e3:.1f} ms are lost so far, and it is compiled in the background from "
-            f"{cost_model.terms().compile / 8 * 1e3:.0f} on",
-            state,
-        )
-    if limits.is_worth_compiling(size, done + size):
+    elif limits.is_worth_compiling(size, done + size) or (
+        state == "on disk" and not done and limits.is_worth_loading(size)
+    ):
         return "fused", f"{size} elements are worth {_work(state)}", state
-    if state == "on disk" and not done and limits.is_worth_loading(size):
-        return "fused", f"{size} elements are worth {_work(state)}", state
-    reason = (
-        f"{done + size} elements of this structure so far are not worth compiling: that takes "
-        f"{limits.COMPILE_ELEMENTS} at once or {limits.COMPILE_TOTAL_ELEMENTS} in all"
-    )
-    return "otherwise", reason, state
+    return "otherwise", reasons.why_not_compiled(launch, done + size), state
 
 
 def _called_sources(order: Sequence[Node]) -> str:

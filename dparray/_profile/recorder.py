@@ -10,6 +10,7 @@ from typing import Any
 
 from dparray import _hooks
 from dparray._graph.node import Node, pending_order
+from dparray._placement import usm_rule
 from dparray._runtime import profiled
 from dparray._runtime.arguments import arrays_of
 from dparray._runtime.in_order import foreign_calls
@@ -37,7 +38,8 @@ class Record:
         operations: what an expression's kernel computes.
         asked: seconds since the profile began at which the host submitted it.
         in_use: of allocations, the bytes in use then.
-        usm_type: of an expression's result, with the rule that gave it.
+        usm_type: of the result, with the rule that gave it; ``""`` where there is none.
+        because: why it was not a generated kernel, or what asked for a copy.
     """
 
     kind: str
@@ -53,14 +55,15 @@ class Record:
     asked: float = 0.0
     in_use: int = 0
     usm_type: str = ""
+    because: str = ""
 
 
 class _Raw:
     """A note as it was taken; events of SYCL are looked at later."""
 
     __slots__ = (
-        "asked", "end", "ends", "in_use", "kind", "line", "name", "nbytes", "operations", "queue",
-        "start", "sycl_event", "thread", "usm_type",
+        "asked", "because", "end", "ends", "in_use", "kind", "line", "name", "nbytes",
+        "operations", "queue", "start", "sycl_event", "thread", "usm_type",
     )  # fmt: skip
 
     def __init__(self, kind: str, name: str, queue: Any, line: Line | None, start: float) -> None:
@@ -68,7 +71,7 @@ class _Raw:
         self.start = self.asked = start
         self.end = time.perf_counter()
         self.nbytes = self.in_use = 0
-        self.operations = self.usm_type = ""
+        self.operations = self.usm_type = self.because = ""
         self.sycl_event: Any = None
         self.ends: Any = None  # events between whose ends the work lies
         self.thread = threading.current_thread().name
@@ -208,7 +211,15 @@ class Recorder:
         local.begun.append((_mark(queue), []))
 
     def _on_library(
-        self, local: _Thread, frame: Any, function: str, queue: Any, start: float, nbytes: int = 0
+        self,
+        local: _Thread,
+        frame: Any,
+        function: str,
+        queue: Any,
+        start: float,
+        nbytes: int = 0,
+        because: str = "",
+        usm_type: str = "",
     ) -> None:
         begun, inside = local.begun.pop() if local.begun else (None, [])
         self._seen(queue)
@@ -218,6 +229,8 @@ class Recorder:
             found = [self._add("library", function, queue, frame, start, nbytes)]
             if begun is not None:
                 found[0].ends = (begun, _mark(queue))
+        for raw in found:
+            raw.because, raw.usm_type = raw.because or because, raw.usm_type or usm_type
         site, line, operations, usm_type = local.evaluated
         if function == "an expression" and site is not None and site == _site_of(frame):
             for raw in found:
@@ -234,11 +247,17 @@ class Recorder:
         function: str | None = None,
         start: float | None = None,
         nbytes: int = 0,
+        because: str = "",
+        usm_type: str = "",
     ) -> None:
         name = function
         if name is None:
             name = _hooks.public_name()
         raw = self._add("host", name, queue, frame, start, nbytes)
+        raw.because, raw.usm_type = because, usm_type
+        site, line, _, rule = local.evaluated
+        if function is not None and not usm_type and site is not None and site == _site_of(frame):
+            raw.line, raw.usm_type = line, rule
         if start is None:
             local.open_host = raw
 
@@ -258,8 +277,10 @@ class Recorder:
         name = "to the host" if target == "host" else "to another queue"
         if source == "host":
             name = "to the device"
+        asked = _hooks.public_name()
         queue = source if target == "host" else target
         raw = self._add("copy", name, queue, frame, start, nbytes)
+        raw.because = f"asked for by {asked}" if asked else ""
         if sycl_event is not None and profiled.timed(target) is not None:
             raw.sycl_event = sycl_event
 
@@ -328,6 +349,7 @@ class Recorder:
             raw.asked - self.began,
             raw.in_use,
             raw.usm_type,
+            raw.because,
         )
 
 
@@ -339,9 +361,7 @@ def _usm_rule(root: Node, order: list[Node]) -> str:
         for part in node.operands
         if type(part) is Node and part.layout is not None
     }
-    if len(inputs) > 1:
-        return f"{root.usm_type} memory: of {' and '.join(sorted(inputs))}, the nearest the device"
-    return f"{root.usm_type} memory, as its operands" if inputs else f"{root.usm_type} memory"
+    return usm_rule(root.usm_type, inputs)
 
 
 def _site_of(frame: Any) -> Any:

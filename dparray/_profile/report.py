@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from dparray._array.ndarray import ndarray
-from dparray._evaluate import limits
 from dparray._functions.evaluation import eval as compute
 from dparray._functions.evaluation import synchronize
 from dparray._profile.html import card
@@ -28,10 +27,10 @@ class PlacementRow:
         what: the kernel, or the function of the library or of NumPy.
         operations: of an expression, what is in its kernel.
         tier: ``"kernel"``, ``"library"``, ``"host"`` or ``"copy"``.
-        reason: why not a better tier, or what the copy is.
-        queue: where it ran; ``""`` of the calling thread's own memory.
+        reason: why not a better tier, or what asked for a copy.
+        queue: where it ran, or whose memory the calling thread computed in.
         decided_by: the argument of the function whose queue that is.
-        usm_type: of the result, with the rule; ``""`` where that is not known.
+        usm_type: of the result, with the rule; ``""`` of kernels that you wrote, and copies.
         nbytes: read and written, or copied.
         compiled: of a kernel: ``"compiled now"``, ``"loaded from disk"`` or ``"known"``.
         seconds: how long it took.
@@ -148,7 +147,7 @@ def _row(record: Record, states: dict[str, str], named: dict[str, Any]) -> Place
         what,
         record.operations,
         record.kind,
-        _reason(record),
+        record.because,
         record.queue,
         _decided_by(record.queue, named),
         record.usm_type,
@@ -156,24 +155,6 @@ def _row(record: Record, states: dict[str, str], named: dict[str, Any]) -> Place
         compiled,
         record.duration,
     )
-
-
-def _reason(record: Record) -> str:
-    if record.kind == "host" and not record.queue:
-        return (
-            f"arrays of at most {limits.host_elements} elements on an idle queue of the host's "
-            "CPU are computed at once: a launch would cost more than the work"
-        )
-    if record.kind == "host":
-        return "NumPy works in the memory of this CPU device, where that was measured to be faster"
-    if record.kind == "library":
-        return (
-            "no kernel is generated for this operation, dtype or layout, or the expression is not "
-            "worth compiling yet: a ready kernel of dpnp for each operation"
-        )
-    if record.kind == "copy":
-        return "the program asked for it" if record.name == "to the host" else ""
-    return ""
 
 
 def _decided_by(queue: str, named: dict[str, Any]) -> str:

@@ -24,11 +24,13 @@ from dparray.memory.blocks import Positions, allocate
 from dparray.memory.exchange import memory_at, tensor_of
 
 
-def host_views(queue: dpctl.SyclQueue, *layouts: Layout) -> list[np.ndarray] | None:
+def host_views(
+    queue: dpctl.SyclQueue, *layouts: Layout, because: str = "", usm_type: str = ""
+) -> list[np.ndarray] | None:
     """NumPy arrays over arrays of a CPU device, for what NumPy does faster there; else ``None``.
 
     Waits for the work before it on the queue, so the caller may read and write until it submits
-    work of its own.
+    work of its own. Who listens is told why, and of which USM type the result will be.
     """
     if not device_facts.is_cpu(queue):
         return None
@@ -36,7 +38,7 @@ def host_views(queue: dpctl.SyclQueue, *layouts: Layout) -> list[np.ndarray] | N
         access.before_read(*layouts)
     if _hooks.subscribers:
         nbytes = sum(prod(layout.shape) * layout.dtype.itemsize for layout in layouts)
-        _hooks.emit("host", queue=queue, nbytes=nbytes)
+        _hooks.emit("host", queue=queue, nbytes=nbytes, because=because, usm_type=usm_type)
     _hooks.recent.append((_hooks.public_name(), "NumPy for", queue))
     wait_if_working(queue)
     return [host_view(layout) for layout in layouts]
@@ -192,7 +194,13 @@ def copy_to_queue(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layo
     if nbytes == 0:
         return target
     if source_queue.sycl_context != queue.sycl_context or device_facts.copies_by_host(queue):
-        copy_from_host(copy_to_host(layout), target)
+        wait_if_working(source_queue)
+        wait_if_working(queue)
+        start = time.perf_counter()
+        with _hooks.untold():  # it is one copy
+            copy_from_host(copy_to_host(layout), target)
+        if _hooks.subscribers:
+            _hooks.emit("copy", source=source_queue, target=queue, nbytes=nbytes, start=start)
         return target
     if layout.strides != contiguous_strides(layout.shape, layout.dtype.itemsize):
         layout = packed(layout)

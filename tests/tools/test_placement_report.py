@@ -39,8 +39,67 @@ def test_a_report_tells_each_step(queue: Any) -> None:
 
 def test_small_work_says_why_the_host_did_it() -> None:
     report = dp.explain(lambda: dp.ones(3) + 1)
-    assert [row.tier for row in report.rows if row.what == "add"] == ["host"]
-    assert "at once" in str(report)
+    (row,) = [row for row in report.rows if row.what == "add"]
+    assert row.tier == "host"
+    assert "at once" in row.reason
+    assert row.queue == str(dp.Device("cpu"))
+    assert row.usm_type == "device memory, as its operands"
+
+
+def test_each_tier_says_why_it_was_no_kernel(queue: Any) -> None:
+    x = dp.asarray(np.arange(300_000.0)[::-1].copy(), sycl_queue=queue, usm_type="shared")
+    dp.eval(x)
+
+    def mine(x: Any) -> Any:
+        return dp.sort(x), dp.fft.fft(x[::2])
+
+    rows = {row.what: row for row in dp.explain(mine, x).rows}
+    assert rows["sort"].tier == rows["fft"].tier == "host"
+    assert "float64 of shape (300000,) on this device" in rows["sort"].reason
+    assert "(150000,) (not contiguous)" in rows["fft"].reason
+    assert rows["sort"].usm_type == "shared memory, as its operands"
+    assert rows["sort"].decided_by == "the queue of argument 'x'"
+    with dp.config.override(host_tier=False):
+        (row,) = [row for row in dp.explain(dp.sort, x).rows if row.what == "sort"]
+    assert row.tier == "library"
+    assert "no kernel of dparray's" in row.reason
+
+
+def test_an_expression_says_why_its_kernel_was_not_used(queue: Any) -> None:
+    x = dp.ones(300_000, sycl_queue=queue)
+    dp.eval(x)
+    with dp.config.override(fused_tier=False):
+        (row,) = dp.explain(lambda x: dp.sin(dp.cos(dp.sinh(x))), x).rows
+    assert row.tier == "host"
+    assert "fused_tier is off" in row.reason
+    assert row.usm_type == "device memory, as its operands"
+    costs = {"compile": 1e3, "operation": 1e-9}  # nothing is worth the wait for a compiler
+    with dp.config.override(cost_model=costs, background_compile=True):
+        (row,) = dp.explain(lambda x: dp.cos(dp.sinh(dp.sin(x))), x).rows
+    assert row.tier == "host"
+    assert "compiled in the background from 125000 ms on" in row.reason
+    with dp.config.override(cost_model={"launch": 1.0}):
+        (row,) = dp.explain(lambda x: x + 1, x).rows
+    assert row.tier == "host"
+    assert "the cost model prefers it" in row.reason
+
+
+def test_a_copy_between_contexts_is_one_step_between_queues() -> None:
+    target = dp.Device("cpu").create_sub_devices(partition=1)[0]
+    x = dp.ones(50_000)
+    dp.eval(x)
+    report = dp.explain(lambda x: x.to_device(target), x)
+    (row,) = report.rows
+    assert row.what == "copy to another queue"
+    assert row.queue == str(target)
+    assert row.reason == "asked for by to_device"
+    assert report.bytes_between_queues == x.nbytes
+    assert report.bytes_to_host == 0
+
+
+def test_a_function_of_dparrays_is_reported_by_its_name() -> None:
+    (row, *_) = dp.explain(dp.linalg.inv, dp.eye(20)).rows
+    assert row.what == "inv"
 
 
 def test_what_ran_is_said_of_a_computed_array(queue: Any) -> None:
