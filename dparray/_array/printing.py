@@ -71,4 +71,10 @@ def __str__(self: ndarray) -> str:
 def __format__(self: ndarray, specification: str) -> str:
     if self.shape == () and specification:
         return format(self.item(), specification)
-    return format(str(self), specification)
+    try:
+        return format(str(self), specification)
+    except ValueError:
+        raise ValueError(
+            f"format: {specification!r} formats one number, and the array has shape {self.shape}; "
+            f"write x.item(i), or with dp.printoptions(precision=2): print(x)"
+        ) from None

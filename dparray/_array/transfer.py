@@ -141,10 +141,12 @@ def __bytes__(self: ndarray) -> bytes:
 
 @as_method
 def __array__(self: ndarray, dtype: Any = None, copy: Any = None) -> np.ndarray:
+    if not self.shape and copy is not False:
+        return np.asarray(self.item(), self.dtype if dtype is None else dtype)  # as float(x) does
     if config.host_operands == "error":
         raise HostConversionError(
             "a dparray array does not become a NumPy array by itself, because that copies from the "
-            "device and waits; write dp.asnumpy(x), or x.item() for one number; in the place of "
+            "device and waits; write dp.asnumpy(x), or x[i] for one number; in the place of "
             "np.vectorize(f) and np.frompyfunc(f, ...) write dp.vectorize(f). "
             "dp.config.host_operands = 'copy' lets it through"
         )

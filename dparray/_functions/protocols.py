@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
+from dparray import config
 from dparray._array.apply import OPERATIONS, copy_of
 from dparray._array.assignment import assign
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_array, is_taken_from_host
+from dparray._array.operands import check_array, is_taken_from_host, warn_of_host_copy
 from dparray._array.small import SCALARS
 from dparray._functions.operands import placement_keywords
 from dparray.device import Device, default_device, sub_device_path
@@ -85,10 +86,12 @@ def array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **opt
         if len(out) > 1:
             raise _missing(name)
         out = out[0]
-    if out is not None:
+    host_out = out if type(out) is np.ndarray and config.host_operands != "error" else None
+    if out is not None and host_out is None:
         if not isinstance(out, ndarray):
             raise HostConversionError(
-                f"{name}: out is a {type(out).__name__}; give a dparray array"
+                f"{name}: out is a {type(out).__name__}; give a dparray array, or where "
+                f"`a += x` writes to a NumPy array write a += dp.asnumpy(x)"
             )
         options["out"] = out
     options = {
@@ -110,7 +113,12 @@ def array_ufunc(self: ndarray, ufunc: np.ufunc, method: str, *inputs: Any, **opt
         raise TypeError(
             f"{name}: {', '.join(sorted(unknown))}= is not available for dparray arrays"
         )
-    return function(*inputs, **options)
+    result = function(*inputs, **options)
+    if host_out is None:
+        return result
+    warn_of_host_copy(f"a result of {result.nbytes} bytes is copied to a NumPy array: out=")
+    np.copyto(host_out, result.asnumpy(), casting="same_kind")
+    return host_out
 
 
 def _array_function(

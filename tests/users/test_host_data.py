@@ -25,6 +25,8 @@ def programs() -> dict[str, Any]:
         "x += a": lambda x: x.__iadd__(a),
         "x[a > 1] = a[1:]": lambda x: x.__setitem__(a > 1, a[1:]),
         "np.asarray(x)": np.asarray,
+        "b += x": lambda x: np.ones(3).__iadd__(x),
+        "np.add(x, a, out=b)": lambda x: np.add(x, a, out=np.empty(3)),
         "b[0] = x[0]": lambda x: np.zeros(3).__setitem__(slice(0, 1), x[:1]),
     }
 
@@ -54,6 +56,26 @@ def program_of_numpy(name: str, values: np.ndarray) -> Any:
 def test_the_default_raises_and_names_the_option(name: str) -> None:
     with pytest.raises(dp.HostConversionError, match=r"dp\.config\.host_operands = 'copy'"):
         programs()[name](dp.ones(3))
+
+
+def test_a_number_goes_where_numpy_asks_for_one(queue: Any) -> None:
+    x = dp.asarray([1.5, 2.5], sycl_queue=queue)
+    b = np.zeros(2)
+    b[0] = x[1]
+    assert b[0] == 2.5
+    assert np.array([x[0], x[1]]).tolist() == [1.5, 2.5]
+    assert np.asarray(x.sum(), dtype="float32").dtype == np.float32
+    np.testing.assert_allclose(x.sum(), 4)
+    with pytest.raises(dp.HostConversionError):
+        np.asarray(x[:1])
+
+
+def test_adding_to_a_numpy_array_says_what_to_write() -> None:
+    b = np.ones(2)
+    with pytest.raises(dp.HostConversionError, match=r"x1 = dp\.asarray\(x1\)"):
+        b += dp.ones(2)
+    with pytest.raises(dp.HostConversionError, match=r"a \+= dp\.asnumpy\(x\)"):
+        np.add(dp.ones(2), dp.ones(2), out=b)
 
 
 @pytest.mark.parametrize(

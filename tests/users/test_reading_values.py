@@ -129,6 +129,11 @@ def test_scalars_go_where_numbers_go(queue: Any) -> None:
     assert "ab" * dp.asarray(2, sycl_queue=queue).item() == "abab"
 
 
+def test_a_format_of_one_number_is_not_one_of_an_array() -> None:
+    with pytest.raises(ValueError, match=r"'\.2f' formats one number.*shape \(2,\)"):
+        f"{dp.ones(2):.2f}"
+
+
 def test_json_of_an_array_says_what_to_write() -> None:
     with pytest.raises(TypeError, match="ndarray"):
         json.dumps(dp.ones(2).sum())
@@ -141,5 +146,5 @@ def test_scipy_minimises_an_objective_computed_here() -> None:
         x = dp.asarray(p)
         return ((x - dp.asarray([1.0, 2.0])) ** 2).sum()
 
-    found = optimize.minimize(lambda p: objective(p).item(), [0.0, 0.0])
+    found = optimize.minimize(objective, [0.0, 0.0])
     np.testing.assert_allclose(found.x, [1, 2], atol=1e-4)
