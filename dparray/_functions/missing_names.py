@@ -75,7 +75,28 @@ _REASONS = {
     ),
     "get_default_pinned_memory_pool": "memory of the host is usm_type='host' at creation",
     "memoize": "write functools.cache; compiled kernels are kept already",
-    **dict.fromkeys(("scatter_add", "scatter_max"), "write dp.add.at(x, index, values)"),
+    **dict.fromkeys(("scatter_add", "segment_sum"), "write dp.add.at(x, index, values)"),
+    **dict.fromkeys(("scatter_max", "segment_max"), "write dp.maximum.at(x, index, values)"),
+    **dict.fromkeys(("scatter_min", "segment_min"), "write dp.minimum.at(x, index, values)"),
+    "one_hot": "write index[:, None] == dp.arange(n)",
+    "to_device": "write x.to_device(device)",
+    "memset": "write x[...] = value",
+    **dict.fromkeys(("profiler", "nvtx"), "write with dp.profile() as p: ...; print(p)"),
+    **dict.fromkeys(
+        ("stencil", "guvectorize"), "write it with slices of whole arrays, or as a @dp.kernel"
+    ),
+    "numba_dpex": "its kernel language is here: @dp.kernel, dp.call_kernel, dp.Range, dp.NdRange",
+    "ExternalStream": "arrays on a queue of another library: dp.asarray(x, sycl_queue=queue)",
+    **dict.fromkeys(
+        ("joint_reduce", "joint_any_of", "joint_all_of", "joint_none_of"),
+        "let each work-item combine its elements in a loop, range(local_id, n, local_size), and "
+        "all of the group their results: dp.reduce_over_group, dp.any_of_group, ...",
+    ),
+    **dict.fromkeys(
+        ("joint_inclusive_scan", "joint_exclusive_scan"),
+        "scan piece by piece: dp.inclusive_scan_over_group(group, value) of local_size elements, "
+        "and dp.group_broadcast of the last; whole arrays: dp.algorithms.inclusive_scan(x)",
+    ),
     "fromDlpack": "write dp.from_dlpack(x)",
     "set_device": "write dp.set_default_device(device), or with dp.use_device(device):",
     **dict.fromkeys(
@@ -176,6 +197,11 @@ ATTRIBUTES = {
     "scatter_": "write dp.put_along_axis(x, index, values, axis)",
     "index_select": "write dp.take(x, index, axis)",
     "topk": "write dp.top_k(x, k)",
+    "relu": "write dp.maximum(x, 0)",
+    "sigmoid": "write dp.special.expit(x)",
+    **dict.fromkeys(("scatter_add", "scatter_add_", "index_add_"), "write dp.add.at(x, index, y)"),
+    "view_as": "write x.reshape(y.shape)",
+    "H": "write x.conj().mT",
     "softmax": "write dp.special.softmax(x, axis)",
     **dict.fromkeys(("matmul", "mm", "bmm"), "write x @ y"),
     **dict.fromkeys(("requires_grad", "grad", "backward"), "nothing is differentiated"),
