@@ -207,6 +207,7 @@ class Explanation:
                 )
             lines += [f"     {by_name[name]}" for name in kernel.operations]
         if self.placed is not None:
+            lines.insert(2, "its steps if all inputs were on one queue:")
             lines.append(str(self.placed))
         return "\n".join(lines)
 

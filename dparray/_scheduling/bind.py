@@ -136,7 +136,9 @@ def _asked(policy: Policy, roots: Sequence[Node]) -> Asked | None:
         [None if each.block.memory is None else each.block.queue for each in canonical.arrays]
     )
     wanted = [node.queue for node in (*roots, *held)]
-    used = dict.fromkeys([*(queue for queue in homes if queue is not None), *wanted])
+    # Constants are in no memory, but of the queue that they were made for.
+    made = [each.block.queue for each in canonical.arrays]
+    used = dict.fromkeys([*made, *(node.queue for node in order), *wanted])
     devices = places.devices_of(policy, list(used), wanted)
     if policy.choose == "fastest" and len(used) == 1 and tuple(used) == devices:
         return None

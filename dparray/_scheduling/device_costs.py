@@ -212,7 +212,7 @@ def _measured(queue: Any) -> Speeds:
 
 #: Each rate is the best of as many calls as take so long: what else the machine does only makes
 #: them longer.
-_MEASURED_FOR, _FEWEST_CALLS = 0.1, 8
+_MEASURED_FOR, _FEWEST_CALLS = 0.25, 8
 
 
 def _fastest(call: Callable[[], Any], seconds: float = _MEASURED_FOR) -> float:

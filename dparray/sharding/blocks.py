@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from dparray import _layout
 from dparray._array.ndarray import ndarray
 from dparray.exceptions import ArgumentError, ShapeError, ShardingError
 from dparray.sharding.array import ShardedArray, along, failures
@@ -105,6 +106,8 @@ def _joined(
 
 def _set_item(self: ShardedArray, index: Any, value: Any) -> None:
     target = self[index]
+    if isinstance(value, ShardedArray | ndarray):
+        _layout.broadcast_shapes("x[...] = value", [target.shape, value.shape])
     self.note_written()
     if isinstance(target, ndarray):
         target[...] = value

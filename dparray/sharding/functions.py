@@ -81,6 +81,8 @@ def elementwise_call(name: str, args: Sequence[Any], options: dict[str, Any]) ->
     names = [*(f"x{at + 1}" for at in range(len(args))), *keys]
     if len(args) == 1:
         names[0] = "x"
+    shapes = [value.shape for value in operands if isinstance(value, ShardedArray | ndarray)]
+    _layout.broadcast_shapes(name, shapes)
     local, sharding = localised(name, operands, names)
     function = getattr(library(), name)
     results = []

@@ -241,6 +241,14 @@ def test_the_plan_under_a_policy_is_explained(pair: list[dp.Device]) -> None:
     assert [step.device for step in explained.steps] == [step.device for step in ran.steps]
 
 
+def test_constants_are_where_they_were_made(pair: list[dp.Device]) -> None:
+    a, b = (dp.ones(100_000, device=place) for place in pair)
+    with dp.placement("fastest"):
+        assert float((a + b).sum()) == 200_000
+    used = {name for step in dp.placement.trace()[-1].steps for name, _ in step.alternatives}
+    assert len(used) == len({place.sycl_device for place in pair})
+
+
 def test_a_profile_measures_the_steps(pair: list[dp.Device]) -> None:
     host = [values((1000, 1000), "float32", seed) for seed in range(2)]
     a, b = (dp.asarray(x, device=place) for x, place in zip(host, pair, strict=True))

@@ -421,3 +421,11 @@ def test_too_little_memory_names_shard_device_and_bytes() -> None:
         assert "dp.distribute(x, devices)" in str(it.value)
     finally:
         dp.memory.set_limit(before, device=parts[1])
+
+
+def test_shapes_that_do_not_broadcast_are_said_before_the_way_they_are_cut(two: list[Any]) -> None:
+    x, y = dp.distribute(dp.arange(10.0), two), dp.distribute(dp.arange(12.0), two)
+    for work in (lambda: x + y, lambda: x + dp.ones(3), lambda: x.__setitem__(slice(None), y)):
+        with pytest.raises(dp.ShapeError, match=r"\(10,\)"):
+            work()
+    np.testing.assert_array_equal(x.asnumpy(), np.arange(10.0))
