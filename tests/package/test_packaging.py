@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import re
 import shutil
@@ -47,9 +48,11 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
     (wheel,) = (folder / "dist").glob("*.whl")
     (sdist,) = (folder / "dist").glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as of_wheel, tarfile.open(sdist) as of_sdist:
+        (metadata,) = (name for name in of_wheel.namelist() if name.endswith("/METADATA"))
         return {
             "wheel": set(of_wheel.namelist()),
             "sdist": {name.partition("/")[2] for name in of_sdist.getnames()},
+            "metadata": set(of_wheel.read(metadata).decode().splitlines()),
         }
 
 
@@ -84,6 +87,32 @@ def test_an_sdist_can_run_its_tests(built: dict[str, set[str]]) -> None:
     for top in ("dparray", "kernels", "tests", "notebooks", ".ci"):
         wanted |= files_of(top)
     assert not wanted - built["sdist"]
+
+
+RELATIVE = re.compile(r"\]\((?!https?:|#)|(?:src|srcset)=\"(?!https?:)")
+
+
+def test_the_text_for_package_indexes_has_no_link_that_leads_nowhere(
+    built: dict[str, set[str]],
+) -> None:
+    assert "Description-Content-Type: text/markdown" in built["metadata"]
+    assert [line for line in built["metadata"] if RELATIVE.search(line)] == []
+    assert any("Data-parallel arrays and kernels" in line for line in built["metadata"])
+
+
+def test_links_of_readme_lead_to_the_source_once_it_has_an_address() -> None:
+    pytest.importorskip("hatchling", reason="only what builds the package has what builds it")
+    specification = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    assert specification is not None
+    assert specification.loader is not None
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    readme = (ROOT / "README.md").read_text()
+    text = module.description(readme, "https://host.example/dparray")
+    assert RELATIVE.search(text) is None
+    found = re.findall(r"https://host\.example/dparray/(?:blob|raw)/main/([^)\"# ]+)", text)
+    assert len(found) > 10
+    assert [name for name in found if not (ROOT / name).exists()] == []
 
 
 def test_the_version_is_the_same_everywhere() -> None:
