@@ -330,6 +330,13 @@ class _Contraction:
                 "check offsets and constraints; where the expressions hold fractions, all have to "
                 "be integers at once (name a truncated half first: P = (K - 1) / 2;)",
             )
+        if found.largest > _LARGEST:
+            raise self.builder.error(
+                TileIndexError,
+                self.position,
+                "the index arithmetic needs more than 64 bits",
+                "use smaller factors and offsets in index expressions and constraints",
+            )
         if self.statement.aggregation == "=" and not is_single_valued(found):
             raise self.builder.error(
                 TileIndexError,

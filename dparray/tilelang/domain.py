@@ -101,6 +101,20 @@ class Domain(NamedTuple):
         return prod(box.high - box.low + 1 for box in self.boxes[len(self.solved) :])
 
     @property
+    def largest(self) -> int:
+        """What no number met in the arithmetic of loops, guards and indices exceeds."""
+        furthest = [max(abs(box.low), abs(box.high), 1) for box in self.boxes]
+        levels = [each for level in self.loops for each in (*level.lower, *level.upper)]
+        terms = [term for one in self.operands for term in one]
+        rows = [(row, constant) for row, constant, _ in (*levels, *self.guards)]
+        rows += [*terms, *((each.terms, each.constant) for each in (*self.solved, *self.checks))]
+        sums = [
+            abs(constant) + sum(abs(a) * x for a, x in zip(row, furthest, strict=False))
+            for row, constant in rows
+        ]
+        return max([1, *self.shape, *furthest, *(each.divisor for each in self.solved), *sums])
+
+    @property
     def covers(self) -> bool:
         """Whether each output element certainly has a point."""
         if self.checks or self.guards or any(each.divisor != 1 for each in self.solved):

@@ -334,7 +334,9 @@ def apply(builder: Builder, call: Call, operands: Sequence[Value]) -> Value:
             raise _unknown(builder, call)
         least, most = function.least, function.most
     if not least <= len(operands) <= most:
-        wanted = f"{least}" if least == most else f"{least} or more"
+        wanted = f"{least}" if least == most else f"{least} or {most}"
+        if most > least + 1:
+            wanted = f"{least} or more"
         raise builder.error(
             TileTypeError,
             call.position,

@@ -28,6 +28,7 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
 )
 _UNCHAINED = (3, 4)
 _AGGREGATIONS = ("+", "*", ">", "<", "=")
+_NUMBERS = "a number has digits on both sides of its point: 1.0, 0.5"
 #: Deeper nesting is refused before Python's own stack is.
 _DEEPEST = 100
 
@@ -192,9 +193,19 @@ class _Parser:
                 f"a constraint is written with '<' only, not {self.token.text!r}",
                 "turn it round or add 1: i <= N is i < N + 1; its value is at least 0 as well",
             )
-        return self.refused(
-            f"';' is missing; there is {self.found()}", "end each statement with ';'"
-        )
+        elif self.is_next(",") and (made.default or made.no_defract):
+            return self.refused(
+                "a constraint after the default", "constraints come first: , i < N default D;"
+            )
+        before = self.tokens[self.at - 1]
+        is_close = before.position + len(before.text) == self.token.position
+        if before.kind in ("int", "float") and self.is_next("ID", "IDX") and is_close:
+            return self.refused(
+                f"{self.found()} right after a number",
+                "write the operator: 2 * N; index variables alone may follow one, as in A[2i]",
+            )
+        cure = _NUMBERS if self.is_next(".") else "end each statement with ';'"
+        return self.refused(f"';' is missing; there is {self.found()}", cure)
 
     # -- contractions ------------------------------------------------------------------------
 
@@ -440,10 +451,12 @@ class _Parser:
             return Index(token.text, token.position)
         if token.kind in RESERVED:
             raise self.refused(f"{token.text!r} is a reserved word", f"write #{token.text}")
-        raise self.refused(
-            f"{self.found()} where a value belongs",
-            "a value is a number, a name, a function of values or (expression)",
-        )
+        cure = "a value is a number, a name, a function of values or (expression)"
+        if token.kind in ("&", "|") and self.tokens[self.at - 1].kind == token.kind:
+            cure = f"{token.kind * 2} is no operator; between truth values write {token.kind}"
+        elif token.kind == ".":
+            cure = _NUMBERS
+        raise self.refused(f"{self.found()} where a value belongs", cure)
 
     def call(self, name: Token) -> Expression:
         self.take()

@@ -16,8 +16,8 @@ import numpy as np
 from dparray.tilelang.parser import parse
 from dparray.tilelang.syntax import Assignment, Call, Index, Name, Number
 
-REACH = 80
-MOST_POINTS = 3_000_000
+REACH = 5000
+MOST_POINTS = 300_000
 
 
 class Refused(Exception):
@@ -33,30 +33,62 @@ class Const:
         self.value = value
 
 
-def interpret(source: str, inputs: dict[str, Any]) -> dict[str, np.ndarray]:
+def interpret(
+    source: str, inputs: dict[str, Any], known: dict[str, Any] | None = None
+) -> dict[str, np.ndarray]:
+    """The outputs of a program, as arrays."""
     program = parse(source)
+    env = run(program, inputs, known or {})
+    for name in program.outputs:
+        if name.name not in env:
+            raise Refused("name")
+        if isinstance(env[name.name], tuple):
+            raise Refused("type")
+    return {name.name: tensor(env[name.name]) for name in program.outputs}
+
+
+def run(program: Any, inputs: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
+    """The values of all names: arrays, constants, and tuples of them.
+
+    Args:
+        program: the tree.
+        inputs: arrays and numbers.
+        known: values of names that were found before.
+    """
     env: dict[str, Any] = {}
     for given in program.inputs:
         value = inputs[given.name.name]
         env[given.name.name] = value if isinstance(value, np.ndarray) else Const(value)
         if given.sizes is not None:
             shape = value.shape if isinstance(value, np.ndarray) else ()
-            for size, known in zip(given.sizes, shape, strict=True):
-                if size.name in env and env[size.name].value != known:
+            if len(shape) != len(given.sizes):
+                raise Refused("shape")
+            for size, found in zip(given.sizes, shape, strict=True):
+                if size.name in env and env[size.name].value != found:
                     raise Refused("size")
-                env[size.name] = Const(known)
+                env[size.name] = Const(found)
     for statement in program.statements:
-        if isinstance(statement, Assignment):
-            env[statement.name.name] = evaluate(statement.value, env)
+        name = statement.name.name
+        if name in env:
+            raise Refused("name")
+        if name in known:
+            env[name] = known[name]
+        elif isinstance(statement, Assignment):
+            env[name] = evaluate(statement.value, env)
         else:
-            env[statement.name.name] = contract(statement, env)
-    return {name.name: tensor(env[name.name]) for name in program.outputs}
+            env[name] = contract(statement, env)
+    return env
 
 
 def tensor(value: Any) -> np.ndarray:
+    if isinstance(value, tuple):
+        raise Refused("type")
     if isinstance(value, Const):
         dtype = np.float32 if isinstance(value.value, float) else np.int32
-        return np.asarray(value.value).astype(dtype)
+        if dtype == np.int32 and not -(2**31) <= value.value < 2**31:
+            raise TooLarge
+        with np.errstate(all="ignore"):
+            return np.asarray(value.value).astype(dtype)
     return value
 
 
@@ -67,7 +99,7 @@ def affine(expression: Any, env: dict[str, Any]) -> tuple[dict[str, Fraction], F
     if isinstance(expression, Number):
         return {}, Fraction(expression.value)
     if isinstance(expression, Name):
-        return {}, Fraction(env[expression.name].value)
+        return {}, Fraction(whole(env[expression.name]))
     if isinstance(expression, Index):
         return {expression.name: Fraction(1)}, Fraction(0)
     parts = [affine(each, env) for each in expression.operands]
@@ -92,12 +124,7 @@ def affine(expression: Any, env: dict[str, Any]) -> tuple[dict[str, Fraction], F
 
 
 def size_of(expression: Any, env: dict[str, Any]) -> int:
-    value = evaluate(expression, env)
-    if not isinstance(value, Const) or isinstance(value.value, float):
-        raise Refused("type")
-    if value.value < 0:
-        raise Refused("shape")
-    return value.value
+    return whole(evaluate(expression, env), 0)
 
 
 def contract(statement: Any, env: dict[str, Any]) -> np.ndarray:
@@ -136,18 +163,18 @@ def contract(statement: Any, env: dict[str, Any]) -> np.ndarray:
     if any(0 in one.shape for one in operands):
         return result
     points = valid(names, limits)
-    if not points:
+    if not len(points):
         raise Refused("index")
     seen: dict[tuple[int, ...], Any] = {}
-    indices = [(affine(i, env)) for i in statement.indices]
-    reads = [[affine(i, env) for i in each.indices] for each in statement.operands]
-    for point in points:
-        at = dict(zip(names, point, strict=True))
-        where = tuple(int(value(form, at)) for form in indices)
-        taken = [
-            one[tuple(int(value(form, at)) for form in read)]
-            for one, read in zip(operands, reads, strict=True)
-        ]
+
+    def at_points(expressions: Any) -> list[tuple[int, ...]]:
+        forms = [scaled(names, affine(each, env), points) for each in expressions]
+        columns = [(total // scale).tolist() for scale, total in forms]
+        return list(zip(*columns, strict=True)) if columns else [()] * len(points)
+
+    reads = [at_points(each.indices) for each in statement.operands]
+    for number, where in enumerate(at_points(statement.indices)):
+        taken = [one[read[number]] for one, read in zip(operands, reads, strict=True)]
         got = combine(statement.combination, taken, dtype)
         if where not in seen:
             first = got
@@ -163,15 +190,17 @@ def contract(statement: Any, env: dict[str, Any]) -> np.ndarray:
     return result
 
 
-def value(form: tuple[dict[str, Fraction], Fraction], at: dict[str, int]) -> Fraction:
-    return form[1] + sum(a * at[n] for n, a in form[0].items())
+def valid(names: list[str], limits: list[Any]) -> np.ndarray:
+    """Every point of a box at which all forms are integers from 0 up to their size.
 
-
-def valid(names: list[str], limits: list[Any]) -> list[tuple[int, ...]]:
-    """Every point of a box at which all forms are integers from 0 up to their size."""
+    A row for each point, a column for each name. Points grow by a name at a time; those that no
+    value of the names to come can mend are left out.
+    """
     low = dict.fromkeys(names, -REACH)
     high = dict.fromkeys(names, REACH)
-    for _ in range(30):
+    narrower = True
+    while narrower:
+        narrower = False
         for (form, constant), size in limits:
             for n, a in form.items():
                 if not a:
@@ -180,23 +209,52 @@ def valid(names: list[str], limits: list[Any]) -> list[tuple[int, ...]]:
                 least = constant + sum(min(each) for each in rest)
                 most = constant + sum(max(each) for each in rest)
                 ends = sorted([(0 - most) / a, (size - 1 - least) / a])
-                low[n] = max(low[n], math.ceil(ends[0]))
-                high[n] = min(high[n], math.floor(ends[1]))
+                box = max(low[n], math.ceil(ends[0])), min(high[n], math.floor(ends[1]))
+                narrower |= box != (low[n], high[n])
+                low[n], high[n] = box
                 if low[n] > high[n]:
-                    return []
-    count = math.prod(high[n] - low[n] + 1 for n in names)
-    if count > MOST_POINTS:
+                    return np.zeros((0, len(names)), np.int64)
+    if any(low[n] == -REACH or high[n] == REACH for n in names):
         raise TooLarge
-    grid = np.meshgrid(*[np.arange(low[n], high[n] + 1) for n in names], indexing="ij")
-    flat = {n: each.ravel() for n, each in zip(names, grid, strict=True)}
-    good = np.ones(count, bool)
-    for (form, constant), size in limits:
-        scale = math.lcm(constant.denominator, *(a.denominator for a in form.values()))
-        total = np.full(count, int(constant * scale))
-        for n, a in form.items():
-            total = total + int(a * scale) * flat[n]
-        good &= (total % scale == 0) & (total >= 0) & (total // scale < size)
-    return [tuple(int(flat[n][k]) for n in names) for k in np.flatnonzero(good)]
+    points = np.zeros((1, 0), np.int64)
+    for at, n in enumerate(names):
+        values = np.arange(low[n], high[n] + 1)
+        if len(points) * len(values) > MOST_POINTS:
+            raise TooLarge
+        last = np.tile(values, len(points))
+        points = np.column_stack([np.repeat(points, len(values), axis=0), last])
+        for limit in limits:
+            points = points[can_hold(names, limit, points, names[at + 1 :], low, high)]
+    for (_, constant), size in limits if not names else ():
+        if constant.denominator != 1 or not 0 <= constant < size:
+            return points[:0]
+    return points
+
+
+def can_hold(
+    names: list[str], limit: Any, points: np.ndarray, rest: list[str], low: Any, high: Any
+) -> np.ndarray:
+    """Whether a form may still be an integer in its range, by what the names to come can add."""
+    (form, constant), size = limit
+    scale, total = scaled(names, (form, constant), points)
+    ends = [
+        sorted((int(form[m] * scale) * low[m], int(form[m] * scale) * high[m]))
+        for m in rest
+        if form.get(m)
+    ]
+    good = (total + sum(e[1] for e in ends) >= 0) & (total + sum(e[0] for e in ends) < size * scale)
+    return good if ends else good & (total % scale == 0)
+
+
+def scaled(
+    names: list[str], form: tuple[dict[str, Fraction], Fraction], points: np.ndarray
+) -> tuple[int, np.ndarray]:
+    """The common denominator of a form, and its numerators at points of the first names."""
+    scale = math.lcm(form[1].denominator, *(a.denominator for a in form[0].values()))
+    total = np.full(len(points), int(form[1] * scale))
+    for n, column in zip(names, points.T, strict=False):
+        total = total + int(form[0].get(n, 0) * scale) * column
+    return scale, total
 
 
 def combine(sign: str, taken: list[Any], dtype: Any) -> Any:
@@ -235,8 +293,8 @@ def common(*dtypes: Any) -> Any:
 
 def cast(x: Any, dtype: Any) -> Any:
     if x.dtype.kind == "f" and dtype.kind in "iu":
-        limits = np.iinfo(dtype)
-        if not np.all((x > float(limits.min) - 1) & (x < float(limits.max))):
+        limits, wide = np.iinfo(dtype), x.astype(np.float64)
+        if not np.all((wide > float(limits.min) - 1) & (wide < float(limits.max))):
             raise TooLarge
     with np.errstate(all="ignore"):
         return x.astype(dtype)
@@ -247,8 +305,10 @@ def arithmetic(sign: str, a: Any, b: Any) -> Any:
     dtype = a.dtype
     with np.errstate(all="ignore"):
         if dtype == np.bool_:
+            if sign == "/" and not np.all(b):
+                raise TooLarge
             x, y = a.astype(np.int64), b.astype(np.int64)
-            done = {"+": x + y, "-": x - y, "*": x * y, "/": x * (y != 0)}[sign]
+            done = {"+": x + y, "-": x - y, "*": x * y, "/": x}[sign]
             return np.asarray(done != 0)[()] if np.ndim(done) == 0 else done != 0
         if sign == "/" and dtype.kind in "iu":
             if np.any(b == 0):
@@ -295,7 +355,8 @@ MATH = {
 
 def trunc(a: Any, b: Any) -> Any:
     if isinstance(a, float) or isinstance(b, float):
-        return a / b
+        with np.errstate(all="ignore"):
+            return float(np.float64(a) / np.float64(b))
     if b == 0:
         raise Refused("type")
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
@@ -322,7 +383,17 @@ def constant(name: str, values: list[Any]) -> Any:
         "recip": lambda: trunc(1, a),
         **{sign: (lambda f=f: int(f(a, b))) for sign, f in COMPARE.items()},
     }
+    if name.startswith("assert_"):
+        if not a:
+            raise Refused("shape")
+        return Const(a)
+    if name in ("broadcast", "match"):
+        if a != b and (name == "match" or 1 not in (a, b)):
+            raise Refused("shape")
+        return Const(b if a == 1 else a)
     if name not in table:
+        raise Refused("type")
+    if name == "mod" and any(isinstance(each, float) for each in values):
         raise Refused("type")
     done = table[name]()
     kinds = values[1:] if name in ("?", "cond") else values
@@ -340,10 +411,38 @@ def evaluate(expression: Any, env: dict[str, Any]) -> Any:
         raise Refused("index")
     assert isinstance(expression, Call)
     name = expression.function
-    operands = [evaluate(each, env) for each in expression.operands]
+    return apply(name, [evaluate(each, env) for each in expression.operands])
+
+
+def apply(name: str, operands: list[Any]) -> Any:
+    if name == "tuple":
+        return tuple(operands)
+    if name in ("element", "prng_state", "prng_value"):
+        if not isinstance(operands[0], tuple):
+            raise Refused("type")
+        at = whole(operands[1]) if name == "element" else int(name == "prng_value")
+        if not 0 <= at < len(operands[0]):
+            raise Refused("type")
+        return operands[0][at]
+    counts = {len(each) for each in operands if isinstance(each, tuple)}
+    if len(counts) > 1:
+        raise Refused("type")
+    if counts:
+        return tuple(
+            apply(name, [each[at] if isinstance(each, tuple) else each for each in operands])
+            for at in range(counts.pop())
+        )
     if all(isinstance(each, Const) for each in operands):
         return constant(name, [each.value for each in operands])
     return function(name, operands)
+
+
+def whole(value: Any, least: int | None = None) -> int:
+    if not isinstance(value, Const) or isinstance(value.value, float):
+        raise Refused("type")
+    if least is not None and value.value < least:
+        raise Refused("shape")
+    return value.value
 
 
 def function(name: str, operands: list[Any]) -> Any:
@@ -373,35 +472,67 @@ def function(name: str, operands: list[Any]) -> Any:
         x = operands[0]
         return function("?", [function("<", [x, Const(0)]), function("neg", [x]), x])
     if name in ("as_float", "as_int", "as_uint"):
-        return cast(tensor(operands[0]), np.dtype(f"{name[3:]}{operands[1].value}"))
+        width = whole(operands[1])
+        if width not in ((16, 32, 64) if name == "as_float" else (8, 16, 32, 64)):
+            raise Refused("type")
+        return cast(tensor(operands[0]), np.dtype(f"{name[3:]}{width}"))
     if name == "as_bool":
-        return operands[0] != 0
+        return np.asarray(operands[0] != 0)
+    is_moving = name in ("index", "shape", "reshape", "prng_step") or "builtin_" in name
+    if is_moving and not isinstance(operands[0], np.ndarray):
+        raise Refused("type")
     if name == "index":
+        if not 0 <= whole(operands[1]) < operands[0].ndim:
+            raise Refused("shape")
         return np.indices(operands[0].shape)[operands[1].value].astype(np.int32)
     if name == "shape":
         return np.array(operands[0].shape, np.int32)
     if name == "reshape":
-        shape = tuple(each.value for each in operands[1:])
+        shape = tuple(whole(each, 0) for each in operands[1:])
         if math.prod(shape) != operands[0].size:
             raise Refused("shape")
         return operands[0].reshape(shape)
     if name == "gather":
         data, where = operands[0], tensor(operands[1])
-        if where.dtype != np.int32:
+        if not isinstance(data, np.ndarray) or where.dtype != np.int32:
             raise Refused("type")
-        return data[np.clip(where, 0, len(data) - 1)]
+        if not data.ndim or (not len(data) and where.size):
+            raise Refused("shape")
+        return data[np.clip(where, 0, max(len(data) - 1, 0))] if where.size else data[where]
     if name == "scatter":
         values, where, like = operands
+        where = tensor(where)
+        if not isinstance(values, np.ndarray) or not isinstance(like, np.ndarray):
+            raise Refused("type")
+        if where.dtype != np.int32:
+            raise Refused("type")
+        if not like.ndim or values.shape[: where.ndim] != where.shape:
+            raise Refused("shape")
+        if not len(like) and values.size:
+            raise Refused("shape")
         result = np.zeros((len(like), *values.shape[where.ndim :]), values.dtype)
-        for at in itertools.product(*map(range, where.shape)):
+        for at in itertools.product(*map(range, where.shape)) if values.size else ():
             row = min(max(int(where[at]), 0), len(like) - 1)
             result[row] = arithmetic("+", result[row], values[at])
         return result
-    if name == "ident":
+    if name in ("ident", "reverse_grad"):
         return operands[0]
+    if name == "prng_step":
+        return prng_step(operands[0], tuple(whole(each, 0) for each in operands[1:]))
+    if name in ("builtin_softmax", "builtin_logsoftmax"):
+        return softmax(operands[0], [whole(each, 0) for each in operands[1:]], "log" in name)
+    if name == "builtin_binary_crossentropy":
+        p, t = operands[:2]
+        first = apply("*", [apply("neg", [t]), apply("log", [p])])
+        rest = [apply("-", [Const(1), each]) for each in (t, p)]
+        return apply("-", [first, apply("*", [rest[0], apply("log", [rest[1]])])])
     given = [tensor(each) for each in operands]
     dtype = common(*(each.dtype for each in given))
     if name in MATH or name == "pow":
+        try:
+            np.broadcast_shapes(*(each.shape for each in given))
+        except ValueError:
+            raise Refused("shape") from None
         if dtype.kind != "f":
             dtype = np.dtype(np.float32)
         given = [cast(each, dtype) for each in given]
@@ -429,6 +560,8 @@ def function(name: str, operands: list[Any]) -> Any:
         x, y = (each.astype(np.int64) for each in given)
         done = {"&": x & y, "|": x | y, "^": x ^ y, "<<": x << y, ">>": x >> y}[name]
         return np.asarray(done != 0)
+    if name in ("<<", ">>") and not np.all((given[1] >= 0) & (given[1] < 8 * dtype.itemsize)):
+        raise TooLarge
     table = {
         "&": np.bitwise_and,
         "|": np.bitwise_or,
@@ -437,3 +570,38 @@ def function(name: str, operands: list[Any]) -> Any:
         ">>": np.right_shift,
     }
     return np.asarray(table[name](*given))
+
+
+def softmax(x: np.ndarray, sizes: list[int], is_log: bool) -> np.ndarray:
+    if x.ndim != 2 or list(x.shape) != sizes:
+        raise Refused("shape")
+    dtype = x.dtype if x.dtype.kind == "f" else np.dtype(np.float32)
+    if not x.size:
+        return x.astype(dtype)
+    with np.errstate(all="ignore"):
+        wide = x.astype(np.float64)
+        wide = wide - wide.max(1, keepdims=True)
+        powers = np.exp(wide)
+        total = powers.sum(1, keepdims=True)
+        return (wide - np.log(total) if is_log else powers / total).astype(dtype)
+
+
+def prng_step(state: np.ndarray, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    if state.dtype != np.uint32:
+        raise Refused("type")
+    if state.shape != (3, 2048):
+        raise Refused("shape")
+    count = math.prod(shape)
+    after = [[int(x) for x in row] for row in state]
+    values = np.zeros(count, np.float32)
+    word = 0xFFFFFFFF
+    for at in range(count):
+        stream = at % 2048
+        s1, s2, s3 = (row[stream] for row in after)
+        s1 = (((s1 & 4294967294) << 12) & word) ^ ((((s1 << 13) & word) ^ s1) >> 19)
+        s2 = (((s2 & 4294967288) << 4) & word) ^ ((((s2 << 2) & word) ^ s2) >> 25)
+        s3 = (((s3 & 4294967280) << 17) & word) ^ ((((s3 << 3) & word) ^ s3) >> 11)
+        for row, s in zip(after, (s1, s2, s3), strict=True):
+            row[stream] = s
+        values[at] = np.float32(s1 ^ s2 ^ s3) / np.float32(2**32)
+    return np.array(after, np.uint32), values.reshape(shape)

@@ -1,12 +1,17 @@
-"""Random Tile programs with inputs: the whole grammar of contractions, and most functions."""
+"""Random Tile programs with inputs: the whole grammar, and every function."""
 
 from __future__ import annotations
 
+import math
 import random
+import re
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from interpreter import Refused, TooLarge, interpret
+from interpreter import Const, Refused, TooLarge, run
+
+from dparray.tilelang.parser import parse
 
 DTYPES = (
     *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -16,189 +21,350 @@ _COMMON = (
     *("float32", "int32", "float64", "int8", "uint8", "int64", "float32", "float32", "bool"),
     "float16",
 )
+_INPUTS = (("A", "#a", "In_0"), ("B", "B'", "#i"), ("C", "#c", "C1"), ("D",), ("E",))
+_INDICES = ("i", "j", "k", "l", "$N", "x'", "kk_2", "t0")
+_MATHEMATICS = (
+    *("tanh", "sin", "cos", "atan", "floor", "ceil", "round", "exp", "log", "sqrt", "tan"),
+    *("sinh", "cosh", "asin", "acos", "sigmoid"),
+)
 
 
 class Maker:
-    """Makes one program from a seed."""
+    """Makes one program from a seed.
+
+    Attributes:
+        inputs: by name, as they are called.
+        values: what every name stands for, found by the interpreter as lines are added.
+    """
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
         self.inputs: dict[str, Any] = {}
+        self.values: dict[str, Any] = {}
         self.header: list[str] = []
         self.lines: list[str] = []
-        self.ranks: dict[str, int] = {}
-        self.sizes: dict[str, int] = {}
-        self.refused = False
+        self.assigned: list[str] = []
+        self.has_floats = self.random.random() < 0.93  # the others have extreme integers
+        self.is_refused = False
 
-    def values(self, shape: tuple[int, ...], dtype: str) -> np.ndarray:
-        kind = np.dtype(dtype).kind
-        count = int(np.prod(shape))
+    def chance(self, share: float) -> bool:
+        return self.random.random() < share
+
+    # -- inputs ------------------------------------------------------------------------------
+
+    def elements(self, shape: tuple[int, ...], dtype: str) -> np.ndarray:
+        kind, count = np.dtype(dtype).kind, math.prod(shape)
+        number: Callable[[], Any]
         if kind == "b":
-            flat = [self.random.random() < 0.5 for _ in range(count)]
-        elif kind == "u":
-            flat = [self.random.randint(0, 5) for _ in range(count)]
-        elif kind == "i":
-            flat = [self.random.randint(-5, 5) for _ in range(count)]
+            number = lambda: self.chance(0.5)  # noqa: E731
+        elif kind in "iu":
+            least = 0 if kind == "u" else -5
+            number = lambda: self.random.randint(least, 5)  # noqa: E731
+            if not self.has_floats:
+                limits = np.iinfo(dtype)
+                ends = (limits.min, limits.max, limits.max - 1, limits.max // 3, 1, 2)
+                number = lambda: self.random.choice(ends)  # noqa: E731
         else:
-            flat = [self.random.randint(-8, 8) / 4 for _ in range(count)]
-        return np.array(flat, dtype).reshape(shape)
+            number = lambda: self.random.randint(-8, 8) / 4  # noqa: E731
+            if self.chance(0.06):
+                number = lambda: self.random.choice((math.nan, math.inf, -math.inf, -0.0, 1.5))  # noqa: E731
+        return np.array([number() for _ in range(count)], dtype).reshape(shape)
+
+    def dtype(self) -> str:
+        found = self.random.choice(DTYPES if self.chance(0.4) else _COMMON)
+        return found if self.has_floats or not found.startswith("float") else "int32"
 
     def add_input(self) -> None:
-        name = "ABCD"[len(self.header)]
-        if self.random.random() < 0.08:
-            self.inputs[name] = self.random.choice([self.random.randint(1, 4), 0.5, 2.25])
-            self.header.append(name)
+        spelled = self.random.choice(_INPUTS[len(self.header)])
+        name = spelled.lstrip("#")
+        if self.chance(0.1):
+            number = self.random.choice([self.random.randint(-2, 4), 0.5, 2.25])
+            self.inputs[name] = number if self.has_floats else self.random.randint(0, 3)
+            self.values[name] = Const(self.inputs[name])
+            self.header.append(spelled + self.random.choice(("", "", "[]", "[ ]")))
             return
         rank = self.random.choice((0, 1, 1, 2, 2, 2, 3, 3, 4))
-        pool = list(self.sizes.values())
+        pool = self.known_sizes()
         shape = tuple(
-            self.random.choice(pool)
-            if pool and self.random.random() < 0.5
+            self.random.choice(list(pool.values()))
+            if pool and self.chance(0.5)
+            else 0
+            if self.chance(0.01)
             else self.random.randint(1, 7 if rank < 3 else 4)
             for _ in range(rank)
         )
-        dtype = self.random.choice(DTYPES if self.random.random() < 0.4 else _COMMON)
-        self.inputs[name] = self.values(shape, dtype)
-        names = []
-        for size in shape:
-            known = [each for each, other in self.sizes.items() if other == size]
-            if known and self.random.random() < 0.5:
-                names.append(self.random.choice(known))
+        self.inputs[name] = self.values[name] = self.elements(shape, self.dtype())
+        if self.chance(0.1):
+            self.header.append(spelled)
+            return
+        texts = []
+        for at, size in enumerate(shape):
+            same = [
+                key
+                for key, other in self.known_sizes().items()
+                if other == size and key.lstrip("#") not in self.inputs
+            ]
+            if same and self.chance(0.5):
+                texts.append(self.random.choice(same))
             else:
-                fresh = f"N{len(self.sizes)}"
-                self.sizes[fresh] = size
-                names.append(fresh)
-        if self.random.random() < 0.1:
-            self.header.append(name)
-        else:
-            self.header.append(f"{name}[{', '.join(names)}]")
-        for size in names:  # sizes of a header left out are not names
-            if not any(size in each for each in self.header):
-                self.sizes.pop(size, None)
-        self.ranks[name] = rank
+                text = f"{self.random.choice(('N', 'M', '#n', 'Size_'))}{len(self.values)}{at}"
+                self.values[text.lstrip("#")] = Const(size)
+                texts.append(text)
+        self.header.append(f"{spelled}[{', '.join(texts)}]")
+
+    def spelled(self, name: str) -> str:
+        return name if name[0].isupper() and self.chance(0.97) else f"#{name}"
+
+    def known_sizes(self, least: int = 0) -> dict[str, int]:
+        """The names of integers that may be sizes."""
+        return {
+            self.spelled(name): each.value
+            for name, each in self.values.items()
+            if isinstance(each, Const) and isinstance(each.value, int) and least <= each.value < 10
+        }
+
+    def tensors(self) -> dict[str, np.ndarray]:
+        """What a contraction may read: tensors, and constants as those of rank 0."""
+        found = {n: each for n, each in self.values.items() if isinstance(each, np.ndarray)}
+        if self.chance(0.1):
+            found |= {n: np.zeros(()) for n, each in self.values.items() if isinstance(each, Const)}
+        return {self.spelled(name): each for name, each in found.items() if each.ndim < 5}
+
+    # -- sizes and indices -------------------------------------------------------------------
 
     def size(self) -> str:
-        known = list(self.sizes)
-        if known and self.random.random() < 0.6:
-            text = self.random.choice(known)
-            kind = self.random.random()
-            if kind < 0.12:
-                text += f" + {self.random.randint(1, 2)}"
-            elif kind < 0.2:
-                text = f"({text} + 1) / 2"
-            elif kind < 0.26:
-                text += f" * {self.random.randint(1, 2)}"
-            elif kind < 0.3:
-                text = f"max({text}, {self.random.choice(known)})"
-            return text
-        return str(self.random.randint(1, 7))
+        known = list(self.known_sizes())
+        if not known or self.chance(0.35):
+            return str(self.random.randint(1, 7))
+        a, b = self.random.choice(known), self.random.choice(known)
+        n = self.random.randint(1, 3)
+        if self.chance(0.6):
+            return a
+        return self.random.choice(
+            (
+                *(f"{a} + {n}", f"{a} - {n}", f"({a} + 1) / 2", f"({a} - 1) / {n}", f"{a} * {n}"),
+                *(f"max({a}, {b})", f"min({a}, {b})", f"abs({a} - {b})", f"mod({a}, {n}) + 1"),
+                *(f"broadcast({a}, 1)", f"match({a}, {a})", f"ident({a})", f"-({n} - {a} - 2)"),
+                *(f"({a} < {b} ? {a} : {b})", f"cond({a} == {b}, {n}, {a})", f"{a} + {b} / {n}"),
+                *(f"{a} + ({a} >= {b})", f"ceil({a})", f"recip(1) + {a}", f"{a} + assert_one({n})"),
+            )
+        )
+
+    def constant(self) -> str:
+        """An integer in an index expression."""
+        known = list(self.known_sizes())
+        return self.random.choice([*known, "1", "2", "3"] if known else ["1", "2"])
 
     def index(self, variables: list[str], simple: float) -> str:
         pick = self.random.choice
-        v = pick(variables)
-        if self.random.random() < simple:
+        v, u = pick(variables), pick(variables)
+        if self.chance(simple):
             return v
-        u = pick(variables)
-        n = self.random.randint(1, 3)
-        c = pick([*self.sizes, "3", "2", "1"]) if self.sizes else "2"
+        if self.chance(0.15):
+            return self.affine(variables, 3)
+        n, c = self.random.randint(1, 3), self.constant()
         return pick(
-            [
-                f"{n}{v}",
-                f"{n} * {v} + {u}",
-                f"{v} + {n}",
-                f"{v} - {n}",
-                f"{c} - 1 - {v}",
-                f"{v} + {u}",
-                f"{v} - {u}",
-                f"{v} / 2",
-                f"({v} - 1) / {n}",
-                f"{v} + {u} - 1",
-                f"-{v} + {c}",
-                f"{v} / 2 + {u} / 2",
-                f"{n}",
-                "0",
-                f"{c} - {v} - {u}",
-                f"({v} + {u}) / 2",
-                f"2 * ({v} - {u}) + 1",
-                f"{v} / 3 + {u}",
-                f"({c} - 1) / 2 + {v}",
-            ]
+            (
+                *(f"{n}{v}" if v[0] != "$" else v, f"{n} * {v} + {u}", f"{v} + {n}", f"{v} - {n}"),
+                *(f"{c} - 1 - {v}", f"{v} + {u}", f"{v} - {u}", f"{v} / 2", f"({v} - 1) / {n}"),
+                *(f"{v} + {u} - 1", f"-{v} + {c}", f"{v} / 2 + {u} / 2", f"{n}", "0"),
+                *(f"{c} - {v} - {u}", f"({v} + {u}) / 2", f"2 * ({v} - {u}) + 1", f"{v} / 3 + {u}"),
+                *(f"({c} - 1) / 2 + {v}", f"{c} * {v} + {u}", f"{v} * {n} - {u} * {c}"),
+            )
         )
 
-    def contraction(self, name: str) -> None:
-        tensors = list(self.ranks)
+    def affine(self, variables: list[str], depth: int) -> str:
+        kind = self.random.random()
+        if depth == 0 or kind < 0.2:
+            return self.random.choice(variables)
+        if kind < 0.35:
+            return self.constant()
+        inner = self.affine(variables, depth - 1)
+        if kind < 0.45:
+            return f"-{inner}" if self.chance(0.5) else f"-({inner})"
+        if kind < 0.55:
+            return f"({inner}) * {self.constant()}"
+        if kind < 0.6:
+            return f"({self.constant()} - 1) * ({inner})"
+        if kind < 0.7:
+            return f"({inner}) / {self.constant()}"
+        return f"{inner} {self.random.choice('+-')} {self.affine(variables, depth - 1)}"
+
+    # -- statements --------------------------------------------------------------------------
+
+    def contraction(self, spelled: str) -> str | None:
+        tensors = self.tensors()
         if not tensors:
-            return
+            return None
         count = self.random.choice((1, 1, 1, 2, 2, 2, 3))
-        operands = [self.random.choice(tensors) for _ in range(count)]
-        variables = list("ijkl")[: self.random.choice((1, 2, 2, 3, 3, 4))]
+        operands = [self.random.choice(list(tensors)) for _ in range(count)]
+        variables = self.random.sample(_INDICES, self.random.choice((1, 2, 2, 3, 3, 4)))
         simple = self.random.choice((1.0, 0.8, 0.6, 0.3))
         refs = [
-            f"{each}[{', '.join(self.index(variables, simple) for _ in range(self.ranks[each]))}]"
+            f"{each}[{', '.join(self.index(variables, simple) for _ in tensors[each].shape)}]"
             for each in operands
         ]
         rank = self.random.choice((0, 1, 1, 2, 2, 3, 4))
         out = [self.index(variables, max(simple, 0.7)) for _ in range(rank)]
         body = refs[0]
         if count == 2:
-            body += f" {self.random.choice('**++=').replace('=', '==')} {refs[1]}"
+            body += f" {self.random.choice(('*', '*', '+', '=='))} {refs[1]}"
         elif count == 3:
             body += f" == {refs[1]} ? {refs[2]}"
-        aggregation = self.random.choice("+++*><==")
-        text = f"{name}[{', '.join(out)}"
-        sizes = [self.size() for _ in range(rank)]
-        text += f": {', '.join(sizes)}]" if rank else self.random.choice(("]", ":]"))
-        text += f" = {aggregation}({body})"
+        text = f"{spelled}[{', '.join(out)}"
+        text += f": {', '.join(self.size() for _ in out)}]" if rank else self.random.choice("]:")
+        text = text if text.endswith("]") else f"{text}]"
+        text += f" = {self.random.choice('+++*><==')}({body})"
         for _ in range(self.random.choice((0, 0, 0, 0, 1, 1, 2))):
             text += f", {self.index(variables, 0.3)} < {self.size()}"
-        if self.random.random() < 0.1:
-            text += " no_defract"
-        if self.random.random() < 0.15 and len(self.header) < 4:
-            extra = "ABCD"[len(self.header)]
-            scope = {**self.sizes}
-            try:
-                shape = tuple(
-                    int(eval(each.replace("/", "//"), {"max": max}, scope)) for each in sizes
-                )
-            except NameError:
-                return
-            dtypes = [
-                self.inputs[each].dtype.name if each in self.inputs else "float32"
-                for each in operands
-            ]
-            dtype = dtypes[0] if "==" not in body or count == 3 else "bool"
-            self.inputs[extra] = self.values(shape, dtype)
-            self.header.append(extra)
-            text += f" default {extra}"
-        self.lines.append(text + ";")
-        self.ranks[name] = rank
+        if self.chance(0.15) and len(self.header) < 5:
+            default = self.default_of(spelled, text)
+            if default is not None:
+                suffixes = [f" default {default}", *[" no_defract"] * self.chance(0.2)]
+                self.random.shuffle(suffixes)
+                return text + "".join(suffixes)
+        return text + " no_defract" * self.chance(0.1)
+
+    def default_of(self, spelled: str, text: str) -> str | None:
+        """A tensor of the shape and dtype that a contraction has: a known one, or an input."""
+        try:
+            like = self.found(spelled.lstrip("#"), text)
+        except (Refused, TooLarge):
+            return None
+        for name, each in self.values.items():
+            if isinstance(each, np.ndarray) and (each.shape, each.dtype) == (
+                like.shape,
+                like.dtype,
+            ):
+                return self.spelled(name)
+        given = f"D{len(self.header)}"
+        self.inputs[given] = self.values[given] = self.elements(like.shape, like.dtype.name)
+        self.header.append(given)
+        return given
 
     def expression(self, depth: int) -> str:
         pick = self.random.choice
-        names = [*self.ranks, *[each for each in self.inputs if each not in self.ranks]]
-        if depth == 0 or self.random.random() < 0.25:
-            return pick([*names * 3, "2", "0.5", "1", "3.0", *self.sizes])
+        names = [
+            self.spelled(name)
+            for name, each in self.values.items()
+            for _ in range(1 if isinstance(each, Const) else 4)
+        ]
+        literals = ("2", "1", "3", *(("0.5", "3.0", "2e0", "15e-1") if self.has_floats else ()))
+        if depth == 0 or self.chance(0.22):
+            return pick(names if names and self.chance(0.75) else literals)
         a, b = (self.expression(depth - 1) for _ in range(2))
         kind = self.random.random()
-        if kind < 0.4:
+        if kind < 0.36:
             return f"({a} {pick('+-*')} {b})"
-        if kind < 0.5:
-            return f"({a} {pick(['<', '>', '<=', '>=', '==', '!='])} {b})"
-        if kind < 0.6:
-            return f"({a} ? {b} : {self.expression(depth - 1)})"
-        if kind < 0.68:
-            return f"{pick(['max', 'min'])}({a}, {b})"
-        if kind < 0.76:
-            return f"{pick(['abs', 'relu', 'ident', 'neg'])}({a})"
+        if kind < 0.4:
+            return f"{a} {pick('+-*')} {b}"
+        if kind < 0.48:
+            return f"({a} {pick(('<', '>', '<=', '>=', '==', '!='))} {b})"
+        if kind < 0.56:
+            c = self.expression(depth - 1)
+            return f"cond({a}, {b}, {c})" if self.chance(0.3) else f"({a} ? {b} : {c})"
+        if kind < 0.63:
+            return f"{pick(('max', 'min'))}({a}, {b})"
+        if kind < 0.7:
+            return f"{pick(('abs', 'relu', 'ident', 'neg', 'recip', '$abs', '#neg'))}({a})"
+        if kind < 0.78 and self.has_floats:
+            return f"{pick(_MATHEMATICS)}({a})" if self.chance(0.9) else f"pow({a}, {b})"
+        if kind < 0.82:
+            return f"({a} / {pick(('2', '3', '-2', *(('4.0', '0.5') if self.has_floats else ())))})"
         if kind < 0.84:
-            return f"{pick(['tanh', 'sin', 'cos', 'atan', 'floor', 'ceil', 'round'])}({a})"
+            return f"{a} / {b}"
+        if kind < 0.88:
+            to = pick(("as_int", "as_uint", *(("as_float",) if self.has_floats else ())))
+            return f"{to}({a}, {pick((8, 16, 32, 64) if to != 'as_float' else (16, 32, 64))})"
         if kind < 0.9:
-            return f"({a} / {pick(['2', '3', '4.0', '0.5'])})"
+            return f"as_bool({a}, 1)"
         if kind < 0.94:
-            return f"{pick(['as_int', 'as_float'])}({a}, {pick([16, 32, 64])})"
+            return f"(as_int({a}, 32) {pick('&|^')} as_int({b}, {pick((8, 32, 64))}))"
+        if kind < 0.96:
+            return (
+                f"(as_{pick(('int', 'uint'))}({a}, 32) {pick(('<<', '>>'))} (as_int({b}, 8) & 7))"
+            )
         if kind < 0.97:
-            return f"(as_int({a}, 32) {pick(['&', '|', '^'])} as_int({b}, 32))"
+            return f"~as_int({a}, {pick((8, 16, 32, 64))})"
+        if kind < 0.98:
+            return self.moved() or a
         return f"-{a}"
+
+    def moved(self) -> str | None:
+        """A function that moves data or makes it."""
+        pick = self.random.choice
+        arrays = {n: e for n, e in self.values.items() if isinstance(e, np.ndarray)}
+        if not arrays:
+            return None
+        name = pick(list(arrays))
+        each, text = arrays[name], self.spelled(name)
+        other = self.spelled(pick(list(arrays)))
+        indices = [
+            self.spelled(n) for n, e in arrays.items() if e.dtype == np.int32 and e.size
+        ] or [f"as_int({text}, 32)"]
+        kind = self.random.random()
+        if kind < 0.25:
+            return f"reshape({', '.join([text, *map(str, self.factors(each.size))])})"
+        if kind < 0.35 and each.ndim:
+            return f"index({text}, {self.random.randrange(each.ndim)})"
+        if kind < 0.4:
+            return f"shape({text})"
+        if kind < 0.65:
+            return f"gather({text}, {pick([*indices * 2, f'as_int({other}, 32)', '1'])})"
+        if kind < 0.85:
+            by = [*indices, f"as_int({text}, 32)", f"index({text}, 0)"]
+            by += [
+                self.spelled(n)
+                for n, e in arrays.items()
+                if e.dtype == np.int32 and e.shape == each.shape[: e.ndim]
+            ] * 5
+            return f"scatter({text}, {pick(by)}, {other})"
+        if kind < 0.9 and each.ndim == 2 and self.has_floats:
+            log = pick(("", "log"))
+            return f"builtin_{log}softmax({text}, {each.shape[0]}, {each.shape[1]})"
+        if kind < 0.95 and self.has_floats:
+            return f"builtin_binary_crossentropy(sigmoid({text}), {other}, 3)"
+        return f"reverse_grad({text}, 2.0)"
+
+    def factors(self, count: int) -> list[int]:
+        found = []
+        while count > 1 and len(found) < 3:
+            factor = self.random.choice([n for n in range(1, count + 1) if count % n == 0])
+            found.append(factor)
+            count //= factor
+        found = [*found, count] if count != 1 or self.chance(0.3) else found
+        self.random.shuffle(found)
+        return found
+
+    def group(self) -> str:
+        """Tuples, their members, and random numbers, which are a pair."""
+        pick = self.random.choice
+        groups = [name for name, each in self.values.items() if isinstance(each, tuple)]
+        if groups and self.chance(0.8):
+            name = pick(groups)
+            count = len(self.values[name])
+            kind = self.random.random()
+            if kind < 0.6:
+                return f"element({self.spelled(name)}, {self.random.randrange(count)})"
+            return f"{self.spelled(name)} {pick('+*')} {pick([self.spelled(name), '2'])}"
+        if self.chance(0.1) and "S" not in self.values and len(self.header) < 5:
+            words = np.array([self.random.getrandbits(32) for _ in range(3 * 2048)], np.uint32)
+            self.inputs["S"] = self.values["S"] = words.reshape(3, 2048)
+            self.header.append("S")
+        if "S" in self.values:
+            sizes = self.random.choice(("", ", 3", ", 2, 3", ", 30, 70", ", 1, 4, 2"))
+            return f"{pick(('', 'prng_state', 'prng_value'))}(prng_step(S{sizes}))"
+        return f"tuple({', '.join(self.expression(1) for _ in range(self.random.randint(1, 3)))})"
+
+    def numbers(self) -> str:
+        """A line of constants."""
+        if self.chance(0.15):
+            return f"assert_fine({self.size()} {self.random.choice(('<', '>=', '!='))} 3)"
+        if self.chance(0.15) and self.has_floats:
+            return f"{self.size()} {self.random.choice('*/+')} {self.random.choice(('0.5', '1e1'))}"
+        return self.size()
+
+    # -- the program -------------------------------------------------------------------------
 
     def source(self, outputs: list[str]) -> str:
         return (
@@ -206,40 +372,78 @@ class Maker:
             f"{{ {' '.join(self.lines)} }}"
         )
 
-    def add_line(self, name: str) -> None:
+    def found(self, name: str, line: str) -> Any:
+        """What a line gives, after those there are.
+
+        Raises:
+            Refused, TooLarge: by the interpreter.
+        """
+        before = ", ".join(self.header)
+        text = f"function ({before}) -> (X) {{ {' '.join([*self.lines, line])}; }}"
+        known = {each: self.values[each] for each in self.assigned}
+        return run(parse(text), self.inputs, known)[name]
+
+    def add_line(self, at: int) -> None:
         """A line that runs, or now and then one that is refused."""
+        spelled = f"{self.random.choice(('T', 'T', 'T', '#t', 'Out_'))}{at}{self.quote()}"
+        name = spelled.lstrip("#")
         for _ in range(12):
-            before = len(self.header), len(self.lines)
-            if self.random.random() < 0.75 and self.ranks:
-                self.contraction(name)
-            else:
-                self.lines.append(f"{name} = {self.expression(3)};")
-            if len(self.lines) == before[1]:
+            header, inputs = list(self.header), dict(self.inputs)
+            values = dict(self.values)
+            kind = self.random.random()
+            text = self.contraction(spelled) if kind < 0.6 else None
+            if text is None:
+                value = (
+                    self.expression(3)
+                    if kind < 0.8
+                    else self.numbers()
+                    if kind < 0.87
+                    else self.group()
+                    if kind < 0.9
+                    else self.moved()
+                )
+                text = None if value is None else f"{spelled} = {value}"
+            if text is None:
                 continue
             try:
-                shape = interpret(self.source([name]), self.inputs)[name].shape
-            except (Refused, TooLarge):
-                if self.random.random() < 0.06:
-                    self.refused = True
-                    return
-                for each in self.header[before[0] :]:
-                    del self.inputs[each]
-                del self.header[before[0] :], self.lines[before[1] :]
-                self.ranks.pop(name, None)
-                continue
-            self.ranks[name] = len(shape)
+                self.values[name] = self.found(name, text)
+            except (Refused, TooLarge) as problem:
+                if isinstance(problem, Refused) and self.chance(0.06):
+                    self.is_refused = True
+                else:
+                    self.header, self.inputs, self.values = header, inputs, values
+                    continue
+            note = self.random.choice(("[[note]] ", "[[pid(one, Two)]] ", "[[a(b)]] [[c]] "))
+            self.lines.append(f"{note * self.chance(0.06)}{text};")
+            self.assigned.append(name)
             return
 
+    def quote(self) -> str:
+        return "'" * self.chance(0.05)
+
     def program(self) -> tuple[str, dict[str, Any]]:
-        for _ in range(self.random.choice((1, 2, 2, 3))):
+        for _ in range(self.random.choice((0, 1, 1, 2, 2, 2, 2, 3, 3))):
             self.add_input()
-        for at in range(self.random.choice((1, 1, 2, 3))):
-            if not self.refused:
-                self.add_line(f"T{at}")
-        if not self.lines:
-            self.lines.append("T0 = 1;")
-        outputs = [line[: line.index(" ")].partition("[")[0] for line in self.lines]
-        return self.source(outputs), self.inputs
+        for at in range(self.random.choice((1, 1, 2, 3, 4))):
+            if not self.is_refused:
+                self.add_line(at)
+        outputs = [name for name in self.assigned if not isinstance(self.values.get(name), tuple)]
+        if not outputs:
+            self.lines.append("Last = 1;")
+            outputs = ["Last"]
+        self.random.shuffle(outputs)
+        if self.chance(0.3) and not self.is_refused:
+            outputs = outputs[: self.random.randint(1, len(outputs))]
+        source = self.source([self.spelled(name) for name in outputs])
+        if self.chance(0.15):
+            source = self.spaced(source)
+        return source, self.inputs
+
+    def spaced(self, source: str) -> str:
+        """The same tokens with other space between them."""
+        if self.chance(0.5):
+            return re.sub(" ", lambda _: self.random.choice((" ", "\n", "\t ", "\r\n")), source)
+        return re.sub(r"(?<![\w'=]) | (?![\w#$=])", "", source)
 
 
 def program(seed: int) -> tuple[str, dict[str, Any]]:
