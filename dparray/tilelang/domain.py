@@ -107,7 +107,9 @@ class Domain(NamedTuple):
         levels = [each for level in self.loops for each in (*level.lower, *level.upper)]
         terms = [term for one in self.operands for term in one]
         rows = [(row, constant) for row, constant, _ in (*levels, *self.guards)]
-        rows += [*terms, *((each.terms, each.constant) for each in (*self.solved, *self.checks))]
+        rows += [(row, constant) for row, constant in terms]
+        rows += [(each.terms, each.constant) for each in self.solved]
+        rows += [(each.terms, each.constant) for each in self.checks]
         sums = [
             abs(constant) + sum(abs(a) * x for a, x in zip(row, furthest, strict=False))
             for row, constant in rows

@@ -343,9 +343,11 @@ def apply(builder: Builder, call: Call, operands: Sequence[Value]) -> Value:
             f"{call.function} with {len(operands)} arguments",
             f"it takes {wanted}",
         )
-    if call.function not in _ON_GROUPS and any(isinstance(each, Group) for each in operands):
+    if call.function in _ON_GROUPS:
+        return FUNCTIONS[call.function].rule(builder, call, operands)
+    if any(isinstance(each, Group) for each in operands):
         return _mapped(builder, call, operands)
-    if all(isinstance(each, Constant) for each in operands) and call.function not in _ON_GROUPS:
+    if all(isinstance(each, Constant) for each in operands):
         return _folded(builder, call, operands)
     if function is None:
         return _refuse_tensor(builder, call, operands)

@@ -335,6 +335,8 @@ def test_functions_of_the_table() -> None:
     assert run("O = scatter(A, R, A);", R=rows).tolist() == [[0, 0, 0], [-1, 2, 4]]
     assert run("T = tuple(A, 2); O = element(T, 0) * element(T, 1);").tolist() == (x * 2).tolist()
     assert run("T = -tuple(A, A); O = element(T, 1);").tolist() == (-x).tolist()
+    assert run("T = tuple(P, A); O = element(T, 0);", P=a).tolist() == x.tolist()
+    assert run("T = tuple(B, 3); O = element(T, 1) * A;", B=2).tolist() == (x * 3).tolist()
     assert run("O = reverse_grad(A, 2.0);").tolist() == x.tolist()
     p = dp.asarray([0.25, 0.5], dtype="float32")
     np.testing.assert_allclose(
