@@ -21,6 +21,7 @@ from dparray.memory.stats import format_bytes
 
 __all__ = ["Profile", "Record", "profile"]
 
+_PROCESS = 1  # of a trace
 _MEASURED = 1 << 24  # elements of the arrays that bandwidth is measured with
 
 
@@ -35,6 +36,7 @@ class Row(NamedTuple):
         bandwidth: bytes a second; ``None`` where no bytes or no time is known.
         share: of the bandwidth measured on the device; ``None`` for work that is not the device's.
         clock: ``"device"`` or ``"host"``.
+        queue: in words; ``""`` where there is none.
     """
 
     kind: str
@@ -48,6 +50,7 @@ class Row(NamedTuple):
     bandwidth: float | None
     share: float | None
     clock: str
+    queue: str
 
 
 class Profile:
@@ -118,21 +121,33 @@ class Profile:
         count = len(records)
         mean = total / count
         return Row(
-            kind, name, line, operations, count, total, mean, nbytes, bandwidth, share, clock
+            kind, name, line, operations, count, total, mean, nbytes, bandwidth, share, clock, queue
         )
 
     def __str__(self) -> str:
-        rows = [row for row in self.rows if row.kind != "allocate"]
-        cells = [_HEADS, *map(_cells, rows)]
+        heads, shown = self._table()
+        cells = [heads, *shown]
+        texts = len(heads) - _NUMBERS
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         lines = [
             "  ".join(
-                (text.ljust if column < _TEXTS else text.rjust)(width)
+                (text.ljust if column < texts else text.rjust)(width)
                 for column, (text, width) in enumerate(zip(line, widths, strict=True))
             ).rstrip()
             for line in cells
         ]
         return "\n".join([*lines, *self._foot()])
+
+    def _table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Heads and cells; with the queues where there are several."""
+        rows = [row for row in self.rows if row.kind != "allocate"]
+        if len({row.queue for row in rows if row.queue}) < 2:
+            return _HEADS, [*map(_cells, rows)]
+        cells = []
+        for row in rows:
+            what, line, *numbers = _cells(row)
+            cells.append((what, line, row.queue.removesuffix(", canonical queue"), *numbers))
+        return (*_HEADS[:2], "queue", *_HEADS[2:]), cells
 
     def _foot(self) -> list[str]:
         """The notes under the table."""
@@ -179,9 +194,8 @@ class Profile:
         return str(self)
 
     def _repr_html_(self) -> str:
-        rows = [row for row in self.rows if row.kind != "allocate"]
         foot = "<br>".join(map(escape, self._foot()))
-        return card("Profile", _HEADS, map(_cells, rows), foot, self.plot().svg)
+        return card("Profile", *self._table(), foot, self.plot().svg)
 
     def plot(self) -> timeline.Timeline:
         """A timeline by queue and thread, with the memory in use under it.
@@ -202,10 +216,11 @@ class Profile:
         """
         events = self.events
         trace: list[dict[str, Any]] = [
-            {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "dparray"}}
+            {"ph": "M", "name": "process_name", "pid": _PROCESS, "args": {"name": "dparray"}}
         ]
-        for number, (row, records) in enumerate(timeline.lanes_of(events), 1):
-            about = {"ph": "M", "pid": 1, "tid": number}
+        # A thread of the process's number would be shown as the main thread.
+        for number, (row, records) in enumerate(timeline.lanes_of(events), _PROCESS + 1):
+            about = {"ph": "M", "pid": _PROCESS, "tid": number}
             trace.append({**about, "name": "thread_name", "args": {"name": row}})
             trace.append({**about, "name": "thread_sort_index", "args": {"sort_index": number}})
             trace += [_span(each, number) for each in records]
@@ -213,7 +228,7 @@ class Profile:
             {
                 "ph": "C",
                 "name": "memory in use",
-                "pid": 1,
+                "pid": _PROCESS,
                 "ts": each.start * 1e6,
                 "args": {"bytes": each.in_use},
             }
@@ -230,7 +245,7 @@ def _span(record: Record, row: int) -> dict[str, Any]:
         "ph": "X",
         "name": record.name,
         "cat": record.kind,
-        "pid": 1,
+        "pid": _PROCESS,
         "tid": row,
         "ts": record.start * 1e6,
         "dur": record.duration * 1e6,
@@ -239,7 +254,7 @@ def _span(record: Record, row: int) -> dict[str, Any]:
 
 
 _HEADS = ("what", "line", "calls", "total", "mean", "bytes", "GB/s", "of 100 %")
-_TEXTS = 2
+_NUMBERS = 6
 
 
 def _cells(row: Row) -> tuple[str, ...]:

@@ -128,7 +128,7 @@ class Timeline:
         about += f", {record.line}" if record.line else ""
         label = ""
         letters = int(width / 6.2)
-        if letters > 5:
+        if letters > 5 and record.kind != "wait":  # a pale bar, on which no text would show
             text = record.operations or record.name
             text = text if len(text) <= letters else text[: letters - 1] + "…"
             label = f'<text x="{x + 3:.1f}" y="{y + 12}" fill="#fff" font-size="10">'

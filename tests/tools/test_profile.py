@@ -113,9 +113,79 @@ def test_the_table_and_the_pictures(queue: Any, tmp_path: Path) -> None:
     assert str(dp.Device(queue)) in names.values()
     spans = [each for each in trace if each["ph"] == "X"]
     assert all(each["pid"] == 1 and each["tid"] in names and each["ts"] >= 0 for each in spans)
+    assert 1 not in names  # the number of the process's main thread
     shown = [each for each in spans if each["cat"] == "kernel"]
     assert len(shown) >= 3
     assert all(each["dur"] > 0 for each in shown)
+
+
+def test_queues_have_a_column_where_there_are_several(tmp_path: Path) -> None:
+    cpu = dp.Device("cpu")
+    parts = [dp.ones(COUNT, device=part) for part in cpu.create_sub_devices(partition=1)[:2]]
+    dp.eval(*parts)
+    with limits.force("fused"), dp.profile() as p:
+        for part in parts:
+            dp.eval(part + 1)
+    rows = [row for row in p.rows if row.kind == "kernel"]
+    assert {row.queue for row in rows} == {str(part.device) for part in parts}
+    text = str(p)
+    assert text.splitlines()[0].split()[:3] == ["what", "line", "queue"]
+    for part in parts:
+        assert str(part.device).removesuffix(", canonical queue") in text
+        assert str(part.device).removesuffix(", canonical queue") in p._repr_html_()
+
+
+def _check_trace(trace: Any) -> None:
+    """What the trace event format asks of complete events, metadata and counters."""
+    assert set(trace) == {"traceEvents", "displayTimeUnit"}
+    assert trace["displayTimeUnit"] in ("ms", "ns")
+    named, ends = set(), {}
+    for each in trace["traceEvents"]:
+        assert isinstance(each["name"], str)
+        assert isinstance(each["pid"], int)
+        if each["ph"] == "M":
+            assert each["name"] in ("process_name", "thread_name", "thread_sort_index")
+            named.add(each.get("tid"))
+            continue
+        assert isinstance(each["ts"], float | int)
+        assert np.isfinite(each["ts"])
+        if each["ph"] == "C":
+            assert all(isinstance(value, float | int) for value in each["args"].values())
+            continue
+        assert each["ph"] == "X"
+        assert isinstance(each["cat"], str)
+        assert isinstance(each["tid"], int)
+        assert each["tid"] in named
+        assert each["dur"] >= 0
+        assert np.isfinite(each["dur"])
+        # Spans of one thread lie apart, or one within the other.
+        open_ends = ends.setdefault(each["tid"], [])
+        while open_ends and open_ends[-1] <= each["ts"] + 1e-3:
+            open_ends.pop()
+        end = each["ts"] + each["dur"]
+        assert not open_ends or end <= open_ends[-1] + 1e-3
+        open_ends.append(end)
+
+
+def test_a_trace_is_of_the_trace_event_format(queue: Any, tmp_path: Path) -> None:
+    x = dp.ones(COUNT, sycl_queue=queue)
+
+    def work() -> None:
+        for _ in range(3):
+            dp.eval(dp.tan(x) * 3)
+            dp.sort(x)
+        with x.map("r"):
+            pass
+
+    with dp.profile() as p:
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        work()
+        for thread in threads:
+            thread.join()
+    p.to_chrome_trace(tmp_path / "trace.json")
+    _check_trace(json.loads((tmp_path / "trace.json").read_text()))
 
 
 def test_what_overlaps_lies_in_lanes_of_its_own() -> None:
