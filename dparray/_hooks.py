@@ -116,7 +116,7 @@ def begin(queue: Any) -> float:
     return time.perf_counter()
 
 
-#: What ran last, of all threads: a name, what it was, and the queue.
+#: The latest work of all threads: its name, its kind, and the queue.
 recent: deque[tuple[str, str, Any]] = deque(maxlen=32)
 
 _PACKAGE = str(Path(__file__).parent) + "/"

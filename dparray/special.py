@@ -253,7 +253,7 @@ _PARTS = {
     "riemann_zeta": _Row("zeta", "x", "Riemann's zeta function", "[2.0]"),
 }
 
-#: What the examples print.
+#: The output of the examples.
 _EXAMPLES = {
     "rgamma": "[0.16666667 0.        ]",
     "betainccinv": "[0.54367829 0.21274497]",

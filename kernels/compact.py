@@ -73,7 +73,7 @@ def make_compact_kernel() -> Callable[..., None]:
 
 @functools.cache
 def make_claim(chain: Callable[..., Any]) -> Callable[..., Any]:
-    """What takes the next tile of a mask, as a function for the device.
+    """A device function that takes the next tile of a mask.
 
     It returns where the tile starts, how many elements it has, and how many are selected before it
     and in it. ``chain`` is what ``make_chain`` makes of addition, as a device function.

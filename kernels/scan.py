@@ -45,18 +45,18 @@ __all__ = [
 
 @functools.cache
 def make_chain(combine: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """What a tile waits for and hands on, as a function for the device.
+    """A device function by which a tile waits for the carry before it and hands on its own.
 
     Its parameters:
         progress (tiles + 1,): int64, zeros at first: how many tiles are begun, and for each tile
             whether its carry is there.
-        carry (tiles,): memory: what each tile and those before it combine to.
+        carry (tiles,): memory: for each tile the result of it and all tiles before it.
         t: the tile's number, which is how many were begun before it.
         is_first: whether no tile comes before it.
-        initial: what comes before the first tile.
-        total: what the tile's own elements combine to.
+        initial: the carry before the first tile.
+        total: the result of combining the tile's own elements.
 
-    It returns what comes before the tile.
+    It returns the carry before the tile.
     """
 
     def chain(progress: Any, carry: Any, t: Any, is_first: Any, initial: Any, total: Any) -> Any:

@@ -105,9 +105,9 @@ class ndarray(Methods):
     _dtype: np.dtype[Any]
     _node_kept: Node
     _offset: int
-    #: What the host sees of an array when the queue is idle: a view of its memory, or the values
+    #: The values for the host to read when the queue is idle: a view of the memory, or the values
     #: themselves (they own their data) if they are in no USM memory yet. ``None`` of a pending
-    #: array, of a large one that nobody has indexed yet (:func:`look`), and where the host may not
+    #: array, of a large one before it is first indexed (:func:`look`), and where the host may not
     #: touch the memory.
     _on_host: np.ndarray | None
     #: As an argument of kernels, once one has been asked for: see :func:`packed`.
@@ -344,19 +344,18 @@ def packed(x: ndarray) -> PackedArray:
 
 
 #
-# Few elements that the host can reach are computed on the calling thread when the line runs: NumPy
-# is done before an expression would be noted down. The result is in no USM memory until something
-# needs it there. Nothing is refused here: what is not plainly right goes the way of large arrays,
-# where everything is checked.
+# Small arrays that the host can access are computed eagerly with NumPy, which costs less than a
+# graph node. The result is in no USM memory until something needs it there. Nothing is refused
+# here: anything unusual falls through to the lazy path, which does all checks.
 
 
 def _seen_by_host(x: ndarray) -> np.ndarray | None:
-    """What the host sees of a new array; of a large one when it first looks there."""
+    """The host's view of a new array; a large one gets its view when the host first looks."""
     return _looked_at(x) if x._size <= limits.host_elements else None
 
 
 def look(x: ndarray) -> np.ndarray | None:
-    """What the host sees of an array that is about to be indexed; ``None`` if it may not look."""
+    """The host's view of an array that is about to be indexed; ``None`` if it may not look."""
     if x._on_host is None and x._block is not None:
         x._on_host = _looked_at(x)
     return x._on_host

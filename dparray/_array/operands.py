@@ -39,10 +39,10 @@ def shared(value: Any) -> Any:
 
 
 def taken_over(function: str, arguments: Sequence[Any], **options: Any) -> Any:
-    """What another class of arrays, that of arrays over several devices, makes of a function.
+    """The result of a function by another class of arrays, such as arrays over several devices.
 
-    Such a class has ``__dparray_function__(name, arguments, options)``. It gets the options that
-    are not what stands for none. Without such an array among the arguments: ``NotImplemented``.
+    Such a class has ``__dparray_function__(name, arguments, options)``; options that are not set
+    are left out. Without such an array among the arguments the result is ``NotImplemented``.
     """
     inside = [each for value in arguments if type(value) in (list, tuple) for each in value]
     for value in (*arguments, *inside, *options.values()):

@@ -34,7 +34,7 @@ HEAP_ELEMENTS = 1 << 14
 _MOST_JOINED = 64
 
 
-# What the short way of small arrays looks at in every call; see "small arrays, at once" below.
+# Local names for the hot path of small arrays; see "small arrays, at once" below.
 
 
 array_type = np.ndarray
@@ -214,7 +214,7 @@ def view_small(x: ndarray, function: Callable[..., np.ndarray], *args: Any) -> n
 
 
 def shareable_view(x: ndarray) -> tuple[np.ndarray, Any]:
-    """What the host sees of an array and the base of it, which views share."""
+    """The host's view of an array, and the base of that view, which other views share."""
     materialize(x)  # views share memory, so there must be some
     seen = x._on_host
     return seen, seen.base  # type: ignore[union-attr,return-value]
@@ -314,7 +314,7 @@ def computed_in_pool(compute: Callable[..., Any], x: ndarray, *seen: Any) -> nda
 
 
 def _apart(source: np.ndarray, target: np.ndarray, index: Any) -> np.ndarray:
-    """What is written to a part of an array, copied where it lies there or beside it.
+    """The values for a part of an array, copied where they share memory with that part.
 
     NumPy mistakes ``x[::2] = x[:n]`` for an assignment that needs no copy.
     """

@@ -200,7 +200,7 @@ def __iter__(self: ndarray) -> Iterator[ndarray]:
 
 
 def parts(x: ndarray) -> Iterator[ndarray]:
-    """What ``x[0]``, ``x[1]``, ... give: of a vector copies, else arrays that share its memory.
+    """The results of ``x[0]``, ``x[1]``, ...: of a vector copies, else views that share memory.
 
     Written out for what the host sees, since a call for each would double the time.
     """
@@ -221,7 +221,7 @@ def parts(x: ndarray) -> Iterator[ndarray]:
                 result.sycl_queue = queue
                 result.usm_type = usm_type
                 yield result
-                # What the loop did meanwhile may have put values elsewhere, or still compute them.
+                # The body of the loop may have moved the values, or left them pending.
                 if working or x._on_host is not seen:
                     break
             done = count - operator.length_hint(rest)

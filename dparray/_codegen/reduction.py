@@ -204,7 +204,7 @@ def _program(
     names = [name for name, _ in parts.outputs]
     elements = [name for name, is_row in zip(names, are_rows, strict=True) if not is_row]
     is_whole = loop_count(steps, elements, elements_last) > 1
-    # What is broadcast along the outputs is small, and decides nothing.
+    # An operand that is broadcast along the outputs is small, and decides nothing.
     read = list(zip(kept_columns, columns, strict=True))[:count_arrays]
     large = [column for kept_column, column in read if any(kept_column)]
     form, vectors, chunks = _form(

@@ -34,7 +34,7 @@ def can_store(value: Node | Scalar, dtype: np.dtype[Any]) -> bool:
 
 
 def dtype_read(layout: Layout) -> str:
-    """What a structure says of the dtype of an array that is read."""
+    """The dtype of an array that is read, as the structure of a kernel names it."""
     return POSITIONS if layout.block.memory is None else str(layout.dtype.str)
 
 

@@ -222,7 +222,7 @@ def _number(builder: Any, space: Any, number: str, dimension: Any, ndim: int) ->
 
 
 def _member(builder: Any, space: Any, member: int, dimension: Any, ndim: int) -> Any:
-    """What a member of an item has for a dimension."""
+    """The entry for one dimension of a member of an item."""
     extents = builder.extract_value(space, member)
     if isinstance(dimension, int):
         return builder.extract_value(extents, dimension)

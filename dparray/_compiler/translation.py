@@ -316,7 +316,7 @@ class _Function(Writer):
         return value
 
     def _any(self, node: ast.expr) -> Any:
-        """What an expression gives: a number, an array, a group."""
+        """The value of an expression: a number, an array, a group."""
         translate = getattr(self, f"_{type(node).__name__.lower()}_expression", self._unknown)
         return translate(node)
 

@@ -17,7 +17,7 @@ from dparray._graph.reductions import WEIGHT, Reduce
 
 
 class Terms(NamedTuple):
-    """What things cost on one machine and device, in seconds.
+    """The terms of the model on one machine and device, in seconds.
 
     Attributes:
         launch: to submit a kernel and to be told of its end, the plan being known.
@@ -42,14 +42,14 @@ class Terms(NamedTuple):
     cores: float = 2.0
 
 
-#: What is known before anything is measured: a server's processor of two cores.
+#: The terms before anything is measured: a server's processor of two cores.
 DEFAULT = Terms()
 
 #: Bytes that a core's own caches hold, beyond which NumPy waits for memory.
 CACHED_BYTES = 8 << 20
 
-#: What of an addition is left in a kernel, where its operands are in registers; and what of a byte,
-#: where it comes from a cache.
+#: The share of an addition's cost that is left in a kernel, where its operands are in registers,
+#: and of a byte's cost where the byte comes from a cache.
 IN_REGISTERS, FROM_CACHES = 0.15, 0.25
 
 #: An expression that is computed while it is written down is taken to go on for so many additions:
@@ -75,7 +75,7 @@ def share_of(weight: int) -> float:
 
 
 class Costs(NamedTuple):
-    """What one expression costs, in seconds, by either executor."""
+    """The costs of one expression, in seconds, by either executor."""
 
     host: float
     kernel: float

@@ -20,7 +20,7 @@ nodes: dict[int, tuple[weakref.ref[Node], Policy]] = {}
 
 
 class Binder(NamedTuple):
-    """What carries policies out; see ``_scheduling.bind``, which sets itself.
+    """The functions that carry out policies; ``_scheduling.bind`` sets them.
 
     Attributes:
         compute: computes pending nodes by a policy; false if that leaves them as they are.

@@ -1,4 +1,4 @@
-"""What Dask and ``distributed`` are told of our arrays, each when it is imported.
+"""The registrations of our arrays with Dask and ``distributed``, each when it is imported.
 
 Dask computes on chunks by NumPy's protocols and, where these do not reach, by tables of functions
 for the types it knows: how to concatenate, contract, count, measure, name and send them.
@@ -57,7 +57,7 @@ def _count_of_numbers(x: ndarray, **options: Any) -> ndarray:
 
 
 def _backend(backends: ModuleType) -> Any:
-    """What ``dask.config.set({"array.backend": "dparray"})`` chooses."""
+    """The backend that ``dask.config.set({"array.backend": "dparray"})`` chooses."""
     dp = _library()
 
     def creation(name: str) -> Any:

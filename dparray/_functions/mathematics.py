@@ -360,7 +360,7 @@ def _of_integers(function: str, x1: Any, x2: Any) -> ndarray:
     def by(xp: Any, a: Any, b: Any) -> Any:
         if xp is np or function == "gcd":
             return getattr(xp, function)(a, b)
-        # What wraps around has no sign at dpnp.
+        # Of a number that wrapped around, dpnp's lcm loses the sign.
         common = xp.gcd(a, b)
         return xp.abs(a) // xp.where(common == 0, xp.ones_like(common), common) * xp.abs(b)
 

@@ -303,7 +303,7 @@ def _at(
 def _write_one_by_one(
     call: Callable[..., ndarray], x: ndarray, indices: Any, values: Any, function: str
 ) -> None:
-    """What ``at`` does where neither pairs nor the order may change: element after element."""
+    """``at`` element after element, where neither pairs nor the order may change."""
     positions = arange(x.size, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
     places = reshape(positions, x.shape)[indices]
     amounts = empty_on(placement_of(x), places.shape, x.dtype)

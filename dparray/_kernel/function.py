@@ -153,7 +153,7 @@ class KernelFunction:
         return self.__qualname__  # as functions are pickled: by name
 
     def parts(self) -> tuple[Any, ...]:
-        """What it is made of: function, options, default range, and whether it takes an item."""
+        """The parts of a kernel: function, options, default range, and whether it takes an item."""
         return self.py_func, self.options, self._default_range, self._has_item
 
     # -- launching ------------------------------------------------------------------------------

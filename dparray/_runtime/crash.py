@@ -1,4 +1,4 @@
-"""What the process says when a kernel ends it: a segmentation fault, told of as faulthandler tells.
+"""The message of a process that a kernel ends by a segmentation fault, as faulthandler's is.
 
 A kernel on a CPU device is native code in this process, so an index far out of bounds ends it. In
 the handler of that signal nothing of Python, C's library or a lock may be used; what is here makes
@@ -30,7 +30,7 @@ _code: list[mmap.mmap] = []
 
 
 class _State(ctypes.Structure):
-    """What the handlers share: whether one has run, how long others wait, the usual action."""
+    """The state of all handlers: whether one has run, how long others wait, the usual action."""
 
     _fields_ = (
         ("has_run", ctypes.c_int64),

@@ -62,7 +62,7 @@ def prepare_driver() -> None:
 
 
 def late_import() -> str | None:
-    """What to do where dpctl was used before the driver was prepared; ``None`` if it was not."""
+    """Advice where dpctl was used before the driver was prepared; ``None`` if it was not."""
     driver = find_driver()
     if not _came_late or driver is None:
         return None

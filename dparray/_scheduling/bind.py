@@ -195,7 +195,7 @@ _STEPS_OF_A_DEVICE = 4
 
 
 def _cuts(policy: Policy, asked: Asked, homes: Sequence[int | None]) -> Iterator[list[Node]]:
-    """What is computed by steps of their own, in the ways that are tried, the simplest first."""
+    """The cuts that are tried, the simplest first: the nodes that get steps of their own."""
     order = asked.order
     measures = policy.choose == "fastest"
     if measures or len(asked.devices) == 1:

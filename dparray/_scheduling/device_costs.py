@@ -1,4 +1,4 @@
-"""What steps cost on devices, and copies between them: measured once, and kept with the kernels.
+"""The costs of steps on devices, and of copies between them: measured once, kept on disk.
 
 A step is taken to cost a launch, and then what takes longest of its memory traffic and its
 arithmetic, by rates that are measured for each class of operation. Few elements on the host's own
@@ -39,7 +39,7 @@ _VERSION = 3
 
 
 class Speeds(NamedTuple):
-    """What a device does in a second; the defaults are those of a server's processor of two cores.
+    """The rates of a device, per second; the defaults are a server processor's of two cores.
 
     Attributes:
         launch: seconds that any step takes.
@@ -67,7 +67,7 @@ class Speeds(NamedTuple):
 
 
 class Declared(NamedTuple):
-    """What a simulated device is said to be.
+    """The description of a simulated device.
 
     Attributes:
         name: by which messages call it.
@@ -153,7 +153,7 @@ def speeds_of(queue: Any, measures: bool = True) -> Speeds:
 
 
 def _settled(key: Any, measures: bool, measure: Any, made: Any) -> Any:
-    """What was measured by a key: in this process, on disk, or now."""
+    """The measurement of a key: known to this process, on disk, or taken now."""
     with _lock:
         found = _known.get(key)
         if found is None:
@@ -173,7 +173,7 @@ def _settled(key: Any, measures: bool, measure: Any, made: Any) -> Any:
 
 @lru_cache(maxsize=64)
 def _kind(queue: Any) -> tuple[Any, ...]:
-    """What devices that are equally fast have in common."""
+    """The kind of a device: devices of one kind are equally fast."""
     device = queue.sycl_device
     is_part = device.parent_device is not None
     units = int(device.max_compute_units)
@@ -335,7 +335,7 @@ def _measured_link(source: Any, target: Any) -> _Measured:
 
 
 class Work(NamedTuple):
-    """What a step does, whatever computes it.
+    """The work of a step, on any device.
 
     Attributes:
         traffic: bytes that are read and written.
@@ -364,7 +364,7 @@ _WIDE = frozenset("dDFqQlL")
 
 
 def work_of(nodes: Sequence[Node], results: Sequence[Node], is_fused: bool) -> Work:
-    """What operations do that are computed together, others being in memory.
+    """The work of operations that are computed together, others being in memory.
 
     Args:
         nodes: the operations.
@@ -403,7 +403,7 @@ def work_of(nodes: Sequence[Node], results: Sequence[Node], is_fused: bool) -> W
 
 
 def seconds_of(work: Work, speeds: Speeds) -> float:
-    """What work takes at some speeds; ``inf`` where it needs double precision and there is none."""
+    """The seconds of work at given speeds; ``inf`` if it needs fp64 and the device has none."""
     share = 1.0 if work.traffic > CACHED_BYTES else FROM_CACHES
     arithmetic = 0.0
     for name in Work._fields[2:-1]:
@@ -421,7 +421,7 @@ def seconds_of(work: Work, speeds: Speeds) -> float:
 def seconds_on(
     queue: Any, nodes: Sequence[Node], results: Sequence[Node], work: Work, measures: bool = True
 ) -> float:
-    """What a step takes on a device; ``inf`` if it cannot be computed there.
+    """The seconds of a step on a device; ``inf`` if it cannot be computed there.
 
     Args:
         queue: of the device.

@@ -16,11 +16,11 @@ from math import inf
 from dparray._scheduling.problem import Machine, NoDevice, NoRoom, Problem, Schedule, Step
 from dparray._scheduling.timeline import build
 
-#: What planning may cost, in seconds for each step, or as a share of what it plans.
+#: The longest that planning may take: seconds for each step, or a share of the time it plans.
 SECONDS_OF_A_STEP = 20e-6
 MOST_SHARE = 0.05
 
-#: What a schedule takes to build, in seconds for each task and each device that is tried.
+#: The time to build a schedule, in seconds for each task and each device that is tried.
 _SECONDS_OF_A_TRIAL = 4e-6
 
 #: Several devices are taken if they are faster by so much than one: costs are estimates.

@@ -51,6 +51,6 @@ def ordered_after(queue: Any, read: Sequence[Layout | None]) -> None:
 
 
 def positions_on(layout: Layout, queue: Any) -> Layout:
-    """What is counted along axes, and in no memory, on another queue."""
+    """Positions along axes, which are counted and in no memory, as operands on another queue."""
     block = layout.block
     return layout._replace(block=Positions(queue, block.usm_type, block.nbytes // 8))

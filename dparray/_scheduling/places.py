@@ -127,7 +127,7 @@ def _root_of(queue: Any) -> Any:
     return device
 
 
-# What devices still have to do, by the estimates of what was submitted: until when.
+# The times until which devices are busy, by the estimates of the work submitted to them.
 _busy: dict[Any, float] = {}
 
 

@@ -1,4 +1,4 @@
-"""What is scheduled, as numbers: tasks and their values, devices and the links between places.
+"""A scheduling problem in numbers: tasks and their values, devices, the links between places.
 
 A *place* is memory that values lie in, and the first places are those of the *devices*, which
 compute. Nothing here knows of SYCL, so schedules are found and tested on the host alone.
@@ -25,7 +25,7 @@ class Link(NamedTuple):
     channel: int = -1
 
     def seconds(self, nbytes: float) -> float:
-        """What a copy of so many bytes takes."""
+        """The seconds of a copy of so many bytes."""
         return 0.0 if self.channel < 0 else self.latency + nbytes / self.bandwidth
 
 
@@ -49,7 +49,7 @@ class Machine(NamedTuple):
 
 
 class Value(NamedTuple):
-    """What tasks read and write.
+    """A value that tasks read or write.
 
     Attributes:
         nbytes: its size.

@@ -68,7 +68,7 @@ def earliest(busy: Busy, ready: float, seconds: float) -> float:
 
 
 class _Trial(NamedTuple):
-    """What it would be to compute a task on a device."""
+    """A trial: one task on one device."""
 
     finish: float
     start: float = 0.0
@@ -135,7 +135,7 @@ class _Timeline:
         )
 
     def _home(self, number: int, device: int) -> float:
-        """What it takes to bring results of a task from a device to where they are wanted."""
+        """The seconds to copy a task's results from a device to where they are wanted."""
         seconds = 0.0
         for value in self.tasks[number].writes:
             nbytes, _, wanted = self.values[value]

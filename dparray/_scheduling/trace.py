@@ -1,4 +1,4 @@
-"""What a policy decided, and what came of it: one record for each expression that was bound."""
+"""Records of policies' decisions and their results: one for each expression that was bound."""
 
 from __future__ import annotations
 
@@ -211,7 +211,7 @@ records: deque[Measuring] = deque(maxlen=64)
 
 
 def seconds_of_events(events: list[Any]) -> float | None:
-    """What launches took that were submitted to queues with profiling; ``None`` if unknown."""
+    """The seconds of launches on queues with profiling; ``None`` if unknown."""
     total = 0
     for event in events:
         try:

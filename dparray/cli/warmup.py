@@ -84,7 +84,7 @@ def _arrays(found: Any) -> list[Any]:
 
 
 def programs(device: Device, dtype: str) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """What to run: a name, and a function that makes arrays."""
+    """The programs to run: for each a name, and a function that makes arrays."""
     random = dp.random.default_rng(0, device=device)
     x = random.standard_normal((_ROWS, _COLUMNS), dtype=dtype)
     y, weights = x * 2 + 1, x[0]

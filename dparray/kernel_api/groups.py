@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-# What is combined with an operation that has a name; a device function is the other way to say it.
+# Operations that are given by name; the other way to give one is a device function.
 GROUP_OPERATIONS = ("add", "mul", "min", "max", "and", "or", "xor")
 
 

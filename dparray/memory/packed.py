@@ -18,7 +18,7 @@ _ARRAY_TYPES = frozenset(
 
 
 class PackedArray:
-    """What an array is as an argument. It is of a layout, which never changes.
+    """An array as an argument of kernels. It belongs to a layout, which never changes.
 
     Attributes:
         layout: where the array lies.

@@ -97,7 +97,7 @@ def bounds_of(sizes: Sequence[int]) -> tuple[int, ...]:
 
 
 def overlap(first: Box, second: Box) -> Box:
-    """What two boxes have in common; an axis may be empty."""
+    """The intersection of two boxes; an axis may be empty."""
     return tuple(
         (max(a, c), max(max(a, c), min(b, d))) for (a, b), (c, d) in zip(first, second, strict=True)
     )

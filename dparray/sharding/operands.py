@@ -67,7 +67,7 @@ def localised(
 
 
 def _slice_of_copy(x: ShardedArray, leader: ShardedArray, axis: int, number: int) -> ndarray:
-    """What a shard of another array needs of one that its device has all of."""
+    """The part of an array, whole on each device, that one shard of another array needs."""
     shard = x.shards[number]
     if x.ndim < -axis or x.shape[axis] == 1:
         return shard

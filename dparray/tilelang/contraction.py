@@ -30,7 +30,7 @@ _LARGEST = 2**63 - 1
 
 
 class Contracted(NamedTuple):
-    """What a contraction computes.
+    """A contraction that is ready to be computed.
 
     Attributes:
         text: the statement, for :func:`dparray.explain`.
@@ -58,7 +58,7 @@ class Scope(NamedTuple):
     values: dict[str, Value]
 
     def value(self, name: Name) -> Value:
-        """What a name stands for.
+        """The value that a name stands for.
 
         Raises:
             TileNameError: nothing yet.

@@ -138,7 +138,7 @@ def _is_never_empty(domain: Domain, at: int) -> bool:
 
 
 class Space(NamedTuple):
-    """What a contraction says of its index variables, in their order.
+    """The index space of a contraction, as its text states it; variables are in their order.
 
     Attributes:
         variables: how many there are.

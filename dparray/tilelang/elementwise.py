@@ -32,7 +32,7 @@ from dparray.tilelang.values import (
     floatx,
 )
 
-#: What rules work on: constants, unknown inputs and groups are out of the way.
+#: The operands of rules, once unknown inputs and groups have been dealt with.
 Plain = Constant | Tensor
 Rule = Callable[[Builder, Call, Sequence[Any]], Value]
 
@@ -433,7 +433,7 @@ def _refuse_tensor(builder: Builder, call: Call, operands: Sequence[Value]) -> U
 def _of_unknown(
     builder: Builder, call: Call, operands: Sequence[Value], function: Function
 ) -> Value:
-    """What is known of a function of inputs of which nothing is."""
+    """The value of a function whose inputs are unknown: a tensor of unknown shape, or unknown."""
     for each in operands[function.tensors :]:
         integer(builder, each, call, "a parameter")
     if any(isinstance(each, Tensor) for each in operands):

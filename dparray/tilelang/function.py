@@ -118,7 +118,7 @@ class TileFunction:
         return [found[name] for name in self.inputs]
 
     def _key(self, values: Sequence[Any]) -> tuple[Any, list[ndarray]]:
-        """What a bound program depends on, and the arrays among the inputs."""
+        """The key of a bound program, and the arrays among the inputs."""
         key: list[Any] = [floatx()]
         arrays: list[ndarray] = []
         for name, value in zip(self.inputs, values, strict=True):
@@ -254,7 +254,7 @@ class TileFunction:
     def submitted(
         self, /, *args: Any, out: Any = None, device: Any = None, **named: Any
     ) -> Invocation:
-        """What :meth:`submit` gives, by a name that no queue has."""
+        """The same as :meth:`submit`, under a name that no queue has."""
         results = self(*args, out=out, device=device, **named)
         return Invocation(self.outputs, results if self._results is not None else [results])
 
@@ -331,7 +331,7 @@ def _value_of(name: str, value: Any) -> Tensor | Constant:
 
 
 def _described(name: str, value: Any) -> Tensor | Constant:
-    """What ``infer`` was given for an input."""
+    """The tensor or number that ``infer`` was given for an input."""
     if not isinstance(value, tuple | list):
         return _value_of(name, value)
     shape, dtype = value if len(value) == 2 else (None, None)

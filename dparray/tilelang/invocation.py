@@ -1,4 +1,4 @@
-"""What ``submit`` returns: results whose work is under way."""
+"""The results of ``submit``, whose work is under way."""
 
 from __future__ import annotations
 

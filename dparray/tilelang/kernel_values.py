@@ -26,7 +26,7 @@ def loaded(text: str, dtype: DType) -> str:
 
 
 def stored(text: str, dtype: DType) -> str:
-    """What is written for a value."""
+    """The text that stores a value."""
     if dtype == FLOAT16:
         return f"half_bits({text})"
     if dtype == BOOL:
@@ -68,7 +68,7 @@ def combined(sign: str, left: str, right: str, dtype: DType) -> str:
 
 
 def start(aggregation: str, dtype: DType) -> str:
-    """What an accumulator begins with."""
+    """The initial value of an accumulator."""
     kind = wide(dtype)
     if aggregation in "+=":
         return f"{kind}(0)"

@@ -1,4 +1,4 @@
-"""What stands behind a name of a program, and the typed operations that compute it."""
+"""The values that names of a program stand for, and the typed operations that compute them."""
 
 from __future__ import annotations
 

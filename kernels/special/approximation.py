@@ -44,7 +44,7 @@ def make_polynomial(dtype: type, coefficients: Sequence[float], device: Device) 
 
 
 def make_approximation(dtype: type, name: str, device: Device) -> Any:
-    """What `coefficients` has for a name: a polynomial, or a quotient of two."""
+    """The approximation that `coefficients` has under a name: a polynomial or a quotient of two."""
     parts = fitted(dtype, name)
     names: dict[str, Any] = {}
     texts = []

@@ -18,7 +18,7 @@ from dparray.kernels.special.pairs import make_pair_functions
 
 @functools.cache
 def make_elementary_functions(dtype: type, device: Device) -> Functions:
-    """What is made of exponentials and logarithms: logistic, entropies, Box and Cox, Huber.
+    """Functions made of exponentials and logarithms: logistic, entropies, Box and Cox, Huber.
 
     Differences of logarithms are taken as one logarithm near 1; powers as powers.
     """

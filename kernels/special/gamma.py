@@ -65,7 +65,7 @@ def make_gamma_functions(dtype: type, device: Device) -> Functions:
 
     @device
     def correction(x: Any) -> Any:
-        """What Stirling's formula for the logarithm lacks, of a large number."""
+        """The remainder of Stirling's formula for the logarithm of a large number."""
         t = one / x
         return t * series(t * t)
 

@@ -55,7 +55,7 @@ _INSTRUCTIONS = {
     ("max", "u"): "UMax",
     ("max", "f"): "FMax",
 }
-# What the operations that have no instruction, or whose instruction is in another order, do.
+# The operations that have no instruction, or whose instruction combines in another order.
 _COMBINE: dict[str, Callable[[Any, Any], Any]] = {
     "add": register_jitable(lambda a, b: a + b),
     "mul": register_jitable(lambda a, b: a * b),

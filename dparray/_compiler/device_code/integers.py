@@ -101,7 +101,7 @@ def _is_index() -> bool:
 
 
 class _Uses(NamedTuple):
-    """What becomes of a variable.
+    """The uses of a variable.
 
     Attributes:
         makes: the variables that sums, products, ranges and copies of it are assigned to.

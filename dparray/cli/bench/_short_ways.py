@@ -1,4 +1,4 @@
-"""What is common in programs, on 60 elements: each beside NumPy, whose speed it is to reach."""
+"""Operations common in programs, on 60 elements: each beside NumPy, whose speed is the goal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import dparray as dp
 from dparray.cli.bench._registry import Row, Settings, row
 from dparray.cli.bench._timer import Candidate
 
-#: What a call may cost above NumPy's.
+#: The seconds that a call may take longer than NumPy's.
 ABOVE = 1e-6
 
 

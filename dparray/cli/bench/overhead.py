@@ -1,4 +1,4 @@
-"""What a call costs on few elements: above the launch of its kernel, and beside NumPy.
+"""The cost of a call on few elements: above the launch of its kernel, and beside NumPy.
 
 For the first rows laziness and the host tier are off, so that every call launches; nothing is
 waited for. The launch
