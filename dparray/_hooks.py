@@ -79,7 +79,7 @@ def listen(is_on: bool) -> None:
 
 
 def add_switch(switch: Callable[[bool], None]) -> None:
-    """Call ``switch`` with whether somebody listens to all work whenever that changes."""
+    """Call ``switch`` whenever listening to all work begins (with true) or ends (with false)."""
     with _lock:
         _switches.append(switch)
         if _listening:

@@ -1,4 +1,4 @@
-"""The log, a line on the error stream for each thing that happens while it is on; and notices."""
+"""The log, a line on the error stream for each launch, copy and compile; and notices."""
 
 from __future__ import annotations
 

@@ -551,7 +551,7 @@ def factorial(n: Any) -> ndarray:
 
 
 def comb(n: Any, k: Any) -> ndarray:
-    """How many ways there are to choose k of n things; 0 where there is none.
+    """How many ways there are to choose k of n objects; 0 where there is none.
 
     Raises:
         DTypeError: an operand is complex.
@@ -572,7 +572,7 @@ def comb(n: Any, k: Any) -> ndarray:
 
 
 def perm(n: Any, k: Any) -> ndarray:
-    """How many ways there are to arrange k of n things; arguments and errors as of :func:`comb`.
+    """How many ways there are to arrange k of n objects; arguments and errors as of :func:`comb`.
 
     Example:
         >>> import dparray as dp

@@ -53,7 +53,7 @@ def make_pairwise_distance_kernel(
             total[r] = dtype(0)
         for first in range(0, dimensions, depth):
             for t in range(lane, rows * depth, lanes):
-                # Rows below the last repeat it; nobody stores what comes of them.
+                # Rows below the last repeat it; their results are not stored.
                 i = min(top + t // depth, n - 1)
                 q = first + t % depth
                 part[uint64(t)] = x[uint64(i), uint64(q)] if q < dimensions else dtype(0)

@@ -61,7 +61,7 @@ def make_matmul_kernel(rows: int, depth: int, dtype: type) -> Callable[..., None
             total[r] = dtype(0)
         for first in range(0, length, depth):
             for t in range(lane, rows * depth, lanes):
-                # Rows below the matrix repeat its last one; nobody stores what comes of them.
+                # Rows below the matrix repeat its last one; their results are not stored.
                 i = min(top + t // depth, m - 1)
                 k = first + t % depth
                 part[uint64(t)] = a[matrix, uint64(i), uint64(k)] if k < length else dtype(0)

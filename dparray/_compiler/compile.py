@@ -169,7 +169,7 @@ def compile_kernel(
 ) -> Kernel:
     """Compile ``function``, whatever the caches hold.
 
-    An interrupt comes after it: Numba, stopped in the middle, leaves things half made.
+    An interrupt comes after it: Numba, stopped in the middle, leaves its tables incomplete.
     """
     with interrupts.deferred(), lock:
         compiler = backend()

@@ -102,7 +102,7 @@ _lock = threading.Lock()
 
 
 def start() -> None:
-    """Start the helper, if there is none: it loads LLVM while this process does other things."""
+    """Start the helper, if there is none: it loads LLVM while this process does other work."""
     with _lock:
         _started()
 

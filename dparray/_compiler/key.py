@@ -380,8 +380,8 @@ def _captured(function: types.FunctionType) -> dict[str, Any]:
     return captured
 
 
-def _name_of(thing: Any) -> str:
-    return f"{thing.__module__}.{thing.__qualname__}"
+def _name_of(named: Any) -> str:
+    return f"{named.__module__}.{named.__qualname__}"
 
 
 def _references(code: types.CodeType) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -1,8 +1,8 @@
 """Forks: a child process has its parent's memory, and none of the threads that SYCL works with.
 
-SYCL's runtime and its drivers do not know that: a child that gives them work waits for ever. So in
-the child of a process that has given them some, whatever would do so raises. What a child only
-inherits does no harm, and a process that has used no device forks as ever.
+SYCL's runtime and its drivers do not know that: a child that gives them work waits for ever. So
+where a process has submitted work and forks, submitting work in the child raises an error. Memory
+that a child only inherits does no harm, and a process that has used no device forks as ever.
 """
 
 from __future__ import annotations

@@ -405,7 +405,7 @@ _silent_call, _silent_run = call, run_silently
 
 
 def _listen(is_on: bool) -> None:
-    """Let what is computed at once be told of: while somebody listens it is another function."""
+    """Switch to functions that report eager computations, while there are listeners, or back."""
     globals()["call"] = _told_call if is_on else _silent_call
     run = _told_run if is_on else _silent_run
     for name, module in list(sys.modules.items()):

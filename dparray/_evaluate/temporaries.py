@@ -9,7 +9,7 @@ from dparray._graph.node import Node
 
 
 def reuses(order: Sequence[Node], stored: Sequence[Any]) -> tuple[int, ...]:
-    """For each node the place of an operand that nobody needs after it, or -1.
+    """For each node the index of an operand that nothing needs after it, or -1.
 
     Args:
         order: pending nodes, operands before users.
@@ -24,7 +24,7 @@ def reuses(order: Sequence[Node], stored: Sequence[Any]) -> tuple[int, ...]:
 def _reused(node: Node, made: dict[int, Node], last: dict[int, Node], kept: set[int]) -> int:
     if id(node) in kept:
         return -1
-    for place, part in enumerate(node.operands):
+    for index, part in enumerate(node.operands):
         if (
             id(part) in made
             and id(part) not in kept
@@ -32,5 +32,5 @@ def _reused(node: Node, made: dict[int, Node], last: dict[int, Node], kept: set[
             and type(part) is Node
             and (part.shape, part.dtype) == (node.shape, node.dtype)
         ):
-            return place
+            return index
     return -1

@@ -87,7 +87,7 @@ class Profile:
 
     @property
     def pending(self) -> tuple[Any, ...]:
-        """The arrays that the block has built, somebody holds, and nothing has computed yet."""
+        """The arrays built in the block that are still referenced and not yet computed."""
         return tuple(self._recorder.pending())
 
     @property

@@ -22,7 +22,7 @@ Line = tuple[str, int]
 
 @dataclass(frozen=True)
 class Record:
-    """One thing that happened.
+    """A record of one event.
 
     Attributes:
         kind: ``"kernel"``, ``"library"`` (a ready kernel of dpnp), ``"host"`` (NumPy on the calling
@@ -307,7 +307,7 @@ class Recorder:
         self._add("map", name, values["queue"], frame, values["start"], values["nbytes"])
 
     def pending(self) -> list[Any]:
-        """The arrays made while notes were taken that somebody holds, and nothing has computed."""
+        """The arrays made during the recording that are still referenced and not yet computed."""
         held = [array for reference in self.made if (array := reference()) is not None]
         return [array for array in held if array.is_pending]
 

@@ -77,7 +77,7 @@ def explain_faults() -> None:
         page.write(_handler(start + text, before.handler))
     executable = mmap.PROT_READ | mmap.PROT_EXEC
     if library.mprotect(ctypes.c_void_p(start), ctypes.c_size_t(mmap.PAGESIZE), executable):
-        return  # a system that lets nobody make code
+        return  # a system that forbids programs to make code
     flags = ctypes.c_int(_WITH_INFO | _ON_OTHER_STACK).value
     for signum, handler in handlers.items():
         now = _Action(handler=handler, flags=flags)

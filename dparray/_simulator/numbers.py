@@ -358,7 +358,7 @@ _KINDS: dict[Any, type | tuple[type, ...]] = {
 
 
 def _isinstance(value: Any, kinds: Any) -> bool:
-    """``isinstance`` in a kernel, where the names of types stand for other things."""
+    """``isinstance`` in a kernel, where the names of types stand for other types."""
     named = {id(BUILTINS.get(kind.__name__)): known for kind, known in _KINDS.items()}
     for kind in kinds if isinstance(kinds, tuple) else (kinds,):
         known: Any = named.get(id(kind), _KINDS.get(kind, _BASES.get(kind, kind)))

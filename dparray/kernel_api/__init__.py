@@ -199,7 +199,7 @@ class AtomicRef:
     """An element of an array that several work-items change.
 
     Each method is one operation that no other comes in between of. Outside of kernels it works on
-    arrays of the host, where one thing happens after another anyway.
+    arrays of the host, where operations come one after another anyway.
 
     Args:
         ref: the array, in global or local memory, of int32, int64, uint32, uint64, float32 or

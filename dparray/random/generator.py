@@ -568,7 +568,7 @@ class Generator(Sampling):
 
 
 def _whole(value: Any) -> Any:
-    """A number of things, rounded down as NumPy does."""
+    """A count, rounded down as NumPy does."""
     if isinstance(value, ndarray):
         return apply(OPS["floor"], value)
     return math.floor(value)

@@ -1,6 +1,6 @@
 """``AtomicRef`` in device code.
 
-Loaded by ``_device_code``; importing it registers the implementations.
+Loaded by ``_compiler.device_code``; importing it registers the implementations.
 """
 
 from __future__ import annotations

@@ -7,13 +7,13 @@ and the simulator report:
 
 - a range or a slice whose step is 0 is empty;
 - an index outside of a tuple is that of its first item;
-- names that an array of another length is unpacked to get whatever is in memory.
+- unpacking an array of another length leaves the extra names undefined.
 
-Whatever else of Numba's code may raise is refused (:func:`_refuse`), unless LLVM has proved that it
-never comes to it. Only the option ``debug=True`` of a kernel, by which Numba checks bounds, still
+All other code of Numba's that may raise is refused (:func:`_refuse`), unless LLVM has proved that
+it is never reached. Only the option ``debug=True`` of a kernel, by which Numba checks bounds, still
 ends a work-item, before it touches memory that is not its own.
 
-Loaded by ``_device_code``.
+Loaded by ``_compiler.device_code``.
 """
 
 from __future__ import annotations

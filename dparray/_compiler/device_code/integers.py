@@ -4,7 +4,7 @@ Numba computes powers in float64, compares and chooses among int64 and uint64 in
 int64 of a uint64 and a written number, reads large uint64 as negative where they are divided by
 int64, and leaves shifts by 64 bits or more to the processor.
 
-Loaded by ``_device_code``; importing it registers most implementations.
+Loaded by ``_compiler.device_code``; importing it registers most implementations.
 """
 
 from __future__ import annotations

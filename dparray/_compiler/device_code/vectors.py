@@ -6,7 +6,7 @@ length has binary digits, and added to what comes before it: one dependent opera
 where a loop over elements has one for each. (The steps are those of W. D. Hillis and G. L. Steele,
 "Data Parallel Algorithms", 1986.)
 
-Loaded by ``_device_code``; importing it registers the implementations.
+Loaded by ``_compiler.device_code``; importing it registers the implementations.
 """
 
 from __future__ import annotations

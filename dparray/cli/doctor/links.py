@@ -57,7 +57,7 @@ class Broken(Exception):
 
 @dataclass(frozen=True)
 class Link:
-    """One thing to check.
+    """One check.
 
     Attributes:
         name: what it is called.
