@@ -44,51 +44,87 @@ def _choose_float(found: re.Match[str]) -> str:
     return f"= select i1 {found['bit']}, {kind} {_MINUS_ONE[kind]}, {kind} {_ZERO[kind]}"
 
 
-# Intel's CPU driver (2026.0) derives bounds for the loop over a group's work-items from conditions
-# at the beginning of a kernel. Those it derives from a difference of which a global id is taken
-# away are wrong where the kernel has another early return: work-items are left out. It does not
-# look through a function, here one that gives its first argument.
-_DIFFERENCES = re.compile(r"^  (%\S+) = sub (?:nuw |nsw )*(i32|i64) \S+, %\S+$", re.MULTILINE)
+# Intel's CPU driver (2026.0) makes the conditions at the beginning of a kernel the bounds of its
+# loop over a group's work-items. They are right for comparisons of an id itself, in signed order.
+# Those of anything computed from an id, of unsigned order and of equality are not: work-items are
+# left out, or done several times. The driver does not look through a function, here one that gives
+# its first argument, and then masks those work-items.
+_DEFINITIONS = re.compile(r"^  (%\S+) = (\S+) (.*)$", re.MULTILINE)
+_NAMES = re.compile(r"%(?:[-\w.$]+|\"[^\"]*\")")
+_IDS = re.compile(r"@_Z\d+get_\w*id[jv]\(")
+_PASSES_ON = re.compile(r"@(?:llvm\.|_Z\d+(?:min|max)[a-z]{2}\()")
 _COMPARISONS = re.compile(
-    r"^  (?P<name>%\S+) = icmp (?P<order>(?:samesign )?[su][gl][et]) (?P<type>i32|i64) "
+    r"^  (?P<name>%\S+) = icmp (?P<same>samesign )?(?P<order>\w+) (?P<type>i8|i16|i32|i64) "
     r"(?P<left>\S+), (?P<right>\S+)$",
     re.MULTILINE,
 )
-_GREATER = {"i32": ("@_Z3maxii", -(2**31)), "i64": ("@_Z3maxll", -(2**63))}
+_UNCHANGED = {
+    kind: f"@_Z7add_sat{2 * code}"
+    for kind, code in (("i8", "c"), ("i16", "s"), ("i32", "i"), ("i64", "l"))
+}
+_OF_NONE = {"eq": "slt i64 {}, 1", "ne": "sgt i64 {}, 0"}
 
 
-def _hidden_differences(text: str) -> str:
-    differences = {found[1] for found in _DIFFERENCES.finditer(text)}
+def _with_hidden_ids(text: str) -> str:
+    ids, computed = _ids_and_computed(text)
     used: set[str] = set()
 
     def hide(found: re.Match[str]) -> str:
-        kind, sides, lines = found["type"], [found["left"], found["right"]], []
+        order, kind = found["order"], found["type"]
+        sides, lines = [found["left"], found["right"]], []
+        if found["same"]:  # of one sign, both orders are the same
+            order = order.replace("u", "s")
+        if order in _OF_NONE and kind == "i64" and sides[0] in ids and sides[1] == "0":
+            return f"  {found['name']} = icmp {_OF_NONE[order].format(sides[0])}"
         for place, side in enumerate(sides):
-            if side in differences:
-                function, least = _GREATER[kind]
-                name = f"%dparray.hidden.{found.start()}.{place}"
-                lines.append(
-                    f"  {name} = call spir_func {kind} {function}({kind} {side}, {kind} {least})"
-                )
-                sides[place] = name
+            if side in computed or (side in ids and not order.startswith("s")):
+                hidden = f"%dparray.hidden.{found.start()}.{place}"
+                given = f"{kind} {side}, {kind} 0"
+                lines.append(f"  {hidden} = call spir_func {kind} {_UNCHANGED[kind]}({given})")
+                sides[place] = hidden
                 used.add(kind)
-        compared = f"  {found['name']} = icmp {found['order']} {kind} {sides[0]}, {sides[1]}"
+        compared = f"  {found['name']} = icmp {order} {kind} {sides[0]}, {sides[1]}"
         return "\n".join([*lines, compared])
 
     text = _COMPARISONS.sub(hide, text)
+    declared = [line for line in text.splitlines() if line.startswith("declare")]
     for kind in sorted(used):
-        declared = f"declare spir_func {kind} {_GREATER[kind][0]}({kind}, {kind})"
-        text += "" if f" {_GREATER[kind][0]}({kind}" in _declarations(text) else f"\n{declared}\n"
+        name = f"{_UNCHANGED[kind]}("
+        if not any(name in line for line in declared):
+            text += f"\ndeclare spir_func {kind} {name}{kind}, {kind})\n"
     return text
 
 
-def _declarations(text: str) -> str:
-    return "\n".join(line for line in text.splitlines() if line.startswith("declare"))
+def _ids_and_computed(text: str) -> tuple[set[str], set[str]]:
+    """The names of work-items' ids in a module, and of what is computed from them.
+
+    What is read from memory, or a function of the device gives, counts as computed from none.
+    """
+    users: dict[str, list[str]] = {}
+    ids = set()
+    for name, operation, rest in _DEFINITIONS.findall(text):
+        if operation in ("call", "tail"):
+            if _IDS.search(rest):
+                ids.add(name)
+            if not _PASSES_ON.search(rest):
+                continue
+        elif operation == "load":
+            continue
+        for used in _NAMES.findall(rest):
+            users.setdefault(used, []).append(name)
+    computed: set[str] = set()
+    coming = list(ids)
+    while coming:
+        for name in users.get(coming.pop(), ()):
+            if name not in computed:
+                computed.add(name)
+                coming.append(name)
+    return ids, computed
 
 
 def writable(text: str) -> str:
     """The text of a module as the back end writes it rightly."""
-    text = _hidden_differences(text)
+    text = _with_hidden_ids(text)
     text = _CONJUNCTIONS.sub(r"= and i1 \1, \2", text)
     text = _DISJUNCTIONS.sub(r"= or i1 \1, \2", text)
     return expanded(_FLOATS_OF_SIGNS.sub(_choose_float, text))

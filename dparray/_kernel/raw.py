@@ -222,6 +222,12 @@ def raw_kernel(source: str | bytes, name: str, *, options: str = "") -> RawKerne
     pointers to global memory (the element type is not checked), ``LocalAccessor`` for pointers to
     local memory, NumPy's scalars by their dtype, Python's as ``long`` and ``double``.
 
+    The driver gets the text as it is. Intel's CPU driver (2026.0) does some conditions on ids at
+    the beginning of a kernel wrong, from which kernels in Python are protected: ``if
+    (get_global_id(0) != n) return;`` lets one work-item do the rest many times, and a comparison of
+    what is computed from an id may leave work-items out. Hide the id from it:
+    ``add_sat(get_global_id(0), 0ul)``.
+
     Raises:
         KernelArgumentError: ``source`` is neither, or the text is empty. A launch also raises what
             :func:`call_kernel` does.

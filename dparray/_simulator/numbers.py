@@ -381,12 +381,21 @@ def _selecting(choose: Callable[[Any, Any], Any], of_mixed: type) -> Callable[..
             if _are_mixed(result, value):
                 result = NUMPY_TYPES[of_mixed](choose(result, value))
                 continue
-            # The result has the type both operands are promoted to, as in compiled code.
-            promoted = type(result + value)
+            promoted = _promoted(result, value)
             result = promoted(choose(promoted(result), promoted(value)))
         return result
 
     return function
+
+
+def _promoted(a: Any, b: Any) -> Any:
+    """The type that both operands of a choice are promoted to, as in compiled code.
+
+    Integers are not widened first, as arithmetic does; so a ``max`` of uint32 is uint32.
+    """
+    if all(isinstance(each, np.integer) and not isinstance(each, np.uint64) for each in (a, b)):
+        return NUMPY_TYPES[np.result_type(a.dtype, b.dtype).type]
+    return type(a + b)
 
 
 BUILTINS: dict[str, Any] = {

@@ -59,3 +59,23 @@ def test_the_least_and_the_largest_integers(dtype: str) -> None:
         run(single_operands, dp.Range(4), x, out)
         found.append(out.tolist())
     assert found[0] == found[1]
+
+
+@dp.kernel
+def greatest_and_least(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    out[4 * i] = ~max(x[i], x[i])
+    out[4 * i + 1] = -min(x[i], x[i])
+    out[4 * i + 2] = ~max(x[i], 3)
+    out[4 * i + 3] = max(x[i], x[i]) + 1
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "uint16", "int32", "uint32", "int64"])
+def test_a_choice_of_integers_does_not_widen_them(dtype: str) -> None:
+    x = dp.asarray([0, 29, 100], dtype=dtype)
+    found = []
+    for run in (dp.call_kernel, dp.simulate):
+        out = dp.zeros(12, dtype="int64")
+        run(greatest_and_least, dp.Range(3), x, out)
+        found.append(out.asnumpy())
+    np.testing.assert_array_equal(found[1], found[0])
