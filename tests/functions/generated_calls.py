@@ -26,6 +26,10 @@ ALL = "biufc"
 #: Sizes of vectors: small ones, and both sides of what is handled in another way.
 SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 65, 127, 129)
 LIMITS = (8191, 8192, 8193, 9001, 20_000)
+#: Functions whose results have as many elements as there are pairs: they get small arguments.
+OF_PAIRS = frozenset(
+    {"corrcoef", "cov", "diag", "diagflat", "ix_", "kron", "meshgrid", "outer", "vander"}
+)
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0)
 
 
@@ -90,6 +94,8 @@ class Values:
 
     def __init__(self, random: Random) -> None:
         self.random = random
+        #: Whether sizes lie on both sides of what is handled in another way.
+        self.reaches_limits = True
 
     def chance(self, probability: float) -> bool:
         return bool(self.random.random() < probability)
@@ -135,9 +141,9 @@ class Values:
         if ndim is None:
             ndim = int(self.one((0, 1, 1, 1, 1, 2, 2, 2, 3, 3, 4)))
         if ndim == 1:
-            sizes = LIMITS if self.chance(0.06) else SIZES
+            sizes = LIMITS if self.chance(0.06) and self.reaches_limits else SIZES
             found: tuple[int, ...] = (int(self.one(sizes)),)
-        elif ndim == 2 and self.chance(0.05):
+        elif ndim == 2 and self.chance(0.05) and self.reaches_limits:
             found = tuple(
                 map(int, self.one(((91, 91), (3, 3001), (3001, 3), (64, 128), (129, 64))))
             )
@@ -1087,6 +1093,7 @@ def method_of_ufunc_call(make: Words) -> Call:
     method = make.one(("reduce", "accumulate", "outer"))
     x = make.x(kinds, empty=False)
     if method == "outer":
+        make.reaches_limits = False
         return Call(f"{name}.outer", [x, make.array(kinds, ndim=1)])
     kwargs = {"axis": make.axis()} if make.chance(0.7) else {}
     if method == "reduce" and make.chance(0.3):
@@ -1094,12 +1101,14 @@ def method_of_ufunc_call(make: Words) -> Call:
     return Call(f"{name}.{method}", [x], kwargs)
 
 
-TIERS = ("",) * 14 + ("eager", "no host tier", "no host tier", "library", "library", "busy")
+TIERS = ("",) * 13 + ("eager", "no host tier", "no host tier", "library", "library", "busy")
+TIERS += ("fused",)
 
 
 def generate(name: str, random: Random, tiers: tuple[str, ...] = TIERS) -> Call:
     """A call of a function."""
     make = Words(random)
+    make.reaches_limits = name not in OF_PAIRS
     if name.startswith("operator."):
         call = operator_call(name.removeprefix("operator."), make)
     elif name == "method of a ufunc":
