@@ -171,8 +171,17 @@ def _reduce(node: Node, op: Reduce, given: Sequence[Any], out: Any) -> None:
         tensor = dpt.astype(tensor, loop)
     if row.takes_correction:
         count = prod(layout.shape[axis] for axis in op.axes)
-        options["correction"] = count - scalars[0].value
-    out[...] = library_call(name, getattr(dpt, name), [tensor], (), options, lambda result: result)
+        divisor = scalars[0].value
+        options["correction"] = count - divisor if divisor else 0
+        if not divisor:  # NumPy's quotient, where dpnp gives NaN for all
+            found = library_call(name, getattr(dpt, name), [tensor], (), options, _unwrapped)
+            out[...] = dpt.divide(found, 0.0)
+            return
+    out[...] = library_call(name, getattr(dpt, name), [tensor], (), options, _unwrapped)
+
+
+def _unwrapped(tensor: Any) -> Any:
+    return tensor
 
 
 def library_call(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
 
 import dparray as dp
+from dparray._evaluate import limits
 from tests.functions.comparison import compare
 
 
@@ -262,3 +263,14 @@ def test_the_library_takes_matrices_as_they_lie_and_leaves_them(layout: str, dty
         np.testing.assert_allclose(dp.matvec(x, spread).asnumpy(), theirs.sum(1), rtol=1e-5)
         np.testing.assert_allclose((x @ x).asnumpy(), theirs @ theirs, rtol=1e-5)
         np.testing.assert_allclose((spread @ x).asnumpy(), theirs.sum(0), rtol=1e-5)
+
+
+@pytest.mark.parametrize("way", ["host", "library", "fused"])
+def test_a_variance_without_degrees_of_freedom_is_a_quotient_by_zero(
+    way: Literal["host", "library", "fused"],
+) -> None:
+    x = np.asarray([[1.0, 2.0], [3.0, 3.0]])
+    with limits.force(way):
+        for name in ("var", "std"):
+            for ddof in (1, 2, 3):
+                compare(lambda xp, n=name, d=ddof: getattr(xp, n)(xp.asarray(x), axis=1, ddof=d))
