@@ -114,14 +114,14 @@ def order_of_axes(shape: Shape, *operands: Strides) -> tuple[int, ...] | None:
     """
     found: list[int] = []  # from the smallest steps on
     for axis in reversed(range(len(shape))):
-        place = len(found)
+        position = len(found)
         for before in reversed(range(len(found))):
             order = _is_inside(axis, found[before], shape, operands)
             if order is False:
                 break
             if order:
-                place = before
-        found.insert(place, axis)
+                position = before
+        found.insert(position, axis)
     found.reverse()
     return None if found == list(range(len(shape))) else tuple(found)
 

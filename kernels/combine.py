@@ -107,7 +107,7 @@ def scan_run(
 
     Args:
         operation, x, start, count: as of :func:`reduce_run`.
-        out: a 1-D array of the dtype of ``before``; its elements at the same places are written.
+        out: a 1-D array of the dtype of ``before``; its elements at the same positions are written.
             It may be ``x``.
         before: what the elements before ``start`` combine to, of the dtype to combine in.
         total: what these elements combine to; if it is NaN, a device looks at each of them until

@@ -57,15 +57,15 @@ def make_compact_kernel() -> Callable[..., None]:
         start = int64(0)
         for before in range(c):
             start += counts[uint64(before)]
-        place = uint64(start)
+        target = uint64(start)
         stop = uint64(start + counts[uint64(c)])
         i = uint64(c * chunk)
         for _ in range(min(chunk, x.size - c * chunk)):
             # Every element is written, and the next one overwrites it if it was not selected:
             # random masks would spoil the prediction of a branch on the mask.
-            if place < stop:
-                out[place] = x[i]
-            place += uint64(mask[i])
+            if target < stop:
+                out[target] = x[i]
+            target += uint64(mask[i])
             i += uint64(1)
 
     return compact
@@ -102,15 +102,15 @@ def make_select_kernel(claim: Callable[..., Any]) -> Callable[..., None]:
         nd_item: Any, x: Any, mask: Any, progress: Any, carry: Any, out: Any, tile: int
     ) -> None:
         start, count, before, total = claim(mask, progress, carry, tile)
-        place = uint64(before)
-        stop = place + uint64(total)
+        target = uint64(before)
+        stop = target + uint64(total)
         i = uint64(start)
         for _ in range(count):
             # Every element is written, and the next one overwrites it if it was not selected:
             # random masks would spoil the prediction of a branch on the mask.
-            if place < stop:
-                out[place] = x[i]
-            place += uint64(mask[i])
+            if target < stop:
+                out[target] = x[i]
+            target += uint64(mask[i])
             i += uint64(1)
 
     return select
@@ -128,13 +128,13 @@ def make_positions_kernel(claim: Callable[..., Any]) -> Callable[..., None]:
         nd_item: Any, mask: Any, progress: Any, carry: Any, out: Any, tile: int
     ) -> None:
         start, count, before, total = claim(mask, progress, carry, tile)
-        place = uint64(before)
-        stop = place + uint64(total)
+        target = uint64(before)
+        stop = target + uint64(total)
         i = uint64(start)
         for _ in range(count):
-            if place < stop:
-                out[place] = int64(i)
-            place += uint64(mask[i])
+            if target < stop:
+                out[target] = int64(i)
+            target += uint64(mask[i])
             i += uint64(1)
 
     return positions
@@ -153,15 +153,15 @@ def make_expand_kernel(claim: Callable[..., Any]) -> Callable[..., None]:
         nd_item: Any, x: Any, mask: Any, progress: Any, carry: Any, values: Any, tile: int
     ) -> None:
         start, count, before, total = claim(mask, progress, carry, tile)
-        place = uint64(before)
+        target = uint64(before)
         if total > 0:
-            last = place + uint64(total) - uint64(1)
+            last = target + uint64(total) - uint64(1)
             i = uint64(start)
             for _ in range(count):
                 # As in `select`: every element is read and written, selected or not.
-                value = values[min(place, last)]
+                value = values[min(target, last)]
                 x[i] = value if mask[i] else x[i]
-                place += uint64(mask[i])
+                target += uint64(mask[i])
                 i += uint64(1)
 
     return expand

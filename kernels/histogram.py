@@ -48,8 +48,8 @@ def make_histogram_kernel(dtype: type) -> Callable[..., None]:
             return
         row = uint64(c)
         bins = rows.shape[1]
-        for place in range(bins):
-            rows[row, uint64(place)] = 0
+        for index in range(bins):
+            rows[row, uint64(index)] = 0
         low = edges[0]
         high = edges[uint64(bins)]
         i = uint64(c * chunk)
@@ -59,14 +59,14 @@ def make_histogram_kernel(dtype: type) -> Callable[..., None]:
                 distance = dtype((value - low) * scale)
                 # Reals are converted to 32-bit integers five times as fast as to 64-bit ones.
                 whole = int32(distance)
-                place = min(max(int64(whole), 0), bins - 1)
+                index = min(max(int64(whole), 0), bins - 1)
                 part = distance - dtype(whole)
                 if part < margin or part > one - margin:
-                    if value < edges[uint64(place)]:
-                        place -= 1
-                    elif place < bins - 1 and value >= edges[uint64(place + 1)]:
-                        place += 1
-                rows[row, uint64(place)] += 1
+                    if value < edges[uint64(index)]:
+                        index -= 1
+                    elif index < bins - 1 and value >= edges[uint64(index + 1)]:
+                        index += 1
+                rows[row, uint64(index)] += 1
             i += uint64(1)
 
     return histogram
@@ -90,8 +90,8 @@ def make_bincount_kernel() -> Callable[..., None]:
             return
         row = uint64(c)
         bins = rows.shape[1]
-        for place in range(bins):
-            rows[row, uint64(place)] = 0
+        for index in range(bins):
+            rows[row, uint64(index)] = 0
         i = uint64(c * chunk)
         for _ in range(min(chunk, x.size - c * chunk)):
             value = x[i]

@@ -2,7 +2,7 @@
 
 J. Salmon, M. Moraes, R. Dror and D. Shaw, "Parallel Random Numbers: As Easy as 1, 2, 3" (2011).
 The four words of a block are a function of a 128-bit counter and a 64-bit key alone. A work-item
-computes the blocks of its own place, so the numbers do not depend on the device, on the range or
+computes the blocks of its own index, so the numbers do not depend on the device, on the range or
 on how the work is divided, and any of them can be computed without those before it.
 
 Outputs hold whole blocks: a test for the end in every item would turn consecutive stores into
@@ -71,11 +71,11 @@ def make_bits_kernel(block: Callable[..., Any]) -> Callable[..., None]:
     def bits(item: Any, out: Any, counter: Any, stream: Any, key: Any) -> None:
         i = item.get_id(0)
         w0, w1, w2, w3 = block(counter + uint64(i), stream, key)
-        place = 4 * i
-        out[place] = uint32(w0)
-        out[place + 1] = uint32(w1)
-        out[place + 2] = uint32(w2)
-        out[place + 3] = uint32(w3)
+        first = 4 * i
+        out[first] = uint32(w0)
+        out[first + 1] = uint32(w1)
+        out[first + 2] = uint32(w2)
+        out[first + 3] = uint32(w3)
 
     return bits
 
@@ -106,22 +106,22 @@ def make_uniform_kernel(block: Callable[..., Any], dtype: type, bits: int) -> Ca
     ) -> None:
         i = item.get_id(0)
         w0, w1, w2, w3 = block(counter + uint64(i), stream, key)
-        place = 4 * i
-        out[place] = low + width * (dtype(int32(w0 >> shift_24)) * step_24)
-        out[place + 1] = low + width * (dtype(int32(w1 >> shift_24)) * step_24)
-        out[place + 2] = low + width * (dtype(int32(w2 >> shift_24)) * step_24)
-        out[place + 3] = low + width * (dtype(int32(w3 >> shift_24)) * step_24)
+        first = 4 * i
+        out[first] = low + width * (dtype(int32(w0 >> shift_24)) * step_24)
+        out[first + 1] = low + width * (dtype(int32(w1 >> shift_24)) * step_24)
+        out[first + 2] = low + width * (dtype(int32(w2 >> shift_24)) * step_24)
+        out[first + 3] = low + width * (dtype(int32(w3 >> shift_24)) * step_24)
 
     def uniform_64(
         item: Any, out: Any, counter: Any, stream: Any, key: Any, low: Any, width: Any
     ) -> None:
         i = item.get_id(0)
         w0, w1, w2, w3 = block(counter + uint64(i), stream, key)
-        place = 2 * i
+        first = 2 * i
         u0 = dtype(int64(((w1 << _WORD) | w0) >> shift_53)) * step_53
-        out[place] = low + width * u0
+        out[first] = low + width * u0
         u1 = dtype(int64(((w3 << _WORD) | w2) >> shift_53)) * step_53
-        out[place + 1] = low + width * u1
+        out[first + 1] = low + width * u1
 
     return uniform_32 if bits == 32 else uniform_64
 
@@ -157,31 +157,31 @@ def make_normal_kernel(block: Callable[..., Any], dtype: type) -> Callable[..., 
     ) -> None:
         i = item.get_id(0)
         w0, w1, w2, w3 = block(counter + uint64(i), stream, key)
-        place = 4 * i
+        first = 4 * i
         # One minus a number in [0, 1) is in (0, 1], where the logarithm is finite.
         radius = deviation * math.sqrt(
             minus_two * math.log(one - dtype(int32(w0 >> shift_24)) * step_24)
         )
         angle = full_turn * (dtype(int32(w1 >> shift_24)) * step_24)
-        out[place] = mean + radius * math.cos(angle)
-        out[place + 1] = mean + radius * math.sin(angle)
+        out[first] = mean + radius * math.cos(angle)
+        out[first + 1] = mean + radius * math.sin(angle)
         radius = deviation * math.sqrt(
             minus_two * math.log(one - dtype(int32(w2 >> shift_24)) * step_24)
         )
         angle = full_turn * (dtype(int32(w3 >> shift_24)) * step_24)
-        out[place + 2] = mean + radius * math.cos(angle)
-        out[place + 3] = mean + radius * math.sin(angle)
+        out[first + 2] = mean + radius * math.cos(angle)
+        out[first + 3] = mean + radius * math.sin(angle)
 
     def normal_64(
         item: Any, out: Any, counter: Any, stream: Any, key: Any, mean: Any, deviation: Any
     ) -> None:
         i = item.get_id(0)
         w0, w1, w2, w3 = block(counter + uint64(i), stream, key)
-        place = 2 * i
+        first = 2 * i
         u0 = dtype(int64(((w1 << _WORD) | w0) >> shift_53)) * step_53
         u1 = dtype(int64(((w3 << _WORD) | w2) >> shift_53)) * step_53
         radius = deviation * math.sqrt(minus_two * math.log(one - u0))
-        out[place] = mean + radius * math.cos(full_turn * u1)
-        out[place + 1] = mean + radius * math.sin(full_turn * u1)
+        out[first] = mean + radius * math.cos(full_turn * u1)
+        out[first + 1] = mean + radius * math.sin(full_turn * u1)
 
     return normal_64 if dtype(0).itemsize == 8 else normal_32

@@ -1,6 +1,6 @@
 """Stable sort by key: least significant digit first, eight bits in each pass.
 
-In one pass every work-item counts the digits of its chunk, the counts become the places where the
+In one pass every work-item counts the digits of its chunk, the counts become the offsets where the
 elements of each digit and chunk begin, and every item moves the elements of its chunk there, in
 their order. That order makes the sort stable. See M. Zagha and G. Blelloch, "Radix Sort for Vector
 Multiprocessors" (1991).
@@ -88,7 +88,7 @@ def make_digit_count_kernel(digit_of: Callable[[Any, Any], Any]) -> Callable[...
 
 @functools.cache
 def make_digit_place_kernel() -> Callable[..., None]:
-    """Turn counts into places: where the elements of each digit and chunk begin.
+    """Turn counts into offsets: where the elements of each digit and chunk begin.
 
     Launch over ``Range(1)``: the matrix is small and the sum is a chain.
 
@@ -97,26 +97,26 @@ def make_digit_place_kernel() -> Callable[..., None]:
     """
 
     def digit_place(item: Any, counts: Any) -> None:
-        place = counts[0, 0] * item.get_id(0)
+        start = counts[0, 0] * item.get_id(0)
         for digit in range(DIGITS):
             for row in range(counts.shape[0]):
                 count = counts[uint64(row), uint64(digit)]
-                counts[uint64(row), uint64(digit)] = place
-                place += count
+                counts[uint64(row), uint64(digit)] = start
+                start += count
 
     return digit_place
 
 
 @functools.cache
 def make_move_kernel(digit_of: Callable[[Any, Any], Any], has_values: bool) -> Callable[..., None]:
-    """Move the elements of each chunk to the places of their digits.
+    """Move the elements of each chunk to the positions of their digits.
 
     Launch over ``NdRange(items, local)`` with an item for each chunk.
 
     Kernel parameters:
         keys (n,): input, unsigned integers.
         values (n,): input (only with ``has_values``).
-        places (chunks, 256): input of int64; used up.
+        starts (chunks, 256): input of int64; used up.
         keys_out (n,): output.
         values_out (n,): output (only with ``has_values``).
         chunk: elements in a chunk.
@@ -127,25 +127,25 @@ def make_move_kernel(digit_of: Callable[[Any, Any], Any], has_values: bool) -> C
         nd_item: Any,
         keys: Any,
         values: Any,
-        places: Any,
+        starts: Any,
         keys_out: Any,
         values_out: Any,
         chunk: int,
         shift: Any,
     ) -> None:
         c = nd_item.get_global_id(0)
-        if c >= places.shape[0]:
+        if c >= starts.shape[0]:
             return
         row = uint64(c)
         i = uint64(c * chunk)
         for _ in range(min(chunk, keys.size - c * chunk)):
             key = keys[i]
             digit = digit_of(key, shift)
-            place = uint64(places[row, digit])
-            places[row, digit] += 1
-            keys_out[place] = key
+            target = uint64(starts[row, digit])
+            starts[row, digit] += 1
+            keys_out[target] = key
             if has_values:
-                values_out[place] = values[i]
+                values_out[target] = values[i]
             i += uint64(1)
 
     return move

@@ -1,7 +1,7 @@
 """Random numbers of distributions that take a varying number of uniform ones: by rejection.
 
 Each element has a sequence of its own, a stream of Philox counters numbered by the element's
-place, and takes from it as many blocks as it needs. So an element does not depend on the others,
+index, and takes from it as many blocks as it needs. So an element does not depend on the others,
 on the range or on how the work is divided.
 
 Parameters are real vectors of one length with the output. A parameter outside its range gives NaN,

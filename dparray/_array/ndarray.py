@@ -208,7 +208,7 @@ class ndarray(Methods):
         try:
             return self._strides
         except AttributeError:
-            _find_place(self)
+            _locate(self)
             return self._strides
 
     @property
@@ -217,7 +217,7 @@ class ndarray(Methods):
         try:
             return self._offset
         except AttributeError:
-            _find_place(self)
+            _locate(self)
             return self._offset
 
     @property
@@ -372,8 +372,8 @@ def _looked_at(x: ndarray) -> np.ndarray | None:
     return None
 
 
-def _find_place(x: ndarray) -> None:
-    """Fill in where in its block an array lies, or will lie."""
+def _locate(x: ndarray) -> None:
+    """Fill in the strides and the offset that an array has, or will have, in its block."""
     seen = x._on_host
     if seen is not None and seen.base is not None:
         x._strides = seen.strides

@@ -45,7 +45,7 @@ def source_of(structure: ReductionStructure) -> str:
 # lanes, each may have one more, the last; columns have fewer in the last chunk. (With a condition
 # around a last element, a CPU device walks columns at a quarter of the speed.) The last group of a
 # row of columns begins where it is full, with outputs that the group before it stores.
-_PLACES = {
+_POSITIONS = {
     "items": [
         "o = uint64(item.get_global_id(0))",
         "if o >= kept:",
@@ -84,7 +84,7 @@ _PARTIAL_INDEX = {"items": "o", "lanes": "o * chunks + chunk", "columns": "chunk
 
 
 # Where one kernel merges the chunks: the counter of the groups that have left an output's, or a row
-# of outputs', the place of a chunk, and which chunks a work-item merges.
+# of outputs', the slot of a chunk, and which chunks a work-item merges.
 _COUNTERS = {"lanes": "o", "columns": "outer * blocks + own // width"}
 
 
@@ -145,7 +145,7 @@ class _Text:
         if structure.form == "columns":
             self._add(f"width = uint64({structure.lanes * structure.vectors})")
         lanes = structure.lanes
-        self._add(*(line.format(lanes=lanes) for line in _PLACES[structure.form]))
+        self._add(*(line.format(lanes=lanes) for line in _POSITIONS[structure.form]))
         if structure.form == "columns":
             self.lines += _decomposed("outer", "n", structure.kept - 1, name="o")
             for number in range(1, structure.vectors):
@@ -164,7 +164,7 @@ class _Text:
             for number, (_, _, kept, _, is_row) in enumerate(structure.outputs):
                 if not is_row:
                     # All elements are of the one output number 0. A constant would be right, too,
-                    # but Intel's CPU driver crashes on some stores to the same place by all items.
+                    # but Intel's CPU driver crashes on some stores to one element by all items.
                     start = self._row_index(kept, f"out{number}") if kept.strip("0") else "o"
                     self._add(f"d{number} = {start}")
         self._row_steps(0)
@@ -355,8 +355,8 @@ class _Text:
             self._add(f"for trip in range({whole}):")
             inner = "        "
         for copy in range(copies):
-            place = f"trip * {copies} + {copy}" if copies > 1 else "trip"
-            self._add(f"{self.j} = first + uint64({place}) * step", indent=inner)
+            trip = f"trip * {copies} + {copy}" if copies > 1 else "trip"
+            self._add(f"{self.j} = first + uint64({trip}) * step", indent=inner)
             self._element(walk, inner, copy, "trip")
         self._end(walk.folded, copies, whole, "    ")
         inner = "        "
@@ -422,8 +422,8 @@ class _Text:
         words |= {name: f"t{number}_{name}" for name in row.functions}
         scalars = references[len(references) - row.scalars :]
         wanted = loop[len(references) - row.scalars :]
-        for place, ((name, dtype), kind) in enumerate(zip(scalars, wanted, strict=True)):
-            words[f"s{place}"] = converted_text(name, dtype, kind)
+        for index, ((name, dtype), kind) in enumerate(zip(scalars, wanted, strict=True)):
+            words[f"s{index}"] = converted_text(name, dtype, kind)
         return words
 
     def _names(self, number: int, copy: int) -> dict[str, str]:
@@ -483,8 +483,8 @@ class _Text:
         """The first element that the work-item folds."""
         walk = _Walk([], [], *self._needed([self.steps[number][2][0][0]]))
         # More lanes than elements have none in whole trips.
-        place = "first if trips > 0 else uint64(0)" if self.structure.form == "lanes" else "first"
-        self._add(f"{self.j} = {place}")
+        first = "first if trips > 0 else uint64(0)" if self.structure.form == "lanes" else "first"
+        self._add(f"{self.j} = {first}")
         values = Values(self.rows)
         self._take_apart("    ")
         with self._for_each_vector():
@@ -504,8 +504,8 @@ class _Text:
         _, (row, merges), references, _, _ = self.steps[number]
         words = self._word(number)
         operands = [
-            self._operand(number, place, values, indent)
-            for place in range(len(references) - row.scalars)
+            self._operand(number, index, values, indent)
+            for index in range(len(references) - row.scalars)
         ]
         names = self._names(number, copy)
         if self._has_fold(number) and n:
@@ -527,17 +527,17 @@ class _Text:
         else:
             self._merge(number, names, other, indent)
 
-    def _operand(self, number: int, place: int, values: Values, indent: str) -> str:
+    def _operand(self, number: int, index: int, values: Values, indent: str) -> str:
         """The name of an operand's element in the accumulators' dtype."""
         _, _, references, loop, _ = self.steps[number]
-        name, dtype = references[place]
-        text = converted_text(values.name(name), dtype, loop[place])
-        if loop[place] == BOOL:
+        name, dtype = references[index]
+        text = converted_text(values.name(name), dtype, loop[index])
+        if loop[index] == BOOL:
             text = f"int32({text})"
         if text == values.name(name):
             return text
-        self._add(f"t{number}_v{place} = {text}", indent=indent)
-        return f"t{number}_v{place}"
+        self._add(f"t{number}_v{index} = {text}", indent=indent)
+        return f"t{number}_v{index}"
 
     def _merge(
         self, number: int, names: Mapping[str, str], other: Mapping[str, str], indent: str

@@ -55,9 +55,9 @@ class Steps:
             whole = op.whole if type(op) is Contraction else 0
             references = tuple(
                 self._whole(operand)
-                if place < whole
+                if index < whole
                 else self._reference(operand, dtype, id(node) in spread)
-                for place, (operand, dtype) in enumerate(
+                for index, (operand, dtype) in enumerate(
                     zip(node.operands, node.loop, strict=False)
                 )
             )

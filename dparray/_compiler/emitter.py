@@ -134,7 +134,7 @@ def writable(text: str) -> str:
 # LLVM makes them of plain code: of bits that are put in reverse, and of products that are tested
 # for overflow. The back end ends at the first, and writes of the second what drivers refuse.
 
-_PLACE = re.compile(
+_DECLARATION = re.compile(
     r"^declare [^@\n]*@llvm\.(?P<name>bitreverse|umul\.with\.overflow|smul\.with\.overflow)"
     r"\.i(?P<width>8|16|32|64)\([^\n]*$",
     re.MULTILINE,
@@ -145,7 +145,7 @@ def expanded(text: str) -> str:
     """The text of a module without these intrinsics."""
     definitions = []
     helpers = set()
-    for found in _PLACE.finditer(text):
+    for found in _DECLARATION.finditer(text):
         name, width = found["name"], int(found["width"])
         if name == "bitreverse":
             definitions.append(_reversal(width))
@@ -155,7 +155,7 @@ def expanded(text: str) -> str:
             helpers.add(helper)
     if not definitions:
         return text
-    text = _PLACE.sub("", text)
+    text = _DECLARATION.sub("", text)
     text = re.sub(
         r"@llvm\.(bitreverse|[us]mul\.with\.overflow)\.i(8|16|32|64)\b", r"@dparray.\1.i\2", text
     )
@@ -169,7 +169,7 @@ def _reversal(width: int) -> str:
     lines = [f"define internal {kind} @dparray.bitreverse.{kind}({kind} %v0) {{"]
     step, at = 1, 0
     while step < width:
-        mask = sum(((1 << step) - 1) << place for place in range(0, width, 2 * step))
+        mask = sum(((1 << step) - 1) << bit for bit in range(0, width, 2 * step))
         lines += [
             f"  %a{at} = lshr {kind} %v{at}, {step}",
             f"  %b{at} = and {kind} %a{at}, {mask}",

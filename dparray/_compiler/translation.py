@@ -165,8 +165,8 @@ class _Function(Writer):
         space = LOCAL if key.kind == "local" else GLOBAL
         # The number of elements, their size, the pointer, the extent and the stride.
         pointer = POINTER.format(space)
-        self.parameters += [f"i64 {own}.{place}" for place in range(2)]
-        self.parameters += [f"{pointer} {own}"] + [f"i64 {own}.{place}" for place in range(2, 4)]
+        self.parameters += [f"i64 {own}.{index}" for index in range(2)]
+        self.parameters += [f"{pointer} {own}"] + [f"i64 {own}.{index}" for index in range(2, 4)]
         self.names[name] = Array(own, kind, space)
 
     def _leave_out(self, dimensions: int) -> None:
@@ -263,13 +263,13 @@ class _Function(Writer):
             self._unknown(statement)
         kind = common(first, stop)
         first, stop = self.to(first, kind), self.to(stop, kind)
-        place = f"%{self.label(target.id + '.')}"
-        self.allocated.append(f"  {place} = alloca {kind.llvm}")
-        self.do(f"store {kind.llvm} {first.text}, ptr {place}")
+        slot = f"%{self.label(target.id + '.')}"
+        self.allocated.append(f"  {slot} = alloca {kind.llvm}")
+        self.do(f"store {kind.llvm} {first.text}, ptr {slot}")
         order = "slt" if kind == INT64 else "ult"
 
         def goes_on() -> Value:
-            at = self.value(f"load {kind.llvm}, ptr {place}", kind, counts=True)
+            at = self.value(f"load {kind.llvm}, ptr {slot}", kind, counts=True)
             self.names[target.id] = at
             return self.value(f"icmp {order} i64 {at.text}, {stop.text}", BOOL)
 
@@ -277,7 +277,7 @@ class _Function(Writer):
             self._body(statement.body)
             flag = "nsw" if kind == INT64 else "nuw"
             after = self.emit(f"add {flag} i64 {self.names[target.id].text}, {step}")
-            self.do(f"store i64 {after}, ptr {place}")
+            self.do(f"store i64 {after}, ptr {slot}")
 
     @contextmanager
     def _loop(self, goes_on: Callable[[], Value]) -> Iterator[None]:
@@ -395,8 +395,8 @@ class _Function(Writer):
             self._unknown(node)
         if kind == INT64 and UINT64 in (first.kind, second.kind):
             raise TranslationError(f"{ast.unparse(node)} is of signed and unsigned integers")
-        place = int(operation is ast.Mod)
-        return (self.unsigned_quotient if kind == UINT64 else self.floored)(a, b, place)
+        index = int(operation is ast.Mod)
+        return (self.unsigned_quotient if kind == UINT64 else self.floored)(a, b, index)
 
     def _compare_expression(self, node: ast.Compare) -> Value:
         if len(node.ops) != 1:

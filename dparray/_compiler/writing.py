@@ -107,19 +107,19 @@ class Writer:
         """Shifts by 64 bits or more, or by a negative number, lose all bits."""
         kind = UINT64 if first.kind.kind == "u" else INT64
         value = self.to(first, kind).text
-        places = self.to(second, UINT64 if second.kind.kind == "u" else INT64).text
-        fits = self.emit(f"icmp ule i64 {places}, 63")
+        amount = self.to(second, UINT64 if second.kind.kind == "u" else INT64).text
+        fits = self.emit(f"icmp ule i64 {amount}, 63")
         if operation is ast.RShift and kind == INT64:
-            places = self.emit(f"select i1 {fits}, i64 {places}, i64 63")
-            return self.value(f"ashr i64 {value}, {places}", kind)
+            amount = self.emit(f"select i1 {fits}, i64 {amount}, i64 63")
+            return self.value(f"ashr i64 {value}, {amount}", kind)
         name = "shl" if operation is ast.LShift else "lshr"
-        places = self.emit(f"select i1 {fits}, i64 {places}, i64 0")
-        shifted = self.emit(f"{name} i64 {value}, {places}")
+        amount = self.emit(f"select i1 {fits}, i64 {amount}, i64 0")
+        shifted = self.emit(f"{name} i64 {value}, {amount}")
         return self.value(f"select i1 {fits}, i64 {shifted}, i64 0", kind)
 
-    def unsigned_quotient(self, a: Value, b: Value, place: int) -> Value:
+    def unsigned_quotient(self, a: Value, b: Value, index: int) -> Value:
         """The quotient or the remainder; 0 of a division by 0."""
-        name = ("udiv", "urem")[place]
+        name = ("udiv", "urem")[index]
         if b.text != "0" and b.text.isdigit():
             return self.value(f"{name} i64 {a.text}, {b.text}", UINT64)
         is_none = self.emit(f"icmp eq i64 {b.text}, 0")
@@ -131,7 +131,7 @@ class Writer:
         self.begin(end)
         return self.value(f"phi i64 [ {found}, %{divides} ], [ 0, %{before} ]", UINT64)
 
-    def floored(self, a: Value, b: Value, place: int) -> Value:
+    def floored(self, a: Value, b: Value, index: int) -> Value:
         """The floored quotient or the remainder of signed integers; 0 of a division by 0."""
         by_zero = self.emit(f"icmp eq i64 {b.text}, 0")
         by_minus_one = self.emit(f"icmp eq i64 {b.text}, -1")
@@ -142,7 +142,7 @@ class Writer:
         signs = self.emit(f"xor i64 {rest}, {safe}")
         differ = self.emit(f"icmp slt i64 {signs}, 0")
         is_below = self.emit(f"and i1 {has_rest}, {differ}")
-        if place:
+        if index:
             moved = self.emit(f"add i64 {rest}, {safe}")
             return self.value(f"select i1 {is_below}, i64 {moved}, i64 {rest}", INT64)
         quotient = self.emit(f"sdiv i64 {a.text}, {safe}")

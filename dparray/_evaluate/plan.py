@@ -200,7 +200,7 @@ class HostStep(OperationsStep):
 
     Attributes:
         because: why, in the cost model's terms.
-        reuses: for each operation the place of the operand whose memory it takes for its result,
+        reuses: for each operation the index of the operand whose memory it takes for its result,
             because nothing else needs that value, or -1.
     """
 

@@ -124,8 +124,8 @@ class _Scheduler:
     def _copy(self, node: Node, number: int, copies: dict[int, Any], canonical: Canonical) -> Node:
         parts = tuple([self._operand(part, copies, canonical) for part in node.operands])
         assert node.op is not None
-        place = node.shape, node.size, node.queue, node.usm_type, node.axes
-        copy = Node(node.op, parts, node.loop, *place)
+        attributes = node.shape, node.size, node.queue, node.usm_type, node.axes
+        copy = Node(node.op, parts, node.loop, *attributes)
         copy.weight, copy.leaves = node.weight, node.leaves
         copies[id(node)] = copy
         self.numbers[id(copy)] = number
@@ -486,8 +486,8 @@ class _Scheduler:
         for node in order:
             parts = tuple([copies.get(id(part), part) for part in node.operands])
             assert node.op is not None
-            place = node.shape, node.size, node.queue, node.usm_type, node.axes
-            copy = Node(node.op, parts, node.loop, *place)
+            attributes = node.shape, node.size, node.queue, node.usm_type, node.axes
+            copy = Node(node.op, parts, node.loop, *attributes)
             copies[id(node)] = copy
             self.numbers[id(copy)] = self.numbers[id(node)]
             self.kept.append(copy)

@@ -349,8 +349,8 @@ class _Explanation:
             parts = tuple(
                 self._copy(part) if isinstance(part, Node) else part for part in node.operands
             )
-            place = node.shape, node.size, node.queue, node.usm_type, node.axes
-            copy = Node(node.op, parts, node.loop, *place)
+            attributes = node.shape, node.size, node.queue, node.usm_type, node.axes
+            copy = Node(node.op, parts, node.loop, *attributes)
             count = sum(name[0] == "t" for name in self.operations)
             name, operation = f"t{count}", node.op.name
             operands = tuple(

@@ -138,28 +138,28 @@ def _split(x: ndarray, index: Any) -> tuple[ndarray, list[ndarray], int, int]:
         for entry, is_integer in zip(expanded, has_integers, strict=True)
     )
     view = x[basic]
-    places = [
-        place
-        for place, (entry, is_integer) in enumerate(zip(expanded, has_integers, strict=True))
+    axes = [
+        at
+        for at, (entry, is_integer) in enumerate(zip(expanded, has_integers, strict=True))
         if isinstance(entry, ndarray | _OfNewAxis) or is_integer
     ]
     arrays = []
-    for place in places:
-        entry = expanded[place]
+    for at in axes:
+        entry = expanded[at]
         if isinstance(entry, _OfNewAxis):
             entry = entry.positions
         if not isinstance(entry, ndarray):
-            extent = view.shape[place]
+            extent = view.shape[at]
             if not -extent <= entry < extent:
                 raise IndexError(f"index {entry} is out of bounds for an axis with extent {extent}")
             entry = from_host(np.asarray(entry), x.sycl_queue, x.usm_type)
         arrays.append(entry)
-    adjacent = places == list(range(places[0], places[0] + len(places)))
+    adjacent = axes == list(range(axes[0], axes[0] + len(axes)))
     if not adjacent:
-        rest = [axis for axis in range(view.ndim) if axis not in places]
-        view = view.transpose((*places, *rest))
-        places = list(range(len(places)))
-    return view, arrays, places[0], places[0]
+        rest = [axis for axis in range(view.ndim) if axis not in axes]
+        view = view.transpose((*axes, *rest))
+        axes = list(range(len(axes)))
+    return view, arrays, axes[0], axes[0]
 
 
 def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
@@ -235,11 +235,11 @@ def _gathered_axis(x: ndarray, index: Any) -> int | None:
     entries = index if type(index) is tuple else (index,)
     if not all(isinstance(entry, slice | ndarray) for entry in entries):
         return None
-    places = [at for at, entry in enumerate(entries) if isinstance(entry, ndarray) or entry != _ALL]
-    if len(places) != 1 or places[0] >= x.ndim or len(entries) > x.ndim:
+    axes = [at for at, entry in enumerate(entries) if isinstance(entry, ndarray) or entry != _ALL]
+    if len(axes) != 1 or axes[0] >= x.ndim or len(entries) > x.ndim:
         return None
-    entry = entries[places[0]]
-    return places[0] if isinstance(entry, ndarray) and entry.dtype.kind in "iu" else None
+    entry = entries[axes[0]]
+    return axes[0] if isinstance(entry, ndarray) and entry.dtype.kind in "iu" else None
 
 
 def _only_mask(index: Any) -> ndarray | None:
@@ -300,7 +300,7 @@ def _take_advanced(x: ndarray, index: Any) -> ndarray:
     view, arrays, first, _ = _split(x, index)
     checked = _checked(view, arrays, first)
     selector = (*(slice(None),) * first, *(array._tensor for array in checked))
-    named = [("x", view), *((f"index[{place}]", array) for place, array in enumerate(checked))]
+    named = [("x", view), *((f"index[{number}]", array) for number, array in enumerate(checked))]
     found = compute("x[index]", named, dpt=lambda tensor, *_: tensor[selector])
     assert found is not None
     if found.usm_type != placement.usm_type:

@@ -320,12 +320,12 @@ def interp(
     """The values at ``x`` of the function that joins the points (``xp``, ``fp``) by lines.
 
     Args:
-        x: an array of places.
-        xp: an increasing vector of places.
+        x: an array of points.
+        xp: an increasing vector of points.
         fp: the values there.
         left: the value left of ``xp[0]``; ``fp[0]`` if not given.
         right: the value right of ``xp[-1]``; ``fp[-1]`` if not given.
-        period: of the places, which then need not increase.
+        period: of the points, which then need not increase.
 
     Raises:
         ExecutionPlacementError: the arrays are on different queues.

@@ -73,13 +73,13 @@ def product_with_options(
     if dtype is not None:
         x1, x2 = (in_dtype(function, x, dtype, casting) for x in (x1, x2))
     counts = cores(x1, x2)
-    place: tuple[int, ...] = ()
+    third: tuple[int, ...] = ()
     if axes is not None:
-        first, second, place = _axes_of(function, axes, counts)
+        first, second, third = _axes_of(function, axes, counts)
         x1, x2 = _to_the_end(x1, first), _to_the_end(x2, second)
     result = compute(x1, x2)
-    if place:
-        result = moveaxis(result, tuple(range(-len(place), 0)), place)
+    if third:
+        result = moveaxis(result, tuple(range(-len(third), 0)), third)
     if out is None:
         return ordered(result, order, (x1, x2))
     check_fits(function, result.shape, result.dtype, out, casting)
@@ -101,16 +101,16 @@ def _axes_of(
     entries = []
     for name, entry, count in zip(("x1", "x2", "the result"), given, counts, strict=True):
         try:
-            places = tuple(
+            numbers = tuple(
                 operator.index(at) for at in (entry if isinstance(entry, list | tuple) else [entry])
             )
         except TypeError:
             raise ArgumentError(f"{function}: axes of {name} are {entry!r}, no integers") from None
-        if len(places) != count:
+        if len(numbers) != count:
             raise ArgumentError(
                 f"{function}: axes of {name} are {entry!r}; there must be {count} of them"
             )
-        entries.append(places)
+        entries.append(numbers)
     return entries[0], entries[1], entries[2]
 
 
@@ -133,10 +133,10 @@ def single_axis(function: str, axis: Any, axes: Any) -> Any:
 
 def with_kept_axis(function: str, result: ndarray, axis: Any, axes: Any) -> ndarray:
     """The products of vectors with the axis of the vectors kept, of extent 1."""
-    place = -1 if axis is None else axis
+    kept = -1 if axis is None else axis
     if axes is not None and len(axes) == 3 and axes[2] != ():
-        place = axes[2][0] if isinstance(axes[2], list | tuple) else axes[2]
-    at = _layout.normalize_axis(function, place, result.ndim + 1)
+        kept = axes[2][0] if isinstance(axes[2], list | tuple) else axes[2]
+    at = _layout.normalize_axis(function, kept, result.ndim + 1)
     shape, strides = result.shape, result.strides
     return result._view(
         (*shape[:at], 1, *shape[at:]), (*strides[:at], 0, *strides[at:]), result.offset

@@ -37,10 +37,10 @@ def eval(*arrays: ndarray, depends_on: Any = ()) -> None:
         >>> y.is_pending
         False
     """
-    for place, x in enumerate(arrays):
+    for number, x in enumerate(arrays):
         if not isinstance(x, ndarray):
             raise HostConversionError(
-                f"eval: arrays[{place}] is of type {type(x).__name__}; only arrays are computed: "
+                f"eval: arrays[{number}] is of type {type(x).__name__}; only arrays are computed: "
                 "dp.eval(x, y)"
             )
     sycl_events(depends_on, None)  # checked before anything is done

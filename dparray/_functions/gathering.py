@@ -87,9 +87,9 @@ def _chosen(policy: Policy, name: str, arrays: list[ndarray]) -> Any:
         seconds.append(moving + 2 * total / speeds.memory if able else float("inf"))
     if callable(policy.choose):
         first = arrays[0]
-        places_of = tuple([Device(queue) for queue in queues])
+        offered = tuple([Device(queue) for queue in queues])
         step = PolicyStep(
-            *(1, (name,), first.shape, first.dtype.name, total, first.nbytes, places_of),
+            *(1, (name,), first.shape, first.dtype.name, total, first.nbytes, offered),
             *(tuple([Device(queue) for queue in devices]), tuple(seconds)),
         )
         return Device(policy.choose(step)).sycl_queue

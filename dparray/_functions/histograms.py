@@ -240,18 +240,18 @@ def _counts(
     cell: Any = None
     inside: Any = None
     for column, edge, extent in zip(columns, edges, shape, strict=True):
-        place = apply(OPS["subtract"], digitize(column, edge), 1)
+        index = apply(OPS["subtract"], digitize(column, edge), 1)
         # The last cell has its right edge.
-        place = choose_elements(function, apply(OPS["equal"], column, edge[-1]), extent - 1, place)
+        index = choose_elements(function, apply(OPS["equal"], column, edge[-1]), extent - 1, index)
         fits = apply(
             OPS["logical_and"],
-            apply(OPS["greater_equal"], place, 0),
-            apply(OPS["less"], place, extent),
+            apply(OPS["greater_equal"], index, 0),
+            apply(OPS["less"], index, extent),
         )
         if cell is None:
-            cell, inside = place, fits
+            cell, inside = index, fits
         else:
-            cell = apply(OPS["add"], apply(OPS["multiply"], cell, extent), place)
+            cell = apply(OPS["add"], apply(OPS["multiply"], cell, extent), index)
             inside = apply(OPS["logical_and"], inside, fits)
     # Points outside are counted in a cell behind the last one.
     total = math.prod(shape)

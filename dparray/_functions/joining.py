@@ -258,13 +258,13 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
     if positions.size and (positions.min() < 0 or positions.max() > extent):
         raise IndexError(f"insert: a position is outside an axis of extent {extent}")
     order = np.argsort(positions, kind="stable")
-    places = np.empty(positions.size, np.int64)
-    places[order] = positions[order] + np.arange(positions.size)
+    inserted = np.empty(positions.size, np.int64)
+    inserted[order] = positions[order] + np.arange(positions.size)
     shape = (*x.shape[:axis], extent + positions.size, *x.shape[axis + 1 :])
     result = empty_on(placement, shape, x.dtype, order_by_columns(x))
-    old = np.setdiff1d(np.arange(extent + positions.size), places)
+    old = np.setdiff1d(np.arange(extent + positions.size), inserted)
     result[_layout.at_axis(axis, from_host(old, *placement))] = x
-    result[_layout.at_axis(axis, from_host(places, *placement))] = values
+    result[_layout.at_axis(axis, from_host(inserted, *placement))] = values
     return result
 
 
@@ -313,8 +313,8 @@ def trim_zeros(x: Any, trim: str = "fb", axis: int | Sequence[int] | None = None
     index = [slice(None)] * x.ndim
     for at in axes:
         others = tuple(other for other in range(x.ndim) if other != at)
-        places = np.flatnonzero(is_there.any(axis=others))
-        start, last = (int(places[0]), int(places[-1])) if places.size else (0, -1)
+        kept = np.flatnonzero(is_there.any(axis=others))
+        start, last = (int(kept[0]), int(kept[-1])) if kept.size else (0, -1)
         index[at] = slice(
             start if "f" in trim.lower() else None, last + 1 if "b" in trim.lower() else None
         )

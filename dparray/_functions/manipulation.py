@@ -152,8 +152,8 @@ def _is_by_columns(x: ndarray, order: str) -> bool:
     """Whether the first axis runs fastest in an order that may go by the memory."""
     if order != "A":
         return order == "F"
-    place = (x.shape, x.strides, x.itemsize)
-    return _layout.is_contiguous(*place, "F") and not _layout.is_contiguous(*place)
+    layout = (x.shape, x.strides, x.itemsize)
+    return _layout.is_contiguous(*layout, "F") and not _layout.is_contiguous(*layout)
 
 
 def _flatten(self: ndarray, order: str = "C") -> ndarray:

@@ -72,8 +72,8 @@ def numpy_function(function: Callable[..., Any]) -> Callable[..., Any] | None:
     """NumPy's function of the name of one of ours; ``None`` if there is none."""
     if "." in function.__qualname__:
         return None
-    place = _NAMESPACES.get(".".join(function.__module__.split(".")[:2]), np)
-    theirs = getattr(place, function.__name__, None)
+    namespace = _NAMESPACES.get(".".join(function.__module__.split(".")[:2]), np)
+    theirs = getattr(namespace, function.__name__, None)
     return theirs if callable(theirs) else None
 
 

@@ -132,9 +132,9 @@ def pad(
                 _reflect_oddly(result, axis, line, extent, mode, rest)
                 continue
             sources = _sources(line, extent, mode) + before
-            for place in (*range(before), *range(before + extent, len(line))):
-                source = result[_layout.at_axis(axis, int(sources[place]), *rest)]
-                result[_layout.at_axis(axis, place, *rest)] = source
+            for position in (*range(before), *range(before + extent, len(line))):
+                source = result[_layout.at_axis(axis, int(sources[position]), *rest)]
+                result[_layout.at_axis(axis, position, *rest)] = source
     return result
 
 
@@ -146,7 +146,7 @@ def _pairs(name: str, value: Any, ndim: int) -> list[tuple[Any, Any]]:
 
 
 def _sources(line: np.ndarray, extent: int, mode: str) -> np.ndarray:
-    """Which element each place takes, places counted from the first element."""
+    """The index of the element that each position takes; element 0 is at position 0."""
     if mode == "edge":
         return np.clip(line, 0, extent - 1)
     if mode == "wrap":
@@ -177,10 +177,10 @@ def _reflect_oddly(
     first, last = elements[..., :1], elements[..., extent - 1 :]
     own = 1 if mode == "symmetric" else 0  # whether the edge is mirrored, too
     for outside in (line < 0, line >= extent):
-        places = line[outside]
-        if not places.size:
+        positions = line[outside]
+        if not positions.size:
             continue
-        rows = [_folded(int(place), extent, own) for place in places]
+        rows = [_folded(int(position), extent, own) for position in positions]
         place = placement_of(result)
         at, sign, first_times, last_times = (
             from_host(np.asarray(column, np.int64), *place) for column in zip(*rows, strict=True)
@@ -189,20 +189,20 @@ def _reflect_oddly(
         value = astype_array(elements, loop, copy=False)[..., at] * astype_array(sign, loop)
         value = value + astype_array(first, loop, copy=False) * astype_array(first_times, loop)
         value = value + astype_array(last, loop, copy=False) * astype_array(last_times, loop)
-        border = slice(int(places[0] - line[0]), int(places[-1] - line[0]) + 1)
+        border = slice(int(positions[0] - line[0]), int(positions[-1] - line[0]) + 1)
         target = result[_layout.at_axis(axis, border, *rest)]
         assign(moveaxis(target, axis, -1), value, "pad")
 
 
-def _folded(place: int, extent: int, own: int) -> tuple[int, int, int, int]:
-    """A place outside of a line: the element it mirrors, its sign, and the edges' shares."""
+def _folded(position: int, extent: int, own: int) -> tuple[int, int, int, int]:
+    """A position outside of a line: the element it mirrors, its sign, and the edges' shares."""
     if extent == 1 and not own:
         return 0, 1, 0, 0  # nothing but the edge itself
     sign, first_times, last_times = 1, 0, 0
-    while not 0 <= place < extent:
-        if place < 0:
-            place, first_times = -place - own, first_times + 2 * sign
+    while not 0 <= position < extent:
+        if position < 0:
+            position, first_times = -position - own, first_times + 2 * sign
         else:
-            place, last_times = 2 * (extent - 1) - place + own, last_times + 2 * sign
+            position, last_times = 2 * (extent - 1) - position + own, last_times + 2 * sign
         sign = -sign
-    return place, sign, first_times, last_times
+    return position, sign, first_times, last_times

@@ -126,7 +126,7 @@ def polyfit(
     """The coefficients of the polynomial that fits points best, from the highest power down.
 
     Args:
-        x: a vector of places.
+        x: a vector of points.
         y: the values there; a matrix for several sets of values.
         deg: the polynomial's degree.
         rcond: singular values smaller than this part of the largest count as 0.
@@ -214,8 +214,8 @@ def poly(x: Any) -> ndarray:
     if x.dtype.kind not in "fc":
         x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
     result = ones(1, x.dtype, **placement_keywords(x))
-    for place in range(x.size):
-        factor = concat([ones(1, x.dtype, **placement_keywords(x)), reshape(-x[place], (1,))])
+    for index in range(x.size):
+        factor = concat([ones(1, x.dtype, **placement_keywords(x)), reshape(-x[index], (1,))])
         result = convolve(result, factor)
     if result.dtype.kind == "c":
         values = np.sort(x.asnumpy())
@@ -243,8 +243,8 @@ def roots(p: Any) -> ndarray:
     if count < 1:
         return zeros(at_zero, inner.dtype, **placement_keywords(p))
     companion = zeros((count, count), inner.dtype, **placement_keywords(p))
-    for place in range(1, count):
-        companion[place, place - 1] = 1
+    for row in range(1, count):
+        companion[row, row - 1] = 1
     companion[0, :] = -inner[1:] / inner[0]
     found = eigvals(companion)
     if found.dtype.kind == "c" and not bool(apply(OPS["not_equal"], found.imag, 0).any()):
@@ -321,10 +321,10 @@ def polydiv(u: Any, v: Any) -> tuple[Any, Any]:
     rest[...] = x1
     count = max(x1.size - x2.size + 1, 1)
     quotient = zeros(count, dtype, sycl_queue=placement.queue, usm_type=placement.usm_type)
-    for place in range(x1.size - x2.size + 1):
-        share = rest[place] / x2[0]
-        quotient[place] = share
-        rest[place : place + x2.size] -= share * x2
+    for index in range(x1.size - x2.size + 1):
+        share = rest[index] / x2[0]
+        quotient[index] = share
+        rest[index : index + x2.size] -= share * x2
     values = np.abs(rest.asnumpy())
     first = int(np.argmax(values > 1e-8)) if (values > 1e-8).any() else values.size - 1
     return _like("polydiv", quotient, u, v), _like("polydiv", rest[first:], u, v)

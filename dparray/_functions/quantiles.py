@@ -210,8 +210,8 @@ def _picker_without_nan(ordered: ndarray, method: str, dtype: np.dtype[Any]) -> 
     count = count_nonzero(apply(OPS["logical_not"], apply(OPS["isnan"], ordered)), -1)
     number = astype_array(count, _dtypes.default_float(ordered.sycl_queue.sycl_device))
 
-    def floor(place: ndarray) -> ndarray:
-        return apply(OPS["floor"], place)
+    def floor(position: ndarray) -> ndarray:
+        return apply(OPS["floor"], position)
 
     def choose(condition: ndarray, x1: float, x2: float) -> ndarray:
         first = apply(OPS["multiply"], condition, x1)
@@ -258,8 +258,8 @@ def _weighted_picker(function: str, lines: ndarray, weights: ndarray, leave_nan_
     def pick(fraction: float) -> ndarray:
         # Elements of no weight in front are none, not even for the fraction 0.
         is_before = apply(OPS["logical_or"], shares < fraction, apply(OPS["equal"], shares, 0))
-        place = apply(OPS["minimum"], count_nonzero(is_before, -1), last)
-        value = take_along_axis(ordered, expand_dims(place, -1), -1)[..., 0]
+        index = apply(OPS["minimum"], count_nonzero(is_before, -1), last)
+        value = take_along_axis(ordered, expand_dims(index, -1), -1)[..., 0]
         if leave_nan_out or ordered.dtype.kind != "f":
             return value
         return choose_elements(function, is_nan[..., -1], ordered[..., -1], value)
@@ -275,15 +275,15 @@ def _neighbours(method: str, count: Any, fraction: float, floor: Any, choose: An
     """
     if method in _OFFSETS and method != "linear":
         alpha, beta = _OFFSETS[method]
-        place = count * fraction + (alpha + fraction * (1 - alpha - beta)) - 1
+        position = count * fraction + (alpha + fraction * (1 - alpha - beta)) - 1
     elif method in ("inverted_cdf", "averaged_inverted_cdf"):
-        place = count * fraction - 1
+        position = count * fraction - 1
     elif method == "closest_observation":
-        place = count * fraction - 1.5
+        position = count * fraction - 1.5
     else:
-        place = (count - 1) * fraction
-    low = floor(place)
-    rest = place - low
+        position = (count - 1) * fraction
+    low = floor(position)
+    rest = position - low
     if method in _OFFSETS:
         return low, rest
     if method == "nearest":

@@ -222,7 +222,7 @@ def linspace(
     values = astype_array(values, chosen, copy=False)
     if arrays and axis:
         at = _layout.normalize_axis("linspace", axis, values.ndim)
-        order = [place for place in range(values.ndim) if place]
+        order = list(range(1, values.ndim))
         values = with_axes(values, [*order[:at], 0, *order[at:]])
     return (values, _step(step, placement)) if retstep else values
 

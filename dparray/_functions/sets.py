@@ -355,10 +355,10 @@ def intersect1d(
     if not return_indices:
         values = unique(concat([first, second[:0]]))
         return values[isin(values, second)]
-    values, place = unique(first, return_index=True)
-    others, other_place = unique(second, return_index=True)
+    values, index = unique(first, return_index=True)
+    others, other_index = unique(second, return_index=True)
     common = values[isin(values, others)]
-    return common, place[isin(values, common)], other_place[isin(others, common)]
+    return common, index[isin(values, common)], other_index[isin(others, common)]
 
 
 def setdiff1d(x1: Any, x2: Any, /, assume_unique: bool = False) -> ndarray:

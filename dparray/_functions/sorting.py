@@ -288,15 +288,16 @@ def _checked_kth(name: str, x: ndarray, kth: Any, extent: int) -> list[int]:
             raise foreign_operand(name, "kth", kth)
         kth = kth.tolist()
     try:
-        places = [operator.index(one) for one in (kth if isinstance(kth, list | tuple) else [kth])]
+        given = kth if isinstance(kth, list | tuple) else [kth]
+        positions = [operator.index(one) for one in given]
     except TypeError:
         raise ArgumentError(
             f"{name}: kth {kth!r} is neither an integer nor a list of them"
         ) from None
-    for place in places:
-        if extent and not -extent <= place < extent:
-            raise IndexError(f"{name}: kth {place} is outside an axis of extent {extent}")
-    return places
+    for position in positions:
+        if extent and not -extent <= position < extent:
+            raise IndexError(f"{name}: kth {position} is outside an axis of extent {extent}")
+    return positions
 
 
 class TopKResult(NamedTuple):

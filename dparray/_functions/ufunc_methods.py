@@ -62,7 +62,7 @@ _ASSOCIATIVE = frozenset(_REDUCTIONS) | {
     *("bitwise_and", "bitwise_or", "bitwise_xor", "logical_xor"),
     *("fmax", "fmin", "gcd", "hypot", "lcm", "logaddexp2"),
 }
-#: Written to one place several times, these are the same as once with all values combined.
+#: Applied to one element several times, these are the same as once with all values combined.
 _AT_ONCE = {"subtract": "add", "divide": "multiply"}
 
 
@@ -283,18 +283,18 @@ def _at(
         _write_one_by_one(call, x, indices, values, function)
         return
     positions = arange(x.size, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
-    places = reshape(positions, x.shape)[indices]
-    amounts = empty_on(placement_of(x), places.shape, x.dtype)
+    targets = reshape(positions, x.shape)[indices]
+    amounts = empty_on(placement_of(x), targets.shape, x.dtype)
     assign(amounts, values, function)
-    order = argsort(ravel(places))
-    places, amounts = ravel(places)[order], ravel(amounts)[order]
-    _combine_runs(combine, places, amounts)
+    order = argsort(ravel(targets))
+    targets, amounts = ravel(targets)[order], ravel(amounts)[order]
+    _combine_runs(combine, targets, amounts)
     flat = reshape(x, (x.size,))
-    if places.size:
-        is_last = empty_on(placement_of(x), places.shape, _dtypes.bool)
+    if targets.size:
+        is_last = empty_on(placement_of(x), targets.shape, _dtypes.bool)
         is_last[-1:] = True
-        is_last[:-1] = places[1:] != places[:-1]
-        chosen = places[is_last]
+        is_last[:-1] = targets[1:] != targets[:-1]
+        chosen = targets[is_last]
         flat[chosen] = call(flat[chosen], amounts[is_last])
         if flat.block is not x.block:
             assign(x, reshape(flat, x.shape), function)
@@ -305,12 +305,12 @@ def _write_one_by_one(
 ) -> None:
     """``at`` element after element, where neither pairs nor the order may change."""
     positions = arange(x.size, sycl_queue=x.sycl_queue, usm_type=x.usm_type)
-    places = reshape(positions, x.shape)[indices]
-    amounts = empty_on(placement_of(x), places.shape, x.dtype)
+    targets = reshape(positions, x.shape)[indices]
+    amounts = empty_on(placement_of(x), targets.shape, x.dtype)
     assign(amounts, values, function)
     flat, amounts = reshape(x, (x.size,)), ravel(amounts)
-    for at, place in enumerate(places.asnumpy().reshape(-1).tolist()):
-        flat[place] = call(flat[place], amounts[at])
+    for at, target in enumerate(targets.asnumpy().reshape(-1).tolist()):
+        flat[target] = call(flat[target], amounts[at])
     if flat.block is not x.block:
         assign(x, reshape(flat, x.shape), function)
 

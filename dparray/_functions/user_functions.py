@@ -209,9 +209,9 @@ class ElementwiseFunction:
         placement = common_placement(self.__name__, arrays)
         shape = broadcast_shapes(self.__name__, [array.shape for _, array in arrays])
         dtypes = self._dtypes_of(values, arrays)
-        for place, (value, dtype) in enumerate(zip(values, dtypes, strict=True)):
+        for index, (value, dtype) in enumerate(zip(values, dtypes, strict=True)):
             if not isinstance(value, ndarray):
-                values[place] = checked_scalar(self.__name__, scalar_value(value), dtype)
+                values[index] = checked_scalar(self.__name__, scalar_value(value), dtype)
         op, dtype = self._operation(dtypes)
         loop = (*dtypes, _dtypes.fit_device(dtype, placement.queue.sycl_device))
         self._compile(op, values, loop, shape, placement)
@@ -268,7 +268,7 @@ class ElementwiseFunction:
         op = self._ops.get((name, kind))
         if op is None:
             count = len(self.parameters)
-            operands = (f"{one}{{{place}}}" for place, one in enumerate(self._prefixes))
+            operands = (f"{one}{{{index}}}" for index, one in enumerate(self._prefixes))
             call = f"{name}({', '.join(operands)})"
             if kind in ("b", "i", "f"):
                 call = f"of_kind({call}, '{kind}')"
@@ -474,10 +474,10 @@ class ReductionFunction:
         row = self._row(x.dtype.kind)
         key = (row, x.dtype, has_float64(x.sycl_device))
         if key not in self._compiled:
-            place = (reduced_shape(x.shape, axes, keepdims), x.sycl_queue, x.usm_type)
+            attributes = (reduced_shape(x.shape, axes, keepdims), x.sycl_queue, x.usm_type)
             op, loop = Reduce(row, axes, keepdims), (x.dtype,) * 3
             labels = [f"{name}: {x.dtype}" for name in inspect.signature(self.py_func).parameters]
-            _compile_alone(self.py_func, labels, op, (x, identity), loop, *place)
+            _compile_alone(self.py_func, labels, op, (x, identity), loop, *attributes)
             self._compiled.add(key)
         return reduce_array(row, x, axes, keepdims, x.dtype, x.dtype, identity)
 

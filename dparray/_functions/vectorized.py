@@ -122,9 +122,9 @@ class _WithConstants:
         self.__name__, self.__doc__ = self._of_all.__name__, self._of_all.__doc__
         self._dtype = dtype
         parameters = tuple(self._of_all.parameters)
-        places = {at for at in excluded if isinstance(at, int)}
+        positions = {at for at in excluded if isinstance(at, int)}
         self._constant = {
-            name for at, name in enumerate(parameters) if at in places or name in excluded
+            name for at, name in enumerate(parameters) if at in positions or name in excluded
         }
         unknown = [
             at for at in excluded if at not in parameters and at not in range(len(parameters))
@@ -213,14 +213,14 @@ class _OfArrays:
         unknown = sorted(set(named) - self._excluded)
         if unknown:
             raise ArgumentError(f"{name}: {unknown[0]}= is not excluded; give it by position")
-        places = [at for at in range(len(operands)) if at not in self._excluded]
-        if len(places) != len(self._inputs):
+        positions = [at for at in range(len(operands)) if at not in self._excluded]
+        if len(positions) != len(self._inputs):
             raise ArgumentError(
-                f"{name}: takes {len(self._inputs)} arrays by its signature; got {len(places)}"
+                f"{name}: takes {len(self._inputs)} arrays by its signature; got {len(positions)}"
             )
-        arrays = check_arrays(name, *((f"operand {at}", operands[at]) for at in places))
+        arrays = check_arrays(name, *((f"operand {at}", operands[at]) for at in positions))
         placement = common_placement(
-            name, [(f"operand {at}", x) for at, x in zip(places, arrays, strict=True)]
+            name, [(f"operand {at}", x) for at, x in zip(positions, arrays, strict=True)]
         )
         extents: dict[str, int] = {}
         for x, core in zip(arrays, self._inputs, strict=True):
@@ -236,8 +236,8 @@ class _OfArrays:
             made = self._empty(placement, shape, extents, [])
         for at in np.ndindex(shape):
             given = list(operands)
-            for place, x in zip(places, arrays, strict=True):
-                given[place] = x[at]
+            for position, x in zip(positions, arrays, strict=True):
+                given[position] = x[at]
             found = self._function(*given, **named)
             parts = list(found) if isinstance(found, tuple) else [found]
             if len(parts) != len(self._outputs):

@@ -1,11 +1,11 @@
 """The table of reductions: one row states how elements are folded into a result.
 
-A kernel folds elements into *accumulators*, one or several values, in any order and in several
-places at once, and merges accumulators until one set is left for each result. What several kernels
+A kernel folds elements into *accumulators*, one or several values, in any order and by several
+work-items at once, and merges accumulators until one set is left for each result. What kernels
 make of one reduction passes from one to the next as accumulators in memory.
 
 The texts are lines of a kernel's Python. In them ``{A}`` is the dtype of the accumulators, which is
-the operand's (``int32`` for booleans), ``{v}`` an element in it, ``{j}`` the element's place among
+the operand's (``int32`` for booleans), ``{v}`` an element in it, ``{j}`` its position among
 the reduced ones, ``{lowest}`` and ``{highest}`` the ends of the dtype, ``{nan}`` its NaN if it has
 one, ``{t}`` a prefix for further names, ``{name}`` an accumulator for each of the row's names,
 ``{name_}`` that of the other set in a merge, ``{s0}`` a scalar operand, and a function's name what
@@ -75,7 +75,7 @@ class Reduction:
 
     @property
     def is_positional(self) -> bool:
-        """Whether the place of an element among all that are reduced matters."""
+        """Whether the position of an element among all that are reduced matters."""
         return any("{j}" in text for text in self.lifted)
 
     @property
@@ -163,7 +163,7 @@ def _extreme(name: str, sign: str) -> Reduction:
 
 
 def _arg_extreme(name: str, sign: str) -> Reduction:
-    """The place of the first largest or smallest element; of the first NaN if there is one."""
+    """The position of the first largest or smallest element; of the first NaN if there is one."""
     end = "{lowest}" if sign == ">" else "{highest}"
     is_nan = "({best_} != {best_}) & ({best} == {best})"
     is_same = "({best_} == {best}) | (({best_} != {best_}) & ({best} != {best}))"

@@ -42,9 +42,9 @@ def view_of(root: Node, shape: Shape, strides: Strides, offset: int) -> Node | N
 
 def _with_axes(view: AxisMap, axes: tuple[int, ...]) -> AxisMap:
     """A view of an array whose axes lie in another order than C's."""
-    places = [axes.index(axis) for axis in range(len(axes))]
-    steps = tuple(tuple([along[place] for place in places]) for along in view.steps)
-    return AxisMap(view.shape, tuple([view.starts[place] for place in places]), steps)
+    order = [axes.index(axis) for axis in range(len(axes))]
+    steps = tuple(tuple([along[axis] for axis in order]) for along in view.steps)
+    return AxisMap(view.shape, tuple([view.starts[axis] for axis in order]), steps)
 
 
 def _is_linear(root: Node) -> bool:
@@ -91,8 +91,8 @@ def _offset_positions(leaf: Node, layout: Layout) -> Node:
     """Positions that do not begin at 0, as a sum."""
     start = Scalar(layout.offset // layout.dtype.itemsize)
     first = Node.leaf(layout._replace(offset=0), leaf.queue, leaf.usm_type)
-    place = (first.shape, first.size, leaf.queue, leaf.usm_type)
-    return Node(OPS["add"], (first, start), (leaf.dtype,) * 3, *place)
+    attributes = (first.shape, first.size, leaf.queue, leaf.usm_type)
+    return Node(OPS["add"], (first, start), (leaf.dtype,) * 3, *attributes)
 
 
 def _viewed_leaf(leaf: Node, view: AxisMap, is_linear: bool) -> Node:

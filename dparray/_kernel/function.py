@@ -218,8 +218,8 @@ class KernelFunction:
         self._settle(blocks)
         if item[-1] == "+":
             for offset, piece in rounding.pieces_of(size, rounding.INDEX_LIMIT):
-                place = pack_scalars(map(c_int64, (*size, *offset)))
-                event = launch(compiled, piece, None, [place, *packed], queue, depends_on, borrowed)
+                sizes = pack_scalars(map(c_int64, (*size, *offset)))
+                event = launch(compiled, piece, None, [sizes, *packed], queue, depends_on, borrowed)
         else:
             event = launch(compiled, size, local, packed, queue, depends_on, borrowed)
         return Event(event, self, queue)

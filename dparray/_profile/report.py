@@ -171,7 +171,7 @@ def _arguments(
     try:
         return dict(inspect.signature(function).bind(*args, **kwargs).arguments)
     except (TypeError, ValueError):
-        return {str(place): value for place, value in enumerate(args)} | dict(kwargs)
+        return {str(index): value for index, value in enumerate(args)} | dict(kwargs)
 
 
 def _arrays_in(value: Any) -> list[ndarray]:

@@ -73,8 +73,8 @@ def cut(
                 leaf_numbers[id(copy)] = numbers[id(part)]
             parts.append(copy)
         assert node.op is not None
-        place = node.shape, node.size, node.queue, node.usm_type, node.axes
-        copy = Node(node.op, tuple(parts), node.loop, *place)  # type: ignore[arg-type]
+        attributes = node.shape, node.size, node.queue, node.usm_type, node.axes
+        copy = Node(node.op, tuple(parts), node.loop, *attributes)  # type: ignore[arg-type]
         copy.weight, copy.leaves = node.weight, node.leaves
         copies[id(node)] = copy
         positions[id(copy)] = position

@@ -253,8 +253,8 @@ def _functions_of(queue: Any, dtype: np.dtype[Any]) -> Node:
     """Functions of functions of a vector."""
     node = _leaf(queue, (_CHAINED,), dtype)
     for name in _FUNCTIONS:
-        place = (_CHAINED,), _CHAINED, queue, "device"
-        node = Node(OPS[name], (node,), (dtype, dtype), *place)
+        attributes = (_CHAINED,), _CHAINED, queue, "device"
+        node = Node(OPS[name], (node,), (dtype, dtype), *attributes)
     return node
 
 

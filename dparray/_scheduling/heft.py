@@ -198,7 +198,7 @@ def _moves(problem: Problem, schedule: Schedule) -> Iterator[tuple[int, ...]]:
                 for device in devices:
                     if all(tasks[each].seconds[device] < inf for each in group):
                         yield _with(assigned, group, device)
-    for first in chain:  # two that change places
+    for first in chain:  # swap two tasks
         for second in range(len(tasks)):
             if assigned[first] != assigned[second]:
                 swapped = list(assigned)

@@ -26,8 +26,8 @@ def copied(layout: Layout, queue: Any) -> Layout:
     )
     copy = copies.copy_to_queue(turned, queue, layout.block.usm_type)
     strides = [0] * len(axes)
-    for place, axis in enumerate(axes):
-        strides[axis] = copy.strides[place]
+    for index, axis in enumerate(axes):
+        strides[axis] = copy.strides[index]
     return copy._replace(shape=layout.shape, strides=tuple(strides))
 
 

@@ -131,7 +131,7 @@ class SimulatedSubGroup:
     get_group_linear_range = get_group_range
 
 
-def place_in_sub_group(
+def position_in_sub_group(
     local_id: tuple[int, ...], local_size: tuple[int, ...], width: int
 ) -> tuple[int, int]:
     """The index of the sub-group of a work-item in its group, and of the item in it."""

@@ -24,7 +24,7 @@ from dparray._simulator.language import (
     SimulatedItem,
     SimulatedNdItem,
     linear_index,
-    place_in_sub_group,
+    position_in_sub_group,
 )
 from dparray._simulator.memory import WorkItem
 from dparray._simulator.simulation import GroupRun, Simulation, Workers, WorkGroup
@@ -213,7 +213,7 @@ def _work_groups(
                 linear_index(global_id, global_size),
                 linear_index(group_id, group_range),
                 local,
-                *place_in_sub_group(local_id, local_size, width),
+                *position_in_sub_group(local_id, local_size, width),
             )
             items.append(SimulatedNdItem(work_item, local_id, global_size, local_size, width))
         yield WorkGroup(items, chosen)

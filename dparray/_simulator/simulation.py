@@ -140,21 +140,21 @@ class Simulation:
         self.group_run.barrier(self._call_sites(sys._getframe(2)), _part(group, self.item))
 
     def _local_array(self, shape: Any, dtype: Any) -> SimulatedArray:
-        """The array of a place in the kernel's text, for the group that runs."""
+        """The array of a call in the kernel's text, for the group that runs."""
         if self.group_run is None:
             raise RuntimeError("a LocalArray was made outside of a simulation")
         if not self.group_run.is_group:
             raise self.fault(
                 "makes a LocalArray, which work-items of a Range do not share", "use an NdRange"
             )
-        place = self._call_sites(sys._getframe(1))
+        site = self._call_sites(sys._getframe(1))
         arrays = self.group_run.local_arrays
-        if place not in arrays:
+        if site not in arrays:
             extents = shape if isinstance(shape, tuple | list) else (shape,)
             data = np.zeros(tuple(map(int, extents)), plain_dtype(dtype))
             memory = Memory("local", initialised=False)
-            arrays[place] = SimulatedArray(data, "LocalArray", self, memory)
-        return arrays[place]
+            arrays[site] = SimulatedArray(data, "LocalArray", self, memory)
+        return arrays[site]
 
     def _printf(self, text: str, *values: Any) -> None:
         sys.stdout.write(str(text) % tuple(value.item() for value in map(np.asarray, values)))
@@ -170,7 +170,7 @@ class Simulation:
     def _exclusive_scan_over_group(
         self, group: Any, value: Any, operation: Any = "add", initial: Any = None
     ) -> Any:
-        before = self._brought(group, value)[: _place(group, self.item)]
+        before = self._brought(group, value)[: _position(group, self.item)]
         if initial is None and callable(operation):
             raise self.fault(
                 "calls exclusive_scan_over_group with a function and no initial",
@@ -188,7 +188,7 @@ class Simulation:
         return functools.reduce(self._group_operation(operation, value), values)
 
     def _group_inclusive_scan(self, group: Any, value: Any, operation: Any = "add") -> Any:
-        values = self._brought(group, value)[: _place(group, self.item) + 1]
+        values = self._brought(group, value)[: _position(group, self.item) + 1]
         return functools.reduce(self._group_operation(operation, value), values)
 
     def _group_broadcast(self, group: Any, value: Any, local_id: Any = 0) -> Any:
@@ -236,7 +236,7 @@ class Simulation:
         part = _part(group, self.item)
         phase = self.item.phase if part is None else self.item.part_phase
         values = self.group_run.brought.setdefault((part, phase), {})
-        values[_place(group, self.item)] = value
+        values[_position(group, self.item)] = value
         if self._members(group) > 1:
             self.group_run.barrier(self._call_sites(sys._getframe(2)), part)
         return [values[member] for member in range(len(values))]
@@ -330,7 +330,7 @@ def _part(group: Any, item: WorkItem) -> int | None:
     return item.part if isinstance(group, SimulatedSubGroup) else None
 
 
-def _place(group: Any, item: WorkItem) -> int:
+def _position(group: Any, item: WorkItem) -> int:
     """The linear id of a work-item in a group or a sub-group."""
     return item.lane if isinstance(group, SimulatedSubGroup) else item.local_linear
 
@@ -558,8 +558,8 @@ class GroupRun:
         """Whether all of a group, or of a sub-group, wait at one; else that is the error."""
         waiting = [member for member in members if self._states[member] == _WAITING]
         missing = [member for member in members if self._states[member] != _WAITING]
-        places = {(self._sites[member], self._parts[member]) for member in waiting}
-        if not missing and len(places) == 1:
+        stops = {(self._sites[member], self._parts[member]) for member in waiting}
+        if not missing and len(stops) == 1:
             return True
         sites: dict[tuple[tuple[CodeType, int], ...], list[int]] = {}
         for member in waiting:

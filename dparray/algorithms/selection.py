@@ -113,6 +113,6 @@ def _launch(
 
 
 def _with_claims(factory: Callable[..., Any]) -> Callable[..., None]:
-    """The kernel that a factory makes of what claims places in the result."""
+    """A factory's kernel, given the device function that claims positions in the result."""
     made: Callable[..., None] = factory(device_func(compact.make_claim(chain_of("add"))))
     return made

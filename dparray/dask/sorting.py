@@ -22,10 +22,10 @@ def _library() -> Any:
 
 
 def _sample(chunk: ndarray, count: int) -> np.ndarray:
-    """Values of a chunk at regular places of its order."""
+    """Values of a chunk at regular positions of its order."""
     ordered = _library().sort(chunk)
-    places = np.linspace(0, max(0, chunk.size - 1), min(count, chunk.size)).astype(np.int64)
-    return ordered[_library().asarray(places, device=chunk.device)].asnumpy()
+    positions = np.linspace(0, max(0, chunk.size - 1), min(count, chunk.size)).astype(np.int64)
+    return ordered[_library().asarray(positions, device=chunk.device)].asnumpy()
 
 
 def _splitters(samples: list[np.ndarray], parts: int) -> np.ndarray:
@@ -39,8 +39,8 @@ def _cut(chunk: ndarray, splitters: np.ndarray) -> list[ndarray]:
     dp = _library()
     ordered = dp.sort(chunk)
     values = dp.asarray(splitters, device=chunk.device)
-    places = [0, *dp.searchsorted(ordered, values).tolist(), chunk.size]
-    return [ordered[i:j].copy() for i, j in pairwise(places)]
+    bounds = [0, *dp.searchsorted(ordered, values).tolist(), chunk.size]
+    return [ordered[i:j].copy() for i, j in pairwise(bounds)]
 
 
 def _merged(pieces: list[ndarray]) -> ndarray:

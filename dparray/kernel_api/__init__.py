@@ -169,8 +169,8 @@ class PrivateArray:
 class LocalArray:
     """Local memory for each work-group, made in the kernel: one array for all of its work-items.
 
-    Each place in the kernel's text that makes one makes one array, however often it is reached. The
-    values are undefined until a work-item writes them.
+    Each call in the kernel's text makes one array, however often it is reached. The values are
+    undefined until a work-item writes them.
 
     Args:
         shape: a positive integer or a tuple of them, as constants; a :class:`LocalAccessor` has the

@@ -126,7 +126,7 @@ class Shape:
     def dimensions(self) -> list[Dimension]:
         """The dimensions."""
         return [
-            Dimension(size, prod(self._dims[place + 1 :])) for place, size in enumerate(self._dims)
+            Dimension(size, prod(self._dims[axis + 1 :])) for axis, size in enumerate(self._dims)
         ]
 
     @property

@@ -269,9 +269,9 @@ def binary_op(
     kind = dtype or common_dtype(a.shape.dtype, b.shape.dtype)
     dims = list(a.shape.dims if a.shape.ndims >= b.shape.ndims else b.shape.dims)
     for own in (a.shape.dims, b.shape.dims):
-        for place, size in enumerate(own, len(dims) - len(own)):
-            if dims[place] == 1 or (dims[place] is None and size != 1):
-                dims[place] = size
+        for axis, size in enumerate(own, len(dims) - len(own)):
+            if dims[axis] == 1 or (dims[axis] is None and size != 1):
+                dims[axis] = size
     made = Operation(
         f"function (L, R) -> (O) {{ O = {text}; }}",
         [("L", a), ("R", b)],
@@ -289,20 +289,20 @@ def _sliced(value: Value, key: tuple[Any, ...]) -> Value:
     read: list[str] = []
     kept: list[str] = []
     sizes: list[int] = []
-    for place, size in enumerate(dims):
-        part = key[place] if place < len(key) else slice(None)
+    for axis, size in enumerate(dims):
+        part = key[axis] if axis < len(key) else slice(None)
         if isinstance(part, slice):
             start, stop, step = part.indices(size)
             read.append(
-                f"{start} + {step} * i{place}" if step > 0 else f"{start} - {-step} * i{place}"
+                f"{start} + {step} * i{axis}" if step > 0 else f"{start} - {-step} * i{axis}"
             )
-            kept.append(f"i{place}")
+            kept.append(f"i{axis}")
             sizes.append(len(range(start, stop, step)))
         else:
             if not -size <= part < size:
                 raise IndexError(f"the index {part} is outside of an axis of {size}")
             read.append(str(part % size))
-    names = ", ".join(f"N{place}" for place in range(len(dims)))
+    names = ", ".join(f"N{axis}" for axis in range(len(dims)))
     head = f"{', '.join(kept)} : {', '.join(map(str, sizes))}" if kept else ""
     made = Operation(
         f"function (I[{names}]) -> (O) {{ O[{head}] = =(I[{', '.join(read)}]); }}",
@@ -354,11 +354,11 @@ class _Composer:
     ) -> Function:
         results = {name: self.slot_of(value) for name, value in outputs}
         updated: dict[str, Tensor] = {}
-        for place, (old, new) in enumerate(updates):
+        for number, (old, new) in enumerate(updates):
             if not isinstance(old.var, Tensor):
                 raise LogicError("an update of a value that is no tensor; make it by from_var")
-            results[f"Update_{place}"] = self.slot_of(new)
-            updated[f"Update_{place}"] = old.var
+            results[f"Update_{number}"] = self.slot_of(new)
+            updated[f"Update_{number}"] = old.var
         composed = ComposedFunction((*self.header, *self.bound), self.steps, results)
         return Function(composed.source, tile=composed, bound=self.bound, updated=updated)
 

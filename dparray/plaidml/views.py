@@ -42,7 +42,7 @@ class View:
     def __iter__(self) -> Iterator[Any]:
         return iter(self._live().reshape(-1).tolist())
 
-    def _place(self, key: Any) -> Any:
+    def _index(self, key: Any) -> Any:
         values = self._live()
         if isinstance(key, tuple):
             if len(key) != values.ndim:
@@ -58,20 +58,20 @@ class View:
         return key
 
     def __getitem__(self, key: Any) -> Any:
-        return self._live().reshape(-1)[self._place(key)].tolist()
+        return self._live().reshape(-1)[self._index(key)].tolist()
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        place, flat = self._place(key), self._live().reshape(-1)
-        if not isinstance(place, slice):
-            flat[place] = value
+        index, flat = self._index(key), self._live().reshape(-1)
+        if not isinstance(index, slice):
+            flat[index] = value
             return
-        wanted = range(*place.indices(flat.size))
+        wanted = range(*index.indices(flat.size))
         taken = list(_first(value, len(wanted)))
         if len(taken) < len(wanted):
             raise InvalidArgument(
                 f"{len(taken)} values for {len(wanted)} elements of a view; give one for each"
             )
-        flat[place] = taken
+        flat[index] = taken
 
     def copy_from_ndarray(self, source: Any) -> None:
         """Take the elements of an array of the same number of elements, converted."""

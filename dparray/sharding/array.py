@@ -70,7 +70,7 @@ def failures(function: str, sharding: Sharding, number: int, nbytes: int = 0) ->
 class ShardedArray:
     """An array in parts, each on a device or queue of its own; made by :func:`dparray.distribute`.
 
-    Operations run on each part where it lies. Arrays that are cut at the same places need no
+    Operations run on each part where it lies. Arrays that are cut at the same positions need no
     copies; others raise a :class:`dparray.ShardingError` with the line that copies. What reduces
     the axis that is cut exchanges one part-result for each device.
 
@@ -233,8 +233,8 @@ class ShardedArray:
         for number, shard in enumerate(self.shards):
             if shard.size:
                 with failures("gather", self.sharding, number, shard.nbytes):
-                    place = self.sharding.box(number, self.shape)
-                    result[slices(place)] = shard.to_device(target)
+                    box = self.sharding.box(number, self.shape)
+                    result[slices(box)] = shard.to_device(target)
         return result
 
     def _nearest(self, device: Device) -> ndarray:
@@ -354,9 +354,9 @@ class ShardedArray:
                 if behind:
                     edge = shards[number + 1][along(axis, slice(0, behind))]
                     incoming.append((number, slice(-behind, None), edge.to_device(device)))
-        for number, place, edge in incoming:
+        for number, margin, edge in incoming:
             with failures("halo", self.sharding, number):
-                blocks[number][along(axis, place)] = edge
+                blocks[number][along(axis, margin)] = edge
         self._halo_is_current = True
 
     def _make_room(self) -> None:
@@ -401,7 +401,7 @@ class ShardedArray:
         if axis is None:
             return ShardedArray(self.sharding, [shard[entries] for shard in self.shards])
         at, new_axis, seen = 0, 0, 0
-        for at, entry in enumerate(entries):  # noqa: B007  # the place is used below
+        for at, entry in enumerate(entries):  # noqa: B007  # the position is used below
             if entry is not None:
                 if seen == axis:
                     break
@@ -410,11 +410,11 @@ class ShardedArray:
                 new_axis += 1
         entry, extent = entries[at], self.shape[axis]
         if not isinstance(entry, slice):
-            place = entry + extent if entry < 0 else entry
-            if not 0 <= place < extent:
+            element = entry + extent if entry < 0 else entry
+            if not 0 <= element < extent:
                 raise IndexError(f"index {entry} is outside axis {axis} of extent {extent}")
-            number = next(n for n, stop in enumerate(self.sharding.bounds[1:]) if place < stop)
-            local: Any = (*entries[:at], place - self.sharding.bounds[number], *entries[at + 1 :])
+            number = next(n for n, stop in enumerate(self.sharding.bounds[1:]) if element < stop)
+            local: Any = (*entries[:at], element - self.sharding.bounds[number], *entries[at + 1 :])
             return self.shards[number][local]
         start, stop, step = entry.indices(extent)
         if step < 0:

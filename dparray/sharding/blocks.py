@@ -27,7 +27,7 @@ def map_blocks(
 
     Args:
         function: takes a block, and those of the others, and returns an array on its queue.
-        others: further arrays cut at the same places, copies, or scalars.
+        others: further arrays cut at the same positions, copies, or scalars.
         axis: the axis of the results along which they are parts of one; that of the array if
             not given.
         options: for the function.

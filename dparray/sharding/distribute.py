@@ -47,7 +47,7 @@ def distribute(
 
     Returns:
         A :class:`ShardedArray` that shares no memory with an array of one device. Of one that is
-        cut already, parts that are in place are shared.
+        cut already, parts that stay on their device are shared.
 
     Raises:
         ArgumentError: no devices, one of them twice, or sizes that do not fit.
@@ -86,9 +86,9 @@ def distribute(
         return recut(x, sharding)
     shards: list[ndarray] = []
     for number, device in enumerate(sharding.devices):
-        place = slices(sharding.box(number, x.shape))
+        box = slices(sharding.box(number, x.shape))
         with failures("distribute", sharding, number):
-            part = x[place]
+            part = x[box]
             if isinstance(part, ndarray):
                 shards.append(part.to_device(device, copy=True))
             else:

@@ -241,7 +241,7 @@ def _weighted(parts: Sequence[ndarray], weights: Sequence[float]) -> Any:
 def _arg_extreme(
     name: str, x: ShardedArray, axis: Any = None, *, keepdims: bool = False
 ) -> ShardedArray:
-    """The place of the first largest or smallest element."""
+    """The position of the first largest or smallest element."""
     sharded = x.sharding.axis
     if axis is not None:
         axis = _layout.normalize_axis(name, axis, x.ndim)
@@ -256,26 +256,26 @@ def _arg_extreme(
         flat = [library().reshape(shard, (-1,)) for shard in x.shards]
         row = x.size // max(1, x.shape[0])
         starts = [start * row for start in x.sharding.bounds[:-1]]
-        at = _place(name, flat, starts, 0, x.sharding)
+        at = _position_of_extreme(name, flat, starts, 0, x.sharding)
         return replicate(library().reshape(at, (1,) * x.ndim if keepdims else ()), x.sharding)
-    at = _place(name, x.shards, x.sharding.bounds[:-1], axis, x.sharding)
+    at = _position_of_extreme(name, x.shards, x.sharding.bounds[:-1], axis, x.sharding)
     return replicate(at if keepdims else library().squeeze(at, axis=axis), x.sharding)
 
 
-def _place(
+def _position_of_extreme(
     name: str, parts: Sequence[ndarray], starts: Sequence[int], axis: int, sharding: Sharding
 ) -> Any:
     dp, first = library(), sharding.devices[0]
     if not any(part.shape[axis] for part in parts):
         raise ShapeError(f"{name}: there is no element along axis {axis}")
-    places, values = [], []
+    positions, values = [], []
     for part, start in zip(parts, starts, strict=True):
         if part.shape[axis]:
             at = getattr(dp, name)(part, axis=axis, keepdims=True)
             values.append(dp.take_along_axis(part, at, axis=axis).to_device(first))
-            places.append((at + start).to_device(first))
+            positions.append((at + start).to_device(first))
     best = getattr(dp, name)(dp.concat(values, axis=axis), axis=axis, keepdims=True)
-    return dp.take_along_axis(dp.concat(places, axis=axis), best, axis=axis)
+    return dp.take_along_axis(dp.concat(positions, axis=axis), best, axis=axis)
 
 
 def _along_axis(name: str, args: Sequence[Any], options: dict[str, Any]) -> Any:

@@ -50,7 +50,7 @@ class Sharding:
         )
 
     def is_like(self, other: Sharding, ndim: int, other_ndim: int) -> bool:
-        """Whether two arrays of so many dimensions are cut at the same places.
+        """Whether two arrays of so many dimensions are cut at the same positions.
 
         Axes are compared from the last on, as they broadcast.
         """
@@ -69,12 +69,12 @@ class Sharding:
         return Sharding(self.devices, axis, kept, self.halo if same else 0)
 
     def __str__(self) -> str:
-        places = "; ".join(map(str, self.devices))
+        devices = "; ".join(map(str, self.devices))
         if self.axis is None:
-            return f"a copy on each of {places}"
+            return f"a copy on each of {devices}"
         cuts = " + ".join(map(str, self.sizes))
         halo = f", halo {self.halo}" if self.halo else ""
-        return f"axis {self.axis} in {cuts}{halo} on {places}"
+        return f"axis {self.axis} in {cuts}{halo} on {devices}"
 
 
 def balanced(extent: int, count: int) -> tuple[int, ...]:

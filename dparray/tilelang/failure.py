@@ -1,4 +1,4 @@
-"""Errors that show the place in the program they are about."""
+"""Errors that show the line of the program they are about."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dparray.exceptions import TileError
 Error = TypeVar("Error", bound=TileError)
 
 
-def place(source: str, position: int) -> tuple[int, int]:
+def line_and_column(source: str, position: int) -> tuple[int, int]:
     """Line and column of a position, both from 1."""
     position = min(position, len(source))
     before = source[:position]
@@ -18,7 +18,7 @@ def place(source: str, position: int) -> tuple[int, int]:
 
 def failure(kind: type[Error], source: str, position: int, what: str, cure: str) -> Error:
     """An error of a class, with line, column, the line itself, a caret and the cure."""
-    line, column = place(source, position)
+    line, column = line_and_column(source, position)
     lines = source.split("\n")
     text = lines[line - 1].rstrip("\r")
     gap = "".join("\t" if each == "\t" else " " for each in text[: column - 1])

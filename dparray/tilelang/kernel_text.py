@@ -138,8 +138,8 @@ class Writer:
         return " + ".join(parts)
 
     def subscript(self, operand: int, copy: int) -> str:
-        """The place of an operand's element, for one copy of the tile."""
-        factors, constant = self.place(operand)
+        """The subscript of an operand's element, for one copy of the tile."""
+        factors, constant = self.offset(operand)
         parts = [self.times(f"w{at}", factor) for at, factor in enumerate(factors) if factor]
         if constant or not parts:
             parts.append(self.number(constant))
@@ -148,8 +148,8 @@ class Writer:
             parts.append(self.times(str(copy), factors[moved]))
         return f"uint64({' + '.join(parts)})"
 
-    def place(self, operand: int) -> tuple[list[int], int]:
-        """The place of an operand's element in memory: a factor for each variable, a constant."""
+    def offset(self, operand: int) -> tuple[list[int], int]:
+        """The offset of an operand's element in memory: a factor for each variable, a constant."""
         factors = [0] * self.domain.variables
         constant = 0
         described = zip(
@@ -324,7 +324,7 @@ class Writer:
             terms = " - ".join(
                 [f"i{each.row}"]
                 + ([self.number(each.constant)] if each.constant else [])
-                + [f"{a} * w{place}" for place, a in enumerate(each.terms) if a]
+                + [f"{a} * w{index}" for index, a in enumerate(each.terms) if a]
             )
             if each.divisor == 1:
                 self.line(f"w{at} = {terms}")
@@ -451,7 +451,7 @@ class Writer:
             self.depth = outside
 
     def output(self, copy: int, strides: Sequence[int]) -> str:
-        """The place of the output's element in memory of some strides, for a copy of the tile."""
+        """The offset of the output's element in memory of some strides, for a copy of the tile."""
         shares = self.parts or 1
         extents = self.domain.shape
         walked = {f"i{at}": strides[at] for at in range(self.rank) if extents[at] > 1}

@@ -212,15 +212,15 @@ def _convolution(steps: tuple[int, ...], apart: tuple[int, ...], first: bool) ->
     window = ", ".join(f"K{a}" for a in axes)
     read = ", ".join(f"{steps[a]} * x{a} + {apart[a]} * k{a}" for a in axes)
     moved = ", ".join(f"k{a}" for a in axes)
-    places = ", ".join(f"x{a}" for a in axes)
+    points = ", ".join(f"x{a}" for a in axes)
     results = ", ".join(f"(X{a} - {apart[a]} * (K{a} - 1) - 1) / {steps[a]} + 1" for a in axes)
     if first:
         text = f"""function (I[N, C, {sizes}], K[F, C, {window}]) -> (O) {{
-            O[n, f, {places}: N, F, {results}] = +(I[n, c, {read}] * K[f, c, {moved}]);
+            O[n, f, {points}: N, F, {results}] = +(I[n, c, {read}] * K[f, c, {moved}]);
         }}"""
     else:
         text = f"""function (I[N, {sizes}, C], K[{window}, C, F]) -> (O) {{
-            O[n, {places}, f: N, {results}, F] = +(I[n, {read}, c] * K[{moved}, c, f]);
+            O[n, {points}, f: N, {results}, F] = +(I[n, {read}, c] * K[{moved}, c, f]);
         }}"""
     return function(text)
 
@@ -235,17 +235,17 @@ def _pool(
 ) -> TileFunction:
     axes = range(len(window))
     sizes = ", ".join(f"X{a}" for a in axes)
-    places = ", ".join(f"x{a}" for a in axes)
+    points = ", ".join(f"x{a}" for a in axes)
     read = ", ".join(f"{steps[a]} * x{a} + k{a} - {borders[a][0]}" for a in axes)
     results = ", ".join(f"(X{a} + {sum(borders[a])} - {window[a]}) / {steps[a]} + 1" for a in axes)
     limits = ", ".join(f"k{a} < {window[a]}" for a in axes)
     if first:
         text = f"""function (I[N, C, {sizes}]) -> (O) {{
-            O[n, c, {places}: N, C, {results}] = {aggregation}(I[n, c, {read}]), {limits};
+            O[n, c, {points}: N, C, {results}] = {aggregation}(I[n, c, {read}]), {limits};
         }}"""
     else:
         text = f"""function (I[N, {sizes}, C]) -> (O) {{
-            O[n, {places}, c: N, {results}, C] = {aggregation}(I[n, {read}, c]), {limits};
+            O[n, {points}, c: N, {results}, C] = {aggregation}(I[n, {read}, c]), {limits};
         }}"""
     return function(text)
 

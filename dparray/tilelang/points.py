@@ -44,12 +44,12 @@ def enumerated(domain: Domain, most: int) -> Points | None:
         valid &= _value(guard, variables, owner) >= 0
     owner, variables = owner[valid], [each[valid] for each in variables]
     for at, level in enumerate(domain.loops):
-        place = len(domain.solved) + at
+        column = len(domain.solved) + at
         low = np.maximum.reduce(
-            [-(_value(each, variables, owner) // each.coefficients[place]) for each in level.lower]
+            [-(_value(each, variables, owner) // each.coefficients[column]) for each in level.lower]
         )
         high = np.minimum.reduce(
-            [_value(each, variables, owner) // -each.coefficients[place] for each in level.upper]
+            [_value(each, variables, owner) // -each.coefficients[column] for each in level.upper]
         )
         counts = np.maximum(high - low + 1, 0)
         total = int(counts.sum())

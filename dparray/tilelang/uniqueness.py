@@ -50,6 +50,6 @@ def _has_pair(domain: Domain, at: int) -> bool:
         step = tuple(each.coefficients[variable] for variable in moved)
         if any(step):
             system.append(Inequality((*each.coefficients, *step), each.constant))
-    first = tuple(int(place == count) for place in range(size))
+    first = tuple(int(column == count) for column in range(size))
     system.append(Inequality(first, -1))
     return has_point(system, size)

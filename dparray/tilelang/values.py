@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from dparray.exceptions import TileError, TileShapeError, TileTypeError
-from dparray.tilelang.failure import failure, place
+from dparray.tilelang.failure import failure, line_and_column
 
 DType = np.dtype[Any]
 Shape = tuple[int | None, ...]
@@ -129,7 +129,7 @@ class Builder:
         self.operations: list[Operation] = []
 
     def error(self, kind: type[Error], position: int, what: str, cure: str) -> Error:
-        """An error about a place in the program."""
+        """An error about a position in the program."""
         return failure(kind, self.source, position, what, cure)
 
     def emit(
@@ -194,8 +194,8 @@ class Builder:
         return found
 
     def warn(self, position: int, what: str) -> None:
-        """Warn of a place in the program, as if it were a line of a file of its own."""
-        line, _ = place(self.source, position)
+        """Warn of a position in the program, as if it were a line of a file of its own."""
+        line, _ = line_and_column(self.source, position)
         warnings.warn_explicit(
             f"{what}, which cannot hold all their values; convert one with as_int or as_uint",
             TileWarning,

@@ -152,13 +152,13 @@ def _is_unpacking() -> bool:
 
 def _refuse(builder: Any, what: str) -> None:
     """Call what no device has, so that the kernel is refused unless LLVM takes the call out."""
-    frame, place = sys._getframe(1), ""
+    frame, location = sys._getframe(1), ""
     while frame is not None:
         if frame.f_code is Lower.lower_inst.__code__:  # the outermost is the user's
             loc = frame.f_locals["self"].loc
-            place = f"File {loc.filename.rpartition('/')[2]}, line {loc.line}: "
+            location = f"File {loc.filename.rpartition('/')[2]}, line {loc.line}: "
         frame = frame.f_back  # type: ignore[assignment]
-    name = re.sub(r"[^ -~]|[\"\\]", "?", f"{MAY_RAISE}{place}it may raise {what}")
+    name = re.sub(r"[^ -~]|[\"\\]", "?", f"{MAY_RAISE}{location}it may raise {what}")
     code = builder.function.function_type.return_type
     refused = cgutils.get_or_insert_function(builder.module, ir.FunctionType(code, []), name)
     refused.calling_convention = "spir_func"

@@ -291,25 +291,25 @@ def _overload_divmod_of_mixed(a: Any, b: Any) -> Any:
     return _mixed_divmod(a, b)
 
 
-def _add_mixed_quotient(operation: Callable[..., Any], place: int) -> None:
+def _add_mixed_quotient(operation: Callable[..., Any], index: int) -> None:
     @overload(operation, target=TARGET)
     def overload_quotient(a: Any, b: Any) -> Any:
         if not _is_mixed(a, b):
             return None
 
         def quotient(a: Any, b: Any) -> Any:
-            return _divmod_of_mixed(a, b)[place]
+            return _divmod_of_mixed(a, b)[index]
 
         return quotient
 
 
-for _operation, _place in (
+for _operation, _index in (
     (operator.floordiv, 0),
     (operator.ifloordiv, 0),
     (operator.mod, 1),
     (operator.imod, 1),
 ):
-    _add_mixed_quotient(_operation, _place)
+    _add_mixed_quotient(_operation, _index)
 
 
 @overload(divmod, target=TARGET, prefer_literal=True)
@@ -383,23 +383,23 @@ def _shift(operation: str) -> Callable[..., Any]:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         result = signature.return_type
         value = context.cast(builder, arguments[0], signature.args[0], result)
-        places = arguments[1]
+        amount = arguments[1]
         none, most = value.type(0), value.type(_BITS - 1)
-        fits = builder.icmp_unsigned("<=", places, most)
+        fits = builder.icmp_unsigned("<=", amount, most)
         if operation == "ashr":
-            return builder.ashr(value, builder.select(fits, places, most))
-        shifted = getattr(builder, operation)(value, builder.select(fits, places, none))
+            return builder.ashr(value, builder.select(fits, amount, most))
+        shifted = getattr(builder, operation)(value, builder.select(fits, amount, none))
         return builder.select(fits, shifted, none)
 
     return generate
 
 
-for _places in _WIDE:
+for _amount in _WIDE:
     for _value in _WIDE:
         for _operation in (operator.lshift, operator.ilshift):
-            _registry.lower(_operation, _value, _places)(_shift("shl"))
+            _registry.lower(_operation, _value, _amount)(_shift("shl"))
         for _operation in (operator.rshift, operator.irshift):
-            _registry.lower(_operation, _value, _places)(
+            _registry.lower(_operation, _value, _amount)(
                 _shift("ashr" if _value.signed else "lshr")
             )
 

@@ -43,7 +43,7 @@ def make_triad(numba: Any, is_temporal: bool) -> Callable[[Any, Any, Any], None]
                 )
                 for kind, value in zip(signature.args[:3], values[:3], strict=True)
             ]
-            b, c = (builder.load(place, align=4) for place in pointers[1:])
+            b, c = (builder.load(pointer, align=4) for pointer in pointers[1:])
             three = ir.Constant(vector, [3.0] * lanes)
             stored = builder.store(builder.fadd(b, builder.fmul(three, c)), pointers[0], align=LINE)
             if not is_temporal:
