@@ -162,6 +162,13 @@ def _extreme(name: str, sign: str) -> Reduction:
     )
 
 
+def _number(name: str, sign: str) -> Reduction:
+    """The largest or smallest number, whatever NaN there is; of NaN alone the end of the dtype."""
+    end = "{lowest}" if sign == ">" else "{highest}"
+    value = "{acc_} if {acc_} " + sign + " {acc} else {acc}"
+    return _plain(name, end, value, has_library=False)
+
+
 def _arg_extreme(name: str, sign: str) -> Reduction:
     """The position of the first largest or smallest element; of the first NaN if there is one."""
     end = "{lowest}" if sign == ">" else "{highest}"
@@ -269,6 +276,8 @@ REDUCTIONS: dict[str, Reduction] = {
         _plain("prod", "{A}(1)", "{acc} * {acc_}", takes_dtype=("numpy", "dpnp")),
         _extreme("max", ">"),
         _extreme("min", "<"),
+        _number("fmax", ">"),
+        _number("fmin", "<"),
         _plain("all", "{A}(1)", "{acc} & {acc_}", result="{acc} != 0"),
         # Measured: choosing takes 0.75 of the time of `|` on the numbers 0 and 1.
         _plain(

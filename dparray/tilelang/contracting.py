@@ -15,10 +15,11 @@ import numpy as np
 from dparray import config
 from dparray._array.apply import astype_array, copy_of
 from dparray._array.executors import host_views
-from dparray._array.fresh import empty_on, from_host, is_made_by_host
+from dparray._array.fresh import from_host, is_made_by_host
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import array_of_node, index_along
 from dparray._codegen.intrinsics import flat, half, half_bits, half_value
+from dparray._evaluate import limits
 from dparray._functions import elementwise as ew
 from dparray._functions import reductions
 from dparray._functions.creation import zeros
@@ -30,13 +31,14 @@ from dparray._kernel.function import KernelFunction
 from dparray._layout import Block, contiguous_strides
 from dparray._placement import Placement
 from dparray.kernel_api import NdRange, Range
+from dparray.memory.pool import allocate
 from dparray.tilelang.contraction import Contracted
 from dparray.tilelang.expression import expression_of
 from dparray.tilelang.kernel_text import MOST_ACROSS, Text, text_of
 from dparray.tilelang.kernel_values import memory
 from dparray.tilelang.points import Points, enumerated, linear
 from dparray.tilelang.recognised import Aligned, Operations, aligned, line_up, product
-from dparray.tilelang.values import BOOL, FLOAT16, INT64, DType
+from dparray.tilelang.values import BOOL, FLOAT16, FLOAT32, FLOAT64, INT64, DType
 
 #: Contractions of so many points at most are computed by the host, where it can.
 MOST_HOST_POINTS = 16_384
@@ -229,14 +231,25 @@ class Lowered:
 
     def by_kernel(self, placement: Placement, arrays: Sequence[ndarray]) -> ndarray:
         """By a kernel of its own, launched now, because it is small."""
-        result = empty_on(placement, self._shape_in_kernel, self.contracted.dtype)
+        block = allocate(placement.queue, placement.usm_type, self._nbytes_in_kernel)
+        result = ndarray._from_layout(block, 0, *self._made_by_kernel)
         self.launch(result, arrays)
         return self._whole(result)
 
-    @property
+    @cached_property
     def _shape_in_kernel(self) -> tuple[int, ...]:
         """The shape of what the kernel writes, with partial results along a last axis."""
         return (*self.shape, self.text.parts) if self.text.parts else self.shape
+
+    @cached_property
+    def _made_by_kernel(self) -> tuple[tuple[int, ...], tuple[int, ...], DType]:
+        """Shape, strides and dtype of what the kernel writes."""
+        shape, dtype = self._shape_in_kernel, self.contracted.dtype
+        return shape, contiguous_strides(shape, dtype.itemsize), dtype
+
+    @cached_property
+    def _nbytes_in_kernel(self) -> int:
+        return prod(self._shape_in_kernel) * self.contracted.dtype.itemsize
 
     def _whole(self, result: ndarray) -> ndarray:
         """The result of what the kernel writes."""
@@ -247,7 +260,7 @@ class Lowered:
 
     def launch(self, result: ndarray, arrays: Sequence[ndarray]) -> None:
         """Submit its kernel."""
-        strides = tuple([x._node.strides for x in arrays])
+        strides = tuple([x.strides for x in arrays])
         known = self._kernels.get(strides)
         if known is None:
             text = self.text_for(strides)
@@ -447,6 +460,9 @@ def reduced(aggregation: str, x: ndarray, axes: tuple[int, ...], dtype: DType) -
         return reductions.sum(x, axis=axes, dtype=dtype)
     if aggregation == "*":
         return reductions.prod(x, axis=axes, dtype=dtype)
+    if dtype in (FLOAT32, FLOAT64) and x.size > limits.host_elements:
+        name = "fmax" if aggregation == ">" else "fmin"
+        return reductions.reduce_over(name, x, axes, dtype, None, False)
     if dtype.kind == "f":
         x = without_nan(aggregation, x)
     return (reductions.max if aggregation == ">" else reductions.min)(x, axis=axes)

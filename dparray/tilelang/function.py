@@ -60,6 +60,7 @@ class TileFunction:
         self._results = _results_of(self.outputs)
         self._plans: OrderedDict[Any, Plan] = OrderedDict()
         self._hits = self._misses = 0
+        self._placed = Placement(None, "")
         self.__name__ = "_".join(self.outputs)
 
     # -- calling -----------------------------------------------------------------------------
@@ -121,13 +122,13 @@ class TileFunction:
         """The key of a bound program, and the arrays among the inputs."""
         key: list[Any] = [floatx()]
         arrays: list[ndarray] = []
-        for name, value in zip(self.inputs, values, strict=True):
+        for at, value in enumerate(values):
             if type(value) is ndarray:
                 arrays.append(value)
-                key.append((value.shape, value.dtype))
+                key += (value.shape, value.dtype)
             else:
-                number = _number(name, value)
-                key.append((type(number), repr(number)))
+                number = _number(self.inputs[at], value)
+                key += (type(number), repr(number))
         return tuple(key), arrays
 
     def _placement(
@@ -146,7 +147,10 @@ class TileFunction:
                 return common_placement(
                     "tile function", [pair for pair in named if isinstance(pair[1], ndarray)]
                 )
-        return placement_of(first)
+        known = self._placed
+        if known.queue is not first.sycl_queue or known.usm_type != first.usm_type:
+            known = self._placed = placement_of(first)
+        return known
 
     def _plan(self, key: Any, values: Sequence[Any]) -> Plan:
         plan = self._plans.get(key)

@@ -289,6 +289,26 @@ def test_maxima_ignore_nan_and_never_leak_their_start(
     assert windows(x).asnumpy()[0].tolist() == [0.0, -inf, -3.0, -3.0, -5.0]
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int16"])
+def test_maxima_of_long_rows_ignore_nan(dtype: str) -> None:
+    values = np.random.default_rng(7).integers(-90, -1, (5, 40_000)).astype(dtype)
+    if dtype != "int16":
+        values[1], values[2, ::7], values[3] = np.nan, np.nan, -np.inf
+    ends = tilelang.function(
+        "function (A[N, M]) -> (L, S, T) { L[i: N] = >(A[i, j]); S[i: N] = <(A[i, j]); "
+        "T[] = >(A[i, j]); }"
+    )
+    found = ends(dp.asarray(values))
+    without = np.where(values == values, values, values.dtype.type(-99))
+    largest, smallest = without.max(1), np.where(values == values, values, 0).min(1)
+    if dtype != "int16":
+        largest[1], smallest[1] = -np.inf, np.inf
+    assert found.L.tolist() == largest.tolist()
+    assert found.S.tolist() == smallest.tolist()
+    assert found.T.item() == largest.max()
+    assert found.L.dtype == np.dtype(dtype)
+
+
 def test_random_numbers_are_those_of_the_streams() -> None:
     generator = np.random.default_rng(1)
     state = generator.integers(128, 2**32, (3, 2048), dtype=np.uint32)
