@@ -48,6 +48,7 @@ from dparray._layout import broadcast_shapes, normalize_axes, reduced_shape
 from dparray._placement import Placement, common_placement
 from dparray.device import default_device
 from dparray.exceptions import (
+    ArgumentError,
     DTypeError,
     KernelArgumentError,
     KernelCompileError,
@@ -129,6 +130,13 @@ def _python_function(function: Any, who: str, count: int | None = None) -> Any:
     )
 
 
+class _SeveralResultsError(Exception):
+    """A scalar function returned a tuple."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+
 class ElementwiseFunction:
     """An array function that applies a scalar function to every element; see :func:`elementwise`.
 
@@ -161,6 +169,11 @@ class ElementwiseFunction:
             f"{each.name}=" if each.kind is named else ""
             for each in self._signature.parameters.values()
         )
+        # A function of several results is one for each; whether it is, a first call finds out.
+        self._parts: tuple[ElementwiseFunction, ...] | None = None
+        if isinstance(dtype, list | tuple):
+            self._parts = self._made_for_each(dtype)
+            dtype = None
         self._dtype = None if dtype is None else _dtypes.as_dtype(dtype)
         self._scalar = _Scalar(self.device_function)
         # By the name of the function as it is now, and the kind of number that it must return.
@@ -174,14 +187,15 @@ class ElementwiseFunction:
     def __reduce__(self) -> str:
         return self.__qualname__  # as functions are pickled: by name
 
-    def __call__(self, *operands: Any, out: ndarray | None = None, **named: Any) -> ndarray:
+    def __call__(self, *operands: Any, out: Any = None, **named: Any) -> ndarray:
         """Apply the function to arrays and scalars, broadcast against each other.
 
         The result is pending like that of any operation, and computed in one kernel with what it
         is made of and what is made of it. Operands may be given by name, and those that have a
-        default may be left out.
+        default may be left out. Of several results there is a tuple, and ``out`` is one.
 
         Raises:
+            ArgumentError: ``out`` has not as many arrays as there are results.
             ExecutionPlacementError: the arrays are on different queues.
             HostConversionError: an operand is a NumPy array.
             KernelArgumentError: too many operands or too few, or one of another name.
@@ -189,6 +203,10 @@ class ElementwiseFunction:
             ShapeError: the shapes do not broadcast, or not to ``out``.
             DTypeError: the result does not fit ``out``.
         """
+        if self._parts is None and isinstance(out, tuple):
+            self(*operands, **named)  # finds out how many results there are
+        if self._parts is not None:
+            return self._call_each(self._parts, operands, named, out)
         values = [shared(value) for value in self._bound(operands, named)]
         arrays = [
             (name, value)
@@ -212,12 +230,53 @@ class ElementwiseFunction:
         for index, (value, dtype) in enumerate(zip(values, dtypes, strict=True)):
             if not isinstance(value, ndarray):
                 values[index] = checked_scalar(self.__name__, scalar_value(value), dtype)
-        op, dtype = self._operation(dtypes)
+        try:
+            op, dtype = self._operation(dtypes)
+        except _SeveralResultsError as found:
+            self._parts = self._made_for_each([None] * found.count)
+            return self._call_each(self._parts, operands, named, out)
         loop = (*dtypes, _dtypes.fit_device(dtype, placement.queue.sycl_device))
         self._compile(op, values, loop, shape, placement)
         if out is None:
             return operate(op, values, loop, shape, placement)
         return operate_into(out, op, values, loop, shape, placement)
+
+    def _made_for_each(self, dtypes: Sequence[Any]) -> tuple[ElementwiseFunction, ...]:
+        """A function for each result. The compiler leaves out what only the others need."""
+        scope: dict[str, Any] = {"__name__": __name__, "function": self.device_function}
+        given = ", ".join(
+            f"{name}={name}" if prefix else name
+            for name, prefix in zip(self.parameters, self._prefixes, strict=True)
+        )
+        made = []
+        for number, dtype in enumerate(dtypes):
+            name = f"{self.__name__}_{number}" if self.__name__.isidentifier() else f"_{number}"
+            text = (
+                f"def {name}({', '.join(self.parameters)}):\n"
+                f"    return function({given})[{number}]\n"
+            )
+            file = f"<result {number} of {self.__qualname__}>"
+            linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+            exec(compile(text, file, "exec"), scope)
+            made.append(ElementwiseFunction(scope[name], dtype))
+        return tuple(made)
+
+    def _call_each(
+        self,
+        parts: tuple[ElementwiseFunction, ...],
+        operands: tuple[Any, ...],
+        named: Mapping[str, Any],
+        out: Any,
+    ) -> Any:
+        """A tuple, in the place of the one array that nearly all functions give."""
+        if out is None:
+            out = (None,) * len(parts)
+        if not isinstance(out, tuple) or len(out) != len(parts):
+            raise ArgumentError(
+                f"{self.__name__}: has {len(parts)} results; give out= as a tuple of as many arrays"
+            )
+        values = self._bound(operands, named)
+        return tuple(part(*values, out=each) for part, each in zip(parts, out, strict=True))
 
     def _bound(self, operands: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
         """An operand for each parameter, as Python binds the arguments of a call."""
@@ -312,6 +371,8 @@ class ElementwiseFunction:
         if isinstance(result, np.generic) or (type(result) is ndarray and not result.ndim):
             # The functions of dp.special, which are device functions in kernels, give arrays here.
             return result.dtype
+        if type(result) is tuple:
+            raise _SeveralResultsError(len(result))
         if type(result) not in _WEAK:
             raise DTypeError(
                 f"{self.__name__}: returns a {type(result).__name__}; an elementwise function "
@@ -372,7 +433,9 @@ def elementwise(function: Any = None, *, dtype: Any = None) -> Any:
 
     Args:
         function: a Python function of numbers in the kernel language, or a device function.
-        dtype: the dtype of the result, for functions that cannot be tried on the host.
+            What returns a tuple is a function of several results, and makes a tuple of arrays.
+        dtype: the dtype of the result, for functions that cannot be tried on the host; of several
+            results a tuple of as many.
 
     Example:
         >>> import dparray as dp
@@ -382,6 +445,11 @@ def elementwise(function: Any = None, *, dtype: Any = None) -> Any:
         ...     return y if y < 5 else 5.0
         >>> clipped_line(dp.asarray([0.0, 1.0, 9.0], dtype="float32"), 2).asnumpy()
         array([1., 3., 5.], dtype=float32)
+        >>> @dp.elementwise
+        ... def clipped(x, most):
+        ...     return (most, True) if x > most else (x, False)
+        >>> clipped(dp.asarray([1.0, 5.0]), 2.0)[1].tolist()
+        [False, True]
     """
     if function is None:
         return lambda function: ElementwiseFunction(function, dtype)

@@ -21,7 +21,6 @@ from dparray.exceptions import (
     ArgumentError,
     KernelArgumentError,
     ShapeError,
-    UnsupportedFeatureError,
 )
 
 __all__ = ["vectorize"]
@@ -46,8 +45,7 @@ def vectorize(
 
     Args:
         pyfunc: a Python function of numbers, or a ufunc of NumPy's, which stands for ours.
-        otypes: the result's dtype: one, or a list or string of one; with ``signature``, of as many
-            as there are results.
+        otypes: the result's dtype: one, or a list or string of as many as there are results.
         doc: its docstring.
         excluded: positions and names of parameters that are given to the function as they are:
             numbers or tuples of numbers, constants for the compiler.
@@ -57,7 +55,6 @@ def vectorize(
     Raises:
         ArgumentError: ``signature`` is none.
         KernelArgumentError: ``pyfunc`` is no function that a kernel can be made of.
-        UnsupportedFeatureError: several results without ``signature``.
 
     Example:
         >>> import dparray as dp
@@ -77,17 +74,14 @@ def vectorize(
         made: Any = _OfArrays(pyfunc, signature, _result_dtypes(otypes), left_out)
     else:
         dtypes = _result_dtypes(otypes) or [None]
-        if len(dtypes) != 1:
-            raise UnsupportedFeatureError(
-                "vectorize: a function has one result; otypes names more. Make one for each"
-            )
+        dtype = dtypes[0] if len(dtypes) == 1 else tuple(dtypes)
         ours = _function_like(pyfunc)
         if ours is not None:
             return ours
         made = (
-            _WithConstants(pyfunc, dtypes[0], left_out)
+            _WithConstants(pyfunc, dtype, left_out)
             if left_out
-            else ElementwiseFunction(pyfunc, dtypes[0])
+            else ElementwiseFunction(pyfunc, dtype)
         )
     if doc is not None:
         made.__doc__ = doc

@@ -334,3 +334,36 @@ def test_of_complex_numbers_the_order_of_the_pairs_does_not_matter() -> None:
     out = dp.zeros((), dtype="complex128")
     assert farthest(dp.asarray(x), out=out) is out
     assert out.item() == x[-1]
+
+
+@dp.elementwise
+def clipped(x, most):  # type: ignore[no-untyped-def]
+    return (most, True) if x > most else (x, False)
+
+
+@pytest.mark.parametrize("size", [4, 20_000])
+def test_a_function_of_several_results_makes_a_tuple(size: int, queue: Any) -> None:
+    x = np.arange(float(size), dtype=np.float32)
+    values, are_cut = clipped(dp.asarray(x, sycl_queue=queue), 2.0)
+    np.testing.assert_array_equal(values.asnumpy(), np.minimum(x, 2))
+    np.testing.assert_array_equal(are_cut.asnumpy(), x > 2)
+    assert (values.dtype, are_cut.dtype, are_cut.sycl_queue) == (np.float32, np.bool_, queue)
+    out = dp.empty_like(values), dp.empty(size, dtype=bool, sycl_queue=queue)
+    again = clipped(dp.asarray(x, sycl_queue=queue), most=3.0, out=out)
+    assert again[0] is out[0]
+    np.testing.assert_array_equal(out[0].asnumpy(), np.minimum(x, 3))
+    np.testing.assert_array_equal(out[1].asnumpy(), x > 3)
+    with pytest.raises(dp.ArgumentError, match="has 2 results; give out= as a tuple"):
+        clipped(values, 2.0, out=values)
+
+
+def test_several_results_take_as_many_dtypes() -> None:
+    @dp.elementwise(dtype=("float32", "int8"))
+    def halves(x, *, by):  # type: ignore[no-untyped-def]
+        return x / by, x // by
+
+    first, second = halves(dp.arange(5), by=2)
+    assert (first.dtype, second.tolist()) == (np.float32, [0, 0, 1, 1, 2])
+    made = dp.vectorize(lambda x: (x + 1, x * 2.5), otypes="ld")
+    assert [part.tolist() for part in made(dp.arange(3))] == [[1, 2, 3], [0, 2.5, 5]]
+    assert [part.dtype.char for part in made(dp.arange(3))] == ["l", "d"]
