@@ -116,7 +116,7 @@ def _method(space: Any, name: str) -> Any:
                 given = dimensions or tuple(named.values())
                 if len(given) != 1 or not isinstance(given[0], types.Integer):
                     raise TypingError(
-                        "an index function takes the number of a dimension: item.get_global_id(0)"
+                        f"an index function takes the number of a dimension: item.{name}(0)"
                     )
                 return types.int64
 

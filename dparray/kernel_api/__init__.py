@@ -70,6 +70,7 @@ __all__ = [
 ]
 
 _MAX_DIMENSIONS = 3
+_UNPACKED = "; each dimension is an argument of its own, as in dp.Range(*x.shape)"
 _LOCAL_DTYPES = frozenset({"i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f2", "f4", "f8"})
 
 
@@ -374,7 +375,7 @@ def _extents(what: str, extents: Iterable[Any]) -> tuple[int, ...]:
         except TypeError:
             raise KernelRangeError(
                 f"{what}: dimension {dimension} must be an integer; got {extent!r} of type "
-                f"{type(extent).__name__}"
+                f"{type(extent).__name__}{_UNPACKED if isinstance(extent, tuple | list) else ''}"
             ) from None
         if number <= 0:
             raise KernelRangeError(

@@ -114,3 +114,27 @@ def test_a_float_written_into_integers_is_told_of_once_with_the_line() -> None:
     told = [each for each in told if each.category is dp.KernelTypeWarning]
     assert [each.lineno for each in told] == [line]
     assert "cuts what is behind the point" in str(told[0].message)
+
+
+def test_a_shape_is_unpacked_into_a_range() -> None:
+    with pytest.raises(dp.KernelRangeError, match=r"as in dp\.Range\(\*x\.shape\)"):
+        dp.Range((3, 4))
+
+
+def test_data_of_the_host_as_an_argument_name_the_cure() -> None:
+    @dp.kernel
+    def fill(item, x):  # type: ignore[no-untyped-def]
+        x[item.get_id(0)] = 1
+
+    with pytest.raises(dp.KernelArgumentError, match=r"'x' is a builtins\.list.*dp\.asarray"):
+        dp.call_kernel(fill, dp.Range(2), [1, 2])
+
+
+def test_an_id_without_its_dimension_names_the_method_that_was_called() -> None:
+    @dp.kernel
+    def doubled(item, x):  # type: ignore[no-untyped-def]
+        i, j = item.get_id()
+        x[i, j] *= 2
+
+    with pytest.raises(dp.KernelCompileError, match=r"number of a dimension: item\.get_id\(0\)"):
+        dp.call_kernel(doubled, dp.Range(2, 2), dp.ones((2, 2)))
