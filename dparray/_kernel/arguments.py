@@ -171,8 +171,8 @@ def _unsupported(cls: type) -> str:
     return (
         f"a {cls.__module__}.{cls.__qualname__}; a kernel takes arrays of dparray, dpnp and "
         "dpnp.tensor, anything with __sycl_usm_array_interface__, LocalAccessor, and Python or "
-        "NumPy scalars (bool, integers to 64 bits, float32, float64, complex64, complex128); data of "
-        "the host become an array by dp.asarray(values)"
+        "NumPy scalars (bool, integers to 64 bits, float32, float64, complex64, complex128); "
+        "data of the host become an array by dp.asarray(values)"
     )
 
 
