@@ -8,7 +8,7 @@ unexport PYTHONHOME PYTHONPATH
 python := .venv/bin/python
 ARGS ?=
 
-.PHONY: help venv demo tiny test second short soak suites check jupyter notebooks docs bench lock dist clean distclean
+.PHONY: help venv demo tiny test second short kernels soak suites check jupyter notebooks docs bench lock dist clean distclean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' Makefile | expand -t 20
@@ -28,6 +28,9 @@ test: venv ## run all tests
 
 short: venv ## compile the short way of small arrays (needs a C compiler)
 	@$(python) -m dparray._array.build_short
+
+kernels: venv ## compile the kernels that a wheel brings, so that a program's first calls do not
+	@$(python) -m dparray.cli.store $(ARGS)
 
 soak: venv ## random programs against NumPy; ARGS="--minutes 60 --seed 1"
 	@PYTHONPATH=. $(python) tests/soak/soak.py $(ARGS)
@@ -69,7 +72,7 @@ lock: ## bring requirements.lock in line with pyproject.toml
 	  --output-file requirements.lock $(ARGS)
 
 # In an environment of its own, since .venv holds only what is locked for work.
-dist: venv ## build sdist and wheel, check their metadata, and try the wheel on every Python here
+dist: kernels ## build sdist and wheel, check their metadata, and try the wheel on every Python here
 	@rm -rf dist build/dist && mkdir -p build
 	@$(python) -m venv build/dist && build/dist/bin/pip --quiet install build twine
 	@build/dist/bin/python -m build --outdir dist .

@@ -55,6 +55,7 @@ def pytest_configure(config: pytest.Config) -> None:
     directory = tempfile.TemporaryDirectory(prefix="dparray-test-cache-")
     config.stash[_cache_dir] = directory
     os.environ["DPARRAY_CACHE_DIR"] = directory.name
+    os.environ.setdefault("DPARRAY_KERNEL_STORE", "")  # nor does what `make kernels` has compiled
     os.environ.setdefault("DPARRAY_NOTICES", "0")  # `pytest -s` at a terminal
     # Tests say how many elements are many; tests of the tiers take other limits, and the real ones.
     os.environ.setdefault("DPARRAY_COST_MODEL", '{"launch": 1e-9, "wake": 1e-9}')

@@ -273,7 +273,7 @@ def function_of(source: str, names: Mapping[str, Any] = MappingProxyType({})) ->
 
     ``names`` are further ones that it refers to.
     """
-    scope = {**_NAMESPACE, **names}
+    scope = {**_NAMESPACE, **names, "__dparray_text__": source}
     exec(compile(source, "<dparray fused kernel>", "exec"), scope)
     return scope[source[len("def ") : source.index("(")]]
 

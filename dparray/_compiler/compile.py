@@ -16,11 +16,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dparray import _hooks, _log, config
-from dparray._compiler import cache, emission, interrupts, translation
+from dparray._compiler import cache, emission, interrupts, store, translation
 from dparray._compiler.backend import backend, lock
 from dparray._compiler.diagnosis import MAY_RAISE, describe_failure, refusal
 from dparray._compiler.kernel import Kernel
-from dparray._compiler.key import kernel_key, text_key
+from dparray._compiler.key import (
+    kernel_key,
+    stored_kernel_key,
+    stored_text_key,
+    text_key,
+)
 from dparray.exceptions import KernelCompileError, KernelError, KernelTypeWarning
 
 # Kernels by key, oldest first. Users of a kernel hold it, too, so dropping one here only
@@ -49,7 +54,11 @@ def obtain_kernel(
     key = kernel_key(function, types, options)
     if key is None:
         return compile_kernel(function, types, options, labels)
-    return _obtained(key, lambda: compile_kernel(function, types, options, labels))
+    return _obtained(
+        key,
+        lambda: stored_kernel_key(function, types, options),
+        lambda: compile_kernel(function, types, options, labels),
+    )
 
 
 def obtain_generated(source: str, types: Sequence[str], options: Mapping[str, Any]) -> Kernel:
@@ -59,11 +68,15 @@ def obtain_generated(source: str, types: Sequence[str], options: Mapping[str, An
         KernelCompileError: it does not compile.
     """
     key = text_key(source, types, options)
-    return _obtained(key, lambda: compile_generated(source, types, options))
+    return _obtained(
+        key,
+        lambda: stored_text_key(source, types, options),
+        lambda: compile_generated(source, types, options),
+    )
 
 
-def _obtained(key: str, make: Callable[[], Kernel]) -> Kernel:
-    kernel = recalled(key)
+def _obtained(key: str, stored_key: Callable[[], str | None], make: Callable[[], Kernel]) -> Kernel:
+    kernel = recalled(key, stored_key)
     if kernel is None:
         if config.notices and threading.current_thread() is threading.main_thread():
             _log.notice(
@@ -71,7 +84,10 @@ def _obtained(key: str, make: Callable[[], Kernel]) -> Kernel:
                 "runs start at once (dp.config.notices = False: no such line)"
             )
         kernel = make()
-        cache.save(key, kernel.to_bytes())
+        payload = kernel.to_bytes()
+        cache.save(key, payload)
+        if store.is_recording():
+            store.record(stored_key(), payload)
         _remember(key, kernel)
     return kernel
 
@@ -83,13 +99,20 @@ def _remember(key: str, kernel: Kernel) -> None:
         _kernels[key] = kernel
 
 
-def recalled(key: str | None) -> Kernel | None:
-    """The kernel of a key if memory or disk hold it; nothing is compiled."""
+def recalled(key: str | None, stored_key: Callable[[], str | None] = lambda: None) -> Kernel | None:
+    """The kernel of a key if memory, the store or disk hold it; nothing is compiled.
+
+    Args:
+        key: the kernel's in memory and on disk.
+        stored_key: gives its key in the store that the package brings.
+    """
     if key is None:
         return None
     kernel = _kernels.get(key)
     if kernel is None:
-        kernel = _load(key)
+        kernel = _load(store.load, stored_key()) if store.is_there() else None
+        if kernel is None:
+            kernel = _load(cache.load, key)
         if kernel is not None:
             _remember(key, kernel)
     return kernel
@@ -100,9 +123,9 @@ def forget() -> None:
     _kernels.clear()
 
 
-def _load(key: str) -> Kernel | None:
+def _load(load: Callable[[str], bytes | None], key: str | None) -> Kernel | None:
     started = time.perf_counter()
-    text = cache.load(key)
+    text = None if key is None else load(key)
     if text is None:
         return None
     try:

@@ -40,6 +40,15 @@ _COMPILING_FILES = (
     *sorted(_FOLDER.rglob("*.py")),
     _FOLDER.parent / "_codegen" / "intrinsics.py",
 )
+# Device code of ours, where it is when it is imported; and the names that it is written in.
+_DEVICE_CODE = next(
+    folder / "kernels"
+    for folder in (_FOLDER.parent, _FOLDER.parents[1])  # in a wheel; in a clone
+    if (folder / "kernels").is_dir()
+)
+_KERNEL_API = _FOLDER.parent / "kernel_api"
+#: The global under which functions that were made of a text of ours have it.
+TEXT = "__dparray_text__"
 
 
 class UnkeyedError(Exception):
@@ -63,6 +72,37 @@ def text_key(source: str, types: Sequence[str], options: Mapping[str, Any]) -> s
     made_by = (_FORMAT, _package_versions()["llvmlite"], _our_files())
     text = repr((made_by, source, tuple(types), sorted(options.items())))
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def stored_kernel_key(
+    function: Callable[..., Any], types: Sequence[str], options: Mapping[str, Any]
+) -> str | None:
+    """The key of a kernel of our own in the store; ``None`` when the store cannot know it.
+
+    Device code does what its text says, whichever Python and Numba compiled it; so functions are
+    held by where they stand in our files, and the key by what these files are.
+    """
+    try:
+        described = _Describer(lines=False, is_for_store=True).function(function)
+    except UnkeyedError:
+        return None
+    text = repr((_FORMAT, store_files(), described, tuple(types), sorted(options.items())))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def stored_text_key(source: str, types: Sequence[str], options: Mapping[str, Any]) -> str:
+    """The key of a generated kernel in the store."""
+    text = repr((_FORMAT, store_files(), source, tuple(types), sorted(options.items())))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+@functools.lru_cache(maxsize=1)
+def store_files() -> str:
+    """A digest of all our files that decide what a kernel in the store does."""
+    ours = hashlib.sha256(_our_files().encode())
+    for file in sorted((*_DEVICE_CODE.rglob("*.py"), *_KERNEL_API.rglob("*.py"))):
+        ours.update(file.read_bytes())
+    return ours.hexdigest()
 
 
 @functools.lru_cache(maxsize=1)
@@ -184,6 +224,8 @@ def with_references(
         return replace(value)
 
     scope = {"__name__": function.__globals__.get("__name__"), "__builtins__": builtins}
+    if TEXT in function.__globals__:
+        scope[TEXT] = function.__globals__[TEXT]
     for name in sorted(used.keys() - set(code.co_freevars)):
         value = kept(function.__globals__, name, used[name])
         if value is not UNASSIGNED:
@@ -250,8 +292,9 @@ def _assigned(scope: Any, name: str) -> Any:
 class _Describer:
     """Describes one function and what it reaches; a function reached again is a number."""
 
-    def __init__(self, lines: bool) -> None:
+    def __init__(self, lines: bool, is_for_store: bool = False) -> None:
         self.lines = lines
+        self.is_for_store = is_for_store
         self.seen: dict[int, int] = {}
 
     def function(self, function: Any) -> tuple[Any, ...]:
@@ -275,7 +318,7 @@ class _Describer:
         return (
             "function",
             function.__qualname__,
-            _code(code, self.lines),
+            _place(function) if self.is_for_store else _code(code, self.lines),
             tuple(scope),
             self.value((function.__defaults__, function.__kwdefaults__)),
         )
@@ -405,6 +448,19 @@ def _references(code: types.CodeType) -> Iterator[tuple[str, tuple[str, ...]]]:
             for found in _references(constant):
                 if found[0] not in local:
                     yield found
+
+
+def _place(function: types.FunctionType) -> tuple[Any, ...]:
+    """Where a function of ours stands, or the text it was made of."""
+    code = function.__code__
+    if code.co_filename.startswith("<dparray") and TEXT in function.__globals__:
+        return ("text", function.__globals__[TEXT], code.co_name, code.co_firstlineno)
+    for folder in (_DEVICE_CODE, _KERNEL_API):
+        if code.co_filename.startswith(f"{folder}{os.sep}"):
+            file = code.co_filename[len(str(folder)) :]
+            if code.co_name != "<lambda>":  # of which one line may have several
+                return ("place", folder.name, file, code.co_name, code.co_firstlineno)
+    raise UnkeyedError(f"{function.__qualname__} is none of ours")
 
 
 def _code(code: types.CodeType, lines: bool) -> tuple[Any, ...]:

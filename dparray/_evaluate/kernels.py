@@ -14,7 +14,7 @@ from dparray import config, kernel_api
 from dparray._codegen import elementwise, reduction_steps, reduction_text
 from dparray._codegen.reduction_steps import ReductionStructure
 from dparray._compiler import compile
-from dparray._compiler.key import kernel_key, text_key
+from dparray._compiler.key import kernel_key, stored_kernel_key, stored_text_key, text_key
 from dparray._evaluate import background, limits
 from dparray._evaluate.plan import KernelLaunch
 from dparray._type_keys import TypeKey
@@ -50,6 +50,14 @@ def key_of(launch: KernelLaunch, source: str) -> str | None:
     if launch.functions:
         return kernel_key(_function_of(launch, source), types, given)
     return text_key(source, types, given)
+
+
+def _stored_key_of(launch: KernelLaunch, source: str) -> str | None:
+    """Its key in the store of kernels that the package brings."""
+    types, given = types_of(launch.structure), options(launch.fp_contract)
+    if launch.functions:
+        return stored_kernel_key(_function_of(launch, source), types, given)
+    return stored_text_key(source, types, given)
 
 
 def options(fp_contract: bool) -> dict[str, bool]:
@@ -112,7 +120,8 @@ def _now(launch: KernelLaunch, compiles: bool, keeps: bool = True) -> Any:
     """The kernel from memory or disk, or compiled; ``None`` where that is not allowed."""
     entry = launch.entry
     entry.source = source_of(launch.structure)
-    kernel = compile.recalled(key_of(launch, entry.source))
+    source = entry.source
+    kernel = compile.recalled(key_of(launch, source), lambda: _stored_key_of(launch, source))
     if kernel is not None:
         entry.origin = "disk"
     elif compiles:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 
-from dparray._compiler import cache
+from dparray._compiler import cache, store
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -34,4 +34,5 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"folder   {stats.directory}")
     print(f"entries  {stats.entries} (kernels, and what drivers built of them)")
     print(f"size     {stats.nbytes / 2**20:.1f} MiB of at most {stats.limit / 2**20:.0f} MiB")
+    print(f"besides  {store.count()} kernels that dparray brings")
     return 0

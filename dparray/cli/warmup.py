@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
                 for name, program in programs(device, dtype):
                     if sys.stderr.isatty():
                         print(f"\r\033[K{dtype}: {name}", end="", file=sys.stderr, flush=True)
-                    dp.eval(*_arrays(program()))
+                    dp.eval(*arrays_of(program()))
         background.wait()
         dp.synchronize(device)
     finally:
@@ -77,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _arrays(found: Any) -> list[Any]:
+def arrays_of(found: Any) -> list[Any]:
     """The arrays among what a program gave."""
     several = found if isinstance(found, tuple | list) else [found]
     return [each for each in several if isinstance(each, dp.ndarray)]

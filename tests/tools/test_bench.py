@@ -16,6 +16,7 @@ import dparray as dp
 from dparray._graph.ops import OPS
 from dparray.cli import bench, main
 from dparray.cli.bench import _machine, _timer, allocation, fusion, launch, operators, overhead
+from dparray.cli.bench import compile as first_calls
 from dparray.cli.bench._registry import Row, Settings
 from dparray.cli.bench._timer import Candidate, Timing
 
@@ -125,6 +126,21 @@ def test_tile_functions_are_compared() -> None:
     others = set().union(*(row.timings for row in rows))
     assert {"dparray @", "numpy", "elementwise", "its launch"} <= others
     assert rows[-1].limit is not None
+
+
+def test_first_calls_are_timed_in_new_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark = bench.BENCHMARKS["compile"]
+    monkeypatch.setattr("dparray.cli.bench.compile._PROCESSES", 1)
+    cases = [each for each in first_calls._CASES if each.name in ("max", "known user kernel")]
+    monkeypatch.setattr("dparray.cli.bench.compile._CASES", cases)
+    settings = Settings(SETTINGS.device, (100_000,), 0.0)
+    rows = list(benchmark.rows(settings))
+    assert [row.case for row in rows] == [
+        "max, kernels",
+        "known user kernel, kernels",
+        "max, chosen",
+    ]
+    assert all(row.timings["dparray"].median > 0 and row.limit for row in rows)
 
 
 @pytest.mark.usefixtures("quick")

@@ -21,6 +21,7 @@ from dparray.cli.bench import (
     _machine,
     algorithms,
     allocation,
+    compile,
     compute,
     fusion,
     launch,
@@ -42,6 +43,7 @@ BENCHMARKS: dict[str, Benchmark] = {
     for module in (
         launch,
         overhead,
+        compile,
         allocation,
         operators,
         fusion,
