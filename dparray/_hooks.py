@@ -91,7 +91,7 @@ _apart = threading.local()
 
 @contextlib.contextmanager
 def untold() -> Iterator[None]:
-    """Tell nobody of what this thread does: measurements of the machine are no work of the
+    """Tell no subscriber of what this thread does: measurements of the machine are no work of the
     program's, and would fill its log and its profile.
     """
     before = getattr(_apart, "is_untold", False)
@@ -122,7 +122,7 @@ recent: deque[tuple[str, str, Any]] = deque(maxlen=32)
 _PACKAGE = str(Path(__file__).parent) + "/"
 _KERNELS = str(Path(__file__).parents[1] / "kernels") + "/"
 _DEMO = str(Path(__file__).parent / "cli" / "demo") + "/"  # a program like a user's
-# What runs a function of the program's, and tells of it, is not what the program called.
+# They run a function of the program's and tell of it: the call is not theirs.
 _TELLING = (_PACKAGE + "_explain/", _PACKAGE + "_profile/")
 _BESIDE = {contextlib.__file__, functools.__file__, threading.__file__}
 

@@ -88,7 +88,7 @@ def compute(
 
 
 def _told_of(name: str, arrays: Named, placement: Placement) -> dict[str, str]:
-    """What who listens is told of an executor other than a kernel: why, and the result's memory."""
+    """The record of a call by another executor than a kernel: why, and the result's memory."""
     operands = ", ".join(
         f"{x.dtype} of shape {x.shape}" + " (not contiguous)" * (not x.flags.c_contiguous)
         for _, x in arrays

@@ -20,7 +20,7 @@ class timer:
     """A clock that evaluates what was built in a ``with`` block, and waits for it.
 
     Without it, a clock around lazy work measures how long it takes to write the work down. What the
-    block's thread has built in it, on whatever queues, and somebody still holds when it ends is
+    block's thread has built in it, on whatever queues, and the program still holds when it ends is
     computed; arrays that are only an intermediate of these get no memory for it.
 
     Args:

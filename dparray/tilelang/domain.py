@@ -102,7 +102,7 @@ class Domain(NamedTuple):
 
     @property
     def largest(self) -> int:
-        """What no number met in the arithmetic of loops, guards and indices exceeds."""
+        """A bound of all numbers in the arithmetic of loops, guards and indices."""
         furthest = [max(abs(box.low), abs(box.high), 1) for box in self.boxes]
         levels = [each for level in self.loops for each in (*level.lower, *level.upper)]
         terms = [term for one in self.operands for term in one]
