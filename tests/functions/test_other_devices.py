@@ -36,7 +36,7 @@ def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     forget_answers()
     with monkeypatch.context() as patch:
         patch.setattr(device_facts, "is_cpu", lambda queue: False)
-        patch.setattr(copies, "host_views", lambda queue, *layouts: None)
+        patch.setattr(copies, "host_views", lambda queue, *layouts, **told: None)
         yield
     forget_answers()
 

@@ -23,7 +23,7 @@ def far(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     host.can_compute.cache_clear()
     with monkeypatch.context() as patch:
         patch.setattr(device_facts, "is_cpu", lambda queue: False)
-        patch.setattr(copies, "host_views", lambda queue, *layouts: None)
+        patch.setattr(copies, "host_views", lambda queue, *layouts, **told: None)
         patch.setattr(fallback, "_told", set())
         yield
     host.can_compute.cache_clear()
