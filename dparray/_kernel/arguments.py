@@ -168,6 +168,11 @@ def make_binder(classes: Sequence[type]) -> Binder:
 
 
 def _unsupported(cls: type) -> str:
+    if hasattr(cls, "shards"):  # of dp.distribute, whose layer is above this one
+        return (
+            "an array over several devices; launch the kernel over its shards: "
+            "dp.call_kernel(kernel, dp.sharding.ShardedRange(x), x)"
+        )
     return (
         f"a {cls.__module__}.{cls.__qualname__}; a kernel takes arrays of dparray, dpnp and "
         "dpnp.tensor, anything with __sycl_usm_array_interface__, LocalAccessor, and Python or "

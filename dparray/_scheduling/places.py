@@ -229,6 +229,20 @@ class PolicyStep:
     seconds: tuple[float, ...]
 
 
+def _device_of(answer: Any, number: int) -> Any:
+    """The queue of the device that a policy gave for a step."""
+    if answer is None:
+        raise DeviceError(
+            f"placement: the policy returned None for step {number}; return one of step.devices"
+        )
+    try:
+        return Device(answer).sycl_queue
+    except DeviceError as error:
+        raise DeviceError(
+            f"placement: the policy chose no device for step {number}: {error}"
+        ) from None
+
+
 def chosen(
     policy: Policy,
     problem: Problem,
@@ -265,7 +279,7 @@ def chosen(
             offered,
             task.seconds,
         )
-        answer = Device(policy.choose(given)).sycl_queue
+        answer = _device_of(policy.choose(given), number)
         if answer not in queues:
             raise DeviceError(
                 f"placement: the policy chose {name_of(answer)} for step {number}, which is none "

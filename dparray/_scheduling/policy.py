@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -72,6 +72,10 @@ class PlacementControl:
             raise ArgumentError(
                 f"placement: {policy!r} is no policy; give 'follow', 'fastest', or a function of "
                 "a step that gives a device"
+            )
+        if isinstance(devices, str) or (devices is not None and not isinstance(devices, Iterable)):
+            raise ArgumentError(
+                f"placement: devices={devices!r} is no list of devices: devices=[{devices!r}]"
             )
         queues = tuple([Device(each).sycl_queue for each in devices or ()])
         wish = None if isinstance(result, str) and result == "follow" else Device(result).sycl_queue

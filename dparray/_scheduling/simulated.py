@@ -69,6 +69,8 @@ class SimulatedDevice:
         latency: float = 10e-6,
         link: str | None = None,
     ) -> None:
+        if not isinstance(name, str):
+            raise ArgumentError(f"SimulatedDevice: name is a text; got {name!r}")
         self.name = name
         self.slowdown = 1.0
         self._speeds = _checked_speeds(name, speeds)
@@ -78,8 +80,10 @@ class SimulatedDevice:
             **{f"bandwidths[{k!r}]": v for k, v in self._bandwidths.items()},
         }
         for what, number in numbers.items():
-            if not number > 0:
-                raise ArgumentError(f"SimulatedDevice {name!r}: {what} is positive; got {number}")
+            if not (isinstance(number, int | float) and number > 0):
+                raise ArgumentError(
+                    f"SimulatedDevice {name!r}: {what} is a positive number; got {number!r}"
+                )
         found = frozenset(aspects)
         if not found <= _ASPECTS:
             raise ArgumentError(
@@ -144,8 +148,11 @@ class SimulatedDevice:
 
 def _checked_speeds(name: str, speeds: float | Mapping[str, float]) -> Speeds:
     if not isinstance(speeds, Mapping):
-        if not speeds > 0:
-            raise ArgumentError(f"SimulatedDevice {name!r}: speeds is positive; got {speeds}")
+        if not (isinstance(speeds, int | float) and speeds > 0):
+            raise ArgumentError(
+                f"SimulatedDevice {name!r}: speeds is a positive number, or one for each rate; got "
+                f"{speeds!r}"
+            )
         return Speeds().times(speeds)
     unknown = sorted(set(speeds) - set(Speeds._fields))
     if unknown:
@@ -154,8 +161,10 @@ def _checked_speeds(name: str, speeds: float | Mapping[str, float]) -> Speeds:
             f"{', '.join(Speeds._fields)}"
         )
     for rate, number in speeds.items():
-        if not number > 0:
-            raise ArgumentError(f"SimulatedDevice {name!r}: {rate} is positive; got {number}")
+        if not (isinstance(number, int | float) and number > 0):
+            raise ArgumentError(
+                f"SimulatedDevice {name!r}: {rate} is a positive number; got {number!r}"
+            )
     usual = Speeds()
     made = usual._replace(**{rate: float(number) for rate, number in speeds.items()})
     for rate in ("single", "double"):

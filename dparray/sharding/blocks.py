@@ -51,6 +51,11 @@ def map_blocks(
         >>> x.map_blocks(smooth).gather()
         array([0., 1., 2., 3., 4., 5.])
     """
+    if not callable(function):
+        raise ArgumentError(
+            f"map_blocks: {function!r} of type {type(function).__name__} cannot be called; give a "
+            "function of a block"
+        )
     arrays = (self, *others)
     local, sharding = localised("map_blocks", arrays, whole_blocks=True)
     results: list[ndarray] = []

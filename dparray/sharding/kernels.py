@@ -43,6 +43,10 @@ class ShardedEvent:
         for event in self.events:
             event.wait()
 
+    def __repr__(self) -> str:
+        state = "done" if self.done else "running"
+        return f"<dparray event of {len(self.events)} shards, {state}>"
+
 
 class ShardedRange:
     """A work-item for each element of an array over shards; the range of :func:`call_kernel`.
@@ -113,7 +117,9 @@ class ShardedRange:
                     f"{len(arguments[at])} values for {count} shards; give one for each"
                 )
         plain = [None if at in lists else value for at, value in enumerate(arguments)]
-        names = ["the range", *kernel._parameters]
+        named = zip(kernel._parameters, arguments, strict=False)
+        leader = next((name for name, value in named if value is self._array), "the range")
+        names = [leader, *kernel._parameters]
         local, _ = localised(
             f"kernel {kernel.__name__}", [self._array, *plain], names, whole_blocks=True
         )

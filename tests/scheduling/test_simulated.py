@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -165,7 +167,33 @@ def test_what_is_said_of_a_device_is_checked() -> None:
         SimulatedDevice("gpu", {"flops": 1e12})
     with pytest.raises(dp.ArgumentError, match="fp80 is no aspect"):
         SimulatedDevice("gpu", aspects=["fp80"])
-    with pytest.raises(dp.ArgumentError, match="memory is positive"):
+    with pytest.raises(dp.ArgumentError, match="memory is a positive"):
         SimulatedDevice("gpu", memory=0)
-    with pytest.raises(dp.ArgumentError, match="speeds is positive"):
+    with pytest.raises(dp.ArgumentError, match="memory is a positive number; got '8GB'"):
+        SimulatedDevice("gpu", memory="8GB")  # type: ignore[arg-type]
+    with pytest.raises(dp.ArgumentError, match="speeds is a positive"):
         SimulatedDevice("gpu", 0)
+    with pytest.raises(dp.ArgumentError, match="single is a positive"):
+        SimulatedDevice("gpu", {"single": "fast"})  # type: ignore[dict-item]
+    with pytest.raises(dp.ArgumentError, match="name is a text"):
+        SimulatedDevice(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [(None, "returned None for step 1"), ("gpu", "chose no device for step 1: device: no device")],
+)
+def test_a_policy_that_gives_no_device_is_named(answer: Any, words: str) -> None:
+    devices = _machine(SimulatedDevice("gpu", FAST))
+    x = dp.asarray(values(SHAPE), device=devices[0])
+    with dp.placement(lambda step: answer, devices=devices):
+        pending = x * 2
+        with pytest.raises(dp.DeviceError, match=words):
+            pending.asnumpy()
+
+
+def test_devices_of_a_policy_are_a_list() -> None:
+    with pytest.raises(dp.ArgumentError, match=r"no list of devices: devices=\["):
+        dp.placement("fastest", devices=dp.Device("cpu"))  # type: ignore[arg-type]
+    with pytest.raises(dp.ArgumentError, match=r"devices=\['cpu'\]"):
+        dp.placement("fastest", devices="cpu")

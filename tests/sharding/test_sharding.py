@@ -429,3 +429,22 @@ def test_shapes_that_do_not_broadcast_are_said_before_the_way_they_are_cut(two: 
         with pytest.raises(dp.ShapeError, match=r"\(10,\)"):
             work()
     np.testing.assert_array_equal(x.asnumpy(), np.arange(10.0))
+
+
+def test_mistakes_with_shards_are_told_with_their_cure(two: list[Any]) -> None:
+    @dp.kernel
+    def add(item: Any, x: Any, y: Any) -> None:
+        i = item.get_id(0)
+        x[i] += y[i]
+
+    x = dp.distribute(np.ones(6), two)
+    y = dp.distribute(np.ones(6), two, sizes=[1, 5])
+    with pytest.raises(dp.KernelArgumentError, match=r"dp\.sharding\.ShardedRange\(x\)"):
+        dp.call_kernel(add, dp.Range(6), x, x)
+    with pytest.raises(dp.ShardingError, match=r"y = dp\.distribute\(y, like=x\)"):
+        dp.call_kernel(add, dp.sharding.ShardedRange(x), x, y)
+    with pytest.raises(dp.ArgumentError, match="map_blocks: 5 of type int cannot be called"):
+        x.map_blocks(5)
+    event = dp.call_kernel(add, dp.sharding.ShardedRange(x), x, x)
+    event.wait()
+    assert repr(event) == "<dparray event of 2 shards, done>"
