@@ -7,6 +7,7 @@ of its inputs. Nothing is defined here: this module only gathers the public name
 import builtins as _builtins
 import sys as _sys
 import typing as _typing
+from importlib import import_module as _import_module
 from pathlib import Path as _Path
 
 _folder = _Path(__file__).parent
@@ -24,7 +25,9 @@ _drivers.prepare_tensor_alias()
 
 # Without the stack, only the command `dparray` starts, to say what is broken.
 with _startup.explained():
+    from dparray import _imports
     from dparray._functions import guard as _boundary
+    from dparray._functions import missing_names as _missing_names
     from numpy import (
         bool_ as bool,
         bool_ as bool_,
@@ -103,28 +106,18 @@ with _startup.explained():
         config as config,
         device as device,
         exceptions as exceptions,
-        fft as fft,
         lib as lib,
         linalg as linalg,
         memory as memory,
-        plaidml as plaidml,
-        random as random,
-        sharding as sharding,
-        special as special,
-        testing as testing,
-        tilelang as tilelang,
     )
     from dparray._evaluate import calibration as _calibration
     from dparray._evaluate import forks as _forks
     from dparray._functions import compiled as _compiled
     from dparray._functions import constructor as _constructor
-    from dparray._functions import gathering as _gathering
     from dparray._functions import other_libraries as _other_libraries
     from dparray._functions import protocols as _protocols
     from dparray._functions import ufunc_methods as _ufunc_methods
 
-    if not _typing.TYPE_CHECKING:  # which would let any name pass
-        from dparray._functions.missing_names import __getattr__ as __getattr__
     from dparray._array import (
         asynchronous as _asynchronous,
         map as _map,
@@ -188,10 +181,6 @@ with _startup.explained():
         use_device as use_device,
     )
     from dparray.exceptions import *
-    from dparray._explain.explain import (
-        Explanation as Explanation,
-        explain as explain,
-    )
     from dparray._kernel.function import KernelFunction as KernelFunction
     from dparray._kernel.launch import (
         call_kernel as call_kernel,
@@ -200,32 +189,18 @@ with _startup.explained():
     from dparray._kernel.raw import raw_kernel as raw_kernel
     from dparray._kernel.decorators import device_func as device_func, kernel as kernel
     from dparray._kernel import numba_dpex_module as _numba_dpex_module
-    from dparray._profile.profile import profile as profile
-    from dparray._profile.timer import timer as timer
     from dparray._runtime.event import Event as Event
-    from dparray._scheduling.policy import (
-        PlacedExpression as PlacedExpression,
-        PolicyStep as PolicyStep,
-        placement as placement,
-    )
     from dparray._runtime.fallback import FallbackWarning as FallbackWarning
     from dparray.kernel_api import *
-    from dparray._notebook.cards import (
-        load_ipython_extension as load_ipython_extension,
-        unload_ipython_extension as unload_ipython_extension,
-    )
-    from dparray._simulator.simulate import simulate as simulate
-    from dparray.sharding.distribute import distribute as distribute
+    from dparray._notebook import shown as _shown
 
     _numba_dpex_module.install()
     _other_libraries.install()
     _compiled.install_if_built()
 
     # Public functions let only our errors out; inside, functions call each other directly.
-    for _module in (linalg, fft, lib.stride_tricks):
+    for _module in (linalg, lib.stride_tricks):
         _boundary.guard(_module, _module.__all__)
-    for _class in random.RandomState.__mro__[:-1]:
-        _boundary.guard(_class)
     _boundary.guard(_sys.modules[__name__])
 
     # Modules of definition are private: names say `dparray`.
@@ -237,10 +212,63 @@ with _startup.explained():
         ):
             _value.__module__ = __name__
 
+    # What many programs do not use is imported when it is first asked for.
+    if _typing.TYPE_CHECKING:
+        from dparray import (
+            fft as fft,
+            plaidml as plaidml,
+            random as random,
+            sharding as sharding,
+            special as special,
+            testing as testing,
+            tilelang as tilelang,
+        )
+        from dparray._explain.explain import Explanation as Explanation, explain as explain
+        from dparray._notebook.cards import (
+            load_ipython_extension as load_ipython_extension,
+            unload_ipython_extension as unload_ipython_extension,
+        )
+        from dparray._profile.profile import profile as profile
+        from dparray._profile.timer import timer as timer
+        from dparray._scheduling.policy import (
+            PlacedExpression as PlacedExpression,
+            PolicyStep as PolicyStep,
+            placement as placement,
+        )
+        from dparray._simulator.simulate import simulate as simulate
+        from dparray.sharding.distribute import distribute as distribute
+
+    _later = {
+        "fft": "dparray.fft",
+        "plaidml": "dparray.plaidml",
+        "random": "dparray.random",
+        "sharding": "dparray.sharding",
+        "special": "dparray.special",
+        "testing": "dparray.testing",
+        "tilelang": "dparray.tilelang",
+        "Explanation": "dparray._explain.explain:",
+        "explain": "dparray._explain.explain:",
+        "load_ipython_extension": "dparray._notebook.cards:",
+        "unload_ipython_extension": "dparray._notebook.cards:",
+        "profile": "dparray._profile.profile:",
+        "timer": "dparray._profile.timer:",
+        "PlacedExpression": "dparray._scheduling.policy:",
+        "PolicyStep": "dparray._scheduling.policy:",
+        "placement": "dparray._scheduling.policy:",
+        "simulate": "dparray._simulator.simulate:",
+        "distribute": "dparray.sharding.distribute:",
+    }
+    _this = _sys.modules[__name__]
+    _imports.when_asked(_this, _later, _boundary.published, _missing_names.__getattr__)
+    # Functions find operands of several devices under a policy, which somebody has to set.
+    _imports.when_imported(
+        "dparray._scheduling.policy", lambda _: _import_module("dparray._functions.gathering")
+    )
+
 #: The names of `from dparray import *`: no errors, and none of a built-in of Python.
 __all__ = sorted(
     name
-    for name, value in globals().items()
+    for name, value in {**globals(), **globals().get("_later", {})}.items()
     if not name.startswith("_")
     and not hasattr(_builtins, name)
     and not (isinstance(value, type) and issubclass(value, BaseException))

@@ -38,17 +38,12 @@ A message says what was given, what is allowed and the line that mends it.
 from __future__ import annotations
 
 import builtins
+import importlib
 from typing import Any
 
 import numpy as np
 
-try:  # handlers written for dpnp catch our placement error too
-    from dpnp.exceptions import ExecutionPlacementError as _NeighbourPlacementError
-except ImportError:  # the layers that know no SYCL are usable without dpnp
-
-    class _NeighbourPlacementError(Exception):  # type: ignore[no-redef]
-        """Stands in where dpnp is not installed."""
-
+from dparray._imports import when_imported
 
 __all__ = [
     "ArgumentError",
@@ -97,8 +92,10 @@ class UnsupportedDeviceError(DeviceError):
     """A device that cannot hold or compute what was asked of it (no USM, no fp64, ...)."""
 
 
-class ExecutionPlacementError(DparrayError, ValueError, _NeighbourPlacementError):
+class ExecutionPlacementError(DparrayError, ValueError):
     """Inputs of one operation live on different queues.
+
+    Where dpnp is imported, it is one of dpnp's errors of that name, too.
 
     Attributes:
         function: name of the function that was called.
@@ -118,6 +115,15 @@ class ExecutionPlacementError(DparrayError, ValueError, _NeighbourPlacementError
         self.function = function
         self.operands = operands
         self.remedy = remedy
+
+
+def _join_neighbour(dpnp: Any) -> None:
+    """Let handlers that are written for dpnp catch our placement error."""
+    theirs = importlib.import_module(f"{dpnp.__name__}.exceptions").ExecutionPlacementError
+    ExecutionPlacementError.__bases__ = (*ExecutionPlacementError.__bases__, theirs)
+
+
+when_imported("dpnp", _join_neighbour)
 
 
 class ShardingError(ExecutionPlacementError):

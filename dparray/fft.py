@@ -7,6 +7,7 @@ faster than a call of oneMKL; elsewhere oneMKL does through dpnp. Single precisi
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -19,6 +20,7 @@ from dparray._array.executors import compute
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out
+from dparray._functions.guard import guard
 from dparray._functions.joining import concat
 from dparray._functions.ranges import arange
 from dparray._functions.rearranging import roll
@@ -407,3 +409,6 @@ def ifftshift(x: Any, /, axes: int | Sequence[int] | None = None) -> ndarray:
     x = check_array("ifftshift", "x", x)
     moved = range(x.ndim) if axes is None else _layout.normalize_axes("ifftshift", axes, x.ndim)
     return roll(x, [-(x.shape[axis] // 2) for axis in moved], tuple(moved))
+
+
+guard(sys.modules[__name__], __all__)

@@ -16,7 +16,7 @@ import dis
 import enum
 import functools
 import hashlib
-import importlib.metadata
+import importlib
 import os
 import sys
 import types
@@ -112,8 +112,8 @@ def _package_versions() -> dict[str, str]:
     for name in _COMPILING_PACKAGES:
         if name not in found:
             try:
-                found[name] = importlib.metadata.version(name)
-            except importlib.metadata.PackageNotFoundError:
+                found[name] = importlib.import_module("importlib.metadata").version(name)
+            except ImportError:
                 found[name] = "none"
     return found
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from dparray import _hooks
+from dparray import _dtypes, _hooks
 from dparray._codegen.reduction import most_counters
 from dparray._codegen.values import scalar_arguments
 from dparray._evaluate import host, library
@@ -25,11 +25,9 @@ from dparray._evaluate.tuning import machine_of
 from dparray._graph.node import Node
 from dparray._layout import Layout
 from dparray._runtime.arguments import Packed, pack_flat, pack_local, pack_scalar, pack_scalars
-from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.launch import launch as submit_launch
 from dparray.exceptions import MemoryError
-from dparray.memory.blocks import BorrowedBlock
-from dparray.memory.exchange import dpt, layout_of_tensor
+from dparray.memory.blocks import BorrowedBlock, zeros_beside_the_pool
 from dparray.memory.packed import flat
 from dparray.memory.pool import allocate
 
@@ -170,7 +168,5 @@ def counters_of(queue: Any) -> Packed:
     counters = _counters.get(key)
     if counters is None:
         count = most_counters(machine_of(queue))
-        with foreign_calls(queue):
-            zeros = dpt.zeros(count, dtype="int32", usm_type="device", sycl_queue=queue)
-        counters = _counters[key] = flat(layout_of_tensor(zeros))
+        counters = _counters[key] = flat(zeros_beside_the_pool(queue, count, _dtypes.int32))
     return counters

@@ -11,7 +11,6 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from dpnp.exceptions import AxisError as LibraryAxisError
 
 from dparray import _hooks
 from dparray._evaluate.plan import LibraryStep, slot_of
@@ -125,7 +124,7 @@ def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> 
     if op is WHERE:
         operands = [
             operand
-            if isinstance(operand, dpt.usm_ndarray)
+            if exchange.is_tensor(operand)
             else dpt.asarray(operand, dtype=dtype, sycl_queue=queue)
             for operand, dtype in zip(operands, node.loop, strict=False)
         ]
@@ -210,7 +209,7 @@ def library_call(
         raise
     except dpnp.linalg.LinAlgError as error:
         raise np.linalg.LinAlgError(f"{name}: {error}") from None
-    except LibraryAxisError as error:
+    except dpnp.exceptions.AxisError as error:
         raise AxisError(f"{name}: {error}") from None
     except (ValueError, TypeError) as error:
         operands = ", ".join(
@@ -221,7 +220,7 @@ def library_call(
         raise kind(f"{name}({operands}): {error}") from None
     finally:
         for tensor in tensors:
-            if isinstance(tensor, dpt.usm_ndarray):
+            if exchange.is_tensor(tensor):
                 queues.note_work(tensor.sycl_queue)
         if start:
             nbytes = sum(getattr(tensor, "nbytes", 0) for tensor in tensors)
@@ -238,9 +237,9 @@ def library_call(
 
 
 def _wrapped(result: Any, wrap: Callable[[Any], Any]) -> Any:
-    if isinstance(result, dpt.usm_ndarray):
+    if exchange.is_tensor(result):
         return wrap(result)
-    if isinstance(result, dpnp.ndarray):
+    if exchange.is_dpnp(result):
         return wrap(result._array_obj)
     if isinstance(result, tuple | list):
         parts = [_wrapped(part, wrap) for part in result]

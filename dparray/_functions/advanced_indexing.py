@@ -34,7 +34,7 @@ from dparray.algorithms.selection import (
     selected,
 )
 from dparray.exceptions import DTypeError, ShapeError
-from dparray.memory.exchange import dpt
+from dparray.memory.exchange import later
 
 _ALL = slice(None)
 
@@ -169,8 +169,8 @@ def _checked(view: ndarray, arrays: list[ndarray], first: int) -> list[ndarray]:
     for axis, array in enumerate(arrays, start=first):
         extent = view.shape[axis]
         if array.size:
-            low = int(compute("x[index]", (("index", array),), dpt=dpt.min))
-            high = int(compute("x[index]", (("index", array),), dpt=dpt.max))
+            low = int(compute("x[index]", (("index", array),), dpt=later("min")))
+            high = int(compute("x[index]", (("index", array),), dpt=later("max")))
             if low < -extent or high >= extent:
                 raise IndexError(
                     f"index {low if low < -extent else high} is out of bounds for an axis "

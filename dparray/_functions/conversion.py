@@ -54,6 +54,10 @@ __all__ = [
 ]
 
 
+#: DLPack's number of the kind of device that is the host.
+_DLPACK_HOST = 1
+
+
 def asarray_chkfinite(
     obj: Any, dtype: Any = None, order: str | None = None, **place: Any
 ) -> ndarray:
@@ -291,7 +295,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> n
             f"from_dlpack: {type(x).__name__} has no __dlpack__; use dp.asarray(x)"
         )
     kind = x.__dlpack_device__()[0]
-    on_host = int(kind) == int(exchange.dpt.DLDeviceType.kDLCPU)
+    on_host = int(kind) == _DLPACK_HOST
     if on_host:
         if copy is False:
             raise ValueError(
@@ -331,7 +335,7 @@ def _dlpack(
     versions: dict[str, Any] = {} if max_version is None else {"max_version": max_version}
     if dl_device is None:
         dl_device = _dlpack_device(self)
-    if int(dl_device[0]) == int(exchange.dpt.DLDeviceType.kDLCPU):
+    if int(dl_device[0]) == _DLPACK_HOST:
         if copy is None and not copies.is_host_accessible(self.sycl_queue, self.usm_type):
             copy = True
         return (self.asnumpy() if copy else _shared_with_host(self)).__dlpack__(**versions)
@@ -381,7 +385,7 @@ def _dlpack_device(self: ndarray) -> tuple[int, int]:
         BufferError: the array is on a sub-device or in a context that DLPack cannot name.
     """
     if device_facts.is_cpu(self.sycl_queue):
-        return int(exchange.dpt.DLDeviceType.kDLCPU), 0
+        return _DLPACK_HOST, 0
     return _oneapi_device(exchange.dpt.asarray(self))
 
 

@@ -18,7 +18,7 @@ from dparray._functions.reductions import accumulator_of, check_numeric, float_o
 from dparray._placement import placement_of
 from dparray.algorithms.line_scans import has_scan, scan_lines
 from dparray.exceptions import ShapeError
-from dparray.memory.exchange import dpt
+from dparray.memory.exchange import later
 
 __all__ = [
     "cumprod",
@@ -30,9 +30,9 @@ __all__ = [
 
 
 _CUMULATIVE: dict[np.ufunc, Callable[..., Any]] = {
-    np.add: dpt.cumulative_sum,
-    np.multiply: dpt.cumulative_prod,
-    np.logaddexp: dpt.cumulative_logsumexp,
+    np.add: later("cumulative_sum"),
+    np.multiply: later("cumulative_prod"),
+    np.logaddexp: later("cumulative_logsumexp"),
 }
 
 

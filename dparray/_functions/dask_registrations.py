@@ -213,12 +213,3 @@ def tell_cloudpickle(module: ModuleType) -> None:
 
 def _rebuilt(kind: type, function: Any, options: Any, default_range: Any, has_item: bool) -> Any:
     return kind(function, options, default_range, has_item=has_item)
-
-
-TELL = {
-    "cloudpickle.cloudpickle": tell_cloudpickle,
-    "dask.array.backends": tell_array_backends,
-    "dask.sizeof": tell_sizeof,
-    "dask.tokenize": tell_tokenize,
-    "distributed.protocol.serialize": tell_serialization,
-}

@@ -21,7 +21,6 @@ from dparray._array.operands import check_array, check_arrays, check_out
 from dparray._functions.conversion import asarray
 from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.tilelang.sums import dtype_of_products, sum_of_products
 
 __all__ = ["einsum", "einsum_path"]
 
@@ -137,6 +136,8 @@ def _labels(subscripts: str, shapes: Sequence[tuple[int, ...]]) -> _Labels | Non
 
 def _summed(labels: _Labels, arrays: Sequence[ndarray], optimize: Any) -> ndarray | None:
     """The sum by contractions of one or two arrays; ``None`` where another way is faster."""
+    from dparray.tilelang import sums  # the language, which most programs do not need
+
     left, names = list(arrays), list(labels.arrays)
     if len(left) > 2:
         if not optimize:
@@ -149,7 +150,7 @@ def _summed(labels: _Labels, arrays: Sequence[ndarray], optimize: Any) -> ndarra
             return None
         if any(len(step) > 2 for step in path):
             path = [(0, 1)] * (len(left) - 1)
-        if dtype_of_products(left) is None:
+        if sums.dtype_of_products(left) is None:
             return None
     else:
         path = [tuple(range(len(left)))]
@@ -163,7 +164,7 @@ def _summed(labels: _Labels, arrays: Sequence[ndarray], optimize: Any) -> ndarra
         if names:
             wanted = set("".join(names)) | set(result)
             result = "".join(sorted(set(inside) & wanted))
-        made = sum_of_products(indices, result, taken)
+        made = sums.sum_of_products(indices, result, taken)
         if made is None:
             if len(arrays) < 3:
                 return None

@@ -56,14 +56,25 @@ def guard(owner: Any, names: Iterable[str] | None = None) -> None:
     guarded: dict[FunctionType, Any] = {}
     for name in list(vars(owner)) if names is None else names:
         value = vars(owner).get(name)
-        if (
-            isinstance(value, FunctionType)
-            and not name.startswith("_")
-            and name not in _CHECKED
-            and value.__module__.startswith("dparray")
-            and not value.__module__.startswith(_CHECKED_MODULES)
-        ):
+        if not name.startswith("_") and name not in _CHECKED and _lets_errors_out(value):
             setattr(owner, name, guarded.get(value) or guarded.setdefault(value, _guarded(value)))
+
+
+def published(value: Any) -> Any:
+    """What a name of the namespace stands for that is imported late: guarded, and of that name."""
+    if _lets_errors_out(value):
+        value = _guarded(value)
+    if callable(value) and getattr(value, "__module__", "").startswith("dparray._"):
+        value.__module__ = "dparray"
+    return value
+
+
+def _lets_errors_out(value: Any) -> bool:
+    return (
+        isinstance(value, FunctionType)
+        and value.__module__.startswith("dparray")
+        and not value.__module__.startswith(_CHECKED_MODULES)
+    )
 
 
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:

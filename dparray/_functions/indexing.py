@@ -43,7 +43,7 @@ from dparray.algorithms.selection import (
     positions,
 )
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.memory.exchange import dpt
+from dparray.memory.exchange import later
 
 __all__ = [
     "choose",
@@ -89,7 +89,9 @@ def nonzero(x: ndarray) -> tuple[ndarray, ...]:
         return (flat, *reversed(found))
 
     kernel = by_kernel if can_locate(x) else None
-    return tuple(compute("nonzero", (("x", x),), kernel=kernel, host=np.nonzero, dpt=dpt.nonzero))
+    return tuple(
+        compute("nonzero", (("x", x),), kernel=kernel, host=np.nonzero, dpt=later("nonzero"))
+    )
 
 
 def _within(function: str, positions: ndarray, extent: int, mode: str) -> ndarray:
@@ -216,7 +218,7 @@ def take_along_axis(
         "take_along_axis",
         named,
         host=partial(np.take_along_axis, axis=axis),
-        dpt=partial(dpt.take_along_axis, axis=axis),
+        dpt=partial(later("take_along_axis"), axis=axis),
     )
 
 

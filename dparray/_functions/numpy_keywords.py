@@ -59,11 +59,12 @@ _UNTOLD = {
     "unpackbits": ("a", "axis", "count", "bitorder"),
     "unravel_index": ("indices", "shape", "order"),
 }
+#: NumPy imports some of its modules when they are asked for.
 _NAMESPACES = {
-    "dparray.fft": np.fft,
-    "dparray.linalg": np.linalg,
-    "dparray.random": np.random,
-    "dparray.testing": np.testing,
+    "dparray.fft": "fft",
+    "dparray.linalg": "linalg",
+    "dparray.random": "random",
+    "dparray.testing": "testing",
 }
 _BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 
@@ -72,7 +73,8 @@ def numpy_function(function: Callable[..., Any]) -> Callable[..., Any] | None:
     """NumPy's function of the name of one of ours; ``None`` if there is none."""
     if "." in function.__qualname__:
         return None
-    namespace = _NAMESPACES.get(".".join(function.__module__.split(".")[:2]), np)
+    module = _NAMESPACES.get(".".join(function.__module__.split(".")[:2]))
+    namespace = np if module is None else getattr(np, module)
     theirs = getattr(namespace, function.__name__, None)
     return theirs if callable(theirs) else None
 

@@ -1,21 +1,18 @@
-"""Registrations of our arrays with einops and Dask: they keep lists of the types they know.
-
-They are told when they are imported, before or after us; nothing is imported for that.
-"""
+"""Registrations of our arrays with einops and Dask: they keep lists of the types they know."""
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
+import importlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from dparray._array.ndarray import ndarray
-from dparray._functions import dask_registrations
+from dparray._imports import when_imported
 
 
 def _tell_einops(backends: ModuleType) -> None:
@@ -59,45 +56,23 @@ def _tell_einops(backends: ModuleType) -> None:
     backends.DparrayBackend = DparrayBackend  # type: ignore[attr-defined]
 
 
-_TELL: dict[str, Callable[[ModuleType], None]] = {
-    "einops._backends": _tell_einops,
-    **dask_registrations.TELL,
+#: Modules of Dask, of its workers and of what they send, and who tells them.
+_OF_DASK = {
+    "cloudpickle.cloudpickle": "tell_cloudpickle",
+    "dask.array.backends": "tell_array_backends",
+    "dask.sizeof": "tell_sizeof",
+    "dask.tokenize": "tell_tokenize",
+    "distributed.protocol.serialize": "tell_serialization",
 }
-
-
-class _Teller(importlib.abc.MetaPathFinder):
-    """Finds nothing itself: what is in ``_TELL`` is told right after its import."""
-
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
-    ) -> importlib.machinery.ModuleSpec | None:
-        tell = _TELL.get(fullname)
-        if tell is None:
-            return None
-        for finder in sys.meta_path:
-            spec = None if finder is self else finder.find_spec(fullname, path, target)
-            if spec is not None and spec.loader is not None:
-                _tell_after(spec.loader, tell)
-                return spec
-        return None
-
-
-def _tell_after(loader: Any, tell: Callable[[ModuleType], None]) -> None:
-    execute = loader.exec_module
-
-    def execute_and_tell(module: ModuleType) -> None:
-        execute(module)
-        tell(module)
-
-    loader.exec_module = execute_and_tell
 
 
 def install() -> None:
     """Tell the libraries that are imported, and those that will be."""
-    for name, tell in _TELL.items():
-        if name in sys.modules:
-            tell(sys.modules[name])
-    sys.meta_path.insert(0, _Teller())
+    when_imported("einops._backends", _tell_einops)
+    for name, teller in _OF_DASK.items():
+        when_imported(name, partial(_tell_dask, teller))
+
+
+def _tell_dask(teller: str, module: ModuleType) -> None:
+    registrations = importlib.import_module("dparray._functions.dask_registrations")
+    getattr(registrations, teller)(module)

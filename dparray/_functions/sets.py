@@ -28,7 +28,7 @@ from dparray._placement import common_placement, placement_of
 from dparray._runtime import device_facts
 from dparray.algorithms.sort import sort_by_key
 from dparray.exceptions import UnsupportedFeatureError
-from dparray.memory.exchange import dpt
+from dparray.memory.exchange import dpt, later
 
 __all__ = [
     "intersect1d",
@@ -133,7 +133,7 @@ def unique_values(x: Any, /) -> ndarray:
     if _is_long(x):
         ordered, _ = sort_by_key(ravel(x))
         return ordered[_runs(ordered)[1]]
-    return _unique("unique_values", _numpy_values, dpt.unique_values, x)[0]
+    return _unique("unique_values", _numpy_values, later("unique_values"), x)[0]
 
 
 def _numpy_values(x: np.ndarray) -> np.ndarray:
@@ -153,7 +153,9 @@ def unique_counts(x: Any, /) -> UniqueCountsResult:
         ordered, _ = sort_by_key(ravel(x))
         starts = _runs(ordered)[1]
         return UniqueCountsResult(ordered[starts], _lengths(starts, x.size))
-    return UniqueCountsResult(*_unique("unique_counts", np.unique_counts, dpt.unique_counts, x))
+    return UniqueCountsResult(
+        *_unique("unique_counts", np.unique_counts, later("unique_counts"), x)
+    )
 
 
 def unique_inverse(x: Any, /) -> UniqueInverseResult:
@@ -168,7 +170,9 @@ def unique_inverse(x: Any, /) -> UniqueInverseResult:
     if _is_long(x):
         found = _all_by_sorting(x)
         return UniqueInverseResult(found.values, found.inverse_indices)
-    return UniqueInverseResult(*_unique("unique_inverse", np.unique_inverse, dpt.unique_inverse, x))
+    return UniqueInverseResult(
+        *_unique("unique_inverse", np.unique_inverse, later("unique_inverse"), x)
+    )
 
 
 def unique_all(x: Any, /) -> UniqueAllResult:
@@ -182,7 +186,7 @@ def unique_all(x: Any, /) -> UniqueAllResult:
     x = check_array("unique_all", "x", x)
     if _is_long(x):
         return _all_by_sorting(x)
-    return UniqueAllResult(*_unique("unique_all", np.unique_all, dpt.unique_all, x))
+    return UniqueAllResult(*_unique("unique_all", np.unique_all, later("unique_all"), x))
 
 
 def unique(
@@ -301,7 +305,7 @@ def isin(
         "isin",
         (("x1", x1), ("x2", x2)),
         host=lambda values, among, out: np.copyto(out, np.isin(values, among, invert=invert)),
-        dpt=partial(dpt.isin, invert=invert),
+        dpt=partial(later("isin"), invert=invert),
         out=result,
     )
     return result

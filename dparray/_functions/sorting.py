@@ -27,7 +27,7 @@ from dparray._placement import common_placement, placement_of
 from dparray._runtime import device_facts
 from dparray.algorithms.sort import sort_by_key, stable_argsort
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
-from dparray.memory.exchange import dpt
+from dparray.memory.exchange import later
 
 __all__ = [
     "TopKResult",
@@ -142,7 +142,7 @@ def sort(
         is_stable = out.itemsize == 1 or out.dtype.char == "e"
         out.sort(axis=axis, kind="stable" if is_stable else "quicksort")
 
-    compute("sort", (("x", x),), host=by_numpy, dpt=partial(dpt.sort, axis=axis), out=target)
+    compute("sort", (("x", x),), host=by_numpy, dpt=partial(later("sort"), axis=axis), out=target)
     return result
 
 
@@ -178,7 +178,7 @@ def argsort(
     def by_numpy(values: np.ndarray, out: np.ndarray) -> None:
         np.copyto(out, np.argsort(values, axis=axis, kind=algorithm))
 
-    by_dpt = partial(dpt.argsort, axis=axis)
+    by_dpt = partial(later("argsort"), axis=axis)
     compute("argsort", (("x", source),), host=by_numpy, dpt=by_dpt, out=target)
     if descending:
         assign(result, x.shape[axis] - 1 - result)
@@ -397,7 +397,7 @@ def _taken(values: ndarray, positions: ndarray) -> ndarray:
         "lexsort",
         (("keys", values), ("positions", positions)),
         host=lambda source, at, out: np.copyto(out, np.take_along_axis(source, at, -1)),
-        dpt=partial(dpt.take_along_axis, axis=-1),
+        dpt=partial(later("take_along_axis"), axis=-1),
         out=result,
     )
     return result

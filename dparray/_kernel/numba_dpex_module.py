@@ -8,7 +8,6 @@ the decorators, the launches, the kernel language, the types of signatures and t
 from __future__ import annotations
 
 import importlib
-import importlib.abc
 import importlib.machinery
 import sys
 from collections.abc import Callable, Sequence
@@ -180,7 +179,7 @@ def _absence(module: str, name: str) -> str:
     return f"dparray's {module} has no {name!r}; it has {', '.join(there) or 'modules only'}"
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _Finder:
     """Finds ``numba_dpex`` and its modules, if nothing before it has."""
 
     def find_spec(
@@ -191,7 +190,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname not in _MEMBERS:
             return None
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+        return importlib.machinery.ModuleSpec(  # type: ignore[arg-type]
+            fullname, self, is_package=True
+        )
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
         return _Module(spec.name, __doc__)

@@ -1,9 +1,9 @@
 """Arrays, devices, kernels and errors as a notebook shows them.
 
-Importing this module gives the classes their ``_repr_html_``. A card is HTML that takes its
-colours from the page, so it reads on light and dark ones; it has no JavaScript and refers to
-nothing outside itself. What it shows of an array is a sample: an array of any size shows at once,
-and a pending one stays pending.
+Classes get these as their ``_repr_html_`` in :mod:`dparray._notebook.shown`. A card is HTML that
+takes its colours from the page, so it reads on light and dark ones; it has no JavaScript and refers
+to nothing outside itself. What it shows of an array is a sample: an array of any size shows at
+once, and a pending one stays pending.
 
 ``%load_ext dparray`` adds the magics (see :mod:`dparray._notebook.magics`) and progress bars, and
 shows the table of a placement error under its traceback.
@@ -11,7 +11,7 @@ shows the table of a placement error under its traceback.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
@@ -447,32 +447,6 @@ def placement_html(error: ExecutionPlacementError) -> str:
 
 
 # -- in IPython ---------------------------------------------------------------------------------
-
-_CARDS: dict[type, Callable[[Any], str]] = {
-    ndarray: array_html,
-    Device: device_html,
-    DeviceList: devices_html,
-    MemoryStats: memory_html,
-    KernelFunction: kernel_html,
-    DeviceFunction: function_html,
-    ElementwiseFunction: function_html,
-    ReductionFunction: function_html,
-    Explanation: explanation_html,
-    ExecutionPlacementError: placement_html,
-}
-for _class, _html_of in _CARDS.items():
-    # The classes lie in layers below and know nothing of notebooks.
-    setattr(_class, "_repr_html_", _html_of)  # noqa: B010
-
-
-def _print_text(self: Any, printer: Any, cycle: bool) -> None:
-    """In a terminal IPython prints the table, not the constructor call that ``repr`` gives."""
-    printer.text(str(self))
-
-
-for _class in (MemoryStats, Explanation):
-    setattr(_class, "_repr_pretty_", _print_text)  # noqa: B010
-
 
 _progress: list[Progress] = []
 

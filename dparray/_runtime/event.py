@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+import importlib
 import os
 import threading
 import time
@@ -134,7 +134,8 @@ class Event:
 
     def __await__(self) -> Generator[Any, None, None]:
         if not self.done:
-            loop = asyncio.get_running_loop()
+            # Whoever awaits has imported it.
+            loop = importlib.import_module("asyncio").get_running_loop()
             waiter = loop.create_future()
             ended = self.then(lambda: None)
             ended.add_done_callback(lambda future: _tell(loop, waiter, future.exception()))

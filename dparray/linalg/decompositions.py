@@ -9,7 +9,7 @@ import numpy as np
 from dparray._array.ndarray import ndarray
 from dparray.exceptions import ArgumentError
 from dparray.linalg.operands import compute, matrices
-from dparray.memory.exchange import dpnp
+from dparray.memory.exchange import dpnp, later
 
 __all__ = [
     "EigResult",
@@ -237,7 +237,7 @@ def eig(x: Any, /) -> EigResult:
         array([1., 2.])
     """
     x = matrices("eig", "x", x)
-    return EigResult(*compute("eig", np.linalg.eig, dpnp.linalg.eig, (("x", x),)))
+    return EigResult(*compute("eig", np.linalg.eig, later("linalg.eig", dpnp), (("x", x),)))
 
 
 def eigvals(x: Any, /) -> ndarray:
@@ -249,4 +249,4 @@ def eigvals(x: Any, /) -> ndarray:
         array([1., 2.])
     """
     x = matrices("eigvals", "x", x)
-    return compute("eigvals", np.linalg.eigvals, dpnp.linalg.eigvals, (("x", x),))
+    return compute("eigvals", np.linalg.eigvals, later("linalg.eigvals", dpnp), (("x", x),))

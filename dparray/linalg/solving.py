@@ -24,7 +24,7 @@ from dparray._placement import common_placement
 from dparray.exceptions import ShapeError
 from dparray.linalg.decompositions import eigh, svd
 from dparray.linalg.operands import compute, default_float, matrices
-from dparray.memory.exchange import dpnp
+from dparray.memory.exchange import dpnp, later
 
 __all__ = [
     "SlogdetResult",
@@ -68,7 +68,7 @@ def det(x: Any, /) -> ndarray:
         6.0
     """
     x = matrices("det", "x", x)
-    return compute("det", np.linalg.det, dpnp.linalg.det, (("x", x),))
+    return compute("det", np.linalg.det, later("linalg.det", dpnp), (("x", x),))
 
 
 def slogdet(x: Any, /) -> SlogdetResult:
@@ -83,7 +83,9 @@ def slogdet(x: Any, /) -> SlogdetResult:
         1.0
     """
     x = matrices("slogdet", "x", x)
-    return SlogdetResult(*compute("slogdet", np.linalg.slogdet, dpnp.linalg.slogdet, (("x", x),)))
+    return SlogdetResult(
+        *compute("slogdet", np.linalg.slogdet, later("linalg.slogdet", dpnp), (("x", x),))
+    )
 
 
 def inv(x: Any, /) -> ndarray:
@@ -100,7 +102,7 @@ def inv(x: Any, /) -> ndarray:
                [0.  , 0.25]])
     """
     x = matrices("inv", "x", x)
-    return compute("inv", np.linalg.inv, dpnp.linalg.inv, (("x", x),))
+    return compute("inv", np.linalg.inv, later("linalg.inv", dpnp), (("x", x),))
 
 
 def solve(x1: Any, x2: Any, /) -> ndarray:
@@ -127,7 +129,7 @@ def solve(x1: Any, x2: Any, /) -> ndarray:
     rows = x2.shape[-1] if x2.ndim == 1 else x2.shape[-2] if x2.ndim else -1
     if rows != x1.shape[-1]:
         raise ShapeError(f"solve: x2 of shape {x2.shape} has not the {x1.shape[-1]} rows of x1")
-    return compute("solve", np.linalg.solve, dpnp.linalg.solve, (("x1", x1), ("x2", x2)))
+    return compute("solve", np.linalg.solve, later("linalg.solve", dpnp), (("x1", x1), ("x2", x2)))
 
 
 def lstsq(x1: Any, x2: Any, rcond: float | None = None) -> tuple[ndarray, ...]:

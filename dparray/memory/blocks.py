@@ -9,6 +9,7 @@ import dpctl.memory
 import numpy as np
 
 from dparray._layout import Layout, contiguous_strides, strides_in_order
+from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.queues import note_others
 from dparray.memory import driver, pool
 
@@ -39,6 +40,14 @@ class BorrowedBlock:
     def host_bytes(self) -> np.ndarray:
         """The bytes at their own address, for memory that the host may touch."""
         return driver.bytes_at(self.pointer, self.nbytes)
+
+
+def zeros_beside_the_pool(queue: dpctl.SyclQueue, count: int, dtype: np.dtype[Any]) -> Layout:
+    """Elements that are zero, in device memory that is none of the pool's."""
+    with foreign_calls(queue):
+        memory = dpctl.memory.MemoryUSMDevice(count * dtype.itemsize, queue=queue)
+        memory.memset()
+    return Layout(BorrowedBlock(memory, queue), 0, (count,), (dtype.itemsize,), dtype)
 
 
 class LentBlock:

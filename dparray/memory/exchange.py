@@ -1,20 +1,23 @@
 """The exchange with dpnp, dpnp.tensor and whatever has ``__sycl_usm_array_interface__``.
 
-dpnp is imported here, as ``dpnp`` and ``dpt``; callers take it from this module.
+dpnp is known here, as ``dpnp`` and ``dpt``, and callers take it from this module. It is imported
+when something of it is first asked for: that takes 0.5 s and 250 MB, most of it oneMKL.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib
+import sys
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import dpctl.memory
-import dpnp
-import dpnp.tensor as dpt
 import numpy as np
 from dpctl.utils import SequentialOrderManager
 
+from dparray._imports import when_imported
 from dparray._layout import Block, Layout, contiguous_strides
 from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray._runtime.queues import note_work
@@ -22,17 +25,68 @@ from dparray.exceptions import ArgumentError
 from dparray.memory.blocks import SHARED, BorrowedBlock, Positions
 from dparray.memory.segments import slab_of
 
+if TYPE_CHECKING:
+    import dpnp
+    import dpnp.tensor as dpt
+
 __all__ = [
     "defer_operators",
     "dpnp",
     "dpnp_array",
     "dpt",
+    "is_dpnp",
+    "is_tensor",
+    "later",
     "layout_of_interface",
     "layout_of_tensor",
     "memory_at",
     "tensor_of",
     "wait_for_host_tasks",
 ]
+
+
+class _Library:
+    """Stands for a module that is imported when it is first asked for something."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(importlib.import_module(self._name), name)
+        setattr(self, name, value)
+        return value
+
+
+if not TYPE_CHECKING:
+    dpnp, dpt = _Library("dpnp"), _Library("dpnp.tensor")
+
+
+def later(name: str, library: Any = None) -> Callable[..., Any]:
+    """A function of ``dpt``, or of another library here, that is looked up when it is called.
+
+    For functions that are handed over, which may not be called: the host computes, or a kernel.
+    """
+    find = attrgetter(name)
+
+    def function(*args: Any, **kwargs: Any) -> Any:
+        return find(dpt if library is None else library)(*args, **kwargs)
+
+    return function
+
+
+def _type(module: str, name: str) -> Any:
+    """A class of dpnp's, or nothing that an object could be of where dpnp is not imported."""
+    return getattr(sys.modules.get(module), name, ())
+
+
+def is_tensor(obj: object) -> bool:
+    """Whether an object is an array of dpnp.tensor."""
+    return isinstance(obj, _type("dpnp.tensor", "usm_ndarray"))
+
+
+def is_dpnp(obj: object) -> bool:
+    """Whether an object is an array of dpnp."""
+    return isinstance(obj, _type("dpnp", "ndarray"))
 
 
 class _Interface:
@@ -145,9 +199,9 @@ def layout_of_interface(obj: Any) -> Layout:
         DTypeError: its element type is none of ours.
         ArgumentError: its elements would lie outside of the memory that was allocated.
     """
-    if isinstance(obj, dpt.usm_ndarray):
+    if is_tensor(obj):
         return layout_of_tensor(obj, is_shared=True)
-    if isinstance(getattr(obj, "_array_obj", None), dpt.usm_ndarray):
+    if is_tensor(getattr(obj, "_array_obj", None)):
         return layout_of_tensor(obj._array_obj, is_shared=True)  # dpnp.ndarray
     _check_extent(obj)
     return layout_of_tensor(dpt.asarray(obj, copy=False), is_shared=True)
@@ -198,13 +252,19 @@ def defer_operators(to: type, names: Iterable[str]) -> None:
     dpnp raises for operands that it does not know, where Python asks an operator to return
     ``NotImplemented``, so that the other operand's is tried: ``dpnp.ones(3) + dparray.ones(3)``.
     In place, where dpnp's array is to get the result, it takes the other as one over the same
-    memory. Nothing else changes for dpnp's arrays.
+    memory. Nothing else changes for dpnp's arrays. Where dpnp is not imported, it is done when it
+    is.
     """
-    for name in names:
-        setattr(dpnp.ndarray, name, _deferring(getattr(dpnp.ndarray, name), to))
-        in_place = f"__i{name[2:]}"
-        if hasattr(dpnp.ndarray, in_place):
-            setattr(dpnp.ndarray, in_place, _taking(getattr(dpnp.ndarray, in_place), to))
+
+    def defer(library: Any) -> None:
+        theirs = library.ndarray
+        for name in names:
+            setattr(theirs, name, _deferring(getattr(theirs, name), to))
+            in_place = f"__i{name[2:]}"
+            if hasattr(theirs, in_place):
+                setattr(theirs, in_place, _taking(getattr(theirs, in_place), to))
+
+    when_imported("dpnp", defer)
 
 
 def _deferring(operator: Callable[[Any, Any], Any], to: type) -> Callable[[Any, Any], Any]:

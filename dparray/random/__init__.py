@@ -7,9 +7,13 @@ In: a seed and parameters. Out: arrays on the generator's queue. Imports the fun
 names, ``algorithms`` and what is below.
 """
 
+from dparray._functions.guard import guard as _guard
 from dparray.random import global_state
 from dparray.random.generator import Generator
 from dparray.random.global_state import *
 
 __all__ = ["Generator"]
 __all__ += global_state.__all__
+
+for _class in global_state.RandomState.__mro__[:-1]:
+    _guard(_class)

@@ -1,0 +1,135 @@
+"""What `import dparray` imports, what comes later, and that it makes no difference when."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+import dparray as dp
+
+
+def run(program: str) -> list[str]:
+    """The lines that a program prints in a process of its own."""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+EVERYDAY = """
+import sys
+import dparray as dp
+x = dp.arange(3_000_000, dtype="float32")
+y = (x * 2 + 1).sum() + x[::2].max() + dp.where(x > 5, x, 0).mean()
+float(y)
+few = x[:1000]
+dp.sort(few)[:3].tolist(), dp.cumsum(few)[-1].item(), dp.nonzero(few), dp.unique(few), few[few > 7]
+(x.reshape(1000, -1) @ dp.ones(3000)).tolist(), dp.linalg.inv(dp.eye(3)).tolist(), x.asnumpy()
+print(sorted({"dpnp", "numba", "asyncio", "unittest", "IPython"} & set(sys.modules)))
+"""
+
+
+def test_programs_of_arrays_import_neither_dpnp_nor_numba() -> None:
+    assert run(EVERYDAY) == ["[]"]
+
+
+def test_parts_that_are_imported_later_are_names_as_all_others() -> None:
+    program = """
+import sys
+import dparray as dp
+late = ["fft", "random", "special", "testing", "sharding", "tilelang", "plaidml"]
+print([name for name in late if "dparray." + name in sys.modules])
+print(set(late) | {"explain", "profile", "simulate", "placement"} <= set(dir(dp)) & set(dp.__all__))
+print(dp.explain.__module__, dp.fft.fft(dp.ones(2)).tolist(), dp.explain is dp.explain)
+from dparray import random, simulate
+import dparray.special
+print(random is dp.random, simulate is dp.simulate, dparray.special is dp.special)
+try:
+    dp.fft.fft("text")
+except dp.DparrayError as error:
+    print("guarded")
+try:
+    dp.explian
+except AttributeError as error:
+    print(error)
+"""
+    found = run(program)
+    assert found[:5] == [
+        "[]",
+        "True",
+        "dparray [(2+0j), 0j] True",
+        "True True True",
+        "guarded",
+    ]
+    assert "no attribute 'explian'" in found[5]
+
+
+MEETING = """
+{first}
+{second}
+queue = dpctl.SyclQueue("cpu")
+ours = dparray.arange(1000, dtype="int64", sycl_queue=queue)
+theirs = dpnp.arange(1000, dtype="int64", sycl_queue=queue)
+for _ in range(20):
+    ours += 1  # work of both in turn, on one queue, in one order
+    total = theirs + ours
+    theirs += ours
+    ours = dparray.asarray(theirs) - dparray.arange(1000, sycl_queue=queue)
+print(type(total).__name__, type(theirs + ours).__module__, int(ours[0]), int(theirs[1]))
+try:
+    ours + dparray.arange(1000, sycl_queue=dpctl.SyclQueue("cpu"))
+except dpnp.exceptions.ExecutionPlacementError as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_dpnp_may_come_before_and_after(is_first: bool) -> None:
+    statements = ["import dparray, dpctl", "dparray.ones(3).sum().item(); import dpnp"]
+    if is_first:
+        # The driver is found for whoever comes first, once dparray has been imported in a parent.
+        statements = ["import dpnp, dpctl", "import dparray"]
+    first, second = statements
+    expected = run(MEETING.format(first="import dparray, dpctl", second="import dpnp"))
+    assert run(MEETING.format(first=first, second=second)) == expected
+    assert expected[0].startswith("ndarray dparray ")
+    assert expected[1] == "ExecutionPlacementError"
+
+
+def test_the_order_of_work_is_known_to_dpnp_that_comes_while_work_is_under_way() -> None:
+    program = """
+import dparray as dp
+
+@dp.kernel
+def slow(item, x, rounds):
+    i = item.get_id(0)
+    value = x[i]
+    for _ in range(rounds):
+        value = value * 1.0000001 + 1.0
+    x[i] = 0.0 if value < 0.0 else 5.0
+
+x = dp.zeros(4)
+dp.call_kernel(slow, dp.Range(4), x, 1)
+x[:] = 0.0
+event = dp.call_kernel(slow, dp.Range(4), x, 300_000_000)
+import dpnp
+print(float((dpnp.asarray(x.__usm_ndarray__) * 2).sum()))
+"""
+    assert run(program) == ["40.0"]
+
+
+def test_a_policy_of_placement_gathers_operands_from_its_first_use() -> None:
+    program = """
+import dpctl, dparray as dp
+a = dp.asarray([3.0, 1.0], device=dpctl.SyclQueue("cpu"))
+b = dp.asarray([2.0], device=dpctl.SyclQueue("cpu"))
+with dp.placement("fastest"):
+    print(dp.concat([a, b]).tolist(), (a + b).tolist())
+"""
+    assert run(program) == ["[3.0, 1.0, 2.0] [5.0, 3.0]"]
+
+
+def test_cards_are_there_before_what_makes_them() -> None:
+    assert "<" in dp.arange(3)._repr_html_()
+    assert "<" in dp.explain(dp.arange(3) + 1)._repr_html_()
