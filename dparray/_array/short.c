@@ -33,6 +33,7 @@ static PyObject *host_tier, *readers, *one, *call_method;
 
 static PyObject *slow_getitem, *slow_setitem, *slow_matmul, *slow_ufunc;
 static PyObject *slow_float, *slow_int, *slow_index, *slow_bool;
+static PyObject *slow_shape, *slow_ndim, *slow_size, *slow_dtype, *slow_product;
 static PyObject *numpy_matmul;
 
 #define MOST_OPERATIONS 24
@@ -147,7 +148,9 @@ static PyObject *make(PyObject *like, PyObject *seen, PyObject *block)
 static PyObject *make_of(PyObject *like, PyObject *values)
 {
     if (Py_TYPE(values) != &PyArray_Type) {
-        PyObject *whole = PyArray_FromAny(values, NULL, 0, 0, 0, NULL);
+        PyObject *whole = PyArray_CheckScalar(values)
+                              ? PyArray_FromScalar(values, NULL)
+                              : PyArray_FromAny(values, NULL, 0, 0, 0, NULL);
         Py_DECREF(values);
         if (!whole)
             return NULL;
@@ -190,12 +193,147 @@ static PyObject *silently(PyObject *function, PyObject *a, PyObject *b, PyObject
 
 /* --- indices ---------------------------------------------------------------------------------- */
 
+/* An integer: Python's, NumPy's, or in an array without dimensions of an idle queue. */
+static int integer_of(PyObject *entry, npy_intp *value)
+{
+    if (Py_TYPE(entry) == &PyLong_Type) {
+        *value = PyLong_AsSsize_t(entry);
+        if (*value == -1 && PyErr_Occurred()) {
+            PyErr_Clear();
+            return 0;
+        }
+        return 1;
+    }
+    PyObject *seen = seen_of(entry);
+    if (seen) {
+        PyArrayObject *array = AS_ARRAY(seen);
+        if (PyArray_NDIM(array) || !PyArray_ISINTEGER(array) || !is_idle())
+            return 0;
+        if (PyArray_TYPE(array) == NPY_INT64)
+            *value = *(npy_int64 *)PyArray_DATA(array);
+        else if (PyArray_TYPE(array) == NPY_INT32)
+            *value = *(npy_int32 *)PyArray_DATA(array);
+        else
+            return 0;
+        return 1;
+    }
+    if (PyArray_IsScalar(entry, Integer)) {
+        *value = PyNumber_AsSsize_t(entry, NULL);
+        return 1;
+    }
+    return 0;
+}
+
+/* Where the element lies that integers select, one for each dimension; NULL of all other indices,
+ * and of those outside. */
+static char *element_at(PyArrayObject *seen, PyObject *index)
+{
+    int count = PyArray_NDIM(seen), is_tuple = Py_TYPE(index) == &PyTuple_Type;
+    char *at = PyArray_BYTES(seen);
+    if (count == 0 || (is_tuple ? PyTuple_Size(index) != count : count != 1))
+        return NULL;
+    for (int axis = 0; axis < count; axis++) {
+        npy_intp place, extent = PyArray_DIM(seen, axis);
+        if (!integer_of(is_tuple ? PyTuple_GetItem(index, axis) : index, &place))
+            return NULL;
+        if (place < 0)
+            place += extent;
+        if (place < 0 || place >= extent)
+            return NULL;
+        at += place * PyArray_STRIDE(seen, axis);
+    }
+    return at;
+}
+
+/* An array without dimensions with one element of those dtypes that are copied byte by byte. */
+static PyObject *copy_of_element(PyArrayObject *like, const char *at)
+{
+    PyArray_Descr *dtype = PyArray_DESCR(like);
+    Py_INCREF(dtype);
+    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, dtype, 0, NULL, NULL, NULL, 0, NULL);
+    if (made)
+        memcpy(PyArray_DATA(AS_ARRAY(made)), at, PyArray_ITEMSIZE(like));
+    return made;
+}
+
+/* The index as NumPy takes it, whose arrays without dimensions have become numbers; NULL without an
+ * exception if it is none of integers, slices, None and Ellipsis. */
+static PyObject *plain_of(PyObject *index)
+{
+    npy_intp value;
+    if (is_plain(index))
+        return Py_NewRef(index);
+    if (Py_TYPE(index) != &PyTuple_Type)
+        return integer_of(index, &value) ? PyLong_FromSsize_t(value) : NULL;
+    Py_ssize_t count = PyTuple_Size(index);
+    for (Py_ssize_t at = 0; at < count; at++) {
+        PyObject *entry = PyTuple_GetItem(index, at);
+        if (!is_plain_entry(entry) && !integer_of(entry, &value))
+            return NULL;
+    }
+    PyObject *made = PyTuple_New(count);
+    for (Py_ssize_t at = 0; made && at < count; at++) {
+        PyObject *entry = PyTuple_GetItem(index, at);
+        PyObject *part = is_plain_entry(entry) ? Py_NewRef(entry) : NULL;
+        if (!part && integer_of(entry, &value))
+            part = PyLong_FromSsize_t(value);
+        if (!part || PyTuple_SetItem(made, at, part) < 0)
+            Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* Whether an array holds few positions or a mask, on the queue of another. */
+static PyObject *chosen_of(PyObject *self, PyObject *seen, PyObject *index)
+{
+    PyObject *chosen = seen_of(index);
+    if (!chosen || SLOT(index, at_queue) != SLOT(self, at_queue) ||
+        SLOT(index, at_usm_type) != SLOT(self, at_usm_type) || !PyArray_NDIM(AS_ARRAY(chosen)))
+        return NULL;
+    npy_intp most = most_of(one), size = PyArray_SIZE(AS_ARRAY(chosen));
+    int is_mask = PyArray_ISBOOL(AS_ARRAY(chosen));
+    if (!is_mask && !PyArray_ISINTEGER(AS_ARRAY(chosen)))
+        return NULL;
+    if (!is_mask) /* rows */
+        for (int axis = 1; axis < PyArray_NDIM(AS_ARRAY(seen)); axis++)
+            size *= PyArray_DIM(AS_ARRAY(seen), axis);
+    if (size > most || (is_mask && PyArray_SIZE(AS_ARRAY(seen)) > most) || !is_idle())
+        return NULL;
+    return chosen;
+}
+
 static PyObject *getitem(PyObject *self, PyObject *index)
 {
-    PyObject *seen = seen_of(self);
-    if (!seen || !is_plain(index))
+    PyObject *seen = seen_of(self), *plain, *found;
+    if (!seen)
         goto slow;
-    PyObject *found = PyObject_GetItem(seen, index);
+    if (Py_TYPE(index) == array_type && PyArray_NDIM(AS_ARRAY(seen))) {
+        PyObject *chosen = chosen_of(self, seen, index);
+        if (chosen) {
+            found = PyObject_GetItem(seen, chosen);
+            if (found && Py_TYPE(found) == &PyArray_Type && !PyArray_BASE(AS_ARRAY(found)))
+                return make(self, found, NULL);
+            Py_XDECREF(found);
+            if (!is_refusal())
+                return NULL;
+            goto slow;
+        }
+    }
+    char *element = element_at(AS_ARRAY(seen), index);
+    if (element) {
+        if (!is_idle())
+            goto slow;
+        found = copy_of_element(AS_ARRAY(seen), element);
+        return found ? make(self, found, NULL) : NULL;
+    }
+    plain = plain_of(index);
+    if (!plain) {
+        if (!is_refusal())
+            return NULL;
+        goto slow;
+    }
+    found = PyObject_GetItem(seen, plain);
+    Py_DECREF(plain);
     if (!found) {
         if (!is_refusal())
             return NULL;
@@ -203,7 +341,12 @@ static PyObject *getitem(PyObject *self, PyObject *index)
     }
     if (Py_TYPE(found) == &PyArray_Type) {
         PyObject *base = PyArray_BASE(AS_ARRAY(seen));
-        if (base && PyArray_BASE(AS_ARRAY(found)) == base && PyArray_SIZE(AS_ARRAY(found)))
+        if (!PyArray_SIZE(AS_ARRAY(found))) { /* what has no elements shares no memory */
+            PyObject *empty = PyArray_NewCopy(AS_ARRAY(found), NPY_CORDER);
+            Py_DECREF(found);
+            return empty ? make(self, empty, NULL) : NULL;
+        }
+        if (base && PyArray_BASE(AS_ARRAY(found)) == base)
             return make(self, found, SLOT(self, at_block));
     } else if (is_idle()) /* integers select a scalar, which is a copy */
         return make_of(self, found);
@@ -374,11 +517,19 @@ static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject 
             return 0;
     int is_number = PyFloat_CheckExact(value) || PyLong_CheckExact(value);
     PyObject *source = is_number ? NULL : seen_of(value);
+    char *element = element_at(target, index);
     if (is_number) {
-        if (PyArray_TYPE(target) != NPY_DOUBLE || PyArray_SIZE(target) > most)
+        int is_double = PyArray_TYPE(target) == NPY_DOUBLE;
+        if (!is_double && !(PyLong_CheckExact(value) && PyArray_ISINTEGER(target)))
+            return 0;
+        if (!element && PyArray_SIZE(target) > most)
             return 0;
         if (!is_free_to_write(self))
             return is_refusal() ? 0 : -1;
+        if (element && is_double && PyFloat_CheckExact(value)) {
+            *(double *)element = PyFloat_AsDouble(value);
+            return 1;
+        }
         if (PyObject_SetItem(seen, index, value) == 0)
             return 1;
         return is_refusal() ? 0 : -1;
@@ -389,6 +540,12 @@ static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject 
         return 0;
     if (!is_free_to_write(self))
         return is_refusal() ? 0 : -1;
+    if (element) {
+        if (PyArray_SIZE(AS_ARRAY(source)) != 1 || PyArray_NDIM(AS_ARRAY(source)))
+            return 0;
+        memmove(element, PyArray_DATA(AS_ARRAY(source)), PyArray_ITEMSIZE(target));
+        return 1;
+    }
     PyObject *part = PyObject_GetItem(seen, index);
     if (!part)
         return is_refusal() ? 0 : -1;
@@ -407,12 +564,46 @@ static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject 
     return done;
 }
 
+/* Write to elements that a mask or positions select, as write_part. */
+static int write_chosen(PyObject *self, PyObject *seen, PyObject *index, PyObject *value)
+{
+    PyArrayObject *target = AS_ARRAY(seen);
+    PyObject *chosen = chosen_of(self, seen, index), *source = value;
+    if (!chosen || PyArray_SIZE(target) > most_of(one) ||
+        !lie_apart(target, AS_ARRAY(chosen)) || PyArray_SIZE(AS_ARRAY(chosen)) == 0)
+        return 0;
+    for (int axis = 0; axis < PyArray_NDIM(target); axis++)
+        if (PyArray_STRIDE(target, axis) == 0)
+            return 0;
+    if (Py_TYPE(value) == array_type) {
+        source = seen_of(value);
+        if (!source || SLOT(value, at_queue) != SLOT(self, at_queue) ||
+            PyArray_DESCR(AS_ARRAY(source)) != PyArray_DESCR(target) ||
+            PyArray_SIZE(AS_ARRAY(source)) == 0 || !lie_apart(target, AS_ARRAY(source)))
+            return 0;
+    } else if (!(PyFloat_CheckExact(value) && PyArray_TYPE(target) == NPY_DOUBLE) &&
+               !(PyLong_CheckExact(value) &&
+                 (PyArray_TYPE(target) == NPY_DOUBLE || PyArray_ISINTEGER(target))))
+        return 0;
+    if (!is_free_to_write(self))
+        return is_refusal() ? 0 : -1;
+    if (PyObject_SetItem(seen, chosen, source) == 0)
+        return 1;
+    return is_refusal() ? 0 : -1;
+}
+
 static PyObject *setitem(PyObject *self, PyObject *const *args, Py_ssize_t count)
 {
     PyObject *seen = count == 2 ? seen_of(self) : NULL;
-    if (seen && is_plain(args[0])) {
-        int done = write_part(self, seen, args[0], args[1]);
-        if (done < 0)
+    if (seen) {
+        int done = 0;
+        PyObject *plain = NULL;
+        if (Py_TYPE(args[0]) == array_type && PyArray_NDIM(AS_ARRAY(seen)))
+            done = write_chosen(self, seen, args[0], args[1]);
+        if (!done && (plain = plain_of(args[0])))
+            done = write_part(self, seen, plain, args[1]);
+        Py_XDECREF(plain);
+        if (done < 0 || (!done && PyErr_Occurred() && !is_refusal()))
             return NULL;
         if (done)
             Py_RETURN_NONE;
@@ -427,7 +618,7 @@ static PyObject *setitem(PyObject *self, PyObject *const *args, Py_ssize_t count
 /* --- operators -------------------------------------------------------------------------------- */
 
 enum { NO_NUMBERS, ADD, SUBTRACT, MULTIPLY, DIVIDE, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL,
-       EQUAL, NOT_EQUAL };
+       EQUAL, NOT_EQUAL, AND, OR, XOR };
 
 /* Numbers of NumPy's are computed by their own operators, in a fifth of a ufunc's time. */
 static PyObject *of_numbers(int which, PyObject *a, PyObject *b)
@@ -442,25 +633,83 @@ static PyObject *of_numbers(int which, PyObject *a, PyObject *b)
     case GREATER: return PyObject_RichCompare(a, b, Py_GT);
     case GREATER_EQUAL: return PyObject_RichCompare(a, b, Py_GE);
     case EQUAL: return PyObject_RichCompare(a, b, Py_EQ);
+    case AND: return PyNumber_And(a, b);
+    case OR: return PyNumber_Or(a, b);
+    case XOR: return PyNumber_Xor(a, b);
     default: return PyObject_RichCompare(a, b, Py_NE);
     }
 }
 
-/* A number of NumPy's that an array without dimensions holds, if it is of the dtype. */
-static PyObject *number_of(PyObject *x, int dtype)
+/* The value of a float64 without dimensions, or of a Python number beside one. */
+static int is_double(PyObject *x, double *value)
+{
+    if (PyFloat_CheckExact(x)) {
+        *value = PyFloat_AsDouble(x);
+        return 1;
+    }
+    if (PyLong_CheckExact(x)) {
+        int is_too_large;
+        long long whole = PyLong_AsLongLongAndOverflow(x, &is_too_large);
+        *value = (double)whole;
+        return !is_too_large && -(1LL << 53) < whole && whole < 1LL << 53;
+    }
+    if (Py_TYPE(x) != &PyArray_Type)
+        return 0;
+    PyArrayObject *array = AS_ARRAY(x);
+    if (PyArray_NDIM(array) || PyArray_TYPE(array) != NPY_DOUBLE || !PyArray_ISNOTSWAPPED(array))
+        return 0;
+    *value = *(double *)PyArray_DATA(array);
+    return 1;
+}
+
+static PyObject *whole_of(int dtype, const void *value, size_t nbytes)
+{
+    PyObject *made = PyArray_SimpleNew(0, NULL, dtype);
+    if (made)
+        memcpy(PyArray_DATA(AS_ARRAY(made)), value, nbytes);
+    return made;
+}
+
+/* An operation on two numbers in double precision, as the processor has it and NumPy does. */
+static int compute_doubles(int which, double a, double b, double *number, npy_bool *is_so)
+{
+    switch (which) {
+    case ADD: *number = a + b; return NPY_DOUBLE;
+    case SUBTRACT: *number = a - b; return NPY_DOUBLE;
+    case MULTIPLY: *number = a * b; return NPY_DOUBLE;
+    case DIVIDE: *number = a / b; return NPY_DOUBLE;
+    case LESS: *is_so = a < b; return NPY_BOOL;
+    case LESS_EQUAL: *is_so = a <= b; return NPY_BOOL;
+    case GREATER: *is_so = a > b; return NPY_BOOL;
+    case GREATER_EQUAL: *is_so = a >= b; return NPY_BOOL;
+    case EQUAL: *is_so = a == b; return NPY_BOOL;
+    case NOT_EQUAL: *is_so = a != b; return NPY_BOOL;
+    default: return NPY_NOTYPE;
+    }
+}
+
+/* A number of NumPy's that an array without dimensions holds, or a Python number. */
+static PyObject *number_of(PyObject *x)
 {
     if (Py_TYPE(x) != &PyArray_Type)
-        return PyFloat_CheckExact(x) ? Py_NewRef(x) : NULL;
+        return PyFloat_CheckExact(x) || PyLong_CheckExact(x) ? Py_NewRef(x) : NULL;
     PyArrayObject *array = AS_ARRAY(x);
-    if (PyArray_NDIM(array) || PyArray_TYPE(array) != dtype)
+    if (PyArray_NDIM(array) || PyArray_ISBOOL(array))
         return NULL;
     return PyArray_ToScalar(PyArray_DATA(array), array);
 }
 
 static PyObject *compute_numbers(int which, PyObject *a, PyObject *b)
 {
-    PyObject *first = number_of(a, NPY_DOUBLE);
-    PyObject *second = first ? number_of(b, NPY_DOUBLE) : NULL;
+    double left, right, number;
+    npy_bool is_so;
+    if (is_double(a, &left) && is_double(b, &right))
+        switch (compute_doubles(which, left, right, &number, &is_so)) {
+        case NPY_DOUBLE: return whole_of(NPY_DOUBLE, &number, sizeof number);
+        case NPY_BOOL: return whole_of(NPY_BOOL, &is_so, sizeof is_so);
+        }
+    PyObject *first = number_of(a);
+    PyObject *second = first ? number_of(b) : NULL;
     PyObject *result = NULL;
     if (second && enter()) {
         result = of_numbers(which, first, second);
@@ -530,6 +779,15 @@ static PyObject *in_place(int number, PyObject *x, PyObject *y)
             return NULL;
         goto slow;
     }
+    double left, right, value;
+    npy_bool is_so;
+    if (PyArray_SIZE(AS_ARRAY(target)) == 1 && Py_TYPE(target) == &PyArray_Type &&
+        PyArray_NDIM(AS_ARRAY(target)) == 0 && PyArray_TYPE(AS_ARRAY(target)) == NPY_DOUBLE &&
+        is_double(target, &left) && is_double(operand, &right) &&
+        compute_doubles(operations[number].of_numbers, left, right, &value, &is_so) == NPY_DOUBLE) {
+        *(double *)PyArray_DATA(AS_ARRAY(target)) = value;
+        return Py_NewRef(x);
+    }
     PyObject *result = silently(operations[number].compute_in_place, target, operand, target);
     if (result) {
         Py_DECREF(result);
@@ -549,25 +807,45 @@ OPERATION(0) OPERATION(1) OPERATION(2) OPERATION(3) OPERATION(4) OPERATION(5) OP
 OPERATION(7) OPERATION(8) OPERATION(9) OPERATION(10) OPERATION(11) OPERATION(12) OPERATION(13)
 OPERATION(14) OPERATION(15) OPERATION(16) OPERATION(17)
 
-static PyObject *matmul(PyObject *x, PyObject *y)
+/* The product of small vectors or matrices. NULL without an exception: to be done another way. */
+static PyObject *product(PyObject *x, PyObject *y)
 {
     PyObject *a = seen_of(x), *b = seen_of(y);
     if (!a || !b)
-        goto slow;
+        return NULL;
     int dimensions = PyArray_NDIM(AS_ARRAY(a)), others = PyArray_NDIM(AS_ARRAY(b));
+    /* As many products as the one has elements, for each column of the other. */
+    npy_intp columns = others == 2 ? PyArray_DIM(AS_ARRAY(b), 1) : 1;
     if (dimensions < 1 || dimensions > 2 || others < 1 || others > 2 ||
         SLOT(x, at_queue) != SLOT(y, at_queue) || SLOT(x, at_usm_type) != SLOT(y, at_usm_type) ||
         PyArray_SIZE(AS_ARRAY(a)) > one_core_products ||
         PyArray_SIZE(AS_ARRAY(b)) > one_core_products ||
-        PyArray_SIZE(AS_ARRAY(a)) * PyArray_SIZE(AS_ARRAY(b)) > one_core_products || !is_idle())
-        goto slow;
-    PyObject *result = silently(numpy_matmul, a, b, NULL);
-    if (result)
-        return make_of(x, result);
-    if (PyErr_Occurred())
+        PyArray_SIZE(AS_ARRAY(a)) * columns > one_core_products ||
+        (dimensions == 2 ? PyArray_DIM(AS_ARRAY(a), 0) : 1) * columns > heap_elements ||
+        !is_idle())
         return NULL;
-slow:
+    PyObject *result = silently(numpy_matmul, a, b, NULL);
+    return result ? make_of(x, result) : NULL;
+}
+
+static PyObject *matmul(PyObject *x, PyObject *y)
+{
+    PyObject *result = product(x, y);
+    if (result || PyErr_Occurred())
+        return result;
     return PyObject_CallFunctionObjArgs(slow_matmul, x, y, NULL);
+}
+
+static PyObject *small_product(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *result = count == 2 ? product(args[0], args[1]) : NULL;
+    if (result || PyErr_Occurred())
+        return result;
+    if (count != 2) {
+        PyErr_SetString(PyExc_TypeError, "small_product takes two arrays");
+        return NULL;
+    }
+    return PyObject_CallFunctionObjArgs(slow_product, args[0], args[1], NULL);
 }
 
 /* np.float64(2) * x comes here. */
@@ -603,6 +881,8 @@ static PyObject *number_seen(PyObject *x)
 static PyObject *as_float(PyObject *x, PyObject *unused)
 {
     PyObject *seen = number_seen(x);
+    if (seen && PyArray_TYPE(AS_ARRAY(seen)) == NPY_DOUBLE)
+        return PyFloat_FromDouble(*(double *)PyArray_DATA(AS_ARRAY(seen)));
     if (seen && PyArray_ISFLOAT(AS_ARRAY(seen)))
         return PyNumber_Float(seen);
     return PyObject_CallFunctionObjArgs(slow_float, x, NULL);
@@ -627,11 +907,48 @@ static PyObject *as_index(PyObject *x, PyObject *unused)
 static PyObject *as_bool(PyObject *x, PyObject *unused)
 {
     PyObject *seen = number_seen(x);
-    if (seen && (PyArray_ISBOOL(AS_ARRAY(seen)) || PyArray_ISNUMBER(AS_ARRAY(seen)))) {
+    if (seen && PyArray_ISBOOL(AS_ARRAY(seen)))
+        return PyBool_FromLong(*(npy_bool *)PyArray_DATA(AS_ARRAY(seen)));
+    if (seen && PyArray_ISNUMBER(AS_ARRAY(seen))) {
         int is_true = PyObject_IsTrue(seen);
         return is_true < 0 ? NULL : PyBool_FromLong(is_true);
     }
     return PyObject_CallFunctionObjArgs(slow_bool, x, NULL);
+}
+
+/* --- what arrays say of themselves -------------------------------------------------------------- */
+
+static PyObject *shape_of(PyObject *module, PyObject *x)
+{
+    PyObject *seen = seen_of(x);
+    if (!seen)
+        return PyObject_CallFunctionObjArgs(slow_shape, x, NULL);
+    int count = PyArray_NDIM(AS_ARRAY(seen));
+    return PyArray_IntTupleFromIntp(count, PyArray_DIMS(AS_ARRAY(seen)));
+}
+
+static PyObject *dimensions_of(PyObject *module, PyObject *x)
+{
+    PyObject *seen = seen_of(x);
+    if (!seen)
+        return PyObject_CallFunctionObjArgs(slow_ndim, x, NULL);
+    return PyLong_FromLong(PyArray_NDIM(AS_ARRAY(seen)));
+}
+
+static PyObject *size_of(PyObject *module, PyObject *x)
+{
+    PyObject *seen = seen_of(x);
+    if (!seen)
+        return PyObject_CallFunctionObjArgs(slow_size, x, NULL);
+    return PyLong_FromSsize_t(PyArray_SIZE(AS_ARRAY(seen)));
+}
+
+static PyObject *dtype_of(PyObject *module, PyObject *x)
+{
+    PyObject *seen = seen_of(x);
+    if (!seen)
+        return PyObject_CallFunctionObjArgs(slow_dtype, x, NULL);
+    return Py_NewRef((PyObject *)PyArray_DESCR(AS_ARRAY(seen)));
 }
 
 /* --- the module ------------------------------------------------------------------------------- */
@@ -690,6 +1007,8 @@ static PyObject *setup(PyObject *module, PyObject *args)
         {"iter", &slow_iter},
         {"array_ufunc", &slow_ufunc}, {"float", &slow_float}, {"int", &slow_int},
         {"index", &slow_index}, {"bool", &slow_bool}, {"numpy_matmul", &numpy_matmul},
+        {"shape", &slow_shape}, {"ndim", &slow_ndim}, {"size", &slow_size},
+        {"dtype", &slow_dtype}, {"small_product", &slow_product},
     };
     for (size_t at = 0; at < sizeof parts / sizeof *parts; at++) {
         *parts[at].where = PyDict_GetItemString(named, parts[at].name);
@@ -747,6 +1066,11 @@ static PyObject *setup(PyObject *module, PyObject *args)
 
 static PyMethodDef functions[] = {
     {"setup", setup, METH_VARARGS, NULL},
+    {"small_product", (PyCFunction)(void (*)(void))small_product, METH_FASTCALL, NULL},
+    {"shape", shape_of, METH_O, NULL},
+    {"ndim", dimensions_of, METH_O, NULL},
+    {"size", size_of, METH_O, NULL},
+    {"dtype", dtype_of, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -29,6 +29,7 @@ from dparray._runtime import queues
 
 # As the module numbers them.
 _OF_NUMBERS = ("add", "sub", "mul", "truediv", "lt", "le", "gt", "ge", "eq", "ne")
+_OF_NUMBERS += ("and", "or", "xor")
 
 is_installed = False
 
@@ -67,9 +68,12 @@ def install(module: Any) -> None:
         "numpy_matmul": np.matmul,
         "heap_elements": small.HEAP_ELEMENTS,
         "one_core_products": products.ONE_CORE_PRODUCTS,
+        "small_product": products._small_product,
     }
     for name in ("getitem", "iter", "setitem", "matmul", "float", "int", "index", "bool"):
         named[name] = of_class[f"__{name}__"]
+    for name in ("shape", "ndim", "size", "dtype"):
+        named[name] = of_class[name].fget
     operations, numbers = [], {}
     operators = [*OPERATORS.items(), *COMPARISONS.items()]
     for at, (name, operation) in enumerate(operators):
@@ -92,6 +96,10 @@ def install(module: Any) -> None:
         if name in OPERATORS:
             setattr(ndarray, f"__r{name}__", methods[f"right_{at}"])
             setattr(ndarray, f"__i{name}__", methods[f"in_place_{at}"])
+    for name in ("shape", "ndim", "size", "dtype"):
+        known = of_class[name]
+        setattr(ndarray, name, property(getattr(module, name), known.fset, None, known.__doc__))
+    products._small_product = module.small_product
     is_installed = True
 
 

@@ -44,6 +44,8 @@ def flip(x: Any, /, axis: int | Sequence[int] | None = None) -> ndarray:
         array([3, 2, 1])
     """
     x = check_array("flip", "x", x)
+    if x.ndim == 1 and axis is None:
+        return x[::-1]
     turned = range(x.ndim) if axis is None else _layout.normalize_axes("flip", axis, x.ndim)
     back, forth = slice(None, None, -1), slice(None)
     return x[tuple(back if at in turned else forth for at in range(x.ndim))]
