@@ -1,14 +1,25 @@
-"""The text that package indexes show: README without links that lead nowhere from there.
+"""What `hatchling` calls when it builds the package.
 
-Where `[project.urls]` has a ``Source``, relative links lead to it; else their words are left.
+The text that package indexes show is README without links that lead nowhere from there: where
+`[project.urls]` has a ``Source``, relative links lead to it; else their words are left.
+
+The short way of small arrays is compiled where there is a C compiler; a wheel with it is for this
+platform, for all Pythons from 3.10 on. Without one, or with ``DPARRAY_COMPILED=0``, the wheel is
+of Python alone, for every platform, and does the same. An editable install has the file beside its
+source.
 """
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import re
+import subprocess
+import sysconfig
 from pathlib import Path
 from typing import Any
 
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?:|#|mailto:)([^)]+)\)")
@@ -46,3 +57,40 @@ class Readme(MetadataHookInterface):
             "content-type": "text/markdown",
             "text": description(text, source),
         }
+
+
+_SOURCES_OF_ARRAYS = "dparray/_array"
+
+
+class ShortWay(BuildHookInterface):
+    """Compiles one file; that it cannot be compiled ends no build."""
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Add the file to what is built."""
+        if os.environ.get("DPARRAY_COMPILED") == "0":
+            return
+        sources = Path(self.root, _SOURCES_OF_ARRAYS)
+        is_editable = version == "editable"
+        folder = sources if is_editable else Path(self.root, "build")
+        folder.mkdir(exist_ok=True)
+        try:
+            file = _builder(sources).build(folder)
+        except (ImportError, OSError, subprocess.CalledProcessError) as error:
+            why = getattr(error, "stderr", "") or error
+            self.app.display_warning(f"small arrays go by way of Python, uncompiled: {why}")
+            return
+        if not is_editable:
+            platform = sysconfig.get_platform().replace("-", "_").replace(".", "_")
+            build_data["force_include"][str(file)] = f"{_SOURCES_OF_ARRAYS}/{file.name}"
+            build_data["pure_python"] = False
+            build_data["tag"] = f"cp310-abi3-{platform}"
+
+
+def _builder(sources: Path) -> Any:
+    """The module of the package that compiles; the package itself is not imported."""
+    spec = importlib.util.spec_from_file_location("build_short", sources / "build_short.py")
+    if spec is None or spec.loader is None:
+        raise ImportError(f"there is no build_short.py in {sources}")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

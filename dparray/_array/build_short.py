@@ -1,8 +1,9 @@
 """Builds the compiled short way of small arrays: ``python -m dparray._array.build_short``.
 
-The file lies beside its source, `short.c`, and `dparray/_functions/compiled.py` loads it. It takes
-a C compiler, the headers of Python and NumPy, and a second. What it makes is for all Pythons from
-3.10 on and NumPy 2; where it is not made, the same is done in Python.
+The build of a wheel, an editable install and ``make venv`` do it where there is a C compiler. The
+file lies beside its source, `short.c`, and `dparray/_functions/compiled.py` loads it. It takes a C
+compiler, the headers of Python and NumPy, and a second. What it makes is for all Pythons from 3.10
+on and NumPy 2; where it is not made, the same is done in Python.
 """
 
 from __future__ import annotations
@@ -11,12 +12,18 @@ import shlex
 import subprocess
 import sys
 import sysconfig
+import zlib
 from pathlib import Path
 
 import numpy as np
 
 SOURCE = Path(__file__).with_name("short.c")
 FILE = "_short.abi3.so"
+
+
+def checksum() -> str:
+    """What tells a module that was made from another source, which is not loaded."""
+    return f"{zlib.crc32(SOURCE.read_bytes()):08x}"
 
 
 def build(folder: Path) -> Path:
@@ -29,6 +36,7 @@ def build(folder: Path) -> Path:
     compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")
     headers = [f"-I{np.get_include()}", f"-I{sysconfig.get_path('include')}"]
     made, file = folder / f".{FILE}", folder / FILE
+    headers.append(f'-DMADE_FROM="{checksum()}"')
     options = ["-O2", "-fPIC", "-shared", *headers, str(SOURCE), "-o", str(made)]
     subprocess.run([*compiler, *options], check=True, capture_output=True, text=True)
     made.replace(file)  # a process that has the old one keeps it

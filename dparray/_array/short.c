@@ -1082,5 +1082,8 @@ static struct PyModuleDef definition = {
 PyMODINIT_FUNC PyInit__short(void)
 {
     import_array();
-    return PyModule_Create(&definition);
+    PyObject *module = PyModule_Create(&definition);
+    if (module && PyModule_AddStringConstant(module, "made_from", MADE_FROM) < 0)
+        Py_CLEAR(module);
+    return module;
 }

@@ -1,10 +1,10 @@
 """The short way of small arrays, compiled: methods of arrays, from `dparray/_array/short.c`.
 
 A call costs 0.1 us more than NumPy's then; in Python it costs 0.4. The Python functions stay: the
-compiled ones call them for all that is not common, and they do it all where the module is not built
-(``python -m dparray._array.build_short`` builds it), where ``DPARRAY_COMPILED=0`` says so, and in a
-Python without the interpreter's lock, under which the module works. ``DPARRAY_COMPILED`` may also
-name another file of it.
+compiled ones call them for all that is not common, and they do it all where the module was not
+built (for want of a C compiler, see :mod:`dparray._array.build_short`) or from another source,
+where ``DPARRAY_COMPILED=0`` says so, and in a Python without the interpreter's lock, under which
+the module works. ``DPARRAY_COMPILED`` may also name another file of it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._array import small
+from dparray._array import build_short, small
 from dparray._array.apply import OPERATIONS
 from dparray._array.ndarray import config_values, ndarray
 from dparray._evaluate import host, limits
@@ -48,7 +48,8 @@ def load() -> ModuleType | None:
         spec.loader.exec_module(module)
     except ImportError:  # of another platform, or a NumPy before 2
         return None
-    return module
+    is_ours = getattr(module, "made_from", None) == build_short.checksum()
+    return module if is_ours else None
 
 
 def install(module: Any) -> None:

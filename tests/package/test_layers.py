@@ -20,7 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # Lowest first. Names are folders and single modules of the package.
 ROWS: tuple[tuple[str, str], ...] = (
-    ("ground", "_imports exceptions _hooks _log config device _dtypes _layout _type_keys _placement"),
+    (
+        "ground",
+        "_imports exceptions _hooks _log config device _dtypes _layout _type_keys _placement",
+    ),
     ("runtime", "_runtime"),
     ("memory", "memory"),
     ("graph", "_graph"),

@@ -10,6 +10,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import textwrap
 import zipfile
@@ -36,16 +37,14 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
-    """The files of a wheel and of an sdist, built from a copy of the folder."""
+    """The files of a wheel of Python alone, and of an sdist, built from a copy of the folder."""
     pytest.importorskip("hatchling", reason="only what builds the package has what builds it")
     folder = tmp_path_factory.mktemp("checkout")
     kept = [name for name in os.listdir(ROOT) if name not in LEFT_ALONE]
     for name in kept:
         copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
         copy(ROOT / name, folder / name)
-    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder / "dist")]
-    subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True)
-    (wheel,) = (folder / "dist").glob("*.whl")
+    wheel = build_wheel(folder, DPARRAY_COMPILED="0")
     (sdist,) = (folder / "dist").glob("*.tar.gz")
     with zipfile.ZipFile(wheel) as of_wheel, tarfile.open(sdist) as of_sdist:
         (metadata,) = (name for name in of_wheel.namelist() if name.endswith("/METADATA"))
@@ -54,6 +53,37 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
             "sdist": {name.partition("/")[2] for name in of_sdist.getnames()},
             "metadata": set(of_wheel.read(metadata).decode().splitlines()),
         }
+
+
+def build_wheel(folder: Path, **environment: str) -> Path:
+    """The wheel of a folder, with an sdist beside it."""
+    command = [sys.executable, "-m", "hatchling", "build", "-d", str(folder / "dist")]
+    environment = {**os.environ, **environment}
+    subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment)
+    (wheel,) = (folder / "dist").glob("*.whl")
+    return wheel
+
+
+@pytest.mark.parametrize("compiler", ["there", "not there"])
+def test_a_wheel_has_the_compiled_module_where_there_is_a_compiler(
+    compiler: str, tmp_path: Path
+) -> None:
+    pytest.importorskip("hatchling", reason="only what builds the package has what builds it")
+    name = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    is_there = compiler == "there"
+    if is_there and shutil.which(name) is None:
+        pytest.skip(f"there is no {name}")
+    for path in ("dparray/_array", "dparray/_functions"):
+        shutil.copytree(ROOT / path, tmp_path / path)
+    (tmp_path / "dparray" / "__init__.py").touch()
+    (tmp_path / "kernels").mkdir()
+    for path in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / path, tmp_path / path)
+    wheel = build_wheel(tmp_path, **({} if is_there else {"PATH": ""}))
+    with zipfile.ZipFile(wheel) as files:
+        assert ("dparray/_array/_short.abi3.so" in files.namelist()) == is_there
+    assert ("-cp310-abi3-linux" in wheel.name) == is_there
+    assert ("-py3-none-any" in wheel.name) == (not is_there)
 
 
 LEFT_ALONE = {".git", ".venv", ".venv.lock", "build", "dist", "out"}
