@@ -26,7 +26,7 @@ tiny: venv ## ten operations end to end, in seconds
 test: venv ## run all tests
 	@$(python) -m pytest $(ARGS)
 
-short: venv ## compile the short way of small arrays (needs a C compiler)
+short: venv ## compile the short way of small arrays anew (make venv does it, with a C compiler)
 	@$(python) -m dparray._array.build_short
 
 kernels: venv ## compile the kernels that a wheel brings, so that a program's first calls do not

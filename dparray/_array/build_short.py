@@ -21,11 +21,6 @@ SOURCE = Path(__file__).with_name("short.c")
 FILE = "_short.abi3.so"
 
 
-def checksum() -> str:
-    """What tells a module that was made from another source, which is not loaded."""
-    return f"{zlib.crc32(SOURCE.read_bytes()):08x}"
-
-
 def build(folder: Path) -> Path:
     """Compile the module into a folder, and return its file.
 
@@ -36,7 +31,8 @@ def build(folder: Path) -> Path:
     compiler = shlex.split(sysconfig.get_config_var("CC") or "cc")
     headers = [f"-I{np.get_include()}", f"-I{sysconfig.get_path('include')}"]
     made, file = folder / f".{FILE}", folder / FILE
-    headers.append(f'-DMADE_FROM="{checksum()}"')
+    # A module that was made from another source is not loaded.
+    headers.append(f'-DMADE_FROM="{zlib.crc32(SOURCE.read_bytes()):08x}"')
     options = ["-O2", "-fPIC", "-shared", *headers, str(SOURCE), "-o", str(made)]
     subprocess.run([*compiler, *options], check=True, capture_output=True, text=True)
     made.replace(file)  # a process that has the old one keeps it
