@@ -29,8 +29,10 @@ from dparray._graph.ops import COMPARISONS, OPERATORS, OPS
 from dparray._runtime import queues
 
 # As the module numbers them.
-_OF_NUMBERS = ("add", "sub", "mul", "truediv", "lt", "le", "gt", "ge", "eq", "ne")
-_OF_NUMBERS += ("and", "or", "xor")
+_OF_NUMBERS = (
+    *("add", "sub", "mul", "truediv", "lt", "le", "gt", "ge", "eq", "ne"),
+    *("and", "or", "xor"),
+)
 
 is_installed = False
 

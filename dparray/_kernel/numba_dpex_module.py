@@ -190,8 +190,10 @@ class _Finder:
     ) -> importlib.machinery.ModuleSpec | None:
         if fullname not in _MEMBERS:
             return None
-        return importlib.machinery.ModuleSpec(  # type: ignore[arg-type]
-            fullname, self, is_package=True
+        return importlib.machinery.ModuleSpec(
+            fullname,
+            self,  # type: ignore[arg-type]
+            is_package=True,
         )
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
