@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.machinery
+import importlib.util
 import sys
 from collections.abc import Callable, Sequence
 from types import ModuleType
@@ -203,6 +204,16 @@ class _Finder:
         for name, value in _MEMBERS[module.__name__].items():
             if not isinstance(value, tuple):
                 setattr(module, name, value)
+
+
+def make_module(name: str) -> ModuleType:
+    """The module that ``import numba_dpex`` is to give; its own modules are found later."""
+    finder = _Finder()
+    spec = finder.find_spec(name)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    finder.exec_module(module)
+    return module
 
 
 def install() -> None:

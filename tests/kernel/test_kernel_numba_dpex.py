@@ -77,6 +77,27 @@ def test_importing_dparray_imports_no_numba() -> None:
     assert done.stdout.strip() == "False"
 
 
+def test_a_script_that_knows_numba_dpex_alone_runs() -> None:
+    program = (
+        "import numba_dpex, dpnp\n"
+        "from numba_dpex import kernel_api as kapi\n"
+        "import numba_dpex.core.exceptions\n"
+        "def fill(item, x):\n"
+        "    x[item.get_id(0)] = 3\n"
+        "x = dpnp.zeros(4)\n"
+        "numba_dpex.call_kernel(numba_dpex.kernel(fill), kapi.Range(4), x)\n"
+        "numba_dpex.kernel(fill)[kapi.Range(4)](x)\n"
+        "import dparray\n"
+        "assert numba_dpex.Range is not None and kapi.Item is dparray.Item\n"
+        "print(float(x.sum()))\n"
+    )
+    environment = dict(os.environ, PYTHONPATH=str(ROOT))
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "12.0"
+
+
 def test_kernels_of_both_makers_are_interchangeable() -> None:
     import numba_dpex
     from numba_dpex import kernel_api as kapi

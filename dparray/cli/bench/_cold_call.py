@@ -1,11 +1,10 @@
-"""A first call in a new process, in seconds; the benchmark ``compile`` runs this file.
+"""A first call in a new process, in seconds; the benchmark ``compile`` runs :func:`main`.
 
 Prints what each call took whose name is given: the result computed, and waited for.
 """
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -28,8 +27,8 @@ def _stencil(item: Any, x: Any, out: Any) -> None:
 
 @dp.kernel
 def _weighted(item: Any, x: Any, out: Any) -> None:
-    i = item.get_id(0)
-    out[i] = np.float32(0.5) * x[i] + np.float32(2) * out[i]
+    i, j = item.get_id(0), item.get_id(1)
+    out[i, j] = np.float32(0.5) * x[i, j] + np.float32(2) * out[i, j]
 
 
 def _kernel(kernel: Any) -> Callable[[Any], Any]:
@@ -54,7 +53,7 @@ CALLS: dict[str, Callable[[Any], Any]] = {
     "histogram": lambda x: dp.histogram(x, bins=50, range=(0.0, 1.0))[0],
     "argmax(axis=1)": lambda x: dp.argmax(x, axis=1),
     "logsumexp": lambda x: dp.special.logsumexp(x, axis=1),
-    "x[mask]": lambda x: x[x > 0.5],
+    "boolean mask": lambda x: x[x > 0.5],
     "max": lambda x: dp.max(x),
     "standardising": lambda x: (x - dp.mean(x, axis=0)) / dp.std(x, axis=0),
     "sum": lambda x: dp.sum(x),
@@ -90,7 +89,3 @@ def main(executor: str, size: int, filter_string: str, *names: str) -> None:
         dp.eval(found)
         dp.synchronize(x)
         print(time.perf_counter() - started)
-
-
-if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])
