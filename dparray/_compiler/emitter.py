@@ -48,7 +48,9 @@ def _choose_float(found: re.Match[str]) -> str:
 # loop over a group's work-items. They are right for comparisons of an id itself, in signed order.
 # Those of anything computed from an id, of unsigned order and of equality are not: work-items are
 # left out, or done several times. The driver does not look through a function, here one that gives
-# its first argument, and then masks those work-items.
+# its first argument, and then masks those work-items. Only comparisons that decide a branch are
+# hidden: what chooses between numbers bounds no loop, and addresses made of it would no more be
+# known to be neighbours (a convolution takes 8 times as long).
 _DEFINITIONS = re.compile(r"^  (%\S+) = (\S+) (.*)$", re.MULTILINE)
 _NAMES = re.compile(r"%(?:[-\w.$]+|\"[^\"]*\")")
 _IDS = re.compile(r"@_Z\d+get_\w*id[jv]\(")
@@ -62,14 +64,19 @@ _UNCHANGED = {
     kind: f"@_Z7add_sat{2 * code}"
     for kind, code in (("i8", "c"), ("i16", "s"), ("i32", "i"), ("i64", "l"))
 }
+_BRANCHES = re.compile(r"^  br i1 (%[^\s,]+),", re.MULTILINE)
+_TRUTHS = frozenset(("and", "or", "xor", "select", "freeze", "phi", "zext", "sext", "trunc"))
 _OF_NONE = {"eq": "slt i64 {}, 1", "ne": "sgt i64 {}, 0"}
 
 
 def _with_hidden_ids(text: str) -> str:
     ids, computed = _ids_and_computed(text)
+    deciding = _deciding(text)
     used: set[str] = set()
 
     def hide(found: re.Match[str]) -> str:
+        if found["name"] not in deciding:
+            return found[0]
         order, kind = found["order"], found["type"]
         sides, lines = [found["left"], found["right"]], []
         if found["same"]:  # of one sign, both orders are the same
@@ -120,6 +127,23 @@ def _ids_and_computed(text: str) -> tuple[set[str], set[str]]:
                 computed.add(name)
                 coming.append(name)
     return ids, computed
+
+
+def _deciding(text: str) -> set[str]:
+    """The names of the truth values that decide branches, and of those they are made of."""
+    made_of = {
+        name: _NAMES.findall(rest)
+        for name, operation, rest in _DEFINITIONS.findall(text)
+        if (operation in _TRUTHS and "i1" in rest) or (operation == "icmp" and " i8 " in rest)
+    }
+    coming = _BRANCHES.findall(text)
+    deciding = set(coming)
+    while coming:
+        for name in made_of.get(coming.pop(), ()):
+            if name not in deciding:
+                deciding.add(name)
+                coming.append(name)
+    return deciding
 
 
 def writable(text: str) -> str:

@@ -33,6 +33,8 @@ _LONG_LANES = 256
 _MOST_LITERAL_DISTANCE = 32
 #: Most work-items of a group along the last but one extent.
 MOST_ACROSS = 64
+#: Work-items from which on further dimensions of the output are loops.
+_ENOUGH_ITEMS = 1 << 14
 #: Loops of so many steps have them in the text: compilers keep what they walk in registers.
 _MOST_LITERAL = 64
 #: Copies of the body that short loops are written out to.
@@ -107,6 +109,7 @@ class Writer:
         # A short last dimension alone would make groups too small to pay for their start.
         self.grouped = False
         self.unrolled = {} if self.parts else _unrolled(domain, self.counts)
+        self.is_tile_an_id = False  # whether a work-item's id is the number of its tile
         self.has_flag = not domain.covers and (
             contracted.has_default or contracted.aggregation in "*><"
         )
@@ -238,16 +241,22 @@ class Writer:
         if lanes > MOST_ITEMS:
             items = self.indices_of_cut_dimension(lanes, [extents[at] for at in others])
         else:
-            items = (lanes,)
+            items, across = (lanes,), -1
             # In groups, the last but one extent is rounded up, by less than a group has.
             if len(others) > 1 and lanes * (extents[others[-1]] + MOST_ACROSS) <= MOST_ITEMS:
                 items = (extents[others[-1]], lanes)
                 self.grouped = lanes < _LONG_LANES
-                self.line(f"i{others[-1]} = int64({self.id(1)})")
                 if self.grouped:
-                    self.line(f"if i{others[-1]} >= {self.number(items[0])}:")
+                    self.line(f"if int64({self.id(1)}) >= {self.number(items[0])}:")
                     self.line("    return")
-                others.pop()
+                self.is_tile_an_id = self.tile is not None and others[-1] == self.tile.dimension
+                across = others.pop()
+            if self.tile is not None and len(others) > 1:
+                largest = max(others, key=lambda at: extents[at])
+                if _ENOUGH_ITEMS <= extents[largest] * prod(items) <= MOST_ITEMS:
+                    items = (extents[largest], *items)
+                    self.walk(others, largest, extents)
+                    others = []
             if others:
                 rows = prod(extents[at] for at in others)
                 launched = min(rows, MOST_ITEMS // prod(items))
@@ -259,19 +268,62 @@ class Writer:
                     self.line("rest = row")
                 else:
                     self.line(f"rest = int64({self.id(0)})")
+                    if self.tile is not None and others == [self.tile.dimension]:
+                        self.is_tile_an_id = True
+            if across >= 0:
+                self.line(f"i{across} = int64({self.id(len(items) - 2)})")
             self.line(f"lane = uint64({self.id(len(items) - 1)})")
         self.divide_lanes(extents)
         self.divide_rest(others, extents)
         if self.tile is not None:
             at = self.tile.dimension
-            self.line(f"i{at} = i{at} * {self.tile.length}")
-            if self.is_ragged:
-                # The last tile begins earlier, and leaves out what the one before it writes.
-                # A product: with max, CPU drivers make no vectors, which takes 20 times as long.
-                end, extent = f"i{at} + {self.tile.length}", self.number(self.domain.shape[at])
-                self.line(f"cut = int64({end} > {extent}) * ({end} - {extent})")
-                self.line(f"i{at} = i{at} - cut")
+            self.begin_tile(at, self.tile.length)
         return items
+
+    def walk(self, dimensions: Sequence[int], by_items: int, extents: Sequence[int]) -> None:
+        """Lines that make an id the index along one dimension, and loop over the others.
+
+        Of an index that is found by divisions drivers do not know that neighbours share it.
+        """
+        assert self.tile is not None
+        for at in dimensions:
+            if at != by_items:
+                self.line(f"for u{at} in range(0, {self.number(extents[at])}):")
+                self.depth += 1
+                self.line(f"i{at} = u{at}")
+        self.line(f"i{by_items} = int64({self.id(0)})")
+        self.is_tile_an_id = self.is_tile_an_id or self.tile.dimension in dimensions
+
+    def begin_tile(self, at: int, length: int) -> None:
+        """Lines that make the index of a tile's first element of the tile's number.
+
+        The last tile begins earlier, and leaves out what the one before it writes. Where the number
+        is a work-item's id, that alone is compared: CPU drivers make vectors of the rest then.
+        Nothing is chosen by max, with which they make none, and take 20 times as long.
+        """
+        extent = self.domain.shape[at]
+        if not self.is_ragged:
+            self.line(f"i{at} = i{at} * {length}")
+        elif self.is_tile_an_id:
+            self.line(f"tile = i{at}")
+            cut = self.number(length - extent % length)
+            self.line(f"is_last = tile >= {self.number(extent // length)}")
+            self.line(f"i{at} = tile * {length} - int64(is_last) * {cut}")
+        else:
+            self.line(f"i{at} = i{at} * {length}")
+            end = f"i{at} + {length}"
+            self.line(
+                f"cut = int64({end} > {self.number(extent)}) * ({end} - {self.number(extent)})"
+            )
+            self.line(f"i{at} = i{at} - cut")
+
+    def is_own(self, copy: int) -> str:
+        """The condition that the last tile has to write an element, which no other does."""
+        if not self.is_tile_an_id or self.tile is None:
+            return f"cut <= {copy}"
+        extent, length = self.domain.shape[self.tile.dimension], self.tile.length
+        cut = self.number(length - extent % length)
+        return f"tile < {self.number(extent // length)} or {cut} <= {copy}"
 
     def divide_lanes(self, extents: Sequence[int]) -> None:
         """Lines that make the indices along the lanes; all but the first are short."""
@@ -433,7 +485,7 @@ class Writer:
             text = of.stored(name, dtype)
             outside = self.depth
             if self.is_ragged and copy < self.counts - 1:
-                self.line(f"if cut <= {copy}:")
+                self.line(f"if {self.is_own(copy)}:")
                 self.depth += 1
             if not self.has_flag:
                 self.line(f"memory[{subscript}] = {text}")

@@ -580,7 +580,7 @@ def test_tiles_that_overhang_write_each_element_once(
         np.testing.assert_array_equal(found.asnumpy(), each)
     (plan,) = function._plans.values()
     assert all(each.text.is_tiled for each in plan.contractions)
-    assert ("cut" in plan.contractions[0].text.source) == (rows != 16)
+    assert ("is_last" in plan.contractions[0].text.source) == (rows != 16)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32", "int8", "bool"])
@@ -604,3 +604,21 @@ def test_few_elements_of_many_points_are_shared_by_work_items(dtype: str) -> Non
         np.testing.assert_allclose(s.item(), product.sum(dtype=dtype), rtol=1e-5)
         assert t.tolist() == (y + x[::-1]).max(1).tolist()
         assert u.tolist() == [*y[:, 1::2].sum(1, dtype=dtype).tolist(), 0]
+
+
+@pytest.mark.parametrize("batch", [1, 3, 40])
+@pytest.mark.parametrize("channels", ["last", "first"])
+def test_batches_are_walked_by_loops_or_work_items(batch: int, channels: str) -> None:
+    height = 131 if batch < 40 else 13
+    random = np.random.default_rng(8)
+    x = random.integers(-3, 4, (batch, height, 77, 4)).astype("float32")
+    w = random.integers(-3, 4, (3, 3, 4, 16)).astype("float32")
+    expected = np.zeros((batch, height - 2, 75, 16), "float32")
+    for i in range(3):
+        for j in range(3):
+            expected += x[:, i : i + height - 2, j : j + 75] @ w[i, j]
+    if channels == "first":
+        x, w = np.moveaxis(x, -1, 1), np.moveaxis(w, (-1, -2), (0, 1))
+        expected = np.moveaxis(expected, -1, 1)
+    found = tilelang.conv(dp.asarray(x.copy()), dp.asarray(w.copy()), channels=channels)
+    np.testing.assert_array_equal(found.asnumpy(), expected)
