@@ -20,13 +20,12 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _hooks, config
-from dparray._evaluate import limits
 from dparray._evaluate.plan import HostStep, slot_of
 from dparray._graph.node import Node, Scalar, layout_of
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce
 from dparray._layout import Layout
-from dparray._placement import usm_rule
+from dparray._placement import USM_TYPES, usm_rule
 from dparray._runtime import device_facts, queues
 from dparray.memory import copies, pool
 
@@ -439,10 +438,16 @@ def _tell(function: Any, args: Sequence[Any], result: Any, start: float) -> None
         function=name,
         start=start,
         nbytes=nbytes,
-        usm_type="" if owner is None else usm_rule(owner.usm_type, {owner.usm_type}),
-        because=f"up to {limits.host_elements} elements on an idle queue of the host's CPU are "
-        "computed at once: a launch would cost more than the work",
+        usm_type="" if owner is None else _RULES[owner.usm_type],
+        because=_AT_ONCE,
     )
+
+
+_AT_ONCE = (
+    "so few elements on an idle queue of the host's CPU are computed at once: a launch would cost "
+    "more than the work"
+)
+_RULES = {usm_type: usm_rule(usm_type, [usm_type]) for usm_type in USM_TYPES}
 
 
 def _owner() -> Any:
