@@ -307,8 +307,8 @@ def profile() -> Profile:
     computed by it, and the table says so.
 
     Inside, the calling thread takes 12 us longer for a launch, 65 us for an expression that is
-    computed, 5 us for an operation that is noted down, and 8 us for one of small arrays. Outside, nothing
-    was measurable beside a build without the hooks.
+    computed, 5 us for an operation that is noted down, and 8 us for one of small arrays. Outside,
+    nothing was measurable beside a build without the hooks.
 
     Returns:
         A :class:`Profile`: printed, a table by kernel and line with the achieved bandwidth as a

@@ -401,6 +401,26 @@ class SoFar:
     seconds: float = 0.0
 
 
+#: Threads hang that use fewer seconds of processor time in so many of waiting: those that use more
+#: have a small share of a busy machine. Beyond so many of processor time they go round in circles.
+HUNG, PATIENCE, MOST_WORK = 0.25, 120, 600
+
+
+def have_ended(workers: Sequence[threading.Thread]) -> bool:
+    """Wait for threads; false if they hang."""
+    began = time.process_time()
+    while time.process_time() - began < MOST_WORK:
+        before = time.process_time()
+        for _ in range(PATIENCE):  # short waits: a process that is stopped for a while has not hung
+            for worker in workers:
+                worker.join(1 / len(workers))
+            if not any(worker.is_alive() for worker in workers):
+                return True
+        if time.process_time() - before < HUNG:
+            return False
+    return False
+
+
 def soak(minutes: float, seed: int, threads: int = 3, so_far: SoFar | None = None) -> int:
     """Run programs, alone and beside each other; returns the exit status."""
     done = so_far or SoFar()
@@ -426,13 +446,8 @@ def soak(minutes: float, seed: int, threads: int = 3, so_far: SoFar | None = Non
             ]
             for worker in workers:
                 worker.start()
-            for _ in range(120):  # short waits: a process that is stopped for a while has not hung
-                for worker in workers:
-                    worker.join(1 / threads)
-                if not any(worker.is_alive() for worker in workers):
-                    break
-            if any(worker.is_alive() for worker in workers):
-                print(f"seed {seed}: threads do not end within two minutes")
+            if not have_ended(workers):
+                print(f"seed {seed}: threads do not end, and do nothing")
                 faulthandler.dump_traceback()
                 return 1
             for part, said in zip([program, *together], [text, *texts], strict=True):

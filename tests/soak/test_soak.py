@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -84,3 +86,24 @@ def test_what_is_kept_without_a_new_kernel_fails(
         assert soak.kept(range(3), tmp_path, built) == 1
         lost.clear()
     assert "it keeps what no kernel explains" in capsys.readouterr().out
+
+
+def test_threads_that_do_nothing_hang_and_those_that_work_do_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(soak, "PATIENCE", 1)
+    ends = threading.Event()
+    waiting = threading.Thread(target=ends.wait, daemon=True)
+    waiting.start()
+    assert not soak.have_ended([waiting])
+    ends.set()
+
+    def work() -> None:
+        began = time.process_time()
+        while time.process_time() - began < 1.5:
+            pass
+
+    working = threading.Thread(target=work, daemon=True)
+    working.start()
+    monkeypatch.setattr(soak, "HUNG", 0.001)
+    assert soak.have_ended([waiting, working])
