@@ -9,9 +9,11 @@ A kernel has one work-item for each element. Where all arrays are contiguous, th
 index. Otherwise each array has its strides (in elements) as arguments and the range has two
 dimensions: the last collapsed one, along which the device loads vectors, and all others together,
 taken apart by division once a row. Where the last is short, the range has one dimension and every
-item divides; vectors then run across rows. The range is rounded up and the items beyond the end do
-nothing, because a driver has no good work-group size for, say, a prime range. Indices are unsigned,
-so that a negative stride is its two's complement and no check for negative indices is compiled.
+item divides; vectors then run across rows. Division is by a multiplication and a shift where the
+elements are fewer than 2**31 (:func:`reciprocal`): processors divide no vectors of integers. The
+range is rounded up and the items beyond the end do nothing, because a driver has no good work-group
+size for, say, a prime range. Indices are unsigned, so that a negative stride is its two's
+complement and no check for negative indices is compiled.
 """
 
 from __future__ import annotations
@@ -75,6 +77,7 @@ class Structure(NamedTuple):
         dimensions: the number of collapsed dimensions.
         has_rows: the range has two dimensions.
         elements: how many elements a work-item computes, a range apart; along the first dimension.
+        multiplies: indices are taken apart by multiplying with reciprocals.
     """
 
     steps: tuple[Any, ...]
@@ -84,6 +87,7 @@ class Structure(NamedTuple):
     dimensions: int
     has_rows: bool
     elements: int = 1
+    multiplies: bool = False
 
 
 class Program(NamedTuple):
@@ -134,6 +138,24 @@ def _range_of(
     return (-(-items // multiple) * multiple,), None if local is None else (local,)
 
 
+_MOST_MULTIPLIED = 1 << 31
+
+
+def reciprocal(divisor: int) -> tuple[int, int]:
+    """A factor and a shift: ``i * factor >> shift`` is ``i // divisor`` for ``0 <= i < 2**31``.
+
+    The product stays below 2**63. Granlund and Montgomery, Division by Invariant Integers using
+    Multiplication, 1994.
+    """
+    shift = 31 + (divisor - 1).bit_length()
+    return -(-(1 << shift) // divisor), shift
+
+
+def _divided(structure: Structure) -> range:
+    """The dimensions by whose extents every item divides, the last one first."""
+    return range(structure.dimensions - 1 - structure.has_rows, 0, -1)
+
+
 def linearize(
     order: Sequence[Node],
     outputs: Sequence[tuple[Node | Scalar, Any]],
@@ -167,9 +189,14 @@ def linearize(
         len(extents),
         len(extents) > 1 and extents[-1] >= SHORTEST_ROW,
         tuning.elements,
+        len(extents) > 1 and math.prod(shape) < _MOST_MULTIPLIED,
     )
     size = math.prod(shape)
-    numbers = [size, *extents[1:], *(stride for each in strides for stride in each)]
+    numbers = [size, *extents[1:]]
+    if structure.multiplies:
+        for dimension in _divided(structure):
+            numbers += reciprocal(extents[dimension])
+    numbers += (stride for each in strides for stride in each)
     return Program(
         structure,
         tuple(map(ctypes.c_uint64, numbers)),
@@ -198,7 +225,7 @@ def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
     """Name and type key of each kernel parameter after the item, in order.
 
     Inputs, outputs, scalars; then the number of elements, extents of all dimensions but the first,
-    and strides.
+    their reciprocals, and strides.
     """
     parameters = array_parameters(structure.arrays)
     parameters += [
@@ -207,6 +234,9 @@ def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
     parameters += scalar_parameters(structure.scalars)
     parameters += [("size", "u8")]
     parameters += [(f"n{dimension}", "u8") for dimension in range(1, structure.dimensions)]
+    if structure.multiplies:
+        for dimension in _divided(structure):
+            parameters += [(f"m{dimension}", "u8"), (f"h{dimension}", "u8")]
     for prefix, classes in (
         ("a", [cls for _, cls in structure.arrays]),
         ("out", [cls for _, _, cls in structure.outputs]),
@@ -246,8 +276,11 @@ def source_of(structure: Structure) -> str:
     body: list[str] = []
     if any(cls != "c" for cls in classes):
         rest = "i"
-        for dimension in range(last - structure.has_rows, 0, -1):
-            body.append(f"q{dimension} = {rest} // n{dimension}")
+        for dimension in _divided(structure):
+            quotient = f"{rest} // n{dimension}"
+            if structure.multiplies:
+                quotient = f"({rest} * m{dimension}) >> h{dimension}"
+            body.append(f"q{dimension} = {quotient}")
             body.append(f"i{dimension} = {rest} - q{dimension} * n{dimension}")
             rest = f"q{dimension}"
         body.append(f"i0 = {rest}")

@@ -11,7 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+import dparray as dp
 from dparray._codegen import elementwise as codegen
 from dparray._codegen import values as values_module
 from dparray._codegen.domain import Domain, Machine
@@ -23,6 +26,7 @@ from dparray._graph.ops import CONVERT, OPS, WHERE
 from dparray._graph.reductions import REDUCTIONS, Reduce
 from dparray._layout import broadcast_shapes, contiguous_strides
 from dparray.config import Tuning
+from tests.support import forced
 
 MACHINE = Machine(2)
 FOLDER = Path(__file__).parent / "generated"
@@ -261,6 +265,35 @@ def test_a_long_name_is_cut_at_a_word() -> None:
     name = codegen.function_of(elementwise(value)).__name__
     assert len(name) <= values_module.LONGEST_NAME + len("_etc")
     assert name.endswith("add_etc")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint8"])
+@pytest.mark.parametrize("columns", [1, 2, 3, 7, 16, 31, 63])
+def test_rows_of_any_length_are_taken_apart_rightly(columns: int, dtype: str) -> None:
+    values = np.arange(5000 * columns).reshape(5000, columns).astype(dtype)
+    x = dp.asarray(values)
+    row, column = x[7], x[:, :1]
+    with forced("fused"):
+        np.testing.assert_array_equal((x + row).asnumpy(), values + values[7])
+        np.testing.assert_array_equal((x * column).asnumpy(), values * values[:, :1])
+        np.testing.assert_array_equal((x.T + x.T).asnumpy(), values.T + values.T)
+        cube = x.reshape(10, 500, columns)[1:-1, ::-3]
+        expected = values.reshape(10, 500, columns)[1:-1, ::-3]
+        np.testing.assert_array_equal((cube + cube).asnumpy(), expected + expected)
+
+
+@given(
+    divisor=st.integers(1, (1 << 31) - 1),
+    quotient=st.integers(0, 1 << 31),
+    beside=st.integers(-2, 2),
+)
+def test_multiplying_with_a_reciprocal_is_dividing(
+    divisor: int, quotient: int, beside: int
+) -> None:
+    index = min(max(quotient % ((1 << 31) // divisor + 1) * divisor + beside, 0), (1 << 31) - 1)
+    factor, shift = codegen.reciprocal(divisor)
+    assert index * factor < 1 << 64
+    assert index * factor >> shift == index // divisor
 
 
 if __name__ == "__main__":
