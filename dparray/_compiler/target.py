@@ -134,6 +134,11 @@ class TypingContext(typing.BaseContext):
         Raises:
             TypingError: it is an array of the host.
         """
+        # Numba first asks whether a class is one of its lists, whose import takes 50 ms.
+        if isinstance(val, type) and val.__module__ == "builtins":
+            known = self._get_global_type(val)
+            if known is not None:
+                return known
         numba_type = super().resolve_value_type(val)
         if isinstance(numba_type, types.Array):
             raise TypingError("a kernel cannot refer to an array of the host; make it an argument")

@@ -359,3 +359,24 @@ def test_threads_may_compile_and_launch_at_once(compiled: list[Any]) -> None:
         thread.join()
     assert wrong == []
     assert len(compiled) >= 3
+
+
+def test_kernels_that_name_classes_import_no_lists_of_numba(tmp_path: Path) -> None:
+    """Numba asks of each class whether it is one of its typed lists, and imports them for that."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import sys\n"
+        "import dparray as dp\n"
+        "@dp.kernel\n"
+        "def count(item, x):\n"
+        "    for k in range(3):\n"
+        "        x[item.get_id(0)] += float(k)\n"
+        "x = dp.zeros(2)\n"
+        "dp.call_kernel(count, dp.Range(2), x)\n"
+        "print(x.tolist(), 'numba.typed.typedlist' in sys.modules)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "DPARRAY_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, str(program)], env=environment, check=True, capture_output=True, text=True
+    )
+    assert done.stdout.strip() == "[3.0, 3.0] False"
