@@ -30,13 +30,14 @@ class timer:
     Attributes:
         host: seconds from the beginning of the block to the end of the work.
         device: seconds that the queue's device worked, by its own clock; 0 if the calling thread
-            did all, as it does for small arrays and, on a CPU, with NumPy (the printed timer says
-            so); ``None`` where the queue collects no times.
+            did all (the printed timer says so), as it does for small arrays and, on a CPU, while
+            the kernel of a new expression is compiled in the background
+            (``dp.config.background_compile``); ``None`` where the queue collects no times.
 
     Example:
         >>> import dparray as dp
         >>> x = dp.ones(1_000_000)
-        >>> with dp.timer(x) as t:
+        >>> with dp.config.override(background_compile=False), dp.timer(x) as t:
         ...     y = dp.sin(x) * 2
         >>> y.is_pending, t.host >= t.device > 0
         (False, True)
