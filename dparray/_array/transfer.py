@@ -29,6 +29,17 @@ from dparray.memory import copies
 
 as_array = np.asarray
 
+#: Whether one value may be read the shortest way: while somebody listens none is, who is told.
+reads_at_once = is_ready
+
+
+def _listen(is_on: bool) -> None:
+    global reads_at_once
+    reads_at_once = (lambda x: False) if is_on else is_ready
+
+
+_hooks.add_switch(_listen)
+
 
 @as_method
 def asnumpy(self: ndarray) -> np.ndarray:
@@ -61,7 +72,7 @@ def item(self: ndarray, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> An
         index = index[0]
     if not index:
         seen = self._on_host
-        if seen is not None and seen.size == 1 and is_ready(self):
+        if seen is not None and seen.size == 1 and reads_at_once(self):
             return seen.item()
     else:
         element = self.reshape(-1)[index[0]] if len(index) == 1 else self[index]
@@ -72,6 +83,9 @@ def item(self: ndarray, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> An
         )
     values = element._on_host
     if values is not None and host.is_ready(element.sycl_queue):
+        if _hooks.subscribers:
+            place = element.sycl_queue
+            _hooks.emit("copy", source=place, target="host", nbytes=values.nbytes)
         return values.item()
     return copies.copy_to_host(readable_layout(element)).item()
 
@@ -85,7 +99,7 @@ def tolist(self: ndarray) -> Any:
 @as_method
 def __bool__(self: ndarray) -> bool:
     seen = self._on_host
-    if seen is not None and seen.size == 1 and is_ready(self):
+    if seen is not None and seen.size == 1 and reads_at_once(self):
         return bool(seen.item())
     if self.size != 1:
         raise ShapeError(
@@ -98,7 +112,7 @@ def __bool__(self: ndarray) -> bool:
 @as_method
 def __int__(self: ndarray) -> int:
     seen = self._on_host
-    if seen is not None and seen.size == 1 and is_ready(self):
+    if seen is not None and seen.size == 1 and reads_at_once(self):
         return int(seen.item())
     return int(self.item())
 
@@ -106,7 +120,7 @@ def __int__(self: ndarray) -> int:
 @as_method
 def __float__(self: ndarray) -> float:
     seen = self._on_host
-    if seen is not None and seen.size == 1 and is_ready(self):
+    if seen is not None and seen.size == 1 and reads_at_once(self):
         return float(seen.item())
     return float(self.item())
 

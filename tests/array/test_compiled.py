@@ -90,3 +90,22 @@ def test_a_file_that_is_no_module_is_left_alone(tmp_path: Path) -> None:
     file.write_bytes(b"no library")
     done = run(["-c", "import dparray as dp; print((dp.arange(3) + 1).tolist())"], str(file))
     assert done.stdout == "[1, 2, 3]\n", done.stderr
+
+
+def test_who_listens_is_told_of_small_work(module: Path) -> None:
+    program = (
+        "import dparray as dp\n"
+        "from dparray._functions import compiled\n"
+        "assert compiled.is_installed\n"
+        "x = dp.arange(5.0)\n"
+        "fast = dp.ndarray.__add__\n"
+        "with dp.profile() as p:\n"
+        "    y = x + 1\n"
+        "    y *= 2\n"
+        "    float(y[0])\n"
+        "print([(each.kind, each.name) for each in p.events])\n"
+        "assert dp.ndarray.__add__ is fast\n"
+    )
+    done = run(["-c", program], str(module))
+    told = "[('host', 'add'), ('host', 'multiply'), ('copy', 'to the host')]\n"
+    assert done.stdout == told, done.stderr

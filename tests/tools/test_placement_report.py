@@ -109,3 +109,18 @@ def test_what_ran_is_said_of_a_computed_array(queue: Any) -> None:
     assert "ran last on its queue" in text
     assert "scan" in text
     assert "NumPy" in str(dp.explain(dp.sort(x)))
+
+
+def test_each_read_of_a_value_is_a_copy_to_the_host(queue: Any) -> None:
+    x = dp.ones(50, sycl_queue=queue)
+    dp.synchronize(x)
+
+    def mine(x: Any) -> Any:
+        return float(x[0]), int(x[1]), x[2].item(), bool(x[3] == 1)
+
+    report = dp.explain(mine, x)
+    reads = [row for row in report.rows if row.what == "copy to the host"]
+    names = [row.reason.removeprefix("asked for by ") for row in reads]
+    assert names == ["__float__", "__int__", "item", "__bool__"]
+    assert report.bytes_to_host == 3 * 8 + 1
+    assert report.result == (1.0, 1, 1.0, True)
