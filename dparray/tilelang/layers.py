@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._array.apply import astype_array
+from dparray._array.apply import astype_array, copy_of
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
@@ -22,9 +22,13 @@ from dparray._functions.manipulation import reshape
 from dparray._functions.padding import pad
 from dparray.exceptions import ArgumentError, ShapeError
 from dparray.tilelang.function import TileFunction, function
+from dparray.tilelang.kernel_text import VECTOR
 from dparray.tilelang.values import floatx
 
 Pairs = tuple[tuple[int, int], ...]
+
+#: Elements of an image from which on it pays to have whole vectors of filters.
+_LARGE = 1 << 15
 
 
 def conv(
@@ -93,8 +97,16 @@ def conv(
     if any(map(any, borders)):
         widths = ((0, 0), (0, 0), *borders) if first else ((0, 0), *borders, (0, 0))
         x = pad(x, widths)
-    made: ndarray = _convolution(steps, apart, first)(x, w)
-    return made
+    convolve = _convolution(steps, apart, first)
+    filters = int(w.shape[-1])
+    whole = -(-filters // VECTOR) * VECTOR
+    if first or filters % VECTOR < 3 or whole > 2 * filters or x.size < _LARGE:
+        made: ndarray = convolve(x, w)
+        return made
+    # Neighbouring work-items are neighbouring filters: drivers compute those beyond whole vectors
+    # one by one, which takes longer than filters of zeros do.
+    wider: ndarray = convolve(x, pad(w, ((0, 0),) * (w.ndim - 1) + ((0, whole - filters),)))
+    return copy_of(wider[..., :filters])
 
 
 def max_pool(

@@ -138,3 +138,14 @@ def test_submitted_calls_end() -> None:
     assert run.done()
     assert not run.outputs["B"].is_pending
     assert run.outputs["C"].item() == 100_000
+
+
+@pytest.mark.parametrize("filters", [3, 8, 12, 16, 17, 20, 31])
+def test_convolutions_of_any_number_of_filters(filters: int) -> None:
+    random = np.random.default_rng(2)
+    x = random.integers(-3, 4, (2, 70, 65, 4)).astype("float32")
+    w = random.integers(-3, 4, (3, 2, 4, filters)).astype("float32")
+    found = tilelang.conv(dp.asarray(x), dp.asarray(w))
+    expected = sum(x[:, i : i + 68, j : j + 64] @ w[i, j] for i in range(3) for j in range(2))
+    np.testing.assert_array_equal(found.asnumpy(), expected)
+    assert found.strides == (4 * 68 * 64 * filters, 4 * 64 * filters, 4 * filters, 4)
