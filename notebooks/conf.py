@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -12,6 +13,12 @@ sys.path[:0] = [str(HERE / "_extensions"), str(HERE.parent)]
 os.environ["PYTHONPATH"] = str(HERE.parent)
 os.environ["TQDM_DISABLE"] = "1"
 os.environ["DPARRAY_NOTICES"] = "0"
+# They have a profile of their own: not the user's, and none that warns of how kernels are reached.
+ipython = tempfile.TemporaryDirectory()
+(Path(ipython.name) / "profile_default").mkdir()
+configuration = Path(ipython.name) / "profile_default" / "ipython_kernel_config.py"
+configuration.write_text("c.IPKernelApp.log_level = 40\n")
+os.environ["IPYTHONDIR"] = ipython.name
 
 import dparray  # noqa: E402  the package of this clone, whatever is installed
 
