@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
@@ -109,3 +110,77 @@ def test_who_listens_is_told_of_small_work(module: Path) -> None:
     done = run(["-c", program], str(module))
     told = "[('host', 'add'), ('host', 'multiply'), ('copy', 'to the host')]\n"
     assert done.stdout == told, done.stderr
+
+
+def test_a_module_of_another_source_is_left_alone(module: Path, tmp_path: Path) -> None:
+    file = tmp_path / "_short.abi3.so"
+    source = build_short.SOURCE.read_bytes()
+    made_from = f"{zlib.crc32(source):08x}".encode()
+    file.write_bytes(module.read_bytes().replace(made_from, b"00000000"))
+    program = "import dparray as dp; from dparray._functions import compiled as c; "
+    done = run(["-c", program + "print(c.is_installed, dp.arange(2).tolist())"], str(file))
+    assert done.stdout == "False [0, 1]\n", done.stderr
+
+
+@pytest.mark.parametrize("form", ["compiled", "python"])
+def test_positions_masks_and_elements_are_numpys(module: Path, form: str) -> None:
+    done = run(["-c", _SELECTING], str(module) if form == "compiled" else "0")
+    assert done.stdout == "same\n", done.stderr[-2000:]
+
+
+_SELECTING = """
+import itertools
+import numpy as np
+import dparray as dp
+
+def same(ours, theirs):
+    theirs = np.asarray(theirs)
+    assert ours.dtype == theirs.dtype and ours.shape == theirs.shape, (ours.dtype, theirs.dtype)
+    assert ours.asnumpy().tobytes() == theirs.tobytes()
+
+for dtype in ("float64", "float32", "int64", "int32", "uint8", "bool", "complex64"):
+    values = np.arange(24).reshape(4, 6).astype(dtype)
+    x = dp.asarray(values)
+    chosen = [np.array([2, -1, 0]), np.array([[1], [3]], "int32"), np.array([], "int64")]
+    chosen += [np.array([True, False, True, True]), values > 5, np.array(1), np.array(-1, "int32")]
+    for index in chosen:
+        same(x[dp.asarray(index)], values[index])
+        if index.dtype != bool:
+            same(x.T[dp.asarray(index)], values.T[index])
+        for value in (1, 0):
+            ours, theirs = dp.asarray(values), values.copy()
+            ours[dp.asarray(index)] = value
+            theirs[index] = value
+            same(ours, theirs)
+    first = dp.asarray(2)
+    same(x[first, 1:], values[2, 1:])
+    same(x[first, np.int64(3)], values[2, 3])
+    same(x[2:2], values[2:2])
+    same(x[:, 9:], values[:, 9:])
+    element, number = x[1, 2], values[1, 2]
+    x[1, 2] = x[3, 3]
+    same(element, number)
+    same(x[1, 2], values[3, 3])
+    for wrong in ((4, 0), (0, -7), dp.asarray([9]), dp.asarray([True])):
+        try:
+            x[wrong]
+        except IndexError:
+            continue
+        raise AssertionError(wrong)
+
+numbers = [np.float64(0.1), np.float64(0), np.float64("nan"), np.float64("-inf"), np.float32(0.1),
+           np.int64(2**62), np.int32(-7), np.uint8(200), np.bool_(True), np.complex64(1 + 2j)]
+operators = ["+", "-", "*", "/", "<", "<=", ">", ">=", "==", "!=", "&", "|", "^"]
+with np.errstate(all="ignore"):
+    for a, b in itertools.product(numbers, [*numbers, 3, 0.5, 2**60]):
+        for operator in operators:
+            for reverse in (False, True):
+                try:
+                    theirs = eval(f"b {operator} a" if reverse else f"a {operator} b")
+                except (TypeError, OverflowError):
+                    continue
+                is_ours = isinstance(b, np.generic)
+                own = {"a": dp.asarray(a), "b": dp.asarray(b) if is_ours else b}
+                same(eval(f"b {operator} a" if reverse else f"a {operator} b", own), theirs)
+print("same")
+"""
