@@ -15,7 +15,16 @@ import pytest
 import dparray as dp
 from dparray._graph.ops import OPS
 from dparray.cli import bench, main
-from dparray.cli.bench import _machine, _timer, allocation, fusion, launch, operators, overhead
+from dparray.cli.bench import (
+    _machine,
+    _timer,
+    allocation,
+    fusion,
+    launch,
+    operators,
+    overhead,
+    shapes,
+)
 from dparray.cli.bench import compile as first_calls
 from dparray.cli.bench._registry import Row, Settings
 from dparray.cli.bench._timer import Candidate, Timing
@@ -164,6 +173,16 @@ def test_expressions_and_reductions_are_compared(name: str) -> None:
     assert any({"numpy", "dpnp"} <= row.timings.keys() for row in rows)
     assert any(row.bytes_moved for row in rows)
     assert all(next(iter(row.timings)).startswith("dparray") for row in rows)
+
+
+@pytest.mark.usefixtures("quick")
+def test_shapes_are_held_against_contiguous_memory() -> None:
+    benchmark = bench.BENCHMARKS["shapes"]
+    rows = list(benchmark.rows(SETTINGS))
+    assert {each.case.rpartition(", ")[2] for each in rows} == set(shapes.DTYPES)
+    assert all(list(each.timings) == ["dparray", "numpy", "elementwise"] for each in rows)
+    assert all(each.share is not None for each in rows)
+    assert "ahead of NumPy" in next(benchmark.conclude(rows))
 
 
 @pytest.mark.usefixtures("quick")

@@ -1,0 +1,119 @@
+"""Arrays of every shape: elementwise, broadcast, reduced, scanned, turned, strided, standardised.
+
+Of as many elements, in rows of 1 to 4096 and in three dimensions. Each row names the least bytes
+that the work moves, and beside it runs an elementwise kernel over contiguous memory: a share below
+1 is what the shape costs.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+import dparray as dp
+from dparray.cli.bench._registry import Benchmark, Row, Settings, complete, row
+from dparray.cli.bench._timer import Candidate
+from dparray.cli.bench.algorithms import elementwise
+
+#: Extents of rows: powers of two, their neighbours, and what people have.
+COLUMNS = tuple(
+    sorted({1 << power for power in range(13)} | {3, 5, 7, 15, 31, 33, 63, 65, 100, 1000})
+)
+DTYPES = ("float32", "float64", "int32", "uint8")
+
+#: By name what is done with a module, an array of two dimensions, one of its rows and one of its
+#: columns, and how many bytes are moved for each of the array's.
+CASES: dict[str, tuple[Callable[..., Any], float]] = {
+    "x + 1": (lambda m, x, row, column: x + 1, 2),
+    "x - row": (lambda m, x, row, column: x - row, 2),
+    "x * column": (lambda m, x, row, column: x * column, 2),
+    "x.T + 1": (lambda m, x, row, column: x.T + 1, 2),
+    "copy of x.T": (lambda m, x, row, column: m.ascontiguousarray(x.T), 2),
+    "x[::2] + 1": (lambda m, x, row, column: x[::2] + 1, 1),
+    "x[:, ::-1] + 1": (lambda m, x, row, column: x[:, ::-1] + 1, 2),
+    "sum, axis 0": (lambda m, x, row, column: x.sum(axis=0), 1),
+    "sum, axis 1": (lambda m, x, row, column: x.sum(axis=1), 1),
+    "max, axis 1": (lambda m, x, row, column: x.max(axis=1), 1),
+    "cumsum, axis 1": (lambda m, x, row, column: m.cumsum(x, axis=1), 2),
+    "standardised": (
+        lambda m, x, row, column: (x - m.mean(x, axis=0)) / (m.std(x, axis=0) + 1e-3),
+        4,
+    ),
+}
+#: The same for an array of three dimensions.
+CUBES: dict[str, tuple[Callable[..., Any], float]] = {
+    "inner part * 2 + 1": (lambda m, x: x[1:-1, 1:-1] * 2 + 1, 2),
+    "swapped axes + 1": (lambda m, x: m.swapaxes(x, 0, 1) + 1, 2),
+    "sum, axes 0 and 1": (lambda m, x: x.sum(axis=(0, 1)), 1),
+}
+
+
+def rows(settings: Settings) -> Iterator[Row]:
+    """Each case with each length of rows and each dtype, for each size."""
+    random = np.random.default_rng(5)
+    for size in settings.sizes:
+        for dtype in DTYPES:
+            values = random.integers(0, 100, size).astype(dtype)
+            for columns in (each for each in COLUMNS if each <= size):
+                yield from _rows(settings, values, columns)
+
+
+def _rows(settings: Settings, values: np.ndarray, columns: int) -> Iterator[Row]:
+    """The cases with rows of one length."""
+    count = values.size // columns
+    flat = values[: count * columns]
+    table = flat.reshape(count, columns)
+    deep = max(1, int(count**0.5))
+    cube = flat[: deep * deep * columns].reshape(deep, deep, columns)
+    given = (table, table[0].copy(), table[:, :1].copy())
+    plain = Candidate(elementwise(settings, dp.asarray(flat, device=settings.device)))
+    for cases, theirs in ((CASES, given), (CUBES, (cube,))):
+        ours = [dp.asarray(each, device=settings.device) for each in theirs]
+        for name, (function, share) in cases.items():
+            candidates = {
+                "dparray": Candidate(complete(settings, partial(function, dp, *ours))),
+                "numpy": Candidate(partial(function, np, *theirs)),
+                "elementwise": plain,
+            }
+            yield row(
+                settings,
+                f"{name}, {' x '.join(map(str, theirs[0].shape))}, {values.dtype}",
+                flat.size,
+                candidates,
+                bytes_moved=int(share * theirs[0].nbytes),
+                elementwise_bytes=2 * flat.nbytes,
+            )
+
+
+def conclusion(rows: Sequence[Row]) -> Iterator[str]:
+    """How many cells keep the memory's speed and are ahead of NumPy, and the worst of them."""
+    shares = {each.case: each.share or 0.0 for each in rows if each.timings}
+    ahead = {
+        each.case: each.timings["numpy"].median / each.timings["dparray"].median
+        for each in rows
+        if each.timings
+    }
+    if not shares:
+        return
+    fast = sum(share >= 0.6 for share in shares.values())
+    faster = sum(ratio > 1 for ratio in ahead.values())
+    yield (
+        f"{fast} of {len(shares)} at 0.6 of the memory's speed and more, median "
+        f"{statistics.median(shares.values()):.2f}; {faster} ahead of NumPy"
+    )
+    for title, found in (("least of the memory's speed", shares), ("behind NumPy", ahead)):
+        worst = sorted(found, key=lambda case: found[case])[:8]
+        yield f"{title}: " + "; ".join(f"{case} {found[case]:.2f}" for case in worst)
+
+
+BENCHMARK = Benchmark(
+    "shapes",
+    "rows of 1 to 4096, transposes, strides: what a shape costs",
+    rows,
+    sizes=(16_000_000,),
+    conclude=conclusion,
+)
