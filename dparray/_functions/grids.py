@@ -39,7 +39,7 @@ def fromfunction(
     Args:
         function: called with one array for each axis.
         shape: the extents.
-        dtype: of the coordinates.
+        dtype: of the coordinates; ``None`` is ``float``.
         **place: ``device``, ``usm_type``, ``sycl_queue`` as of :func:`asarray`.
 
     Example:
@@ -56,7 +56,7 @@ def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False, *
 
     Args:
         dimensions: the extents.
-        dtype: of the coordinates.
+        dtype: of the coordinates; ``None`` is ``float``, and ``int`` if they are sparse.
         sparse: give a tuple of arrays that broadcast to the shape instead.
         **place: ``device``, ``usm_type``, ``sycl_queue`` as of :func:`asarray`.
 
@@ -67,6 +67,7 @@ def indices(dimensions: Sequence[int], dtype: Any = int, sparse: bool = False, *
                [0, 1]])
     """
     shape = _layout.check_shape(dimensions)
+    dtype = float if dtype is None and not sparse else dtype
     lines = [
         reshape(
             arange(extent, dtype=dtype, **place),

@@ -262,7 +262,7 @@ def vander(
     x = placed("vander", "x", x, device, usm_type, sycl_queue)
     if x.ndim != 1:
         raise ShapeError(f"vander: x has {x.ndim} dimensions; give a vector")
-    columns = x.size if N is None else N
+    (columns,) = _layout.check_shape(x.size if N is None else N)
     result = empty_on(placement_of(x), (x.size, columns), _powers_dtype(x))
     power: ndarray | None = None
     for column in range(columns):

@@ -202,13 +202,13 @@ def _reduce(self: ndarray) -> tuple[Any, ...]:
 
 
 def _copy(self: ndarray) -> ndarray:
-    """A copy on the same queue, of the same USM type."""
-    return copy_of(self)
+    """A copy on the same queue, of the same USM type and order in memory."""
+    return copy_of(self, "K")
 
 
 def _deepcopy(self: ndarray, memo: dict[int, Any]) -> ndarray:
-    """A copy on the same queue, of the same USM type."""
-    return copy_of(self)
+    """A copy on the same queue, of the same USM type and order in memory."""
+    return copy_of(self, "K")
 
 
 def _divmod(self: ndarray, other: Any) -> tuple[ndarray, ndarray]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
 import pytest
 
 import dparray as dp
+from tests.functions.comparison import compare
 
 
 @pytest.mark.parametrize("function", ["convolve", "correlate"])
@@ -122,3 +124,24 @@ def test_frequencies_of_a_whole_number_of_samples(function: str) -> None:
 @pytest.mark.parametrize("function", ["ascontiguousarray", "asfortranarray"])
 def test_contiguous_arrays_have_a_dimension(function: str) -> None:
     assert getattr(dp, function)(5.0).shape == getattr(np, function)(5.0).shape == (1,)
+
+
+def test_copies_by_the_copy_module_keep_the_order() -> None:
+    turned = np.arange(24).reshape(2, 3, 4).transpose(2, 0, 1)
+    for x in (np.asfortranarray(np.ones((2, 3))), turned):
+        ours = dp.asarray(x)
+        for function in (copy.copy, copy.deepcopy):
+            assert function(ours).strides == function(x).strides
+
+
+def test_indices_of_no_dtype_are_floats() -> None:
+    compare(lambda xp: xp.indices((2, 3), dtype=None))
+    compare(lambda xp: xp.indices((2, 3), dtype=None, sparse=True))
+    compare(lambda xp: xp.fromfunction(lambda i, j: i * j, (2, 3), dtype=None))
+
+
+def test_a_number_of_columns_is_an_integer() -> None:
+    for count in (2.0, -1):
+        with pytest.raises(dp.ShapeError, match="shape: "):
+            dp.vander(dp.ones(3), count)
+    compare(lambda xp: xp.vander(xp.ones(3), np.int64(2)))
