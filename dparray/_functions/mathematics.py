@@ -519,7 +519,8 @@ def i0(x: Any, /) -> ndarray:
     x = as_float(check_array("i0", "x", x))
     if x.dtype.kind == "c":
         raise DTypeError("i0: not defined for complex numbers")
-    return compute("i0", (("x", x),), either=lambda xp, values: xp.i0(values))
+    found = compute("i0", (("x", x),), either=lambda xp, values: xp.i0(values))
+    return where(apply(OPS["isinf"], x), x * x, found)  # of which NumPy makes NaN
 
 
 @with_options_of_two

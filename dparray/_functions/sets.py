@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import astype_array
+from dparray._array.apply import apply, astype_array
 from dparray._array.executors import compute
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
@@ -24,6 +24,9 @@ from dparray._functions.joining import concat
 from dparray._functions.manipulation import ravel, reshape
 from dparray._functions.operands import placement_keywords
 from dparray._functions.ranges import arange
+from dparray._functions.reductions import count_nonzero
+from dparray._functions.reductions import sum as sum_of
+from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
 from dparray._runtime import device_facts
 from dparray.algorithms.sort import sort_by_key
@@ -261,7 +264,27 @@ def unique(
         by_library,
         x,
     )
+    if x.dtype.kind in "fc":
+        parts = _with_one_nan(parts, return_index, return_inverse)
     return parts[0] if len(parts) == 1 else tuple(parts)
+
+
+def _with_one_nan(parts: list[ndarray], has_index: bool, has_inverse: bool) -> list[ndarray]:
+    """The sorted different values, and what goes with them, with the NaN at the end made one."""
+    values, *others = parts
+    different = values.size - int(count_nonzero(apply(OPS["isnan"], values))) + 1
+    if different >= values.size:
+        return parts
+    found = [values[:different]]
+    if has_index:
+        found.append(others.pop(0)[:different])
+    if has_inverse:
+        found.append(apply(OPS["minimum"], others.pop(0), different - 1))
+    if others:  # the counts
+        (counts,) = others
+        last = sum_of(counts[different - 1 :], keepdims=True, dtype=counts.dtype)
+        found.append(concat([counts[: different - 1], last]))
+    return found
 
 
 def _pair(function: str, x1: Any, x2: Any) -> tuple[ndarray, ndarray]:

@@ -87,6 +87,13 @@ def _loop(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> np.dtype[Any]:
     return _dtypes.fit_device(loop[-1], x.sycl_queue.sycl_device)
 
 
+def _as_exponents(name: str, ufunc: np.ufunc, x: ndarray, dtype: Any) -> ndarray:
+    """Integers of ``logaddexp`` as the floats that NumPy makes of them; all else as it is."""
+    if name != "logaddexp" or dtype is not None or x.dtype.kind not in "biu":
+        return x
+    return astype_array(x, _loop(name, ufunc, x, None), copy=False)
+
+
 def _reduce(
     name: str,
     ufunc: np.ufunc,
@@ -102,7 +109,7 @@ def _reduce(
 ) -> ndarray:
     """The function applied between all elements along axes."""
     function = f"{name}.reduce"
-    x = check_array(function, "x", x)
+    x = _as_exponents(name, ufunc, check_array(function, "x", x), dtype)
     if name in _REDUCTIONS:
         options: dict[str, Any] = {} if where is True else {"where": where}
         if initial is not None:
@@ -143,6 +150,8 @@ def _combined(
         result = empty_on(placement_of(lines), lines.shape[:-1], lines.dtype)
         assign(result, checked_scalar(function, ufunc.identity, lines.dtype))
         return result
+    if lines.shape[-1] == 1:  # nothing to combine: a copy, and no view of the operand
+        return copy_of(lines[..., 0])
     left_over = []
     while (count := lines.shape[-1]) > 1:
         if count % 2:
@@ -191,7 +200,7 @@ def _accumulate(
     if not x.ndim:
         raise ArgumentError(f"{function}: x has no dimensions, so there is nothing to go along")
     if name in _SCANS:
-        return _SCANS[name](x, axis, dtype, out)
+        return _SCANS[name](_as_exponents(name, ufunc, x, dtype), axis, dtype, out)
     check_out(function, (("x", x),), out)
     axis = _layout.normalize_axis(function, axis, x.ndim)
     loop = _loop(name, ufunc, x, dtype)

@@ -146,6 +146,7 @@ def vector_norm(
     ord = 2 if ord is None else ord
     if isinstance(ord, bool) or not isinstance(ord, Real):
         raise ArgumentError(f"vector_norm: ord {ord!r} is no real number, as norms of vectors have")
+    ord = scalar_value(ord)  # NumPy's numbers do not widen what is computed in
     if x.dtype.kind not in "fc":
         x = astype_array(x, default_float(x))
     size = apply(OPS["abs"], x)

@@ -274,3 +274,34 @@ def test_a_variance_without_degrees_of_freedom_is_a_quotient_by_zero(
         for name in ("var", "std"):
             for ddof in (1, 2, 3):
                 compare(lambda xp, n=name, d=ddof: getattr(xp, n)(xp.asarray(x), axis=1, ddof=d))
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+def test_results_that_the_library_and_the_host_had_differently(host_tier: bool) -> None:
+    holes = np.asarray([1.5, np.nan, -2.5, np.nan, 3.0, np.nan, 3.0])
+    with dp.config.override(host_tier=host_tier):
+        compare(lambda xp: xp.unique(xp.asarray(holes), True, True, True))
+        compare(lambda xp: xp.unique(xp.asarray(holes), return_counts=True))
+        compare(lambda xp: xp.setdiff1d(xp.asarray(holes), xp.asarray([3.0, 7.0])))
+        for shape, axis in (((6, 1), 1), ((1, 6), 0)):
+            for name in ("bitwise_or", "fmax", "gcd", "add"):
+                x = dp.ones(shape, dtype="int16")
+                result = getattr(dp, name).reduce(x, axis=axis)
+                assert not dp.shares_memory(x, result), name
+        for dtype in ("bool", "int8", "int16", "int64"):
+            for method in ("reduce", "accumulate"):
+                compare(
+                    lambda xp, m=method, t=dtype: getattr(xp.logaddexp, m)(xp.ones(3, dtype=t)),
+                    tolerance=64,
+                )
+        assert dp.i0(dp.asarray([-dp.inf, dp.inf])).tolist() == [dp.inf, dp.inf]
+        x = dp.asarray([1.5, 2.5], dtype="float32")
+        assert dp.linalg.vector_norm(x, ord=np.int64(3)).dtype == "float32"
+
+
+def test_what_has_no_elements_has_every_order() -> None:
+    for x in (dp.zeros((0, 4)), dp.asarray(np.zeros((3, 0, 2))), dp.ones((4, 3))[:, :0]):
+        assert x.flags.c_contiguous
+        assert x.flags.f_contiguous
+        assert not dp.isfortran(x)
+    assert dp.pad(dp.zeros((0, 4)), 2).strides == (64, 8)
