@@ -17,6 +17,8 @@ SPEED = emitter.SPEED
 def _machine() -> Any:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
+    for option in emitter.PASS_OPTIONS:
+        llvm.set_option("", option)
     return llvm.Target.from_triple(emitter.TRIPLE).create_target_machine(opt=SPEED)
 
 

@@ -25,6 +25,30 @@ def module_of(kernel: Any) -> str:
 
 
 @dp.kernel
+def two_exits(item: dp.Item, out: Any, n: Any, m: Any) -> None:
+    i = item.get_id(0)
+    k = np.int64(i)
+    tag = 1
+    while k < n:
+        if (i - n) < k:
+            return
+        tag += 1000
+        k += 1
+    if m == n:
+        return
+    out[i] += tag
+
+
+def test_a_loop_with_two_exits_has_no_integers_of_128_bits() -> None:
+    for n in (0, 3, -5):
+        out, wanted = dp.zeros(4, dtype="int64"), np.zeros(4, "int64")
+        dp.call_kernel(two_exits, dp.Range(4), out, np.int16(n), np.int16(9))
+        dp.simulate(two_exits, dp.Range(4), wanted, np.int16(n), np.int16(9))
+        np.testing.assert_array_equal(out.asnumpy(), wanted)
+    assert "i128" not in module_of(two_exits)
+
+
+@dp.kernel
 def closed_form(item: dp.Item, n: Any, out: Any) -> None:
     i = item.get_id(0)
     squares = 0
