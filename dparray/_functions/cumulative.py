@@ -186,7 +186,7 @@ def cumsum(
         if small is not None:
             return small
     x, axis = _flat_or(check_array("cumsum", "x", x), axis)
-    loop = accumulator_of(x, dtype)
+    loop = accumulator_of(x, dtype, out)
     return _cumulate("cumsum", np.add, x, axis, loop, out, False)
 
 
@@ -206,5 +206,5 @@ def cumprod(
         if small is not None:
             return small
     x, axis = _flat_or(check_array("cumprod", "x", x), axis)
-    loop = accumulator_of(x, dtype)
+    loop = accumulator_of(x, dtype, out)
     return _cumulate("cumprod", np.multiply, x, axis, loop, out, False)

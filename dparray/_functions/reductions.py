@@ -59,11 +59,16 @@ def axes_of(name: str, x: ndarray, axis: Axis) -> tuple[int, ...]:
     return tuple(range(x.ndim)) if axis is None else _layout.normalize_axes(name, axis, x.ndim)
 
 
-def accumulator_of(x: ndarray, dtype: Any) -> np.dtype[Any]:
-    """The dtype of a sum or product: integers and booleans widen to 64 bits, as in NumPy."""
+def accumulator_of(x: ndarray, dtype: Any, out: Any = None) -> np.dtype[Any]:
+    """The dtype of a sum or product: integers and booleans widen to 64 bits, as in NumPy, and what
+    goes to a wider ``out``, or integers to floats, is computed in that dtype.
+    """
     if dtype is not None:
         return _dtypes.check_device(_dtypes.as_dtype(dtype), x.sycl_queue.sycl_device)
-    return _dtypes.accumulator(x.dtype)
+    found = _dtypes.accumulator(x.dtype)
+    if not isinstance(out, ndarray) or out.dtype.kind not in "fc":
+        return found
+    return out.dtype if found.kind in "biu" or np.can_cast(found, out.dtype) else found
 
 
 def reduce_over(
@@ -163,7 +168,7 @@ def _from_initial(
         raise ArgumentError(f"{name}: initial must be a scalar; got {type(initial).__name__}")
     check_out(name, (("a", x),), out)
     axes = axes_of(name, x, axis)
-    loop = accumulator_of(x, dtype) if name in _IDENTITY else x.dtype
+    loop = accumulator_of(x, dtype, out) if name in _IDENTITY else x.dtype
     start = checked_scalar(name, start, loop)
     if where is not True:
         mask = mask_of(name, x, where, out)
@@ -235,7 +240,7 @@ def sum(
     x = check_array("sum", "a", a)
     if where is not True or initial is not None:
         return _from_initial("sum", sum, x, axis, dtype, out, keepdims, initial, where)
-    return reduce_over("sum", x, axis, accumulator_of(x, dtype), out, keepdims)
+    return reduce_over("sum", x, axis, accumulator_of(x, dtype, out), out, keepdims)
 
 
 @as_method
@@ -273,7 +278,7 @@ def prod(
     x = check_array("prod", "a", a)
     if where is not True or initial is not None:
         return _from_initial("prod", prod, x, axis, dtype, out, keepdims, initial, where)
-    return reduce_over("prod", x, axis, accumulator_of(x, dtype), out, keepdims)
+    return reduce_over("prod", x, axis, accumulator_of(x, dtype, out), out, keepdims)
 
 
 @as_method

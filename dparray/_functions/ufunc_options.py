@@ -402,10 +402,11 @@ def ordered(result: ndarray, order: str, operands: Sequence[Any]) -> ndarray:
         return result
     if order == "A":
         arrays = [x for x in operands if isinstance(x, ndarray)]
-        is_by_columns = all(
-            _layout.order_like(x.shape, x.strides, x.itemsize, order) is not None for x in arrays
+        by_rows, by_columns = (
+            all(_layout.is_contiguous(x.shape, x.strides, x.itemsize, one) for x in arrays)
+            for one in ("C", "F")
         )
-        order = "F" if is_by_columns else "C"
+        order = "F" if by_columns and not by_rows else "C"
     if _layout.is_contiguous(result.shape, result.strides, result.itemsize, order):
         return result
     axes = _layout.order_like(result.shape, (), 0, order)

@@ -305,3 +305,37 @@ def test_what_has_no_elements_has_every_order() -> None:
         assert x.flags.f_contiguous
         assert not dp.isfortran(x)
     assert dp.pad(dp.zeros((0, 4)), 2).strides == (64, 8)
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+def test_sums_are_computed_in_the_dtype_of_a_wider_out(host_tier: bool) -> None:
+    large = np.full(5, 2**63, "uint64")
+    with dp.config.override(host_tier=host_tier):
+        for name in ("sum", "prod", "nansum", "cumsum", "cumprod"):
+            for values, dtype in (
+                (large, "float32"),
+                (large, "float64"),
+                (np.full(5, 3e38, "float32"), "float64"),
+                (np.ones(5, "float64"), "float32"),
+            ):
+                shape = (5,) if name[:3] == "cum" else ()
+
+                def call(xp: Any, n: str = name, v: Any = values, t: str = dtype) -> Any:
+                    out = xp.zeros(shape, dtype=t)  # noqa: B023
+                    getattr(xp, n)(xp.asarray(v), out=out)
+                    return out
+
+                compare(call, f"{name} {dtype}")
+        compare(
+            lambda xp: xp.trace(xp.asarray(np.tile(large, (5, 1))), out=xp.zeros((), "float32"))
+        )
+
+
+def test_order_a_is_by_columns_where_all_operands_are() -> None:
+    x = np.ones((3, 2, 4))
+    for turned in (True, False):
+        for other in (2.0, np.asarray(2.0), np.ones(4 if not turned else 3)):
+            a, b = (x.T, dp.asarray(x).T) if turned else (x, dp.asarray(x))
+            ours = dp.asarray(other) if isinstance(other, np.ndarray) else other
+            wanted = np.hypot(a, other, order="A").strides
+            assert dp.hypot(b, ours, order="A").strides == wanted
