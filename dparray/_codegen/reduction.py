@@ -59,8 +59,6 @@ from dparray._layout import Layout
 
 # Work-items of a group where each folds an output of its own.
 ITEMS = 64
-# A kept dimension of at least this extent is worth columns.
-SHORTEST_ROW = 32
 # Groups for each compute unit: enough to balance them.
 GROUPS_A_UNIT = 64
 # Vectors of neighbouring outputs that a work-item folds in columns, so that a group reads as much
@@ -296,7 +294,7 @@ def _form(
     if kept * count <= ALONE:
         return "items", 1, 1
     inner_is_reduced = any(column[-1] == 1 for column in columns) or kept == 1
-    has_rows = row >= max(SHORTEST_ROW, machine.lanes)
+    has_rows = row >= machine.lanes  # a group of columns has as many neighbours
     if count > SERIAL and (inner_is_reduced or not has_rows):
         most = max(1, count // (machine.lanes * ACCUMULATORS * 4))
         return "lanes", 1, 1 if is_whole else min(most, -(-wanted_groups // kept))
