@@ -77,7 +77,10 @@ def test_a_wheel_has_the_compiled_module_where_there_is_a_compiler(
         shutil.copytree(ROOT / path, tmp_path / path)
     (tmp_path / "dparray" / "__init__.py").touch()
     (tmp_path / "kernels").mkdir()
-    for path in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
+    (tmp_path / ".ci").mkdir()
+    beside = "dparray/_kernel/beside/numba_dpex.py"
+    (tmp_path / beside).parent.mkdir(parents=True)
+    for path in ("pyproject.toml", ".ci/hatch_build.py", "README.md", "LICENSE", beside):
         shutil.copy(ROOT / path, tmp_path / path)
     wheel = build_wheel(tmp_path, **({} if is_there else {"PATH": ""}))
     with zipfile.ZipFile(wheel) as files:
@@ -101,6 +104,7 @@ def files_of(top: str) -> set[str]:
 
 def test_a_wheel_has_every_file_of_the_package(built: dict[str, set[str]]) -> None:
     wanted = files_of("dparray") | {f"dparray/{name}" for name in files_of("kernels")}
+    wanted.add("numba_dpex.py")
     found = {name for name in built["wheel"] if ".dist-info/" not in name}
     assert found == wanted
     assert "dparray/py.typed" in found
@@ -132,7 +136,7 @@ def test_the_text_for_package_indexes_has_no_link_that_leads_nowhere(
 
 def test_links_of_readme_lead_to_the_source_once_it_has_an_address() -> None:
     pytest.importorskip("hatchling", reason="only what builds the package has what builds it")
-    specification = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    specification = importlib.util.spec_from_file_location("hatch_build", ROOT / ".ci" / "hatch_build.py")
     assert specification is not None
     assert specification.loader is not None
     module = importlib.util.module_from_spec(specification)

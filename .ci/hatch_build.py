@@ -1,4 +1,4 @@
-"""What `hatchling` calls when it builds the package.
+"""The hooks that `hatchling` calls when it builds the package.
 
 The text that package indexes show is README without links that lead nowhere from there: where
 `[project.urls]` has a ``Source``, relative links lead to it; else their words are left.
