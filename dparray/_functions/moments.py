@@ -161,7 +161,7 @@ def var(
         >>> float(dp.var(dp.asarray([1.0, 2.0, 3.0]), correction=1))
         1.0
     """
-    less = ddof if correction is None else correction
+    less = scalar_value(ddof if correction is None else correction)
     if dtype is out is mean is None and where is True:
         small = compute_small(variance_by(less), a, axis, keepdims)
         if small is not None:
@@ -255,7 +255,7 @@ def std(
         >>> float(dp.std(dp.asarray([1.0, 3.0])))
         1.0
     """
-    less = ddof if correction is None else correction
+    less = scalar_value(ddof if correction is None else correction)
     if dtype is out is mean is None and where is True:
         small = compute_small(deviation_by(less), a, axis, keepdims)
         if small is not None:

@@ -339,3 +339,9 @@ def test_order_a_is_by_columns_where_all_operands_are() -> None:
             ours = dp.asarray(other) if isinstance(other, np.ndarray) else other
             wanted = np.hypot(a, other, order="A").strides
             assert dp.hypot(b, ours, order="A").strides == wanted
+
+
+@pytest.mark.parametrize("ddof", [np.int64(1), np.float64(1), np.int8(0)])
+@pytest.mark.parametrize("name", ["var", "std"])
+def test_numbers_of_degrees_of_freedom_decide_no_dtype(name: str, ddof: Any) -> None:
+    compare(lambda xp: getattr(xp, name)(xp.asarray([1, 2, 5], dtype="float32"), ddof=ddof))
