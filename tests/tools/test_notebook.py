@@ -458,7 +458,7 @@ def test_timing_waits_for_the_device() -> None:
     x = dp.full(3_000_000, 0.5)
     short = time_statement("dp.exp(x)", {"dp": dp, "x": x}, repeats=3)
     long = time_statement("[dp.exp(x + n) for n in range(30)]", {"dp": dp, "x": x}, repeats=3)
-    assert long.median > 5 * short.median
+    assert min(long.seconds) > 2 * min(short.seconds)
 
 
 def test_numpy_gets_copies_of_the_arrays() -> None:
