@@ -260,7 +260,7 @@ with _startup.explained():
     }
     _this = _sys.modules[__name__]
     _imports.when_asked(_this, _later, _boundary.published, _missing_names.__getattr__)
-    # Functions find operands of several devices under a policy, which somebody has to set.
+    # Functions find operands of several devices under a policy, which a program has to set.
     _imports.when_imported(
         "dparray._scheduling.policy", lambda _: _import_module("dparray._functions.gathering")
     )

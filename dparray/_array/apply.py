@@ -415,9 +415,8 @@ def _scalar_operand(op: Op, name: str, value: Any, operands: Sequence[Any]) -> t
     if not isinstance(value, bool | int | float | complex):
         queues = (x.sycl_queue for x in operands if isinstance(x, ndarray))
         raise foreign_operand(op.name, name, value, next(queues, None))
-    return value, complex if isinstance(value, complex) else float if isinstance(
-        value, float
-    ) else int
+    weak = complex if isinstance(value, complex) else float if isinstance(value, float) else int
+    return value, weak
 
 
 def _simpler(

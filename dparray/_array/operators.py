@@ -60,8 +60,6 @@ def _power_family() -> tuple[Binary, Binary, Binary]:
     return power_or_square, reflected, in_place
 
 
-
-
 def _attach() -> None:
     """Give arrays their operators; the class lies below the operations."""
     families = {name: _binary_family(OPS[op]) for name, op in OPERATORS.items()}

@@ -182,6 +182,8 @@ class Explanation:
             f"in {counted(len(self.kernels), 'step')}; reads {_size(self.bytes_read)}, "
             f"writes {_size(self.bytes_written)}",
         ]
+        if self.placed is not None:
+            lines.append("its steps if all inputs were on one queue:")
         by_name = {operation.name: operation for operation in self.operations}
         for operation in self.operations:
             if operation.kernel is None:
@@ -207,7 +209,6 @@ class Explanation:
                 )
             lines += [f"     {by_name[name]}" for name in kernel.operations]
         if self.placed is not None:
-            lines.insert(2, "its steps if all inputs were on one queue:")
             lines.append(str(self.placed))
         return "\n".join(lines)
 

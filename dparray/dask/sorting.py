@@ -6,9 +6,9 @@ import sys
 from itertools import pairwise
 from typing import Any
 
-import dask
 import dask.array
 import numpy as np
+from dask.delayed import delayed
 
 from dparray._array.ndarray import ndarray
 from dparray.exceptions import ArgumentError, ShapeError
@@ -85,8 +85,8 @@ def sort(x: Any) -> Any:
     parts = len(chunks)
     if parts == 1:
         return x.map_blocks(_library().sort)
-    sample, splitters = dask.delayed(_sample), dask.delayed(_splitters)
-    cut, merged = dask.delayed(_cut), dask.delayed(_merged)
+    sample, splitters = delayed(_sample), delayed(_splitters)
+    cut, merged = delayed(_cut), delayed(_merged)
     bounds = splitters([sample(chunk, parts * _SAMPLES) for chunk in chunks], parts)
     pieces = [cut(chunk, bounds) for chunk in chunks]
     blocks = [

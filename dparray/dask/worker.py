@@ -54,9 +54,9 @@ def _computed(run: Callable[..., Any], *args: Any, **options: Any) -> Any:
 class DeviceExecutor(ThreadPoolExecutor):
     """The threads of a worker."""
 
-    def submit(self, function: Callable[..., Any], /, *args: Any, **options: Any) -> Any:
-        """Run a task, and compute its result."""
-        return super().submit(_computed, function, *args, **options)
+    def submit(self, *args: Any, **kwargs: Any) -> Any:
+        """Run a task, a function with its arguments, and compute its result."""
+        return super().submit(_computed, *args, **kwargs)
 
 
 def dask_setup(worker: Any) -> None:
