@@ -11,6 +11,7 @@ import contextlib
 import importlib.util
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -46,9 +47,15 @@ class _Helper:
         command = [sys.executable, "-I", "-S", str(emitter.__file__), packages, extensions]
         # dpctl forbids vfork, and a fork would copy the table of this process's pages. posix_spawn
         # copies nothing; Python takes it where it need not close files, and it inherits none.
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, close_fds=False
-        )
+        # An interrupt is this process's alone. The helper inherits that it is blocked: the session
+        # of its own, which it makes when it runs, comes too late for one that is sent before.
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0, close_fds=False
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         self.owner = os.getpid()
 
     def ask(self, text: str, wanted: int) -> bytes:

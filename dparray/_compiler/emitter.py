@@ -292,7 +292,7 @@ def answer(binding: Any, text: str, wanted: int) -> tuple[int, bytes]:
 
 def main(packages: str, extensions: str) -> None:
     """Answer requests until there are no more."""
-    os.setsid()  # an interrupt of the parent is none of ours
+    os.setsid()  # what a terminal sends to the parent's group is none of ours
     sys.path.insert(0, packages)
     binding = importlib.import_module("llvmlite.binding")
 

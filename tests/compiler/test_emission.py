@@ -195,6 +195,15 @@ def test_an_interrupt_of_the_terminal_does_not_reach_the_helper() -> None:
     assert os.getsid(pid) == pid != os.getsid(0)
 
 
+def test_an_interrupt_does_not_end_a_helper_that_is_only_starting() -> None:
+    emission._end()
+    starting = helper()
+    os.kill(starting.pid, signal.SIGINT)
+    assert emission.emit(EMPTY)
+    assert helper() is starting
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
 def run_program(text: str) -> str:
     environment = dict(os.environ, PYTHONPATH=str(ROOT))
     command = [sys.executable, "-W", "error::ResourceWarning", "-c", text]
