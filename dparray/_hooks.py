@@ -22,7 +22,8 @@ import functools
 import sys
 import threading
 import time
-from collections import deque
+import weakref
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -116,8 +117,46 @@ def begin(queue: Any) -> float:
     return time.perf_counter()
 
 
-#: The latest work of all threads: its name, its kind, and the queue.
-recent: deque[tuple[str, str, Any]] = deque(maxlen=32)
+#: The latest work of all threads: its name, its kind, the queue and the thread.
+recent: deque[tuple[str, str, Any, int]] = deque(maxlen=128)
+
+#: The latest calls that ran work before they returned: the array they gave, the function's name,
+#: and the work.
+_ran: deque[tuple[weakref.ref[Any], str, tuple[str, ...]]] = deque(maxlen=64)
+
+
+def latest_work() -> Any:
+    """A mark of what ran last, for :func:`note_call`."""
+    return recent[-1] if recent else None
+
+
+def note_call(name: str, mark: Any, made: Any) -> None:
+    """Remember what the calling thread ran since ``mark`` for the arrays that a call has made."""
+    if not recent or recent[-1] is mark:
+        return
+    me, ran = threading.get_ident(), []
+    for work in reversed(tuple(recent)):
+        if work is mark:
+            break
+        if work[3] == me:
+            ran.append(f"{work[1]} {work[0]}")
+    if ran:
+        counts = Counter(reversed(ran))
+        told = tuple(
+            f"{what} ({count} times)" * (count > 1) or what for what, count in counts.items()
+        )
+        for array in made if isinstance(made, tuple | list) else (made,):
+            if hasattr(array, "sycl_queue"):
+                _ran.append((weakref.ref(array), name, told))
+
+
+def call_that_made(array: Any) -> tuple[str, tuple[str, ...]]:
+    """The name of the call that gave an array last, and what it ran; empty if not remembered."""
+    for made, name, ran in reversed(tuple(_ran)):
+        if made() is array:
+            return name, ran
+    return "", ()
+
 
 _PACKAGE = str(Path(__file__).parent) + "/"
 _KERNELS = str(Path(__file__).parents[1] / "kernels") + "/"
@@ -125,6 +164,10 @@ _DEMO = str(Path(__file__).parent / "cli" / "demo") + "/"  # a program like a us
 # They run a function of the program's and tell of it: the call is not theirs.
 _TELLING = (_PACKAGE + "_explain/", _PACKAGE + "_profile/")
 _BESIDE = {contextlib.__file__, functools.__file__, threading.__file__}
+
+
+#: A file and a line in it.
+Line = tuple[str, int]
 
 
 def user_frame() -> FrameType | None:
@@ -139,6 +182,24 @@ def user_frame() -> FrameType | None:
     return None
 
 
+def line_of(frame: Any) -> Line | None:
+    """File and line of a frame."""
+    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+
+
+def line_text(line: Line | None) -> str:
+    """``"script.py:12"``; a cell of a notebook is ``"cell 3:12"``."""
+    if line is None:
+        return ""
+    file, number = line
+    name = file.replace("\\", "/").rpartition("/")[2]
+    if name.startswith("<ipython-input-"):
+        name = "cell " + name.split("-")[2]
+    elif "/ipykernel_" in file:
+        name = "cell"
+    return f"{name}:{number}"
+
+
 def public_name() -> str:
     """The name of the function of dparray's that the program called."""
     user = user_frame()
@@ -148,4 +209,6 @@ def public_name() -> str:
         if not file.endswith("guard.py") and not file.startswith(_TELLING):
             name = frame.f_code.co_name
         frame = frame.f_back  # type: ignore[assignment]
+    if name.startswith("_") and not name.startswith("__"):  # a method that is no function
+        name = name[1:].removesuffix("_in_place").removesuffix("_method")
     return name

@@ -38,12 +38,8 @@ def print_event(event: str, **values: Any) -> None:
     text = _text(event, values)
     if text is None:
         return
-    frame = _hooks.user_frame()
-    line = ""
-    if frame is not None:
-        file = frame.f_code.co_filename.rpartition("/")[2]
-        line = f" [{file}:{frame.f_lineno}]"
-    print(f"dparray: {text}{line}", file=sys.stderr)
+    line = _hooks.line_text(_hooks.line_of(_hooks.user_frame()))
+    print(f"dparray: {text}{line and f' [{line}]'}", file=sys.stderr)
 
 
 def _text(event: str, values: dict[str, Any]) -> str | None:

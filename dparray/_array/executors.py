@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from threading import get_ident
 from typing import Any, Final
 
 import numpy as np
@@ -72,6 +73,7 @@ def compute(
     """
     placement = common_placement(name, arrays) if arrays else placement_of(out)
     told = _told_of(name, arrays, placement) if _hooks.subscribers else {}
+    mark = _hooks.latest_work()
     if either is not None:
         host, dpnp = partial(either, np), partial(either, exchange.dpnp)
     for executor, function in (
@@ -83,6 +85,9 @@ def compute(
         if function is not None:
             result = executor(name, function, [x for _, x in arrays], placement, out, told)
             if result is not _NOT_HERE:
+                if executor is _by_host and _hooks.latest_work() is mark:
+                    _hooks.recent.append((name, "NumPy for", placement.queue, get_ident()))
+                _hooks.note_call(name, mark, result)
                 return result
     return None
 

@@ -15,6 +15,7 @@ from dparray._array.ndarray import ndarray
 from dparray._evaluate.writes import settle_readers
 from dparray._layout import Layout, shows_elements_twice
 from dparray._runtime import access, queues
+from dparray.device import describe_queue
 from dparray.exceptions import ArgumentError, MapError
 from dparray.memory import copies, staging
 
@@ -57,14 +58,16 @@ class Map:
         writes = mode != "r"
         if writes and shows_elements_twice(x.shape, x.strides):
             raise MapError(
-                f"x.map: the array of shape {x.shape} shows elements more than once, so that they "
-                f"cannot be written through a map; map a copy: y = x.copy(); y.map({mode!r})"
+                f"x.map({mode!r}): the {x.dtype} array of shape {x.shape} with strides {x.strides} "
+                f"on {describe_queue(x.sycl_queue)} shows elements more than once, so that they "
+                f"can be read through a map, x.map('r'), and not written; map a copy: "
+                f"y = x.copy(); y.map({mode!r})"
             )
         start = time.perf_counter()
         layout = Layout(x.block, x.offset, x.shape, x.strides, x.dtype)
         queue = x.sycl_queue
-        hold = access.Hold(access.span_of_layout(layout), writes, queue)
-        access.open_hold(hold, (lambda: settle_readers(layout.block)) if writes else _noop)
+        hold = access.Hold(layout, mode)
+        access.open_hold(hold, layout, (lambda: settle_readers(layout.block)) if writes else _noop)
         try:
             self.mode = mode
             self.is_staged = not copies.is_host_accessible(queue, x.usm_type)
@@ -101,7 +104,11 @@ class Map:
 
     def __enter__(self) -> np.ndarray:
         if not self.is_open:
-            raise MapError("x.map: the map is closed; open a new one: with x.map('r') as h")
+            raise MapError(
+                f"x.map({self.mode!r}): the map of the {self.values.dtype} array of shape "
+                f"{self.values.shape} is closed, and opens once; open a new one: "
+                f"with x.map({self.mode!r}) as h"
+            )
         return self.values
 
     def __exit__(
@@ -174,7 +181,7 @@ def _noop() -> None:
     pass
 
 
-def open_map(self: ndarray, mode: str = "r") -> Map:
+def _map_method(self: ndarray, mode: str = "r") -> Map:
     """The array's contents as a NumPy array in host memory, for as long as a map is open.
 
     Without a copy for ``shared`` and ``host`` memory and where the device shares the host's memory
@@ -211,6 +218,6 @@ def open_map(self: ndarray, mode: str = "r") -> Map:
     return Map(self, mode)
 
 
-open_map.__name__ = "map"
-open_map.__qualname__ = "ndarray.map"
-ndarray.map = open_map  # type: ignore[assignment]
+_map_method.__name__ = "map"
+_map_method.__qualname__ = "ndarray.map"
+ndarray.map = _map_method  # type: ignore[assignment]

@@ -29,6 +29,7 @@ from dparray._array.small import (
     write_small,
 )
 from dparray._evaluate import host
+from dparray._hooks import latest_work, note_call
 
 as_array = np.asarray
 
@@ -67,7 +68,10 @@ def __getitem__(self: ndarray, index: Any) -> ndarray:
             layout = _layout.basic_index(self.shape, self.strides, self.offset, index)
         view = self._view(*layout)
         return view if view.shape or _has_ellipsis(index) else _element(view)
-    return self._take_advanced(index)
+    mark = latest_work()
+    taken = self._take_advanced(index)
+    note_call("x[index]", mark, taken)
+    return taken
 
 
 @as_method

@@ -188,12 +188,14 @@ def run(
             else:
                 source = layouts[slot_of(layout_of(value))]
                 np.copyto(out, copies.host_view(source), casting="unsafe")
+    names = [node.op.name for node in step.order if node.op is not None]
+    name = ", ".join(names) or "a copy"
+    _hooks.recent.append((name, "NumPy for", target.block.queue, threading.get_ident()))
     if start:
-        names = [node.op.name for node in step.order if node.op is not None]
         _hooks.emit(
             "host",
             queue=target.block.queue,
-            function=", ".join(names) or "a copy",
+            function=name,
             start=start,
             because=because,
             nbytes=sum(target.nbytes for target in targets.values())

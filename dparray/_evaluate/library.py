@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import prod
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -200,7 +201,7 @@ def library_call(
     queue = next(tensor.sycl_queue for tensor in tensors if hasattr(tensor, "sycl_queue"))
     if access.holds:
         access.before_reading_tensors(tensors)
-    _hooks.recent.append((name, "library", queue))
+    _hooks.recent.append((name, "library", queue, get_ident()))
     start = _hooks.begin(queue) if _hooks.subscribers else 0.0
     try:
         with foreign_calls(queue):

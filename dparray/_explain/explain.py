@@ -115,8 +115,9 @@ class Explanation:
         kernels: what is launched, in order.
         is_on_host: the calling thread has computed the values at the line that asked for them, and
             they have not been needed in USM memory yet.
-        ran: what ran last on the queue, the latest at the end; it computed an array that was made
-            just now.
+        ran: what the call ran that gave the array, in its order; where that is not remembered (or
+            it only noted an expression down), what ran last on the queue, for whomever.
+        made_by: the name of that call; ``""`` where it is not remembered.
         placed: under a policy of :func:`dparray.placement` the steps with their devices, the
             alternatives, and the copies; the kernels above are then those of one device.
 
@@ -136,6 +137,7 @@ class Explanation:
     is_on_host: bool = False
     ran: tuple[str, ...] = ()
     placed: PlacedExpression | None = None
+    made_by: str = ""
 
     @property
     def source(self) -> str:
@@ -174,10 +176,9 @@ class Explanation:
         what = f"{self.dtype} array of shape {self.shape}, {self.usm_type} memory, {self.queue}"
         if not self.is_pending:
             because = f"\n   because {self.reason}" if self.is_on_host else ""
-            ran = f"\nran last on its queue: {', '.join(self.ran)}" if self.ran else ""
-            return f"{what}\ncomputed: nothing is pending{because}{ran}"
+            return f"{what}\ncomputed: nothing is pending{because}{self._told_ran()}"
         lines = [
-            what,
+            what + (self._told_ran() if self.made_by else ""),
             f"pending: {counted(sum(o.kernel is not None for o in self.operations), 'operation')} "
             f"in {counted(len(self.kernels), 'step')}; reads {_size(self.bytes_read)}, "
             f"writes {_size(self.bytes_written)}",
@@ -211,6 +212,14 @@ class Explanation:
         if self.placed is not None:
             lines.append(str(self.placed))
         return "\n".join(lines)
+
+    def _told_ran(self) -> str:
+        if not self.ran:
+            return ""
+        ran = ", ".join(self.ran)
+        if self.made_by:
+            return f"\n{self.made_by} ran: {ran}"
+        return f"\nran last on its queue, for this array or others: {ran}"
 
     def svg(self) -> str:
         """The graph as a picture: arrays on top, each step of the computation in its colour."""
@@ -254,8 +263,8 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
     *args)`` runs it and tells step by step where it ran, which argument decided, and why.
 
     Args:
-        x: an array; of one that is computed, the explanation says so, and what ran last on its
-            queue. Or a function, which is called with the others.
+        x: an array; of one that is computed, the explanation says so, and what the call ran that
+            gave it (or what ran last on its queue). Or a function, which is called with the others.
         *others: further ones that are asked for together with it, as in ``dp.eval(x, y)``; those of
             one shape on one queue share kernels.
 
@@ -283,9 +292,10 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
         return explain_function(x, others, named)
     x = check_array("explain", "x", x)
     arrays = [x, *(check_array("explain", f"others[{i}]", y) for i, y in enumerate(others))]
+    made_by, ran = _hooks.call_that_made(x)
     if x.is_only_on_host and not others:
-        place = describe_queue(x.sycl_queue)
-        return Explanation(x.shape, x.dtype.name, x.usm_type, place, False, (), (), True)
+        what = x.shape, x.dtype.name, x.usm_type, describe_queue(x.sycl_queue)
+        return Explanation(*what, False, (), (), True, ran=ran, made_by=made_by)
     placed = None
     if late.nodes and (policy := late.policy_of(x._node)) is not None:
         placed = bind.planned(policy, [array._node for array in arrays])
@@ -297,14 +307,15 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
         describe_queue(x.sycl_queue),
         any(array._node.layout is None for array in arrays),
         *plan.result(),
-        ran=_ran_last(x.sycl_queue),
+        ran=ran or _ran_last(x.sycl_queue),
         placed=placed,
+        made_by=made_by,
     )
 
 
 def _ran_last(queue: Any) -> tuple[str, ...]:
     """The last work on a queue, as far as that is remembered."""
-    ran = [f"{kind} {name}" for name, kind, where in tuple(_hooks.recent) if where == queue]
+    ran = [f"{kind} {name}" for name, kind, where, _ in tuple(_hooks.recent) if where == queue]
     return tuple(ran[-6:])
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from dparray import exceptions
 from dparray._array.operands import taken_over
 from dparray._functions import numpy_keywords
+from dparray._hooks import note_call, recent
 from dparray.exceptions import (
     ArgumentError,
     DparrayError,
@@ -80,8 +81,12 @@ def _lets_errors_out(value: Any) -> bool:
 def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
+        mark = recent[-1] if recent else None
         try:
-            return function(*args, **kwargs)
+            result = function(*args, **kwargs)
+            if recent and recent[-1] is not mark:
+                note_call(function.__name__, mark, args[:1] if result is None else result)
+            return result
         except HostConversionError:
             taken = taken_over(function.__name__, args, **kwargs)
             if taken is NotImplemented:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray import _dtypes, _layout, config
+from dparray import _dtypes, _hooks, _layout, config
 from dparray._array.apply import astype_array, copy_of
 from dparray._array.assignment import assign
 from dparray._array.executors import compute
@@ -194,7 +194,9 @@ def _sort_in_place(
     stable: bool | None = None,
 ) -> None:
     """Sort the array itself along an axis, as NumPy's method does; see :func:`dparray.sort`."""
+    mark = _hooks.latest_work()
     assign(self, sort(self, axis, kind, descending=descending, stable=stable))
+    _hooks.note_call("sort", mark, self)
 
 
 def _argsort_method(

@@ -10,14 +10,13 @@ from typing import Any
 
 from dparray import _hooks
 from dparray._graph.node import Node, pending_order
+from dparray._hooks import Line, line_of, line_text
 from dparray._placement import usm_rule
 from dparray._runtime import profiled
 from dparray._runtime.arguments import arrays_of
 from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.order import order_of
 from dparray.device import describe_queue
-
-Line = tuple[str, int]
 
 
 @dataclass(frozen=True)
@@ -84,24 +83,6 @@ class _Thread(threading.local):
         self.evaluated: tuple[Any, Line | None, str, str] = (None, None, "", "")
         self.begun: list[tuple[Any, list[_Raw]]] = []  # and the work inside, for each
         self.open_host: _Raw | None = None
-
-
-def line_of(frame: Any) -> Line | None:
-    """File and line of a frame."""
-    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
-
-
-def line_text(line: Line | None) -> str:
-    """``"script.py:12"``; a cell of a notebook is ``"cell 3:12"``."""
-    if line is None:
-        return ""
-    file, number = line
-    name = file.replace("\\", "/").rpartition("/")[2]
-    if name.startswith("<ipython-input-"):
-        name = "cell " + name.split("-")[2]
-    elif "/ipykernel_" in file:
-        name = "cell"
-    return f"{name}:{number}"
 
 
 class Recorder:

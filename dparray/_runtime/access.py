@@ -14,8 +14,10 @@ from typing import Any
 
 import dpctl
 
+from dparray import _hooks
 from dparray._layout import Block, Layout
 from dparray._runtime.queues import leave_unmapped, note_mapped
+from dparray.device import describe_queue
 from dparray.exceptions import MapError
 
 #: Held while expressions are evaluated, and while maps open and close.
@@ -37,17 +39,20 @@ class Hold:
         writes: whether the host may write there.
         queue: the queue of the memory.
         thread: who opened it.
+        what: the array and the line that opened the map, for messages.
         finish: lets go of it where its map was lost without being closed, or ``None``.
         is_settling: the opener itself copies for the map, which does not wait for it.
     """
 
-    __slots__ = ("finish", "first", "is_settling", "last", "queue", "thread", "writes")
+    __slots__ = ("finish", "first", "is_settling", "last", "queue", "thread", "what", "writes")
 
-    def __init__(self, span: tuple[int, int], writes: bool, queue: dpctl.SyclQueue) -> None:
-        self.first, self.last = span
-        self.writes = writes
-        self.queue = queue
+    def __init__(self, layout: Layout, mode: str) -> None:
+        self.first, self.last = span_of_layout(layout)
+        self.writes = mode != "r"
+        self.queue: dpctl.SyclQueue = layout.block.queue
         self.thread = threading.get_ident()
+        line = _hooks.line_text(_hooks.line_of(_hooks.user_frame()))
+        self.what = mode, layout.shape, layout.dtype, line
         self.finish: Callable[[], None] | None = None
         self.is_settling = False
 
@@ -86,19 +91,19 @@ def before_read(*layouts: Layout) -> None:
         MapError: the calling thread would wait for itself.
     """
     for layout in layouts:
-        _pass(span_of_layout(layout), False)
+        _pass(span_of_layout(layout), False, layout)
 
 
 def before_write(*layouts: Layout) -> None:
     """Wait until no map crosses what work is about to write; raises as :func:`before_read`."""
     for layout in layouts:
-        _pass(span_of_layout(layout), True)
+        _pass(span_of_layout(layout), True, layout)
 
 
 def before_sharing(block: Block) -> None:
     """Wait until no map lies in a block whose address others are given."""
     if block.memory is not None:
-        _pass((block.pointer, block.pointer + block.nbytes), True)
+        _pass((block.pointer, block.pointer + block.nbytes), True, None)
 
 
 def before_reading_tensors(tensors: Sequence[Any]) -> None:
@@ -106,13 +111,14 @@ def before_reading_tensors(tensors: Sequence[Any]) -> None:
     for tensor in tensors:
         if hasattr(tensor, "usm_data"):
             strides = [stride * tensor.itemsize for stride in tensor.strides]
-            _pass(span_of(tensor._pointer, tensor.shape, strides, tensor.itemsize), False)
+            span = span_of(tensor._pointer, tensor.shape, strides, tensor.itemsize)
+            _pass(span, False, tensor)
 
 
-def open_hold(hold: Hold, settle: Callable[[], None]) -> None:
+def open_hold(hold: Hold, layout: Layout, settle: Callable[[], None]) -> None:
     """Register a map after those that cross it are closed; ``settle`` is called just before."""
     with lock:
-        _pass((hold.first, hold.last), hold.writes)
+        _pass((hold.first, hold.last), hold.writes, layout)
         settle()
         hold.is_settling = True
         holds.append(hold)
@@ -128,11 +134,11 @@ def close_hold(hold: Hold) -> None:
             _changed.notify_all()
 
 
-def _pass(span: tuple[int, int], writes: bool) -> None:
+def _pass(span: tuple[int, int], writes: bool, what: Any) -> None:
     me = threading.get_ident()
     with lock:
         while (hold := _in_the_way(span, writes)) is not None:
-            _check_end(hold, me, writes)
+            _check_end(hold, me, writes, what)
             _waiting[me] = hold
             try:
                 _changed.wait(_LOOK_AGAIN)
@@ -150,28 +156,62 @@ def _in_the_way(span: tuple[int, int], writes: bool) -> Hold | None:
     return next((hold for hold in holds if hold.crosses(span, writes)), None)
 
 
-def _check_end(hold: Hold, me: int, writes: bool) -> None:
+def _check_end(hold: Hold, me: int, writes: bool, what: Any) -> None:
     """Raise where waiting for a map would never end."""
-    does = "would write" if writes else "reads"
-    which = "open for writing" if hold.writes else "open for reading"
     if hold.thread == me:
+        allowed = "work may read the memory, and not write it"
+        if hold.writes:
+            allowed = "the memory is read and written through the NumPy array that it gave alone"
         raise MapError(
-            f"x.map: this work {does} memory that a map of the same thread holds {which}, and "
-            "would wait for it for ever; close the map first: leave its `with` block, or call its "
-            "close()"
+            f"{_clash(hold, writes, what)} in the same thread: it would wait for itself for ever. "
+            f"While that map is open, {allowed}; close it first: leave its `with` block, or call "
+            "its close()"
         )
     asked, seen = hold, set()
     while (further := _waiting.get(asked.thread)) is not None and asked.thread not in seen:
         seen.add(asked.thread)
         if further.thread == me:
             raise MapError(
-                f"x.map: this work {does} memory that a map of another thread holds {which}, and "
-                "that thread waits for a map of this one: neither would ever go on; open maps in "
-                "the same order in all threads, or close one before the next is opened"
+                f"{_clash(hold, writes, what)} in {_thread_name(hold.thread)}, which waits for "
+                f"{_told(further)} in this thread: neither would ever go on. Open maps in the same "
+                "order in all threads, or close one before the next is opened"
             )
         asked = further
     if all(thread.ident != hold.thread for thread in threading.enumerate()):
         raise MapError(
-            f"x.map: this work {does} memory that a map holds {which} whose thread has ended; call "
-            "the map's close()"
+            f"{_clash(hold, writes, what)} in a thread that has ended; call the map's close()"
         )
+
+
+def _clash(hold: Hold, writes: bool, what: Any) -> str:
+    """What is asked for, and the map in its way."""
+    does = "would write" if writes else "reads"
+    memory = "memory that others are given"
+    if what is not None:
+        memory = f"the {what.dtype} array of shape {tuple(what.shape)}"
+    name = _hooks.public_name()
+    return (
+        f"{_SPOKEN.get(name, name)} {does} {memory} on {describe_queue(hold.queue)}, held by "
+        f"{_told(hold)}"
+    )
+
+
+_SPOKEN = {
+    "": "this work",
+    "operate": "this operation",
+    "map": "x.map",
+    "__getitem__": "x[index]",
+    "__setitem__": "x[index] = value",
+    **{f"__{name}__": f"{name}(x)" for name in ("bool", "complex", "float", "int", "repr", "str")},
+}
+
+
+def _told(hold: Hold) -> str:
+    mode, shape, dtype, line = hold.what
+    at = f" at {line}" if line else ""
+    return f"x.map({mode!r}){at} (of {dtype}, shape {shape})"
+
+
+def _thread_name(ident: int) -> str:
+    names = [thread.name for thread in threading.enumerate() if thread.ident == ident]
+    return f"thread {names[0]!r}" if names else "another thread"

@@ -9,6 +9,7 @@ import ctypes
 import time
 from collections.abc import Iterable, Sequence
 from math import prod
+from threading import get_ident
 from typing import Any
 
 import dpctl
@@ -164,7 +165,7 @@ def launch(
     target, start = queue, 0.0
     if _hooks.subscribers:
         target, start = profiled.target_of(queue), time.perf_counter()
-    _recent((kernel.name, "kernel", queue))
+    _recent((kernel.name, "kernel", queue, get_ident()))
     given = [extents, *arguments] if built.most_in_group else arguments
     event = submit(built.address, target, given, index_space, dependencies)
     if event is None:

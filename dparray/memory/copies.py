@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from math import prod
+from threading import get_ident
 
 import dpctl
 import dpctl.memory
@@ -39,7 +40,7 @@ def host_views(
     if _hooks.subscribers:
         nbytes = sum(prod(layout.shape) * layout.dtype.itemsize for layout in layouts)
         _hooks.emit("host", queue=queue, nbytes=nbytes, because=because, usm_type=usm_type)
-    _hooks.recent.append((_hooks.public_name(), "NumPy for", queue))
+    _hooks.recent.append((_hooks.public_name(), "NumPy for", queue, get_ident()))
     wait_if_working(queue)
     return [host_view(layout) for layout in layouts]
 

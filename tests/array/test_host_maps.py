@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 import threading
 from typing import Any
 
@@ -121,6 +122,21 @@ def test_work_that_would_wait_for_its_own_thread_is_refused(queue: Any, size: in
                 work()
         assert float(other.sum()) == size
     assert float(x.sum()) == size
+
+
+def test_a_refusal_names_the_work_the_array_and_the_line_of_the_map(queue: Any) -> None:
+    x = dp.zeros(20_000, dtype="float32", sycl_queue=queue)
+    line = sys._getframe().f_lineno + 1
+    with x.map("rw"), pytest.raises(dp.MapError) as refusal:
+        x[5:] *= 2
+    text = str(refusal.value)
+    assert "float32 array of shape (19995,)" in text
+    assert dp.device.describe_queue(queue) in text
+    assert f"x.map('rw') at test_host_maps.py:{line} (of float32, shape (20000,))" in text
+    with x.map("r"), pytest.raises(dp.MapError, match="work may read the memory, and not write"):
+        x[3] = 1
+    with x.map("r"), pytest.raises(dp.MapError, match=r"^x.map would write"):
+        x.map("w")
 
 
 def test_views_beside_the_mapped_part_are_free(queue: Any) -> None:

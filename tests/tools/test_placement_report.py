@@ -105,10 +105,46 @@ def test_a_function_of_dparrays_is_reported_by_its_name() -> None:
 def test_what_ran_is_said_of_a_computed_array(queue: Any) -> None:
     x = dp.asarray(np.arange(200_000)[::-1].copy(), sycl_queue=queue)
     total = dp.cumsum(x)
-    text = str(dp.explain(total))
-    assert "ran last on its queue" in text
-    assert "scan" in text
-    assert "NumPy" in str(dp.explain(dp.sort(x)))
+    explained = dp.explain(total)
+    assert explained.made_by == "cumsum"
+    assert any("scan" in each for each in explained.ran)
+    assert "sort ran: NumPy for sort" in str(dp.explain(dp.sort(x)))
+
+
+def test_what_another_call_ran_is_not_said(queue: Any) -> None:
+    x = dp.asarray(np.arange(50_000)[::-1].copy(), sycl_queue=queue)
+    in_order, sums, parts = dp.sort(x), dp.cumsum(x), x[x > 7]
+    spectrum = dp.fft.fft(x)
+    x.sort()
+    for array, name in (
+        (in_order, "sort"),
+        (sums, "cumsum"),
+        (parts, "x[index]"),
+        (spectrum, "fft"),
+        (x, "sort"),
+    ):
+        explained = dp.explain(array)
+        assert explained.made_by == name
+        assert 1 <= len(explained.ran) <= 4
+    assert "fft ran: NumPy for fft" in str(dp.explain(spectrum))
+
+
+def test_each_of_several_results_says_what_its_call_ran() -> None:
+    left, values, _ = dp.linalg.svd(dp.eye(200))
+    assert dp.explain(left).made_by == dp.explain(values).made_by == "svd"
+
+
+def test_what_ran_is_said_of_a_result_that_is_still_pending() -> None:
+    x = dp.asarray(np.random.default_rng(0).random(300_000))
+    order = dp.argsort(x)
+    text = str(dp.explain(order))
+    assert "argsort ran: " in text
+
+
+def test_of_an_array_whose_call_is_not_remembered_it_says_what_ran_last() -> None:
+    x = dp.asarray(np.random.default_rng(0).random(300_000))
+    y = dp.sort(x)[::2]
+    assert "ran last on its queue, for this array or others: " in str(dp.explain(y))
 
 
 def test_each_read_of_a_value_is_a_copy_to_the_host(queue: Any) -> None:
