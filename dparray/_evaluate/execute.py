@@ -9,7 +9,7 @@ from typing import Any
 from dparray import _dtypes, _hooks
 from dparray._codegen.reduction import most_counters
 from dparray._codegen.values import scalar_arguments
-from dparray._evaluate import host, library
+from dparray._evaluate import host, library, limits
 from dparray._evaluate.kernels import obtain
 from dparray._evaluate.plan import (
     ContractionStep,
@@ -98,7 +98,8 @@ def _execute_step(
         slots[slot] = Layout(allocate(queue, usm_type, nbytes), 0, shape, strides, dtype)
     if type(step) is FusedStep:
         launches = step.launches
-        if launches[0].entry.kernel is None and obtain(launches[0], queue) is None:
+        is_there = limits.uses_kernels and launches[0].entry.kernel is not None
+        if not is_there and obtain(launches[0], queue) is None:
             if _hooks.subscribers:
                 because = why_not_compiled(launches[0], launches[0].entry.elements)
             for other in step.otherwise:

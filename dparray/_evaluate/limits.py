@@ -43,6 +43,8 @@ STORING_WEIGHT = 8
 host_elements = 0
 #: The same for operations by their weight, in one dict for ever.
 at_once: dict[int, int] = {}
+#: Whether generated kernels compute what something else could, too. Read where it is used.
+uses_kernels = True
 _forced = ""
 
 
@@ -60,6 +62,12 @@ def follow_model() -> None:
     if not _forced:
         set_host_elements(cost_model.elements_at_once(cost_model.terms()))
         _hooks.option_was_set("executor")
+
+
+def follow_fused_tier() -> None:
+    """Set whether kernels are used to what the option says, unless an executor is forced."""
+    global uses_kernels
+    uses_kernels = _forced != "library" if _forced else config.fused_tier
 
 
 def is_worth_compiling(size: int, total: int) -> bool:
@@ -123,6 +131,7 @@ def force(executor: str) -> Iterator[None]:
     before = _forced
     set_host_elements(1 << 40 if executor == "host" else 0)
     _forced = executor
+    follow_fused_tier()
     _hooks.option_was_set("executor")
     try:
         yield
@@ -131,8 +140,11 @@ def force(executor: str) -> Iterator[None]:
         if before:
             set_host_elements(1 << 40 if before == "host" else 0)
         follow_model()
+        follow_fused_tier()
         _hooks.option_was_set("executor")
 
 
 follow_model()
+follow_fused_tier()
 _hooks.when_set("cost_model", follow_model)
+_hooks.when_set("fused_tier", follow_fused_tier)

@@ -527,7 +527,7 @@ class _Explanation:
 def _state(launch: KernelLaunch, source: str) -> tuple[str, str, str]:
     """Executor, reason and the state of a kernel."""
     entry, size = launch.entry, launch.size
-    if entry.kernel is not None:
+    if entry.kernel is not None and (limits.uses_kernels or launch.must_compile):
         return "fused", "its kernel is there", "compiled"
     done = entry.elements
     key = kernels.key_of(launch, source)

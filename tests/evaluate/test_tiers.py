@@ -90,6 +90,27 @@ def test_the_kernels_can_be_switched_off() -> None:
         assert dp.explain((x + 2) * x / 3).tier == "host"
 
 
+def test_a_kernel_that_is_there_is_not_used_while_kernels_are_switched_off(queue: Any) -> None:
+    x = dp.ones(200_000, sycl_queue=queue)
+
+    def calculate() -> tuple[str, str, float]:
+        with dp.profile() as p:
+            y = (x + 5) * x / 7
+            tier = dp.explain(y).tier
+            dp.eval(y)
+        (kind,) = {each.kind for each in p.events} & {"kernel", "library", "host"}
+        return tier, kind, float(y[3])
+
+    with limits.force("fused"):
+        assert calculate() == ("fused", "kernel", 6 / 7)
+    with dp.config.override(fused_tier=False):
+        assert calculate() == ("host", "host", 6 / 7)
+    with limits.force("library"):
+        assert calculate() == ("library", "library", 6 / 7)
+    with limits.force("fused"):
+        assert calculate() == ("fused", "kernel", 6 / 7)
+
+
 def test_the_host_can_be_switched_off() -> None:
     x = dp.ones(50)
     with dp.config.override(host_tier=False, cost_model={}, background_compile=True):
