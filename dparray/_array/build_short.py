@@ -1,7 +1,7 @@
 """Builds the compiled short way of small arrays: ``python -m dparray._array.build_short``.
 
 The build of a wheel, an editable install and ``make venv`` do it where there is a C compiler. The
-file lies beside its source, `short.c`, and `dparray/_functions/compiled.py` loads it. It takes a C
+file lies beside its source, `short.c`, and `dparray/_array/short.py` loads it. It takes a C
 compiler, the headers of Python and NumPy, and a second. What it makes is for all Pythons from 3.10
 on and NumPy 2; where it is not made, the same is done in Python.
 """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from dparray._array.methods import Methods
 else:
-    Methods = object
+    from dparray._array.short import Base as Methods
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

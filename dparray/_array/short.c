@@ -22,7 +22,7 @@ extern int PyContext_Exit(PyObject *context);
 /* --- what is handed over ---------------------------------------------------------------------- */
 
 static PyTypeObject *array_type;
-static Py_ssize_t at_seen, at_block, at_packed, at_queue, at_usm_type, array_bytes;
+static Py_ssize_t at_seen, at_block, at_packed, at_queue, at_usm_type, at_weak, array_bytes;
 static PyObject *working;       /* queues with work that may not be complete */
 static PyObject *config_values; /* the options; one is read here */
 static PyObject *at_once;       /* up to how many elements, by an operation's weight */
@@ -34,9 +34,10 @@ static PyObject *host_tier, *readers, *one, *call_method;
 static PyObject *slow_getitem, *slow_setitem, *slow_matmul, *slow_ufunc;
 static PyObject *slow_float, *slow_int, *slow_index, *slow_bool;
 static PyObject *slow_shape, *slow_ndim, *slow_size, *slow_dtype, *slow_product;
-static PyObject *numpy_matmul;
+static PyObject *slow_power, *slow_reflected_power, *slow_reflected_matmul;
+static PyObject *numpy_matmul, *numpy_square, *square_weight;
 
-#define MOST_OPERATIONS 24
+#define MOST_OPERATIONS 17
 typedef PyObject *(*binary_function)(PyObject *, PyObject *);
 static struct {
     PyObject *compute;          /* of NumPy's arrays and scalars */
@@ -159,6 +160,68 @@ static PyObject *make_of(PyObject *like, PyObject *values)
     return make(like, values, NULL);
 }
 
+/* Whether an array is as `make` made it of a number of that dtype, and nobody else has it. */
+static int is_spare(PyObject *element, PyArray_Descr *dtype)
+{
+    if (!element || Py_REFCNT(element) != 1 || SLOT(element, at_weak))
+        return 0;
+    int filled = 0;
+    for (Py_ssize_t at = sizeof(PyObject); at < array_bytes; at += sizeof(PyObject *))
+        filled += SLOT(element, at) != NULL;
+    PyObject *number = SLOT(element, at_seen);
+    return filled == 5 && Py_TYPE(number) == &PyArray_Type && Py_REFCNT(number) == 1 &&
+           PyArray_NDIM(AS_ARRAY(number)) == 0 && !PyArray_BASE(AS_ARRAY(number)) &&
+           SLOT(element, at_block) == Py_None && SLOT(element, at_packed) == Py_None &&
+           PyArray_DESCR(AS_ARRAY(number)) == dtype;
+}
+
+static void put(PyObject *x, Py_ssize_t offset, PyObject *value)
+{
+    PyObject *before = SLOT(x, offset);
+    if (before != value) {
+        SLOT(x, offset) = Py_NewRef(value);
+        Py_XDECREF(before);
+    }
+}
+
+/* Numbers that were made last, by dtype. A program that computes element by element lets most of
+ * them go at once, and to take one that nobody else has is a tenth of the time to make one. */
+#define SPARE_NUMBERS 8
+#define SPARE_TRIED 4
+#define SPARE_DTYPES (NPY_CLONGDOUBLE + 1)
+static PyObject *spare_numbers[SPARE_DTYPES][SPARE_NUMBERS];
+static unsigned next_spare[SPARE_DTYPES];
+
+/* An array without dimensions, like another in its place, with a number of that dtype. */
+static PyObject *make_number(PyObject *like, PyArray_Descr *dtype, const void *value)
+{
+    int type = dtype->type_num;
+    PyObject **spares = type < SPARE_DTYPES ? spare_numbers[type] : NULL;
+    size_t nbytes = PyDataType_ELSIZE(dtype);
+    for (unsigned tried = 0; spares && tried < SPARE_TRIED; tried++) {
+        PyObject *spare = spares[(next_spare[type] + tried) % SPARE_NUMBERS];
+        if (is_spare(spare, dtype)) {
+            next_spare[type] += tried + 1;
+            memcpy(PyArray_DATA(AS_ARRAY(SLOT(spare, at_seen))), value, nbytes);
+            put(spare, at_queue, SLOT(like, at_queue));
+            put(spare, at_usm_type, SLOT(like, at_usm_type));
+            return Py_NewRef(spare);
+        }
+    }
+    Py_INCREF(dtype);
+    PyObject *number = PyArray_NewFromDescr(&PyArray_Type, dtype, 0, NULL, NULL, NULL, 0, NULL);
+    if (!number)
+        return NULL;
+    memcpy(PyArray_DATA(AS_ARRAY(number)), value, nbytes);
+    PyObject *made = make(like, number, NULL);
+    if (made && spares) {
+        PyObject **place = &spares[next_spare[type]++ % SPARE_NUMBERS], *before = *place;
+        *place = Py_NewRef(made);
+        Py_XDECREF(before);
+    }
+    return made;
+}
+
 static int enter(void)
 {
     if (PyContext_Enter(context) == 0)
@@ -190,6 +253,88 @@ static PyObject *silently(PyObject *function, PyObject *a, PyObject *b, PyObject
     return result;
 }
 
+
+/* --- numbers ------------------------------------------------------------------------------------ */
+
+/* A number: of one of NumPy's dtypes, or Python's, which has none. */
+enum { WEAK_INTEGER = -1, WEAK_FLOAT = -2 };
+typedef struct {
+    int type;
+    npy_int64 whole; /* of integers and masks */
+    double real;     /* of all others */
+} number;
+
+static int is_wide(int type)
+{
+    return type == NPY_LONG ? NPY_SIZEOF_LONG == 8 : type == NPY_LONGLONG;
+}
+
+/* What a number in memory is; no for complex numbers, for halves, and for integers that may be
+ * larger than any of C's with a sign. */
+static int load(int type, const void *at, number *x)
+{
+    x->type = type;
+    switch (type) {
+    case NPY_BOOL: x->whole = *(const npy_bool *)at; return 1;
+    case NPY_BYTE: x->whole = *(const npy_byte *)at; return 1;
+    case NPY_UBYTE: x->whole = *(const npy_ubyte *)at; return 1;
+    case NPY_SHORT: x->whole = *(const npy_short *)at; return 1;
+    case NPY_USHORT: x->whole = *(const npy_ushort *)at; return 1;
+    case NPY_INT: x->whole = *(const npy_int *)at; return 1;
+    case NPY_UINT: x->whole = *(const npy_uint *)at; return 1;
+    case NPY_LONG: x->whole = *(const npy_long *)at; return 1;
+    case NPY_LONGLONG: x->whole = *(const npy_longlong *)at; return 1;
+    case NPY_FLOAT: x->real = *(const npy_float *)at; return 1;
+    case NPY_DOUBLE: x->real = *(const npy_double *)at; return 1;
+    default: return 0;
+    }
+}
+
+static int number_of(PyObject *x, number *made)
+{
+    PyTypeObject *type = Py_TYPE(x);
+    if (type == &PyFloat_Type) {
+        *made = (number){WEAK_FLOAT, 0, PyFloat_AsDouble(x)};
+        return 1;
+    }
+    if (type == &PyLong_Type) {
+        int is_too_large;
+        *made = (number){WEAK_INTEGER, PyLong_AsLongLongAndOverflow(x, &is_too_large), 0};
+        return !is_too_large;
+    }
+    if (type == &PyArray_Type)
+        return PyArray_NDIM(AS_ARRAY(x)) == 0 && PyArray_ISBEHAVED_RO(AS_ARRAY(x)) &&
+               load(PyArray_TYPE(AS_ARRAY(x)), PyArray_DATA(AS_ARRAY(x)), made);
+    if (type == &PyDoubleArrType_Type) {
+        *made = (number){NPY_DOUBLE, 0, 0};
+        PyArray_ScalarAsCtype(x, &made->real);
+        return 1;
+    }
+    if (type == &PyLongArrType_Type && NPY_SIZEOF_LONG == 8) {
+        *made = (number){NPY_LONG, 0, 0};
+        PyArray_ScalarAsCtype(x, &made->whole);
+        return 1;
+    }
+    return 0;
+}
+
+/* The integer in the dtype's bits, or no where it has more of them. */
+static int cut(int type, npy_int64 whole, void *value, int may_wrap)
+{
+    npy_int64 kept;
+    switch (type) {
+    case NPY_BYTE: kept = *(npy_byte *)value = (npy_byte)whole; break;
+    case NPY_UBYTE: kept = *(npy_ubyte *)value = (npy_ubyte)whole; break;
+    case NPY_SHORT: kept = *(npy_short *)value = (npy_short)whole; break;
+    case NPY_USHORT: kept = *(npy_ushort *)value = (npy_ushort)whole; break;
+    case NPY_INT: kept = *(npy_int *)value = (npy_int)whole; break;
+    case NPY_UINT: kept = *(npy_uint *)value = (npy_uint)whole; break;
+    case NPY_LONG: kept = *(npy_long *)value = (npy_long)whole; break;
+    case NPY_LONGLONG: kept = *(npy_longlong *)value = whole; break;
+    default: return 0;
+    }
+    return may_wrap || kept == whole;
+}
 
 /* --- indices ---------------------------------------------------------------------------------- */
 
@@ -243,17 +388,6 @@ static char *element_at(PyArrayObject *seen, PyObject *index)
         at += place * PyArray_STRIDE(seen, axis);
     }
     return at;
-}
-
-/* An array without dimensions with one element of those dtypes that are copied byte by byte. */
-static PyObject *copy_of_element(PyArrayObject *like, const char *at)
-{
-    PyArray_Descr *dtype = PyArray_DESCR(like);
-    Py_INCREF(dtype);
-    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, dtype, 0, NULL, NULL, NULL, 0, NULL);
-    if (made)
-        memcpy(PyArray_DATA(AS_ARRAY(made)), at, PyArray_ITEMSIZE(like));
-    return made;
 }
 
 /* The index as NumPy takes it, whose arrays without dimensions have become numbers; NULL without an
@@ -323,8 +457,7 @@ static PyObject *getitem(PyObject *self, PyObject *index)
     if (element) {
         if (!is_idle())
             goto slow;
-        found = copy_of_element(AS_ARRAY(seen), element);
-        return found ? make(self, found, NULL) : NULL;
+        return make_number(self, PyArray_DESCR(AS_ARRAY(seen)), element);
     }
     plain = plain_of(index);
     if (!plain) {
@@ -360,11 +493,10 @@ slow:
 typedef struct {
     PyObject_HEAD
     PyObject *whole, *seen;
-    PyObject *last, *before; /* the elements that were given out last, or NULL */
     Py_ssize_t done, count;
 } parts_object;
 
-static PyObject *parts_of(PyObject *self, PyObject *unused)
+static PyObject *parts_of(PyObject *self)
 {
     PyObject *seen = seen_of(self);
     /* What is pending is computed by the Python function, and rows share memory, if there is. */
@@ -376,7 +508,6 @@ static PyObject *parts_of(PyObject *self, PyObject *unused)
         return NULL;
     parts->whole = Py_NewRef(self);
     parts->seen = Py_NewRef(seen);
-    parts->last = parts->before = NULL;
     parts->done = 0;
     parts->count = PyArray_DIM(AS_ARRAY(seen), 0);
     return (PyObject *)parts;
@@ -387,49 +518,8 @@ static void free_parts(parts_object *parts)
     PyTypeObject *type = Py_TYPE(parts);
     Py_DECREF(parts->whole);
     Py_DECREF(parts->seen);
-    Py_XDECREF(parts->last);
-    Py_XDECREF(parts->before);
     PyObject_Free(parts);
     Py_DECREF(type);
-}
-
-/* Whether an element is as `make` made it, and nobody but the iterator has it. */
-static int is_spare(PyObject *element, PyArrayObject *seen)
-{
-    if (!element || Py_REFCNT(element) != 1)
-        return 0;
-    int filled = 0;
-    for (Py_ssize_t at = sizeof(PyObject); at < array_bytes; at += sizeof(PyObject *))
-        filled += SLOT(element, at) != NULL; /* with what weak references need */
-    PyObject *number = SLOT(element, at_seen);
-    return filled == 5 && Py_TYPE(number) == &PyArray_Type && Py_REFCNT(number) == 1 &&
-           !PyArray_BASE(AS_ARRAY(number)) && SLOT(element, at_block) == Py_None && SLOT(element, at_packed) == Py_None &&
-           PyArray_DESCR(AS_ARRAY(number)) == PyArray_DESCR(seen);
-}
-
-/* A copy of an element. A loop that lets them go has two, in turns: to make one is half its time. */
-static PyObject *next_element(parts_object *parts, const char *first)
-{
-    PyArrayObject *seen = AS_ARRAY(parts->seen);
-    PyObject *element = parts->before;
-    if (is_spare(element, seen)) {
-        memcpy(PyArray_DATA(AS_ARRAY(SLOT(element, at_seen))), first, PyArray_ITEMSIZE(seen));
-    } else {
-        PyArray_Descr *dtype = PyArray_DESCR(seen);
-        Py_INCREF(dtype);
-        PyObject *number = PyArray_NewFromDescr(&PyArray_Type, dtype, 0, NULL, NULL, NULL, 0, NULL);
-        if (!number)
-            return NULL;
-        memcpy(PyArray_DATA(AS_ARRAY(number)), first, PyArray_ITEMSIZE(seen));
-        PyObject *made = make(parts->whole, number, NULL);
-        if (!made)
-            return NULL;
-        Py_XDECREF(element);
-        element = made;
-    }
-    parts->before = parts->last;
-    parts->last = element;
-    return Py_NewRef(element);
 }
 
 static PyObject *next_part(parts_object *parts)
@@ -451,7 +541,7 @@ static PyObject *next_part(parts_object *parts)
     char *first = PyArray_BYTES(seen) + at * PyArray_STRIDE(seen, 0);
     int dimensions = PyArray_NDIM(seen) - 1;
     if (!dimensions)
-        return next_element(parts, first);
+        return make_number(whole, PyArray_DESCR(seen), first);
     PyArray_Descr *dtype = PyArray_DESCR(seen);
     Py_INCREF(dtype);
     PyObject *row = PyArray_NewFromDescr(&PyArray_Type, dtype, dimensions, PyArray_DIMS(seen) + 1,
@@ -507,6 +597,25 @@ static int lie_alike(PyArrayObject *x, PyArrayObject *y)
     return 1;
 }
 
+/* Store a number of Python's where an element lies; no if it does not fit there. */
+static int store(PyArrayObject *target, PyObject *value, char *element)
+{
+    number x;
+    npy_int64 whole;
+    if (!number_of(value, &x) || !PyArray_ISBEHAVED(target))
+        return 0;
+    if (PyArray_TYPE(target) != NPY_DOUBLE) {
+        if (x.type != WEAK_INTEGER || !cut(PyArray_TYPE(target), x.whole, &whole, 0))
+            return 0;
+        memcpy(element, &whole, PyArray_ITEMSIZE(target));
+        return 1;
+    }
+    if (x.type == WEAK_INTEGER && (x.whole < -(1LL << 53) || x.whole > 1LL << 53))
+        return 0;
+    *(double *)element = x.type == WEAK_INTEGER ? (double)x.whole : x.real;
+    return 1;
+}
+
 /* Write to a part of what the host sees: 1 if it is done, 0 if not, -1 with an exception. */
 static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject *value)
 {
@@ -526,10 +635,8 @@ static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject 
             return 0;
         if (!is_free_to_write(self))
             return is_refusal() ? 0 : -1;
-        if (element && is_double && PyFloat_CheckExact(value)) {
-            *(double *)element = PyFloat_AsDouble(value);
+        if (element && store(target, value, element))
             return 1;
-        }
         if (PyObject_SetItem(seen, index, value) == 0)
             return 1;
         return is_refusal() ? 0 : -1;
@@ -592,139 +699,168 @@ static int write_chosen(PyObject *self, PyObject *seen, PyObject *index, PyObjec
     return is_refusal() ? 0 : -1;
 }
 
-static PyObject *setitem(PyObject *self, PyObject *const *args, Py_ssize_t count)
+static int setitem(PyObject *self, PyObject *index, PyObject *value)
 {
-    PyObject *seen = count == 2 ? seen_of(self) : NULL;
+    if (!value) {
+        PyErr_SetString(PyExc_TypeError, "elements of an array cannot be deleted");
+        return -1;
+    }
+    PyObject *seen = seen_of(self);
     if (seen) {
         int done = 0;
         PyObject *plain = NULL;
-        if (Py_TYPE(args[0]) == array_type && PyArray_NDIM(AS_ARRAY(seen)))
-            done = write_chosen(self, seen, args[0], args[1]);
-        if (!done && (plain = plain_of(args[0])))
-            done = write_part(self, seen, plain, args[1]);
+        if (Py_TYPE(index) == array_type && PyArray_NDIM(AS_ARRAY(seen)))
+            done = write_chosen(self, seen, index, value);
+        if (!done && (plain = plain_of(index)))
+            done = write_part(self, seen, plain, value);
         Py_XDECREF(plain);
         if (done < 0 || (!done && PyErr_Occurred() && !is_refusal()))
-            return NULL;
+            return -1;
         if (done)
-            Py_RETURN_NONE;
+            return 0;
     }
-    if (count != 2) {
-        PyErr_SetString(PyExc_TypeError, "__setitem__ takes an index and a value");
-        return NULL;
-    }
-    return PyObject_CallFunctionObjArgs(slow_setitem, self, args[0], args[1], NULL);
+    PyObject *result = PyObject_CallFunctionObjArgs(slow_setitem, self, index, value, NULL);
+    Py_XDECREF(result);
+    return result ? 0 : -1;
 }
 
 /* --- operators -------------------------------------------------------------------------------- */
 
 enum { NO_NUMBERS, ADD, SUBTRACT, MULTIPLY, DIVIDE, LESS, LESS_EQUAL, GREATER, GREATER_EQUAL,
-       EQUAL, NOT_EQUAL, AND, OR, XOR };
+       EQUAL, NOT_EQUAL, AND, OR, XOR, FLOOR_DIVIDE, REMAINDER, LEFT_SHIFT, RIGHT_SHIFT };
 
-/* Numbers of NumPy's are computed by their own operators, in a fifth of a ufunc's time. */
-static PyObject *of_numbers(int which, PyObject *a, PyObject *b)
+/* The dtype in which NumPy computes, to which both have been converted, or NPY_NOTYPE of what is
+ * left to it. */
+static int common_type(number *a, number *b)
 {
+    number *other = a->type < 0 ? b : a, *weak = a->type < 0 ? a : b;
+    int type = other->type;
+    npy_int64 value;
+    if (a->type == b->type)
+        return a->type < 0 ? NPY_NOTYPE : a->type;
+    if (type < 0 || type == NPY_BOOL || weak->type == NPY_BOOL)
+        return NPY_NOTYPE;
+    if (PyTypeNum_ISINTEGER(type)) {
+        if (weak->type == WEAK_INTEGER)
+            return cut(type, weak->whole, &value, 0) ? type : NPY_NOTYPE;
+        if (weak->type == WEAK_FLOAT || weak->type == NPY_DOUBLE) {
+            other->real = (double)other->whole;
+            return NPY_DOUBLE;
+        }
+        if (PyTypeNum_ISINTEGER(weak->type) && (is_wide(type) || is_wide(weak->type)))
+            return is_wide(type) ? type : weak->type;
+        return NPY_NOTYPE;
+    }
+    if (weak->type == WEAK_FLOAT)
+        return type == NPY_DOUBLE || (double)(float)weak->real == weak->real ||
+                       (weak->real > -1e30 && weak->real < 1e30)
+                   ? type
+                   : NPY_NOTYPE;
+    if (weak->type == WEAK_INTEGER || (type == NPY_DOUBLE && PyTypeNum_ISINTEGER(weak->type))) {
+        weak->real = (double)weak->whole;
+        return -(1LL << 53) < weak->whole && weak->whole < 1LL << 53 ? type : NPY_NOTYPE;
+    }
+    return NPY_NOTYPE;
+}
+
+#define COMPARE(a, b)                                                       \
+    case LESS: *(npy_bool *)value = (a) < (b); return NPY_BOOL;             \
+    case LESS_EQUAL: *(npy_bool *)value = (a) <= (b); return NPY_BOOL;      \
+    case GREATER: *(npy_bool *)value = (a) > (b); return NPY_BOOL;          \
+    case GREATER_EQUAL: *(npy_bool *)value = (a) >= (b); return NPY_BOOL;   \
+    case EQUAL: *(npy_bool *)value = (a) == (b); return NPY_BOOL;           \
+    case NOT_EQUAL: *(npy_bool *)value = (a) != (b); return NPY_BOOL;
+#define COMPUTE(type, a, b, result)                                         \
+    case ADD: *(type *)value = (a) + (b); return result;                    \
+    case SUBTRACT: *(type *)value = (a) - (b); return result;               \
+    case MULTIPLY: *(type *)value = (a) * (b); return result;               \
+    case DIVIDE: *(type *)value = (a) / (b); return result;
+
+static int compute_wholes(int which, int type, npy_int64 a, npy_int64 b, void *value)
+{
+    npy_uint64 left = (npy_uint64)a, right = (npy_uint64)b, bits = 0;
     switch (which) {
-    case ADD: return PyNumber_Add(a, b);
-    case SUBTRACT: return PyNumber_Subtract(a, b);
-    case MULTIPLY: return PyNumber_Multiply(a, b);
-    case DIVIDE: return PyNumber_TrueDivide(a, b);
-    case LESS: return PyObject_RichCompare(a, b, Py_LT);
-    case LESS_EQUAL: return PyObject_RichCompare(a, b, Py_LE);
-    case GREATER: return PyObject_RichCompare(a, b, Py_GT);
-    case GREATER_EQUAL: return PyObject_RichCompare(a, b, Py_GE);
-    case EQUAL: return PyObject_RichCompare(a, b, Py_EQ);
-    case AND: return PyNumber_And(a, b);
-    case OR: return PyNumber_Or(a, b);
-    case XOR: return PyNumber_Xor(a, b);
-    default: return PyObject_RichCompare(a, b, Py_NE);
+    COMPARE(a, b)
+    case DIVIDE: *(double *)value = (double)a / (double)b; return NPY_DOUBLE;
+    case ADD: bits = left + right; break;
+    case SUBTRACT: bits = left - right; break;
+    case MULTIPLY: bits = left * right; break;
+    case AND: bits = left & right; break;
+    case OR: bits = left | right; break;
+    case XOR: bits = left ^ right; break;
+    case FLOOR_DIVIDE:
+    case REMAINDER: {
+        if (b == 0 || b == -1) /* of the least integer there is no positive one */
+            return NPY_NOTYPE;
+        npy_int64 quotient = a / b, rest = a % b;
+        int is_above = rest && (rest < 0) != (b < 0);
+        bits = (npy_uint64)(which == REMAINDER ? rest + is_above * b : quotient - is_above);
+        break;
+    }
+    case LEFT_SHIFT:
+    case RIGHT_SHIFT:
+        if (b < 0 || b > 7) /* all dtypes have so many bits */
+            return NPY_NOTYPE;
+        bits = which == LEFT_SHIFT ? left << right : (npy_uint64)(a >> b);
+        break;
+    default: return NPY_NOTYPE;
+    }
+    return cut(type, (npy_int64)bits, value, 1) ? type : NPY_NOTYPE;
+}
+
+/* An operation on two numbers as the processor has it and NumPy does; the dtype of the result. */
+static int compute_numbers(int which, number a, number b, void *value)
+{
+    int type = common_type(&a, &b);
+    switch (type) {
+    case NPY_DOUBLE:
+        switch (which) {
+        COMPARE(a.real, b.real)
+        COMPUTE(double, a.real, b.real, NPY_DOUBLE)
+        default: return NPY_NOTYPE;
+        }
+    case NPY_FLOAT: {
+        float left = (float)a.real, right = (float)b.real;
+        switch (which) {
+        COMPARE(left, right)
+        COMPUTE(float, left, right, NPY_FLOAT)
+        default: return NPY_NOTYPE;
+        }
+    }
+    case NPY_BOOL:
+        switch (which) {
+        case AND: *(npy_bool *)value = a.whole & b.whole; return NPY_BOOL;
+        case OR: *(npy_bool *)value = a.whole | b.whole; return NPY_BOOL;
+        case XOR: *(npy_bool *)value = a.whole ^ b.whole; return NPY_BOOL;
+        default: return NPY_NOTYPE;
+        }
+    case NPY_NOTYPE: return NPY_NOTYPE;
+    default: return compute_wholes(which, type, a.whole, b.whole, value);
     }
 }
 
-/* The value of a float64 without dimensions, or of a Python number beside one. */
-static int is_double(PyObject *x, double *value)
+/* The operation on two numbers, as an array like another; NULL without an exception if it is none
+ * of those above. */
+static PyObject *result_of_numbers(int which, PyObject *like, PyObject *a, PyObject *b)
 {
-    if (PyFloat_CheckExact(x)) {
-        *value = PyFloat_AsDouble(x);
-        return 1;
-    }
-    if (PyLong_CheckExact(x)) {
-        int is_too_large;
-        long long whole = PyLong_AsLongLongAndOverflow(x, &is_too_large);
-        *value = (double)whole;
-        return !is_too_large && -(1LL << 53) < whole && whole < 1LL << 53;
-    }
-    if (Py_TYPE(x) != &PyArray_Type)
-        return 0;
-    PyArrayObject *array = AS_ARRAY(x);
-    if (PyArray_NDIM(array) || PyArray_TYPE(array) != NPY_DOUBLE || !PyArray_ISNOTSWAPPED(array))
-        return 0;
-    *value = *(double *)PyArray_DATA(array);
-    return 1;
-}
-
-static PyObject *whole_of(int dtype, const void *value, size_t nbytes)
-{
-    PyObject *made = PyArray_SimpleNew(0, NULL, dtype);
-    if (made)
-        memcpy(PyArray_DATA(AS_ARRAY(made)), value, nbytes);
+    number left, right;
+    union { npy_int64 whole; double real; } value;
+    if (!which || !number_of(a, &left) || !number_of(b, &right))
+        return NULL;
+    int type = compute_numbers(which, left, right, &value);
+    if (type == NPY_NOTYPE)
+        return NULL;
+    PyArray_Descr *dtype = PyArray_DescrFromType(type);
+    PyObject *made = make_number(like, dtype, &value);
+    Py_DECREF(dtype);
     return made;
 }
 
-/* An operation on two numbers in double precision, as the processor has it and NumPy does. */
-static int compute_doubles(int which, double a, double b, double *number, npy_bool *is_so)
-{
-    switch (which) {
-    case ADD: *number = a + b; return NPY_DOUBLE;
-    case SUBTRACT: *number = a - b; return NPY_DOUBLE;
-    case MULTIPLY: *number = a * b; return NPY_DOUBLE;
-    case DIVIDE: *number = a / b; return NPY_DOUBLE;
-    case LESS: *is_so = a < b; return NPY_BOOL;
-    case LESS_EQUAL: *is_so = a <= b; return NPY_BOOL;
-    case GREATER: *is_so = a > b; return NPY_BOOL;
-    case GREATER_EQUAL: *is_so = a >= b; return NPY_BOOL;
-    case EQUAL: *is_so = a == b; return NPY_BOOL;
-    case NOT_EQUAL: *is_so = a != b; return NPY_BOOL;
-    default: return NPY_NOTYPE;
-    }
-}
-
-/* A number of NumPy's that an array without dimensions holds, or a Python number. */
-static PyObject *number_of(PyObject *x)
-{
-    if (Py_TYPE(x) != &PyArray_Type)
-        return PyFloat_CheckExact(x) || PyLong_CheckExact(x) ? Py_NewRef(x) : NULL;
-    PyArrayObject *array = AS_ARRAY(x);
-    if (PyArray_NDIM(array) || PyArray_ISBOOL(array))
-        return NULL;
-    return PyArray_ToScalar(PyArray_DATA(array), array);
-}
-
-static PyObject *compute_numbers(int which, PyObject *a, PyObject *b)
-{
-    double left, right, number;
-    npy_bool is_so;
-    if (is_double(a, &left) && is_double(b, &right))
-        switch (compute_doubles(which, left, right, &number, &is_so)) {
-        case NPY_DOUBLE: return whole_of(NPY_DOUBLE, &number, sizeof number);
-        case NPY_BOOL: return whole_of(NPY_BOOL, &is_so, sizeof is_so);
-        }
-    PyObject *first = number_of(a);
-    PyObject *second = first ? number_of(b) : NULL;
-    PyObject *result = NULL;
-    if (second && enter()) {
-        result = of_numbers(which, first, second);
-        leave(result != NULL);
-    }
-    Py_XDECREF(first);
-    Py_XDECREF(second);
-    return result;
-}
-
-static PyObject *binary(int number, PyObject *x, PyObject *y)
+static PyObject *binary(int at, PyObject *x, PyObject *y)
 {
     PyObject *owner = Py_TYPE(x) == array_type ? x : y;
     PyObject *a = seen_of(x), *b = seen_of(y);
-    npy_intp most = most_of(operations[number].weight), size = 0;
+    npy_intp most = most_of(operations[at].weight), size = 0;
     if (most > heap_elements) /* larger results lie in the pool's memory */
         most = heap_elements;
     if (a && b) {
@@ -746,26 +882,24 @@ static PyObject *binary(int number, PyObject *x, PyObject *y)
     if (size > most || !is_idle())
         goto slow;
     PyObject *result = NULL;
-    if (size == 1 && operations[number].of_numbers)
-        result = compute_numbers(operations[number].of_numbers, a, b);
-    if (!result) {
-        if (!is_refusal())
-            return NULL;
-        result = silently(operations[number].compute, a, b, NULL);
-    }
+    if (size == 1)
+        result = result_of_numbers(operations[at].of_numbers, owner, a, b);
+    if (result || PyErr_Occurred())
+        return result;
+    result = silently(operations[at].compute, a, b, NULL);
     if (result)
         return make_of(owner, result);
     if (PyErr_Occurred())
         return NULL;
 slow:
-    return PyObject_CallFunctionObjArgs(operations[number].slow, x, y, NULL);
+    return PyObject_CallFunctionObjArgs(operations[at].slow, x, y, NULL);
 }
 
-static PyObject *in_place(int number, PyObject *x, PyObject *y)
+static PyObject *in_place(int at, PyObject *x, PyObject *y)
 {
     PyObject *target = seen_of(x), *operand = NULL;
-    if (!target || operations[number].compute_in_place == Py_None ||
-        PyArray_SIZE(AS_ARRAY(target)) > most_of(operations[number].weight))
+    if (!target || operations[at].compute_in_place == Py_None ||
+        PyArray_SIZE(AS_ARRAY(target)) > most_of(operations[at].weight))
         goto slow;
     if (Py_TYPE(y) == array_type) {
         if (SLOT(x, at_queue) == SLOT(y, at_queue))
@@ -779,16 +913,16 @@ static PyObject *in_place(int number, PyObject *x, PyObject *y)
             return NULL;
         goto slow;
     }
-    double left, right, value;
-    npy_bool is_so;
-    if (PyArray_SIZE(AS_ARRAY(target)) == 1 && Py_TYPE(target) == &PyArray_Type &&
-        PyArray_NDIM(AS_ARRAY(target)) == 0 && PyArray_TYPE(AS_ARRAY(target)) == NPY_DOUBLE &&
-        is_double(target, &left) && is_double(operand, &right) &&
-        compute_doubles(operations[number].of_numbers, left, right, &value, &is_so) == NPY_DOUBLE) {
-        *(double *)PyArray_DATA(AS_ARRAY(target)) = value;
+    number left, right;
+    union { npy_int64 whole; double real; } value;
+    if (PyArray_NDIM(AS_ARRAY(target)) == 0 && number_of(target, &left) &&
+        number_of(operand, &right) &&
+        compute_numbers(operations[at].of_numbers, left, right, &value) ==
+            PyArray_TYPE(AS_ARRAY(target))) {
+        memcpy(PyArray_DATA(AS_ARRAY(target)), &value, PyArray_ITEMSIZE(AS_ARRAY(target)));
         return Py_NewRef(x);
     }
-    PyObject *result = silently(operations[number].compute_in_place, target, operand, target);
+    PyObject *result = silently(operations[at].compute_in_place, target, operand, target);
     if (result) {
         Py_DECREF(result);
         return Py_NewRef(x);
@@ -796,16 +930,91 @@ static PyObject *in_place(int number, PyObject *x, PyObject *y)
     if (PyErr_Occurred())
         return NULL;
 slow:
-    return PyObject_CallFunctionObjArgs(operations[number].slow_in_place, x, y, NULL);
+    return PyObject_CallFunctionObjArgs(operations[at].slow_in_place, x, y, NULL);
 }
 
-#define OPERATION(n)                                                                    \
-    static PyObject *left_##n(PyObject *x, PyObject *y) { return binary(n, x, y); }     \
-    static PyObject *right_##n(PyObject *x, PyObject *y) { return binary(n, y, x); }    \
-    static PyObject *in_place_##n(PyObject *x, PyObject *y) { return in_place(n, x, y); }
-OPERATION(0) OPERATION(1) OPERATION(2) OPERATION(3) OPERATION(4) OPERATION(5) OPERATION(6)
-OPERATION(7) OPERATION(8) OPERATION(9) OPERATION(10) OPERATION(11) OPERATION(12) OPERATION(13)
-OPERATION(14) OPERATION(15) OPERATION(16) OPERATION(17)
+/* As Python hands them over: the numbers of operations, in the order of their slots. */
+enum { OF_ADD, OF_SUBTRACT, OF_MULTIPLY, OF_DIVIDE, OF_FLOOR_DIVIDE, OF_REMAINDER, OF_AND, OF_OR,
+       OF_XOR, OF_LEFT_SHIFT, OF_RIGHT_SHIFT, OF_LESS, OF_LESS_EQUAL, OF_GREATER, OF_GREATER_EQUAL,
+       OF_EQUAL, OF_NOT_EQUAL, BINARY_OPERATIONS };
+
+#define OPERATION(name, at)                                                               \
+    static PyObject *name(PyObject *x, PyObject *y) { return binary(at, x, y); }          \
+    static PyObject *name##_in_place(PyObject *x, PyObject *y) { return in_place(at, x, y); }
+OPERATION(add, OF_ADD)
+OPERATION(subtract, OF_SUBTRACT)
+OPERATION(multiply, OF_MULTIPLY)
+OPERATION(divide, OF_DIVIDE)
+OPERATION(floor_divide, OF_FLOOR_DIVIDE)
+OPERATION(remainder_of, OF_REMAINDER)
+OPERATION(and_of, OF_AND)
+OPERATION(or_of, OF_OR)
+OPERATION(xor_of, OF_XOR)
+OPERATION(left_shift, OF_LEFT_SHIFT)
+OPERATION(right_shift, OF_RIGHT_SHIFT)
+
+static PyObject *compare(PyObject *x, PyObject *y, int which)
+{
+    switch (which) {
+    case Py_LT: return binary(OF_LESS, x, y);
+    case Py_LE: return binary(OF_LESS_EQUAL, x, y);
+    case Py_GT: return binary(OF_GREATER, x, y);
+    case Py_GE: return binary(OF_GREATER_EQUAL, x, y);
+    case Py_EQ: return binary(OF_EQUAL, x, y);
+    default: return binary(OF_NOT_EQUAL, x, y);
+    }
+}
+
+static PyObject *power(PyObject *x, PyObject *y, PyObject *modulus)
+{
+    PyObject *seen = seen_of(x);
+    int is_whole;
+    if (modulus == Py_None && seen && PyLong_CheckExact(y) && PyArray_ISFLOAT(AS_ARRAY(seen)) &&
+        PyLong_AsLongLongAndOverflow(y, &is_whole) == 2 &&
+        PyArray_SIZE(AS_ARRAY(seen)) <= most_of(square_weight) &&
+        PyArray_SIZE(AS_ARRAY(seen)) <= heap_elements && is_idle()) {
+        PyObject *result = silently(numpy_square, seen, NULL, NULL);
+        if (result)
+            return make_of(x, result);
+        if (PyErr_Occurred())
+            return NULL;
+    }
+    if (Py_TYPE(x) != array_type)
+        return PyObject_CallFunctionObjArgs(slow_reflected_power, y, x, NULL);
+    return PyObject_CallFunctionObjArgs(slow_power, x, y, modulus, NULL);
+}
+
+/* --- operators of one operand ----------------------------------------------------------------- */
+
+enum { NEGATIVE, POSITIVE, ABSOLUTE, INVERT, UNARY_OPERATIONS };
+static struct {
+    PyObject *compute, *slow, *weight;
+} of_one[UNARY_OPERATIONS];
+
+static PyObject *unary(int at, PyObject *x)
+{
+    PyObject *seen = seen_of(x);
+    npy_intp most = most_of(of_one[at].weight);
+    if (seen && PyArray_SIZE(AS_ARRAY(seen)) <= most &&
+        PyArray_SIZE(AS_ARRAY(seen)) <= heap_elements && is_idle()) {
+        if (at == NEGATIVE && PyArray_NDIM(AS_ARRAY(seen)) == 0 &&
+            PyArray_TYPE(AS_ARRAY(seen)) == NPY_DOUBLE && PyArray_ISBEHAVED_RO(AS_ARRAY(seen))) {
+            double value = -*(double *)PyArray_DATA(AS_ARRAY(seen));
+            return make_number(x, PyArray_DESCR(AS_ARRAY(seen)), &value);
+        }
+        PyObject *result = silently(of_one[at].compute, seen, NULL, NULL);
+        if (result)
+            return make_of(x, result);
+        if (PyErr_Occurred())
+            return NULL;
+    }
+    return PyObject_CallFunctionObjArgs(of_one[at].slow, x, NULL);
+}
+
+static PyObject *negative(PyObject *x) { return unary(NEGATIVE, x); }
+static PyObject *positive(PyObject *x) { return unary(POSITIVE, x); }
+static PyObject *absolute(PyObject *x) { return unary(ABSOLUTE, x); }
+static PyObject *invert(PyObject *x) { return unary(INVERT, x); }
 
 /* The product of small vectors or matrices. NULL without an exception: to be done another way. */
 static PyObject *product(PyObject *x, PyObject *y)
@@ -833,6 +1042,8 @@ static PyObject *matmul(PyObject *x, PyObject *y)
     PyObject *result = product(x, y);
     if (result || PyErr_Occurred())
         return result;
+    if (Py_TYPE(x) != array_type)
+        return PyObject_CallFunctionObjArgs(slow_reflected_matmul, y, x, NULL);
     return PyObject_CallFunctionObjArgs(slow_matmul, x, y, NULL);
 }
 
@@ -878,7 +1089,7 @@ static PyObject *number_seen(PyObject *x)
     return seen && PyArray_NDIM(AS_ARRAY(seen)) == 0 && is_idle() ? seen : NULL;
 }
 
-static PyObject *as_float(PyObject *x, PyObject *unused)
+static PyObject *as_float(PyObject *x)
 {
     PyObject *seen = number_seen(x);
     if (seen && PyArray_TYPE(AS_ARRAY(seen)) == NPY_DOUBLE)
@@ -888,7 +1099,7 @@ static PyObject *as_float(PyObject *x, PyObject *unused)
     return PyObject_CallFunctionObjArgs(slow_float, x, NULL);
 }
 
-static PyObject *as_int(PyObject *x, PyObject *unused)
+static PyObject *as_int(PyObject *x)
 {
     PyObject *seen = number_seen(x);
     if (seen && PyArray_ISINTEGER(AS_ARRAY(seen)))
@@ -896,7 +1107,7 @@ static PyObject *as_int(PyObject *x, PyObject *unused)
     return PyObject_CallFunctionObjArgs(slow_int, x, NULL);
 }
 
-static PyObject *as_index(PyObject *x, PyObject *unused)
+static PyObject *as_index(PyObject *x)
 {
     PyObject *seen = number_seen(x);
     if (seen && PyArray_ISINTEGER(AS_ARRAY(seen)))
@@ -904,16 +1115,17 @@ static PyObject *as_index(PyObject *x, PyObject *unused)
     return PyObject_CallFunctionObjArgs(slow_index, x, NULL);
 }
 
-static PyObject *as_bool(PyObject *x, PyObject *unused)
+static int as_bool(PyObject *x)
 {
     PyObject *seen = number_seen(x);
     if (seen && PyArray_ISBOOL(AS_ARRAY(seen)))
-        return PyBool_FromLong(*(npy_bool *)PyArray_DATA(AS_ARRAY(seen)));
-    if (seen && PyArray_ISNUMBER(AS_ARRAY(seen))) {
-        int is_true = PyObject_IsTrue(seen);
-        return is_true < 0 ? NULL : PyBool_FromLong(is_true);
-    }
-    return PyObject_CallFunctionObjArgs(slow_bool, x, NULL);
+        return *(npy_bool *)PyArray_DATA(AS_ARRAY(seen)) != 0;
+    if (seen && PyArray_ISNUMBER(AS_ARRAY(seen)))
+        return PyObject_IsTrue(seen);
+    PyObject *result = PyObject_CallFunctionObjArgs(slow_bool, x, NULL);
+    int is_true = result ? PyObject_IsTrue(result) : -1;
+    Py_XDECREF(result);
+    return is_true;
 }
 
 /* --- what arrays say of themselves -------------------------------------------------------------- */
@@ -953,24 +1165,30 @@ static PyObject *dtype_of(PyObject *module, PyObject *x)
 
 /* --- the module ------------------------------------------------------------------------------- */
 
-#define OPERATORS(n) \
-    {"left_" #n, left_##n, METH_O, NULL}, {"right_" #n, right_##n, METH_O, NULL}, \
-        {"in_place_" #n, in_place_##n, METH_O, NULL}
+#define SLOTS(slot, name) \
+    {Py_nb_##slot, name}, {Py_nb_inplace_##slot, name##_in_place}
+
+/* What arrays inherit, and use where they have no method of Python's of that name. */
+static PyType_Slot slots_of_base[] = {
+    {Py_mp_subscript, getitem}, {Py_mp_ass_subscript, setitem}, {Py_tp_iter, parts_of},
+    {Py_nb_matrix_multiply, matmul}, {Py_nb_float, as_float}, {Py_nb_int, as_int},
+    {Py_nb_index, as_index}, {Py_nb_bool, as_bool}, {Py_tp_richcompare, compare},
+    {Py_nb_negative, negative}, {Py_nb_positive, positive}, {Py_nb_absolute, absolute},
+    {Py_nb_invert, invert}, {Py_nb_power, power},
+    SLOTS(add, add), SLOTS(subtract, subtract), SLOTS(multiply, multiply),
+    SLOTS(true_divide, divide), SLOTS(floor_divide, floor_divide), SLOTS(remainder, remainder_of),
+    SLOTS(and, and_of), SLOTS(or, or_of), SLOTS(xor, xor_of), SLOTS(lshift, left_shift),
+    SLOTS(rshift, right_shift),
+    {0, NULL},
+};
+
+static PyType_Spec base_spec = {
+    "dparray._array._short.Base", 0, 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots_of_base,
+};
 
 static PyMethodDef of_arrays[] = {
-    {"__getitem__", getitem, METH_O, NULL},
-    {"__setitem__", (PyCFunction)(void (*)(void))setitem, METH_FASTCALL, NULL},
-    {"__iter__", parts_of, METH_NOARGS, NULL},
-    {"__matmul__", matmul, METH_O, NULL},
     {"__array_ufunc__", (PyCFunction)(void (*)(void))array_ufunc, METH_VARARGS | METH_KEYWORDS,
      NULL},
-    {"__float__", as_float, METH_NOARGS, NULL},
-    {"__int__", as_int, METH_NOARGS, NULL},
-    {"__index__", as_index, METH_NOARGS, NULL},
-    {"__bool__", as_bool, METH_NOARGS, NULL},
-    OPERATORS(0), OPERATORS(1), OPERATORS(2), OPERATORS(3), OPERATORS(4), OPERATORS(5),
-    OPERATORS(6), OPERATORS(7), OPERATORS(8), OPERATORS(9), OPERATORS(10), OPERATORS(11),
-    OPERATORS(12), OPERATORS(13), OPERATORS(14), OPERATORS(15), OPERATORS(16), OPERATORS(17),
     {NULL, NULL, 0, NULL},
 };
 
@@ -992,12 +1210,29 @@ static Py_ssize_t offset_of(const char *name, Py_ssize_t size)
     return found;
 }
 
-/* setup(named, operations, ufuncs): the methods, by name. What is handed over lives for ever. */
+/* Where the head of the list of weak references lies, which may be before the object. */
+static Py_ssize_t offset_of_weak_references(Py_ssize_t size)
+{
+    Py_ssize_t found = 0;
+    PyObject *sample = PyType_GenericAlloc(array_type, 0);
+    PyObject *mark = sample ? PyWeakref_NewRef(sample, NULL) : NULL;
+    for (Py_ssize_t at = size - (Py_ssize_t)sizeof(PyObject *);
+         mark && !found && at >= -4 * (Py_ssize_t)sizeof(PyObject *); at -= sizeof(PyObject *))
+        if (SLOT(sample, at) == mark)
+            found = at;
+    Py_XDECREF(mark);
+    Py_XDECREF(sample);
+    if (!found && !PyErr_Occurred())
+        PyErr_SetString(PyExc_TypeError, "arrays have no weak references");
+    return found;
+}
+
+/* setup(named, operations, of_one, ufuncs): methods, by name. What is handed over lives for ever. */
 static PyObject *setup(PyObject *module, PyObject *args)
 {
-    PyObject *named, *given;
-    if (!PyArg_ParseTuple(args, "O!O!O!", &PyDict_Type, &named, &PyList_Type, &given,
-                          &PyDict_Type, &ufuncs))
+    PyObject *named, *given, *given_of_one;
+    if (!PyArg_ParseTuple(args, "O!O!O!O!", &PyDict_Type, &named, &PyList_Type, &given,
+                          &PyList_Type, &given_of_one, &PyDict_Type, &ufuncs))
         return NULL;
     PyObject *type;
     struct { const char *name; PyObject **where; } parts[] = {
@@ -1009,6 +1244,8 @@ static PyObject *setup(PyObject *module, PyObject *args)
         {"index", &slow_index}, {"bool", &slow_bool}, {"numpy_matmul", &numpy_matmul},
         {"shape", &slow_shape}, {"ndim", &slow_ndim}, {"size", &slow_size},
         {"dtype", &slow_dtype}, {"small_product", &slow_product},
+        {"pow", &slow_power}, {"rpow", &slow_reflected_power}, {"rmatmul", &slow_reflected_matmul},
+        {"numpy_square", &numpy_square}, {"square_weight", &square_weight},
     };
     for (size_t at = 0; at < sizeof parts / sizeof *parts; at++) {
         *parts[at].where = PyDict_GetItemString(named, parts[at].name);
@@ -1020,8 +1257,9 @@ static PyObject *setup(PyObject *module, PyObject *args)
     PyObject *heap = PyDict_GetItemString(named, "heap_elements");
     PyObject *products = PyDict_GetItemString(named, "one_core_products");
     Py_ssize_t count = PyList_Size(given);
-    if (!heap || !products || count > MOST_OPERATIONS) {
-        PyErr_SetString(PyExc_TypeError, "setup: limits, and no more operations than there are");
+    if (!heap || !products || count != BINARY_OPERATIONS ||
+        PyList_Size(given_of_one) != UNARY_OPERATIONS) {
+        PyErr_SetString(PyExc_TypeError, "setup: limits, and as many operations as there are");
         return NULL;
     }
     heap_elements = PyLong_AsSsize_t(heap);
@@ -1040,15 +1278,20 @@ static PyObject *setup(PyObject *module, PyObject *args)
     if ((at_seen = offset_of("_on_host", size)) < 0 || (at_block = offset_of("_block", size)) < 0 ||
         (at_packed = offset_of("_packed", size)) < 0 ||
         (at_queue = offset_of("sycl_queue", size)) < 0 ||
-        (at_usm_type = offset_of("usm_type", size)) < 0)
+        (at_usm_type = offset_of("usm_type", size)) < 0 ||
+        (at_weak = offset_of_weak_references(size)) == 0)
         return NULL;
     for (Py_ssize_t at = 0; at < count; at++) {
-        PyObject *of_one = PyList_GetItem(given, at);
-        if (!PyArg_ParseTuple(of_one, "OOOOOi", &operations[at].compute, &operations[at].slow,
+        PyObject *one_of = PyList_GetItem(given, at);
+        if (!PyArg_ParseTuple(one_of, "OOOOOi", &operations[at].compute, &operations[at].slow,
                               &operations[at].compute_in_place, &operations[at].slow_in_place,
                               &operations[at].weight, &operations[at].of_numbers))
             return NULL;
     }
+    for (Py_ssize_t at = 0; at < UNARY_OPERATIONS; at++)
+        if (!PyArg_ParseTuple(PyList_GetItem(given_of_one, at), "OOO", &of_one[at].compute,
+                              &of_one[at].slow, &of_one[at].weight))
+            return NULL;
     PyObject *methods = PyDict_New();
     for (PyMethodDef *each = of_arrays; methods && each->ml_name; each++) {
         PyObject *method = PyDescr_NewMethod(array_type, each);
@@ -1059,6 +1302,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
     if (methods) {
         Py_INCREF(named);
         Py_INCREF(given);
+        Py_INCREF(given_of_one);
         Py_INCREF(ufuncs);
     }
     return methods;
@@ -1083,7 +1327,10 @@ PyMODINIT_FUNC PyInit__short(void)
 {
     import_array();
     PyObject *module = PyModule_Create(&definition);
-    if (module && PyModule_AddStringConstant(module, "made_from", MADE_FROM) < 0)
+    PyObject *base = PyType_FromSpec(&base_spec);
+    if (module && (!base || PyModule_AddStringConstant(module, "made_from", MADE_FROM) < 0 ||
+                   PyModule_AddObjectRef(module, "Base", base) < 0))
         Py_CLEAR(module);
+    Py_XDECREF(base);
     return module;
 }

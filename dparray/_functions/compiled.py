@@ -10,54 +10,30 @@ the module works. ``DPARRAY_COMPILED`` may also name another file of it.
 from __future__ import annotations
 
 import contextvars
-import importlib.util
-import os
-import sys
-import zlib
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from dparray import _hooks
-from dparray._array import small
+from dparray._array import short, small
 from dparray._array.apply import OPERATIONS
 from dparray._array.ndarray import config_values, ndarray
 from dparray._evaluate import host, limits
 from dparray._functions import products, protocols
-from dparray._graph.ops import COMPARISONS, OPERATORS, OPS
+from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS
 from dparray._runtime import queues
 
 # As the module numbers them.
 _OF_NUMBERS = (
     *("add", "sub", "mul", "truediv", "lt", "le", "gt", "ge", "eq", "ne"),
-    *("and", "or", "xor"),
+    *("and", "or", "xor", "floordiv", "mod", "lshift", "rshift"),
 )
 
 is_installed = False
 
 
-def load() -> ModuleType | None:
-    """The compiled module; ``None`` where there is none for this Python."""
-    named = os.environ.get("DPARRAY_COMPILED", "")
-    file = Path(named) if named else Path(small.__file__).with_name("_short.abi3.so")
-    has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()
-    if named == "0" or not has_lock or not file.is_file():
-        return None
-    spec = importlib.util.spec_from_file_location("_short", file)
-    assert spec is not None and spec.loader is not None
-    try:
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    except ImportError:  # of another platform, or a NumPy before 2
-        return None
-    source = zlib.crc32(Path(small.__file__).with_name("short.c").read_bytes())
-    return module if getattr(module, "made_from", None) == f"{source:08x}" else None
-
-
 def install(module: Any) -> None:
-    """Give arrays the module's methods, which call those that they have now."""
+    """Let arrays have the module's slots, which call the methods that they have now."""
     global is_installed
     context = contextvars.copy_context()
     context.run(np.seterr, all="ignore")
@@ -71,48 +47,50 @@ def install(module: Any) -> None:
         "context": context,
         "array_ufunc": protocols.array_ufunc,
         "numpy_matmul": np.matmul,
+        "numpy_square": np.square,
+        "square_weight": OPS["square"].weight,
         "heap_elements": small.HEAP_ELEMENTS,
         "one_core_products": products.ONE_CORE_PRODUCTS,
         "small_product": products._small_product,
     }
-    for name in ("getitem", "iter", "setitem", "matmul", "float", "int", "index", "bool"):
+    in_slots = ["getitem", "iter", "setitem", "matmul", "float", "int", "index", "bool", "pow"]
+    in_slots += ["rmatmul", "rpow"]
+    for name in in_slots:
         named[name] = of_class[f"__{name}__"]
     for name in ("shape", "ndim", "size", "dtype"):
         named[name] = of_class[name].fget
     operations, numbers = [], {}
-    operators = [*OPERATORS.items(), *COMPARISONS.items()]
-    for at, (name, operation) in enumerate(operators):
+    for at, (name, operation) in enumerate([*OPERATORS.items(), *COMPARISONS.items()]):
         op = OPS[operation]
         compute = host.eager_function(op)
         number = _OF_NUMBERS.index(name) + 1 if name in _OF_NUMBERS else 0
         slow_in_place = of_class[f"__i{name}__"] if name in OPERATORS else None
         given = (compute, OPERATIONS[op], host.in_place(op), slow_in_place, op.weight, number)
         operations.append(given)
+        in_slots += [name, f"r{name}", f"i{name}"] if name in OPERATORS else [name]
         if protocols.OPERATIONS_OF_UFUNCS.get(op.ufunc) is OPERATIONS[op]:
             numbers[op.ufunc] = at
-    methods = module.setup(named, operations, numbers)
-    made: dict[str, Any] = {}
-    for name in (
-        *("getitem", "iter", "setitem", "matmul", "array_ufunc"),
-        *("float", "int", "index", "bool"),
-    ):
-        made[f"__{name}__"] = methods[f"__{name}__"]
-    for at, (name, _) in enumerate(operators):
-        made[f"__{name}__"] = methods[f"left_{at}"]
-        if name in OPERATORS:
-            made[f"__r{name}__"] = methods[f"right_{at}"]
-            made[f"__i{name}__"] = methods[f"in_place_{at}"]
+    of_one = []
+    for name, operation in SINGLE_OPERATORS.items():
+        op = OPS[operation]
+        of_one.append((host.eager_function(op), OPERATIONS[op], op.weight))
+        in_slots.append(name)
+    methods = module.setup(named, operations, of_one, numbers)
     for name in ("shape", "ndim", "size", "dtype"):
         known = of_class[name]
         setattr(ndarray, name, property(getattr(module, name), known.fset, None, known.__doc__))
-    before = {name: of_class[name] for name in made}
-    in_python = products._small_product
+    before = {name: of_class[name] for name in (f"__{each}__" for each in in_slots)}
+    in_python = products._small_product, of_class["__array_ufunc__"]
 
     def listen(is_on: bool) -> None:
         """Use the Python functions while somebody listens, since the module tells nobody."""
-        for name, method in (before if is_on else made).items():
-            setattr(ndarray, name, method)
-        products._small_product = in_python if is_on else module.small_product
+        for name, method in before.items():
+            if is_on:
+                setattr(ndarray, name, method)
+            elif name in of_class:
+                delattr(ndarray, name)
+        compiled = module.small_product, methods["__array_ufunc__"]
+        products._small_product, ndarray.__array_ufunc__ = in_python if is_on else compiled
 
     listen(False)
     _hooks.add_switch(listen)
@@ -121,6 +99,5 @@ def install(module: Any) -> None:
 
 def install_if_built() -> None:
     """Install the module of the package, if there is one."""
-    module = load()
-    if module is not None:
-        install(module)
+    if short.module is not None:
+        install(short.module)

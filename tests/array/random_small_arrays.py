@@ -20,8 +20,9 @@ OPERATORS = [
     *(operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod),
     *(operator.and_, operator.or_, operator.xor, operator.lshift, operator.rshift),
     *(operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne),
-    *(operator.matmul, operator.getitem),
+    *(operator.matmul, operator.getitem, operator.pow),
 ]
+SINGLE = [operator.neg, operator.pos, operator.abs, operator.invert]
 IN_PLACE = [
     *(operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ifloordiv),
     *(operator.iand, operator.ilshift),
@@ -78,7 +79,7 @@ def main(kind: str, seed: int, programs: int) -> None:
         for _ in range(12):
             x = draw.choice(pool)
             other = draw.choice(pool) if draw.random() < 0.6 else draw.choice(SCALARS)
-            what = draw.randrange(6)
+            what = draw.randrange(7)
             if what == 0:
                 result = outcome(operator.getitem, x, index(draw, x.shape))
             elif what == 1:
@@ -92,6 +93,8 @@ def main(kind: str, seed: int, programs: int) -> None:
                 at = index(draw, x.shape)
                 part = outcome(operator.getitem, x, at)
                 result = outcome(operator.setitem, x, at, outcome(operator.iadd, part, other))
+            elif what == 5:
+                result = outcome(draw.choice(SINGLE), x)
             else:
                 result = outcome(draw.choice(CONVERSIONS), x)
             print(turn, what, told(result), *map(told, pool))

@@ -169,18 +169,88 @@ for dtype in ("float64", "float32", "int64", "int32", "uint8", "bool", "complex6
         raise AssertionError(wrong)
 
 numbers = [np.float64(0.1), np.float64(0), np.float64("nan"), np.float64("-inf"), np.float32(0.1),
-           np.int64(2**62), np.int32(-7), np.uint8(200), np.bool_(True), np.complex64(1 + 2j)]
-operators = ["+", "-", "*", "/", "<", "<=", ">", ">=", "==", "!=", "&", "|", "^"]
+           np.int64(2**62), np.int64(-9), np.int32(-7), np.int16(2**14), np.int8(-128),
+           np.uint8(200), np.uint16(7), np.uint32(2**31 + 5), np.uint64(2**63), np.bool_(True),
+           np.complex64(1 + 2j)]
+operators = ["+", "-", "*", "/", "//", "%", "<<", ">>", "<", "<=", ">", ">=", "==", "!=",
+             "&", "|", "^"]
 with np.errstate(all="ignore"):
-    for a, b in itertools.product(numbers, [*numbers, 3, 0.5, 2**60]):
+    for a, b in itertools.product(numbers, [*numbers, 3, -2, 0, 200, 0.5, 1e300, 2**60, True]):
         for operator in operators:
             for reverse in (False, True):
                 try:
                     theirs = eval(f"b {operator} a" if reverse else f"a {operator} b")
-                except (TypeError, OverflowError):
+                except (TypeError, OverflowError, ValueError):
                     continue
                 is_ours = isinstance(b, np.generic)
                 own = {"a": dp.asarray(a), "b": dp.asarray(b) if is_ours else b}
                 same(eval(f"b {operator} a" if reverse else f"a {operator} b", own), theirs)
+        for operator in ("+=", "-=", "*=", "//=", "&=", ">>="):
+            theirs = np.array(a)
+            try:
+                exec(f"theirs {operator} b")
+            except (TypeError, OverflowError):
+                continue
+            ours, number = dp.asarray(a), dp.asarray(b) if isinstance(b, np.generic) else b
+            exec(f"ours {operator} number")
+            same(ours, theirs)
+    for a in numbers:
+        for single in ("-a", "+a", "abs(a)", "~a"):
+            try:
+                theirs = eval(single)
+            except TypeError:
+                continue
+            same(eval(single, {"a": dp.asarray(a)}), theirs)
+
+for value in (7, -7, 300, 0.5, 2**70, np.float64(0.5), np.int64(3), True):
+    for dtype in ("float64", "float32", "int64", "uint8", "bool"):
+        theirs = np.zeros((2, 3), dtype)
+        ours = dp.asarray(theirs)
+        try:
+            theirs[1, 2] = value
+        except OverflowError:
+            try:
+                ours[1, 2] = value
+            except OverflowError:
+                same(ours, theirs)
+                continue
+            raise AssertionError(value)
+        try:
+            ours[1, 2] = value
+        except dp.DTypeError:
+            assert dtype == "bool" or not np.can_cast(type(value), dtype, "same_kind"), value
+            continue
+        same(ours, theirs)
+print("same")
+"""
+
+
+def test_numbers_are_nobody_elses(module: Path) -> None:
+    done = run(["-c", _LETTING_GO], str(module))
+    assert done.stdout == "same\n", done.stderr[-2000:]
+
+
+_LETTING_GO = """
+import weakref
+import numpy as np
+import dparray as dp
+
+x = dp.arange(100.0)
+kept = [x[at] + 1 for at in range(100)]
+assert [float(each) for each in kept] == list(range(1, 101))
+seen = []
+for at, number in enumerate(x):
+    if at % 7 == 0:
+        seen.append((weakref.ref(number), number + 0.5))
+assert all(ref() is None or float(ref()) == 7 * at for at, (ref, _) in enumerate(seen))
+assert [float(half) for _, half in seen] == [7 * at + 0.5 for at in range(len(seen))]
+first = x[3]
+view, first = first.reshape(1), None
+others = [x[at] * 2 for at in range(40)]
+assert view.tolist() == [3.0]
+number = x[5]
+ref, number = weakref.ref(number), None
+others = [x[at] for at in range(40)]
+assert ref() is None or float(ref()) == 5
 print("same")
 """
