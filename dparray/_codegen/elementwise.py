@@ -264,7 +264,7 @@ def source_of(structure: Structure) -> str:
     lines.append(f"    {start} = uint64(item.get_id(0))")
     if structure.has_rows:
         lines.append(f"    i{last} = uint64(item.get_id(1))")
-        lines += [f"    if i{last} >= n{last}:", "        return"]
+        lines += [f"    if int64(i{last}) >= int64(n{last}):", "        return"]
     if structure.elements > 1:
         lines.append("    items = uint64(item.get_range(0))")
         lines.append(f"    for turn in range({structure.elements}):")
@@ -272,7 +272,7 @@ def source_of(structure: Structure) -> str:
         lines.append(f"{inner}i = start + uint64(turn) * items")
     if not structure.has_rows or structure.elements > 1:
         extent = f"size // n{last}" if structure.has_rows else "size"
-        lines += [f"{inner}if i >= {extent}:", f"{inner}    return"]
+        lines += [f"{inner}if int64(i) >= int64({extent}):", f"{inner}    return"]
     body: list[str] = []
     if any(cls != "c" for cls in classes):
         rest = "i"

@@ -48,7 +48,7 @@ def source_of(structure: ReductionStructure) -> str:
 _POSITIONS = {
     "items": [
         "o = uint64(item.get_global_id(0))",
-        "if o >= kept:",
+        "if int64(o) >= int64(kept):",
         "    return",
         "first = uint64(0)",
         "step = uint64(1)",

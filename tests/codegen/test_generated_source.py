@@ -20,6 +20,7 @@ from dparray._codegen import values as values_module
 from dparray._codegen.domain import Domain, Machine
 from dparray._codegen.reduction import linearize_reduction
 from dparray._codegen.reduction_text import source_of
+from dparray._compiler import emission, translation
 from dparray._evaluate.fusion import split
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import CONVERT, OPS, WHERE
@@ -280,6 +281,18 @@ def test_rows_of_any_length_are_taken_apart_rightly(columns: int, dtype: str) ->
         cube = x.reshape(10, 500, columns)[1:-1, ::-3]
         expected = values.reshape(10, 500, columns)[1:-1, ::-3]
         np.testing.assert_array_equal((cube + cube).asnumpy(), expected + expected)
+
+
+@pytest.mark.parametrize("case", [chain, transposed_and_broadcast, small_rows, row_norms])
+def test_the_driver_is_told_where_the_work_items_end(case: Callable[[], str]) -> None:
+    source = case()
+    names = source[source.index("(") + 1 : source.index(")")].split(", ")
+    kinds = {"a": "f4:1C", "o": "f4:1C", "t": "i8"}
+    item = f"item:{1 + ('get_id(1)' in source)}" if ".get_id" in source else "nditem:1"
+    types = [item, *(kinds.get(name[0], "u8") if "_" not in name else "u8" for name in names[1:])]
+    llvm, _ = emission.optimised(translation.translated(source, types)[1])
+    assert "icmp slt" in llvm or "icmp sge" in llvm
+    assert "dparray.hidden" not in llvm
 
 
 @given(
