@@ -8,11 +8,11 @@ Events: ``"compile"`` (kernel, seconds, origin), ``"build"`` (kernel, queue, sta
 ``"launch"`` (kernel, queue, sycl_event, start, global_range, local_range, arguments, nbytes),
 ``"begin"`` (queue) and ``"library"`` (function, queue, start, because, usm_type) around a ready
 kernel of dpnp's, ``"host"`` (queue, nbytes, because, usm_type) before NumPy computes in USM memory,
-or (queue, function, start, nbytes, because, usm_type) after it,
-``"allocate"`` (queue, usm_type, nbytes, hit, asked, pointer, in_use), ``"copy"`` (source, target,
-nbytes, start), ``"wait"`` (queue, start), ``"map"`` (queue, mode, nbytes, staged, start, seconds),
-``"progress"`` (task, done, total) in bytes, while a large copy, save or load goes on. ``start`` is
-of ``time.perf_counter``; what has it is told of at its end.
+or (queue, function, start, nbytes, because, usm_type) after it, ``"allocate"`` (queue, usm_type,
+nbytes, hit, asked, pointer, in_use), ``"copy"`` (source, target, nbytes, start, and by, of
+:func:`asker`, if another thread copies), ``"wait"`` (queue, start), ``"map"`` (queue, mode, nbytes,
+staged, start, seconds), ``"progress"`` (task, done, total) in bytes, while a large copy, save or
+load goes on. ``start`` is of ``time.perf_counter``; what has it is told of at its end.
 """
 
 from __future__ import annotations
@@ -198,6 +198,11 @@ def line_text(line: Line | None) -> str:
     elif "/ipykernel_" in file:
         name = "cell"
     return f"{name}:{number}"
+
+
+def asker() -> tuple[Line | None, str]:
+    """The line and the function of dparray's that ask, for work that another thread does."""
+    return line_of(user_frame()), public_name()
 
 
 def public_name() -> str:

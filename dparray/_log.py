@@ -38,7 +38,8 @@ def print_event(event: str, **values: Any) -> None:
     text = _text(event, values)
     if text is None:
         return
-    line = _hooks.line_text(_hooks.line_of(_hooks.user_frame()))
+    at = values["by"][0] if values.get("by") else _hooks.line_of(_hooks.user_frame())
+    line = _hooks.line_text(at)
     print(f"dparray: {text}{line and f' [{line}]'}", file=sys.stderr)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from typing import Any
 
 from dparray._array.ndarray import materialize, ndarray
+from dparray._runtime import access
 from dparray._runtime.event import Event, event_of_work
 
 
@@ -23,7 +24,10 @@ def event(self: ndarray) -> Event:
     """
     if self.is_pending:
         materialize(self)  # to ask for the memory computes it
-    return event_of_work(self.sycl_queue)
+    work = event_of_work(self.sycl_queue)
+    if access.holds and self._block is not None:
+        return Event(work.sycl_events, None, work.queue, access.copies_into(materialize(self)))
+    return work
 
 
 def ready(self: ndarray) -> bool:
@@ -33,7 +37,7 @@ def ready(self: ndarray) -> bool:
     """
     if self.is_only_on_host:
         return True
-    return not self.is_pending and event_of_work(self.sycl_queue).done
+    return not self.is_pending and event(self).done
 
 
 def __await__(self: ndarray) -> Generator[Any, None, ndarray]:

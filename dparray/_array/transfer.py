@@ -25,7 +25,7 @@ from dparray._array.small import is_ready, working
 from dparray._evaluate import host
 from dparray.device import Device, describe_queue
 from dparray.exceptions import DTypeError, HostConversionError, ShapeError
-from dparray.memory import copies
+from dparray.memory import arrivals, copies
 
 as_array = np.asarray
 
@@ -269,9 +269,10 @@ def to_device(
     Returns:
         ``self`` if the queue is the same; otherwise a contiguous copy that shares nothing,
         of the same USM type. The copy is ordered with the work before and after it on both
-        queues. Within one context it goes directly, and the host does not wait; between
+        queues, and the call does not wait for any. Within one context it goes directly; between
         contexts (those of two platforms, or of two sub-devices) SYCL gives no address that
-        both may use, so it goes through the host, which waits for the work before it.
+        both may use, so the host copies, in a thread that sleeps until the work before it is
+        done. Work that reads the copy before it is there waits for it when it is submitted.
 
     Raises:
         DeviceError: there is no such device.
@@ -296,4 +297,4 @@ def to_device(
             f"would have to be copied to {describe_queue(queue)}"
         )
     _dtypes.check_device(self.dtype, queue.sycl_device)
-    return ndarray._from_layout(*copies.copy_to_queue(materialize(self), queue, self.usm_type))
+    return ndarray._from_layout(*arrivals.send(materialize(self), queue, self.usm_type))

@@ -6,7 +6,7 @@ from typing import Any
 
 from dparray._array.ndarray import ndarray
 from dparray._evaluate import evaluate
-from dparray._runtime import queues
+from dparray._runtime import access, queues
 from dparray._runtime.event import order_after, sycl_events
 from dparray.device import Device, default_device, queue_of
 from dparray.exceptions import HostConversionError
@@ -75,4 +75,5 @@ def synchronize(device: Any = None) -> None:
         queue = device.sycl_queue
     else:
         queue = default_device().sycl_queue if device is None else queue_of(Device(device))
+    access.wait_for_copies(queue)
     queues.wait(queue)

@@ -2,11 +2,13 @@
 
 An open map holds a range of addresses for a thread, to read or to write. Work asks here before it
 reads or writes memory; with no map open that is one truth test. It waits for a map that another
-thread holds; it is refused where a thread would wait for itself.
+thread holds; it is refused where a thread would wait for itself. A copy that the host makes later
+(:mod:`dparray.memory.arrivals`) holds what it reads and what it writes in the same way, for nobody.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -17,8 +19,8 @@ import dpctl
 from dparray import _hooks
 from dparray._layout import Block, Layout
 from dparray._runtime.queues import leave_unmapped, note_mapped
-from dparray.device import describe_queue
-from dparray.exceptions import MapError
+from dparray.device import describe_queue, waits
+from dparray.exceptions import KernelExecutionError, MapError
 
 #: Held while expressions are evaluated, and while maps open and close.
 lock = threading.RLock()
@@ -42,9 +44,14 @@ class Hold:
         what: the array and the line that opened the map, for messages.
         finish: lets go of it where its map was lost without being closed, or ``None``.
         is_settling: the opener itself copies for the map, which does not wait for it.
+        is_copy: it is for a copy that is made later, by a thread that waits for nobody.
+        failure: why that copy could not be made.
     """
 
-    __slots__ = ("finish", "first", "is_settling", "last", "queue", "thread", "what", "writes")
+    __slots__ = (
+        "failure", "finish", "first", "is_copy", "is_settling", "last", "queue", "thread", "what",
+        "writes",
+    )  # fmt: skip
 
     def __init__(self, layout: Layout, mode: str) -> None:
         self.first, self.last = span_of_layout(layout)
@@ -54,7 +61,8 @@ class Hold:
         line = _hooks.line_text(_hooks.line_of(_hooks.user_frame()))
         self.what = mode, layout.shape, layout.dtype, line
         self.finish: Callable[[], None] | None = None
-        self.is_settling = False
+        self.is_settling = self.is_copy = False
+        self.failure: BaseException | None = None
 
     def crosses(self, span: tuple[int, int], writes: bool) -> bool:
         """Whether reading or writing a range has to wait for the map."""
@@ -125,6 +133,72 @@ def open_hold(hold: Hold, layout: Layout, settle: Callable[[], None]) -> None:
         note_mapped(hold.queue)
 
 
+def hold_for_copy(layout: Layout, mode: str) -> Hold:
+    """Hold memory for a copy that is made later; the one who makes it takes it over."""
+    hold = Hold(layout, mode)
+    hold.is_copy, hold.thread = True, 0
+    with lock:
+        _pass((hold.first, hold.last), hold.writes, layout)
+        holds.append(hold)
+        note_mapped(hold.queue)
+    return hold
+
+
+def take_over(*copying: Hold) -> None:
+    """Let the calling thread pass, which makes the copy."""
+    for hold in copying:
+        hold.thread, hold.is_settling = threading.get_ident(), True
+
+
+def copies_into(layout: Layout) -> tuple[Hold, ...]:
+    """The copies that are still to be made into the memory of an array."""
+    span = span_of_layout(layout)
+    with lock:
+        return tuple(
+            hold for hold in holds if hold.is_copy and hold.writes and hold.crosses(span, False)
+        )
+
+
+def wait_for_copies(queue: dpctl.SyclQueue) -> None:
+    """Wait until the copies that were to be made into memory of ``queue`` are there."""
+    with lock:
+        ahead = [hold for hold in holds if hold.is_copy and hold.writes and hold.queue == queue]
+    wait_for(ahead)
+
+
+waits.append(wait_for_copies)
+
+
+def wait_for(copying: Sequence[Hold]) -> None:
+    """Wait until copies are made.
+
+    Raises:
+        KernelExecutionError: one failed.
+    """
+    with lock:
+        for hold in copying:
+            while hold in holds and not _has_failed(hold):
+                _changed.wait(_LOOK_AGAIN)
+
+
+def _has_failed(hold: Hold) -> bool:
+    """Raise if a copy has failed: its memory keeps its hold, so that nobody reads what is there."""
+    if hold.failure is not None:
+        _, shape, dtype, line = hold.what
+        raise KernelExecutionError(
+            f"the {dtype} array of shape {shape} could not be copied to "
+            f"{describe_queue(hold.queue)}, as {line or 'a thread'} had asked for: {hold.failure}"
+        ) from hold.failure
+    return False
+
+
+def fail(hold: Hold, failure: BaseException) -> None:
+    """Let work that waits for a copy raise, now and later."""
+    with lock:
+        hold.failure = failure
+        _changed.notify_all()
+
+
 def close_hold(hold: Hold) -> None:
     """Let work go on that waits for a map."""
     with lock:
@@ -158,6 +232,9 @@ def _in_the_way(span: tuple[int, int], writes: bool) -> Hold | None:
 
 def _check_end(hold: Hold, me: int, writes: bool, what: Any) -> None:
     """Raise where waiting for a map would never end."""
+    if hold.is_copy:
+        _has_failed(hold)
+        return
     if hold.thread == me:
         allowed = "work may read the memory, and not write it"
         if hold.writes:
@@ -215,3 +292,11 @@ def _told(hold: Hold) -> str:
 def _thread_name(ident: int) -> str:
     names = [thread.name for thread in threading.enumerate() if thread.ident == ident]
     return f"thread {names[0]!r}" if names else "another thread"
+
+
+def _forget_copies() -> None:
+    """In a child of ``fork`` nobody makes them."""
+    holds[:] = [hold for hold in holds if not hold.is_copy]
+
+
+os.register_at_fork(after_in_child=_forget_copies)

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import dpctl
 
 from dparray import _hooks
+from dparray._runtime import access
 from dparray._runtime.in_order import foreign_calls, wait_for
 from dparray._runtime.order import order_of
 from dparray.exceptions import KernelArgumentError, KernelExecutionError
@@ -37,12 +38,14 @@ class Event:
 
     ``await event`` waits in asyncio while the loop goes on. Given to ``depends_on=`` it orders work
     on any queue behind it, and no host thread waits where the queues share a context. An event of
-    another context is waited for by the calling thread: drivers take no events but their context's.
+    another context is waited for by the calling thread: drivers take no events but their context's,
+    and a launch has to be submitted before the work after it on its queue.
 
     Attributes:
         sycl_events: the ``dpctl.SyclEvent`` objects that it is made of.
         kernel: the kernel function that was launched; ``None`` of an array's work.
         queue: where it runs.
+        copies: what the host has still to copy before it, see :mod:`dparray.memory.arrivals`.
 
     Example:
         >>> import dparray as dp
@@ -56,22 +59,25 @@ class Event:
         True
     """
 
-    __slots__ = ("kernel", "queue", "sycl_events")
+    __slots__ = ("copies", "kernel", "queue", "sycl_events")
 
     def __init__(
         self,
         sycl_event: dpctl.SyclEvent | Sequence[dpctl.SyclEvent],
         kernel: Any,
         queue: dpctl.SyclQueue,
+        copies: tuple[access.Hold, ...] = (),
     ) -> None:
         is_one = isinstance(sycl_event, dpctl.SyclEvent)
         self.sycl_events = (sycl_event,) if is_one else tuple(sycl_event)
         self.kernel = kernel
         self.queue = queue
+        self.copies = copies
 
     @property
     def sycl_event(self) -> dpctl.SyclEvent:
         """The one ``dpctl.SyclEvent``; of several, one that is submitted to come after them."""
+        access.wait_for(self.copies)
         if len(self.sycl_events) == 1:
             return self.sycl_events[0]
         with foreign_calls(self.queue):
@@ -84,6 +90,7 @@ class Event:
             KernelExecutionError: the device failed; the message names the kernel and its line.
         """
         start = time.perf_counter()
+        access.wait_for(self.copies)
         try:
             wait_for(self.sycl_events)
         except Exception as error:
@@ -100,6 +107,8 @@ class Event:
     def done(self) -> bool:
         """Whether the work is done; does not wait."""
         complete = dpctl.event_status_type.complete
+        if any(copy in access.holds for copy in self.copies):
+            return False
         return all(event.execution_status == complete for event in self.sycl_events)
 
     def then(self, callback: Callable[[], Any]) -> Future[Any]:
@@ -181,7 +190,7 @@ def order_after(queue: dpctl.SyclQueue, depends_on: Any) -> None:
 def sycl_events(depends_on: Any, queue: dpctl.SyclQueue | None) -> Any:
     """``depends_on``, an event or some, as what work on a queue can depend on.
 
-    The host waits for events of queues in another context, see ``memory.copies.copy_to_queue``.
+    The host waits for events of queues in another context, see ``memory.arrivals``.
 
     Raises:
         KernelArgumentError: it is none.
@@ -198,6 +207,7 @@ def sycl_events(depends_on: Any, queue: dpctl.SyclQueue | None) -> Any:
             if queue is not None and event.queue.sycl_context != queue.sycl_context:
                 event.wait()
                 continue
+            access.wait_for(event.copies)
             events += event.sycl_events
         elif isinstance(event, dpctl.SyclEvent):
             events.append(event)

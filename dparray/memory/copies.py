@@ -179,13 +179,26 @@ def packed(layout: Layout) -> Layout:
     return copy
 
 
+def goes_by_host(source: dpctl.SyclQueue, target: dpctl.SyclQueue) -> bool:
+    """Whether the host copies between two queues, since no command of theirs can."""
+    return source.sycl_context != target.sycl_context or device_facts.copies_by_host(target)
+
+
+def copy_by_host(source: Layout, target: Layout) -> None:
+    """Copy into memory of another context; the work before it on both queues is done."""
+    ends = [(layout.block.queue, layout.block.usm_type) for layout in (source, target)]
+    if all(is_host_accessible(*end) for end in ends):
+        _copy(host_view(target), host_view(source), "copy to another queue")
+    else:
+        copy_from_host(copy_to_host(source), target)
+
+
 def copy_to_queue(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
     """A copy on another queue that shares nothing with the original.
 
     Device to device where the queues share a context: ordered by events with the work before and
     after it on both, and the host waits for none. Between contexts it goes through the host, which
-    waits: a launch that depends on events of another context crashed the CPU's driver (2026.0)
-    where threads and sub-devices met, in one of some hundred runs.
+    waits here for the work before it; :func:`dparray.memory.arrivals.send` lets a thread wait.
     """
     source_queue = layout.block.queue
     if access.holds:
@@ -194,12 +207,12 @@ def copy_to_queue(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layo
     nbytes = prod(layout.shape) * layout.dtype.itemsize
     if nbytes == 0:
         return target
-    if source_queue.sycl_context != queue.sycl_context or device_facts.copies_by_host(queue):
+    if goes_by_host(source_queue, queue):
         wait_if_working(source_queue)
         wait_if_working(queue)
         start = time.perf_counter()
         with _hooks.untold():  # it is one copy
-            copy_from_host(copy_to_host(layout), target)
+            copy_by_host(layout, target)
         if _hooks.subscribers:
             _hooks.emit("copy", source=source_queue, target=queue, nbytes=nbytes, start=start)
         return target

@@ -1,0 +1,73 @@
+"""Copies between contexts that nobody waits for.
+
+Memory of one context has no address in another, and drivers take no events of another: a launch
+that depends on one crashed the CPU's driver (2026.0) where threads and sub-devices met, in one of
+some hundred runs. So the host makes such copies; but the thread that asks for one goes on. Another
+thread sleeps in the driver until the work before the copy is done on both queues, copies, and lets
+go of the memory, which is held meanwhile as an open map holds it: work that would read the copy, or
+write what is copied, waits in its own thread, just then.
+"""
+
+from __future__ import annotations
+
+import time
+from math import prod
+from typing import Any
+
+import dpctl
+
+from dparray import _hooks
+from dparray._layout import Layout
+from dparray._runtime import access, order
+from dparray._runtime.event import Event
+from dparray.memory import copies
+from dparray.memory.blocks import allocate
+
+
+def send(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
+    """A copy on another queue, as of :func:`dparray.memory.copies.copy_to_queue`, without waiting.
+
+    What the host has to copy is copied at once where both queues are idle, else later.
+    """
+    source = layout.block.queue
+    if layout.block.memory is None or 0 in layout.shape or not copies.goes_by_host(source, queue):
+        return copies.copy_to_queue(layout, queue, usm_type)
+    if access.holds:
+        access.before_read(layout)
+    before = [*order.order_of(source).submitted_events, *order.order_of(queue).submitted_events]
+    ready = Event(before, None, source)
+    if ready.done:
+        return copies.copy_to_queue(layout, queue, usm_type)
+    target = allocate(queue, usm_type, layout.shape, layout.dtype)
+    reading = access.hold_for_copy(layout, "r")
+    writing = access.hold_for_copy(target, "w")
+    by = _hooks.asker() if _hooks.subscribers else None
+    made = ready.then(lambda: _copy(layout, target, reading, writing, by))
+    made.add_done_callback(lambda future: _end(future.exception(), reading, writing))
+    return target
+
+
+def _copy(
+    layout: Layout, target: Layout, reading: access.Hold, writing: access.Hold, by: Any
+) -> None:
+    access.take_over(reading, writing)
+    start = time.perf_counter()
+    with _hooks.untold():
+        copies.copy_by_host(layout, target)
+    if by is not None and _hooks.subscribers:
+        _hooks.emit(
+            "copy",
+            source=layout.block.queue,
+            target=target.block.queue,
+            nbytes=prod(layout.shape) * layout.dtype.itemsize,
+            start=start,
+            by=by,
+        )
+
+
+def _end(failure: BaseException | None, reading: access.Hold, writing: access.Hold) -> None:
+    access.close_hold(reading)
+    if failure is None:
+        access.close_hold(writing)
+    else:
+        access.fail(writing, failure)

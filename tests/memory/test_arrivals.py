@@ -1,0 +1,296 @@
+"""Copies between contexts: the thread that asks goes on, and who needs the copy waits for it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dpctl
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._runtime import access
+from dparray._runtime.event import Event
+from dparray.memory import arrivals, copies
+
+COUNT = 30_000
+
+
+def sub_devices() -> list[Any]:
+    device = dp.Device("cpu")
+    if device.sycl_device.max_compute_units == 1:
+        return []
+    return list(device.create_sub_devices(partition=1)[:2])
+
+
+@pytest.fixture
+def other(queue: Any) -> Any:
+    """A queue of another context: of another sub-device, or of another real device."""
+    for device in (*dp.devices(), *sub_devices()):
+        if device.sycl_context != queue.sycl_context:
+            return device.sycl_queue
+    pytest.skip("all queues share a context")
+
+
+@pytest.fixture(params=["no copy", "staged"])
+def reach(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Whether the host reaches device memory, or a device is imagined where it does not."""
+    if request.param == "staged":
+        monkeypatch.setattr(copies, "is_host_accessible", lambda queue, usm_type: False)
+    return str(request.param)
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """The work before a copy seems to go on until this is set."""
+    opened = threading.Event()
+
+    class Delayed(Event):
+        done = property(lambda self: False)  # type: ignore[assignment]
+
+        def wait(self) -> None:
+            assert opened.wait(60)
+            super().wait()
+
+    monkeypatch.setattr(arrivals, "Event", Delayed)
+    yield opened
+    opened.set()
+
+
+class Waiting:
+    """A call in a thread of its own, which is expected to wait."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._begun = threading.Event()
+        self._result: list[Any] = []
+        self._thread = threading.Thread(target=self._run, args=(call,))
+        self._thread.start()
+        assert self._begun.wait(60)
+
+    def _run(self, call: Callable[[], Any]) -> None:
+        self._begun.set()
+        self._result.append(call())
+
+    @property
+    def is_done(self) -> bool:
+        self._thread.join(0.05)
+        return not self._thread.is_alive()
+
+    def result(self) -> Any:
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+        return self._result[0]
+
+
+@dp.kernel
+def double(item: Any, x: Any, y: Any) -> None:
+    y[item.get_id(0)] = 2 * x[item.get_id(0)]
+
+
+def by_kernel(x: Any) -> np.ndarray:
+    y = dp.empty_like(x)
+    dp.call_kernel(double, dp.Range.like(x), x, y)
+    return y.asnumpy()
+
+
+def by_map(x: Any) -> np.ndarray:
+    with x.map("r") as h:
+        return 2 * h
+
+
+READS = {
+    "expression": lambda x: (x * 2).asnumpy(),
+    "view": lambda x: (x[::-1] * 2).asnumpy()[::-1],
+    "kernel": by_kernel,
+    "map": by_map,
+    "library": lambda x: 2 * dp.sort(x).asnumpy(),
+    "asnumpy": lambda x: 2 * x.asnumpy(),
+    "in place": lambda x: x.__imul__(2).asnumpy(),
+    "sent on": lambda x: 2 * x.to_device("cpu").asnumpy(),
+    "dpnp": lambda x: 2 * dp.asnumpy(dp.asarray(x._tensor)),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_work_that_reads_the_copy_waits_for_it(
+    queue: Any, other: Any, gate: threading.Event, read: str
+) -> None:
+    x = dp.arange(COUNT, dtype="float64", sycl_queue=queue)
+    y = x.to_device(other)  # returns though the work before it goes on
+    assert not y.ready
+    assert y.sycl_queue == other
+    waiting = Waiting(lambda: READS[read](y))
+    assert not waiting.is_done
+    gate.set()
+    np.testing.assert_array_equal(waiting.result(), 2 * np.arange(COUNT))
+    assert not access.holds
+
+
+def test_what_is_copied_is_not_overwritten_before(
+    queue: Any, other: Any, reach: str, gate: threading.Event
+) -> None:
+    x = dp.arange(COUNT, dtype="float64", sycl_queue=queue)
+    y = x[::2].to_device(other)
+    assert float(x[1]) == 1  # others may read
+    writing = Waiting(lambda: x.__setitem__(slice(None), 0.0))
+    assert not writing.is_done
+    gate.set()
+    writing.result()
+    np.testing.assert_array_equal(y.asnumpy(), np.arange(COUNT)[::2])
+    assert float(x.sum()) == 0
+
+
+def test_the_memory_of_what_is_copied_is_kept(
+    queue: Any, other: Any, reach: str, gate: threading.Event
+) -> None:
+    x = dp.full(COUNT, 3.0, sycl_queue=queue)
+    y = x.to_device(other)
+    del x
+    for value in range(5):
+        dp.eval(dp.full(COUNT, float(value), sycl_queue=queue) + 1)
+    gate.set()
+    assert float(y.sum()) == 3.0 * COUNT
+
+
+@pytest.mark.parametrize("wait", ["synchronize", "device", "event", "timer"])
+def test_waiting_for_the_queue_or_the_event_waits_for_the_copy(
+    queue: Any, other: Any, gate: threading.Event, wait: str
+) -> None:
+    y = dp.ones(COUNT, sycl_queue=queue).to_device(other)
+    event = y.event
+    assert not event.done
+
+    def timed() -> None:
+        with dp.timer(other):
+            pass
+
+    waits = {
+        "synchronize": lambda: dp.synchronize(y),
+        "device": lambda: dp.Device(other).wait(),
+        "event": event.wait,
+        "timer": timed,
+    }
+    waiting = Waiting(waits[wait])
+    assert not waiting.is_done
+    gate.set()
+    waiting.result()
+    assert y.ready
+    assert event.done
+
+
+def test_a_kernel_comes_behind_the_event_of_a_copy(
+    queue: Any, other: Any, gate: threading.Event
+) -> None:
+    y = dp.ones(COUNT, sycl_queue=queue).to_device(other)
+    z = dp.zeros(COUNT, sycl_queue=other)
+    launching = Waiting(
+        lambda: dp.call_kernel(double, dp.Range.like(z), z, z, depends_on=y.event).wait()
+    )
+    assert not launching.is_done
+    gate.set()
+    launching.result()
+    assert y.ready
+
+
+def test_a_copy_is_awaited_while_the_loop_goes_on(
+    queue: Any, other: Any, gate: threading.Event
+) -> None:
+    async def main() -> float:
+        y = dp.full(COUNT, 2.0, sycl_queue=queue).to_device(other)
+        asyncio.get_running_loop().call_later(0.01, gate.set)
+        return float((await y)[3])
+
+    assert asyncio.run(main()) == 2
+
+
+def test_a_copy_that_fails_is_told_to_all_who_read_it(
+    queue: Any, other: Any, gate: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(source: Any, target: Any) -> None:
+        raise RuntimeError("the device is lost")
+
+    monkeypatch.setattr(copies, "copy_by_host", lost)
+    y = dp.ones(COUNT, dtype="float32", sycl_queue=queue).to_device(other)
+    gate.set()
+    try:
+        for read in (y.asnumpy, lambda: y + 1, lambda: dp.synchronize(y), y.event.wait):
+            with pytest.raises(dp.exceptions.KernelExecutionError) as refusal:
+                read()
+            for word in ("float32", f"({COUNT},)", "test_arrivals.py:", "the device is lost"):
+                assert word in str(refusal.value)
+        assert not y.ready
+    finally:
+        for hold in tuple(access.holds):
+            access.close_hold(hold)
+
+
+def test_a_profile_tells_of_the_copy_at_the_line_that_asked(
+    queue: Any, other: Any, gate: threading.Event
+) -> None:
+    x = dp.ones(COUNT, sycl_queue=queue)
+    with dp.profile() as recorded:
+        y = x.to_device(other)
+        gate.set()
+        dp.synchronize(y)
+    (copy,) = [record for record in recorded.events if record.kind == "copy"]
+    assert copy.line.startswith("test_arrivals.py:")
+    assert copy.because == "asked for by to_device"
+    assert copy.nbytes == x.nbytes
+
+
+def test_a_child_of_fork_waits_for_no_copy(queue: Any, other: Any, gate: threading.Event) -> None:
+    dp.ones(COUNT, sycl_queue=queue).to_device(other)
+    kept = list(access.holds)
+    assert kept
+    access._forget_copies()
+    assert not access.holds
+    access.holds.extend(kept)
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0), (5,), (40, 7)])
+def test_small_empty_and_transposed_arrays(
+    queue: Any, other: Any, reach: str, gate: threading.Event, shape: tuple[int, ...]
+) -> None:
+    host = np.random.default_rng(1).normal(size=shape)
+    x = dp.asarray(host, sycl_queue=queue)
+    y = x.T.to_device(other)
+    gate.set()
+    np.testing.assert_array_equal(y.asnumpy(), host.T)
+    positions = dp.arange(9, sycl_queue=queue).to_device(other)
+    np.testing.assert_array_equal(positions.asnumpy(), np.arange(9))
+
+
+def test_threads_send_between_all_queues() -> None:
+    device = dp.Device("cpu").sycl_device
+    places = [dp.Device("cpu").sycl_queue, dpctl.SyclQueue(device)]
+    places += [part.sycl_queue for part in sub_devices()]
+    errors: list[BaseException] = []
+
+    def work(seed: int) -> None:
+        random = np.random.default_rng(seed)
+        host = random.normal(size=40_000)
+        try:
+            x = dp.asarray(host, device=places[seed % len(places)])
+            for _ in range(30):
+                x = dp.sin(x) * 2
+                host = np.sin(host) * 2
+                dp.eval(x)
+                source, x = x, x.to_device(places[random.integers(len(places))])
+                if random.integers(2):
+                    source[:] = 0  # after the copy
+                    if source is x:
+                        host[:] = 0
+            np.testing.assert_allclose(x.asnumpy(), host, rtol=1e-12)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not any(thread.is_alive() for thread in threads)
+    assert not errors
