@@ -509,9 +509,12 @@ class Block(Protocol):
 
     Attributes:
         readers: notes of the pending values that read it.
+        segment: the pool's memory under it, which launches mark (``_runtime.order``); ``None`` of
+            memory that is not the pool's.
     """
 
     readers: Any
+    segment: Any
 
     @property
     def memory(self) -> Any:

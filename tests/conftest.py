@@ -139,7 +139,7 @@ def seeming_busy() -> Callable[[], contextlib.AbstractContextManager[None]]:
     @contextlib.contextmanager
     def context() -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(host, "is_ready", lambda queue: False)
+            patch.setattr(host, "is_ready", lambda *_: False)
             patch.setitem(queues_module.working, None, object())
             yield
 

@@ -35,6 +35,7 @@ from dparray._array.small import (
     compute_small,
     computed_in_pool,
     is_free_to_write,
+    is_ready,
     run_silently,
     view_small,
     working,
@@ -83,7 +84,7 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
         else:
             is_small = False
         if is_small and (
-            (not working and config_values["host_tier"]) or host.is_ready(owner.sycl_queue)
+            (not working and config_values["host_tier"]) or is_ready(owner, x1, x2)
         ):
             if keeps_dtype and owner._on_host.size > HEAP_ELEMENTS:  # type: ignore[union-attr]
                 made = computed_in_pool(compute, owner, first, second)
@@ -116,7 +117,7 @@ def _single_operation(op: Op) -> Unary:
             type(x) is ndarray
             and (seen := x._on_host) is not None
             and seen.size <= most[weight]
-            and ((not working and config_values["host_tier"]) or host.is_ready(x.sycl_queue))
+            and ((not working and config_values["host_tier"]) or is_ready(x))
         ):
             if keeps_dtype and seen.size > HEAP_ELEMENTS:
                 made = computed_in_pool(compute, x, seen)
@@ -226,7 +227,7 @@ def _computed_into(op: Op, operands: tuple[Any, ...], out: ndarray) -> bool:
     compute, target = _IN_PLACE.get(op), out._on_host
     if compute is None or target is None or target.size > limits.at_once[op.weight]:
         return False
-    if not is_free_to_write(out):
+    if not is_free_to_write(out) or (working and not is_ready(out, *operands)):
         return False
     seen = []
     for each in operands:

@@ -1,6 +1,6 @@
 """The executor of a chapter's function: decided here, for all of them.
 
-Few elements of an idle queue are computed before anything is checked, by
+Few elements that no work writes are computed before anything is checked, by
 :func:`dparray._array.small.compute_small`. For all others :func:`compute` asks, in this order:
 
 1. *kernel*: a kernel of ours, where one is made for such operands;
@@ -26,7 +26,7 @@ from dparray._evaluate import host as host_executor
 from dparray._evaluate import writes
 from dparray._evaluate.library import library_call
 from dparray._placement import Placement, common_placement, placement_of, usm_rule
-from dparray._runtime import access, device_facts
+from dparray._runtime import access, device_facts, queues
 from dparray.exceptions import DparrayError, DTypeError, ShapeError
 from dparray.memory import copies, exchange
 
@@ -55,7 +55,7 @@ def compute(
         arrays: the operands with their names.
         kernel: called without arguments; gives an array, or ``None`` if no kernel is made for such.
         host: called with NumPy arrays over ``arrays``, and over ``out`` if that is given, which it
-            fills. The calling thread waits for the queue's work before.
+            fills. The calling thread waits for the work on them before.
         dpt: called with tensors of dpnp.tensor over ``arrays``.
         dpnp: called with dpnp's arrays over them.
         either: for what NumPy and dpnp both have: called with the module, then as ``host`` and
@@ -156,13 +156,13 @@ def host_views(*arrays: ndarray, because: str = "", usm_type: str = "") -> list[
     """NumPy arrays over arrays on a CPU device with double precision, which NumPy computes in, to
     read from; ``None`` on any other device.
 
-    The calling thread waits for the queue's work; the views are good until work is submitted.
+    The calling thread waits for the work on them; the views are good until work is submitted.
     """
     queue = arrays[0].sycl_queue
     if not (config.host_tier and device_facts.computes_in_double(queue)):
         return None
     seen = [view for x in arrays if (view := x._on_host) is not None]
-    if len(seen) == len(arrays) and host_executor.is_ready(queue):
+    if len(seen) == len(arrays) and all(host_executor.is_ready(x._block) for x in arrays):
         if _hooks.subscribers:
             nbytes = sum(view.nbytes for view in seen)
             _hooks.emit("host", queue=queue, nbytes=nbytes, because=because, usm_type=usm_type)
@@ -183,6 +183,7 @@ def _host_views_to_write(
     if access.holds:
         access.before_write(layouts[-1])
     writes.settle_readers(out.block)
+    queues.wait_to_write(out.block)
     return copies.host_views(out.sycl_queue, *layouts, **told)
 
 

@@ -80,7 +80,7 @@ class Map:
                     staging.copy_in(layout, self.values)
             else:
                 stage = None
-                queues.wait_if_working(queue)
+                (queues.wait_to_write if writes else queues.wait_to_read)(layout.block)
                 self.values = staging.host_view(layout)
         except BaseException:
             access.close_hold(hold)
@@ -186,7 +186,7 @@ def _map_method(self: ndarray, mode: str = "r") -> Map:
 
     Without a copy for ``shared`` and ``host`` memory and where the device shares the host's memory
     (CPUs); else through a buffer in host memory, which is copied to the device when the map closes.
-    Waits for the work before it on the queue. What is pending and reads the old values is computed
+    Waits for the work on that memory. What is pending and reads the old values is computed
     before a map that may write.
 
     An open map is a lock on the addresses between the array's first and last element, of views and

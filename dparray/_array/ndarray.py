@@ -395,7 +395,7 @@ def _give_memory(x: ndarray) -> None:
             _give_pending_memory(x)
         return
     block = pool.allocate(x.sycl_queue, x.usm_type, values.nbytes)
-    queues.wait_if_working(x.sycl_queue)  # whose work may still use that memory
+    queues.wait_to_write(block)  # of which there may have been another before
     view: np.ndarray = np.ndarray(values.shape, values.dtype, block.host_bytes, 0, values.strides)
     view[...] = values
     with readers.lock:

@@ -1,4 +1,4 @@
-"""Small arrays of an idle CPU queue: computed by NumPy at the call, in the array's own memory."""
+"""Small arrays that no work of a CPU writes: computed by NumPy at the call, in their own memory."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def compute_small(
     first = x._on_host
     if first is None or first.size > limits.host_elements:
         return None
-    if (working or not config_values["host_tier"]) and not host.is_ready(x.sycl_queue):
+    if (working or not config_values["host_tier"]) and not is_ready(x):
         return None
     for arg in args:
         if type(arg) not in _KEYWORDS:
@@ -132,6 +132,8 @@ def _seen_beside(x: ndarray, args: tuple[Any, ...]) -> tuple[Any, ...] | None:
     for arg in args:
         if type(arg) is ndarray:
             if arg.sycl_queue is not x.sycl_queue or arg.usm_type != x.usm_type:
+                return None
+            if working and not is_ready(arg):
                 return None
             arg = arg._on_host
             if arg is None:
@@ -183,16 +185,19 @@ def are_small_together(most: int, *arrays: np.ndarray) -> bool:
         return False
 
 
-def is_ready(x: ndarray) -> bool:
-    """Whether the host may touch the memory of a small array at once."""
-    return (not working and config_values["host_tier"]) or host.is_ready(x.sycl_queue)
+def is_ready(x: ndarray, *others: Any) -> bool:
+    """Whether the host may read the memory of small arrays at once; what is no array is ready."""
+    if not working:
+        return bool(config_values["host_tier"])
+    return all(type(each) is not ndarray or host.is_ready(each._block) for each in (x, *others))
 
 
 def is_free_to_write(x: ndarray) -> bool:
     """Whether the host may write an array at once: it is idle, and nothing pending reads it."""
-    if (working or not config_values["host_tier"]) and not host.is_ready(x.sycl_queue):
+    block = x._block
+    if (working or not config_values["host_tier"]) and not host.is_ready(block, True):
         return False
-    return x._block is None or not x._block.readers
+    return block is None or not block.readers
 
 
 def view_small(x: ndarray, function: Callable[..., np.ndarray], *args: Any) -> ndarray | None:
@@ -252,10 +257,14 @@ def write_small(x: ndarray, index: Any, value: Any) -> bool:
             if part.size > limits.host_elements:
                 return False
             target, index = part, Ellipsis
+    if not is_free_to_write(x):
+        return False
     source: Any
     if type(value) is ndarray:
         source = value._on_host
         if source is None or value.sycl_queue is not x.sycl_queue:
+            return False
+        if working and not is_ready(value):
             return False
         if source.base is not None and source.ndim and np.may_share_memory(source, target):
             source = _apart(source, target, index)
@@ -270,8 +279,6 @@ def write_small(x: ndarray, index: Any, value: Any) -> bool:
         is_exact = dtype.char == "d"
         if not is_exact and dtype.kind not in ("fc" if kind is float else "fciu"):
             return False
-    if not is_free_to_write(x):
-        return False
     if not is_exact:  # the conversion may overflow
         return host.call(host.write, target, index, source) is not None
     try:
@@ -286,7 +293,7 @@ def computed_in_pool(compute: Callable[..., Any], x: ndarray, *seen: Any) -> nda
 
     Args:
         compute: the operation, which takes an output; its result has the operands' dtype.
-        x: one of the arrays; the queue is idle.
+        x: one of the arrays; nothing pending writes them.
         *seen: what the host sees of the operands, and scalars of Python.
 
     Returns:
@@ -304,6 +311,8 @@ def computed_in_pool(compute: Callable[..., Any], x: ndarray, *seen: Any) -> nda
         elif type(each) is not float and type(each) is not int:
             return None
     block = pool.allocate(x.sycl_queue, x.usm_type, like.nbytes)
+    if working and not queues.may_write(block):  # it lay elsewhere before
+        return None
     out: np.ndarray = np.ndarray(shape, dtype, block.host_bytes)
     if host.call(compute, *seen, out) is None:
         return None
@@ -332,7 +341,7 @@ def take_small(x: ndarray, index: ndarray) -> ndarray | None:
         or positions is None
         or index.sycl_queue is not x.sycl_queue
         or index.usm_type != x.usm_type
-        or not is_ready(x)
+        or not is_ready(x, index)
     ):
         return None
     values = host.call(operator.getitem, seen, positions)
@@ -370,4 +379,8 @@ def put_small(x: ndarray, index: ndarray, value: Any) -> bool:
             return False
     if chosen.base is not None and np.may_share_memory(chosen, target):
         return False
-    return is_free_to_write(x) and host.call(host.write, target, chosen, source) is not None
+    return (
+        is_free_to_write(x)
+        and is_ready(index, value)
+        and host.call(host.write, target, chosen, source) is not None
+    )

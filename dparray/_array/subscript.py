@@ -109,6 +109,6 @@ def _has_ellipsis(index: Any) -> bool:
 def _element(view: ndarray) -> ndarray:
     """A copy of what integers select: later writes to the array do not change it, as in NumPy."""
     seen = view._on_host
-    if seen is not None and host.is_ready(view.sycl_queue):
+    if seen is not None and host.is_ready(view._block):
         return ndarray._computed(seen.copy(), view.sycl_queue, view.usm_type)
     return copy_of(view)

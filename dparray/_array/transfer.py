@@ -43,7 +43,7 @@ _hooks.add_switch(_listen)
 
 @as_method
 def asnumpy(self: ndarray) -> np.ndarray:
-    """The values as a new NumPy array; waits for the work before it on the queue.
+    """The values as a new NumPy array; waits for the work that writes them.
 
     Example:
         >>> import dparray as dp
@@ -51,7 +51,7 @@ def asnumpy(self: ndarray) -> np.ndarray:
         array([0, 1, 2], dtype=int32)
     """
     values = self._on_host
-    if values is not None and values.nbytes <= copies.COPY_PIECE and host.is_ready(self.sycl_queue):
+    if values is not None and values.nbytes <= copies.COPY_PIECE and host.is_ready(self._block):
         if _hooks.subscribers:
             _hooks.emit("copy", source=self.sycl_queue, target="host", nbytes=values.nbytes)
         return values.copy()
@@ -60,7 +60,7 @@ def asnumpy(self: ndarray) -> np.ndarray:
 
 @as_method
 def item(self: ndarray, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
-    """One element as a Python scalar; waits for the work before it on the queue.
+    """One element as a Python scalar; waits for the work that writes it.
 
     ``x.item(3)`` counts in the flattened array; ``x.item(0, 1)`` and ``x.item((0, 1))`` along axes.
 
@@ -82,7 +82,7 @@ def item(self: ndarray, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> An
             f"use x.item(i), or dp.asnumpy(x) for all of them"
         )
     values = element._on_host
-    if values is not None and host.is_ready(element.sycl_queue):
+    if values is not None and host.is_ready(element._block):
         if _hooks.subscribers:
             place = element.sycl_queue
             _hooks.emit("copy", source=place, target="host", nbytes=values.nbytes)
@@ -92,7 +92,7 @@ def item(self: ndarray, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> An
 
 @as_method
 def tolist(self: ndarray) -> Any:
-    """The values as nested Python lists; waits for the work before it on the queue."""
+    """The values as nested Python lists; waits for the work that writes them."""
     return self.asnumpy().tolist()
 
 
@@ -149,7 +149,7 @@ def __index__(self: ndarray) -> int:
 
 @as_method
 def __bytes__(self: ndarray) -> bytes:
-    """The values as bytes, rows first; waits for the work before it on the queue."""
+    """The values as bytes, rows first; waits for the work that writes them."""
     return self.asnumpy().tobytes()
 
 

@@ -133,6 +133,7 @@ def _launch(
         slots[slot] = Layout(allocate(queue, usm_type, nbytes), 0, shape, strides, dtype)
     arguments: list[Packed] = []
     owners: tuple[Any, ...] = ()  # the blocks outside the pool, which a launch has to keep alive
+    memory: list[Any] = []
     for slot in launch.arguments:
         layout, packed = slots[slot], arrays[slot]
         block = layout.block
@@ -140,6 +141,7 @@ def _launch(
             itemsize, pointer = layout.dtype.itemsize, block.pointer + layout.offset
             arrays[slot] = packed = pack_flat(block.memory, pointer, itemsize, block.nbytes)
         arguments.append(packed)
+        memory.append(block.segment)
         if type(block) is BorrowedBlock:
             owners += (block,)
     if launch.merges_chunks:
@@ -153,7 +155,17 @@ def _launch(
     for number, dtype in launch.scalars:
         arguments += map(pack_scalar, scalar_arguments(scalars[number], dtype))
     arguments.append(numbers)
-    submit_launch(kernel, launch.global_range, launch.local_range, arguments, queue, (), owners)
+    submit_launch(
+        kernel,
+        launch.global_range,
+        launch.local_range,
+        arguments,
+        queue,
+        (),
+        owners,
+        memory,
+        launch.count_read,
+    )
 
 
 # By queue and thread: threads may launch at the same time.

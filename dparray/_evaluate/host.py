@@ -1,6 +1,6 @@
 """The host executor: few elements, computed with NumPy on the calling thread in their own memory.
 
-Only for memory that the host may read and write at its own address, after the queue's work: then a
+Only for memory that the host may read and write at its own address, after the work on it: then a
 launch would cost more than the work itself. While the queue is idle, an operation is computed
 eagerly (:func:`eager_function`), because noting it down would cost more too; while it works, an
 expression waits until it is needed (:func:`run`).
@@ -24,7 +24,7 @@ from dparray._evaluate.plan import HostStep, slot_of
 from dparray._graph.node import Node, Scalar, layout_of
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
 from dparray._graph.reductions import Reduce
-from dparray._layout import Layout
+from dparray._layout import Block, Layout
 from dparray._placement import USM_TYPES, usm_rule
 from dparray._runtime import device_facts, queues
 from dparray.memory import copies, pool
@@ -85,9 +85,14 @@ def call(function: Callable[..., Any], *args: Any) -> Any:
         return None
 
 
-def is_ready(queue: Any) -> bool:
-    """Whether the host may touch memory of the queue now."""
-    return config.host_tier and (queue not in queues.working or queues.is_idle(queue))
+def is_ready(block: Block | None, writes: bool = False) -> bool:
+    """Whether the host may read memory now, or write it; never waits.
+
+    ``None`` stands for values that the host has computed, which are in no USM memory yet.
+    """
+    if not config.host_tier:
+        return False
+    return block is None or (queues.may_write if writes else queues.may_read)(block)
 
 
 def eager_function(op: Op) -> Callable[..., Any]:
@@ -172,10 +177,11 @@ def run(
 ) -> None:
     """Compute a step of a plan, whose slots and scalars these are; who listens is told why."""
     targets: dict[int, np.ndarray] = {}
+    for slot in step.reads:
+        queues.wait_to_read(layouts[slot].block)
     for value, layout in step.values:
         target = layouts[slot_of(layout)]
-        if not targets:
-            queues.wait_if_working(target.block.queue)
+        queues.wait_to_write(target.block)
         targets[id(value)] = copies.host_view(target)
     start = time.perf_counter() if _hooks.subscribers else 0.0
     with np.errstate(all="ignore"):
@@ -372,6 +378,7 @@ def _large_temporary(node: Node, blocks: list[Any]) -> np.ndarray | None:
     if nbytes <= HEAP_BYTES:
         return None
     blocks.append(pool.allocate(node.queue, node.usm_type, nbytes))
+    queues.wait_to_write(blocks[-1])
     return np.ndarray(node.shape, node.dtype, blocks[-1].host_bytes)
 
 
@@ -446,8 +453,8 @@ def _tell(function: Any, args: Sequence[Any], result: Any, start: float) -> None
 
 
 _AT_ONCE = (
-    "so few elements on an idle queue of the host's CPU are computed at once: a launch would cost "
-    "more than the work"
+    "so few elements on the host's CPU, in memory that no work writes, are computed at once: a "
+    "launch would cost more than the work"
 )
 _RULES = {usm_type: usm_rule(usm_type, [usm_type]) for usm_type in USM_TYPES}
 

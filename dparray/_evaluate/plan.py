@@ -30,6 +30,7 @@ class SlotBlock:
     __slots__ = ("is_overwritten", "memory", "readers", "slot")
 
     queue = None
+    segment = None
     usm_type = ""
     nbytes = pointer = 0
     host_bytes = None
@@ -139,10 +140,14 @@ class KernelLaunch:
     packed: Any = None
 
     @property
+    def count_read(self) -> int:
+        """How many of the arguments, the first, it only reads."""
+        return len(self.arguments) - len(self.outputs) - len(self.accumulators)
+
+    @property
     def reads(self) -> tuple[int, ...]:
         """The slots of the arrays that it reads."""
-        written = len(self.outputs) + len(self.accumulators)
-        return self.arguments[: len(self.arguments) - written]
+        return self.arguments[: self.count_read]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -116,6 +116,8 @@ def share(block: Block) -> None:
     with lock:
         settle_readers(block)
         block.readers = SHARED
+        if block.segment is not None:
+            block.segment.is_shared = True
         note_others(block.queue)
 
 

@@ -405,7 +405,7 @@ _attach_dlpack()
 
 
 def asnumpy(x: ndarray) -> np.ndarray:
-    """The values of an array as a new NumPy array; waits for the work before it on its queue.
+    """The values of an array as a new NumPy array; waits for the work that writes them.
 
     Raises:
         HostConversionError: ``x`` is no array.

@@ -149,7 +149,7 @@ class _Kept:
 def host_values(x: ndarray) -> np.ndarray:
     """The values for the host: of a CPU device its very memory, of others a copy.
 
-    Waits for the work before it on the queue.
+    Waits for the work that writes them.
     """
     layout = materialize(x)
     views = copies.host_views(x.sycl_queue, layout)

@@ -254,7 +254,7 @@ def _small_product(x1: Any, x2: Any) -> ndarray | None:
         or not (0 < first.ndim <= 2 and 0 < second.ndim <= 2)
         or x2.sycl_queue is not x1.sycl_queue
         or x2.usm_type != x1.usm_type
-        or not is_ready(x1)
+        or not is_ready(x1, x2)
     ):
         return None
     if first.size * second.size > ONE_CORE_PRODUCTS:  # else there are no more products than that

@@ -232,7 +232,7 @@ def _fill(self: ndarray, value: Any) -> None:
 
 
 def _tobytes(self: ndarray, order: str = "C") -> bytes:
-    """The values as bytes, in C order; waits for the work before it on the queue."""
+    """The values as bytes, in C order; waits for the work that writes them."""
     return self.asnumpy().tobytes(order)  # type: ignore[arg-type]
 
 

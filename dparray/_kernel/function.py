@@ -216,12 +216,17 @@ class KernelFunction:
             return self._launch(index_space, arguments, depends_on)
         compiled = self._kernels.get((item, types)) or self._compile(item, types)
         self._settle(blocks)
+        memory = [block.segment for block in blocks]
+        if borrowed:
+            memory.append(None)
         if item[-1] == "+":
             for offset, piece in rounding.pieces_of(size, rounding.INDEX_LIMIT):
                 sizes = pack_scalars(map(c_int64, (*size, *offset)))
-                event = launch(compiled, piece, None, [sizes, *packed], queue, depends_on, borrowed)
+                event = launch(
+                    compiled, piece, None, [sizes, *packed], queue, depends_on, borrowed, memory
+                )
         else:
-            event = launch(compiled, size, local, packed, queue, depends_on, borrowed)
+            event = launch(compiled, size, local, packed, queue, depends_on, borrowed, memory)
         return Event(event, self, queue)
 
     def _settle(self, blocks: tuple[Block, ...]) -> None:

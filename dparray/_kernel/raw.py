@@ -117,7 +117,9 @@ class RawKernel:
             size, local = index_space.global_range, index_space.local_range
         else:
             size, local = tuple(index_space), None
-        return Event(launch(compiled, size, local, packed, queue, depends_on, owners), self, queue)
+        memory = [x.block.segment for x in arrays]
+        event = launch(compiled, size, local, packed, queue, depends_on, owners, memory)
+        return Event(event, self, queue)
 
     def _queue(self, arguments: Sequence[Any], values: Sequence[Any]) -> dpctl.SyclQueue:
         named = [

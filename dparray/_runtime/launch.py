@@ -19,7 +19,7 @@ from dparray._runtime import profiled, rounding
 from dparray._runtime.arguments import Packed, arrays_of, pack_scalars
 from dparray._runtime.device_facts import is_cpu, limits_of
 from dparray._runtime.in_order import foreign_calls
-from dparray._runtime.order import order_of
+from dparray._runtime.order import Marked, order_of
 from dparray._runtime.queues import note_work
 from dparray._runtime.rounding import INDEX_LIMIT
 from dparray._runtime.submission import PackedRange, pack_range, submit
@@ -133,6 +133,8 @@ def launch(
     queue: dpctl.SyclQueue,
     depends_on: Iterable[dpctl.SyclEvent] = (),
     keep_alive: tuple[Any, ...] = (),
+    memory: Sequence[Marked | None] = (None,),
+    reads: int = 0,
 ) -> dpctl.SyclEvent:
     """Submit ``kernel`` after all earlier work on ``queue``; returns without waiting.
 
@@ -144,6 +146,8 @@ def launch(
         queue: where to run.
         depends_on: events of other queues that must be complete first.
         keep_alive: owners of memory outside the pool, held until the kernel has run.
+        memory: the pool's memory behind the arguments; ``None`` among it is other memory.
+        reads: how many of these, the first, are only read.
 
     Raises:
         KernelRangeError: the device cannot run this range.
@@ -159,6 +163,7 @@ def launch(
         if asked:
             check_local_memory(kernel.name, queue, asked)
     order = order_of(queue)
+    seen = order.count
     dependencies = order.before_launch()
     if depends_on:
         dependencies = [*depends_on, *dependencies]
@@ -170,7 +175,7 @@ def launch(
     event = submit(built.address, target, given, index_space, dependencies)
     if event is None:
         raise _refusal(kernel, queue, global_range, local_range)
-    order.add_launch(event, dependencies)
+    order.add_launch(event, dependencies, seen, memory, reads)
     if keep_alive:
         with foreign_calls(queue):
             order.add_host_task(queue._submit_keep_args_alive(keep_alive, [event]))

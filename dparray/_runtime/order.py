@@ -1,17 +1,23 @@
-"""The order of the work on a queue.
+"""The order of the work on a queue, and of the memory that it reads and writes.
 
 dpctl's ``SequentialOrderManager`` holds for each queue the events that later work has to wait for;
 dpnp and dpnp.tensor go through it, and so do we. It holds every event
 that is not complete and asks each at every turn, so that a launch behind many others takes as
 long as they are many. A launch of ours waits for all events that are there: a wait for it
 waits for these, too, and it takes the place of the launch before it.
+
+A launch leaves a mark on each piece of memory that it reads or writes (:class:`Marked`), which says
+what the host has to wait for before it touches that memory: the end of the last launch there. All
+other work, of dpnp's and copies, comes by the order manager, too, and says nothing of its memory:
+the host waits for it before it touches any. The order counts what is added. That tells whether a
+launch came after other work, and so after it in time.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import dpctl
 from dpctl.utils import SequentialOrderManager, _order_manager
@@ -23,14 +29,40 @@ from dparray._runtime.in_order import meet, wait_for
 lock = threading.RLock()
 
 
+_COMPLETE = dpctl.event_status_type.complete
+
+#: A launch on a piece of memory: its event, and the order's count when it was about to be
+#: submitted. It comes after all that was counted until then.
+Mark = tuple[dpctl.SyclEvent, int]
+
+
+class Marked(Protocol):
+    """A piece of memory that launches mark.
+
+    Attributes:
+        used: the last launch that reads or writes it, until that is seen to be complete.
+        written: the last that may write it.
+    """
+
+    used: Mark | None
+    written: Mark | None
+
+
 class Order(_SequentialOrderManager):
     """dpctl's order manager of one queue, where a launch follows the one before it.
 
     Invariant: all work on the queue that was added is the last launch, or among dpctl's events, or
     complete, or something that one of these waits for.
+
+    Attributes:
+        count: of all work that was added. What was there before the first launch counts as one.
     """
 
+    count = 1
     _last: dpctl.SyclEvent | None = None
+    _launched_at = 0  # the count when a launch was last added
+    _others_at = 1  # the same of work that says nothing of its memory
+    _done_at = 0  # until which count all work is complete
 
     @property
     def submitted_events(self) -> list[dpctl.SyclEvent]:
@@ -63,6 +95,12 @@ class Order(_SequentialOrderManager):
                 if self._last is last:
                     self._last = None
 
+    def add_event_pair(self, host_task_ev: Any, comp_ev: Any) -> None:
+        """Add work of other libraries, and copies."""
+        super().add_event_pair(host_task_ev, comp_ev)
+        with lock:
+            self._others_at = self.count = self.count + 1
+
     def before_launch(self) -> list[dpctl.SyclEvent]:
         """The events that a launch has to wait for; the last launch comes last."""
         last = self._last  # first: it may become one of the others meanwhile
@@ -71,16 +109,71 @@ class Order(_SequentialOrderManager):
             events.append(last)
         return events
 
-    def add_launch(self, event: dpctl.SyclEvent, after: Sequence[dpctl.SyclEvent]) -> None:
+    def add_launch(
+        self,
+        event: dpctl.SyclEvent,
+        after: Sequence[dpctl.SyclEvent],
+        seen: int = 0,
+        memory: Sequence[Marked | None] = (None,),
+        reads: int = 0,
+    ) -> None:
         """Add a launch that waits for ``after``, which ends with what ``before_launch`` gave.
 
         Where another thread has launched since then, it does not wait for that.
+
+        Args:
+            event: of the launch.
+            after: what it waits for.
+            seen: the count before ``before_launch`` was asked.
+            memory: all that it reads or writes; ``None`` among it is memory without marks.
+            reads: how many of these, the first, it only reads.
         """
         with lock:
             if self._last is None or (after and after[-1] is self._last):
                 self._last = event
             else:
                 self._state.add_to_submitted_events(event)
+            is_other = self._launched_at > seen
+            self._launched_at = self.count = count = self.count + 1
+            mark = (event, seen)
+            for each in memory:
+                if each is None:
+                    is_other = True
+                else:
+                    each.used = mark
+                    if reads <= 0:
+                        each.written = mark
+                reads -= 1
+            if is_other:
+                self._others_at = count
+
+    def is_done(self) -> bool:
+        """Whether all work is complete; never waits."""
+        count = self.count
+        if self._done_at >= count:
+            return True
+        last = self._last
+        if last is not None and last.execution_status != _COMPLETE:
+            return False
+        for event in self.before_launch():
+            if event.execution_status != _COMPLETE:
+                return False
+        self.note_done(count)
+        return True
+
+    def note_done(self, count: int) -> None:
+        """Note that all that was added is complete, until there were so many."""
+        with lock:
+            self._done_at = max(self._done_at, count)
+
+    def is_after_others(self, mark: Mark | None) -> bool:
+        """Whether work that says nothing of its memory is complete, or comes before a launch."""
+        at = self._others_at
+        return at <= self._done_at or (mark is not None and at <= mark[1])
+
+    def is_after_all(self, mark: Mark) -> bool:
+        """Whether no work was added after a launch."""
+        return self._last is mark[0] and self._others_at <= mark[1]
 
     def add_host_task(self, event: dpctl.SyclEvent) -> None:
         """Add a task that lets go of what work has used; nothing is ordered after it."""

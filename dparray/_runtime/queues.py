@@ -5,11 +5,12 @@ from __future__ import annotations
 import time
 
 import dpctl
-from dpctl.utils import SequentialOrderManager
 
 from dparray import _hooks
+from dparray._layout import Block
 from dparray._runtime import drivers
 from dparray._runtime.in_order import wait_for
+from dparray._runtime.order import Mark, order_of
 from dparray.device import advices, lock, waits
 
 
@@ -19,13 +20,14 @@ def wait(queue: dpctl.SyclQueue) -> None:
     The order manager's own ``wait`` walks its list of events without the interpreter's lock, while
     other threads add to it; so the list is copied first.
     """
-    mark = working.get(queue)
-    events = SequentialOrderManager[queue].submitted_events
+    mark, order = working.get(queue), order_of(queue)
+    count, events = order.count, order.submitted_events
     if events:
         start = time.perf_counter() if _hooks.subscribers else 0.0
         wait_for(events)
         if start:
             _hooks.emit("wait", queue=queue, start=start)
+    order.note_done(count)
     _forget_work(queue, mark)
 
 
@@ -89,9 +91,8 @@ def is_idle(queue: dpctl.SyclQueue) -> bool:
         return True
     if queue in mapped:
         return False
-    for event in SequentialOrderManager[queue].submitted_events:
-        if event.execution_status != _COMPLETE:
-            return False
+    if not order_of(queue).is_done():
+        return False
     _forget_work(queue, mark)
     return True
 
@@ -107,10 +108,67 @@ def _forget_work(queue: dpctl.SyclQueue, mark: object) -> None:
                 del working[queue]
 
 
-def wait_if_working(queue: dpctl.SyclQueue) -> None:
-    """Wait on the host for the work on ``queue`` that may touch memory of the pool."""
-    if queue in working:
+def may_read(block: Block) -> bool:
+    """Whether the host may read memory now: no work writes it; never waits."""
+    queue = block.queue
+    return queue not in working or is_idle(queue) or _is_free(block, False)
+
+
+def may_write(block: Block) -> bool:
+    """Whether the host may write memory now: no work reads or writes it; never waits."""
+    queue = block.queue
+    return queue not in working or is_idle(queue) or _is_free(block, True)
+
+
+def wait_to_read(block: Block) -> None:
+    """Wait on the host for the work that writes memory."""
+    if block.queue in working:
+        _wait_for_memory(block, False)
+
+
+def wait_to_write(block: Block) -> None:
+    """Wait on the host for the work that reads or writes memory."""
+    if block.queue in working:
+        _wait_for_memory(block, True)
+
+
+def _mark_of(block: Block, writes: bool) -> tuple[bool, Mark | None]:
+    """Whether the launches on memory are known, and the last of them that the host waits for."""
+    memory = block.segment
+    if memory is None or memory.is_shared:
+        return block.memory is None, None
+    return True, memory.used if writes else memory.written
+
+
+def _is_free(block: Block, writes: bool) -> bool:
+    """Whether the host may touch memory of a queue that is not idle."""
+    queue = block.queue
+    is_known, mark = _mark_of(block, writes)
+    if not is_known or queue in mapped:
+        return False
+    order = order_of(queue)
+    if mark is not None:
+        if mark[0].execution_status != _COMPLETE:
+            return False
+        order.note_done(mark[1])
+    return bool(order.is_after_others(mark))
+
+
+def _wait_for_memory(block: Block, writes: bool) -> None:
+    queue = block.queue
+    is_known, mark = _mark_of(block, writes)
+    order = order_of(queue)
+    if not is_known or not order.is_after_others(mark):
         wait(queue)
+    elif mark is not None:
+        work = working.get(queue)
+        start = time.perf_counter() if _hooks.subscribers else 0.0
+        wait_for([mark[0]])
+        if start:
+            _hooks.emit("wait", queue=queue, start=start)
+        order.note_done(mark[1])
+        if order.is_after_all(mark):
+            _forget_work(queue, work)
 
 
 def beside(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:

@@ -268,6 +268,7 @@ def _product(queue: Any, dtype: np.dtype[Any]) -> Any:
     device = queue.sycl_device
     views = copies.host_views(queue, *layouts) if device.parent_device is None else None  # type: ignore[arg-type]
     if views is not None:
+        queues.wait_to_write(layouts[2].block)  # type: ignore[union-attr]
         return lambda: np.matmul(views[0], views[1], out=views[2])
     first, second, out = (exchange.dpnp_array(exchange.tensor_of(each)) for each in layouts)  # type: ignore[arg-type]
 

@@ -26,6 +26,8 @@ class BorrowedBlock:
 
     __slots__ = ("memory", "nbytes", "pointer", "queue", "readers", "usm_type")
 
+    segment = None
+
     def __init__(self, usm_memory: Any, queue: dpctl.SyclQueue, readers: Any = None) -> None:
         if readers is SHARED:
             note_others(queue)
@@ -62,6 +64,8 @@ class LentBlock:
 
     __slots__ = ("memory", "nbytes", "owner", "pointer", "queue", "readers", "usm_type")
 
+    segment = None
+
     def __init__(self, owner: Any, queue: dpctl.SyclQueue) -> None:
         self.owner: Any = owner.owner if type(owner) is LentBlock else owner
         self.queue = queue
@@ -86,6 +90,7 @@ class Positions:
     __slots__ = ("nbytes", "queue", "readers", "usm_type")
 
     memory = None
+    segment = None
     pointer = 0
     host_bytes = None
 
@@ -108,6 +113,7 @@ class _NoMemory:
     """Stands for a block of memory that would be allocated."""
 
     pointer = 0
+    segment = None
     host_bytes = None
 
     def __init__(self, queue: dpctl.SyclQueue, usm_type: str, nbytes: int) -> None:

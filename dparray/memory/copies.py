@@ -20,7 +20,7 @@ from dparray import _hooks
 from dparray._layout import Layout, contiguous_strides
 from dparray._runtime import access, device_facts, fallback, profiled
 from dparray._runtime.in_order import foreign_calls, wait_for
-from dparray._runtime.queues import note_work, wait_if_working
+from dparray._runtime.queues import note_work, wait_to_read, wait_to_write
 from dparray.memory.blocks import Positions, allocate
 from dparray.memory.exchange import memory_at, tensor_of
 
@@ -30,8 +30,9 @@ def host_views(
 ) -> list[np.ndarray] | None:
     """NumPy arrays over arrays of a CPU device, for what NumPy does faster there; else ``None``.
 
-    Waits for the work before it on the queue, so the caller may read and write until it submits
-    work of its own. Who listens is told why, and of which USM type the result will be.
+    Waits for the work on their memory, so the caller may read until it submits work of its own;
+    for writes it waits by :func:`dparray._runtime.queues.wait_to_write`, too. Who listens is told
+    why, and of which USM type the result will be.
     """
     if not device_facts.is_cpu(queue):
         return None
@@ -41,7 +42,8 @@ def host_views(
         nbytes = sum(prod(layout.shape) * layout.dtype.itemsize for layout in layouts)
         _hooks.emit("host", queue=queue, nbytes=nbytes, because=because, usm_type=usm_type)
     _hooks.recent.append((_hooks.public_name(), "NumPy for", queue, get_ident()))
-    wait_if_working(queue)
+    for layout in layouts:
+        wait_to_read(layout.block)
     return [host_view(layout) for layout in layouts]
 
 
@@ -102,7 +104,7 @@ def copy_from_host(source: np.ndarray, target: Layout) -> None:
     queue = block.queue
     start = time.perf_counter()
     if is_host_accessible(queue, block.usm_type):
-        wait_if_working(queue)
+        wait_to_write(block)
         start = time.perf_counter()
         _copy(host_view(target), source, "copy to the device")
     else:
@@ -118,7 +120,7 @@ def copy_from_host(source: np.ndarray, target: Layout) -> None:
 
 
 def copy_to_host(layout: Layout) -> np.ndarray:
-    """A new host array with the values; waits for the work before it on the queue."""
+    """A new host array with the values; waits for the work that writes them."""
     queue = layout.block.queue
     if access.holds:
         access.before_read(layout)
@@ -128,7 +130,7 @@ def copy_to_host(layout: Layout) -> np.ndarray:
     result = np.empty(layout.shape, layout.dtype)
     start = time.perf_counter()
     if is_host_accessible(queue, layout.block.usm_type):
-        wait_if_working(queue)
+        wait_to_read(layout.block)
         start = time.perf_counter()
         _copy(result, host_view(layout), "copy to the host")
     elif result.nbytes:
@@ -157,6 +159,7 @@ def assign(target: Layout, source: Layout) -> None:
     is_scalar = isinstance(source, int | float | complex)
     queue = target.block.queue
     if device_facts.copies_by_host(queue):
+        wait_to_write(target.block)
         if is_scalar:
             (view,) = host_views(queue, target)  # type: ignore[misc]  # it is a CPU's
             view[...] = source
@@ -185,7 +188,7 @@ def goes_by_host(source: dpctl.SyclQueue, target: dpctl.SyclQueue) -> bool:
 
 
 def copy_by_host(source: Layout, target: Layout) -> None:
-    """Copy into memory of another context; the work before it on both queues is done."""
+    """Copy into memory of another context; the work before it on both memories is done."""
     ends = [(layout.block.queue, layout.block.usm_type) for layout in (source, target)]
     if all(is_host_accessible(*end) for end in ends):
         _copy(host_view(target), host_view(source), "copy to another queue")
@@ -208,8 +211,8 @@ def copy_to_queue(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layo
     if nbytes == 0:
         return target
     if goes_by_host(source_queue, queue):
-        wait_if_working(source_queue)
-        wait_if_working(queue)
+        wait_to_read(layout.block)
+        wait_to_write(target.block)
         start = time.perf_counter()
         with _hooks.untold():  # it is one copy
             copy_by_host(layout, target)

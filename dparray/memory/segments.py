@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from dparray._runtime.order import Mark
 from dparray.memory.driver import bytes_at
 
 __all__ = [
@@ -21,8 +22,9 @@ class Block:
     Submitted work may still use the block then: it is only handed out again to the same queue,
     whose later work comes after. Users of it in work on *another* queue, as copies are,
     add that event to ``SequentialOrderManager[block.queue]``; a write from the host
-    waits for the queue first. ``memory`` may outlive the block: the pool notices and waits until
-    it is not referenced from outside.
+    waits for the work on it first, also that of the block before it in the same memory.
+    ``memory`` may outlive the block: the pool notices and waits until it is not referenced from
+    outside.
 
     Attributes:
         memory: ``dpctl.memory`` object whose first byte is the block's.
@@ -30,6 +32,7 @@ class Block:
         nbytes: size, at least what was asked for.
         queue, usm_type: where it was allocated.
         readers: notes of deferred work on the block; the pool never looks at it.
+        segment: the memory, which knows the latest launches on it.
 
     Example:
         >>> import dparray as dp
@@ -38,12 +41,12 @@ class Block:
         (True, 'shared')
     """
 
-    __slots__ = ("_returned", "_segment", "memory", "nbytes", "pointer", "readers")
+    __slots__ = ("_returned", "memory", "nbytes", "pointer", "readers", "segment")
 
     @property
     def host_bytes(self) -> np.ndarray:
         """The bytes at their own address, for memory that the host may touch."""
-        segment = self._segment
+        segment = self.segment
         if segment.host_bytes is None:
             segment.host_bytes = bytes_at(segment.pointer, segment.nbytes)
         return segment.host_bytes
@@ -51,7 +54,7 @@ class Block:
     def __init__(self, segment: Segment, returned: deque[Segment]) -> None:
         self.readers: Any = None
         self._returned = returned
-        self._segment = segment
+        self.segment = segment
         self.memory = segment.memory
         self.nbytes = segment.nbytes
         self.pointer = segment.pointer
@@ -59,12 +62,12 @@ class Block:
     @property
     def queue(self) -> Any:
         """The queue that the block belongs to."""
-        return self._segment.arena.queue
+        return self.segment.arena.queue
 
     @property
     def usm_type(self) -> str:
         """``"device"``, ``"shared"`` or ``"host"``."""
-        return self._segment.arena.pool.usm_type
+        return self.segment.arena.pool.usm_type
 
     def __repr__(self) -> str:
         return f"Block({self.nbytes} bytes of {self.usm_type} USM at {self.pointer:#x})"
@@ -72,20 +75,25 @@ class Block:
     def __del__(self) -> None:
         # The collector may run this anywhere, inside the pool too: nothing here takes a lock, and
         # no global is read, so it also works while the interpreter shuts down.
-        self._returned.append(self._segment)
+        self._returned.append(self.segment)
 
 
 def slab_of(block: Any) -> Any:
     """The driver's allocation that a block of the pool is a part of; ``None`` of other blocks."""
-    return block._segment.slab if type(block) is Block else None
+    return block.segment.slab if type(block) is Block else None
 
 
 class Segment:
-    """A part of a slab (one allocation of the driver), in use or free."""
+    """A part of a slab (one allocation of the driver), in use or free.
+
+    Attributes:
+        used, written: the last launches on it, see :class:`dparray._runtime.order.Marked`.
+        is_shared: others have had its address, and may have work on it at any time.
+    """
 
     __slots__ = (
-        "arena", "awaited", "host_bytes", "memory", "nbytes", "next", "pointer", "slab",
-        "slab_nbytes",
+        "arena", "awaited", "host_bytes", "is_shared", "memory", "nbytes", "next", "pointer",
+        "slab", "slab_nbytes", "used", "written",
     )  # fmt: skip
 
     def __init__(
@@ -100,6 +108,13 @@ class Segment:
         self.host_bytes: Any = None  # made when the host first looks
         self.next: Segment | None = None  # what follows in the slab
         self.awaited = False
+        self.settle()
+
+    def settle(self) -> None:
+        """Say that no work is on it."""
+        self.used: Mark | None = None
+        self.written: Mark | None = None
+        self.is_shared = False
 
     @property
     def is_whole(self) -> bool:
@@ -112,6 +127,7 @@ class Segment:
             self.arena, self.slab, self.slab_nbytes, self.pointer + nbytes, self.nbytes - nbytes
         )
         rest.next, self.next = self.next, rest
+        rest.used, rest.written, rest.is_shared = self.used, self.written, self.is_shared
         self.nbytes = nbytes
         self.memory = self.host_bytes = None
         return rest
@@ -122,7 +138,17 @@ class Segment:
         assert other is not None
         self.nbytes += other.nbytes
         self.next = other.next
+        self.used = _later(self.used, other.used)
+        self.written = _later(self.written, other.written)
+        self.is_shared |= other.is_shared
         self.memory = self.host_bytes = None
+
+
+def _later(mark: Mark | None, other: Mark | None) -> Mark | None:
+    """The mark of two of one queue that comes after the other."""
+    if mark is None or other is None:
+        return mark or other
+    return mark if mark[1] >= other[1] else other
 
 
 def _references_of_the_pool() -> int:
@@ -207,8 +233,9 @@ class Arena:
         return [segment for segment in self.free_segments() if segment.is_whole]
 
     def give(self, segment: Segment) -> None:
-        """Add a slab, as one free segment."""
+        """Add a slab that no work uses, as one free segment."""
         segment.arena = self
+        segment.settle()
         self.held += segment.slab_nbytes
         self.put(segment)
 

@@ -21,6 +21,7 @@ class _HostBlock:
     """Memory of NumPy's, in the place of USM that a device does not have."""
 
     memory = None
+    segment = None
     pointer = 0
     usm_type = "host"
 

@@ -144,7 +144,7 @@ def tier(name: str) -> Iterator[None]:
     """Force every evaluation onto one tier; on a working queue the host's waits."""
     with limits.force(name.partition(",")[0]), pytest.MonkeyPatch.context() as patch:
         if name == "host, waiting":
-            patch.setattr(tier_host, "is_ready", lambda queue: False)
+            patch.setattr(tier_host, "is_ready", lambda *_: False)
             patch.setitem(queues.working, None, object())  # somebody works, so each queue is asked
         yield
 
