@@ -33,9 +33,13 @@ as_array = np.asarray
 reads_at_once = is_ready
 
 
+def _never(x: ndarray, *others: Any) -> bool:
+    return False
+
+
 def _listen(is_on: bool) -> None:
     global reads_at_once
-    reads_at_once = (lambda x: False) if is_on else is_ready
+    reads_at_once = _never if is_on else is_ready
 
 
 _hooks.add_switch(_listen)

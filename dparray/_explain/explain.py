@@ -157,8 +157,8 @@ class Explanation:
         if self.is_on_host:
             return (
                 f"the calling thread computed {prod(self.shape)} elements at once: at most "
-                f"{limits.host_elements}, of memory that no work writes, so that a launch, or noting the "
-                "operation down, would have cost more than the work"
+                f"{limits.host_elements}, of memory that no work writes, so that a launch, or "
+                "noting the operation down, would have cost more than the work"
             )
         return self.kernels[-1].reason if self.kernels else "the array is computed"
 
