@@ -83,9 +83,7 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
             is_small = second is not None and second.size <= most[weight] and type(x1) in SCALARS
         else:
             is_small = False
-        if is_small and (
-            (not working and config_values["host_tier"]) or is_ready(owner, x1, x2)
-        ):
+        if is_small and ((not working and config_values["host_tier"]) or is_ready(owner, x1, x2)):
             if keeps_dtype and owner._on_host.size > HEAP_ELEMENTS:  # type: ignore[union-attr]
                 made = computed_in_pool(compute, owner, first, second)
                 if made is not None:
