@@ -6,13 +6,16 @@ reductions in a loop where they do not; after each loop the results, and what is
 are there for the next. A plain reduction is one loop. Values of the domain's shape can be stored,
 too, as in ``x / x.sum(axis=1, keepdims=True)``.
 
-Which of three forms a kernel has depends on where memory is contiguous:
+Which of four forms a kernel has depends on where memory is contiguous:
 
 - *lanes*: many reduced elements, on the inner axes; a work-group walks one output's elements (or a
   chunk of them), neighbouring work-items taking neighbouring elements. After each loop the group's
   accumulators meet in local memory, behind a barrier;
 - *columns*: neighbouring work-items fold neighbouring outputs along the last kept dimension,
   several vectors of them each, a chunk of the reduced elements: a group walks row after row;
+- *short rows*: many reduced elements, and so few neighbouring outputs that they are no vector: a
+  group walks block after block of as many whole rows as make some vectors, and leaves the
+  accumulators of each place in a block, which have several for each output;
 - *items*: few reduced elements, and no kept dimension is long; a work-item folds all of one output.
 
 Where the outputs are too few for the device, or memory would be walked in too long strides, the
@@ -42,6 +45,7 @@ from dparray._codegen.indexing import (
 )
 from dparray._codegen.reduction_steps import (
     ACCUMULATORS,
+    FLAT,
     MOST_STEPS_WRITTEN,
     ReductionStructure,
     is_reduction,
@@ -70,6 +74,8 @@ REGISTERS = 32
 FEWEST_GROUPS_A_UNIT = 4
 # Up to so many elements a second launch, for chunks, costs more than walking fewer vectors.
 FEWEST_CHUNKED = 1 << 21
+# Fewer elements in short rows are not worth the second launch, which merges what blocks leave.
+FEWEST_IN_SHORT_ROWS = 1 << 19
 # Kernels of several loops gain nothing from more than these.
 FEWEST_VECTORS = 4
 # Reduced extents up to the first are unrolled; up to the second one work-item folds them all, also
@@ -202,35 +208,52 @@ def _program(
     names = [name for name, _ in parts.outputs]
     elements = [name for name, is_row in zip(names, are_rows, strict=True) if not is_row]
     is_whole = loop_count(steps, elements, elements_last) > 1
+    walks = list(zip(kept_columns, columns, strict=True))
     # An operand that is broadcast along the outputs is small, and decides nothing.
-    read = list(zip(kept_columns, columns, strict=True))[:count_arrays]
+    read = walks[:count_arrays]
     large = [column for kept_column, column in read if any(kept_column)]
-    form, vectors, chunks = _form(
-        kept_extents,
-        count,
-        large or columns[:count_arrays],
-        machine,
-        is_whole,
-        _most_vectors(steps),
-    )
-    trips, lanes = count // chunks, machine.lanes
+    lanes = machine.lanes
+    most_vectors = _most_vectors(steps)
+    is_short = not (is_whole or elements) and _has_short_rows(kept_extents, extents, read, machine)
+    if is_short:
+        form, vectors = "short rows", _vectors_of_rows(kept, lanes, most_vectors)
+        blocks = count // (vectors * lanes // kept)
+        chunks = min(blocks // SERIAL, GROUPS_A_UNIT * machine.compute_units)
+    else:
+        form, vectors, chunks = _form(
+            kept_extents,
+            count,
+            large or columns[:count_arrays],
+            machine,
+            is_whole,
+            most_vectors,
+        )
+        blocks = count
+    trips = blocks // chunks
     if form == "lanes":
         trips //= lanes
-    elif form == "columns":
-        trips = -(-count // chunks)
-        chunks = -(-count // trips)
-    merges_chunks = not leaves_accumulators and 1 < chunks <= MOST_MERGED and not calls_user
-    if form == "lanes":
-        total, local = kept * chunks * lanes, lanes
+    elif form != "items":
+        trips = -(-blocks // chunks)
+        chunks = -(-blocks // trips)
+    merges_chunks = (
+        not (leaves_accumulators or is_short) and 1 < chunks <= MOST_MERGED and not calls_user
+    )
+    if form in ("lanes", "short rows"):
+        total, local = (chunks if is_short else kept * chunks) * lanes, lanes
     elif form == "columns":
         groups = _column_groups(kept_extents, lanes * vectors)
         total, local = groups * chunks * lanes, lanes
     else:
         total, local = -(-kept // ITEMS) * ITEMS, ITEMS
     unrolled = count if count <= UNROLLED else 0
+    flat = [is_short and kept_column == [1] and any(column) for kept_column, column in walks]
     letters = [
-        (layout.dtype.str, letters_of(kept_column, unrolled), letters_of(column))
-        for layout, kept_column, column in zip(layouts, kept_columns, columns, strict=True)
+        (
+            layout.dtype.str,
+            letters_of(kept_column, unrolled),
+            FLAT if is_flat else letters_of(column),
+        )
+        for layout, (kept_column, column), is_flat in zip(layouts, walks, flat, strict=True)
     ]
     structure = ReductionStructure(
         steps,
@@ -262,13 +285,13 @@ def _program(
         *kept_extents[1:],
         *extents[1:],
     ]
-    for kept_column, column in zip(kept_columns, columns, strict=True):
+    for (kept_column, column), is_flat in zip(walks, flat, strict=True):
         numbers += stride_arguments(kept_column, unrolled)
-        numbers += stride_arguments(column)
+        numbers += () if is_flat else stride_arguments(column)
     return ReductionProgram(
         structure,
         tuple(map(c_uint64, numbers)),  # the trips have the same bits as int64
-        chunks,
+        chunks * (lanes * vectors // kept) if is_short else chunks,
         form == "lanes",
         (total,),
         (local,),
@@ -310,6 +333,34 @@ def _form(
         return "columns", balanced, 1
     groups = _column_groups(kept_extents, machine.lanes * vectors)
     return "columns", vectors, min(count // SERIAL, -(-wanted_groups // groups))
+
+
+def _has_short_rows(
+    kept_extents: Sequence[int],
+    extents: Sequence[int],
+    read: Sequence[tuple[Sequence[int], Sequence[int]]],
+    machine: Machine,
+) -> bool:
+    """Whether many rows lie one after another in memory that are shorter than a vector."""
+    row, count = kept_extents[-1], extents[-1]
+    return (
+        len(kept_extents) == len(extents) == 1
+        and 1 < row < machine.lanes
+        and math.lcm(row, machine.lanes) <= VECTORS * machine.lanes
+        and row * count >= FEWEST_IN_SHORT_ROWS
+        and any(any(kept) and any(column) for kept, column in read)
+        and all(
+            list(kept) == [1] and list(column) == [row]
+            for kept, column in read
+            if any(kept) and any(column)
+        )
+    )
+
+
+def _vectors_of_rows(row: int, lanes: int, most: int) -> int:
+    """How many vectors hold a whole number of rows: about ``most``, as far as there is a choice."""
+    fewest = math.lcm(row, lanes) // lanes
+    return fewest * max(1, most // fewest)
 
 
 def _column_groups(kept_extents: Sequence[int], width: int) -> int:

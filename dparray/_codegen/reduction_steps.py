@@ -16,6 +16,10 @@ ACCUMULATORS = 8
 MOST_STEPS_WRITTEN = 48
 
 
+# The letters, over the reduced dimension, of an array that short rows fill without a gap.
+FLAT = "f"
+
+
 class ReductionStructure(NamedTuple):
     """The structure of a reduction kernel: all that decides its text.
 
@@ -26,9 +30,9 @@ class ReductionStructure(NamedTuple):
         outputs: reference, dtype, letters as of the arrays, and whether there is one element for
             each output of the reductions or one for each of the domain.
         kept, reduced: the numbers of collapsed dimensions.
-        form: ``"items"``, ``"lanes"`` or ``"columns"``.
+        form: ``"items"``, ``"lanes"``, ``"columns"`` or ``"short rows"``.
         lanes: the work-items of a group.
-        vectors: of neighbouring outputs that a work-item folds; 1 but for columns.
+        vectors: of neighbouring outputs, or slots of short rows, that a work-item folds; else 1.
         unrolled: the reduced extent, if the loops over it are unrolled, else 0. A stride of the
             kept dimensions that equals it has the letter ``"u"`` and is a constant, so that the
             device can load neighbouring outputs' elements as vectors.

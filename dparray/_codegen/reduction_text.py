@@ -10,8 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray._codegen.indexing import index_terms
+from dparray._codegen.reduction_positions import (
+    COUNTERS,
+    MERGED_CHUNKS,
+    MERGED_INDEX,
+    PARTIAL_INDEX,
+    POSITIONS,
+)
 from dparray._codegen.reduction_steps import (
     ACCUMULATORS,
+    FLAT,
     MOST_STEPS_WRITTEN,
     ReductionStructure,
     accumulator_dtypes,
@@ -39,62 +47,6 @@ from dparray._graph.reductions import GROWTH, MOST_UNSETTLED
 def source_of(structure: ReductionStructure) -> str:
     """The text of the kernel for a structure."""
     return _Text(structure).source()
-
-
-# Where a work-item is: output `o`, the first of its reduced elements and the step to the next. With
-# lanes, each may have one more, the last; columns have fewer in the last chunk. (With a condition
-# around a last element, a CPU device walks columns at a quarter of the speed.) The last group of a
-# row of columns begins where it is full, with outputs that the group before it stores.
-_POSITIONS = {
-    "items": [
-        "o = uint64(item.get_global_id(0))",
-        "if int64(o) >= int64(kept):",
-        "    return",
-        "first = uint64(0)",
-        "step = uint64(1)",
-    ],
-    "lanes": [
-        "group = item.get_group()",
-        "lane = uint64(item.get_local_id(0))",
-        "number = uint64(group.get_group_id(0))",
-        "o = number // chunks",
-        "chunk = number - o * chunks",
-        "step = uint64({lanes})",
-        "first = chunk * uint64(trips) * step + lane",
-        "last = chunks * uint64(trips) * step + chunk * step + lane",
-    ],
-    "columns": [
-        "group = uint64(item.get_group().get_group_id(0))",
-        "blocks = (row + width - uint64(1)) // width",
-        "outer = group // blocks",
-        "own = (group - outer * blocks) * width",
-        "begin = own if own + width <= row else row - width",
-        "column = begin + uint64(item.get_local_id(0))",
-        "rows = kept // row",
-        "chunk = outer // rows",
-        "outer = outer - chunk * rows",
-        "first = chunk * uint64(trips)",
-        "trips = trips if count - first >= uint64(trips) else int64(count - first)",
-        "step = uint64(1)",
-    ],
-}
-
-
-_PARTIAL_INDEX = {"items": "o", "lanes": "o * chunks + chunk", "columns": "chunk * kept + o"}
-
-
-# Where one kernel merges the chunks: the counter of the groups that have left an output's, or a row
-# of outputs', the slot of a chunk, and which chunks a work-item merges.
-_COUNTERS = {"lanes": "o", "columns": "outer * blocks + own // width"}
-
-
-_MERGED_INDEX = {
-    "lanes": "counter * chunks + chunk",
-    "columns": "(counter * chunks + chunk) * width + column - begin",
-}
-
-
-_MERGED_CHUNKS = {"lanes": "range(int64(lane), int64(chunks), {lanes})", "columns": "range(chunks)"}
 
 
 _ASSIGNMENT = re.compile(r"\s*(\w+) = ")
@@ -142,21 +94,29 @@ class _Text:
         names = ", ".join(name for name, _ in parameters_of(structure))
         self.lines = [f"def {kernel_name(structure.steps)}(item, {names}):"]
         self.lines += scalar_lines(structure.scalars)
-        if structure.form == "columns":
+        if structure.form in ("columns", "short rows"):
             self._add(f"width = uint64({structure.lanes * structure.vectors})")
         lanes = structure.lanes
-        self._add(*(line.format(lanes=lanes) for line in _POSITIONS[structure.form]))
+        self._add(*(line.format(lanes=lanes) for line in POSITIONS[structure.form]))
         if structure.form == "columns":
             self.lines += _decomposed("outer", "n", structure.kept - 1, name="o")
             for number in range(1, structure.vectors):
                 further = structure.lanes * number
                 self._add(f"{_of_vector('column', number)} = column + uint64({further})")
             self.own.add("column")
+        elif structure.form == "short rows":
+            for number in range(1, structure.vectors):
+                further = structure.lanes * number
+                self._add(f"{_of_vector('place', number)} = place + uint64({further})")
+            self.own.add("place")
         else:
             self.lines += _decomposed("o", "n", structure.kept)
         with self._for_each_vector():
             if structure.form == "columns":
                 self._add("o = outer * row + column", f"o{structure.kept - 1} = column")
+            elif structure.form == "short rows":
+                self._add("turn = place // row", "o0 = place - turn * row")
+                self._add("first = begin * step + turn")
             for number, (dtype, kept, reduced) in enumerate(structure.arrays):
                 self._add(f"b{number} = {self._row_index(kept, f'a{number}')}")
                 if not self._is_walked(reduced):
@@ -356,7 +316,7 @@ class _Text:
             inner = "        "
         for copy in range(copies):
             trip = f"trip * {copies} + {copy}" if copies > 1 else "trip"
-            self._add(f"{self.j} = first + uint64({trip}) * step", indent=inner)
+            self._go_to(f"first + uint64({trip}) * step", inner)
             self._element(walk, inner, copy, "trip")
         self._end(walk.folded, copies, whole, "    ")
         inner = "        "
@@ -367,9 +327,47 @@ class _Text:
         if self.structure.form == "lanes":
             self._add(f"{self.j} = last", f"if {self.j} < count:")
             self._element(walk, inner, 0, "")
+        elif self.structure.form == "short rows":
+            self._rest(walk)
 
-    def _element(self, walk: _Walk, indent: str, copy: int, n: str, is_first: bool = False) -> None:
-        """Fold and store element ``j``, number ``n`` of its accumulators, or by itself."""
+    def _go_to(self, element: str, indent: str) -> None:
+        """Set ``j`` to the number of the element that is next."""
+        if self.structure.form == "short rows":
+            # Neighbouring slots have neighbouring elements, which no division tells the device.
+            self._add("block = (begin + uint64(trip)) * width", indent=indent)
+            with self._for_each_vector():
+                self._add(f"{self.j} = {element}", "flat = block + place", indent=indent)
+        else:
+            self._add(f"{self.j} = {element}", indent=indent)
+
+    def _rest(self, walk: _Walk) -> None:
+        """Fold the rows after the last whole block, of the last chunk.
+
+        Slots that have none fold what changes nothing: conditions would mask all of the loop.
+        """
+        self._add("is_last = begin + uint64(trips) == blocks")
+        with self._for_each_vector():
+            self._add(
+                "left = blocks * step + turn",
+                "is_left = is_last & (left < count)",
+                f"{self.j} = left if is_left else first",
+                f"flat = {self.j} * row + o0",
+            )
+        self._element(walk, "    ", 0, "", is_left=True)
+
+    def _element(
+        self,
+        walk: _Walk,
+        indent: str,
+        copy: int,
+        n: str,
+        is_first: bool = False,
+        is_left: bool = False,
+    ) -> None:
+        """Fold and store element ``j``, number ``n`` of its accumulators, or by itself.
+
+        ``is_left``: only where the variable of that name says so.
+        """
         structure = self.structure
         if walk.arrays or walk.stored:
             self._take_apart(indent)
@@ -380,7 +378,7 @@ class _Text:
             values = Values(self.rows)
             values.emit(((number, self.steps[number]) for number in walk.steps), self.lines, indent)
             for number in walk.folded:
-                self._fold(number, values, indent, copy, n, is_first)
+                self._fold(number, values, indent, copy, n, is_first, is_left)
             if walk.stored:
                 indent = self._only_once(indent) if structure.form == "columns" else indent
             for number in walk.stored:
@@ -395,6 +393,8 @@ class _Text:
             self.lines += _decomposed("j", "m", self.structure.reduced, indent)
 
     def _element_index(self, start: str, letters: str, name: str) -> str:
+        if letters == FLAT:
+            return "flat"
         terms = index_terms(letters, "j", f"{name}_r")
         return f"{start} + {terms}" if terms else start
 
@@ -484,7 +484,11 @@ class _Text:
         walk = _Walk([], [], *self._needed([self.steps[number][2][0][0]]))
         # More lanes than elements have none in whole trips.
         first = "first if trips > 0 else uint64(0)" if self.structure.form == "lanes" else "first"
-        self._add(f"{self.j} = {first}")
+        if self.structure.form == "short rows":
+            with self._for_each_vector():
+                self._add(f"{self.j} = first", "flat = begin * width + place")
+        else:
+            self._add(f"{self.j} = {first}")
         values = Values(self.rows)
         self._take_apart("    ")
         with self._for_each_vector():
@@ -498,7 +502,14 @@ class _Text:
             self._add(f"t{number}_first = {text}")
 
     def _fold(
-        self, number: int, values: Values, indent: str, copy: int, n: str, is_first: bool
+        self,
+        number: int,
+        values: Values,
+        indent: str,
+        copy: int,
+        n: str,
+        is_first: bool,
+        is_left: bool,
     ) -> None:
         """Take the element into accumulators."""
         _, (row, merges), references, _, _ = self.steps[number]
@@ -521,6 +532,13 @@ class _Text:
                 name: text.format(v=operands[0], j=self.j, **words)
                 for name, text in zip(row.accumulators, row.lifted, strict=True)
             }
+        if is_left:
+            pairs = zip(row.accumulators, row.identity, strict=True)
+            for name, none in pairs:
+                own = f"t{number}_{name}_left"
+                kept = f"{words['A']}({other[name]})" if not row.accumulators[name] else other[name]
+                self._add(f"{own} = {kept} if is_left else {none.format(**words)}", indent=indent)
+                other[name] = own
         if is_first:
             for name, text in other.items():
                 self._add(f"{names[name]} = {text}", indent=indent)
@@ -566,10 +584,10 @@ class _Text:
 
     def _merge_chunks(self, folded: Sequence[int]) -> None:
         """The last group of an output goes on, with the accumulators of all chunks."""
-        form, index = self.structure.form, _MERGED_INDEX[self.structure.form]
+        form, index = self.structure.form, MERGED_INDEX[self.structure.form]
         # All items' accumulators are in memory before their group is counted.
         everywhere = "group_barrier(item.get_group(), MemoryScope.DEVICE)"
-        self._add(f"counter = {_COUNTERS[form]}")
+        self._add(f"counter = {COUNTERS[form]}")
         indent = self._only_once("    ") if form == "lanes" else "    "
         with self._for_each_vector():
             self._add(f"place = {index}", indent=indent)
@@ -589,7 +607,7 @@ class _Text:
         with self._for_each_vector():
             for number in folded:
                 self._set_identity(number, 0)
-        self._add(f"for merged in {_MERGED_CHUNKS[form].format(lanes=self.structure.lanes)}:")
+        self._add(f"for merged in {MERGED_CHUNKS[form].format(lanes=self.structure.lanes)}:")
         self._add("    chunk = uint64(merged)")
         with self._for_each_vector():
             self._add(f"place = {index}", indent="        ")
@@ -604,9 +622,9 @@ class _Text:
 
     def _leave_accumulators(self, folded: Sequence[int]) -> None:
         """Leave them for another kernel."""
-        indent = self._only_once("    ")
+        indent = "    " if self.structure.form == "short rows" else self._only_once("    ")
         for number in folded:
-            self._leave(number, _PARTIAL_INDEX[self.structure.form], indent)
+            self._leave(number, PARTIAL_INDEX[self.structure.form], indent)
 
     def _leave(self, number: int, index: str, indent: str) -> None:
         """Leave the accumulators of a reduction in memory."""

@@ -207,7 +207,16 @@ def row_norms() -> str:
     return reduction(node("sqrt", reduced(node("square", leaf("x", (9000, 3))), (1,))))
 
 
+def sums_of_short_rows() -> str:
+    value = reduced(leaf("a", (1 << 20, 3)), (0,))
+    domain, rows = Domain((1 << 20, 3), (0,)), {id(value)}
+    order = pending_order([value])
+    program = linearize_reduction(order, [], domain, (), rows, MACHINE, leaves_accumulators=True)
+    return source_of(program.structure)
+
+
 CASES: list[Callable[[], str]] = [
+    sums_of_short_rows,
     chain,
     transposed_and_broadcast,
     small_rows,

@@ -1,0 +1,100 @@
+"""Reductions over many rows that are shorter than a vector, against NumPy: the kernels whose groups
+walk blocks of whole rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._codegen.reduction import FEWEST_IN_SHORT_ROWS
+from tests.support import counts, launched, same, values
+
+pytestmark = pytest.mark.usefixtures("fused")
+
+NAMES = ("sum", "max", "var", "argmax", "any", "prod")
+
+
+def rows_for(columns: int) -> int:
+    """The least rows that are walked in blocks."""
+    return -(-FEWEST_IN_SHORT_ROWS // columns)
+
+
+def check(name: str, host: np.ndarray, given: Any, axis: Any = 0) -> None:
+    exact = host.astype("float64") if host.dtype.kind == "f" and name != "argmax" else host
+    wanted = np.asarray(getattr(exact, name)(axis=axis))
+    found = getattr(given, name)(axis=axis)
+    same(found, wanted.astype(found.dtype), 2e-4)
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4, 7, 8, 15])
+@pytest.mark.parametrize("beside", [-1, 0, 1, 5])
+def test_sums_and_places_on_both_sides_of_the_limit(columns: int, beside: int) -> None:
+    host = values((rows_for(columns) + beside, columns))
+    given = dp.asarray(host)
+    check("sum", host, given)
+    check("argmax", host, given)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "uint8", "bool"])
+@pytest.mark.parametrize("name", NAMES)
+def test_reductions_of_each_kind(name: str, dtype: str) -> None:
+    host = counts((rows_for(5) + 3, 5), dtype, 2)
+    host[-1, 2] = 1  # the last row, which is in no whole block
+    if name == "prod":
+        host[:-3] = 1
+    with launched() as launches:
+        check(name, host, dp.asarray(host))
+    assert launches[0].global_range[0] % 16 == 0
+
+
+@pytest.mark.parametrize("last", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["sum", "max", "min", "argmax"])
+def test_what_is_not_finite_in_the_last_row(name: str, last: float) -> None:
+    host = values((rows_for(3) + 2, 3))
+    host[-1, 1] = last
+    check(name, host, dp.asarray(host))
+
+
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "reversed": lambda x: x[::-1],
+    "columns reversed": lambda x: x[:, ::-1],
+    "every second row": lambda x: x[::2],
+    "columns left out": lambda x: x[:, 1:],
+    "rows left out": lambda x: x[3:],
+    "pending": lambda x: x * 2 - 1,
+    "less a row": lambda x: x - x[7],
+    "times a column": lambda x: x * x[:, :1],
+}
+
+
+@pytest.mark.parametrize("view", sorted(VIEWS))
+def test_views_and_expressions(view: str) -> None:
+    host = values((2 * rows_for(6) + 1, 6))
+    given = dp.asarray(host)
+    for name in ("sum", "min", "var"):
+        check(name, VIEWS[view](host), VIEWS[view](given))
+
+
+def test_several_reductions_and_what_follows() -> None:
+    host = values((rows_for(3) + 1, 3))
+
+    def standardised(xp: Any, x: Any) -> Any:
+        return (x - x.mean(axis=0)) / (x.std(axis=0) + 1)
+
+    same(standardised(dp, dp.asarray(host)), standardised(np, host), 2e-4)
+    cube = values((90, 3000, 4))
+    check("sum", cube, dp.asarray(cube), (0, 1))
+    check("sum", cube, dp.asarray(cube), 1)
+    found = dp.logaddexp.reduce(dp.asarray(host))
+    same(found, np.logaddexp.reduce(host.astype("float64")).astype("float32"), 1e-3)
+
+
+def test_on_every_queue(queue: Any) -> None:
+    host = values((rows_for(7) + 1, 7))
+    check("sum", host, dp.asarray(host, device=queue))
+    check("var", host, dp.asarray(host, device=queue))
