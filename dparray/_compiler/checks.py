@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from dparray._compiler.device_function import DeviceFunction
 from dparray._compiler.diagnosis import RECORD, Source, quote, source_of
 from dparray._compiler.key import referred_values
-from dparray.kernel_api import AtomicRef
+from dparray.kernel_api import AtomicRef, vec_load, vec_store
 
 MAX_CHECKED_DIMENSIONS = 8
 # The layout of the record, after the number of faults; bit k of UNSIGNED says that index k is.
@@ -32,6 +32,9 @@ RECORD_SIZE = SHAPE + MAX_CHECKED_DIMENSIONS
 
 #: The problem at a site, with its source, the number that was found, and the shape.
 _INDEX = "index {found} is out of bounds of {there}, whose shape is {shape}"
+_RUN = (
+    "the elements from index {found} on are not all inside the array of {there}, of shape {shape}"
+)
 _STEP = "the step of {there} is 0"
 _SLICE_STEP = "the step of the slice {there} is 0"
 _DIMENSION = "{there} asks for dimension {found} of {shape[0]}"
@@ -89,6 +92,16 @@ def checked_item(array: Any, index: Any, record: Any, site: int) -> Any:
     raise NotImplementedError("checked_item runs in kernels")
 
 
+def checked_load(array: Any, index: Any, width: int, record: Any, site: int) -> Any:
+    """``vec_load``, or zeros where elements are outside of ``array``, which is noted."""
+    raise NotImplementedError("checked_load runs in kernels")
+
+
+def checked_store(array: Any, index: Any, vector: Any, record: Any, site: int) -> None:
+    """``vec_store``, unless elements are outside of ``array``, which is noted."""
+    raise NotImplementedError("checked_store runs in kernels")
+
+
 def checked_step(of: Any, step: Any, record: Any, site: int) -> Any:
     """``step`` of a ``range`` or ``slice``; that it is 0 is noted."""
     raise NotImplementedError("checked_step runs in kernels")
@@ -108,7 +121,7 @@ _CHECKS = {
     f"dparray_{one.__name__}": one
     for one in (
         *(is_inside, check, checked_index, checked_item),
-        *(checked_step, checked_dimension, checked_parts),
+        *(checked_load, checked_store, checked_step, checked_dimension, checked_parts),
     )
 }
 
@@ -298,6 +311,8 @@ class _Checker(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         called = self.resolve(node.func)
+        if called in (vec_load, vec_store):
+            return self.check_vector(node, called)
         if called is self.atomic:
             arguments = dict(zip(("ref", "index"), node.args, strict=False))
             arguments |= {one.arg: one.value for one in node.keywords if one.arg}
@@ -339,6 +354,19 @@ class _Checker(ast.NodeTransformer):
             node.args[1] = self.call(checked_index, again, node.args[1], site)
         elif "index" in named:
             named["index"].value = self.call(checked_index, again, named["index"].value, site)
+
+    def check_vector(self, node: ast.Call, called: Any) -> ast.AST:
+        """Check the elements that a vector is read from or written to."""
+        site = self.site(node, _RUN, node)
+        self.generic_visit(node)
+        named = {one.arg: one.value for one in node.keywords if one.arg}
+        names = ("array", "index", "width" if called is vec_load else "vector")[len(node.args) :]
+        if sorted(named) != sorted(names) or len(named) != len(node.keywords):
+            return node  # which does not compile
+        stub = checked_load if called is vec_load else checked_store
+        arguments = [*node.args, *(named[name] for name in names)]
+        arguments += [_load(RECORD), ast.Constant(site)]
+        return ast.Call(_load(f"dparray_{stub.__name__}"), arguments, [])
 
     def resolve(self, node: ast.expr) -> Any:
         path = []

@@ -310,6 +310,7 @@ _TELLING = (
     ),
     (r"LocalArray: work-items .+", "{all}"),
     (r"printf: .+", "{all}"),
+    (r"\bvec(?:_[a-z]+|\.[a-z]+)?: .+", "{all}"),
     (
         r"group_barrier\((?:Nd)?Item<",
         "group_barrier takes item.get_group() of an NdItem: launch over an NdRange",

@@ -18,7 +18,7 @@ from dparray._compiler.target import registry, typing_registry
 _FLOATS = (types.float32, types.float64)
 _WIDE = (types.int64, types.uint64)
 # Functions of one number by OpenCL's names; integers are computed in float64.
-_UNARY = {
+UNARY = {
     name: name
     for name in [
         "acos",
@@ -75,7 +75,7 @@ def _lower(function: Any, name: str, result: Any, arguments: tuple[Any, ...], ki
 
 
 def _register_functions() -> None:
-    for name, theirs in _UNARY.items():
+    for name, theirs in UNARY.items():
         function = getattr(math, name, None)  # math.exp2 and math.cbrt are of Python 3.11
         if function is None:
             continue

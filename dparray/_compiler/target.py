@@ -54,7 +54,7 @@ from dparray._compiler.types import (
     NdItemType,
     data_models,
 )
-from dparray.kernel_api import AddressSpace, MemoryOrder, MemoryScope
+from dparray.kernel_api import AddressSpace, MemoryOrder, MemoryScope, vec_store
 
 TARGET = "dparray"
 LOCAL_ARRAY = "dparray_local_array"  # begins the names of variables in local memory
@@ -403,11 +403,19 @@ class _FindCuts(AnalysisPass):
             for statement in block.find_insts((numba_ir.SetItem, numba_ir.StaticSetItem)):
                 array = state.typemap[statement.target.name]
                 value = types.unliteral(state.typemap[statement.value.name])
-                whole = isinstance(getattr(array, "dtype", None), types.Integer)
-                if whole and isinstance(value, types.Float):
-                    found.add(Cut(statement.loc.line, str(array.dtype), str(value)))
+                found |= self._cut(statement, array, value)
+            for call in block.find_exprs(op="call"):
+                if getattr(state.typemap[call.func.name], "typing_key", None) is vec_store:
+                    array, _, vector = state.calltypes[call].args
+                    found |= self._cut(call, array, vector.dtype)
         state.metadata["cuts"] = sorted(found)
         return False
+
+    def _cut(self, statement: Any, array: Any, value: Any) -> set[Cut]:
+        whole = isinstance(getattr(array, "dtype", None), types.Integer)
+        if not whole or not isinstance(value, types.Float):
+            return set()
+        return {Cut(statement.loc.line, str(array.dtype), str(value))}
 
 
 class _KernelPipeline(_Pipeline):

@@ -189,6 +189,20 @@ class AtomicRefType(types.Type):
         super().__init__(name=f"AtomicRef<{parts}>")
 
 
+class VectorType(types.Type):
+    """``vec``: a few numbers in registers."""
+
+    def __init__(self, dtype: Any, width: int) -> None:
+        self.dtype = dtype
+        self.width = width
+        super().__init__(name=f"vec({dtype}, {width})")
+
+    @property
+    def mangling_args(self) -> tuple[str, list[Any]]:
+        """Its spelling in the names of functions."""
+        return type(self).__name__, [self.dtype, self.width]
+
+
 # --- how they are laid out ------------------------------------------------------------------------
 
 
@@ -267,6 +281,12 @@ class _ReferenceModel(PrimitiveModel):
         super().__init__(manager, numba_type, element.as_pointer(numba_type.address_space))
 
 
+class _VectorModel(PrimitiveModel):
+    def __init__(self, manager: Any, numba_type: VectorType) -> None:
+        element = manager.lookup(numba_type.dtype).get_value_type()
+        super().__init__(manager, numba_type, ir.VectorType(element, numba_type.width))
+
+
 def _float_model(manager: Any, numba_type: Any) -> Any:
     return (_HalfModel if numba_type.bitwidth == 16 else FloatModel)(manager, numba_type)
 
@@ -284,6 +304,7 @@ def data_models() -> Any:
         (ConstantType, _SpaceModel),
         (types.Float, _float_model),
         (AtomicRefType, _ReferenceModel),
+        (VectorType, _VectorModel),
         # A string literal is a variable, too, before it becomes a part of a format.
         (types.UnicodeType, OpaqueModel),
     ):

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+from dparray.kernel_api import vec_load
+
 _FACTS = frozenset({"shape", "strides", "size", "ndim", "dtype", "itemsize", "nbytes"})
 
 
@@ -39,6 +41,8 @@ def read_only_parameters(
                 harmless.add(id(node.value))
         elif isinstance(node, ast.Attribute) and node.attr in _FACTS:
             harmless.add(id(node.value))
+        elif isinstance(node, ast.Call) and _resolved(node.func, called) is vec_load:
+            harmless |= set(map(id, node.args))
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             if node.func.id == "len":
                 harmless |= set(map(id, node.args))
@@ -48,6 +52,13 @@ def read_only_parameters(
         for node in ast.walk(tree)
         if isinstance(node, ast.Name) and id(node) not in harmless
     }
+
+
+def _resolved(function: ast.expr, called: dict[str, Any]) -> Any:
+    """What a call names, directly or in a module."""
+    if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
+        return getattr(called.get(function.value.id), function.attr, None)
+    return called.get(function.id) if isinstance(function, ast.Name) else None
 
 
 def _is_element(node: ast.Subscript, dimensions: int | None) -> bool:

@@ -28,6 +28,7 @@ import numpy as np
 __all__ = [
     "BUILTINS",
     "CONSTRUCTORS",
+    "INTEGER_OPERATIONS",
     "MATH",
     "literal",
     "plain_dtype",
@@ -78,7 +79,8 @@ def _rshift(a: int, b: int) -> int:
     return a >> (b if 0 <= b < _BITS else _BITS)
 
 
-_INTEGER_OPERATIONS: dict[str, Callable[[int, int], int]] = {
+#: Of integers with all their bits, of which the caller keeps those of the result's type.
+INTEGER_OPERATIONS: dict[str, Callable[[int, int], int]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -93,7 +95,7 @@ _INTEGER_OPERATIONS: dict[str, Callable[[int, int], int]] = {
 }
 _NUMPY_OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     name: getattr(operator, name + "_" if name in ("and", "or") else name)
-    for name in (*_INTEGER_OPERATIONS, "truediv")
+    for name in (*INTEGER_OPERATIONS, "truediv")
 }
 _INTEGERS = (np.integer, int, np.bool_)
 
@@ -105,7 +107,7 @@ def _plain(value: Any) -> Any:
 
 
 def _binary_methods(name: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    integers = _INTEGER_OPERATIONS.get(name)
+    integers = INTEGER_OPERATIONS.get(name)
     general = _NUMPY_OPERATIONS[name]
     is_shift = name in ("lshift", "rshift")
     is_exact = is_shift or name in ("floordiv", "mod")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from dparray._compiler.special import SpecialFunction, precision
+from dparray._simulator import vectors
 from dparray._simulator.language import SimulatedNdItem, SimulatedSubGroup
 from dparray._simulator.memory import (
     Access,
@@ -27,8 +28,9 @@ from dparray._simulator.memory import (
     SimulatedArray,
     WorkItem,
 )
-from dparray._simulator.numbers import BUILTINS, CONSTRUCTORS, MATH, literal, plain_dtype, typed
+from dparray._simulator.numbers import CONSTRUCTORS, literal, plain_dtype, typed
 from dparray._simulator.transform import View, nested, typed_literals
+from dparray._simulator.vectors import BUILTINS, MATH
 from dparray.exceptions import KernelError, SimulationError
 from dparray.kernel_api.groups import neutral_of
 
@@ -84,6 +86,11 @@ class Simulation:
             "select_from_group": self._exchange(lambda mine, other: other),
             "shift_group_left": self._exchange(lambda mine, delta=1: mine + delta),
             "shift_group_right": self._exchange(lambda mine, delta=1: mine - delta),
+            "vec": vectors.make,
+            "vec_full": vectors.full,
+            "vec_load": functools.partial(vectors.load, self),
+            "vec_store": functools.partial(vectors.store, self),
+            "vec_where": vectors.where,
         }
         self.kernel = self._copy(function)
 

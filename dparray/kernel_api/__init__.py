@@ -35,6 +35,7 @@ from dparray.kernel_api.groups import (
     shift_group_right,
 )
 from dparray.kernel_api.items import Group, Item, NdItem, SubGroup, only_in_kernels
+from dparray.kernel_api.vectors import vec, vec_full, vec_load, vec_store, vec_where
 
 __all__ = [
     "AddressSpace",
@@ -67,6 +68,11 @@ __all__ = [
     "select_from_group",
     "shift_group_left",
     "shift_group_right",
+    "vec",
+    "vec_full",
+    "vec_load",
+    "vec_store",
+    "vec_where",
 ]
 
 _MAX_DIMENSIONS = 3

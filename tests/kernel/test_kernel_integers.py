@@ -130,6 +130,27 @@ def test_a_written_number_is_a_uint64_beside_one() -> None:
         np.testing.assert_array_equal(result, expected)
 
 
+def test_what_a_loop_counts_is_no_written_number_beside_a_uint64() -> None:
+    @dp.kernel
+    def count(item: dp.Item, x: Any, y: Any, out: Any) -> None:
+        n, total, other = 0, 0, 0
+        while n < 6:
+            n += 1
+            if n > 4:
+                continue
+            total += x[0]
+            other += y[0]
+        out[0, 0] = (x[0] - n) & 15
+        out[0, 1] = (x[0] // n) & 15
+        out[0, 2] = total >> 1  # a uint64, as it begins with a written number
+        out[0, 3] = (x[0] + other) ^ 1
+
+    x, y = np.array([2**63 + 9], np.uint64), np.array([-3])
+    wanted = [2**63 + 9 - 6 & 15, (2**63 + 9) // 6 & 15, (4 * (2**63 + 9)) % 2**64 >> 1]
+    for result in on_device_and_simulated(count, x, y, out=np.zeros((1, 4), np.uint64)):
+        assert result[0].tolist() == [*wanted, 2**63 + 9 - 12 ^ 1]
+
+
 def test_quotients_and_choices_among_uint64_and_signed_integers_are_exact() -> None:
     @dp.kernel
     def compute(item: dp.Item, x: Any, y: Any, out: Any) -> None:

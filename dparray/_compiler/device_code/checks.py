@@ -24,19 +24,23 @@ from dparray._compiler.checks import (
     checked_dimension,
     checked_index,
     checked_item,
+    checked_load,
     checked_parts,
     checked_step,
+    checked_store,
     is_inside,
 )
 from dparray._compiler.device_code.exceptions import SPACES, check_dimension, check_step
 from dparray._compiler.target import TARGET
+from dparray._compiler.types import VectorType
+from dparray.kernel_api import vec_full, vec_load, vec_store
 
 _INT64 = ir.IntType(64)
 
 
 def _is_checked(array: Any, index: Any) -> bool:
-    """Whether this is the index of an element, or of a row: integers, of an array or a tuple."""
-    if isinstance(array, types.BaseTuple):
+    """Whether this is the index of an element, or of a row: integers, of an array or the like."""
+    if isinstance(array, types.BaseTuple | VectorType):
         return isinstance(index, types.Integer)
     kinds = _kinds(index)
     return (
@@ -51,6 +55,8 @@ def _kinds(index: Any) -> tuple[Any, ...]:
 
 
 def _extents(context: Any, builder: Any, array: Any, value: Any) -> list[Any]:
+    if isinstance(array, VectorType):
+        return [ir.Constant(_INT64, array.width)]
     if isinstance(array, types.BaseTuple):
         return [ir.Constant(_INT64, len(array))]
     if isinstance(array, SPACES):
@@ -74,20 +80,41 @@ def _indices(context: Any, builder: Any, index: Any, value: Any) -> list[Any]:
 @intrinsic(target=TARGET)
 def _inside(typing_context: Any, array: Any, index: Any) -> Any:
     """Whether every index is within its dimension; negative ones count from the end."""
+    return types.boolean(array, index), _inside_by(array, index, 1)
 
+
+@intrinsic(target=TARGET, prefer_literal=True)
+def _all_inside(typing_context: Any, array: Any, index: Any, width: Any) -> Any:
+    """The same of so many elements, which follow each other in the last dimension."""
+    count = getattr(width, "literal_value", 1)
+    generate = _inside_by(array, index, count)
+    return types.boolean(array, types.unliteral(index), width), generate
+
+
+def _inside_by(array: Any, index: Any, width: int) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         extents = _extents(context, builder, array, arguments[0])
+        more = ir.Constant(_INT64, width - 1)
         inside = ir.Constant(ir.IntType(1), 1)
         indices = _indices(context, builder, index, arguments[1])
-        for kind, position, extent in zip(_kinds(index), indices, extents, strict=False):
+        for at, (kind, position, extent) in enumerate(
+            zip(_kinds(index), indices, extents, strict=False)
+        ):
+            ends = extent
+            if width > 1 and at == len(extents) - 1:
+                ends = builder.sub(extent, more)
+                inside = builder.and_(inside, builder.icmp_signed(">", ends, _INT64(0)))
             compare = builder.icmp_signed if kind.signed else builder.icmp_unsigned
-            inside = builder.and_(inside, compare("<", position, extent))
             if kind.signed:
                 from_the_end = builder.icmp_signed(">=", position, builder.neg(extent))
                 inside = builder.and_(inside, from_the_end)
+                is_negative = builder.icmp_signed("<", position, _INT64(0))
+                counted = builder.add(position, extent)
+                position = builder.select(is_negative, counted, position)
+            inside = builder.and_(inside, compare("<", position, ends))
         return inside
 
-    return types.boolean(array, index), generate
+    return generate
 
 
 @intrinsic(target=TARGET)
@@ -173,6 +200,46 @@ def _checked_item(array: Any, index: Any, record: Any, site: Any) -> Any:
     if not _is_checked(array, index):
         return lambda array, index, record, site: array[index]
     return lambda array, index, record, site: array[checked_index(array, index, record, site)]
+
+
+@overload(checked_load, target=TARGET, prefer_literal=True, strict=False)
+def _checked_load(array: Any, index: Any, width: Any, record: Any, site: Any) -> Any:
+    if not _is_run(array, index):
+        return lambda array, index, width, record, site: vec_load(array, index, width)
+    count = getattr(width, "literal_value", 0)
+    element = array.dtype
+
+    def checking(array: Any, index: Any, width: Any, record: Any, site: Any) -> Any:
+        if _all_inside(array, index, count):
+            return vec_load(array, index, count)
+        _note(array, index, record, site)
+        return vec_full(count, 0, element)
+
+    return checking
+
+
+@overload(checked_store, target=TARGET, strict=False)
+def _checked_store(array: Any, index: Any, vector: Any, record: Any, site: Any) -> Any:
+    if not _is_run(array, index) or not isinstance(vector, VectorType):
+        return lambda array, index, vector, record, site: vec_store(array, index, vector)
+    count = vector.width
+
+    def checking(array: Any, index: Any, vector: Any, record: Any, site: Any) -> Any:
+        if _all_inside(array, index, count):
+            vec_store(array, index, vector)
+        else:
+            _note(array, index, record, site)
+
+    return checking
+
+
+def _is_run(array: Any, index: Any) -> bool:
+    """Whether this may be the index of the first of several elements."""
+    return (
+        isinstance(array, types.Array)
+        and _is_checked(array, index)
+        and len(_kinds(index)) == array.ndim
+    )
 
 
 @overload(checked_step, target=TARGET, prefer_literal=True, strict=False)

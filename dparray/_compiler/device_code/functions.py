@@ -26,7 +26,8 @@ from dparray._compiler.device_code import (
     group_algorithms,  # noqa: F401
     printing,
     special,  # noqa: F401  the public special functions in kernels
-    vectors,
+    vector_values,  # noqa: F401  dp.vec in kernels
+    vectors,  # noqa: F401  what kernels.combine calls
 )
 from dparray._compiler.device_code import integers as device_integers
 from dparray._compiler.target import TARGET
@@ -41,7 +42,6 @@ def install(target_context: Any) -> None:
     target_context.install_registry(_registry)
     device_integers.install(target_context)  # after it: floors of integers are no floats
     printing.install(target_context)
-    vectors.install(target_context)
     exceptions.install(target_context)
 
 

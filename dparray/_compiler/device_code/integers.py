@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 from numba.core import ir, types
 from numba.core.imputils import Registry
 from numba.core.lowering import Lower
+from numba.core.typeinfer import CallConstraint
 from numba.extending import overload
 
 from dparray._codegen.intrinsics import integer_power
 from dparray._compiler.target import TARGET, TypingContext
-from dparray.kernel_api import AtomicRef
+from dparray.kernel_api import AtomicRef, vec_load, vec_store
 
 _registry = Registry()
 _WIDE = (types.int64, types.uint64)
@@ -55,6 +56,56 @@ def _are_mixed(first: Any, second: Any) -> bool:
     )
 
 
+def _settled(function: Any, arguments: Any, keywords: Any) -> Any:
+    """The arguments of a call; a variable that a loop changes is no written number.
+
+    Numba types it by the number that it begins with, at first; what that makes of the result would
+    stay among its types, and int64 and uint64 together are a float.
+    """
+    if not any(isinstance(each, types.IntegerLiteral) for each in arguments):
+        return arguments
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code is not CallConstraint.resolve.__code__:
+        frame = frame.f_back
+    if frame is None or len(frame.f_locals["self"].args) != len(arguments):
+        return arguments
+    inference = frame.f_locals["typeinfer"]
+    return tuple(
+        types.unliteral(each)
+        if isinstance(each, types.IntegerLiteral) and _becomes_signed(inference, variable)
+        else each
+        for each, variable in zip(arguments, frame.f_locals["self"].args, strict=True)
+    )
+
+
+def _becomes_signed(inference: Any, variable: Any) -> bool:
+    """Whether a variable is several values on its way, and none of them is unsigned."""
+    definitions = inference.func_ir._definitions
+    is_joined, seen, coming = False, set(), [variable.name]
+    while coming:
+        name = coming.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        for value in definitions.get(name, ()):
+            if isinstance(value, ir.Var):
+                coming.append(value.name)
+            elif isinstance(value, ir.Expr) and value.op in _COMPUTING:
+                is_joined |= value.op == "phi"
+                coming += [each.name for each in value.list_vars()]
+            elif not isinstance(value, ir.Const):
+                if isinstance(value, ir.Expr) and value.op in ("getitem", "static_getitem"):
+                    name = value.value.name
+                known = inference.typevars[name].type if name in inference.typevars else None
+                number = getattr(known, "dtype", known)
+                if not isinstance(number, types.Integer) or not number.signed:
+                    return False
+    return is_joined
+
+
+_COMPUTING = ("phi", "binop", "inplace_binop", "unary", "cast")
+
+
 def _arguments_with_written(function: Any, arguments: Any, keywords: Any) -> Any:
     if len(arguments) == 2 and getattr(function, "typing_key", None) in _ARITHMETIC:
         return (types.uint64, types.uint64) if _are_mixed(*arguments) else arguments
@@ -65,7 +116,7 @@ def _unified_with_written(first: Any, second: Any) -> Any:
     return types.uint64 if _are_mixed(first, second) else None
 
 
-TypingContext.call_rules.append(_arguments_with_written)
+TypingContext.call_rules += (_settled, _arguments_with_written)
 TypingContext.unify_rules.append(_unified_with_written)
 
 
@@ -82,6 +133,7 @@ _ARITHMETIC_OF_INDICES = frozenset(
 _PASSING = frozenset(
     {"build_tuple", "phi", "getiter", "iternext", "pair_first", range, min, max, types.NumberClass}
 )
+_WITH_INDEX = frozenset({AtomicRef, vec_load, vec_store})  # their second argument
 _COMPARISONS = frozenset(getattr(operator, name) for name in ("lt", "le", "gt", "ge", "eq", "ne"))
 
 
@@ -140,7 +192,7 @@ def _indices_of(lower: Any) -> set[str]:
                     operation = getattr(called, "typing_key", type(called))
                 if operation in _COMPARISONS or operation == "pair_second":
                     continue
-                if operation is AtomicRef:
+                if operation in _WITH_INDEX:
                     named = dict(value.kws)
                     for one in (*value.args[1:2], *(named[key] for key in named if key == "index")):
                         uses(one).is_index.append(True)

@@ -17,14 +17,13 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba.core import types
-from numba.core.datamodel.models import PrimitiveModel
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, overload
 from numba.np.arrayobj import make_array
 from numba.np.numpy_support import as_dtype
 
 from dparray._compiler.target import TARGET
-from dparray._compiler.types import DeviceArray
+from dparray._compiler.types import DeviceArray, VectorType
 from dparray.kernels.combine import OPERATIONS, combine_runs, identity, reduce_run, scan_run
 
 _INT32 = ir.IntType(32)
@@ -36,24 +35,9 @@ _MOST_LANES = 16
 _ACCUMULATORS = 4
 
 
-class _Vector(types.Type):
-    """A vector in registers, of numbers that are combined."""
-
-    def __init__(self, dtype: Any) -> None:
-        self.dtype = dtype
-        self.lanes = lanes_of(dtype)
-        super().__init__(f"vector({dtype}, {self.lanes})")
-
-
-class _VectorModel(PrimitiveModel):
-    def __init__(self, manager: Any, numba_type: _Vector) -> None:
-        element = manager.lookup(numba_type.dtype).get_value_type()
-        super().__init__(manager, numba_type, ir.VectorType(element, numba_type.lanes))
-
-
-def install(target_context: Any) -> None:
-    """Make the vectors known to the target."""
-    target_context.data_model_manager.register(_Vector, _VectorModel)
+def _vector(dtype: Any) -> VectorType:
+    """The type of a vector in registers, of numbers that are combined."""
+    return VectorType(dtype, lanes_of(dtype))
 
 
 def lanes_of(dtype: Any) -> int:
@@ -145,18 +129,18 @@ def _pointer(builder: Any, array: Any, index: Any) -> Any:
 @intrinsic(target=TARGET)
 def _load(typing_context: Any, array: Any, index: Any, like: Any) -> Any:
     """The elements of ``array`` from ``index`` on, as numbers of the type of ``like``."""
-    vector = _Vector(like)
+    vector = _vector(like)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         view = make_array(array)(context, builder, arguments[0])
-        stored = ir.VectorType(view.data.type.pointee, vector.lanes)
+        stored = ir.VectorType(view.data.type.pointee, vector.width)
         if array.layout == "C":
             pointer = builder.gep(view.data, [arguments[1]])
             pointer = builder.bitcast(pointer, stored.as_pointer(pointer.type.addrspace))
             loaded = builder.load(pointer, align=as_dtype(array.dtype).itemsize)
         else:
             loaded = ir.Constant(stored, ir.Undefined)
-            for lane in range(vector.lanes):
+            for lane in range(vector.width):
                 index = builder.add(arguments[1], _INT64(lane))
                 element = builder.load(_pointer(builder, view, index))
                 loaded = builder.insert_element(loaded, element, _INT32(lane))
@@ -176,7 +160,7 @@ def _store(typing_context: Any, array: Any, index: Any, vector: Any) -> Any:
             pointer = builder.bitcast(pointer, arguments[2].type.as_pointer(pointer.type.addrspace))
             builder.store(arguments[2], pointer, align=as_dtype(array.dtype).itemsize)
         else:
-            for lane in range(vector.lanes):
+            for lane in range(vector.width):
                 index = builder.add(arguments[1], _INT64(lane))
                 element = builder.extract_element(arguments[2], _INT32(lane))
                 builder.store(element, _pointer(builder, view, index))
@@ -188,13 +172,13 @@ def _store(typing_context: Any, array: Any, index: Any, vector: Any) -> Any:
 @intrinsic(target=TARGET)
 def _spread(typing_context: Any, value: Any) -> Any:
     """A vector that has one value everywhere."""
-    vector = _Vector(value)
+    vector = _vector(value)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         llvm_type = context.get_value_type(vector)
         nothing = ir.Constant(llvm_type, ir.Undefined)
         one = builder.insert_element(nothing, arguments[0], _INT32(0))
-        return _shuffled(builder, one, nothing, [0] * vector.lanes)
+        return _shuffled(builder, one, nothing, [0] * vector.width)
 
     return vector(value), generate
 
@@ -204,7 +188,7 @@ def _last(typing_context: Any, vector: Any) -> Any:
     """The last element of a vector."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.extract_element(arguments[0], _INT32(vector.lanes - 1))
+        return builder.extract_element(arguments[0], _INT32(vector.width - 1))
 
     return vector.dtype(vector), generate
 
@@ -214,7 +198,7 @@ def _shifted(typing_context: Any, vector: Any, before: Any) -> Any:
     """A vector moved by one element, the first being that of ``before``."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        lanes = [vector.lanes, *range(vector.lanes - 1)]
+        lanes = [vector.width, *range(vector.width - 1)]
         return _shuffled(builder, arguments[0], arguments[1], lanes)
 
     return vector(vector, vector), generate
@@ -239,7 +223,7 @@ class _Intrinsics:
     def __init__(self, operation: str) -> None:
         @intrinsic(target=TARGET)
         def nothing(typing_context: Any, like: Any) -> Any:
-            vector = _Vector(like)
+            vector = _vector(like)
 
             def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
                 return _constant_vector(context.get_value_type(vector), _identity(operation, like))
@@ -251,7 +235,7 @@ class _Intrinsics:
             def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
                 lanes = [
                     builder.extract_element(arguments[0], _INT32(lane))
-                    for lane in range(vector.lanes)
+                    for lane in range(vector.width)
                 ]
                 while len(lanes) > 1:
                     lanes = [
@@ -268,10 +252,10 @@ class _Intrinsics:
                 value = arguments[0]
                 neutral = _constant_vector(value.type, _identity(operation, vector.dtype))
                 distance = 1
-                while distance < vector.lanes:
+                while distance < vector.width:
                     lanes = [
-                        vector.lanes if lane < distance else lane - distance
-                        for lane in range(vector.lanes)
+                        vector.width if lane < distance else lane - distance
+                        for lane in range(vector.width)
                     ]
                     before = _shuffled(builder, value, neutral, lanes)
                     value = _combined(builder, operation, vector.dtype, before, value)
