@@ -12,7 +12,8 @@ module closes them:
 - ``math`` functions of float32 return float32, and return inf or nan instead of raising;
 - ``int``, ``float``, ``range``, ``len``, ``min``, ``max`` and ``abs`` return typed values.
 
-One difference stays: ``bool + bool`` is NumPy's logical or here and an integer on the device.
+Two differences stay: ``bool + bool`` is NumPy's logical or here and an integer on the device, and a
+variable that branches assign numbers of several types has that of the branch that was taken.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ __all__ = [
     "literal",
     "plain_dtype",
     "typed",
+    "unified",
 ]
 
 _BITS = 64
@@ -268,6 +270,22 @@ def typed(value: Any) -> Any:
         return np.complex128(value)
     made = CONSTRUCTORS.get(kind)
     return value if made is None else made(value)
+
+
+def unified(value: Any, beside: Any) -> Any:
+    """``value`` in the type of what is one of two numbers, as a choice gives it."""
+    kinds = type(value), type(beside)
+    if kinds[0] is kinds[1] or not all(isinstance(each, _SCALARS) for each in (value, beside)):
+        return value
+    if np.uint64 in (_BASES.get(kinds[0]), _BASES.get(kinds[1])) and not (
+        _is_signed(value, beside) or _is_signed(beside, value)
+    ):
+        return NUMPY_TYPES[np.uint64](value)
+    base = np.promote_types(*(np.asarray(each).dtype for each in (value, beside))).type
+    return NUMPY_TYPES[base](value) if base in NUMPY_TYPES else base(value)
+
+
+_SCALARS = (bool, int, float, complex, np.generic)
 
 
 def plain_dtype(dtype: Any) -> np.dtype[Any]:

@@ -29,7 +29,14 @@ from dparray._simulator.memory import (
     WorkItem,
 )
 from dparray._simulator.numbers import CONSTRUCTORS, literal, plain_dtype, typed
-from dparray._simulator.transform import View, nested, typed_literals
+from dparray._simulator.transform import (
+    CHOOSE,
+    View,
+    choose,
+    nested,
+    typed_literals,
+    with_typed_choices,
+)
 from dparray._simulator.vectors import BUILTINS, MATH
 from dparray.exceptions import KernelError, SimulationError
 from dparray.kernel_api.groups import neutral_of
@@ -265,9 +272,10 @@ class Simulation:
         """``function`` with the same lines, whose names stand for their simulated counterparts."""
         if id(function) in self._copies:
             return self._copies[id(function)]
-        code = typed_literals(function.__code__)
+        code = typed_literals(with_typed_choices(function))
         namespace: dict[str, Any] = {"__builtins__": {**vars(builtins), **BUILTINS}}
-        cells = tuple(CellType() for _ in function.__closure__ or ())
+        namespace[CHOOSE] = choose
+        cells = tuple(CellType() for _ in code.co_freevars)
         copy = FunctionType(code, namespace, function.__name__, None, cells or None)
         # Known before its names are looked up, since functions may call each other.
         self._copies[id(function)] = copy
@@ -275,9 +283,10 @@ class Simulation:
         for name in {name for one in nested(code) for name in one.co_names}:
             if name in function.__globals__:
                 namespace[name] = self._stand_in(function.__globals__[name])
-        for cell, original in zip(cells, function.__closure__ or (), strict=True):
+        captured = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        for cell, name in zip(cells, code.co_freevars, strict=True):
             try:
-                cell.cell_contents = self._stand_in(original.cell_contents)
+                cell.cell_contents = self._stand_in(captured[name].cell_contents)
             except ValueError:  # a name that is not bound yet
                 continue
         copy.__defaults__ = function.__defaults__ and tuple(map(typed, function.__defaults__))

@@ -1,12 +1,15 @@
-"""The kernel's code, rewritten so that literals have the types they have on a device."""
+"""The kernel's code, rewritten so that numbers have the types they have on a device."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
-from dparray._simulator.numbers import literal
+from dparray._compiler.diagnosis import source_of
+from dparray._compiler.key import referred_values
+from dparray._simulator.numbers import literal, unified
 
 
 class View:
@@ -40,3 +43,87 @@ def typed_literals(code: CodeType) -> CodeType:
         else:
             constants.append(constant)
     return code.replace(co_consts=tuple(constants))
+
+
+# --- choices --------------------------------------------------------------------------------------
+# `a if condition else b` has one type in a kernel, whichever it gives. The other value is computed,
+# too, where that can be done without being seen: it tells its type.
+
+CHOOSE = "dparray_choose"
+_PURE = (
+    *(ast.Name, ast.Constant, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp),
+    *(ast.IfExp, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop),
+)
+_PURE_BUILTINS = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "round"})
+
+
+def choose(condition: Any, first: Callable[[], Any], second: Callable[[], Any], seen: int) -> Any:
+    """The value of a choice; ``seen`` has a bit for each side that must not be computed unasked."""
+    taken, other = (first, second) if condition else (second, first)
+    value = taken()
+    if seen >> (1 if condition else 0) & 1:
+        return value
+    try:
+        beside = other()
+    except Exception:  # the side that is not taken may have no value, as a quotient by zero
+        return value
+    return unified(value, beside)
+
+
+def with_typed_choices(function: FunctionType) -> CodeType:
+    """The code of a function in which choices have the types of both sides.
+
+    It is the function's own where it has no choices, and where its source is not at hand.
+    """
+    source = source_of(function, exact=True)
+    if source is None or not any(isinstance(node, ast.IfExp) for node in ast.walk(source.tree)):
+        return function.__code__
+    tree = source.tree
+    tree.decorator_list = []
+    tree.returns = None
+    for argument in ast.walk(tree.args):
+        if isinstance(argument, ast.arg):
+            argument.annotation = None
+    tree.args.defaults, tree.args.kw_defaults = [], [None] * len(tree.args.kwonlyargs)
+    _Choices(referred_values(function)).visit(tree)
+    # Captured names stay captured: the function is made inside of one that has them.
+    captured = [ast.arg(name) for name in function.__code__.co_freevars]
+    outer = ast.FunctionDef("dparray_outer", ast.arguments([], captured, None, [], [], None, []))
+    outer.body = [tree]
+    outer.decorator_list = []
+    module = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, tree)], []))
+    ast.increment_lineno(module, source.first - 1)
+    codes = nested(compile(module, source.file, "exec"))
+    return next(code for code in codes if code.co_name == tree.name)
+
+
+class _Choices(ast.NodeTransformer):
+    def __init__(self, known: dict[str, Any]) -> None:
+        self.known = known
+
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
+        seen = sum(
+            bit for bit, side in ((1, node.body), (2, node.orelse)) if not self.is_pure(side)
+        )
+        self.generic_visit(node)
+        if seen == 3:
+            return node
+        sides = [
+            ast.Lambda(ast.arguments([], [], None, [], [], None, []), side)
+            for side in (node.body, node.orelse)
+        ]
+        call = ast.Call(ast.Name(CHOOSE, ast.Load()), [node.test, *sides, ast.Constant(seen)], [])
+        return ast.copy_location(call, node)
+
+    def is_pure(self, node: ast.expr) -> bool:
+        """Whether nothing shows that an expression was computed."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Call):
+                called = ast.unparse(part.func)
+                is_type = isinstance(self.known.get(called), type)
+                is_number = ".get_" in called or called.startswith("math.")
+                if not (called in _PURE_BUILTINS or is_type or is_number):
+                    return False
+            elif not isinstance(part, _PURE):
+                return False
+        return True

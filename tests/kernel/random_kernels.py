@@ -5,13 +5,18 @@ loops, private and local arrays, barriers in loops, atomics, group and sub-group
 functions and tuples, over ranges of one to three dimensions, with groups and without. The reference
 is :func:`dp.simulate`, which shares no code with the compiler.
 
-Run as a program, it compares as many as one likes: ``random_kernels.py --count 5000 --seed 0``.
+Run as a program, it compares as many as one likes: ``random_kernels.py --count 5000 --seed 0``, in
+a new process for each 250 of them, as what is compiled stays in memory.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import random
+import subprocess
+import sys
+import tempfile
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +29,7 @@ FLOATS = ("float16", "float32", "float64")
 _ATOMIC = ("int32", "int64", "uint32", "uint64")
 _GROUPED = ((6,), (16,), (20,), (4, 3), (2, 8), (2, 3, 2))
 _GROUPS = (1, 2, 3)
+_IN_A_PROCESS = 250
 _PLAIN = ((1,), (17,), (40,), (5, 6), (3, 2, 4))
 
 
@@ -357,6 +363,15 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     wrong = 0
+    if options.count > _IN_A_PROCESS:
+        for seed in range(options.seed, options.seed + options.count, _IN_A_PROCESS):
+            count = min(_IN_A_PROCESS, options.seed + options.count - seed)
+            command = [sys.executable, __file__, "--count", str(count), "--seed", str(seed)]
+            with tempfile.TemporaryDirectory() as empty:
+                environment = {**os.environ, "DPARRAY_CACHE_DIR": empty}
+                wrong += subprocess.run(command, env=environment).returncode != 0
+        print(f"{options.count} kernels from seed {options.seed}: {wrong} processes found one")
+        raise SystemExit(wrong > 0)
     for seed in range(options.seed, options.seed + options.count):
         case = make_case(seed)
         try:
@@ -364,9 +379,7 @@ def main() -> None:
         except Exception as error:
             wrong += 1
             print(f"--- seed {seed}: {type(error).__name__}: {error}\n{case.text}", flush=True)
-        if (seed + 1 - options.seed) % 250 == 0:
-            print(f"{seed + 1 - options.seed} kernels, {wrong} differ", flush=True)
-    print(f"{options.count} kernels from seed {options.seed}: {wrong} differ")
+    print(f"{options.count} kernels from seed {options.seed}: {wrong} differ", flush=True)
     raise SystemExit(wrong > 0)
 
 

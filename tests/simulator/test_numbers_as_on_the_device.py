@@ -79,3 +79,33 @@ def test_a_choice_of_integers_does_not_widen_them(dtype: str) -> None:
         run(greatest_and_least, dp.Range(3), x, out)
         found.append(out.asnumpy())
     np.testing.assert_array_equal(found[1], found[0])
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("int16", "uint32"),
+        ("int8", "uint8"),
+        ("uint64", "int64"),
+        ("uint64", "uint32"),
+        ("float32", "int32"),
+        ("float32", "float64"),
+    ],
+)
+def test_a_choice_has_one_type_whichever_side_it_gives(first: str, second: str) -> None:
+    limit = 5
+
+    @dp.kernel
+    def choose(item: dp.Item, a: Any, b: Any, out: Any) -> None:
+        v, w = a[0], b[0]
+        out[0] = -(v if v > w else w) // limit
+        out[1] = -(v if w > v else w) // limit
+        out[2] = -(v if w < 0 else 7)
+        out[3] = (a[9] if v > w else v) + 0.5  # what is not there is not read for its type
+        out[4] = -(np.int16(item.get_id(0)) if v < w else np.uint32(item.get_id(0) + 1))
+
+    given = np.array([3], first), np.array([9], second)
+    simulated, on_device = np.zeros(5), dp.zeros(5)
+    dp.simulate(choose, 1, *given, simulated)
+    choose[1](*map(dp.asarray, given), on_device)
+    np.testing.assert_array_equal(simulated, on_device.asnumpy())
