@@ -88,9 +88,8 @@ def with_typed_choices(function: FunctionType) -> CodeType:
     _Choices(referred_values(function)).visit(tree)
     # Captured names stay captured: the function is made inside of one that has them.
     captured = [ast.arg(name) for name in function.__code__.co_freevars]
-    outer = ast.FunctionDef("dparray_outer", ast.arguments([], captured, None, [], [], None, []))
-    outer.body = [tree]
-    outer.decorator_list = []
+    parameters = ast.arguments([], captured, None, [], [], None, [])
+    outer = ast.FunctionDef("dparray_outer", parameters, [tree], [])
     module = ast.fix_missing_locations(ast.Module([ast.copy_location(outer, tree)], []))
     ast.increment_lineno(module, source.first - 1)
     codes = nested(compile(module, source.file, "exec"))
