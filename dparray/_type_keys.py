@@ -1,6 +1,7 @@
 """Type keys: what the compiler needs to know of a kernel's parameters, as short texts.
 
 ``"f4:2C"`` is a two-dimensional C-contiguous float32 array, ``"local f4:1"`` local memory,
+``"pointer f4"`` and ``"local pointer f4"`` memory whose extents the kernel does not ask for,
 ``"i8"`` a scalar, ``"item:1"`` and ``"nditem:2"`` the work-item, ``"constant:5"`` a value that is
 compiled into the kernel. They are part of the keys of
 kernels, in memory and on disk, so the text is what is passed on; :class:`TypeKey` makes and reads
@@ -20,11 +21,16 @@ import numpy as np
 Signature = tuple[str, ...]
 
 
+# The kinds of memory, with their extents and without.
+_POINTERS = {"array": "pointer", "local": "local pointer"}
+
+
 class TypeKey(NamedTuple):
     """The parts of a type key.
 
     Attributes:
-        kind: ``"array"``, ``"local"``, ``"scalar"``, ``"item"``, ``"nditem"`` or ``"constant"``.
+        kind: ``"array"``, ``"local"``, ``"pointer"`` or ``"local pointer"`` of what generated
+            kernels take in their places, ``"scalar"``, ``"item"``, ``"nditem"`` or ``"constant"``.
         dtype: kind and itemsize of the elements, as ``"f4"``; empty of a work-item; the value of a
             constant, as a text.
         ndim: the number of dimensions; 0 of a scalar.
@@ -43,6 +49,8 @@ class TypeKey(NamedTuple):
             return f"{self.dtype}:{self.ndim}{self.order}"
         if self.kind == "local":
             return f"local {self.dtype}:{self.ndim}"
+        if self.kind in _POINTERS.values():
+            return f"{self.kind} {self.dtype}"
         if self.kind == "constant":
             return f"constant:{self.dtype}"
         return self.dtype if self.kind == "scalar" else f"{self.kind}:{self.ndim}{self.order}"
@@ -51,6 +59,12 @@ class TypeKey(NamedTuple):
     def is_item(self) -> bool:
         """Whether it is that of a work-item."""
         return self.kind in ("item", "nditem")
+
+    @property
+    def as_pointer(self) -> TypeKey:
+        """Of memory the key without its extents; of all else the same."""
+        kind = _POINTERS.get(self.kind)
+        return self if kind is None else TypeKey(kind, self.dtype)
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
@@ -67,6 +81,8 @@ class TypeKey(NamedTuple):
         name = self.numpy_dtype.name
         if self.kind == "scalar":
             return name
+        if self.kind in _POINTERS.values():
+            return f"{self.kind.replace('pointer', name)}*"
         if self.kind == "local":
             return f"local {name}[{self.ndim}-D]"
         order = "A, read-only" if self.order == "R" else self.order
@@ -79,6 +95,9 @@ def parse(key: str) -> TypeKey:
     kind, _, rest = key.partition(":")
     if kind in ("item", "nditem"):
         return TypeKey(kind, "", int(rest.removesuffix("+")), "+" if rest.endswith("+") else "")
+    if not rest and " " in kind:
+        pointer, _, dtype = kind.rpartition(" ")
+        return TypeKey(pointer, dtype)
     if not rest:
         return TypeKey("scalar", kind)
     if kind == "constant":

@@ -109,8 +109,8 @@ def write_value(
     placement: Placement,
 ) -> None:
     """Write an operation that has been checked into a layout of its shape or a larger one."""
-    if not (config.lazy or _placement.in_force):
-        given = eager_operands(operands)
-        if eager.compute_known(op, given, loop, target.shape, *placement, target) is not None:
-            return
-    writes.store(node_of(op, operands, loop, target.shape, placement), target, True)
+    is_known = not (config.lazy or _placement.in_force) and eager.write_known(
+        op, eager_operands(operands), loop, target, *placement
+    )
+    if not is_known:
+        writes.store(node_of(op, operands, loop, target.shape, placement), target, True)

@@ -349,21 +349,18 @@ def packed(x: ndarray) -> PackedArray:
 # here: anything unusual falls through to the lazy path, which does all checks.
 
 
-def _seen_by_host(x: ndarray) -> np.ndarray | None:
-    """The host's view of a new array; a large one gets its view when the host first looks."""
-    return _looked_at(x) if x._size <= limits.host_elements else None
-
-
 def look(x: ndarray) -> np.ndarray | None:
     """The host's view of an array that is about to be indexed; ``None`` if it may not look."""
     if x._on_host is None and x._block is not None:
-        x._on_host = _looked_at(x)
+        x._on_host = _seen_by_host(x, is_asked_for=True)
     return x._on_host
 
 
-def _looked_at(x: ndarray) -> np.ndarray | None:
+def _seen_by_host(x: ndarray, is_asked_for: bool = False) -> np.ndarray | None:
+    """The host's view of an array in memory; a large one gets its view when it is asked for."""
     if (
-        config_values["host_tier"]
+        (is_asked_for or x._size <= limits.host_elements)
+        and config_values["host_tier"]
         and host.COMPUTES_AT_ONCE
         and x._block.memory is not None
         and host.can_compute(x.sycl_queue, x.usm_type)

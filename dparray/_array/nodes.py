@@ -41,9 +41,7 @@ def array_of_operation(
         axes = None
         if keeps_order and len(shape) > 1:
             axes = _order_of(op, shape, [x for x in operands if isinstance(x, ndarray)])
-        layout = eager.compute_known(
-            op, eager_operands(operands), loop, shape, *placement, None, axes
-        )
+        layout = eager.compute_known(op, eager_operands(operands), loop, shape, *placement, axes)
         if layout is not None:
             return ndarray._from_layout(*layout)
     return ndarray._pending(register(node_of(op, operands, loop, shape, placement, keeps_order)))
@@ -72,10 +70,10 @@ def _order_of(
 
 def eager_operands(operands: Sequence[Any]) -> list[Any]:
     """Arrays, computed if they are pending, as arguments of an eager call, and scalars."""
-    return [
-        (operand._packed or packed(operand)) if isinstance(operand, ndarray) else operand
-        for operand in operands
-    ]
+    given = []
+    for operand in operands:  # a comprehension is one more call, up to Python 3.11
+        given.append((operand._packed or packed(operand)) if type(operand) is ndarray else operand)
+    return given
 
 
 def array_of_node(node: Node) -> ndarray:

@@ -160,13 +160,16 @@ class _Function(Writer):
             self.parameters.append(f"{kind.llvm} {own}")
             self._assign(name, Value(own, kind))
             return
-        if key.ndim != 1 or key.order not in ("C", ""):
+        space = LOCAL if key.kind.startswith("local") else GLOBAL
+        pointer = f"{POINTER.format(space)} {own}"
+        if key.as_pointer is key:
+            self.parameters.append(pointer)
+        elif key.ndim == 1 and key.order in ("C", ""):
+            # The number of elements, their size, the pointer, the extent and the stride.
+            before, after = ([f"i64 {own}.{index}" for index in part] for part in ((0, 1), (2, 3)))
+            self.parameters += [*before, pointer, *after]
+        else:
             raise TranslationError(f"an array {key}")
-        space = LOCAL if key.kind == "local" else GLOBAL
-        # The number of elements, their size, the pointer, the extent and the stride.
-        pointer = POINTER.format(space)
-        self.parameters += [f"i64 {own}.{index}" for index in range(2)]
-        self.parameters += [f"{pointer} {own}"] + [f"i64 {own}.{index}" for index in range(2, 4)]
         self.names[name] = Array(own, kind, space)
 
     def _leave_out(self, dimensions: int) -> None:

@@ -19,6 +19,7 @@ from dparray._graph.ops import Op
 from dparray._graph.reductions import Reduce
 from dparray._layout import Layout
 from dparray._runtime import access
+from dparray._runtime.arguments import Packed
 from dparray.memory.blocks import planned_layout
 from dparray.memory.packed import PackedArray
 
@@ -33,9 +34,8 @@ def compute_known(
     shape: tuple[int, ...],
     queue: Any,
     usm_type: str,
-    target: Layout | None = None,
     axes: tuple[int, ...] | None = None,
-) -> Any:
+) -> Layout | None:
     """The layout of one operation's result, computed by the plan that is there; else ``None``.
 
     What an eager call needs: no expression is made of it, since nothing can join it.
@@ -46,52 +46,59 @@ def compute_known(
         loop: the dtype each operand is converted to, then the result's.
         shape: the result's shape.
         queue, usm_type: the operands' common placement.
-        target: a layout of that shape to write to; fresh memory if not given.
-        axes: the order of the axes of fresh memory, as of a node.
+        axes: the order of the result's axes, as of a node.
     """
     if access.holds:
         access.before_read(*(each.layout for each in operands if type(each) is PackedArray))
-        if target is not None:
-            access.before_write(target)
-    if target is None:
-        return _computed(op, operands, loop, shape, queue, usm_type, None, axes)
-    with lock:
-        settle_readers(target.block)
-        return _computed(op, operands, loop, shape, queue, usm_type, target, axes)
+    form, arrays, scalars = call_key(op, operands, loop, shape, usm_type, axes)
+    plan = evaluate.plans.get(evaluate.plan_key(form, _ASKED, queue, None))
+    if plan is None:
+        return None
+    leaves, packed = _leaves_of(arrays)
+    found: Layout = execute(plan, queue, leaves, scalars, None, packed)[plan.results[0]]
+    return found
 
 
-def _computed(
+def write_known(
     op: Op | Reduce,
     operands: Sequence[Any],
     loop: tuple[Any, ...],
-    shape: tuple[int, ...],
+    target: Layout,
     queue: Any,
     usm_type: str,
-    target: Layout | None,
-    axes: tuple[int, ...] | None,
-) -> Any:
-    for operand in operands:
-        if type(operand) is Node:  # positions, which are in no memory
-            return None
-    form, arrays, scalars = call_key(op, operands, loop, shape, usm_type, axes)
-    written = None
-    if target is not None:
-        memory, kind = target.block.memory, (target.dtype, shape, target.strides, False)
+) -> bool:
+    """Write one operation's result to a layout of its shape by the plan that is there, if it is.
+
+    The arguments are those of :func:`compute_known`.
+    """
+    if access.holds:
+        access.before_read(*(each.layout for each in operands if type(each) is PackedArray))
+        access.before_write(target)
+    block, offset, shape, strides, dtype = target
+    with lock:
+        settle_readers(block)
+        form, arrays, scalars = call_key(op, operands, loop, shape, usm_type, None)
         overlapped: tuple[int, ...] = ()
         for number, array in enumerate(arrays):
-            if array.block.memory is memory:
-                if array.offset != target.offset or array.form != kind:
-                    return None  # what is written may be read afterwards
+            if array.block.memory is block.memory:
+                if array.offset != offset or array.form != (dtype, shape, strides, False):
+                    return False  # what is written may be read afterwards
                 overlapped += (number,)
-        written = Target(target.dtype, shape, target.strides, target.block.usm_type, overlapped)
-    plan = evaluate.plans.get(evaluate.plan_key(form, _ASKED, queue, written))
-    if plan is None:
-        return None
+        written = Target(dtype, shape, strides, block.usm_type, overlapped)
+        plan = evaluate.plans.get(evaluate.plan_key(form, _ASKED, queue, written))
+        if plan is not None:
+            leaves, packed = _leaves_of(arrays)
+            execute(plan, queue, leaves, scalars, target, packed)
+    return plan is not None
+
+
+def _leaves_of(arrays: Sequence[PackedArray]) -> tuple[list[Layout], list[Packed]]:
+    """The layouts of arguments, and the pointers to their elements."""
     leaves, packed = [], []
     for array in arrays:
         leaves.append(array.layout)
-        packed.append(array.flat or array.pack_flat())
-    return execute(plan, queue, leaves, scalars, target, packed)[plan.results[0]]
+        packed.append(array.pointer or array.pack_pointer())
+    return leaves, packed
 
 
 def compile_alone(node: Node) -> None:

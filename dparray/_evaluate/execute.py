@@ -24,12 +24,20 @@ from dparray._evaluate.reasons import why_not_compiled, why_on_host
 from dparray._evaluate.tuning import machine_of
 from dparray._graph.node import Node
 from dparray._layout import Layout
-from dparray._runtime.arguments import Packed, pack_flat, pack_local, pack_scalar, pack_scalars
+from dparray._runtime.arguments import (
+    Packed,
+    pack_local,
+    pack_local_pointer,
+    pack_scalar,
+    pack_scalars,
+)
 from dparray._runtime.launch import launch as submit_launch
 from dparray.exceptions import MemoryError
 from dparray.memory.blocks import BorrowedBlock, zeros_beside_the_pool
-from dparray.memory.packed import flat
+from dparray.memory.packed import PackedArray, flat, pointer_to
 from dparray.memory.pool import allocate
+
+_new = tuple.__new__  # a class's own `__new__` is one more call
 
 
 def execute(
@@ -49,7 +57,7 @@ def execute(
         leaves: the layouts that the expression reads, in the order of its canonical form.
         scalars: the values of its scalars.
         target: the layout that it is written to, if the plan has one.
-        packed: the leaves' kernel arguments, where they are known.
+        packed: the pointers to the leaves' elements, where they are packed.
         nodes: the pending nodes of the expression; those that the plan stores are completed.
 
     Returns:
@@ -95,7 +103,8 @@ def _execute_step(
 ) -> None:
     """Compute a step, ``because`` of something where it is one in the place of a kernel."""
     for slot, shape, dtype, usm_type, nbytes, strides in step.new:
-        slots[slot] = Layout(allocate(queue, usm_type, nbytes), 0, shape, strides, dtype)
+        block = allocate(queue, usm_type, nbytes)
+        slots[slot] = _new(Layout, (block, 0, shape, strides, dtype))
     if type(step) is FusedStep:
         launches = step.launches
         is_there = limits.uses_kernels and launches[0].entry.kernel is not None
@@ -130,28 +139,36 @@ def _launch(
     if kernel is None:
         kernel = obtain(launch)
     for slot, shape, dtype, usm_type, nbytes, strides in launch.accumulators:
-        slots[slot] = Layout(allocate(queue, usm_type, nbytes), 0, shape, strides, dtype)
+        block = allocate(queue, usm_type, nbytes)
+        slots[slot] = _new(Layout, (block, 0, shape, strides, dtype))
+    takes_pointers = launch.takes_pointers
     arguments: list[Packed] = []
     owners: tuple[Any, ...] = ()  # the blocks outside the pool, which a launch has to keep alive
     memory: list[Any] = []
     for slot in launch.arguments:
         layout, packed = slots[slot], arrays[slot]
         block = layout.block
-        if packed is None:
-            itemsize, pointer = layout.dtype.itemsize, block.pointer + layout.offset
-            arrays[slot] = packed = pack_flat(block.memory, pointer, itemsize, block.nbytes)
+        if not takes_pointers:
+            packed = flat(layout)
+        elif packed is None:
+            packed = arrays[slot] = pointer_to(block, layout.offset)
         arguments.append(packed)
         memory.append(block.segment)
         if type(block) is BorrowedBlock:
             owners += (block,)
     if launch.merges_chunks:
-        arguments.append(counters_of(queue))
-    constant = launch.packed
-    if constant is None:
-        local = [pack_local(dtype, (count,)) for dtype, count in launch.local_memory]
-        constant = launch.packed = (local, pack_scalars(launch.numbers))
-    local_memory, numbers = constant
-    arguments += local_memory
+        counters = counters_of(queue)
+        pointer = counters.pointer or counters.pack_pointer()
+        arguments.append(pointer if takes_pointers else flat(counters.layout))
+    if launch.packed is None:
+        local = [
+            pack_local_pointer(dtype, count) if takes_pointers else pack_local(dtype, (count,))
+            for dtype, count in launch.local_memory
+        ]
+        launch.packed = (local, pack_scalars(launch.numbers))
+    local_memory, numbers = launch.packed
+    if local_memory:
+        arguments += local_memory
     for number, dtype in launch.scalars:
         arguments += map(pack_scalar, scalar_arguments(scalars[number], dtype))
     arguments.append(numbers)
@@ -169,10 +186,10 @@ def _launch(
 
 
 # By queue and thread: threads may launch at the same time.
-_counters: dict[tuple[Any, int], Packed] = {}
+_counters: dict[tuple[Any, int], PackedArray] = {}
 
 
-def counters_of(queue: Any) -> Packed:
+def counters_of(queue: Any) -> PackedArray:
     """Zeros that a kernel counts groups in, and leaves as zeros for the next one on the queue.
 
     Their memory is not the pool's, since as long as they live they would keep all of a slab.
@@ -181,5 +198,6 @@ def counters_of(queue: Any) -> Packed:
     counters = _counters.get(key)
     if counters is None:
         count = most_counters(machine_of(queue))
-        counters = _counters[key] = flat(zeros_beside_the_pool(queue, count, _dtypes.int32))
+        zeros = zeros_beside_the_pool(queue, count, _dtypes.int32)
+        counters = _counters[key] = PackedArray(zeros)
     return counters

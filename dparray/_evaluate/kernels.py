@@ -17,7 +17,7 @@ from dparray._compiler import compile
 from dparray._compiler.key import kernel_key, stored_kernel_key, stored_text_key, text_key
 from dparray._evaluate import background, limits
 from dparray._evaluate.plan import KernelLaunch
-from dparray._type_keys import TypeKey
+from dparray._type_keys import TypeKey, parse
 
 _LANGUAGE = {
     name: getattr(kernel_api, name)
@@ -32,11 +32,17 @@ def source_of(structure: Any) -> str:
     return elementwise.source_of(structure)
 
 
-def types_of(structure: Any) -> tuple[str, ...]:
+def types_of(launch: KernelLaunch) -> tuple[str, ...]:
     """The type keys of the kernel's parameters, the item first."""
+    structure = launch.structure
     if type(structure) is ReductionStructure:
-        return str(TypeKey("nditem", ndim=1)), *reduction_steps.types_of(structure)
-    return str(TypeKey("item", ndim=1 + structure.has_rows)), *elementwise.types_of(structure)
+        item, types = TypeKey("nditem", ndim=1), reduction_steps.types_of(structure)
+    else:
+        item = TypeKey("item", ndim=1 + structure.has_rows)
+        types = elementwise.types_of(structure)
+    if launch.takes_pointers:
+        types = tuple([str(parse(key).as_pointer) for key in types])
+    return str(item), *types
 
 
 def _function_of(launch: KernelLaunch, source: str) -> Callable[..., Any]:
@@ -46,7 +52,7 @@ def _function_of(launch: KernelLaunch, source: str) -> Callable[..., Any]:
 
 def key_of(launch: KernelLaunch, source: str) -> str | None:
     """The key of the kernel of a launch, whose text is known; ``None`` if it has none."""
-    types, given = types_of(launch.structure), options(launch.fp_contract)
+    types, given = types_of(launch), options(launch.fp_contract)
     if launch.functions:
         return kernel_key(_function_of(launch, source), types, given)
     return text_key(source, types, given)
@@ -54,7 +60,7 @@ def key_of(launch: KernelLaunch, source: str) -> str | None:
 
 def _stored_key_of(launch: KernelLaunch, source: str) -> str | None:
     """Its key in the store of kernels that the package brings."""
-    types, given = types_of(launch.structure), options(launch.fp_contract)
+    types, given = types_of(launch), options(launch.fp_contract)
     if launch.functions:
         return stored_kernel_key(_function_of(launch, source), types, given)
     return stored_text_key(source, types, given)
@@ -125,7 +131,7 @@ def _now(launch: KernelLaunch, compiles: bool, keeps: bool = True) -> Any:
     if kernel is not None:
         entry.origin = "disk"
     elif compiles:
-        types, given = types_of(launch.structure), options(launch.fp_contract)
+        types, given = types_of(launch), options(launch.fp_contract)
         if launch.functions:
             kernel = compile.obtain_kernel(_function_of(launch, entry.source), types, given)
         else:

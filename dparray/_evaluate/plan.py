@@ -145,6 +145,13 @@ class KernelLaunch:
         return len(self.arguments) - len(self.outputs) - len(self.accumulators)
 
     @property
+    def takes_pointers(self) -> bool:
+        """Whether its arrays are pointers. A text that calls functions is Numba's, whose arrays
+        have extents; all others know where the elements lie, and a launch takes long enough.
+        """
+        return not self.functions
+
+    @property
     def reads(self) -> tuple[int, ...]:
         """The slots of the arrays that it reads."""
         return self.arguments[: self.count_read]

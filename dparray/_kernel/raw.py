@@ -141,7 +141,8 @@ class RawKernel:
                 raise KernelArgumentError(
                     f"{what} is not C-contiguous, and the kernel gets no strides; give x.copy()"
                 )
-            return pack_pointer(value.block.memory, value.block.pointer + value.offset)
+            block = value.block
+            return pack_pointer(block.memory, block.pointer + value.offset, block.nbytes)
         if isinstance(value, np.ndarray):
             raise HostConversionError(
                 f"{what} is a NumPy array, which lives on the host; copy it to the device first: "

@@ -37,6 +37,7 @@ _SCALARS: tuple[Any, ...] = (
 _INT64 = _SCALARS.index(ctypes.c_int64)
 _POINTER = len(_SCALARS)
 _LOCAL = _POINTER + 1
+_POINTER_KIND = pack("i", _POINTER)
 
 _KINDS = {cls: pack("i", kind) for kind, cls in enumerate(_SCALARS)}
 # The type of local memory for an element, and how many: dpctl has none of halves and of complex
@@ -63,6 +64,9 @@ class Packed(NamedTuple):
     addresses: bytes
     kept: Any
     local_nbytes: int = 0
+
+
+_new = tuple.__new__  # a class's own `__new__` is one more call
 
 
 @lru_cache(maxsize=4096)
@@ -94,8 +98,7 @@ def pack_array(
 
 def pack_flat(memory: Any, pointer: int, itemsize: int, nbytes: int) -> Packed:
     """All elements from an address in ``memory`` on, as one contiguous dimension."""
-    kinds, before, after, values = _numbers(_POINTER, itemsize, (nbytes // itemsize,), (itemsize,))
-    return Packed(kinds, before + address_bytes(pointer) + after, (values, memory))
+    return pack_array(memory, pointer, itemsize, (nbytes // itemsize,), (itemsize,))
 
 
 class _LocalMemory(ctypes.Structure):
@@ -141,14 +144,14 @@ def pack_scalars(values: Iterable[Any]) -> Packed:
     )
 
 
-def pack_pointer(memory: Any, pointer: int) -> Packed:
-    """An address in ``memory`` alone, for kernels that know no arrays."""
-    return Packed(pack("i", _POINTER), address_bytes(pointer), memory)
+def pack_pointer(memory: Any, pointer: int, nbytes: int) -> Packed:
+    """An address in ``memory`` alone, for kernels that know no extents; so many bytes are there."""
+    return _new(Packed, (_POINTER_KIND, address_bytes(pointer), (nbytes, memory), 0))
 
 
 @lru_cache(maxsize=256)
 def pack_local_pointer(dtype: np.dtype[Any], count: int) -> Packed:
-    """Local memory for each work-group, for kernels that know no arrays."""
+    """Local memory for each work-group, for kernels that know no extents."""
     if dtype not in _LOCAL_PARTS:
         raise TypeError(f"local memory of {dtype.name}")
     part, parts = _LOCAL_PARTS[dtype]
@@ -161,9 +164,12 @@ def arrays_of(arguments: Iterable[Packed]) -> list[tuple[int, int]]:
     """The address and the bytes of each array among the arguments of a launch."""
     found = []
     for packed in arguments:
-        if type(packed.kept) is tuple and len(packed.kept) == 2 and len(packed.addresses) >= 24:
-            numbers, memory = packed.kept
-            if hasattr(memory, "_pointer"):
-                (address,) = unpack_from("P", packed.addresses, 16)
-                found.append((address, numbers[0] * numbers[1]))
+        kept = packed.kept
+        if type(kept) is not tuple or len(kept) != 2 or not hasattr(kept[1], "_pointer"):
+            continue
+        numbers, nbytes, at = kept[0], kept[0], 0
+        if type(numbers) is not int:
+            nbytes, at = numbers[0] * numbers[1], 16
+        (address,) = unpack_from("P", packed.addresses, at)
+        found.append((address, nbytes))
     return found

@@ -180,10 +180,15 @@ class Order(_SequentialOrderManager):
         self._state.add_to_host_task_events(event)
 
 
+# dpctl's map of this context, in which each launch looks its queue up: dpctl's way does so twice.
+_map = SequentialOrderManager._map.get
+
+
 def order_of(queue: dpctl.SyclQueue) -> Any:
     """The :class:`Order` that dpctl's map has for a queue from now on."""
-    order = SequentialOrderManager[queue]
+    order = _map().get(queue)
     if type(order) is not Order:
+        order = SequentialOrderManager[queue]
         meet(queue)
         order.__class__ = Order  # the same object, to which another thread may be adding work
     return order
@@ -191,7 +196,7 @@ def order_of(queue: dpctl.SyclQueue) -> Any:
 
 def used_queues() -> list[dpctl.SyclQueue]:
     """The queues that may have had work."""
-    return list(SequentialOrderManager._map.get())
+    return list(_map())
 
 
 def forget_at_exit() -> None:

@@ -77,11 +77,14 @@ def submit(
 
     The packed arguments must be those of the kernel's parameters, all of them.
     """
-    kinds = b"".join([argument.kinds for argument in arguments])
-    addresses = b"".join([argument.addresses for argument in arguments])
+    each_kinds, each_addresses, *_ = zip(*arguments, strict=True) if arguments else ((), ())
+    kinds, addresses = b"".join(each_kinds), b"".join(each_addresses)
     dimensions, extents, local = index_space
     count = len(dependencies)
-    events = b"".join([address_bytes(event.addressof_ref()) for event in dependencies])
+    if count == 1:  # mostly the launch before
+        events = address_bytes(dependencies[0].addressof_ref())
+    else:
+        events = b"".join([address_bytes(event.addressof_ref()) for event in dependencies])
     queue_at, number = queue.addressof_ref(), len(kinds) // 4
     if local is None:
         reference = _over_range(

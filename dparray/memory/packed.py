@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dparray._layout import Layout, Shape, Strides, order_of, shows_elements_twice
-from dparray._runtime.arguments import Packed, pack_array, pack_flat
+from dparray._layout import Block, Layout, Shape, Strides, order_of, shows_elements_twice
+from dparray._runtime.arguments import Packed, pack_array, pack_flat, pack_pointer
 from dparray._type_keys import TypeKey, code_of
 from dparray.memory.blocks import BorrowedBlock
 
@@ -25,13 +25,12 @@ class PackedArray:
         block, offset: of the layout.
         form: dtype, shape, strides, and that it is in memory: what the key of a plan says of it.
         owners: the block, if it is none of the pool: a launch has to keep it alive.
-        flat: the arguments of the array seen as one contiguous dimension, once generated kernels
-            have asked for them.
+        pointer: where its elements begin, once generated kernels have asked for it.
         shaped: the type key of the array, and the arguments of it with its shape and strides, once
             users' kernels have asked for them.
     """
 
-    __slots__ = ("block", "flat", "form", "layout", "offset", "owners", "shaped")
+    __slots__ = ("block", "form", "layout", "offset", "owners", "pointer", "shaped")
 
     def __init__(self, layout: Layout) -> None:
         block, offset, shape, strides, dtype = layout
@@ -40,12 +39,12 @@ class PackedArray:
         self.offset = offset
         self.form = (dtype, shape, strides, False)
         self.owners: tuple[Any, ...] = (block,) if type(block) is BorrowedBlock else ()
-        self.flat: Packed | None = None
+        self.pointer: Packed | None = None
         self.shaped: tuple[str, Packed] | None = None
 
-    def pack_flat(self) -> Packed:
-        """Make ``flat``."""
-        self.flat = packed = flat(self.layout)
+    def pack_pointer(self) -> Packed:
+        """Make ``pointer``."""
+        self.pointer = packed = pointer_to(self.block, self.offset)
         return packed
 
     def pack_shaped(self) -> tuple[str, Packed]:
@@ -64,6 +63,11 @@ def flat(layout: Layout) -> Packed:
     return pack_flat(
         block.memory, block.pointer + layout.offset, layout.dtype.itemsize, block.nbytes
     )
+
+
+def pointer_to(block: Block, offset: int) -> Packed:
+    """Where in a block elements begin, as kernels take it that know their extents."""
+    return pack_pointer(block.memory, block.pointer + offset, block.nbytes)
 
 
 def shaped(layout: Layout) -> tuple[str, Packed]:

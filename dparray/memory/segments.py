@@ -41,7 +41,9 @@ class Block:
         (True, 'shared')
     """
 
-    __slots__ = ("_returned", "memory", "nbytes", "pointer", "readers", "segment")
+    __slots__ = (
+        "_returned", "memory", "nbytes", "pointer", "queue", "readers", "segment", "usm_type"
+    )  # fmt: skip
 
     @property
     def host_bytes(self) -> np.ndarray:
@@ -58,16 +60,9 @@ class Block:
         self.memory = segment.memory
         self.nbytes = segment.nbytes
         self.pointer = segment.pointer
-
-    @property
-    def queue(self) -> Any:
-        """The queue that the block belongs to."""
-        return self.segment.arena.queue
-
-    @property
-    def usm_type(self) -> str:
-        """``"device"``, ``"shared"`` or ``"host"``."""
-        return self.segment.arena.pool.usm_type
+        arena = segment.arena
+        self.queue = arena.queue
+        self.usm_type = arena.pool.usm_type
 
     def __repr__(self) -> str:
         return f"Block({self.nbytes} bytes of {self.usm_type} USM at {self.pointer:#x})"
