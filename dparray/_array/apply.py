@@ -149,7 +149,8 @@ def copy_of(x: ndarray, order: str = "C") -> ndarray:
     small = compute_small(array_type.copy, x, order)
     if small is not None:
         return small
-    return operate(CONVERT, (x,), (x.dtype, x.dtype), x.shape, placement_of(x), order == "K")
+    loop = (x.dtype, x.dtype)
+    return array_of_operation(CONVERT, (x,), loop, x.shape, placement_of(x), order == "K")
 
 
 def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True, order: str = "K") -> ndarray:
@@ -167,7 +168,8 @@ def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True, order: str
     small = compute_small(array_type.astype, x, dtype, order)
     if small is not None:
         return small
-    return operate(CONVERT, (x,), (dtype, dtype), x.shape, placement_of(x), order == "K")
+    loop = (dtype, dtype)
+    return array_of_operation(CONVERT, (x,), loop, x.shape, placement_of(x), order == "K")
 
 
 def cut_to(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
@@ -175,7 +177,7 @@ def cut_to(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
     because the user has asked for it.
     """
     if x.dtype.kind == "c" and dtype.kind == "b":
-        return operate(
+        return array_of_operation(
             OPS["not_equal"],
             (x, 0),
             (x.dtype, x.dtype, dtype),
@@ -298,7 +300,7 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
     if op.simpler:
         op, values, loop = _simpler(op, values, loop)
     if out is None:
-        return operate(op, values, loop, shape, placement)
+        return array_of_operation(op, values, loop, shape, placement)
     return operate_into(out, op, values, loop, shape, placement)
 
 

@@ -66,20 +66,21 @@ def assign(target: ndarray, value: Any, function: str = "x[...] = value") -> Non
 
 def write(target: ndarray, value: Any, layout: Layout, function: str) -> None:
     """As :func:`assign`, into an array of which :func:`writable_layout` gave the layout."""
-    value = scalar_value(shared(value))
-    if isinstance(value, np.ndarray):
-        value = from_host(value, target.sycl_queue, target.usm_type)
-    elif isinstance(value, list | tuple | range):
-        placement = placement_of(target)
-        common_placement(function, [("x", target), *arrays_inside("value", value)])
-        value = stack_nested(function, value, placement)
-    if isinstance(value, bool | int | float | complex):
-        value = checked_scalar(function, value, target.dtype)
-        if target.size:
-            writes.store(Scalar(value), layout)
-        return
     if not isinstance(value, ndarray):
-        raise foreign_operand(function, "value", value, target.sycl_queue)
+        value = scalar_value(shared(value))
+        if isinstance(value, bool | int | float | complex):
+            value = checked_scalar(function, value, target.dtype)
+            if target.size:
+                writes.store(Scalar(value), layout)
+            return
+        if isinstance(value, np.ndarray):
+            value = from_host(value, target.sycl_queue, target.usm_type)
+        elif isinstance(value, list | tuple | range):
+            placement = placement_of(target)
+            common_placement(function, [("x", target), *arrays_inside("value", value)])
+            value = stack_nested(function, value, placement)
+        elif not isinstance(value, ndarray):
+            raise foreign_operand(function, "value", value, target.sycl_queue)
     common_placement(function, (("x", target), ("value", value)), True)
     shape = value.shape
     while len(shape) > target.ndim and shape[0] == 1:

@@ -333,6 +333,11 @@ def materialize(x: ndarray) -> Layout:
     """Where the values of an array lie; computes them if they are pending."""
     if x._packed is not None:
         return x._packed.layout
+    if x._block is not None:
+        try:
+            return Layout(x._block, x._offset, x._shape, x._strides, x._dtype)
+        except AttributeError:  # something is read off the host's view when it is asked for
+            pass
     return Layout(x.block, x.offset, x.shape, x.strides, x.dtype)
 
 

@@ -28,13 +28,14 @@ from dparray._runtime.arguments import (
     Packed,
     pack_local,
     pack_local_pointer,
+    pack_pointer,
     pack_scalar,
     pack_scalars,
 )
 from dparray._runtime.launch import launch as submit_launch
 from dparray.exceptions import MemoryError
 from dparray.memory.blocks import BorrowedBlock, zeros_beside_the_pool
-from dparray.memory.packed import PackedArray, flat, pointer_to
+from dparray.memory.packed import PackedArray, flat
 from dparray.memory.pool import allocate
 
 _new = tuple.__new__  # a class's own `__new__` is one more call
@@ -151,7 +152,8 @@ def _launch(
         if not takes_pointers:
             packed = flat(layout)
         elif packed is None:
-            packed = arrays[slot] = pointer_to(block, layout.offset)
+            pointer = block.pointer + layout.offset
+            packed = arrays[slot] = pack_pointer(block.memory, pointer, block.nbytes)
         arguments.append(packed)
         memory.append(block.segment)
         if type(block) is BorrowedBlock:

@@ -118,6 +118,8 @@ class KernelLaunch:
         gain: the seconds that the kernel is faster than the calling thread with NumPy, by the cost
             model; ``None`` where that cannot compute it.
         packed: the local memory and the numbers as the runtime takes them, since the first launch.
+        takes_pointers: its arrays are pointers, since the text knows where the elements lie. One
+            that calls functions is Numba's, whose arrays have extents.
     """
 
     structure: Any
@@ -138,18 +140,15 @@ class KernelLaunch:
     merges_chunks: bool
     gain: float | None = None
     packed: Any = None
+    takes_pointers: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.takes_pointers = not self.functions
 
     @property
     def count_read(self) -> int:
         """How many of the arguments, the first, it only reads."""
         return len(self.arguments) - len(self.outputs) - len(self.accumulators)
-
-    @property
-    def takes_pointers(self) -> bool:
-        """Whether its arrays are pointers. A text that calls functions is Numba's, whose arrays
-        have extents; all others know where the elements lie, and a launch takes long enough.
-        """
-        return not self.functions
 
     @property
     def reads(self) -> tuple[int, ...]:

@@ -469,7 +469,8 @@ def astype(
         x = x.to_device(Device(device))
     if x.dtype.kind == "c" and wanted.kind != "c":
         x = cut_to(x, wanted)  # a view of the real parts, if these are wanted as they are
-    order = _layout.as_order(order, "K")
+    if order != "K":
+        order = _layout.as_order(order, "K")
     if order == "K":
         return astype_array(x, wanted, copy, order)
     return rearranged(x, wanted, order, True if copy else None, None, None, None)

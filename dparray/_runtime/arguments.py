@@ -131,7 +131,7 @@ def pack_local(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Packed:
 
 def pack_scalar(value: Any) -> Packed:
     """A number as an object of ctypes."""
-    return Packed(_KINDS[type(value)], address_bytes(addressof(value)), value)
+    return _new(Packed, (_KINDS[type(value)], address_bytes(addressof(value)), value, 0))
 
 
 def pack_scalars(values: Iterable[Any]) -> Packed:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray._layout import Block, Layout, Shape, Strides, order_of, shows_elements_twice
+from dparray._layout import Layout, Shape, Strides, order_of, shows_elements_twice
 from dparray._runtime.arguments import Packed, pack_array, pack_flat, pack_pointer
 from dparray._type_keys import TypeKey, code_of
 from dparray.memory.blocks import BorrowedBlock
@@ -44,7 +44,8 @@ class PackedArray:
 
     def pack_pointer(self) -> Packed:
         """Make ``pointer``."""
-        self.pointer = packed = pointer_to(self.block, self.offset)
+        block, address = self.block, self.block.pointer + self.offset
+        self.pointer = packed = pack_pointer(block.memory, address, block.nbytes)
         return packed
 
     def pack_shaped(self) -> tuple[str, Packed]:
@@ -63,11 +64,6 @@ def flat(layout: Layout) -> Packed:
     return pack_flat(
         block.memory, block.pointer + layout.offset, layout.dtype.itemsize, block.nbytes
     )
-
-
-def pointer_to(block: Block, offset: int) -> Packed:
-    """Where in a block elements begin, as kernels take it that know their extents."""
-    return pack_pointer(block.memory, block.pointer + offset, block.nbytes)
 
 
 def shaped(layout: Layout) -> tuple[str, Packed]:
