@@ -19,7 +19,7 @@ from dparray._graph.ops import Op
 from dparray._graph.reductions import Reduce
 from dparray._layout import Layout
 from dparray._runtime import access
-from dparray._runtime.arguments import Packed
+from dparray._runtime.submission import Packed
 from dparray.memory.blocks import planned_layout
 from dparray.memory.packed import PackedArray
 

@@ -24,7 +24,7 @@ from dparray._evaluate.execute import execute
 from dparray._evaluate.expression import Expression, Target, Traits
 from dparray._evaluate.plan import Plan
 from dparray._evaluate.readers import externally_referenced, lock, siblings_of
-from dparray._evaluate.tuning import machine_of, tuning_of
+from dparray._evaluate.tuning import device_type, machine_of, tuning_of
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import Op
 from dparray._layout import Layout
@@ -147,7 +147,8 @@ def plan_key(
         queue: where.
         target: what it is written to.
     """
-    return form, asked, target, queue, config.fp_contract, config.host_tier, tuning_of(queue)
+    tuning = config.tuning[device_type(queue)]
+    return form, asked, target, queue, config.fp_contract, config.host_tier, tuning
 
 
 def remember(key: tuple[Any, ...], plan: Plan) -> None:

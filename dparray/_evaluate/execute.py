@@ -24,7 +24,8 @@ from dparray._evaluate.reasons import why_not_compiled, why_on_host
 from dparray._evaluate.tuning import machine_of
 from dparray._graph.node import Node
 from dparray._layout import Layout
-from dparray._runtime.arguments import (
+from dparray._runtime.launch import launch as submit_launch
+from dparray._runtime.submission import (
     Packed,
     pack_local,
     pack_local_pointer,
@@ -32,7 +33,6 @@ from dparray._runtime.arguments import (
     pack_scalar,
     pack_scalars,
 )
-from dparray._runtime.launch import launch as submit_launch
 from dparray.exceptions import MemoryError
 from dparray.memory.blocks import BorrowedBlock, zeros_beside_the_pool
 from dparray.memory.packed import PackedArray, flat

@@ -10,14 +10,15 @@ from dparray._codegen.domain import Machine
 
 
 @lru_cache(maxsize=64)
-def _device_type(queue: Any) -> str:
+def device_type(queue: Any) -> str:
+    """The type of device by which :data:`dparray.config.tuning` has its rows."""
     kind = str(queue.sycl_device.device_type).rpartition(".")[2]
     return kind if kind in config.tuning else "accelerator"
 
 
 def tuning_of(queue: Any) -> config.Tuning:
     """How kernels of expressions are cut on a queue's device."""
-    return config.tuning[_device_type(queue)]
+    return config.tuning[device_type(queue)]
 
 
 @lru_cache(maxsize=64)

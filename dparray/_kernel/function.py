@@ -32,9 +32,9 @@ from dparray._kernel.writes import read_only_parameters
 from dparray._layout import Block
 from dparray._placement import common_placement
 from dparray._runtime import access, crash, rounding
-from dparray._runtime.arguments import pack_scalars
 from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import launch
+from dparray._runtime.submission import pack_scalars
 from dparray._type_keys import Signature, labels_of, parse
 from dparray.device import queue_of
 from dparray.exceptions import (

@@ -20,9 +20,9 @@ from dparray._kernel.index_space import as_index_space
 from dparray._layout import Layout
 from dparray._placement import common_placement
 from dparray._runtime import access, crash
-from dparray._runtime.arguments import Packed, pack_local_pointer, pack_pointer, pack_scalar
 from dparray._runtime.event import Event, events_before
 from dparray._runtime.launch import Built, launch
+from dparray._runtime.submission import Packed, pack_local_pointer, pack_pointer, pack_scalar
 from dparray.device import describe_device
 from dparray.exceptions import (
     HostConversionError,

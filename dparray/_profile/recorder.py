@@ -13,9 +13,9 @@ from dparray._graph.node import Node, pending_order
 from dparray._hooks import Line, line_of, line_text
 from dparray._placement import usm_rule
 from dparray._runtime import profiled
-from dparray._runtime.arguments import arrays_of
 from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.order import order_of
+from dparray._runtime.submission import arrays_of
 from dparray.device import describe_queue
 
 

@@ -16,13 +16,19 @@ import dpctl
 
 from dparray import _hooks
 from dparray._runtime import profiled, rounding
-from dparray._runtime.arguments import Packed, arrays_of, pack_scalars
 from dparray._runtime.device_facts import is_cpu, limits_of
 from dparray._runtime.in_order import foreign_calls
 from dparray._runtime.order import Marked, order_of
 from dparray._runtime.queues import note_work
 from dparray._runtime.rounding import INDEX_LIMIT
-from dparray._runtime.submission import PackedRange, pack_range, submit
+from dparray._runtime.submission import (
+    Packed,
+    PackedRange,
+    arrays_of,
+    pack_range,
+    pack_scalars,
+    submit,
+)
 from dparray.exceptions import KernelExecutionError, KernelRangeError
 
 

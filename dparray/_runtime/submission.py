@@ -1,17 +1,180 @@
-"""Submission by dpctl's C interface: packed arguments and a packed range make an event."""
+"""Kernels are submitted by dpctl's C interface: packed arguments and a packed range make an event.
+
+``SyclQueue.submit_async`` looks at every argument anew, and a kernel has five parameters or more
+for an array: with three arrays that took half of a launch. Here arguments are *packed* where they
+are made, the numbers of an array once for its shape and strides, and a launch joins bytes.
+
+The functions are those of ``libDPCTLSyclInterface``, which dpctl's wheels bring with their headers
+(``dpctl.get_include()``); like dpctl's method they are called with the interpreter's lock held,
+since a thread that lets go of it may have to wait for it longer than a launch takes.
+"""
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
-from ctypes import c_size_t, c_void_p
+from collections.abc import Iterable, Sequence
+from ctypes import addressof, c_size_t, c_void_p
+from functools import lru_cache
+from math import prod
 from pathlib import Path
-from struct import pack
+from struct import Struct, pack, unpack_from
 from typing import Any, NamedTuple
 
 import dpctl
+import numpy as np
 
-from dparray._runtime.arguments import Packed, address_bytes
+# DPCTLKernelArgType: the scalars in this order, then pointers and local memory.
+_SCALARS: tuple[Any, ...] = (
+    ctypes.c_int8,
+    ctypes.c_uint8,
+    ctypes.c_int16,
+    ctypes.c_uint16,
+    ctypes.c_int32,
+    ctypes.c_uint32,
+    ctypes.c_int64,
+    ctypes.c_uint64,
+    ctypes.c_float,
+    ctypes.c_double,
+)
+_INT64 = _SCALARS.index(ctypes.c_int64)
+_POINTER = len(_SCALARS)
+_LOCAL = _POINTER + 1
+_POINTER_KIND = pack("i", _POINTER)
+
+_KINDS = {cls: pack("i", kind) for kind, cls in enumerate(_SCALARS)}
+# The type of local memory for an element, and how many: dpctl has none of halves and of complex
+# numbers.
+_LOCAL_PARTS = {np.dtype(cls): (kind, 1) for kind, cls in enumerate(_SCALARS)} | {
+    np.dtype(np.float16): (_SCALARS.index(ctypes.c_uint16), 1),
+    np.dtype(np.complex64): (_SCALARS.index(ctypes.c_float), 2),
+    np.dtype(np.complex128): (_SCALARS.index(ctypes.c_double), 2),
+}
+address_bytes = Struct("P").pack
+
+
+class Packed(NamedTuple):
+    """Arguments for consecutive parameters of a kernel.
+
+    Attributes:
+        kinds: the C interface's number for the type of each, as C integers.
+        addresses: where the value of each lies, or the value itself of a pointer.
+        kept: what must live until the launch: the values, and the memory behind a pointer.
+        local_nbytes: local memory that they ask for.
+    """
+
+    kinds: bytes
+    addresses: bytes
+    kept: Any
+    local_nbytes: int = 0
+
+
+_new = tuple.__new__  # a class's own `__new__` is one more call
+
+
+@lru_cache(maxsize=4096)
+def _numbers(
+    kind: int, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> tuple[bytes, bytes, bytes, Any]:
+    """The arguments of an array beside its pointer: kinds, addresses before and after, values.
+
+    The parameters are the number of elements, their size, the pointer, the shape, the strides.
+    """
+    values = (ctypes.c_int64 * (2 + 2 * len(shape)))(prod(shape), itemsize, *shape, *strides)
+    words = [addressof(values) + 8 * position for position in range(len(values))]
+    kinds = [_INT64, _INT64, kind, *[_INT64] * (2 * len(shape))]
+    return (
+        pack(f"{len(kinds)}i", *kinds),
+        pack("2P", *words[:2]),
+        pack(f"{len(words) - 2}P", *words[2:]),
+        values,
+    )
+
+
+def pack_array(
+    memory: Any, pointer: int, itemsize: int, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> Packed:
+    """An array at an address in ``memory``; strides in bytes."""
+    kinds, before, after, values = _numbers(_POINTER, itemsize, shape, strides)
+    return Packed(kinds, before + address_bytes(pointer) + after, (values, memory))
+
+
+def pack_flat(memory: Any, pointer: int, itemsize: int, nbytes: int) -> Packed:
+    """All elements from an address in ``memory`` on, as one contiguous dimension."""
+    return pack_array(memory, pointer, itemsize, (nbytes // itemsize,), (itemsize,))
+
+
+class _LocalMemory(ctypes.Structure):
+    """``MDLocalAccessor``."""
+
+    _fields_ = (
+        ("dimensions", c_size_t),
+        ("kind", ctypes.c_int),
+        ("extents", c_size_t * 3),
+    )
+
+
+@lru_cache(maxsize=256)
+def pack_local(dtype: np.dtype[Any], shape: tuple[int, ...]) -> Packed:
+    """Local memory for each work-group, as an array of the shape.
+
+    Raises:
+        TypeError: an element type that local memory cannot have.
+    """
+    count, itemsize = prod(shape), dtype.itemsize
+    strides = tuple(itemsize * prod(shape[axis + 1 :]) for axis in range(len(shape)))
+    if dtype not in _LOCAL_PARTS:
+        raise TypeError(f"local memory of {dtype.name}")
+    kinds, before, after, values = _numbers(_LOCAL, itemsize, shape, strides)
+    part, parts = _LOCAL_PARTS[dtype]
+    memory = _LocalMemory(1, part, (count * parts, 1, 1))
+    addresses = before + address_bytes(addressof(memory)) + after
+    return Packed(kinds, addresses, (values, memory), count * itemsize)
+
+
+def pack_scalar(value: Any) -> Packed:
+    """A number as an object of ctypes."""
+    return _new(Packed, (_KINDS[type(value)], address_bytes(addressof(value)), value, 0))
+
+
+def pack_scalars(values: Iterable[Any]) -> Packed:
+    """Numbers as objects of ctypes."""
+    kept = tuple(values)
+    return Packed(
+        b"".join([_KINDS[type(value)] for value in kept]),
+        pack(f"{len(kept)}P", *map(addressof, kept)),
+        kept,
+    )
+
+
+def pack_pointer(memory: Any, pointer: int, nbytes: int) -> Packed:
+    """An address in ``memory`` alone, for kernels that know no extents; so many bytes are there."""
+    return _new(Packed, (_POINTER_KIND, address_bytes(pointer), (nbytes, memory), 0))
+
+
+@lru_cache(maxsize=256)
+def pack_local_pointer(dtype: np.dtype[Any], count: int) -> Packed:
+    """Local memory for each work-group, for kernels that know no extents."""
+    if dtype not in _LOCAL_PARTS:
+        raise TypeError(f"local memory of {dtype.name}")
+    part, parts = _LOCAL_PARTS[dtype]
+    memory = _LocalMemory(1, part, (count * parts, 1, 1))
+    kinds, address = pack("i", _LOCAL), address_bytes(addressof(memory))
+    return Packed(kinds, address, memory, count * dtype.itemsize)
+
+
+def arrays_of(arguments: Iterable[Packed]) -> list[tuple[int, int]]:
+    """The address and the bytes of each array among the arguments of a launch."""
+    found = []
+    for packed in arguments:
+        kept = packed.kept
+        if type(kept) is not tuple or len(kept) != 2 or not hasattr(kept[1], "_pointer"):
+            continue
+        numbers, nbytes, at = kept[0], kept[0], 0
+        if type(numbers) is not int:
+            nbytes, at = numbers[0] * numbers[1], 16
+        (address,) = unpack_from("P", packed.addresses, at)
+        found.append((address, nbytes))
+    return found
 
 
 class PackedRange(NamedTuple):

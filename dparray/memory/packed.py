@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dparray._layout import Layout, Shape, Strides, order_of, shows_elements_twice
-from dparray._runtime.arguments import Packed, pack_array, pack_flat, pack_pointer
+from dparray._runtime.submission import Packed, pack_array, pack_flat, pack_pointer
 from dparray._type_keys import TypeKey, code_of
 from dparray.memory.blocks import BorrowedBlock
 
