@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from threading import get_ident
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,25 @@ from dparray.memory import copies, exchange
 
 Function = Callable[..., Any]
 Named = Sequence[tuple[str, Any]]
+
+
+class _Call(NamedTuple):
+    """One call of a chapter's function, for every executor the same.
+
+    Attributes:
+        name: the public function.
+        arrays: the operands.
+        placement: theirs.
+        out: what is filled, if it is given.
+        told: what those who listen are told of another executor than a kernel.
+    """
+
+    name: str
+    arrays: Sequence[Any]
+    placement: Placement
+    out: ndarray | None
+    told: dict[str, str]
+
 
 #: Returned by an executor that cannot compute with these operands.
 _NOT_HERE: Final = object()
@@ -76,6 +95,7 @@ def compute(
     mark = _hooks.latest_work()
     if either is not None:
         host, dpnp = partial(either, np), partial(either, exchange.dpnp)
+    call = _Call(name, [x for _, x in arrays], placement, out, told)
     for executor, function in (
         (_by_kernel, kernel),
         (_by_host, host),
@@ -83,7 +103,7 @@ def compute(
         (_by_dpnp, dpnp),
     ):
         if function is not None:
-            result = executor(name, function, [x for _, x in arrays], placement, out, told)
+            result = executor(function, call)
             if result is not _NOT_HERE:
                 if executor is _by_host and _hooks.latest_work() is mark:
                     _hooks.recent.append((name, "NumPy for", placement.queue, get_ident()))
@@ -103,26 +123,13 @@ def _told_of(name: str, arrays: Named, placement: Placement) -> dict[str, str]:
     return {"because": because, "usm_type": usm_rule(placement.usm_type, kinds)}
 
 
-def _by_kernel(
-    name: str,
-    function: Function,
-    arrays: list[Any],
-    placement: Placement,
-    out: ndarray | None,
-    told: dict[str, str],
-) -> Any:
+def _by_kernel(function: Function, call: _Call) -> Any:
     found = function()
     return _NOT_HERE if found is None else found
 
 
-def _by_host(
-    name: str,
-    function: Function,
-    arrays: list[Any],
-    placement: Placement,
-    out: ndarray | None,
-    told: dict[str, str],
-) -> Any:
+def _by_host(function: Function, call: _Call) -> Any:
+    name, arrays, placement, out, told = call
     if told:
         told = {**told, "because": f"{told['because']}, a CPU, in whose memory NumPy computes"}
     if out is None:
@@ -187,14 +194,8 @@ def _host_views_to_write(
     return copies.host_views(out.sycl_queue, *layouts, **told)
 
 
-def _by_dpt(
-    name: str,
-    function: Function,
-    arrays: list[Any],
-    placement: Placement,
-    out: ndarray | None,
-    told: dict[str, str],
-) -> Any:
+def _by_dpt(function: Function, call: _Call) -> Any:
+    name, arrays, _, out, told = call
     if out is not None:
         writes.settle_readers(out.block)
     tensors = [x._tensor for x in arrays]
@@ -206,19 +207,12 @@ def _by_dpt(
     return out
 
 
-def _by_dpnp(
-    name: str,
-    function: Function,
-    arrays: list[Any],
-    placement: Placement,
-    out: ndarray | None,
-    told: dict[str, str],
-) -> Any:
+def _by_dpnp(function: Function, call: _Call) -> Any:
     def on_dpnp_arrays(*tensors: Any) -> Any:
-        exchange.wait_for_host_tasks(placement.queue)
+        exchange.wait_for_host_tasks(call.placement.queue)
         return function(*map(exchange.dpnp_array, tensors))
 
-    return _by_dpt(name, on_dpnp_arrays, arrays, placement, out, told)
+    return _by_dpt(on_dpnp_arrays, call)
 
 
 def _array_of_tensor(tensor: Any) -> ndarray:

@@ -301,12 +301,16 @@ def source_of(structure: Structure) -> str:
     return "\n".join(lines) + "\n"
 
 
+#: The global under which functions that were made of a text of ours have it.
+TEXT = "__dparray_text__"
+
+
 def function_of(source: str, names: Mapping[str, Any] = MappingProxyType({})) -> Callable[..., Any]:
     """The generated text as a Python function, as the kernel compiler takes it.
 
     ``names`` are further ones that it refers to.
     """
-    scope = {**_NAMESPACE, **names, "__dparray_text__": source}
+    scope = {**_NAMESPACE, **names, TEXT: source}
     exec(compile(source, "<dparray fused kernel>", "exec"), scope)
     return scope[source[len("def ") : source.index("(")]]
 

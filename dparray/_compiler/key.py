@@ -26,6 +26,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dparray._codegen.elementwise import TEXT
+
 _FORMAT = 1
 # Their members are identified by name; their versions are in the key.
 _KNOWN_PACKAGES = frozenset({"dpctl", "dpnp", "math", "numba", "numpy"})
@@ -47,8 +49,6 @@ _DEVICE_CODE = next(
     if (folder / "kernels").is_dir()
 )
 _KERNEL_API = _FOLDER.parent / "kernel_api"
-#: The global under which functions that were made of a text of ours have it.
-TEXT = "__dparray_text__"
 
 
 class UnkeyedError(Exception):

@@ -11,11 +11,12 @@ import importlib
 import importlib.machinery
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 from dparray import kernel_api
+from dparray._imports import StandIn
 from dparray._kernel import numba_dpex_calls as calls
 from dparray._kernel.decorators import device_func
 from dparray.exceptions import UnsupportedFeatureError
@@ -180,43 +181,24 @@ def _absence(module: str, name: str) -> str:
     return f"dparray's {module} has no {name!r}; it has {', '.join(there) or 'modules only'}"
 
 
-class _Finder:
-    """Finds ``numba_dpex`` and its modules, if nothing before it has."""
+def _fill(module: ModuleType) -> None:
+    for name, value in _MEMBERS[module.__name__].items():
+        if not isinstance(value, tuple):
+            setattr(module, name, value)
 
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: ModuleType | None = None,
-    ) -> importlib.machinery.ModuleSpec | None:
-        if fullname not in _MEMBERS:
-            return None
-        return importlib.machinery.ModuleSpec(
-            fullname,
-            self,  # type: ignore[arg-type]
-            is_package=True,
-        )
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        return _Module(spec.name, __doc__)
-
-    def exec_module(self, module: ModuleType) -> None:
-        for name, value in _MEMBERS[module.__name__].items():
-            if not isinstance(value, tuple):
-                setattr(module, name, value)
+stand_in = StandIn(_MEMBERS.__contains__, _fill, lambda name: _Module(name, __doc__))
 
 
 def make_module(name: str) -> ModuleType:
     """The module that ``import numba_dpex`` is to give; its own modules are found later."""
-    finder = _Finder()
-    spec = finder.find_spec(name)
+    spec = stand_in.find_spec(name)
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    finder.exec_module(module)
+    _fill(module)
     return module
 
 
 def install() -> None:
     """Let ``import numba_dpex`` find the module; cheap, idempotent."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.append(_Finder())
+    stand_in.install()

@@ -14,8 +14,9 @@ import os
 import site
 import sys
 import types
-from collections.abc import Sequence
 from pathlib import Path
+
+from dparray._imports import StandIn
 
 _DRIVER_VARIABLE = "OCL_ICD_FILENAMES"
 _DRIVER_LIBRARY = "libintelocl.so"
@@ -75,30 +76,21 @@ def late_import() -> str | None:
 # --- dpctl.tensor, which lives on as dpnp.tensor --------------------------------------------------
 
 
-class _TensorAlias:
-    """Finds ``dpctl.tensor`` and its modules in ``dpnp.tensor`` when dpctl has none itself."""
+def _is_tensor(name: str) -> bool:
+    return name == "dpctl.tensor" or name.startswith("dpctl.tensor.")
 
-    def find_spec(
-        self,
-        fullname: str,
-        path: Sequence[str] | None = None,
-        target: types.ModuleType | None = None,
-    ) -> importlib.machinery.ModuleSpec | None:
-        if fullname == "dpctl.tensor" or fullname.startswith("dpctl.tensor."):
-            # No class of importlib.abc, whose import takes 25 ms.
-            return importlib.machinery.ModuleSpec(fullname, self)  # type: ignore[arg-type]
-        return None
 
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
-        return None
+def _take_dpnps(module: types.ModuleType) -> None:
+    # The import system takes what stands in sys.modules after this call.
+    name = module.__name__
+    sys.modules[name] = importlib.import_module("dpnp" + name.removeprefix("dpctl"))
 
-    def exec_module(self, module: types.ModuleType) -> None:
-        # The import system takes what stands in sys.modules after this call.
-        name = module.__name__
-        sys.modules[name] = importlib.import_module("dpnp" + name.removeprefix("dpctl"))
+
+_tensor_alias = StandIn(_is_tensor, _take_dpnps)
 
 
 def prepare_tensor_alias() -> None:
-    """Put the alias ``dpctl.tensor`` in place; cheap, idempotent."""
-    if not any(isinstance(finder, _TensorAlias) for finder in sys.meta_path):
-        sys.meta_path.append(_TensorAlias())
+    """Let ``dpctl.tensor`` and its modules be found in ``dpnp.tensor`` when dpctl has none itself;
+    cheap, idempotent.
+    """
+    _tensor_alias.install()

@@ -36,7 +36,7 @@ class _Nothing(ModuleType):
 
 def _prepare() -> None:
     # Before the package itself, whose folder is on the path.
-    sys.meta_path.insert(0, numba_dpex_module._Finder())
+    sys.meta_path.insert(0, numba_dpex_module.stand_in)
     import numba_dpex
 
     numba_dpex.__path__ = [os.environ["NUMBA_DPEX_PACKAGE"]]  # for its tests

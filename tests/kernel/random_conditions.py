@@ -9,7 +9,6 @@ Run as a program, it compares as many as one likes: ``random_conditions.py --cou
 
 from __future__ import annotations
 
-import argparse
 import linecache
 import random
 import warnings
@@ -186,22 +185,7 @@ def compare(case: Case, queue: Any = None) -> None:
             np.testing.assert_array_equal(found.asnumpy(), wanted, err_msg=message)
 
 
-def main() -> None:
-    """Compare the kernels of consecutive seeds; report those that differ."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
-    parser.add_argument("--count", type=int, default=100)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    wrong = 0
-    for seed in range(options.seed, options.seed + options.count):
-        try:
-            compare(make_case(seed))
-        except Exception as error:
-            wrong += 1
-            print(f"--- seed {seed}: {type(error).__name__}: {error}", flush=True)
-    print(f"{options.count} kernels from seed {options.seed}: {wrong} differ")
-    raise SystemExit(wrong > 0)
-
-
 if __name__ == "__main__":
-    main()
+    from random_kernels import compare_seeds  # beside this program
+
+    compare_seeds(make_case, compare)

@@ -17,7 +17,7 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -356,9 +356,9 @@ def compare(case: Case, queue: Any = None) -> None:
             np.testing.assert_array_equal(found.asnumpy(), expected, err_msg=f"argument {at}")
 
 
-def main() -> None:
+def compare_seeds(make: Callable[[int], Any], compare: Callable[[Any], None]) -> None:
     """Compare the kernels of consecutive seeds; report those that differ."""
-    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser = argparse.ArgumentParser(description=compare_seeds.__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
@@ -366,14 +366,14 @@ def main() -> None:
     if options.count > _IN_A_PROCESS:
         for seed in range(options.seed, options.seed + options.count, _IN_A_PROCESS):
             count = min(_IN_A_PROCESS, options.seed + options.count - seed)
-            command = [sys.executable, __file__, "--count", str(count), "--seed", str(seed)]
+            command = [sys.executable, sys.argv[0], "--count", str(count), "--seed", str(seed)]
             with tempfile.TemporaryDirectory() as empty:
                 environment = {**os.environ, "DPARRAY_CACHE_DIR": empty}
                 wrong += subprocess.run(command, env=environment).returncode != 0
         print(f"{options.count} kernels from seed {options.seed}: {wrong} processes found one")
         raise SystemExit(wrong > 0)
     for seed in range(options.seed, options.seed + options.count):
-        case = make_case(seed)
+        case = make(seed)
         try:
             compare(case)
         except Exception as error:
@@ -384,4 +384,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    compare_seeds(make_case, compare)
