@@ -9,10 +9,10 @@ Events: ``"compile"`` (kernel, seconds, origin), ``"build"`` (kernel, queue, sta
 ``"begin"`` (queue) and ``"library"`` (function, queue, start, because, usm_type) around a ready
 kernel of dpnp's, ``"host"`` (queue, nbytes, because, usm_type) before NumPy computes in USM memory,
 or (queue, function, start, nbytes, because, usm_type) after it, ``"allocate"`` (queue, usm_type,
-nbytes, hit, asked, pointer, in_use), ``"copy"`` (source, target, nbytes, start, and by, of
-:func:`asker`, if another thread copies), ``"wait"`` (queue, start), ``"map"`` (queue, mode, nbytes,
-staged, start, seconds), ``"progress"`` (task, done, total) in bytes, while a large copy, save or
-load goes on. ``start`` is of ``time.perf_counter``; what has it is told of at its end.
+nbytes, hit, asked, pointer, in_use), ``"copy"`` (source, target, nbytes, start), ``"wait"`` (queue,
+start), ``"map"`` (queue, mode, nbytes, staged, start, seconds), ``"progress"`` (task, done, total)
+in bytes, while a large copy, save or load goes on. ``start`` is of ``time.perf_counter``; what has
+it is told of at its end.
 """
 
 from __future__ import annotations
@@ -183,8 +183,10 @@ def user_frame() -> FrameType | None:
 
 
 def line_of(frame: Any) -> Line | None:
-    """File and line of a frame."""
-    return None if frame is None else (frame.f_code.co_filename, frame.f_lineno)
+    """File and line of a frame; of none, the line on whose behalf the thread works."""
+    if frame is None:
+        return getattr(_apart, "by", _NOBODY)[0]
+    return frame.f_code.co_filename, frame.f_lineno
 
 
 def line_text(line: Line | None) -> str:
@@ -200,14 +202,31 @@ def line_text(line: Line | None) -> str:
     return f"{name}:{number}"
 
 
-def asker() -> tuple[Line | None, str]:
-    """The line and the function of dparray's that ask, for work that another thread does."""
-    return line_of(user_frame()), public_name()
+#: The line and the function of dparray's that ask for work.
+Asker = tuple[Line | None, str]
+_NOBODY: Asker = (None, "")
+
+
+def asker() -> Asker:
+    """Who asks, for work that another thread does; nobody where no subscriber is told."""
+    return (line_of(user_frame()), public_name()) if subscribers else _NOBODY
+
+
+@contextlib.contextmanager
+def on_behalf(by: Asker) -> Iterator[None]:
+    """Let what this thread does, which is dparray's own, be of the line that asked for it."""
+    _apart.by = by
+    try:
+        yield
+    finally:
+        _apart.by = _NOBODY
 
 
 def public_name() -> str:
     """The name of the function of dparray's that the program called."""
     user = user_frame()
+    if user is None and (by := getattr(_apart, "by", _NOBODY)) is not _NOBODY:
+        return str(by[1])
     name, frame = "", sys._getframe(1)
     while frame is not None and frame is not user:
         file = frame.f_code.co_filename

@@ -38,8 +38,7 @@ def print_event(event: str, **values: Any) -> None:
     text = _text(event, values)
     if text is None:
         return
-    at = values["by"][0] if values.get("by") else _hooks.line_of(_hooks.user_frame())
-    line = _hooks.line_text(at)
+    line = _hooks.line_text(_hooks.line_of(_hooks.user_frame()))
     print(f"dparray: {text}{line and f' [{line}]'}", file=sys.stderr)
 
 

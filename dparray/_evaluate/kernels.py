@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from dparray import config, kernel_api
+from dparray import _hooks, config, kernel_api
 from dparray._codegen import elementwise, reduction_steps, reduction_text
 from dparray._codegen.reduction_steps import ReductionStructure
 from dparray._compiler import compile
@@ -105,21 +105,22 @@ def _obtain_later(launch: KernelLaunch, queue: Any) -> Any:
         return _now(launch, True)
     if entry.is_asked_for != "compiler" and limits.is_worth_asking(entry.lost):
         entry.is_asked_for = "compiler"
-        background.ask(partial(_make_ready, launch, queue, True))
+        background.ask(partial(_make_ready, launch, queue, True, _hooks.asker()))
     elif is_first and gain > 0 and limits.is_worth_loading(launch.size):
         entry.is_asked_for = "disk"
-        background.ask(partial(_make_ready, launch, queue, False))
+        background.ask(partial(_make_ready, launch, queue, False, _hooks.asker()))
     return None
 
 
-def _make_ready(launch: KernelLaunch, queue: Any, compiles: bool) -> None:
+def _make_ready(launch: KernelLaunch, queue: Any, compiles: bool, by: _hooks.Asker) -> None:
     """Obtain a kernel and build it for a queue's device, in the background."""
     if launch.entry.kernel is None:
-        kernel = _now(launch, compiles, keeps=False)
-        if kernel is not None:
-            if queue is not None:
-                kernel.built_for(queue)
-            launch.entry.kernel = kernel
+        with _hooks.on_behalf(by):
+            kernel = _now(launch, compiles, keeps=False)
+            if kernel is not None:
+                if queue is not None:
+                    kernel.built_for(queue)
+                launch.entry.kernel = kernel
 
 
 def _now(launch: KernelLaunch, compiles: bool, keeps: bool = True) -> Any:

@@ -155,10 +155,11 @@ class Explanation:
     def reason(self) -> str:
         """Why that tier."""
         if self.is_on_host:
+            count = counted(prod(self.shape), "element")
             return (
-                f"the calling thread computed {prod(self.shape)} elements at once: at most "
-                f"{limits.host_elements}, of memory that no work writes, so that a launch, or "
-                "noting the operation down, would have cost more than the work"
+                f"the calling thread computed {count} at once: at most {limits.host_elements}, "
+                "of memory that no work writes, so that a launch, or noting the operation down, "
+                "would have cost more than the work"
             )
         return self.kernels[-1].reason if self.kernels else "the array is computed"
 

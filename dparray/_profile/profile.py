@@ -126,6 +126,9 @@ class Profile:
 
     def __str__(self) -> str:
         heads, shown = self._table()
+        if not shown:
+            nothing = "nothing ran: no kernel, no copy, no work of the host"
+            return "\n".join([nothing, *self._foot()])
         cells = [heads, *shown]
         texts = len(heads) - _NUMBERS
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -159,8 +162,9 @@ class Profile:
         if pending := self.pending:
             many = len(pending) > 1
             lines.append(
-                f"{len(pending)} expression{'s' * many} of the block {'are' if many else 'is'} "
-                "pending still, and not in it: dp.eval(y) inside computes y"
+                f"{len(pending)} array{'s' * many} built in the block {'are' if many else 'is'} "
+                "pending still, and the work for them is not in the table: dp.eval(y) in the block "
+                "computes y"
             )
         lines += [
             f"{self.seconds * 1e3:.1f} ms; {len(made)} allocations, {fresh} of them from the "

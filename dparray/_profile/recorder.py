@@ -254,15 +254,13 @@ class Recorder:
         nbytes: int,
         start: float | None = None,
         sycl_event: Any = None,
-        by: tuple[Line | None, str] | None = None,
     ) -> None:
         name = "to the host" if target == "host" else "to another queue"
         if source == "host":
             name = "to the device"
-        line, asked = _hooks.asker() if by is None else by
+        asked = _hooks.public_name()
         queue = source if target == "host" else target
         raw = self._add("copy", name, queue, frame, start, nbytes)
-        raw.line = line
         raw.because = f"asked for by {asked}" if asked else ""
         if sycl_event is not None and profiled.timed(target) is not None:
             raw.sycl_event = sycl_event

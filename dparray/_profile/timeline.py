@@ -5,6 +5,7 @@ Colours of middle brightness with grey text on nothing, so that it shows on ligh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
@@ -72,6 +73,19 @@ def lanes_of(records: Sequence[Record]) -> list[tuple[str, list[Record]]]:
             for number, lane in enumerate(found, 1)
         ]
     return lanes
+
+
+def _unit_of(seconds: float) -> tuple[str, float]:
+    """In what a length of time is told, and how many of it are a second."""
+    if seconds >= 2:
+        return "s", 1.0
+    return ("ms", 1e3) if seconds >= 2e-3 else ("us", 1e6)
+
+
+def _step_of(length: float) -> float:
+    """The distance of five to ten marks along a length: 1, 2 or 5 times a power of ten."""
+    power = 10.0 ** math.floor(math.log10(length / 5))
+    return power * max(factor for factor in (1, 2, 5) if factor * power <= length / 5 * (1 + 1e-9))
 
 
 class Timeline:
@@ -157,13 +171,18 @@ class Timeline:
         return parts
 
     def _axis(self, y: float) -> list[str]:
+        unit, scale = _unit_of(self._seconds)
+        step = _step_of(self._seconds * scale)
         parts = []
-        for part in range(5):
-            seconds = self._seconds * part / 4
-            anchor = "start" if part == 0 else "end" if part == 4 else "middle"
+        for count in range(int(self._seconds * scale / step + 1e-9) + 1):
+            x = self._x(count * step / scale)
+            anchor = "middle" if count else "start"
+            if x > _LEFT + _WIDTH - 24:
+                anchor = "end"
             parts.append(
-                f'<text x="{self._x(seconds):.1f}" y="{y}" fill="{_GREY}" text-anchor="{anchor}">'
-                f"{seconds * 1e3:.4g} ms</text>"
+                f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{y - 18}" y2="{y - 13}" stroke="{_GREY}"/>'
+                f'<text x="{x:.1f}" y="{y}" fill="{_GREY}" text-anchor="{anchor}">'
+                f"{count * step:g} {unit}</text>"
             )
         return parts
 

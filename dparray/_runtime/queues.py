@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import time
+from collections.abc import Iterable
+from typing import Any
 
 import dpctl
 
@@ -174,3 +177,22 @@ def _wait_for_memory(block: Block, writes: bool) -> None:
 def beside(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
     """A new queue on the same device and in the same context."""
     return dpctl.SyclQueue(queue.sycl_context, queue.sycl_device)
+
+
+def without_aspects(queue: dpctl.SyclQueue, name: str, aspects: Iterable[str]) -> dpctl.SyclQueue:
+    """A new queue beside another, whose device says that it is called otherwise and lacks aspects.
+
+    So whoever asks it, dpnp among them, does as on a device that has none of them.
+
+    Args:
+        queue: the other.
+        name: the device's.
+        aspects: as ``has_aspect_fp64`` has them, ``"fp64"``.
+    """
+    said: dict[str, Any] = {"name": name, **{f"has_aspect_{aspect}": False for aspect in aspects}}
+    # No other device, so that what was built for the real one is not taken for it.
+    said |= {"__eq__": operator.is_, "__hash__": object.__hash__}
+    device = type("SyclDevice", (dpctl.SyclDevice,), said)(queue.sycl_device)
+    place = type("SyclQueue", (dpctl.SyclQueue,), {"sycl_device": device})
+    found: dpctl.SyclQueue = place(queue.sycl_context, queue.sycl_device)
+    return found

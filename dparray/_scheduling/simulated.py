@@ -34,7 +34,8 @@ class SimulatedDevice:
         bandwidths: of copies to and from all other places, in bytes per second, or a dict by the
             name of the other device, with ``"host"`` for all that are not in it.
         memory: its bytes.
-        aspects: those of ``"fp64"`` and ``"fp16"`` that it has.
+        aspects: those of ``"fp64"`` and ``"fp16"`` that it has. Without one, arrays of its dtypes
+            are refused there, as on a real device, and floats are ``float32`` if nothing is said.
         latency: seconds that any copy takes.
         link: a name; copies to and from devices of one link follow each other. Without one, each
             pair of devices has its own.
@@ -97,7 +98,12 @@ class SimulatedDevice:
         self._latency = latency
         self._link = link
         self._steps_left = inf
-        self.sycl_queue = queues.beside(Device("cpu").sycl_queue)
+        real = Device("cpu").sycl_queue
+        lacking = sorted(_ASPECTS - found)
+        self.sycl_queue = queues.beside(real)
+        if lacking:
+            called = f"the simulated device {name!r}"
+            self.sycl_queue = queues.without_aspects(real, called, lacking)
         device_costs.declared[self.sycl_queue] = Declared(
             name,
             self._speeds,

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from math import prod
-from typing import Any
 
 import dpctl
 
@@ -41,28 +40,28 @@ def send(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
     target = allocate(queue, usm_type, layout.shape, layout.dtype)
     reading = access.hold_for_copy(layout, "r")
     writing = access.hold_for_copy(target, "w")
-    by = _hooks.asker() if _hooks.subscribers else None
+    by = _hooks.asker()
     made = ready.then(lambda: _copy(layout, target, reading, writing, by))
     made.add_done_callback(lambda future: _end(future.exception(), reading, writing))
     return target
 
 
 def _copy(
-    layout: Layout, target: Layout, reading: access.Hold, writing: access.Hold, by: Any
+    layout: Layout, target: Layout, reading: access.Hold, writing: access.Hold, by: _hooks.Asker
 ) -> None:
     access.take_over(reading, writing)
     start = time.perf_counter()
     with _hooks.untold():
         copies.copy_by_host(layout, target)
-    if by is not None and _hooks.subscribers:
-        _hooks.emit(
-            "copy",
-            source=layout.block.queue,
-            target=target.block.queue,
-            nbytes=prod(layout.shape) * layout.dtype.itemsize,
-            start=start,
-            by=by,
-        )
+    if _hooks.subscribers:
+        with _hooks.on_behalf(by):
+            _hooks.emit(
+                "copy",
+                source=layout.block.queue,
+                target=target.block.queue,
+                nbytes=prod(layout.shape) * layout.dtype.itemsize,
+                start=start,
+            )
 
 
 def _end(failure: BaseException | None, reading: access.Hold, writing: access.Hold) -> None:

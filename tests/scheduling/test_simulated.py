@@ -82,6 +82,48 @@ def test_a_gpu_without_double_precision_computes_the_rest() -> None:
         pending.asnumpy()
 
 
+@dp.kernel
+def scale(item: Any, x: Any) -> None:
+    i = item.get_id(0)
+    x[i] = dp.float64(i) / 3
+
+
+def test_arrays_of_dtypes_that_a_device_has_no_aspect_for_are_refused() -> None:
+    tiny = SimulatedDevice("tiny", aspects=[])
+    double = np.ones(3)
+    dp.call_kernel(scale, dp.Range(3), dp.ones(3, dtype="float32"))  # is there for the real device
+    for make in (
+        lambda: dp.asarray(double, device=tiny),
+        lambda: dp.ones(3, dtype="float64", device=tiny),
+        lambda: dp.ones(3, dtype="complex128", device=tiny),
+        lambda: dp.asarray(double).to_device(tiny),
+        lambda: dp.arange(3, device=tiny).astype("float64"),
+        lambda: dp.call_kernel(scale, dp.Range(3), dp.ones(3, device=tiny)),
+    ):
+        with pytest.raises(
+            dp.exceptions.UnsupportedDeviceError, match=r"float64|complex128.*fp64"
+        ) as refusal:
+            make()
+        assert "the simulated device 'tiny'" in str(refusal.value)
+    with pytest.raises(dp.exceptions.UnsupportedDeviceError, match="fp16"):
+        dp.ones(3, dtype="float16", device=tiny)
+
+
+def test_where_there_is_no_double_precision_single_is_computed_in() -> None:
+    tiny = SimulatedDevice("tiny", aspects=["fp16"])
+    x = dp.arange(300, device=tiny)
+    made = [
+        *(dp.ones(3, device=tiny), dp.linspace(0, 1, 5, device=tiny), x / 2, x.mean(), dp.sin(x)),
+        dp.random.default_rng(0, device=tiny).random(3),
+        dp.linalg.inv(dp.eye(200, device=tiny)),
+        dp.median(x),
+        dp.ones(3, dtype="float16", device=tiny).astype("float32"),
+    ]
+    assert {str(each.dtype) for each in made} == {"float32"}
+    assert float(made[3]) == 149.5
+    assert dp.fft.fft(made[0]).dtype == "complex64"
+
+
 def test_four_gpus_on_two_links_wait_for_them() -> None:
     gpus = [
         SimulatedDevice(f"gpu{number}", FAST, 2e9, link=f"bus{number // 2}") for number in range(4)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import dpctl
@@ -19,7 +21,7 @@ from dparray import _hooks
 from dparray._evaluate import calibration, limits
 from dparray._profile import profile
 from dparray._profile.recorder import Record
-from dparray._profile.timeline import lanes_of
+from dparray._profile.timeline import Timeline, lanes_of
 
 COUNT = 400_000
 
@@ -212,11 +214,48 @@ def test_an_expression_of_the_library_is_counted_once(queue: Any) -> None:
     assert first.start + first.duration <= second.start + 1e-6
 
 
+def test_an_empty_profile_says_that_nothing_ran() -> None:
+    with dp.profile() as p:
+        pass
+    assert str(p).startswith("nothing ran")
+    assert dp.profile().events == ()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "marks"),
+    [
+        (19.74, ["0 s", "2 s", "18 s"]),
+        (0.0123, ["0 ms", "2 ms", "12 ms"]),
+        (3e-4, ["0 us", "50 us", "300 us"]),
+    ],
+)
+def test_the_marks_of_a_timeline_are_round_numbers(seconds: float, marks: list[str]) -> None:
+    picture = Timeline([], seconds).svg
+    found = re.findall(r">([0-9.e+-]+ [mu]?s)<", picture)
+    assert 5 <= len(found) <= 11
+    assert [found[0], found[1], found[-1]] == marks
+
+
+def test_work_of_our_own_threads_is_of_the_line_that_asked() -> None:
+    kernel = SimpleNamespace(name="made")
+
+    def compile_for(by: Any) -> None:
+        with _hooks.on_behalf(by):
+            _hooks.emit("compile", kernel=kernel, seconds=0.1, origin="compiled")
+
+    with dp.profile() as p:
+        thread = threading.Thread(target=compile_for, args=(_hooks.asker(),))
+        thread.start()
+        thread.join()
+    (record,) = p.events
+    assert record.line.startswith("test_profile.py:")
+
+
 def test_what_is_pending_still_is_said(queue: Any) -> None:
     with dp.profile() as p:
         y = dp.ones(COUNT, sycl_queue=queue) * 2
     assert [x is y for x in p.pending] == [True]
-    assert "1 expression of the block is pending still" in str(p)
+    assert "1 array built in the block is pending still" in str(p)
     dp.eval(y)
     assert not p.pending
     assert "pending" not in str(p)
