@@ -10,7 +10,7 @@ import numpy as np
 from dparray import _layout, _placement, config
 from dparray._array.fresh import from_host
 from dparray._array.ndarray import materialize, ndarray
-from dparray._array.nodes import eager_operands, node_of
+from dparray._array.nodes import eager_operands, host_number, node_of
 from dparray._array.operands import (
     arrays_inside,
     check_fits,
@@ -94,6 +94,10 @@ def write(target: ndarray, value: Any, layout: Layout, function: str) -> None:
             f"take dp.real(value) or dp.abs(value) first"
         )
     if target.size:
+        number = None if _placement.in_force else host_number(value, target.dtype)
+        if number is not None:
+            writes.store(Scalar(number), layout)
+            return
         if shape != target.shape:
             value = value._view(target.shape, strides, value.offset)
         if config.lazy or _placement.in_force:

@@ -10,10 +10,10 @@ import numpy as np
 
 from dparray import _dtypes, _layout, _placement, config
 from dparray._array.ndarray import ndarray, packed
-from dparray._evaluate import eager, evaluate, late, readers
+from dparray._evaluate import eager, evaluate, host, late, readers
 from dparray._evaluate.limits import MOST_LEAVES, MOST_WEIGHT
 from dparray._graph.node import Node, Scalar
-from dparray._graph.ops import CONVERT, Op
+from dparray._graph.ops import CONVERT, WHERE, Op
 from dparray._graph.reductions import Reduce
 from dparray._placement import Placement
 from dparray.memory import blocks
@@ -105,6 +105,8 @@ def node_of(
     """The node of an operation; operands that have grown too large are computed first."""
     parts = tuple(
         [operand._node if isinstance(operand, ndarray) else Scalar(operand) for operand in operands]
+        if shape == () or type(op) is not Op or op is WHERE
+        else [_part(operand) for operand in operands]
     )
     node = Node(op, parts, loop, shape, prod(shape), *placement)
     if keeps_order and len(shape) > 1:
@@ -119,6 +121,29 @@ def node_of(
         evaluate.evaluate(*(part for part in parts if type(part) is Node))
         node = Node(op, parts, loop, shape, node.size, *placement, node.axes)
     return node
+
+
+def _part(operand: Any) -> Node | Scalar:
+    """An operand of an elementwise operation; a number that the host has computed is a scalar, for
+    which no memory has to be found.
+    """
+    if not isinstance(operand, ndarray):
+        return Scalar(operand)
+    value = host_number(operand)
+    return operand._node if value is None else Scalar(value)
+
+
+def host_number(x: ndarray, dtype: np.dtype[Any] | None = None) -> Any:
+    """The value of an array without dimensions that the host has computed and that is in no USM
+    memory, converted to a dtype if one is given; of others ``None``.
+    """
+    seen = x._on_host
+    if seen is None or seen.ndim or not x.is_only_on_host:
+        return None
+    if dtype is None or seen.dtype == dtype:
+        return seen.item()
+    converted = host.call(seen.astype, dtype)
+    return None if converted is None else converted.item()
 
 
 def positions(

@@ -25,6 +25,7 @@ from dparray._evaluate.tuning import machine_of
 from dparray._graph.node import Node
 from dparray._layout import Layout
 from dparray._runtime.launch import launch as submit_launch
+from dparray._runtime.queues import may_read, may_write, working
 from dparray._runtime.submission import (
     Packed,
     pack_local,
@@ -118,6 +119,11 @@ def _execute_step(
             for each in launches:
                 _launch(each, queue, slots, arrays, scalars)
     elif type(step) is HostStep:
+        if step.instead is not None and queue in working and _is_at_work(step, slots):
+            launch = step.instead.launches[0]
+            if launch.entry.kernel is not None or obtain(launch, queue) is not None:
+                _launch(launch, queue, slots, arrays, scalars)
+                return
         if _hooks.subscribers:
             because = because or why_on_host(step.because)
         host.run(step, slots, scalars, because)
@@ -131,6 +137,14 @@ def _execute_step(
             node = nodes[number]
             if node.layout is None:
                 node.complete(slots[slot])
+
+
+def _is_at_work(step: Step, slots: Sequence[Layout]) -> bool:
+    """Whether the host would have to wait before it touches the memory of a step."""
+    return not (
+        all(may_read(slots[slot].block) for slot in step.reads)
+        and all(may_write(slots[slot].block) for slot in step.outputs)
+    )
 
 
 def _launch(

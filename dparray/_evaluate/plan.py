@@ -210,6 +210,7 @@ class HostStep(OperationsStep):
     """The calling thread computes with NumPy, in the arrays' own memory.
 
     Attributes:
+        instead: the kernel that does the same without a wait, where the memory is at work.
         because: why, in the cost model's terms.
         reuses: for each operation the index of the operand whose memory it takes for its result,
             because nothing else needs that value, or -1.
@@ -217,6 +218,7 @@ class HostStep(OperationsStep):
 
     because: str = ""
     reuses: tuple[int, ...] = ()
+    instead: FusedStep | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -48,6 +48,7 @@ from dparray._evaluate.reasons import why_not_generated, why_stored
 from dparray._evaluate.temporaries import reuses
 from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, layout_of, pending_order
+from dparray._graph.ops import Op
 from dparray._graph.reductions import Reduce
 from dparray._layout import Layout, is_contiguous, strides_in_order
 from dparray._runtime.rounding import INDEX_LIMIT
@@ -165,7 +166,8 @@ class _Scheduler:
         assert target is not None
         is_pending = type(value) is Node and value.layout is None
         if self._is_for_host(prod(target.shape), self.usm_type, [value] if is_pending else []):
-            self._on_host(self.held, [(value, target)])
+            instead = self._beside_work([value] if is_pending else [], (value, target))
+            self._on_host(self.held, [(value, target)], instead=instead)
             return
         if is_pending:
             roots = [value]
@@ -418,6 +420,7 @@ class _Scheduler:
         nodes: Sequence[Node],
         stores: Sequence[tuple[Any, Layout]] = (),
         stored_because: str = "",
+        instead: FusedStep | None = None,
     ) -> None:
         outputs, new = self._fresh(nodes)
         outputs += stores
@@ -427,8 +430,33 @@ class _Scheduler:
         because = f"memory that the host reads and writes; {found}"
         operations: dict[str, Any] = {"order": tuple(order), "values": tuple(outputs)}
         reused = reuses(order, [value for value, _ in outputs])
-        self.steps.append(HostStep(**described, **operations, because=because, reuses=reused))
+        self.steps.append(
+            HostStep(**described, **operations, because=because, reuses=reused, instead=instead)
+        )
         self._done(outputs)
+
+    def _beside_work(
+        self, roots: Sequence[Node], stored: tuple[Any, Layout]
+    ) -> FusedStep | None:
+        """The kernel that stores a value which the host would have to wait for, if there is one.
+
+        The host computes it where the memory is free; else it would stop until that is.
+        """
+        order = pending_order(roots)
+        if self.held or not limits.chooses() or not all(type(node.op) is Op for node in order):
+            return None
+        copies = self._copies(order)
+        value, target = stored
+        before, self.steps = self.steps, []
+        own = [(copies.get(id(value), value), target)]
+        self._elements([copies[id(node)] for node in order], own, "")
+        steps, self.steps = self.steps, before
+        step = steps[0]
+        if len(steps) > 1 or type(step) is not FusedStep or step.launches[0].must_compile:
+            return None
+        terms = cost_model.terms()
+        step.launches[0].gain = terms.launch + terms.wake
+        return step
 
     def _without_kernel(
         self,

@@ -81,8 +81,8 @@ def _read_back(value: Node, target: Layout) -> None:
 def settle_readers(block: Block, value: Node | Scalar | None = None) -> None:
     """Compute the pending nodes that read ``block``, which is about to be written.
 
-    Nodes that are computed with the write, as operands of ``value``, stay pending unless they are
-    referenced from outside.
+    Nodes that are computed with the write, as operands of ``value``, stay pending unless they read
+    it and are referenced from outside.
     """
     readers = block.readers
     if not readers:
@@ -90,7 +90,7 @@ def settle_readers(block: Block, value: Node | Scalar | None = None) -> None:
     block.readers = None
     order = pending_order([value]) if type(value) is Node else []
     uses = inner_uses(order)
-    used = order[:-1]
+    used = _readers_among(order[:-1], block)
     del order
     for node in used:
         if node.layout is None and getrefcount(node) > uses[id(node)] + WALK_REFERENCES:
@@ -99,6 +99,21 @@ def settle_readers(block: Block, value: Node | Scalar | None = None) -> None:
         reader = reference()
         if reader is not None and reader.layout is None and id(reader) not in uses:
             evaluate(reader)
+
+
+def _readers_among(order: list[Node], block: Block) -> list[Node]:
+    """The pending nodes whose values follow from the memory, of some with operands before users."""
+    found: dict[int, Node] = {}
+    for node in order:
+        for operand in node.operands:
+            if type(operand) is Node and (
+                id(operand) in found
+                if operand.layout is None
+                else operand.layout.block.memory is block.memory
+            ):
+                found[id(node)] = node
+                break
+    return list(found.values())
 
 
 def settle_blocks(blocks: Iterable[Block]) -> None:

@@ -115,6 +115,39 @@ def test_a_read_waits_for_what_writes_the_memory_and_for_no_later_work(queue: An
         assert event.done
 
 
+def test_a_store_to_memory_at_work_is_a_kernel_and_waits_for_nothing(queue: Any) -> None:
+    def statements(x: dp.ndarray, y: dp.ndarray, t: dp.ndarray) -> None:
+        x[5:9] = t[2]
+        x[10:90] -= 0.5 * (y[11:91] - y[10:90])
+        x[0] = 3
+
+    x, y, t = array(queue), array(queue), array(queue, FEW)
+    with limits.force("fused"):
+        statements(x, y, t)  # its kernels are compiled
+    expected = np.arange(float(MANY))
+    dp.synchronize(x)
+    with held(queue, x, y):
+        expected[0] = x[0] = 1
+        statements(x, y, t)
+    for _ in range(2):
+        expected[5:9] = 2
+        expected[10:90] -= 0.5
+        expected[0] = 3
+    np.testing.assert_array_equal(x.asnumpy(), expected)
+
+
+def test_a_number_that_the_host_has_is_no_array_of_a_kernel(queue: Any) -> None:
+    x, t = array(queue), array(queue, FEW)
+    for dtype in ("float32", "int8", "uint64", "complex64", "float16", "bool"):
+        number = t.astype(dtype)[3]
+        assert number.is_only_on_host
+        found = x * number
+        wanted = np.arange(float(MANY)) * np.arange(FEW).astype(dtype)[3]
+        number += number
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found.asnumpy(), wanted)
+
+
 def test_memory_that_was_given_back_is_not_written_before_its_work_is_done(queue: Any) -> None:
     y = array(queue)
     for round_ in range(5):

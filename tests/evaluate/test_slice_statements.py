@@ -1,0 +1,154 @@
+"""Statements that write slices, in any order, against NumPy: what is read later sees them all.
+
+Each program is text, run once with NumPy and once with dparray; numbers stay whole and small, so
+that results are equal to the last bit whoever computes them.
+"""
+
+from __future__ import annotations
+
+import random
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._evaluate import limits
+from tests.support import launched
+
+SHAPES = [(9, 12), (40, 50), (300, 400), (7, 8, 9), (40, 30, 50), (70_000,)]
+
+
+class Statements:
+    """A generator of programs over arrays ``a``, ``b`` and ``c`` of one shape."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.shape = self.draw.choice(SHAPES)
+        self.held = 0
+
+    def slices(self, extents: tuple[int, ...]) -> str:
+        """A part of that shape, anywhere."""
+        parts = []
+        for extent, whole in zip(extents, self.shape, strict=True):
+            room = whole - extent
+            if room and extent * 2 <= whole and self.draw.random() < 0.2:
+                step = self.draw.choice([2, -2])
+                first = self.draw.randrange(whole - 2 * extent + 1)
+                if step < 0:
+                    last = first + 2 * extent - 2
+                    end = last - 2 * extent
+                    parts.append(f"{last}:{end if end >= 0 else None}:-2")
+                else:
+                    parts.append(f"{first}:{first + 2 * extent - 1}:2")
+            else:
+                first = self.draw.randrange(room + 1)
+                parts.append(f"{first}:{first + extent}")
+        return ", ".join(parts)
+
+    def extents(self) -> tuple[int, ...]:
+        """Of a part: a border, an inner part, or all."""
+        kind = self.draw.randrange(4)
+        if kind == 0:
+            return self.shape
+        if kind == 1:
+            axis = self.draw.randrange(len(self.shape))
+            return tuple(1 if at == axis else n for at, n in enumerate(self.shape))
+        return tuple(max(n - self.draw.choice([1, 2, n // 2]), 1) for n in self.shape)
+
+    def name(self) -> str:
+        return self.draw.choice("abc")
+
+    def value(self, extents: tuple[int, ...]) -> str:
+        terms = []
+        for _ in range(self.draw.choice([1, 1, 2, 3, 5])):
+            kind = self.draw.randrange(6)
+            if kind == 0:
+                terms.append(str(self.draw.randrange(5)))
+            elif kind == 1:
+                terms.append(f"{self.name()}.max()")
+            elif kind == 2 and self.held:
+                terms.append(f"m.abs(t{self.draw.randrange(self.held)}.ravel()[1])")
+            else:
+                terms.append(f"{self.name()}[{self.slices(extents)}]")
+        return " + ".join(terms)
+
+    def statement(self) -> str:
+        extents = self.extents()
+        at = f"{self.name()}[{self.slices(extents)}]"
+        kind = self.draw.randrange(12)
+        if kind <= 4:
+            return f"{at} = {self.value(extents)}"
+        if kind <= 6:
+            return f"{at} {self.draw.choice(['+=', '-='])} {self.value(extents)}"
+        if kind == 7:
+            self.held += 1
+            return f"t{self.held - 1} = {self.name()}[{self.slices(extents)}] - 1"
+        if kind == 8 and self.held:
+            return f"t{self.draw.randrange(self.held)} += 1"
+        if kind == 9:
+            self.held += 1
+            return f"t{self.held - 1} = {at}"  # a view
+        if kind == 10:
+            return f"m.add({self.name()}, {self.name()}, out={self.name()})"
+        return f"float({self.name()}.ravel()[{self.draw.randrange(20)}])"
+
+    def program(self, count: int) -> str:
+        lines = []
+        for step in range(count):
+            lines.append(self.statement())
+            if step % 3 == 2:
+                lines += [f"{name} %= 7" for name in "abc"]
+        return "\n".join(lines)
+
+
+def run(program: str, module: Any, arrays: list[Any]) -> dict[str, Any]:
+    names = {"m": module, **dict(zip("abc", arrays, strict=True))}
+    exec(program, names)
+    return {name: value for name, value in names.items() if name[0] in "abct"}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_statements_are_those_of_numpy(queue: Any, seed: int) -> None:
+    statements = Statements(seed)
+    theirs = [np.random.default_rng(at).integers(0, 7, statements.shape) * 1.0 for at in range(3)]
+    ours = [dp.asarray(each, sycl_queue=queue) for each in theirs]
+    for _ in range(2):
+        statements.held = 0
+        program = statements.program(8)
+        tier = statements.draw.choice([None, None, "fused", "host", "library"])
+        with limits.force(tier) if tier else nullcontext():
+            found = run(program, dp, ours)
+            wanted = run(program, np, theirs)
+            for name, value in wanted.items():
+                np.testing.assert_array_equal(found[name].asnumpy(), value, f"{name}\n{program}")
+
+
+@pytest.mark.usefixtures("fused")
+def test_an_update_of_a_slice_is_one_launch() -> None:
+    x, y = dp.ones((300, 400)), dp.ones((300, 400))
+
+    def step() -> None:
+        y[:-1] -= x[1:] - x[:-1]  # a reader of x that is computed
+        x[1:] -= 0.5 * (y[1:] - y[:-1])
+
+    step()
+    dp.synchronize(x)
+    with launched() as launches:
+        step()
+        step()
+    assert len(launches) == 4
+
+
+@pytest.mark.usefixtures("fused")
+def test_a_value_that_is_read_later_is_that_before_the_store() -> None:
+    x, y = dp.asarray(np.arange(60_000.0)), dp.ones(60_000)
+    of_x, of_y = x[1:] * 2, y[1:] * 3
+    x[1:] -= of_x + of_y
+    y[1:] = 7
+    wanted = np.arange(60_000.0)
+    np.testing.assert_array_equal(of_x.asnumpy(), wanted[1:] * 2)
+    np.testing.assert_array_equal(of_y.asnumpy(), np.full(59_999, 3.0))
+    wanted[1:] -= wanted[1:] * 2 + 3
+    np.testing.assert_array_equal(x.asnumpy(), wanted)
