@@ -435,9 +435,7 @@ class _Scheduler:
         )
         self._done(outputs)
 
-    def _beside_work(
-        self, roots: Sequence[Node], stored: tuple[Any, Layout]
-    ) -> FusedStep | None:
+    def _beside_work(self, roots: Sequence[Node], stored: tuple[Any, Layout]) -> FusedStep | None:
         """The kernel that stores a value which the host would have to wait for, if there is one.
 
         The host computes it where the memory is free; else it would stop until that is.
