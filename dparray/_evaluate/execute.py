@@ -119,7 +119,9 @@ def _execute_step(
             for each in launches:
                 _launch(each, queue, slots, arrays, scalars)
     elif type(step) is HostStep:
-        if step.instead is not None and queue in working and _is_at_work(step, slots):
+        is_beside = step.instead is not None and queue in working and limits.uses_kernels
+        if is_beside and _is_at_work(step, slots):
+            assert step.instead is not None
             launch = step.instead.launches[0]
             if launch.entry.kernel is not None or obtain(launch, queue) is not None:
                 _launch(launch, queue, slots, arrays, scalars)
