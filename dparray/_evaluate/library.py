@@ -177,7 +177,12 @@ def _reduce(node: Node, op: Reduce, given: Sequence[Any], out: Any) -> None:
             found = library_call(name, getattr(dpt, name), [tensor], (), options, _unwrapped)
             out[...] = dpt.divide(found, 0.0)
             return
-    out[...] = library_call(name, getattr(dpt, name), [tensor], (), options, _unwrapped)
+    found = library_call(name, getattr(dpt, name), [tensor], (), options, _unwrapped)
+    if row.is_positional and tensor.dtype.kind == "f":  # dpnp's is the position of the last NaN
+        is_nan = dpt.isnan(tensor)
+        any_nan = dpt.any(is_nan, axis=options["axis"], keepdims=options["keepdims"])
+        found = _where(any_nan, dpt.argmax(dpt.astype(is_nan, "i1"), **options), found)
+    out[...] = found
 
 
 def _unwrapped(tensor: Any) -> Any:

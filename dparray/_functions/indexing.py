@@ -392,7 +392,9 @@ def putmask(x: ndarray, mask: ndarray, values: Any) -> None:
     _check_no_loss("putmask", x, values)
     if mask.shape != x.shape:
         raise ShapeError(f"putmask: mask of shape {mask.shape} for x of shape {x.shape}")
-    if isinstance(values, list | tuple):
+    if isinstance(values, np.generic):
+        values = values.item()  # its dtype would be promoted: int64 beside uint64 to float64
+    elif isinstance(values, list | tuple):
         values = from_host(np.asarray(values), x.sycl_queue, x.usm_type)
     if isinstance(values, ndarray) and values.shape != x.shape:
         values = resize(values, x.shape)

@@ -140,7 +140,7 @@ def _check_order(function: str, order: Any) -> None:
 def _flat(x: ndarray, order: str, copy: bool) -> ndarray:
     """The elements in one dimension; without ``copy`` a view of what is contiguous in the order."""
     if order == "K":
-        x = with_axes(x, sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis])))
+        x = with_axes(x, _layout.order_of_axes(x.shape, x.strides) or range(x.ndim))
     elif _is_by_columns(x, order):
         x = _reversed(x)
     is_view = not copy and _layout.is_contiguous(x.shape, x.strides, x.itemsize)

@@ -474,7 +474,7 @@ def ldexp(x1: Any, x2: Any, /) -> ndarray:
         >>> dp.ldexp(dp.asarray([0.5, 0.75]), dp.asarray([4, 0])).asnumpy()
         array([8.  , 0.75])
     """
-    given, weak = x2, float if type(x1) is float else _dtypes.bool
+    given, weak = x2, type(x1) if type(x1) in (int, float) else _dtypes.bool
     x1, x2 = in_loop("ldexp", ("x1", x1), ("x2", x2))
     if not isinstance(x1, ndarray):
         dtype = _dtypes.resolve(np.ldexp, (weak, given.dtype))[0]

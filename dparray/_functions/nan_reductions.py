@@ -13,6 +13,8 @@ from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_out
 from dparray._functions.cumulative import cumprod, cumsum
 from dparray._functions.manipulation import broadcast_to
+from dparray._functions.moments import var
+from dparray._functions.operands import as_mask
 from dparray._functions.reductions import all as all_of
 from dparray._functions.reductions import any as any_of
 from dparray._functions.reductions import argmax, argmin, count_nonzero
@@ -215,7 +217,7 @@ def _moments(
         x = astype_array(x, _dtypes.as_dtype(dtype), copy=False)
     is_there = apply(OPS["logical_not"], apply(OPS["isnan"], x))
     if where is not True:
-        mask = check_array(function, "where", where, placement_of(x))
+        mask = as_mask(function, where, placement_of(x))
         common_placement(function, (("x", x), ("where", mask)))
         is_there = apply(OPS["logical_and"], is_there, broadcast_to(mask, x.shape))
     count = count_nonzero(is_there, axis, keepdims=keepdims)
@@ -267,6 +269,9 @@ def nanvar(
         1.0
     """
     x = check_array("nanvar", "x", x)
+    if x.dtype.kind in "biu":  # without a degree of freedom infinite, if they lie apart
+        freedom = ddof if correction is None else correction
+        return var(x, axis, dtype, out, freedom, keepdims, where=where, mean=mean)
     check_out(
         "nanvar", [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])], out
     )

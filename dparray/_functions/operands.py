@@ -11,7 +11,8 @@ from dparray._array.apply import apply, astype_array
 from dparray._array.ndarray import materialize, ndarray
 from dparray._array.operands import check_array, checked_scalar
 from dparray._graph.ops import OPS
-from dparray._placement import common_placement, placement_of
+from dparray._placement import Placement, common_placement, placement_of
+from dparray.exceptions import DTypeError
 
 
 def arrays_of(function: str, *named: tuple[str, Any]) -> list[Any]:
@@ -54,6 +55,24 @@ def in_loop(function: str, *named: tuple[str, Any]) -> list[Any]:
         else checked_scalar(function, value, dtype)
         for value, dtype in zip(values, loop, strict=False)
     ]
+
+
+def as_mask(function: str, where: Any, placement: Placement) -> ndarray:
+    """``where`` as booleans: an array of them, or the truth of a number or of those in a list.
+
+    Raises:
+        DTypeError: it is an array of something else.
+    """
+    mask = check_array(function, "where", where, placement)
+    if mask.dtype.kind == "b":
+        return mask
+    if isinstance(where, list | tuple | int | float | complex) and not isinstance(
+        where, np.generic
+    ):
+        return astype_array(mask, _dtypes.bool)
+    raise DTypeError(
+        f"{function}: where of dtype {mask.dtype} is no mask; compare it with something"
+    )
 
 
 def converted(x: ndarray, dtype: np.dtype[Any]) -> ndarray:

@@ -26,6 +26,7 @@ from dparray._array.operands import (
 )
 from dparray._array.small import compute_small
 from dparray._evaluate.host import FOLDS
+from dparray._functions.operands import as_mask
 from dparray._graph.ops import OPS
 from dparray._graph.reductions import REDUCTIONS
 from dparray._placement import common_placement, placement_of
@@ -128,11 +129,7 @@ def check_numeric(name: str, x: ndarray, allowed: str) -> None:
 
 def mask_of(name: str, x: ndarray, where: Any, out: ndarray | None) -> ndarray:
     """``where`` as a boolean array of the shape of ``x``, on its queue."""
-    where = check_array(name, "where", where, placement_of(x))
-    if where.dtype.kind != "b":
-        raise DTypeError(
-            f"{name}: where of dtype {where.dtype} is no mask; compare it with something"
-        )
+    where = as_mask(name, where, placement_of(x))
     check_out(name, (("a", x), ("where", where)), out)
     common_placement(name, (("a", x), ("where", where)))
     strides = _layout.broadcast_strides(f"{name}: where", where.shape, where.strides, x.shape)

@@ -187,13 +187,19 @@ def argsort(
 
 def _sort_in_place(
     self: ndarray,
-    axis: int | None = -1,
+    axis: int = -1,
     kind: str | None = None,
     *,
     descending: bool = False,
     stable: bool | None = None,
 ) -> None:
-    """Sort the array itself along an axis, as NumPy's method does; see :func:`dparray.sort`."""
+    """Sort the array itself along an axis, as NumPy's method does; see :func:`dparray.sort`.
+
+    Raises:
+        ArgumentError: there is no axis; the sorted vector of :func:`dparray.sort` is a new array.
+    """
+    if axis is None:
+        raise ArgumentError("sort: an array keeps its shape; write x = dp.sort(x, axis=None)")
     mark = _hooks.latest_work()
     assign(self, sort(self, axis, kind, descending=descending, stable=stable))
     _hooks.note_call("sort", mark, self)

@@ -13,7 +13,8 @@ from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import beside, check_array, check_fits, check_out, taken_over
-from dparray._functions.operands import converted
+from dparray._functions.operands import as_mask, converted
+from dparray._graph.ops import Op
 from dparray._placement import common_placement, placement_of
 from dparray.exceptions import ArgumentError, DTypeError
 
@@ -98,12 +99,8 @@ def compute_with_options(
     ]
     mask = None
     if where is not True:
-        mask = check_array(function, "where", where)
+        mask = as_mask(function, where, placement_of(placed[0][1]))
         placed.append(("where", mask))
-        if mask.dtype.kind != "b":
-            raise DTypeError(
-                f"{function}: where of dtype {mask.dtype} is no mask; compare it with something"
-            )
     for at, out in enumerate(outs, 1):
         check_out(function, placed, out, "out" if len(outs) == 1 else f"out{at}")
     common_placement(function, placed)
@@ -135,8 +132,14 @@ def _named_options(outs: tuple[Any, ...], where: Any, dtype: Any) -> dict[str, A
 
 
 def with_options(compute: Callable[..., ndarray]) -> Callable[..., ndarray]:
-    """Give a function of one or two arrays the options of NumPy's ufuncs."""
-    function = taking_options(compute.__name__, compute.__code__.co_argcount, compute)
+    """Give a function of one or two arrays the options of NumPy's ufuncs, and NumPy's order of
+    axes, which the operations it is made of need not agree on.
+    """
+
+    def compute_in_order(*operands: Any) -> ndarray:
+        return _in_order_of(operands, compute(*operands))
+
+    function = taking_options(compute.__name__, compute.__code__.co_argcount, compute_in_order)
     function.__doc__, function.__module__ = compute.__doc__, compute.__module__
     return function
 
@@ -363,6 +366,8 @@ def _loop_for(function: str, operands: tuple[Any, ...], dtype: Any, casting: str
     Where NumPy has no loop with such results, operands are to be of ``dtype`` themselves.
     """
     wanted = _dtypes.as_dtype(dtype)
+    if function.startswith("logical_") and wanted.kind == "b":  # of anything
+        return [getattr(x, "dtype", wanted) for x in operands]
     ufunc = getattr(np, function, None)
     if isinstance(ufunc, np.ufunc) and ufunc.nin == len(operands):
         keys = [getattr(x, "dtype", bool if isinstance(x, bool) else type(x)) for x in operands]
@@ -396,6 +401,43 @@ def _check_unconverted(function: str, operands: tuple[Any, ...], casting: str) -
             in_dtype(function, value, wanted, casting)
 
 
+def _in_order_of(operands: Sequence[Any], result: ndarray) -> ndarray:
+    """A new result, which nobody else has yet, with its axes in the order of the operands."""
+    shape = result.shape
+    if len(shape) < 2 or all(
+        not isinstance(x, ndarray) or _layout.is_contiguous(x.shape, x.strides, x.itemsize)
+        for x in operands
+    ):
+        return result
+    axes = _layout.order_of_axes(
+        shape,
+        *(
+            _layout.broadcast_strides("", x.shape, x.strides, shape)
+            for x in operands
+            if isinstance(x, ndarray)
+        ),
+    )
+    if result.is_pending:
+        node = result._node
+        if node.axes == axes:
+            return result
+        if isinstance(node.op, Op) and not node.users:
+            node.axes = axes
+            return result
+    wanted = _layout.strides_in_order(shape, result.itemsize, axes)
+    pairs = zip(shape, result.strides, wanted, strict=True)
+    if all(found == stride for n, found, stride in pairs if n > 1):
+        return result
+    return _in_new_memory(result, axes)
+
+
+def _in_new_memory(values: ndarray, axes: tuple[int, ...] | None) -> ndarray:
+    """A copy with its axes in a given order in memory."""
+    copy = empty_on(placement_of(values), values.shape, values.dtype, axes)
+    assign(copy, values)
+    return copy
+
+
 def ordered(result: ndarray, order: str, operands: Sequence[Any]) -> ndarray:
     """A new result in the order asked for; it has ``"K"`` already, but of a choice of elements."""
     if order == "K" or result.ndim < 2:
@@ -409,7 +451,4 @@ def ordered(result: ndarray, order: str, operands: Sequence[Any]) -> ndarray:
         order = "F" if by_columns and not by_rows else "C"
     if _layout.is_contiguous(result.shape, result.strides, result.itemsize, order):
         return result
-    axes = _layout.order_like(result.shape, (), 0, order)
-    ordered = empty_on(placement_of(result), result.shape, result.dtype, axes)
-    assign(ordered, result)
-    return ordered
+    return _in_new_memory(result, _layout.order_like(result.shape, (), 0, order))

@@ -243,8 +243,13 @@ def _power_of_integers(xp: Any, where: Any, power: Any, base: Any, exponent: Any
 
 
 def _power_of_complex(xp: Any, where: Any, power: Any, base: Any, exponent: Any) -> Any:
-    """Anything to the power zero is 1; dpnp makes NaN of zero to the power zero."""
-    return where(xp.equal(exponent, 0), 1, power(base, exponent))
+    """Zero to a power: 1 to the power zero, 0 to powers to the right of it, else NaN in both parts.
+
+    dpnp makes NaN of zero to the power zero, and infinities of zero to powers to the left.
+    """
+    of_zero = where(xp.greater(exponent.real, 0), 0, complex(math.nan, math.nan))
+    raised = where(xp.equal(base, 0), of_zero, power(base, exponent))
+    return where(xp.equal(exponent, 0), 1, raised)
 
 
 def _reciprocal_of_integers(xp: Any, where: Any, reciprocal: Any, x: Any) -> Any:
