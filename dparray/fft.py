@@ -221,8 +221,9 @@ def _transform(row: _Row, x: Any, norm: str | None, out: ndarray | None, **optio
     def transform(xp: Any, values: Any) -> Any:
         if xp is not np and (values.dtype.kind not in "fc" or values.dtype == _dtypes.float16):
             values = values.astype(_dtypes.float32 if single else _dtypes.float64)
-        if xp is not np and _layout.shows_elements_twice(values.shape, values.strides):
-            values = values.copy()  # dpnp reads beyond what is broadcast
+        writes = name in _TO_REAL and values.dtype.kind == "c"  # dpnp, into its argument
+        if xp is not np and (writes or _layout.shows_elements_twice(values.shape, values.strides)):
+            values = values.copy()  # it reads beyond what is broadcast, too
         if xp is not np and has_double and _fails_in_single(name, values, options):
             return transform(xp, values.astype(_dtypes.complex128)).astype(_dtypes.float32)
         return getattr(xp.fft, name)(values, norm=norm, **options)

@@ -199,8 +199,19 @@ class Writer:
                 name = "fpext" if kind.bits > own.bits else "fptrunc"
             else:
                 name = "sitofp" if own.kind == "i" else "uitofp"
+        elif own.kind == "f" and kind.kind == "u":
+            # LLVM leaves negative numbers open; they wrap, as on the host.
+            through = INT64 if kind.bits >= 32 else INT32
+            wide = self.value(f"fptosi {own.llvm} {value.text} to {through.llvm}", through)
+            if kind.bits < 64:
+                return self.value(f"trunc {through.llvm} {wide.text} to {kind.llvm}", kind)
+            positive = self.value(f"fptoui {own.llvm} {value.text} to i64", kind)
+            is_negative = self.value(f"fcmp olt {own.llvm} {value.text}, 0.0", BOOL)
+            return self.value(
+                f"select i1 {is_negative.text}, i64 {wide.text}, i64 {positive.text}", kind
+            )
         elif own.kind == "f":
-            name = "fptosi" if kind.kind == "i" else "fptoui"
+            name = "fptosi"
         elif own.bits == kind.bits:
             return Value(value.text, kind, counts=value.counts)
         elif own.bits > kind.bits:

@@ -134,14 +134,17 @@ def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> 
             return
     function = getattr(dpt, op.name)
     made = op.library.get(node.dtype.kind)
-    if made is not None:
-        arrays = [dpt.asarray(each, dtype=node.dtype, sycl_queue=queue) for each in operands]
-        out[...] = made(dpt, _where, partial(_called, op.name, function), *arrays)
-        return
-    if op.imaginary is not None and node.dtype.kind == "c":
-        x = dpt.asarray(operands[0], order="C")  # for the sake of `where`, as below
-        found = function(x)
-        found.imag[...] = op.imaginary(dpt, dpt.real(x), dpt.imag(x), found.imag)
+    imaginary = op.imaginary if node.dtype.kind == "c" else None
+    if made is not None or imaginary is not None:
+        # In C's order for the sake of `where`.
+        arrays = [
+            dpt.asarray(each, dtype=node.dtype, sycl_queue=queue, order="C") for each in operands
+        ]
+        ready = partial(_called, op.name, function)
+        found = ready(*arrays) if made is None else made(dpt, _where, ready, *arrays)
+        if imaginary is not None:
+            x = arrays[0]
+            found.imag[...] = imaginary(dpt, dpt.real(x), dpt.imag(x), found.imag)
         out[...] = found
         return
     library_call(op.name, function, operands, (), {"out": out}, lambda tensor: tensor)

@@ -23,6 +23,7 @@ from dparray._array.operands import (
 )
 from dparray._array.small import compute_small
 from dparray._functions.creation import zeros_like
+from dparray._functions.inspection import result_type
 from dparray._functions.ufunc_options import (
     DEFAULT_CASTING,
     DEFAULT_ORDER,
@@ -396,6 +397,10 @@ def clip(
         min = None if type(min) is int and min <= limits.min else min
         max = None if type(max) is int and max >= limits.max else max
     result = x
+    if x.dtype.kind in "biu" and {type(min), type(max)} & {float, complex}:
+        # The kind of float is what the other bound is of, should that have a dtype.
+        bounds = [value for value in (min, max) if value is not None]
+        result = astype_array(x, result_type(x, *bounds), copy=False)
     if min is not None:
         result = apply(OPS["maximum"], result, min)
     if max is not None:

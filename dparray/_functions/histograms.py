@@ -72,9 +72,13 @@ def bincount(x: Any, weights: Any = None, minlength: int = 0) -> ndarray:
         return count_integers(x, minlength)
     if weights is not None:
         named.append(("weights", vector_of("bincount", x, "weights", weights)))
-    return compute(
-        "bincount", named, either=lambda xp, *arrays: xp.bincount(*arrays, minlength=minlength)
-    )
+
+    def count(xp: Any, x: Any, *amounts: Any) -> Any:
+        if xp is not np and x.ndim == 1 and not x.size:  # where dpnp looks for the largest
+            return 0 * xp.bincount(xp.zeros_like(x, shape=1), minlength=minlength)[:minlength]
+        return xp.bincount(x, *amounts, minlength=minlength)
+
+    return compute("bincount", named, either=count)
 
 
 def histogram(

@@ -71,6 +71,7 @@ def eye(
                [0, 1]], dtype=int8)
     """
     shape = _layout.check_shape((n_rows, n_rows if n_cols is None else n_cols))
+    k = operator.index(k)
     placement = chosen_placement(device, usm_type, sycl_queue)
     chosen = checked_dtype(dtype, placement)
     if order in ("C", "A", "K") and may_wait(placement, prod(shape), chosen):

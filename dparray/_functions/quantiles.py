@@ -115,7 +115,8 @@ def _quantiles(
                 if function == "median"
                 else lambda values: np.quantile(
                     values, wanted, axis, method=known_method, keepdims=keepdims
-                )
+                ),
+                function == "median" or _quantile_dtype(x, q, method).kind != "f",
             ),
             x,
         )
@@ -325,10 +326,17 @@ def _between(low: ndarray, high: ndarray, weight: Any) -> ndarray:
     return choose_elements("where", apply(OPS["equal"], weight, 0), low, chosen)
 
 
-def _by_numpy(compute: Callable[[np.ndarray], Any]) -> Callable[[np.ndarray], Any]:
-    """Quantiles by NumPy where they are finite, which those that it calls infinite may be too."""
+def _by_numpy(
+    compute: Callable[[np.ndarray], Any], keeps_integers: bool
+) -> Callable[[np.ndarray], Any]:
+    """Quantiles by NumPy where they are finite, which those that it calls infinite may be too.
+
+    Integers become floats first: NumPy's differences of integers wrap.
+    """
 
     def quantiles_of(values: np.ndarray) -> Any:
+        if values.dtype.kind in "iu" and not keeps_integers:
+            values = values.astype(np.float64)
         found = compute(values)
         if found.dtype.kind in "fc" and not np.isfinite(found).all():
             raise ValueError

@@ -135,11 +135,15 @@ def with_options(compute: Callable[..., ndarray]) -> Callable[..., ndarray]:
     """Give a function of one or two arrays the options of NumPy's ufuncs, and NumPy's order of
     axes, which the operations it is made of need not agree on.
     """
+    name, arity = compute.__name__, compute.__code__.co_argcount
+    parameters = compute.__code__.co_varnames[:arity]
 
     def compute_in_order(*operands: Any) -> ndarray:
+        if any(isinstance(x, list | tuple) for x in operands):
+            operands = tuple(beside(name, parameters, operands))
         return _in_order_of(operands, compute(*operands))
 
-    function = taking_options(compute.__name__, compute.__code__.co_argcount, compute_in_order)
+    function = taking_options(name, arity, compute_in_order)
     function.__doc__, function.__module__ = compute.__doc__, compute.__module__
     return function
 

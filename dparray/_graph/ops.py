@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from dparray._graph import complex_functions
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Op:
@@ -603,6 +605,7 @@ _ROWS = (
         integer="{T}(1) if {0} > 0 else ({T}(-1) if {0} < 0 else {T}(0))",
         kinds="iuf",
         weight=2,
+        library={"c": complex_functions.sign},
     ),
     Op(
         "square",
@@ -642,7 +645,11 @@ _ROWS = (
         integer="{0} if ({0} == 1) | (({0} < 0) & ({0} == {T}(-1))) else {T}(0)",
         host_kinds=lambda x: x in "fc",
         host={"i": _reciprocal_of_integers, "u": _reciprocal_of_integers},
-        library={"i": _reciprocal_of_integers, "u": _reciprocal_of_integers},
+        library={
+            "i": _reciprocal_of_integers,
+            "u": _reciprocal_of_integers,
+            "c": complex_functions.reciprocal,
+        },
     ),
     Op(
         "exp",
@@ -668,12 +675,47 @@ _ROWS = (
         weight=10,
         host={"c": _expm1_of_complex},
     ),
-    Op("log", np.log, "the natural logarithm", expression="math.log({0})", weight=8),
-    Op("log2", np.log2, "the logarithm to base 2", expression="math.log2({0})", weight=10),
-    Op("log10", np.log10, "the logarithm to base 10", expression="math.log10({0})", weight=10),
+    Op(
+        "log",
+        np.log,
+        "the natural logarithm",
+        expression="math.log({0})",
+        weight=8,
+        library={"c": complex_functions.logarithm(math.e)},
+    ),
+    Op(
+        "log2",
+        np.log2,
+        "the logarithm to base 2",
+        expression="math.log2({0})",
+        weight=10,
+        library={"c": complex_functions.logarithm(2)},
+    ),
+    Op(
+        "log10",
+        np.log10,
+        "the logarithm to base 10",
+        expression="math.log10({0})",
+        weight=10,
+        library={"c": complex_functions.logarithm(10)},
+    ),
     Op("log1p", np.log1p, "`log(1 + x)`, exact near zero", expression="math.log1p({0})", weight=10),
-    Op("sin", np.sin, "the sine of an angle in radians", expression="math.sin({0})", weight=10),
-    Op("cos", np.cos, "the cosine of an angle in radians", expression="math.cos({0})", weight=10),
+    Op(
+        "sin",
+        np.sin,
+        "the sine of an angle in radians",
+        expression="math.sin({0})",
+        weight=10,
+        library={"c": complex_functions.sin},
+    ),
+    Op(
+        "cos",
+        np.cos,
+        "the cosine of an angle in radians",
+        expression="math.cos({0})",
+        weight=10,
+        library={"c": complex_functions.cos},
+    ),
     Op("tan", np.tan, "the tangent of an angle in radians", expression="math.tan({0})", weight=14),
     Op(
         "asin",
@@ -682,6 +724,7 @@ _ROWS = (
         aliases=("arcsin",),
         expression="math.asin({0})",
         weight=12,
+        library={"c": complex_functions.asin},
     ),
     Op(
         "acos",
@@ -690,6 +733,7 @@ _ROWS = (
         aliases=("arccos",),
         expression="math.acos({0})",
         weight=12,
+        library={"c": complex_functions.acos},
     ),
     Op(
         "atan",
@@ -698,9 +742,24 @@ _ROWS = (
         aliases=("arctan",),
         expression="math.atan({0})",
         weight=12,
+        library={"c": complex_functions.atan},
     ),
-    Op("sinh", np.sinh, "the hyperbolic sine", expression="math.sinh({0})", weight=12),
-    Op("cosh", np.cosh, "the hyperbolic cosine", expression="math.cosh({0})", weight=12),
+    Op(
+        "sinh",
+        np.sinh,
+        "the hyperbolic sine",
+        expression="math.sinh({0})",
+        weight=12,
+        library={"c": complex_functions.sinh},
+    ),
+    Op(
+        "cosh",
+        np.cosh,
+        "the hyperbolic cosine",
+        expression="math.cosh({0})",
+        weight=12,
+        library={"c": complex_functions.cosh},
+    ),
     Op(
         "tanh",
         np.tanh,
@@ -716,6 +775,7 @@ _ROWS = (
         aliases=("arcsinh",),
         expression="math.asinh({0})",
         weight=14,
+        library={"c": complex_functions.asinh},
     ),
     Op(
         "acosh",
@@ -726,6 +786,7 @@ _ROWS = (
         weight=14,
         imaginary=_imaginary_of_acosh,
         samples=("[1.5, 2.0]",),
+        library={"c": complex_functions.acosh},
     ),
     Op(
         "atanh",
@@ -735,6 +796,7 @@ _ROWS = (
         expression="math.atanh({0})",
         weight=14,
         samples=("[0.25, 0.5]",),
+        library={"c": complex_functions.atanh},
     ),
     Op(
         "floor",

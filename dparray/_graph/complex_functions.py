@@ -1,0 +1,161 @@
+"""Complex functions made of real ones, where dpnp.tensor's are not right.
+
+dpnp 0.20's inverse functions lose all digits of large and small numbers in single precision
+(`asin(32767j)` is infinite), and its hyperbolic ones make NaN of 0 times infinity. Non-finite
+numbers are left to dpnp. The inverse functions are those of W. Kahan, "Branch cuts for complex
+elementary functions" (1987).
+
+Each function is a row's ``library`` (:class:`dparray._graph.ops.Op`): it takes the module to
+compute with, its ``where``, the module's function, and the operand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+Parts = tuple[Any, Any]
+Function = Callable[[Any, Any, Any, Any], Any]
+
+#: From here on, `exp(-2 * x)` is nothing beside 1.
+_LARGE = {"F": 10.0, "D": 22.0}
+
+
+def _joined(xp: Any, parts: Parts, like: Any) -> Any:
+    result = xp.empty_like(like)
+    result.real[...], result.imag[...] = parts
+    return result
+
+
+def _root(xp: Any, real: Any, imaginary: Any, like: Any) -> Parts:
+    """The square root of a number of these parts, whose zeros keep their signs."""
+    root = xp.sqrt(_joined(xp, (real, imaginary), like))
+    return xp.real(root), xp.imag(root)
+
+
+def _asin(xp: Any, like: Any, x: Any, y: Any) -> Parts:
+    (a, b), (c, d) = _root(xp, 1 - x, -y, like), _root(xp, 1 + x, y, like)
+    return xp.atan2(x, a * c - b * d), xp.asinh(a * d - b * c)
+
+
+def _asinh(xp: Any, like: Any, x: Any, y: Any) -> Parts:
+    real, imaginary = _asin(xp, like, -y, x)
+    return imaginary, -real
+
+
+def _acos(xp: Any, like: Any, x: Any, y: Any) -> Parts:
+    (a, b), (c, d) = _root(xp, 1 - x, -y, like), _root(xp, 1 + x, y, like)
+    return 2 * xp.atan2(a, c), xp.asinh(c * b - d * a)
+
+
+def _acosh(xp: Any, like: Any, x: Any, y: Any) -> Parts:
+    (a, b), (c, d) = _root(xp, x - 1, y, like), _root(xp, x + 1, y, like)
+    return xp.asinh(a * c + b * d), 2 * xp.atan2(b, c)
+
+
+def _atanh(xp: Any, like: Any, x: Any, y: Any) -> Parts:
+    size = xp.abs(x)
+    quotient = 4 * size / ((1 - size) ** 2 + y * y)
+    beside_pole = (xp.log(xp.hypot(1 + size, y)) - xp.log(xp.hypot(1 - size, y))) / 2
+    real = xp.copysign(xp.where(quotient > 1e10, beside_pole, xp.log1p(quotient) / 4), x)
+    return real, xp.atan2(2 * y, (1 - x) * (1 + x) - y * y) / 2
+
+
+def _atan(xp: Any, like: Any, x: Any, y: Any) -> Parts:
+    real, imaginary = _atanh(xp, like, -y, x)
+    return imaginary, -real
+
+
+def _of_finite(parts: Callable[[Any, Any, Any, Any], Parts]) -> Function:
+    """The parts that a function has of finite numbers, and what the module has of others."""
+
+    def function(xp: Any, where: Any, ready: Any, x: Any) -> Any:
+        made = _joined(xp, parts(xp, x, xp.real(x), xp.imag(x)), x)
+        return where(xp.isfinite(x), made, ready(x))
+
+    return function
+
+
+asin, acos, atan = map(_of_finite, (_asin, _acos, _atan))
+asinh, acosh, atanh = map(_of_finite, (_asinh, _acosh, _atanh))
+
+
+def _waves(xp: Any, size: Any, angle: Any) -> Parts:
+    """`exp(size) / 2` times the cosine and the sine of an angle, also where the first overflows."""
+    half = xp.exp(xp.abs(size) / 2)
+    sine = (half * xp.sin(angle)) * (half / 2)
+    return (half * xp.cos(angle)) * (half / 2), xp.where(angle == 0, angle, sine)
+
+
+def _growing(parts: Callable[[Any, Any, Any], Parts], by_imaginary: bool) -> Function:
+    """A function that grows with one part, made of its parts where that part is large."""
+
+    def function(xp: Any, where: Any, ready: Any, x: Any) -> Any:
+        real, imaginary = xp.real(x), xp.imag(x)
+        size = xp.abs(imaginary if by_imaginary else real)
+        is_large = xp.logical_and(size > _LARGE[x.dtype.char], xp.isfinite(x))
+        return where(is_large, _joined(xp, parts(xp, real, imaginary), x), ready(x))
+
+    return function
+
+
+def _sinh(xp: Any, x: Any, y: Any) -> Parts:
+    cosine, sine = _waves(xp, x, y)
+    return cosine * xp.sign(x), sine
+
+
+def _cosh(xp: Any, x: Any, y: Any) -> Parts:
+    cosine, sine = _waves(xp, x, y)
+    return cosine, sine * xp.sign(x)
+
+
+def _sin(xp: Any, x: Any, y: Any) -> Parts:
+    cosine, sine = _waves(xp, y, x)
+    return sine, cosine * xp.sign(y)
+
+
+def _cos(xp: Any, x: Any, y: Any) -> Parts:
+    cosine, sine = _waves(xp, y, x)
+    return cosine, -sine * xp.sign(y)
+
+
+sinh, cosh = _growing(_sinh, False), _growing(_cosh, False)
+sin, cos = _growing(_sin, True), _growing(_cos, True)
+
+
+def logarithm(base: float) -> Function:
+    """The logarithm to a base, exact where the absolute value is near 1."""
+
+    def function(xp: Any, where: Any, ready: Any, x: Any) -> Any:
+        first, second = xp.abs(xp.real(x)), xp.abs(xp.imag(x))
+        large, small = xp.maximum(first, second), xp.minimum(first, second)
+        is_near = xp.logical_and(large > 0.5, large < 2)
+        near = xp.log1p((large - 1) * (large + 1) + small * small) / (2 * math.log(base))
+        found = ready(x)
+        found.real[...] = where(is_near, near, xp.real(found))
+        return found
+
+    return function
+
+
+def reciprocal(xp: Any, where: Any, ready: Any, x: Any) -> Any:
+    """By R. Smith, "Algorithm 116: Complex division" (1962), as kernels and NumPy have it."""
+    real, imaginary = xp.real(x), xp.imag(x)
+    is_wide = xp.abs(imaginary) <= xp.abs(real)
+    large, small = where(is_wide, real, imaginary), where(is_wide, imaginary, real)
+    ratio = small / large
+    size = large + small * ratio
+    one, other = 1 / size, ratio / size
+    return _joined(xp, (where(is_wide, one, other), -where(is_wide, other, one)), x)
+
+
+def sign(xp: Any, where: Any, ready: Any, x: Any) -> Any:
+    """Along an axis of the plane where one part is infinite, NaN where both are."""
+    found = ready(x)
+    parts = xp.real(x), xp.imag(x)
+    for part, other, into in ((*parts, found.real), (*parts[::-1], found.imag)):
+        is_along = xp.logical_and(xp.isinf(part), xp.logical_not(xp.isinf(other)))
+        is_across = xp.logical_and(xp.isinf(other), xp.logical_not(xp.isinf(part)))
+        into[...] = where(is_along, xp.sign(part), where(is_across, xp.zeros_like(part), into))
+    return found
