@@ -269,9 +269,9 @@ def nanvar(
         1.0
     """
     x = check_array("nanvar", "x", x)
+    less = ddof if correction is None else correction
     if x.dtype.kind in "biu":  # without a degree of freedom infinite, if they lie apart
-        freedom = ddof if correction is None else correction
-        return var(x, axis, dtype, out, freedom, keepdims, where=where, mean=mean)
+        return var(x, axis, dtype, out, less, keepdims, where=where, mean=mean)
     check_out(
         "nanvar", [("x", x), *([("where", where)] if isinstance(where, ndarray) else [])], out
     )
@@ -285,11 +285,7 @@ def nanvar(
     squares = choose_elements("where", is_there, apply(OPS["square"], distance), 0)
     spread = sum_of(squares, axis, None, None, keepdims)
     number = count_nonzero(is_there, axis, keepdims=keepdims)
-    freedom = apply(
-        OPS["maximum"],
-        apply(OPS["subtract"], number, ddof if correction is None else correction),
-        0,
-    )
+    freedom = apply(OPS["maximum"], apply(OPS["subtract"], number, less), 0)
     result = apply(OPS["divide"], spread, astype_array(freedom, spread.dtype))
     # Without a degree of freedom there is no variance, however far the elements lie apart.
     result = choose_elements("nanvar", apply(OPS["equal"], freedom, 0), math.nan, result)

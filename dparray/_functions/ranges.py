@@ -18,7 +18,7 @@ from dparray._functions.conversion import asarray, rearranged
 from dparray._functions.creation import checked_dtype
 from dparray._functions.manipulation import expand_dims, moveaxis, reshape
 from dparray._graph.ops import OPS
-from dparray._placement import Placement, check_usm_type, common_placement
+from dparray._placement import Placement, check_usm_type, common_placement, placement_of
 from dparray.exceptions import DTypeError, ShapeError
 
 if TYPE_CHECKING:
@@ -315,14 +315,16 @@ def logspace(
 ) -> ndarray:
     """Powers of ``base`` whose exponents are evenly spaced; otherwise as :func:`linspace`.
 
-    An array of bases broadcasts with the ends; each has its own powers along ``axis``.
+    An array of bases broadcasts with the ends; each has its own powers along ``axis``. It decides
+    the place as the ends do, and is copied to the one that is asked for.
 
     Example:
         >>> import dparray as dp
         >>> dp.logspace(0, 2, 3).asnumpy()
         array([  1.,  10., 100.])
     """
-    if isinstance(base, list | tuple) or getattr(base, "shape", None):
+    is_array = isinstance(base, ndarray | list | tuple) or getattr(base, "shape", None)
+    if is_array:
         start, stop, base = check_arrays(
             "logspace", ("start", start), ("stop", stop), ("base", base)
         )
@@ -332,6 +334,9 @@ def logspace(
         )
         base = expand_dims(base, axis)
     exponents = linspace(start, stop, num, endpoint=endpoint, axis=axis, **place)
+    if is_array:
+        at = placement_of(exponents)
+        base = rearranged(base, None, None, None, None, at.usm_type, at.queue)
     result = apply(OPS["pow"], base, exponents)
     return result if dtype is None else astype_array(result, _dtypes.as_dtype(dtype), copy=False)
 

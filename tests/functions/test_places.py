@@ -35,6 +35,7 @@ CREATING = {
     "full of NumPy": lambda **place: dp.full((2, 3), VALUES[0], **place),
     "full_like": lambda **place: dp.full_like(dp.ones((2, 3)), dp.arange(3.0), **place),
     "linspace": lambda **place: dp.linspace(dp.asarray(0.0), 1.0, 3, **place),
+    "logspace": lambda **place: dp.logspace(0, 3, 4, base=dp.asarray([2.0, 3.0]), **place),
     "asarray": lambda **place: dp.asarray([dp.ones(2), np.ones(2)], **place),
     "rand": lambda **place: dp.random.rand(3, **place),
     "randn": lambda **place: dp.random.randn(3, **place),
