@@ -104,9 +104,17 @@ def node_of(
 ) -> Node:
     """The node of an operation; operands that have grown too large are computed first."""
     parts = tuple(
-        [operand._node if isinstance(operand, ndarray) else Scalar(operand) for operand in operands]
-        if shape == () or type(op) is not Op or op is WHERE
-        else [_part(operand) for operand in operands]
+        [
+            (
+                operand._node
+                # Pending, or in memory; numbers that the host has computed are in none.
+                if operand._block is not None or operand._on_host is None
+                else _part(op, operand, shape)
+            )
+            if isinstance(operand, ndarray)
+            else Scalar(operand)
+            for operand in operands
+        ]
     )
     node = Node(op, parts, loop, shape, prod(shape), *placement)
     if keeps_order and len(shape) > 1:
@@ -123,13 +131,13 @@ def node_of(
     return node
 
 
-def _part(operand: Any) -> Node | Scalar:
-    """An operand of an elementwise operation; a number that the host has computed is a scalar, for
-    which no memory has to be found.
+def _part(op: Op | Reduce, operand: ndarray, shape: tuple[int, ...]) -> Node | Scalar:
+    """An operand that the host has computed: a number beside arrays is a scalar of an elementwise
+    operation, so that no memory has to be found for it.
     """
-    if not isinstance(operand, ndarray):
-        return Scalar(operand)
-    value = host_number(operand)
+    value = None
+    if shape and type(op) is Op and op is not WHERE:
+        value = host_number(operand)
     return operand._node if value is None else Scalar(value)
 
 

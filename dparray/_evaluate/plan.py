@@ -120,6 +120,7 @@ class KernelLaunch:
         packed: the local memory and the numbers as the runtime takes them, since the first launch.
         takes_pointers: its arrays are pointers, since the text knows where the elements lie. One
             that calls functions is Numba's, whose arrays have extents.
+        count_read: how many of the arguments, the first, it only reads.
     """
 
     structure: Any
@@ -141,14 +142,11 @@ class KernelLaunch:
     gain: float | None = None
     packed: Any = None
     takes_pointers: bool = field(init=False)
+    count_read: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.takes_pointers = not self.functions
-
-    @property
-    def count_read(self) -> int:
-        """How many of the arguments, the first, it only reads."""
-        return len(self.arguments) - len(self.outputs) - len(self.accumulators)
+        self.count_read = len(self.arguments) - len(self.outputs) - len(self.accumulators)
 
     @property
     def reads(self) -> tuple[int, ...]:
