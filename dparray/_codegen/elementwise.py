@@ -10,10 +10,12 @@ index. Otherwise each array has its strides (in elements) as arguments and the r
 dimensions: the last collapsed one, along which the device loads vectors, and all others together,
 taken apart by division once a row. Where the last is short, the range has one dimension and every
 item divides; vectors then run across rows. Division is by a multiplication and a shift where the
-elements are fewer than 2**31 (:func:`reciprocal`): processors divide no vectors of integers. The
-range is rounded up and the items beyond the end do nothing, because a driver has no good work-group
-size for, say, a prime range. Indices are unsigned, so that a negative stride is its two's
-complement and no check for negative indices is compiled.
+elements are fewer than 2**31 (:func:`reciprocal`): processors divide no vectors of integers.
+Where an array is read across its rows, an item computes a block of elements (:class:`Block`), so
+that lines of a cache are read once. The range is rounded up and the items beyond the end do
+nothing, because a driver has no good work-group size for, say, a prime range. Indices are
+unsigned, so that a negative stride is its two's complement and no check for negative indices is
+compiled.
 """
 
 from __future__ import annotations
@@ -26,7 +28,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dparray._codegen.indexing import collapse, in_memory_order, index_terms
+from dparray._codegen.indexing import (
+    collapse,
+    element_strides,
+    in_memory_order,
+    index_terms,
+    letters_of,
+    merge_axes,
+    stride_arguments,
+)
 from dparray._codegen.intrinsics import half, half_bits, half_value, integer_power, of_kind
 from dparray._codegen.steps import ScalarUse, Steps
 from dparray._codegen.values import (
@@ -57,8 +67,38 @@ ROW_MULTIPLE = 16
 # Shorter rows are not worth a dimension of the range of their own.
 SHORTEST_ROW = 64
 
+# So many neighbouring elements a work-item computes where arrays are walked across their rows: a
+# line of a cache, which is read once so. Fewer elements in all are in the nearest caches.
+BLOCK = 16
+FEWEST_IN_BLOCKS = 1 << 15
+
 # Kernel parameters are limited to about a kilobyte on some devices; an array takes 40 bytes.
 MOST_ARRAYS = 20
+
+
+class Block(NamedTuple):
+    """The elements of a work-item where an array's neighbours lie along another dimension.
+
+    Attributes:
+        across: the dimension along which neighbouring work-items are.
+        along: the one along which a work-item walks.
+        length: how many elements of it, at most.
+        is_whole: they are all that there are.
+    """
+
+    across: int
+    along: int
+    length: int
+    is_whole: bool
+
+    @property
+    def whole_row(self) -> int:
+        """The extent of the last dimension where a work-item computes all of it, else 0.
+
+        A stride between such rows that equals it is a constant of the kernel, so that the device
+        stores vectors.
+        """
+        return self.length if self.is_whole and self.along > self.across else 0
 
 
 class Structure(NamedTuple):
@@ -78,6 +118,8 @@ class Structure(NamedTuple):
         has_rows: the range has two dimensions.
         elements: how many elements a work-item computes, a range apart; along the first dimension.
         multiplies: indices are taken apart by multiplying with reciprocals.
+        block: what a work-item computes in place of one element; the range has two dimensions then,
+            and the second is ``block.across``.
     """
 
     steps: tuple[Any, ...]
@@ -88,6 +130,7 @@ class Structure(NamedTuple):
     has_rows: bool
     elements: int = 1
     multiplies: bool = False
+    block: Block | None = None
 
 
 class Program(NamedTuple):
@@ -151,6 +194,49 @@ def reciprocal(divisor: int) -> tuple[int, int]:
     return -(-(1 << shift) // divisor), shift
 
 
+def _block_of(extents: Sequence[int], columns: Sequence[Sequence[int]]) -> Block | None:
+    """How work-items compute blocks, if arrays are read across the order in which others are.
+
+    Args:
+        extents: of the dimensions; what is written has its neighbours along the last.
+        columns: the strides of what is read, in elements.
+    """
+    last = len(extents) - 1
+    if last == 0 or math.prod(extents) < FEWEST_IN_BLOCKS:
+        return None
+    steps = [[abs(stride) or math.inf for stride in column] for column in columns]
+    if extents[last] < SHORTEST_ROW:
+        across, along = last - 1, last
+        row = extents[last]
+        is_turned = any(
+            (row < BLOCK and 0 < step[across] < step[along] < math.inf)
+            # rows whose neighbours are far away
+            or 4 * row * step[along] < step[across] < math.inf
+            for step in steps
+        )
+        if extents[across] < SHORTEST_ROW or not is_turned:
+            return None
+    else:
+        across = last
+        turned = [step.index(min(step)) for step in steps if min(step) < step[last] < math.inf]
+        if not turned:
+            return None
+        along = turned[0]
+    extent = extents[along]
+    return Block(across, along, min(extent, BLOCK), extent <= BLOCK)
+
+
+def _range_of_blocks(
+    extents: Sequence[int], block: Block, tuning: Tuning
+) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """The global and the local range of the kernel where work-items compute blocks."""
+    row, multiple = extents[block.across], tuning.local_size or ROW_MULTIPLE
+    rest = math.prod(extents) // row // extents[block.along]
+    local_range = None if tuning.local_size is None else (1, tuning.local_size)
+    items = rest * -(-extents[block.along] // block.length)
+    return (items, -(-row // multiple) * multiple), local_range
+
+
 def _divided(structure: Structure) -> range:
     """The dimensions by whose extents every item divides, the last one first."""
     return range(structure.dimensions - 1 - structure.has_rows, 0, -1)
@@ -175,6 +261,14 @@ def linearize(
     walked, layouts = in_memory_order(shape, [*parts.arrays, *targets], targets)
     extents, strides, classes = collapse(layouts, walked)
     count = len(parts.arrays)
+    block = None
+    if len(extents) > 1 and tuning.elements == 1:
+        _, columns = merge_axes(range(len(walked)), walked, element_strides(layouts, walked))
+        block = _block_of(extents, columns[:count])
+        if block is not None:
+            row = block.whole_row
+            strides = [stride_arguments(column, row) for column in columns]
+            classes = [letters_of(column, row) for column in columns]
     structure = Structure(
         parts.steps,
         tuple(
@@ -187,12 +281,13 @@ def linearize(
             for (name, _), layout, cls in zip(parts.outputs, targets, classes[count:], strict=True)
         ),
         len(extents),
-        len(extents) > 1 and extents[-1] >= SHORTEST_ROW,
+        len(extents) > 1 and (block is not None or extents[-1] >= SHORTEST_ROW),
         tuning.elements,
-        len(extents) > 1 and math.prod(shape) < _MOST_MULTIPLIED,
+        len(extents) > 1 and block is None and math.prod(shape) < _MOST_MULTIPLIED,
+        block,
     )
     size = math.prod(shape)
-    numbers = [size, *extents[1:]]
+    numbers = [size, *extents[block is None :]]
     if structure.multiplies:
         for dimension in _divided(structure):
             numbers += reciprocal(extents[dimension])
@@ -200,7 +295,11 @@ def linearize(
     return Program(
         structure,
         tuple(map(ctypes.c_uint64, numbers)),
-        *_range_of(structure.has_rows, extents, size, tuning),
+        *(
+            _range_of(structure.has_rows, extents, size, tuning)
+            if block is None
+            else _range_of_blocks(extents, block, tuning)
+        ),
         parts.in_memory,
         parts.scalars,
     )
@@ -217,15 +316,16 @@ _NAMESPACE: dict[str, Any] = {
 }
 
 
-def _index(cls: str, name: str) -> str:
-    return "i" if cls == "c" else index_terms(cls, "i", f"{name}_s") or "zero"
+def _index(structure: Structure, cls: str, name: str) -> str:
+    row = structure.block.whole_row if structure.block is not None else 0
+    return "i" if cls == "c" else index_terms(cls, "i", f"{name}_s", row) or "zero"
 
 
 def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
     """Name and type key of each kernel parameter after the item, in order.
 
-    Inputs, outputs, scalars; then the number of elements, extents of all dimensions but the first,
-    their reciprocals, and strides.
+    Inputs, outputs, scalars; then the number of elements, extents of all dimensions but the first
+    (of that too in blocks), their reciprocals, and strides.
     """
     parameters = array_parameters(structure.arrays)
     parameters += [
@@ -233,7 +333,10 @@ def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
     ]
     parameters += scalar_parameters(structure.scalars)
     parameters += [("size", "u8")]
-    parameters += [(f"n{dimension}", "u8") for dimension in range(1, structure.dimensions)]
+    parameters += [
+        (f"n{dimension}", "u8")
+        for dimension in range(structure.block is None, structure.dimensions)
+    ]
     if structure.multiplies:
         for dimension in _divided(structure):
             parameters += [(f"m{dimension}", "u8"), (f"h{dimension}", "u8")]
@@ -258,6 +361,27 @@ def source_of(structure: Structure) -> str:
     names = ", ".join(name for name, _ in parameters_of(structure))
     lines = [f"def {kernel_name(structure.steps)}(item, {names}):"]
     classes = [cls for _, cls in structure.arrays] + [cls for _, _, cls in structure.outputs]
+    inner, body = _position(structure, classes)
+    lines += body
+    lines += [inner + line.strip() for line in scalar_lines(structure.scalars)]
+    for number, (dtype, cls) in enumerate(structure.arrays):
+        lines += [
+            inner + line for line in load(number, dtype, _index(structure, cls, f"a{number}"))
+        ]
+    values = Values()
+    values.emit(enumerate(structure.steps), lines, inner)
+    for number, (name, dtype, cls) in enumerate(structure.outputs):
+        index, text = _index(structure, cls, f"out{number}"), values.name(name)
+        stored = store(f"out{number}", index, text, dtype_of(structure, name), dtype)
+        lines += [inner + line for line in stored]
+    return "\n".join(lines) + "\n"
+
+
+def _position(structure: Structure, classes: Sequence[str]) -> tuple[str, list[str]]:
+    """The indentation of what computes an element, and the lines that say which it is."""
+    if structure.block is not None:
+        return _position_in_block(structure, structure.block, classes)
+    lines = []
     last = structure.dimensions - 1
     inner = "    "
     start = "i" if structure.elements == 1 else "start"
@@ -288,17 +412,53 @@ def source_of(structure: Structure) -> str:
             body.append("zero = uint64(0)")
     if structure.has_rows and "c" in classes:
         body.append(f"i = i * n{last} + i{last}")
-    lines += [inner + line for line in body]
-    lines += [inner + line.strip() for line in scalar_lines(structure.scalars)]
-    for number, (dtype, cls) in enumerate(structure.arrays):
-        lines += [inner + line for line in load(number, dtype, _index(cls, f"a{number}"))]
-    values = Values()
-    values.emit(enumerate(structure.steps), lines, inner)
-    for number, (name, dtype, cls) in enumerate(structure.outputs):
-        index, text = _index(cls, f"out{number}"), values.name(name)
-        stored = store(f"out{number}", index, text, dtype_of(structure, name), dtype)
-        lines += [inner + line for line in stored]
-    return "\n".join(lines) + "\n"
+    return inner, lines + [inner + line for line in body]
+
+
+def _position_in_block(
+    structure: Structure, block: Block, classes: Sequence[str]
+) -> tuple[str, list[str]]:
+    """The same where a work-item computes a block: it walks along one dimension."""
+    across, along = block.across, block.along
+    rest = "i"
+    body = [
+        "i = uint64(item.get_id(0))",
+        f"i{across} = uint64(item.get_id(1))",
+        f"if int64(i{across}) >= int64(n{across}):",
+        "    return",
+    ]
+    if not block.is_whole:
+        added, length = block.length - 1, block.length
+        body.append(f"blocks = (n{along} + uint64({added})) // uint64({length})")
+    others = [
+        dimension
+        for dimension in range(structure.dimensions)
+        if dimension != across and not (block.is_whole and dimension == along)
+    ]
+    for dimension in reversed(others):
+        name, extent = f"i{dimension}", f"n{dimension}"
+        if dimension == along:
+            name, extent = "begin", "blocks"
+        if dimension == others[0]:
+            body.append(f"{name} = {rest}")
+        else:
+            body.append(f"q{dimension} = {rest} // {extent}")
+            body.append(f"{name} = {rest} - q{dimension} * {extent}")
+            rest = f"q{dimension}"
+    if any(set(cls) == {"0"} for cls in classes):
+        body.append("zero = uint64(0)")
+    if block.is_whole:
+        body.append(f"for turn in range({block.length}):")
+        body.append(f"    i{along} = uint64(turn)")
+    else:
+        body += [
+            f"begin = begin * uint64({block.length})",
+            f"left = n{along} - begin",
+            f"left = left if left < uint64({block.length}) else uint64({block.length})",
+            "for turn in range(int64(left)):",
+            f"    i{along} = begin + uint64(turn)",
+        ]
+    return "        ", ["    " + line for line in body]
 
 
 #: The global under which functions that were made of a text of ours have it.

@@ -121,6 +121,16 @@ def transposed_and_broadcast() -> str:
     return elementwise(node("add", a, leaf("row", (300,))))
 
 
+def turned_into_rows_of_three() -> str:
+    a = leaf("a", (20_000, 3), "f4", (4, 80_000))
+    return elementwise(node("add", a, leaf("row", (3,))))
+
+
+def turned_and_far_apart() -> str:
+    a = leaf("a", (300, 100, 30), "f4", (120, 36_000, 4))
+    return elementwise(node("sqrt", a))
+
+
 def small_rows() -> str:
     return elementwise(node("add", leaf("a", (500, 3)), leaf("column", (500, 1))))
 
@@ -216,6 +226,8 @@ def sums_of_short_rows() -> str:
 
 
 CASES: list[Callable[[], str]] = [
+    turned_and_far_apart,
+    turned_into_rows_of_three,
     sums_of_short_rows,
     chain,
     transposed_and_broadcast,
@@ -292,7 +304,7 @@ def test_rows_of_any_length_are_taken_apart_rightly(columns: int, dtype: str) ->
         np.testing.assert_array_equal((cube + cube).asnumpy(), expected + expected)
 
 
-@pytest.mark.parametrize("case", [chain, transposed_and_broadcast, small_rows, row_norms])
+@pytest.mark.parametrize("case", [chain, jacobi, small_rows, row_norms])
 def test_the_driver_is_told_where_the_work_items_end(case: Callable[[], str]) -> None:
     source = case()
     names = source[source.index("(") + 1 : source.index(")")].split(", ")
