@@ -417,23 +417,104 @@ static PyObject *plain_of(PyObject *index)
     return made;
 }
 
-/* Whether an array holds few positions or a mask, on the queue of another. */
-static PyObject *chosen_of(PyObject *self, PyObject *seen, PyObject *index)
+/* The first byte of an array and the one after its last. */
+static void extent_of(PyArrayObject *array, char **first, char **last)
 {
-    PyObject *chosen = seen_of(index);
-    if (!chosen || SLOT(index, at_queue) != SLOT(self, at_queue) ||
-        SLOT(index, at_usm_type) != SLOT(self, at_usm_type) || !PyArray_NDIM(AS_ARRAY(chosen)))
+    *first = *last = PyArray_BYTES(array);
+    for (int axis = 0; axis < PyArray_NDIM(array); axis++) {
+        npy_intp span = (PyArray_DIM(array, axis) - 1) * PyArray_STRIDE(array, axis);
+        *(span < 0 ? first : last) += span;
+    }
+    *last += PyArray_ITEMSIZE(array);
+}
+
+static int lie_apart(PyArrayObject *one_, PyArrayObject *other)
+{
+    char *first, *last, *others_first, *others_last;
+    extent_of(one_, &first, &last);
+    extent_of(other, &others_first, &others_last);
+    return last <= others_first || others_last <= first;
+}
+
+/* What the host sees of an array of few positions or a mask, on the queue of another; NULL of all
+ * others. `target` is what is not to be written through it, or NULL. */
+static PyObject *chosen_by(PyObject *self, PyObject *entry, npy_intp most, PyArrayObject *target)
+{
+    PyObject *chosen = seen_of(entry);
+    if (!chosen || SLOT(entry, at_queue) != SLOT(self, at_queue) ||
+        SLOT(entry, at_usm_type) != SLOT(self, at_usm_type))
         return NULL;
-    npy_intp most = most_of(one), size = PyArray_SIZE(AS_ARRAY(chosen));
-    int is_mask = PyArray_ISBOOL(AS_ARRAY(chosen));
-    if (!is_mask && !PyArray_ISINTEGER(AS_ARRAY(chosen)))
-        return NULL;
-    if (!is_mask) /* rows */
-        for (int axis = 1; axis < PyArray_NDIM(AS_ARRAY(seen)); axis++)
-            size *= PyArray_DIM(AS_ARRAY(seen), axis);
-    if (size > most || (is_mask && PyArray_SIZE(AS_ARRAY(seen)) > most) || !is_idle())
+    PyArrayObject *array = AS_ARRAY(chosen);
+    if ((!PyArray_ISBOOL(array) && !PyArray_ISINTEGER(array)) || PyArray_SIZE(array) > most ||
+        PyArray_NDIM(array) == 0 || (target && !lie_apart(target, array)))
         return NULL;
     return chosen;
+}
+
+/* The index as NumPy takes it, with what the host sees of arrays of positions and of masks; NULL
+ * without an exception where it has none, or is to be left to Python. At most so many elements are
+ * selected as there are positions, times those of a row. */
+static PyObject *chosen_of(PyObject *self, PyObject *seen, PyObject *index, int is_to_write)
+{
+    PyArrayObject *array = AS_ARRAY(seen), *target = is_to_write ? array : NULL;
+    npy_intp most = most_of(one), value;
+    if (!PyArray_NDIM(array) || (is_to_write && PyArray_SIZE(array) > most))
+        return NULL;
+    if (Py_TYPE(index) == array_type) {
+        PyObject *chosen = chosen_by(self, index, most, target);
+        if (!chosen || !is_idle())
+            return NULL;
+        npy_intp size = PyArray_SIZE(AS_ARRAY(chosen));
+        if (PyArray_ISBOOL(AS_ARRAY(chosen)))
+            size = PyArray_SIZE(array);
+        else
+            for (int axis = 1; axis < PyArray_NDIM(array); axis++)
+                size *= PyArray_DIM(array, axis);
+        return size <= most ? Py_NewRef(chosen) : NULL;
+    }
+    if (Py_TYPE(index) != &PyTuple_Type || PyArray_SIZE(array) > most)
+        return NULL;
+    Py_ssize_t count = PyTuple_Size(index);
+    PyArrayObject *first = NULL;
+    npy_intp size = 1;
+    for (Py_ssize_t at = 0; at < count; at++) {
+        PyObject *entry = PyTuple_GetItem(index, at), *chosen;
+        if (is_plain_entry(entry) || integer_of(entry, &value))
+            continue;
+        if (Py_TYPE(entry) != array_type || !(chosen = chosen_by(self, entry, most, target)))
+            return NULL;
+        if (first && PyArray_SAMESHAPE(first, AS_ARRAY(chosen)))
+            continue;
+        first = AS_ARRAY(chosen);
+        npy_intp others = PyArray_SIZE(first);
+        size = others && size > most / others ? most + 1 : size * others;
+    }
+    if (!first || size > most || !is_idle())
+        return NULL;
+    PyObject *made = PyTuple_New(count);
+    for (Py_ssize_t at = 0; made && at < count; at++) {
+        PyObject *entry = PyTuple_GetItem(index, at), *part;
+        if (is_plain_entry(entry))
+            part = Py_NewRef(entry);
+        else if (integer_of(entry, &value))
+            part = PyLong_FromSsize_t(value);
+        else
+            part = Py_NewRef(SLOT(entry, at_seen));
+        if (!part || PyTuple_SetItem(made, at, part) < 0)
+            Py_CLEAR(made);
+    }
+    return made;
+}
+
+/* What an index of `chosen_of` selects, whose reference is taken. */
+static PyObject *of_chosen(PyObject *self, PyObject *seen, PyObject *index, PyObject *chosen)
+{
+    PyObject *found = PyObject_GetItem(seen, chosen);
+    Py_DECREF(chosen);
+    if (found && Py_TYPE(found) == &PyArray_Type && !PyArray_BASE(AS_ARRAY(found)))
+        return make(self, found, NULL);
+    Py_XDECREF(found);
+    return is_refusal() ? PyObject_CallFunctionObjArgs(slow_getitem, self, index, NULL) : NULL;
 }
 
 static PyObject *getitem(PyObject *self, PyObject *index)
@@ -441,17 +522,10 @@ static PyObject *getitem(PyObject *self, PyObject *index)
     PyObject *seen = seen_of(self), *plain, *found;
     if (!seen)
         goto slow;
-    if (Py_TYPE(index) == array_type && PyArray_NDIM(AS_ARRAY(seen))) {
-        PyObject *chosen = chosen_of(self, seen, index);
-        if (chosen) {
-            found = PyObject_GetItem(seen, chosen);
-            if (found && Py_TYPE(found) == &PyArray_Type && !PyArray_BASE(AS_ARRAY(found)))
-                return make(self, found, NULL);
-            Py_XDECREF(found);
-            if (!is_refusal())
-                return NULL;
-            goto slow;
-        }
+    if (Py_TYPE(index) == array_type) {
+        PyObject *chosen = chosen_of(self, seen, index, 0);
+        if (chosen)
+            return of_chosen(self, seen, index, chosen);
     }
     char *element = element_at(AS_ARRAY(seen), index);
     if (element) {
@@ -463,6 +537,9 @@ static PyObject *getitem(PyObject *self, PyObject *index)
     if (!plain) {
         if (!is_refusal())
             return NULL;
+        PyObject *chosen = chosen_of(self, seen, index, 0);
+        if (chosen)
+            return of_chosen(self, seen, index, chosen);
         goto slow;
     }
     found = PyObject_GetItem(seen, plain);
@@ -567,25 +644,6 @@ static PyType_Spec parts_spec = {
     "dparray.parts", sizeof(parts_object), 0, Py_TPFLAGS_DEFAULT, slots_of_parts,
 };
 
-/* The first byte of an array and the one after its last. */
-static void extent_of(PyArrayObject *array, char **first, char **last)
-{
-    *first = *last = PyArray_BYTES(array);
-    for (int axis = 0; axis < PyArray_NDIM(array); axis++) {
-        npy_intp span = (PyArray_DIM(array, axis) - 1) * PyArray_STRIDE(array, axis);
-        *(span < 0 ? first : last) += span;
-    }
-    *last += PyArray_ITEMSIZE(array);
-}
-
-static int lie_apart(PyArrayObject *one_, PyArrayObject *other)
-{
-    char *first, *last, *others_first, *others_last;
-    extent_of(one_, &first, &last);
-    extent_of(other, &others_first, &others_last);
-    return last <= others_first || others_last <= first;
-}
-
 static int lie_alike(PyArrayObject *x, PyArrayObject *y)
 {
     if (PyArray_BYTES(x) != PyArray_BYTES(y) || PyArray_NDIM(x) != PyArray_NDIM(y))
@@ -671,14 +729,19 @@ static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject 
     return done;
 }
 
-/* Write to elements that a mask or positions select, as write_part. */
+/* Whether a number of Python's is stored in elements of a dtype as it is. */
+static int holds(PyArrayObject *target, PyObject *value)
+{
+    int type = PyArray_TYPE(target), is_real = type == NPY_DOUBLE || type == NPY_CDOUBLE;
+    return (PyFloat_CheckExact(value) && is_real) ||
+           (PyLong_CheckExact(value) && (is_real || PyArray_ISINTEGER(target)));
+}
+
+/* Write to elements that masks and positions select, as write_part. */
 static int write_chosen(PyObject *self, PyObject *seen, PyObject *index, PyObject *value)
 {
     PyArrayObject *target = AS_ARRAY(seen);
-    PyObject *chosen = chosen_of(self, seen, index), *source = value;
-    if (!chosen || PyArray_SIZE(target) > most_of(one) ||
-        !lie_apart(target, AS_ARRAY(chosen)) || PyArray_SIZE(AS_ARRAY(chosen)) == 0)
-        return 0;
+    PyObject *source = value;
     for (int axis = 0; axis < PyArray_NDIM(target); axis++)
         if (PyArray_STRIDE(target, axis) == 0)
             return 0;
@@ -688,15 +751,14 @@ static int write_chosen(PyObject *self, PyObject *seen, PyObject *index, PyObjec
             PyArray_DESCR(AS_ARRAY(source)) != PyArray_DESCR(target) ||
             PyArray_SIZE(AS_ARRAY(source)) == 0 || !lie_apart(target, AS_ARRAY(source)))
             return 0;
-    } else if (!(PyFloat_CheckExact(value) && PyArray_TYPE(target) == NPY_DOUBLE) &&
-               !(PyLong_CheckExact(value) &&
-                 (PyArray_TYPE(target) == NPY_DOUBLE || PyArray_ISINTEGER(target))))
+    } else if (!holds(target, value))
         return 0;
-    if (!is_free_to_write(self))
-        return is_refusal() ? 0 : -1;
-    if (PyObject_SetItem(seen, chosen, source) == 0)
-        return 1;
-    return is_refusal() ? 0 : -1;
+    PyObject *chosen = chosen_of(self, seen, index, 1);
+    if (!chosen)
+        return 0;
+    int is_done = is_free_to_write(self) && PyObject_SetItem(seen, chosen, source) == 0;
+    Py_DECREF(chosen);
+    return is_done ? 1 : is_refusal() ? 0 : -1;
 }
 
 static int setitem(PyObject *self, PyObject *index, PyObject *value)
@@ -709,10 +771,13 @@ static int setitem(PyObject *self, PyObject *index, PyObject *value)
     if (seen) {
         int done = 0;
         PyObject *plain = NULL;
-        if (Py_TYPE(index) == array_type && PyArray_NDIM(AS_ARRAY(seen)))
+        PyObject *positions = seen_of(index);
+        if (positions && PyArray_NDIM(AS_ARRAY(positions)))
             done = write_chosen(self, seen, index, value);
-        if (!done && (plain = plain_of(index)))
+        else if ((plain = plain_of(index)))
             done = write_part(self, seen, plain, value);
+        else if (!PyErr_Occurred())
+            done = write_chosen(self, seen, index, value);
         Py_XDECREF(plain);
         if (done < 0 || (!done && PyErr_Occurred() && !is_refusal()))
             return -1;
@@ -969,7 +1034,8 @@ static PyObject *power(PyObject *x, PyObject *y, PyObject *modulus)
 {
     PyObject *seen = seen_of(x);
     int is_whole;
-    if (modulus == Py_None && seen && PyLong_CheckExact(y) && PyArray_ISFLOAT(AS_ARRAY(seen)) &&
+    if (modulus == Py_None && seen && PyLong_CheckExact(y) &&
+        (PyArray_ISFLOAT(AS_ARRAY(seen)) || PyArray_ISCOMPLEX(AS_ARRAY(seen))) &&
         PyLong_AsLongLongAndOverflow(y, &is_whole) == 2 &&
         PyArray_SIZE(AS_ARRAY(seen)) <= most_of(square_weight) &&
         PyArray_SIZE(AS_ARRAY(seen)) <= heap_elements && is_idle()) {

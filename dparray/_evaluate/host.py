@@ -109,11 +109,11 @@ def eager_function(op: Op) -> Callable[..., Any]:
         kinds = [*map(_kind, operands[: op.arity])]
         if not is_right(*kinds):
             raise TypeError(f"{op.name}: not for the host")
-        if simpler and "f" in kinds and type(operands[1]) in (int, float):
+        if simpler and type(operands[1]) in (int, float) and ("f" in kinds or "c" in kinds):
             made = simpler.get(operands[1])
             if made is not None:
                 x = operands[0]
-                return made(x if kinds[0] == "f" else x.astype(np.float64))
+                return made(x if kinds[0] in "fc" else x.astype(np.float64))
         return ufunc(*operands)
 
     checked.__name__ = op.name

@@ -371,9 +371,7 @@ _ROWS = (
         integer="{T}(integer_power({0}, {1}))",
         simpler={2: "square", 0.5: "sqrt", 1: "positive"},
         refusal=_refused_power,
-        host_kinds=lambda x1, x2: (
-            "c" not in (kinds := x1 + x2) and ("b" not in kinds or "f" in kinds)
-        ),
+        host_kinds=lambda x1, x2: "b" not in (kinds := x1 + x2) or "f" in kinds or "c" in kinds,
         host={"i": _power_of_integers},
         library={"i": _power_of_integers, "c": _power_of_complex},
     ),

@@ -152,6 +152,28 @@ for dtype in ("float64", "float32", "int64", "int32", "uint8", "bool", "complex6
             ours[dp.asarray(index)] = value
             theirs[index] = value
             same(ours, theirs)
+    mask, column = np.array([True, False, True, True]), np.array([1, 0, -1])
+    below, rows = np.array([[0], [3]]), np.array([2, 2, 0], "int32")
+    for index in ((rows, column), (rows, slice(1, 4)), (below, column), (mask, 2), (..., column),
+                  (None, rows), (mask, column), (slice(None), mask[[0, 1, 2, 3, 0, 1]]),
+                  (rows, 9), (rows, column[:2])):
+        mine = tuple(dp.asarray(each) if isinstance(each, np.ndarray) else each for each in index)
+        try:
+            selected = values[index]
+        except IndexError:
+            for attempt in (lambda: x[mine], lambda: dp.asarray(values).__setitem__(mine, 1)):
+                try:
+                    attempt()
+                except (IndexError, dp.ShapeError):
+                    continue
+                raise AssertionError(index)
+            continue
+        same(x[mine], selected)
+        for value in (1, selected[::-1].copy(), values[:1, :1]):
+            ours, theirs = dp.asarray(values), values.copy()
+            ours[mine] = dp.asarray(value) if isinstance(value, np.ndarray) else value
+            theirs[index] = value
+            same(ours, theirs)
     first = dp.asarray(2)
     same(x[first, 1:], values[2, 1:])
     same(x[first, np.int64(3)], values[2, 3])
