@@ -18,8 +18,14 @@ from dparray.memory import blocks, copies
 if TYPE_CHECKING:
     import dpctl
 
-_FLOAT64 = np.dtype(np.float64)
 _PLAIN = frozenset("?bhilBHILfdFD")
+#: dtypes by themselves and by the classes of NumPy's and Python's numbers.
+_USUAL_DTYPES: dict[Any, np.dtype[Any]] = {
+    None: np.dtype(np.float64),
+    **{np.dtype(char): np.dtype(char) for char in _PLAIN},
+    **{np.dtype(char).type: np.dtype(char) for char in _PLAIN},
+    **{kind: np.dtype(kind) for kind in (bool, int, float, complex)},
+}
 
 
 def empty_on(
@@ -136,8 +142,9 @@ def made_small(
         return None
     if not 0 <= size <= limits.host_elements or not config_values["host_tier"]:
         return None
-    chosen = _FLOAT64 if dtype is None else dtype
-    if type(chosen) is not type(_FLOAT64) or chosen.char not in _PLAIN:
+    try:
+        chosen = _USUAL_DTYPES[dtype]
+    except (KeyError, TypeError):
         return None
     device = default_device()
     if device is not _usual[0]:

@@ -34,10 +34,13 @@ static PyObject *host_tier, *readers, *one, *call_method;
 static PyObject *slow_getitem, *slow_setitem, *slow_matmul, *slow_ufunc;
 static PyObject *slow_float, *slow_int, *slow_index, *slow_bool;
 static PyObject *slow_shape, *slow_ndim, *slow_size, *slow_dtype, *slow_product;
+static PyObject *slow_view_small, *slow_compute_small, *joins_word, *broadcasts_word;
+static PyObject *is_whole_device, *slow_transposed;
 static PyObject *slow_power, *slow_reflected_power, *slow_reflected_matmul;
 static PyObject *numpy_matmul, *numpy_square, *square_weight;
 
 #define MOST_OPERATIONS 17
+#define MOST_JOINED 64 /* more are looked at by Python */
 typedef PyObject *(*binary_function)(PyObject *, PyObject *);
 static struct {
     PyObject *compute;          /* of NumPy's arrays and scalars */
@@ -182,6 +185,13 @@ static void put(PyObject *x, Py_ssize_t offset, PyObject *value)
         SLOT(x, offset) = Py_NewRef(value);
         Py_XDECREF(before);
     }
+}
+
+static void put_static(PyObject **place, PyObject *value)
+{
+    PyObject *before = *place;
+    *place = Py_NewRef(value);
+    Py_XDECREF(before);
 }
 
 /* Numbers that were made last, by dtype. A program that computes element by element lets most of
@@ -721,8 +731,13 @@ static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject 
         done = 0;
     else if (lie_apart(AS_ARRAY(part), AS_ARRAY(source)))
         done = PyArray_CopyInto(AS_ARRAY(part), AS_ARRAY(source)) + 1;
-    else
-        done = lie_alike(AS_ARRAY(part), AS_ARRAY(source)); /* as after x[1:] += 1 */
+    else if (lie_alike(AS_ARRAY(part), AS_ARRAY(source))) /* as after x[1:] += 1 */
+        done = 1;
+    else {
+        PyObject *apart = PyArray_NewCopy(AS_ARRAY(source), NPY_KEEPORDER);
+        done = apart ? PyArray_CopyInto(AS_ARRAY(part), AS_ARRAY(apart)) + 1 : 0;
+        Py_XDECREF(apart);
+    }
     Py_DECREF(part);
     if (!done && PyErr_Occurred() && !is_refusal())
         return -1;
@@ -1082,6 +1097,26 @@ static PyObject *positive(PyObject *x) { return unary(POSITIVE, x); }
 static PyObject *absolute(PyObject *x) { return unary(ABSOLUTE, x); }
 static PyObject *invert(PyObject *x) { return unary(INVERT, x); }
 
+/* Whether NumPy's BLAS may multiply so much: on as many cores as it likes only where the device is a
+ * whole one. */
+static int may_multiply(PyObject *queue, PyArrayObject *a, PyArrayObject *b, npy_intp columns)
+{
+    static PyObject *whole;
+    if (PyArray_SIZE(a) <= one_core_products && PyArray_SIZE(b) <= one_core_products &&
+        PyArray_SIZE(a) * columns <= one_core_products)
+        return 1;
+    if (queue == whole)
+        return 1;
+    PyObject *answer = PyObject_CallFunctionObjArgs(is_whole_device, queue, NULL);
+    int is_so = answer ? PyObject_IsTrue(answer) : 0;
+    Py_XDECREF(answer);
+    if (is_so == 1)
+        put_static(&whole, queue);
+    else
+        PyErr_Clear();
+    return is_so == 1;
+}
+
 /* The product of small vectors or matrices. NULL without an exception: to be done another way. */
 static PyObject *product(PyObject *x, PyObject *y)
 {
@@ -1093,13 +1128,22 @@ static PyObject *product(PyObject *x, PyObject *y)
     npy_intp columns = others == 2 ? PyArray_DIM(AS_ARRAY(b), 1) : 1;
     if (dimensions < 1 || dimensions > 2 || others < 1 || others > 2 ||
         SLOT(x, at_queue) != SLOT(y, at_queue) || SLOT(x, at_usm_type) != SLOT(y, at_usm_type) ||
-        PyArray_SIZE(AS_ARRAY(a)) > one_core_products ||
-        PyArray_SIZE(AS_ARRAY(b)) > one_core_products ||
-        PyArray_SIZE(AS_ARRAY(a)) * columns > one_core_products ||
+        !may_multiply(SLOT(x, at_queue), AS_ARRAY(a), AS_ARRAY(b), columns) ||
         (dimensions == 2 ? PyArray_DIM(AS_ARRAY(a), 0) : 1) * columns > heap_elements ||
         !is_idle())
         return NULL;
-    PyObject *result = silently(numpy_matmul, a, b, NULL);
+    PyObject *result;
+    int type = PyArray_TYPE(AS_ARRAY(a));
+    if (dimensions == 1 && others == 1 && (type == NPY_DOUBLE || type == NPY_FLOAT) &&
+        PyArray_DESCR(AS_ARRAY(a)) == PyArray_DESCR(AS_ARRAY(b))) {
+        if (!enter())
+            return NULL;
+        result = PyArray_MatrixProduct2(a, b, NULL);
+        leave(result != NULL);
+        if (!result)
+            is_refusal();
+    } else
+        result = silently(numpy_matmul, a, b, NULL);
     return result ? make_of(x, result) : NULL;
 }
 
@@ -1145,6 +1189,153 @@ static PyObject *array_ufunc(PyObject *self, PyObject *args, PyObject *named)
     PyObject *result = PyObject_Call(slow_ufunc, all, named);
     Py_DECREF(all);
     return result;
+}
+
+/* --- functions of NumPy's ------------------------------------------------------------------------ */
+
+static int is_number_dtype(PyArrayObject *array)
+{
+    int type = PyArray_TYPE(array);
+    return (type <= NPY_DOUBLE || type == NPY_CFLOAT || type == NPY_CDOUBLE || type == NPY_HALF) &&
+           PyArray_ISNOTSWAPPED(array);
+}
+
+/* What the host sees of an array beside another, in the same place. */
+static PyObject *seen_beside(PyObject *x, PyObject *like)
+{
+    PyObject *seen = seen_of(x);
+    return seen && SLOT(x, at_queue) == SLOT(like, at_queue) &&
+                   SLOT(x, at_usm_type) == SLOT(like, at_usm_type)
+               ? seen
+               : NULL;
+}
+
+/* Small arrays of a sequence as the host sees them, in a tuple; NULL without an exception where
+ * they are to be looked at by Python. The first is stored. */
+static PyObject *parts_seen(PyObject *arrays, PyObject **owner)
+{
+    int is_list = Py_TYPE(arrays) == &PyList_Type;
+    if (!is_list && Py_TYPE(arrays) != &PyTuple_Type)
+        return NULL;
+    Py_ssize_t count = is_list ? PyList_Size(arrays) : PyTuple_Size(arrays);
+    npy_intp most = most_of(one), size = 0;
+    if (count == 0 || count > MOST_JOINED)
+        return NULL;
+    PyObject *seen = PyTuple_New(count);
+    for (Py_ssize_t at = 0; seen && at < count; at++) {
+        PyObject *x = is_list ? PyList_GetItem(arrays, at) : PyTuple_GetItem(arrays, at);
+        if (at == 0)
+            *owner = x;
+        PyObject *part = Py_TYPE(*owner) == array_type ? seen_beside(x, *owner) : NULL;
+        if (part)
+            size += PyArray_SIZE(AS_ARRAY(part));
+        if (!part || size > most || PyTuple_SetItem(seen, at, Py_NewRef(part)) < 0)
+            Py_CLEAR(seen);
+    }
+    return seen;
+}
+
+/* What NumPy is called with, by the rules of compute_small in Python; NULL without an exception
+ * where that one is to decide. */
+static PyObject *arguments_seen(PyObject *args, int joins, int broadcasts, PyObject **owner)
+{
+    Py_ssize_t count = PyTuple_Size(args);
+    PyObject *first = count > 1 ? PyTuple_GetItem(args, 1) : NULL, *seen = NULL;
+    if (!first)
+        return NULL;
+    if (joins)
+        seen = parts_seen(first, owner);
+    else if ((seen = seen_of(first))) {
+        *owner = first;
+        Py_INCREF(seen);
+    }
+    if (!seen)
+        return NULL;
+    npy_intp most = most_of(one), size = joins ? 0 : PyArray_SIZE(AS_ARRAY(seen));
+    PyArrayObject *widest = joins ? NULL : AS_ARRAY(seen);
+    PyObject *made = size <= most && is_idle() ? PyTuple_New(count - 1) : NULL;
+    if (!made || PyTuple_SetItem(made, 0, seen) < 0) {
+        if (!made)
+            Py_DECREF(seen);
+        Py_XDECREF(made);
+        return NULL;
+    }
+    for (Py_ssize_t at = 2; made && at < count; at++) {
+        PyObject *arg = PyTuple_GetItem(args, at), *part = arg;
+        if (Py_TYPE(arg) == array_type) {
+            part = seen_beside(arg, *owner);
+            if (part && broadcasts && PyArray_SIZE(AS_ARRAY(part)) != 1 &&
+                !PyArray_SAMESHAPE(AS_ARRAY(part), widest)) {
+                /* a result of more elements than either, perhaps */
+                size *= PyArray_SIZE(AS_ARRAY(part));
+                widest = AS_ARRAY(part);
+            }
+        } else if (PyArray_Check(arg) || PyArray_CheckScalar(arg))
+            part = NULL;
+        if (!part || (broadcasts && size > most) ||
+            PyTuple_SetItem(made, at - 1, Py_NewRef(part)) < 0)
+            Py_CLEAR(made);
+    }
+    return made;
+}
+
+static PyObject *compute_small(PyObject *module, PyObject *args, PyObject *named)
+{
+    PyObject *owner = NULL, *given = NULL, *joins = NULL, *broadcasts = NULL;
+    if (named) {
+        joins = PyDict_GetItem(named, joins_word);
+        broadcasts = PyDict_GetItem(named, broadcasts_word);
+    }
+    if (!named || PyDict_Size(named) == (joins != NULL) + (broadcasts != NULL))
+        given = arguments_seen(args, joins == Py_True, broadcasts == Py_True, &owner);
+    if (given && enter()) {
+        PyObject *values = PyObject_Call(PyTuple_GetItem(args, 0), given, NULL);
+        leave(values != NULL);
+        Py_DECREF(given);
+        given = NULL;
+        if (values && Py_TYPE(values) != &PyArray_Type && PyArray_CheckScalar(values)) {
+            PyObject *whole = PyArray_FromScalar(values, NULL);
+            Py_DECREF(values);
+            values = whole;
+        }
+        if (values && Py_TYPE(values) == &PyArray_Type && is_number_dtype(AS_ARRAY(values))) {
+            if (!PyArray_BASE(AS_ARRAY(values)))
+                return make(owner, values, NULL);
+            PyObject *copy = PyArray_NewCopy(AS_ARRAY(values), NPY_CORDER);
+            Py_DECREF(values);
+            return copy ? make(owner, copy, NULL) : NULL;
+        }
+        Py_XDECREF(values);
+    }
+    Py_XDECREF(given);
+    if (!is_refusal())
+        return NULL;
+    return PyObject_Call(slow_compute_small, args, named);
+}
+
+/* A view, by a function of NumPy's, of an array whose memory has been given. */
+static PyObject *view_small(PyObject *module, PyObject *args)
+{
+    Py_ssize_t count = PyTuple_Size(args);
+    PyObject *x = count > 1 ? PyTuple_GetItem(args, 0) : NULL, *seen = x ? seen_of(x) : NULL;
+    PyObject *base = seen ? PyArray_BASE(AS_ARRAY(seen)) : NULL;
+    PyObject *given = base ? PyTuple_New(count - 1) : NULL;
+    if (!base)
+        return PyObject_Call(slow_view_small, args, NULL);
+    if (!given)
+        return NULL;
+    PyTuple_SetItem(given, 0, Py_NewRef(seen));
+    for (Py_ssize_t at = 2; at < count; at++)
+        PyTuple_SetItem(given, at - 1, Py_NewRef(PyTuple_GetItem(args, at)));
+    PyObject *view = PyObject_Call(PyTuple_GetItem(args, 1), given, NULL);
+    Py_DECREF(given);
+    if (view && Py_TYPE(view) == &PyArray_Type && PyArray_BASE(AS_ARRAY(view)) == base &&
+        PyArray_SIZE(AS_ARRAY(view)))
+        return make(x, view, SLOT(x, at_block));
+    Py_XDECREF(view);
+    if (!view && !is_refusal())
+        return NULL;
+    Py_RETURN_NONE;
 }
 
 /* --- one element ------------------------------------------------------------------------------ */
@@ -1229,6 +1420,20 @@ static PyObject *dtype_of(PyObject *module, PyObject *x)
     return Py_NewRef((PyObject *)PyArray_DESCR(AS_ARRAY(seen)));
 }
 
+static PyObject *transposed(PyObject *module, PyObject *x)
+{
+    PyObject *seen = seen_of(x), *base = seen ? PyArray_BASE(AS_ARRAY(seen)) : NULL;
+    if (base && PyArray_SIZE(AS_ARRAY(seen))) {
+        PyObject *found = PyArray_Transpose(AS_ARRAY(seen), NULL);
+        if (!found)
+            return NULL;
+        if (PyArray_BASE(AS_ARRAY(found)) == base)
+            return make(x, found, SLOT(x, at_block));
+        Py_DECREF(found);
+    }
+    return PyObject_CallFunctionObjArgs(slow_transposed, x, NULL);
+}
+
 /* --- the module ------------------------------------------------------------------------------- */
 
 #define SLOTS(slot, name) \
@@ -1310,6 +1515,8 @@ static PyObject *setup(PyObject *module, PyObject *args)
         {"index", &slow_index}, {"bool", &slow_bool}, {"numpy_matmul", &numpy_matmul},
         {"shape", &slow_shape}, {"ndim", &slow_ndim}, {"size", &slow_size},
         {"dtype", &slow_dtype}, {"small_product", &slow_product},
+        {"is_whole_device", &is_whole_device}, {"T", &slow_transposed},
+        {"compute_small", &slow_compute_small}, {"view_small", &slow_view_small},
         {"pow", &slow_power}, {"rpow", &slow_reflected_power}, {"rmatmul", &slow_reflected_matmul},
         {"numpy_square", &numpy_square}, {"square_weight", &square_weight},
     };
@@ -1336,6 +1543,8 @@ static PyObject *setup(PyObject *module, PyObject *args)
     readers = PyUnicode_InternFromString("readers");
     call_method = PyUnicode_InternFromString("__call__");
     one = PyLong_FromLong(1);
+    joins_word = PyUnicode_InternFromString("joins");
+    broadcasts_word = PyUnicode_InternFromString("broadcasts");
     PyObject *basic_size = PyObject_GetAttrString(type, "__basicsize__");
     if (!basic_size || !one || !call_method || !parts_type)
         return NULL;
@@ -1377,10 +1586,14 @@ static PyObject *setup(PyObject *module, PyObject *args)
 static PyMethodDef functions[] = {
     {"setup", setup, METH_VARARGS, NULL},
     {"small_product", (PyCFunction)(void (*)(void))small_product, METH_FASTCALL, NULL},
+    {"compute_small", (PyCFunction)(void (*)(void))compute_small, METH_VARARGS | METH_KEYWORDS,
+     NULL},
+    {"view_small", view_small, METH_VARARGS, NULL},
     {"shape", shape_of, METH_O, NULL},
     {"ndim", dimensions_of, METH_O, NULL},
     {"size", size_of, METH_O, NULL},
     {"dtype", dtype_of, METH_O, NULL},
+    {"T", transposed, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

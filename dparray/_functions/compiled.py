@@ -10,6 +10,7 @@ the module works. ``DPARRAY_COMPILED`` may also name another file of it.
 from __future__ import annotations
 
 import contextvars
+import sys
 from typing import Any
 
 import numpy as np
@@ -52,12 +53,15 @@ def install(module: Any) -> None:
         "heap_elements": small.HEAP_ELEMENTS,
         "one_core_products": products.ONE_CORE_PRODUCTS,
         "small_product": products._small_product,
+        "compute_small": small.compute_small,
+        "view_small": small.view_small,
+        "is_whole_device": lambda queue: queue.sycl_device.parent_device is None,
     }
     in_slots = ["getitem", "iter", "setitem", "matmul", "float", "int", "index", "bool", "pow"]
     in_slots += ["rmatmul", "rpow"]
     for name in in_slots:
         named[name] = of_class[f"__{name}__"]
-    for name in ("shape", "ndim", "size", "dtype"):
+    for name in ("shape", "ndim", "size", "dtype", "T"):
         named[name] = of_class[name].fget
     operations, numbers = [], {}
     for at, (name, operation) in enumerate([*OPERATORS.items(), *COMPARISONS.items()]):
@@ -76,11 +80,14 @@ def install(module: Any) -> None:
         of_one.append((host.eager_function(op), OPERATIONS[op], op.weight))
         in_slots.append(name)
     methods = module.setup(named, operations, of_one, numbers)
-    for name in ("shape", "ndim", "size", "dtype"):
+    for name in ("shape", "ndim", "size", "dtype", "T"):
         known = of_class[name]
         setattr(ndarray, name, property(getattr(module, name), known.fset, None, known.__doc__))
     before = {name: of_class[name] for name in (f"__{each}__" for each in in_slots)}
     in_python = products._small_product, of_class["__array_ufunc__"]
+    functions = {
+        name: (named[name], getattr(module, name)) for name in ("compute_small", "view_small")
+    }
 
     def listen(is_on: bool) -> None:
         """Use the Python functions while somebody listens, since the module tells nobody."""
@@ -89,6 +96,12 @@ def install(module: Any) -> None:
                 setattr(ndarray, name, method)
             elif name in of_class:
                 delattr(ndarray, name)
+        for user in [
+            each for name, each in list(sys.modules.items()) if name.startswith("dparray.")
+        ]:
+            for name, (slow, fast) in functions.items():
+                if name in vars(user):
+                    vars(user)[name] = slow if is_on else fast
         compiled = module.small_product, methods["__array_ufunc__"]
         products._small_product, ndarray.__array_ufunc__ = in_python if is_on else compiled
 

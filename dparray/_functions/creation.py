@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +28,7 @@ from dparray._array.operands import (
     scalar_value,
     shared,
 )
+from dparray._array.small import compute_small
 from dparray._evaluate import limits
 from dparray._functions.conversion import asarray
 from dparray._graph.ops import CONVERT
@@ -281,8 +282,20 @@ def empty_like(
         >>> y.shape, y.dtype.name, y.usm_type
         ((2, 2), 'float32', 'shared')
     """
+    small = _small_like(np.empty_like, x, order, dtype, shape, device, usm_type, sycl_queue)
+    if small is not None:
+        return small
     form = _form_like("empty_like", x, dtype, shape, device, usm_type, sycl_queue)
     return empty_array(*form, order, x)
+
+
+def _small_like(
+    make: Callable[..., np.ndarray], x: Any, order: Any, *others: Any
+) -> ndarray | None:
+    """A small array like another, of which nothing else is given; ``None`` of all others."""
+    if order != "K" or others.count(None) != len(others):
+        return None
+    return compute_small(make, x)
 
 
 def _form_like(
@@ -321,6 +334,9 @@ def zeros_like(
         >>> dp.zeros_like(dp.ones(2, dtype="int16")).asnumpy()
         array([0, 0], dtype=int16)
     """
+    small = _small_like(np.zeros_like, x, order, dtype, shape, device, usm_type, sycl_queue)
+    if small is not None:
+        return small
     form = _form_like("zeros_like", x, dtype, shape, device, usm_type, sycl_queue)
     return filled(*form, order, 0, "zeros_like", x)
 
@@ -342,6 +358,9 @@ def ones_like(
         >>> dp.ones_like(dp.zeros(2, dtype="int16")).asnumpy()
         array([1, 1], dtype=int16)
     """
+    small = _small_like(np.ones_like, x, order, dtype, shape, device, usm_type, sycl_queue)
+    if small is not None:
+        return small
     form = _form_like("ones_like", x, dtype, shape, device, usm_type, sycl_queue)
     return filled(*form, order, 1, "ones_like", x)
 

@@ -11,7 +11,7 @@ from dparray import _layout
 from dparray._array.apply import copy_of, with_axes
 from dparray._array.ndarray import as_method, ndarray, take_layout_of
 from dparray._array.operands import check_array, check_arrays, foreign_operand
-from dparray._array.small import view_small
+from dparray._array.small import compute_small, view_small
 from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, AxisError, ShapeError
 
@@ -56,13 +56,13 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
         (2, 3)
     """
     x = check_array("reshape", "x", x)
-    order = _layout.as_order(order)
-    if order not in ("C", "F", "A"):
-        raise ValueError(f"reshape: order {order!r} is none of 'C', 'F', 'A'")
     if order == "C" and not copy:
         small = view_small(x, np.ndarray.reshape, shape)
         if small is not None:
             return small
+    order = _layout.as_order(order)
+    if order not in ("C", "F", "A"):
+        raise ValueError(f"reshape: order {order!r} is none of 'C', 'F', 'A'")
     target = _layout.resolve_reshape(x.shape, shape)
     if _is_by_columns(x, order):
         turned = reshape(_reversed(x), target[::-1], copy=copy)
@@ -74,10 +74,19 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
                 f"reshape: copy=False, but {x.shape} with strides {x.strides} cannot be seen as "
                 f"{target} without a copy"
             )
+        small = compute_small(_copied_in_shape, x, target)
+        if small is not None:
+            return small
         whole = copy_of(x)
         return whole._view(target, _layout.contiguous_strides(target, x.itemsize), 0)
     view = x._view(target, strides, x.offset)
     return copy_of(view) if copy else view
+
+
+def _copied_in_shape(values: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    made = np.empty(shape, values.dtype)
+    made.reshape(values.shape)[...] = values
+    return made
 
 
 def _reversed(x: ndarray) -> ndarray:
@@ -92,6 +101,10 @@ def _reshape_method(
 
     ``x.reshape(2, 3)`` and ``x.reshape((2, 3))`` are the same.
     """
+    if order == "C" and copy is None:
+        small = view_small(self, np.ndarray.reshape, *shape)
+        if small is not None:
+            return small
     return reshape(self, shape[0] if len(shape) == 1 else shape, order, copy=copy)
 
 
@@ -158,6 +171,9 @@ def _is_by_columns(x: ndarray, order: str) -> bool:
 
 def _flatten(self: ndarray, order: str = "C") -> ndarray:
     """The elements in one dimension, always a copy."""
+    small = compute_small(np.ndarray.flatten, self) if order == "C" else None
+    if small is not None:
+        return small
     order = _layout.as_order(order)
     _check_order("flatten", order)
     return _flat(self, order, True)

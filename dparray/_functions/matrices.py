@@ -12,7 +12,7 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array
 from dparray._array.assignment import assign
-from dparray._array.fresh import chosen_placement, empty_on
+from dparray._array.fresh import chosen_placement, empty_on, is_made_by_host
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
 from dparray._array.operands import check_array
@@ -78,6 +78,8 @@ def eye(
         rows, columns = (positions(placement, shape, each) for each in ((1, 0), (0, 1)))
         is_one = apply(OPS["equal"], apply(OPS["add"], rows, k) if k else rows, columns)
         return astype_array(is_one, chosen, copy=False)
+    if order in ("C", "A", "K") and is_made_by_host(prod(shape), *placement):
+        return ndarray._computed(np.eye(*shape, k, chosen), *placement)
     array = filled(placement, shape, chosen, order, 0, "eye")
     row, column = max(0, -k), max(0, k)
     length = min(shape[0] - row, shape[1] - column)
