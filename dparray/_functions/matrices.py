@@ -79,7 +79,7 @@ def eye(
         is_one = apply(OPS["equal"], apply(OPS["add"], rows, k) if k else rows, columns)
         return astype_array(is_one, chosen, copy=False)
     if order in ("C", "A", "K") and is_made_by_host(prod(shape), *placement):
-        return ndarray._computed(np.eye(*shape, k, chosen), *placement)
+        return ndarray._computed(np.eye(shape[0], shape[1], k, chosen), *placement)
     array = filled(placement, shape, chosen, order, 0, "eye")
     row, column = max(0, -k), max(0, k)
     length = min(shape[0] - row, shape[1] - column)
