@@ -57,6 +57,18 @@ def contiguous_strides(shape: Shape, itemsize: int, order: str = "C") -> Strides
     return tuple(reversed(strides)) if order == "C" else tuple(strides)
 
 
+def contiguous_run(layout: Layout) -> int:
+    """How many elements lie one after another, in the order of the indices, before a gap."""
+    run, step = 1, layout.dtype.itemsize
+    for extent, stride in zip(reversed(layout.shape), reversed(layout.strides), strict=True):
+        if extent != 1:
+            if stride != step:
+                break
+            run *= extent
+            step *= extent
+    return max(run, 1)
+
+
 def is_contiguous(shape: Shape, strides: Strides, itemsize: int, order: str = "C") -> bool:
     """Whether the elements lie one after another in the given order."""
     step = itemsize

@@ -59,6 +59,10 @@ IN_REGISTERS, FROM_CACHES = 0.15, 0.25
 #: each saves a kernel a walk through memory, and so brings it nearer.
 EXPECTED_OPERATIONS = 4
 
+#: NumPy copies short runs of neighbours one by one: the seconds of each, the least elements of runs
+#: that hide it, and by how much a kernel must be faster, as it also keeps all cores busy.
+RUN, LONG_RUN, CLEARLY = 5e-9, 64, 8
+
 #: The limits of what is measured: beyond them it was not this machine but its other programs.
 FEWEST_AT_ONCE, MOST_AT_ONCE = 1 << 13, 1 << 17
 
@@ -125,6 +129,16 @@ def costs(nodes: Sequence[Node], outputs: int, terms: Terms) -> Costs:
     traffic = sum(read.values()) + outputs
     byte = terms.device_byte if traffic > CACHED_BYTES else terms.device_byte * FROM_CACHES
     return Costs(host, terms.launch + terms.wake + max(traffic * byte, arithmetic))
+
+
+def gain_of_copy(size: int, run: int, terms: Terms) -> float:
+    """The seconds by which a kernel copies elements in runs of so many faster than NumPy does.
+
+    0 where that is not clear.
+    """
+    at_once = terms.launch + terms.wake
+    by_runs = size // run * RUN
+    return by_runs - at_once if run < LONG_RUN and by_runs > CLEARLY * at_once else 0.0
 
 
 _found = [DEFAULT]

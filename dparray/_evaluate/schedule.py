@@ -50,7 +50,7 @@ from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, layout_of, pending_order
 from dparray._graph.ops import Op
 from dparray._graph.reductions import Reduce
-from dparray._layout import Layout, is_contiguous, strides_in_order
+from dparray._layout import Layout, contiguous_run, is_contiguous, strides_in_order
 from dparray._runtime.rounding import INDEX_LIMIT
 
 Outputs = list[tuple[Any, Layout]]
@@ -165,18 +165,22 @@ class _Scheduler:
         value, target = self.value, self.target
         assert target is not None
         is_pending = type(value) is Node and value.layout is None
-        if self._is_for_host(prod(target.shape), self.usm_type, [value] if is_pending else []):
-            instead = self._beside_work([value] if is_pending else [], (value, target))
+        roots = [value] if is_pending else []
+        gain = 0.0 if is_pending else self._gain_of_copy(value, target)
+        if not gain and self._is_for_host(prod(target.shape), self.usm_type, roots):
+            instead = self._beside_work(roots, (value, target))
             self._on_host(self.held, [(value, target)], instead=instead)
             return
         if is_pending:
-            roots = [value]
             part = self._next(roots, self.held, True)
             is_pending = bool(roots)
             if is_pending:
                 self._group(part.group, roots, self.held, "", [(value, target)])
         if not is_pending:  # a scalar, or a value that had to be computed before
             self._elements([], [(value, target)], "")
+            step = self.steps[-1]
+            if gain and type(step) is FusedStep:
+                step.launches[0].gain = gain
 
     def _compute(self, nodes: Sequence[Node], stored_because: str) -> None:
         """Compute nodes, those of one shape together."""
@@ -605,6 +609,13 @@ class _Scheduler:
             return False
         found = cost_model.costs(order, size * 8, cost_model.terms())
         return found.host <= found.kernel
+
+    def _gain_of_copy(self, value: Node | Scalar, target: Layout) -> float:
+        """How much faster than NumPy a kernel is at copying a computed value in short rows."""
+        if not limits.chooses() or type(value) is not Node:
+            return 0.0
+        run = min(map(contiguous_run, (layout_of(value), target)))
+        return cost_model.gain_of_copy(prod(target.shape), run, cost_model.terms())
 
     def _may_be_on_host(self, usm_type: str, nodes: Sequence[Node]) -> bool:
         """Whether the calling thread computes nodes that there is no kernel for yet."""

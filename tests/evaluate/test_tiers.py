@@ -17,6 +17,7 @@ from hypothesis import given, settings
 import dparray as dp
 from dparray._evaluate import background, cost_model, evaluate, limits
 from dparray._evaluate.cost_model import Terms
+from tests.support import launched
 
 #: Terms by which everything, or nothing, is computed at once, and by which kernels come soon.
 MODELS: dict[str, dict[str, float]] = {
@@ -290,3 +291,24 @@ def test_elements_chosen_by_masks_and_positions_are_written(dtype: str) -> None:
         x[dp.asarray([60])] = 1
     with pytest.raises(IndexError):
         x[dp.asarray([-61])]
+
+
+def test_copies_of_short_rows_come_to_be_kernels() -> None:
+    host = np.arange(1_200_000.0).reshape(-1, 3)
+    x, out = dp.asarray(host), dp.zeros((400_000, 6))
+    for first in (0, 3, 1):
+        for _ in range(40):
+            out[:, first : first + 3] = x
+        background.wait()
+    with launched() as launches:
+        out[:, 2:5] = x[::-1]
+        out[:, :1] = x[:, 1:2]
+        out[::2, 5] = x[:200_000, 0]
+    assert launches
+    wanted = np.zeros((400_000, 6))
+    for first in (0, 3, 1):
+        wanted[:, first : first + 3] = host
+    wanted[:, 2:5] = host[::-1]
+    wanted[:, :1] = host[:, 1:2]
+    wanted[::2, 5] = host[:200_000, 0]
+    np.testing.assert_array_equal(out.asnumpy(), wanted)
