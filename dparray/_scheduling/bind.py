@@ -130,7 +130,7 @@ def _asked(policy: Policy, roots: Sequence[Node]) -> Asked | None:
     order = pending_order(roots)
     if not order:
         return None
-    held = externally_referenced(roots, order)
+    held = [node for node in externally_referenced(roots, order) if places.is_there(node.queue)]
     canonical = Canonical(order)
     homes = tuple(
         [None if each.block.memory is None else each.block.queue for each in canonical.arrays]
@@ -149,6 +149,7 @@ def bound(policy: Policy, asked: Asked) -> Binding:
     """The binding of an expression: the one that there is, or a new one."""
     order, roots, held, canonical, homes, devices = asked
     places.check_homes(homes, canonical.arrays)
+    places.check_wanted(roots)
     wanted = {id(node): node.queue for node in (*roots, *held)}
     queues = tuple(dict.fromkeys([*devices, *filter(None, homes), *wanted.values()]))
     total = sum(node.size * node.dtype.itemsize for node in order)

@@ -80,6 +80,22 @@ def check_homes(homes: Sequence[Any], arrays: Sequence[Layout]) -> None:
         )
 
 
+def check_wanted(roots: Sequence[Any]) -> None:
+    """Raise if what is asked for is to be on a device that has vanished.
+
+    Raises:
+        DeviceError: it is.
+    """
+    for node in roots:
+        if not is_there(node.queue):
+            raise DeviceError(
+                f"placement: a result ({node.dtype} of shape {node.shape}) is to be on "
+                f"{name_of(node.queue)}, which has vanished; build the expression again, from "
+                "arrays that are elsewhere, or say where results go: dp.placement(policy, "
+                'result="cpu")'
+            )
+
+
 @lru_cache(maxsize=1)
 def _root_queues() -> tuple[Any, ...]:
     return tuple(device.sycl_queue for device in devices())

@@ -16,6 +16,7 @@ from dparray.exceptions import ArgumentError
 
 __all__ = ["PlacedExpression", "PlacementControl", "PolicyStep", "placement"]
 
+
 class PlacementControl:
     """Policies of placement: called with one, a ``with`` block in which it is in force.
 

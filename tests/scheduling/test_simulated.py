@@ -177,6 +177,30 @@ def test_a_device_that_vanishes_with_arrays_is_an_error_that_names_them() -> Non
         pending.asnumpy()
 
 
+def test_a_result_is_not_computed_for_ever_for_a_device_that_vanished() -> None:
+    gpu = SimulatedDevice("gpu", FAST)
+    devices = _machine(gpu)
+    x = dp.ones(SHAPE, device=gpu)  # of no memory there
+    with dp.placement("fastest", devices=devices):
+        pending = x @ x.T
+    gpu.vanish()
+    with pytest.raises(dp.DeviceError, match=r"result \(float64 of shape \(300, 300\)\).*on gpu"):
+        pending.asnumpy()
+
+
+def test_inner_results_of_a_vanished_device_are_let_go() -> None:
+    gpu = SimulatedDevice("gpu", FAST)
+    devices = _machine(gpu)
+    with dp.placement("fastest", devices=devices):
+        inner = dp.ones(SHAPE, device=gpu) * 2
+        with dp.placement("fastest", devices=devices, result=devices[0]):
+            outer = dp.exp(inner).sum()
+    gpu.vanish()
+    assert float(outer) == pytest.approx(np.exp(2.0) * np.prod(SHAPE))
+    with pytest.raises(dp.DeviceError, match="on gpu"):
+        inner.asnumpy()
+
+
 def test_what_a_vanished_device_had_computed_is_computed_again() -> None:
     gpu = SimulatedDevice("gpu", FAST, 100e9)
     devices = _machine(gpu)
