@@ -24,12 +24,13 @@ extern int PyContext_Exit(PyObject *context);
 static PyTypeObject *array_type;
 static Py_ssize_t at_seen, at_block, at_packed, at_queue, at_usm_type, at_weak, array_bytes;
 static PyObject *working;       /* queues with work that may not be complete */
-static PyObject *config_values; /* the options; one is read here */
+static int is_host_tier_on;     /* the option, and */
+static npy_intp most_elements;  /* how many elements an addition may have: as `follow` was told */
 static PyObject *at_once;       /* up to how many elements, by an operation's weight */
 static PyObject *scalar_types;  /* classes of scalars that stand beside arrays */
 static PyObject *context;       /* in it NumPy warns of nothing */
 static PyObject *ufuncs;        /* NumPy's ufuncs: the numbers of operations */
-static PyObject *host_tier, *readers, *one, *call_method;
+static PyObject *readers, *call_method;
 
 static PyObject *slow_getitem, *slow_setitem, *slow_matmul, *slow_ufunc;
 static PyObject *slow_float, *slow_int, *slow_index, *slow_bool;
@@ -61,7 +62,17 @@ static PyTypeObject *parts_type;
 
 static int is_idle(void)
 {
-    return PyDict_Size(working) == 0 && PyDict_GetItem(config_values, host_tier) == Py_True;
+    return is_host_tier_on && PyDict_Size(working) == 0;
+}
+
+/* follow(host_tier, elements): the options as they are now. */
+static PyObject *follow(PyObject *module, PyObject *args)
+{
+    Py_ssize_t count;
+    if (!PyArg_ParseTuple(args, "pn", &is_host_tier_on, &count))
+        return NULL;
+    most_elements = count;
+    Py_RETURN_NONE;
 }
 
 static npy_intp most_of(PyObject *weight)
@@ -467,7 +478,7 @@ static PyObject *chosen_by(PyObject *self, PyObject *entry, npy_intp most, PyArr
 static PyObject *chosen_of(PyObject *self, PyObject *seen, PyObject *index, int is_to_write)
 {
     PyArrayObject *array = AS_ARRAY(seen), *target = is_to_write ? array : NULL;
-    npy_intp most = most_of(one), value;
+    npy_intp most = most_elements, value;
     if (!PyArray_NDIM(array) || (is_to_write && PyArray_SIZE(array) > most))
         return NULL;
     if (Py_TYPE(index) == array_type) {
@@ -688,7 +699,7 @@ static int store(PyArrayObject *target, PyObject *value, char *element)
 static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject *value)
 {
     PyArrayObject *target = AS_ARRAY(seen);
-    npy_intp most = most_of(one);
+    npy_intp most = most_elements;
     for (int axis = 0; axis < PyArray_NDIM(target); axis++)
         if (PyArray_STRIDE(target, axis) == 0) /* elements that share memory are not written */
             return 0;
@@ -936,10 +947,30 @@ static PyObject *result_of_numbers(int which, PyObject *like, PyObject *a, PyObj
     return made;
 }
 
+/* The same where that is all: numbers of one place, or of Python's. */
+static PyObject *quick_numbers(int at, PyObject *x, PyObject *y, PyObject *a, PyObject *b)
+{
+    PyObject *like = a ? x : y;
+    if (a && b) {
+        if (SLOT(x, at_queue) != SLOT(y, at_queue) || SLOT(x, at_usm_type) != SLOT(y, at_usm_type))
+            return NULL;
+    } else if (Py_TYPE(a ? y : x) == array_type)
+        return NULL;
+    if ((a && PyArray_NDIM(AS_ARRAY(a))) || (b && PyArray_NDIM(AS_ARRAY(b))) || !most_elements ||
+        !is_idle())
+        return NULL;
+    return result_of_numbers(operations[at].of_numbers, like, a ? a : x, b ? b : y);
+}
+
 static PyObject *binary(int at, PyObject *x, PyObject *y)
 {
     PyObject *owner = Py_TYPE(x) == array_type ? x : y;
     PyObject *a = seen_of(x), *b = seen_of(y);
+    if (a || b) {
+        PyObject *result = quick_numbers(at, x, y, a, b);
+        if (result || PyErr_Occurred())
+            return result;
+    }
     npy_intp most = most_of(operations[at].weight), size = 0;
     if (most > heap_elements) /* larger results lie in the pool's memory */
         most = heap_elements;
@@ -961,12 +992,7 @@ static PyObject *binary(int at, PyObject *x, PyObject *y)
         goto slow;
     if (size > most || !is_idle())
         goto slow;
-    PyObject *result = NULL;
-    if (size == 1)
-        result = result_of_numbers(operations[at].of_numbers, owner, a, b);
-    if (result || PyErr_Occurred())
-        return result;
-    result = silently(operations[at].compute, a, b, NULL);
+    PyObject *result = silently(operations[at].compute, a, b, NULL);
     if (result)
         return make_of(owner, result);
     if (PyErr_Occurred())
@@ -1218,7 +1244,7 @@ static PyObject *parts_seen(PyObject *arrays, PyObject **owner)
     if (!is_list && Py_TYPE(arrays) != &PyTuple_Type)
         return NULL;
     Py_ssize_t count = is_list ? PyList_Size(arrays) : PyTuple_Size(arrays);
-    npy_intp most = most_of(one), size = 0;
+    npy_intp most = most_elements, size = 0;
     if (count == 0 || count > MOST_JOINED)
         return NULL;
     PyObject *seen = PyTuple_New(count);
@@ -1251,7 +1277,7 @@ static PyObject *arguments_seen(PyObject *args, int joins, int broadcasts, PyObj
     }
     if (!seen)
         return NULL;
-    npy_intp most = most_of(one), size = joins ? 0 : PyArray_SIZE(AS_ARRAY(seen));
+    npy_intp most = most_elements, size = joins ? 0 : PyArray_SIZE(AS_ARRAY(seen));
     PyArrayObject *widest = joins ? NULL : AS_ARRAY(seen);
     PyObject *made = size <= most && is_idle() ? PyTuple_New(count - 1) : NULL;
     if (!made || PyTuple_SetItem(made, 0, seen) < 0) {
@@ -1507,8 +1533,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
         return NULL;
     PyObject *type;
     struct { const char *name; PyObject **where; } parts[] = {
-        {"ndarray", &type}, {"working", &working}, {"config_values", &config_values},
-        {"at_once", &at_once}, {"scalar_types", &scalar_types}, {"context", &context},
+        {"ndarray", &type}, {"working", &working}, {"at_once", &at_once}, {"scalar_types", &scalar_types}, {"context", &context},
         {"getitem", &slow_getitem}, {"setitem", &slow_setitem}, {"matmul", &slow_matmul},
         {"iter", &slow_iter},
         {"array_ufunc", &slow_ufunc}, {"float", &slow_float}, {"int", &slow_int},
@@ -1539,14 +1564,12 @@ static PyObject *setup(PyObject *module, PyObject *args)
     one_core_products = PyLong_AsSsize_t(products);
     array_type = (PyTypeObject *)type;
     parts_type = (PyTypeObject *)PyType_FromSpec(&parts_spec);
-    host_tier = PyUnicode_InternFromString("host_tier");
     readers = PyUnicode_InternFromString("readers");
     call_method = PyUnicode_InternFromString("__call__");
-    one = PyLong_FromLong(1);
     joins_word = PyUnicode_InternFromString("joins");
     broadcasts_word = PyUnicode_InternFromString("broadcasts");
     PyObject *basic_size = PyObject_GetAttrString(type, "__basicsize__");
-    if (!basic_size || !one || !call_method || !parts_type)
+    if (!basic_size || !call_method || !parts_type)
         return NULL;
     Py_ssize_t size = array_bytes = PyLong_AsSsize_t(basic_size);
     Py_DECREF(basic_size);
@@ -1586,6 +1609,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
 static PyMethodDef functions[] = {
     {"setup", setup, METH_VARARGS, NULL},
     {"small_product", (PyCFunction)(void (*)(void))small_product, METH_FASTCALL, NULL},
+    {"follow", follow, METH_VARARGS, NULL},
     {"compute_small", (PyCFunction)(void (*)(void))compute_small, METH_VARARGS | METH_KEYWORDS,
      NULL},
     {"view_small", view_small, METH_VARARGS, NULL},

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _hooks
+from dparray import _hooks, config
 from dparray._array import short, small
 from dparray._array.apply import OPERATIONS
-from dparray._array.ndarray import config_values, ndarray
+from dparray._array.ndarray import ndarray
 from dparray._evaluate import host, limits
 from dparray._functions import products, protocols
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS
@@ -42,7 +42,6 @@ def install(module: Any) -> None:
     named = {
         "ndarray": ndarray,
         "working": queues.working,
-        "config_values": config_values,
         "at_once": limits.at_once,
         "scalar_types": set(small.SCALARS),
         "context": context,
@@ -89,6 +88,10 @@ def install(module: Any) -> None:
         name: (named[name], getattr(module, name)) for name in ("compute_small", "view_small")
     }
 
+    def follow() -> None:
+        """Let the module know of options that it looks at in every call."""
+        module.follow(config.host_tier, limits.host_elements)
+
     def listen(is_on: bool) -> None:
         """Use the Python functions while somebody listens, since the module tells nobody."""
         for name, method in before.items():
@@ -105,6 +108,9 @@ def install(module: Any) -> None:
         compiled = module.small_product, methods["__array_ufunc__"]
         products._small_product, ndarray.__array_ufunc__ = in_python if is_on else compiled
 
+    follow()
+    _hooks.when_set("host_tier", follow)
+    _hooks.when_set("executor", follow)
     listen(False)
     _hooks.add_switch(listen)
     is_installed = True

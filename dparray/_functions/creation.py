@@ -175,6 +175,14 @@ def full(
         array([7, 7, 7])
     """
     value = fill_value
+    is_number = type(value) is float or (type(value) is int and abs(value) < 1 << 62)
+    if is_number and dtype is None and order == "C":
+        small = made_small(
+            lambda extents, chosen: np.full(extents, value, chosen),
+            *(shape, type(value), device, usm_type, sycl_queue),
+        )
+        if small is not None:
+            return small
     if isinstance(value, list | tuple):
         place = {"device": device, "usm_type": usm_type, "sycl_queue": sycl_queue}
         value = asarray(value, **place)

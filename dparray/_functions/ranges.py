@@ -10,7 +10,13 @@ import numpy as np
 from dparray import _dtypes, _layout
 from dparray._array.apply import apply, astype_array, choose_elements, with_axes
 from dparray._array.assignment import assign
-from dparray._array.fresh import chosen_placement, empty_on, from_host, is_made_by_host
+from dparray._array.fresh import (
+    chosen_placement,
+    empty_on,
+    from_host,
+    is_made_by_host,
+    made_small,
+)
 from dparray._array.ndarray import ndarray
 from dparray._array.nodes import positions
 from dparray._array.operands import check_arrays, checked_scalar, foreign_operand, scalar_value
@@ -53,6 +59,10 @@ def arange(
         array([1, 3, 5])
     """
     if stop is None:
+        if type(start) is int and type(step) is int and dtype is None and step == 1 and start >= 0:
+            small = made_small(_counted, start, int, device, usm_type, sycl_queue)
+            if small is not None:
+                return small
         start, stop = 0, start
     step = 1 if step is None else step
     is_unsigned = any(isinstance(value, np.uint64 | np.ulonglong) for value in (start, stop, step))
@@ -77,6 +87,10 @@ def arange(
         if values.shape == (length,):
             return ndarray._computed(values, *placement)
     return _ramp(placement, length, start, step, chosen)
+
+
+def _counted(count: int, dtype: np.dtype[Any]) -> np.ndarray:
+    return np.arange(count, dtype=dtype)
 
 
 def _ramp(

@@ -23,7 +23,7 @@ from dparray._functions import bits, elementwise, mathematics, products
 from dparray._functions.advanced_indexing import index_for_numpy
 from dparray._functions.cumulative import cumprod, cumsum, cumulative_logsumexp
 from dparray._functions.elementwise import where as where_of
-from dparray._functions.manipulation import expand_dims, moveaxis, ravel, reshape
+from dparray._functions.manipulation import moveaxis, ravel, reshape
 from dparray._functions.ranges import arange
 from dparray._functions.reductions import all as all_of
 from dparray._functions.reductions import any as any_of
@@ -243,8 +243,9 @@ def _outer(
     """The function applied to all pairs of elements."""
     function = f"{name}.outer"
     x1, x2 = check_array(function, "x1", x1), check_array(function, "x2", x2)
-    added = tuple(range(x1.ndim, x1.ndim + x2.ndim))
-    return call(expand_dims(x1, added), x2, out=out)
+    added = (None,) * x2.ndim
+    spread = x1[(..., *added)]
+    return call(spread, x2) if out is None else call(spread, x2, out=out)
 
 
 def _at(
