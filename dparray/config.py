@@ -111,7 +111,7 @@ _DEFAULTS: dict[str, Any] = {
 _EXAMPLES = {"tuning": '{"cpu": {"elements": 2}}', "cost_model": '{"launch": 5e-5}'}
 #: The terms of the cost model, which :mod:`dparray._evaluate.cost_model` explains.
 COSTS = (
-    *("launch", "wake", "plan", "node", "operation", "host_byte", "device_byte"),
+    *("launch", "wake", "node", "operation", "host_byte", "device_byte"),
     *("compile", "load", "cores"),
 )
 #: The words that an option takes, by its name.

@@ -29,7 +29,7 @@ from dparray.device import default_device
 from dparray.memory.blocks import allocate
 
 _SMALL, _CACHED, _LARGE = 16, 1 << 15, 1 << 22
-_VERSION = 5
+_VERSION = 4
 #: A term that is measured so many times as large or small as usual is not believed: the machine was
 #: doing something else.
 _MOST_UNUSUAL = 8.0
@@ -116,12 +116,10 @@ def measure(queue: Any) -> tuple[Terms, float]:
         time.sleep(2e-3)
         woken.append(least(run, 1))
     device_byte = least(_addition(own, _LARGE), 4) / (2 * large.nbytes)
-    plan = least(_by_host(own), 100)
     cores = max(int(queue.sycl_device.max_compute_units), 1)
     found = DEFAULT._replace(
         launch=launch,
         wake=max(sorted(woken)[len(woken) // 4] - launch, 1e-6),
-        plan=plan,
         node=node,
         operation=operation,
         host_byte=host_byte,
@@ -152,25 +150,6 @@ def addition(queue: Any, layout: Layout) -> Callable[[], None]:
     leaf, dtype, count = Node.leaf(layout, queue, "device"), layout.dtype, layout.shape[0]
     node = Node(OPS["add"], (leaf, Scalar(1.0)), (dtype,) * 3, (count,), count, queue, "device")
     return runner(queue, node)
-
-
-def _by_host(queue: Any) -> Callable[[], None]:
-    """A pending addition of few numbers, noted down and computed by NumPy."""
-    layout = allocate(queue, "device", (_SMALL,), np.dtype(np.float64))
-    plans: list[Any] = []
-
-    def run() -> None:
-        leaf = Node.leaf(layout, queue, "device")
-        loop = (layout.dtype,) * 3
-        node = Node(OPS["add"], (leaf, Scalar(1.0)), loop, (_SMALL,), _SMALL, queue, "device")
-        order = pending_order([node])
-        canonical = Canonical(order)
-        if not plans:
-            expression = Expression(order, (len(order) - 1,))
-            plans.append(schedule(expression, canonical, evaluate.traits_of(queue)))
-        execute(plans[0], queue, canonical.arrays, canonical.scalars, None, (), order)
-
-    return run
 
 
 def runner(queue: Any, node: Node) -> Callable[[], None]:

@@ -22,8 +22,6 @@ class Terms(NamedTuple):
     Attributes:
         launch: to submit a kernel and to be told of its end, the plan being known.
         wake: to wake the device's threads, which sleep when a program waits.
-        plan: to note an expression down, and to carry out its plan on few elements, the plan being
-            known: what is computed at the line goes without.
         node: a call of NumPy's, its result's memory included.
         operation: an addition of one element by NumPy, its operands in a cache.
         host_byte: a byte that NumPy moves between memory and processor.
@@ -35,7 +33,6 @@ class Terms(NamedTuple):
 
     launch: float = 45e-6
     wake: float = 15e-6
-    plan: float = 15e-6
     node: float = 0.6e-6
     operation: float = 0.17e-9
     host_byte: float = 0.08e-9
@@ -69,7 +66,7 @@ FEWEST_AT_ONCE, MOST_AT_ONCE = 1 << 13, 1 << 17
 
 def elements_at_once(terms: Terms) -> int:
     """Up to how many elements an addition is computed at the line, by the calling thread."""
-    found = (terms.launch + terms.wake + terms.plan) / (EXPECTED_OPERATIONS * terms.operation)
+    found = (terms.launch + terms.wake) / (EXPECTED_OPERATIONS * terms.operation)
     return min(max(round(found), FEWEST_AT_ONCE), MOST_AT_ONCE)
 
 
