@@ -244,7 +244,8 @@ def _outer(
     function = f"{name}.outer"
     x1, x2 = check_array(function, "x1", x1), check_array(function, "x2", x2)
     added = (None,) * x2.ndim
-    spread = x1[(..., *added)]
+    index: tuple[Any, ...] = (..., *added)
+    spread = x1[index]
     return call(spread, x2) if out is None else call(spread, x2, out=out)
 
 
