@@ -153,7 +153,78 @@ def writable(text: str) -> str:
     text = _with_hidden_ids(text)
     text = _CONJUNCTIONS.sub(r"= and i1 \1, \2", text)
     text = _DISJUNCTIONS.sub(r"= or i1 \1, \2", text)
+    text = _with_plain_extensions(_with_known_widths(text))
     return expanded(_FLOATS_OF_SIGNS.sub(_choose_float, text))
+
+
+# --- vectors --------------------------------------------------------------------------------------
+# A part of an element, as of one that is cut to fewer bits, is to LLVM an element of a vector of
+# more and smaller ones: of 32, or of 6, which SPIR-V has not.
+
+_WIDTHS = (2, 3, 4, 8, 16)
+_VECTORS = re.compile(
+    r"^(?P<head> +(?P<name>%\S+) = (?:load |bitcast [^\n]* to ))"
+    r"<(?P<count>\d+) x i(?P<bits>8|16|32)>(?P<rest>[^\n]*)$",
+    re.MULTILINE,
+)
+
+
+def _with_known_widths(text: str) -> str:
+    """The text of a module whose vectors are none but SPIR-V's."""
+    for found in list(_VECTORS.finditer(text)):
+        count, bits = int(found["count"]), int(found["bits"])
+        fitting = (wide for wide in (64, 32, 16) if count * bits % wide == 0)
+        wide = next((each for each in fitting if count * bits // each in _WIDTHS), 0)
+        if count in _WIDTHS or not wide:
+            continue
+        kind = f"<{count * bits // wide} x i{wide}>"
+        text = text.replace(found[0], f"{found['head']}{kind}{found['rest']}")
+
+        def part(
+            taken: "re.Match[str]", kind: str = kind, wide: int = wide, bits: int = bits
+        ) -> str:
+            name, vector, (lane, shift) = taken[1], taken[2], divmod(int(taken[3]) * bits, wide)
+            plain = name.strip('%"')
+            return (
+                f'  %"{plain} whole" = extractelement {kind} {vector}, i64 {lane}\n'
+                f'  %"{plain} moved" = lshr i{wide} %"{plain} whole", {shift}\n'
+                f'  {name} = trunc i{wide} %"{plain} moved" to i{bits}'
+            )
+
+        element = (
+            rf"^ +(%\S+) = extractelement <{count} x i{bits}> ({re.escape(found['name'])}), i\d+ "
+        )
+        text = re.sub(rf"{element}(\d+)$", part, text, flags=re.MULTILINE)
+    return text
+
+
+# The back end combines an extension by zeros of one by signs, and ends where they are vectors.
+_SIGN_EXTENSIONS = re.compile(r"^ +(%\S+) = sext (<\d+ x i\d+>) (%\S+) to <", re.MULTILINE)
+_ZERO_EXTENSIONS = re.compile(
+    r"^ +(?P<name>%\S+) = zext (?:nneg )?<\d+ x i(?P<bits>\d+)> (?P<given>%\S+) "
+    r"to (?P<kind><\d+ x i\d+>)$",
+    re.MULTILINE,
+)
+
+
+def _with_plain_extensions(text: str) -> str:
+    """The text of a module in which the first extension goes all the way, and bits are masked."""
+    by_signs = {name: (kind, given) for name, kind, given in _SIGN_EXTENSIONS.findall(text)}
+
+    def masked(found: "re.Match[str]") -> str:
+        if found["given"] not in by_signs:
+            return found[0]
+        source, given = by_signs[found["given"]]
+        name, kind = found["name"], found["kind"]
+        whole = f'%"{name[1:].strip(chr(34))} whole"'
+        element = kind.split()[-1].rstrip(">")
+        mask = (1 << int(found["bits"])) - 1
+        return (
+            f"  {whole} = sext {source} {given} to {kind}\n"
+            f"  {name} = and {kind} {whole}, splat ({element} {mask})"
+        )
+
+    return _ZERO_EXTENSIONS.sub(masked, text) if by_signs else text
 
 
 # --- intrinsics -----------------------------------------------------------------------------------

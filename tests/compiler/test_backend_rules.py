@@ -68,6 +68,35 @@ def test_sums_over_a_loop_are_counted_in_64_bits() -> None:
 
 
 @dp.kernel
+def cut_to_bytes(item: dp.Item, x: Any, out: Any, width: dp.constexpr) -> None:
+    i = item.get_id(0)
+    # LLVM loads bytes where only one element is cut.
+    out[i, 0] = np.int8(dp.vec_load(x, i, width)[1])
+    out[i, 1] = dp.vec_load(x, i, width).astype(np.int16)[width - 1]
+
+
+@pytest.mark.parametrize("width", [3, 8, 16])
+def test_parts_of_elements_are_no_elements_of_longer_vectors(width: int) -> None:
+    x = np.arange(20) * 0x123456789ABC + 0x77
+    out = dp.zeros((4, 2), dtype="int64")
+    cut_to_bytes[4](dp.asarray(x), out, width)
+    wanted = [x[1:5].astype("int8"), x[width - 1 : width + 3].astype("int16")]
+    np.testing.assert_array_equal(out.asnumpy(), np.stack(wanted, axis=1))
+
+
+@dp.kernel
+def extended_twice(item: dp.Item, x: Any, out: Any) -> None:
+    v = dp.vec_load(x, 4 * item.get_id(0), 4)
+    dp.vec_store(out, 4 * item.get_id(0), v.astype(np.uint16))
+
+
+def test_vectors_are_extended_by_signs_and_then_by_zeros() -> None:
+    x, out = np.arange(-4, 4, dtype="int8"), dp.zeros(8, dtype="int64")
+    extended_twice[2](dp.asarray(x), out)
+    np.testing.assert_array_equal(out.asnumpy(), x.astype("uint16"))
+
+
+@dp.kernel
 def one_of_many(item: dp.Item, x: Any, out: Any) -> None:
     i = item.get_id(0)
     value = x[i]

@@ -438,9 +438,7 @@ def test_local_memory_of_a_shape_that_is_none(shape: Any) -> None:
         dp.LocalAccessor(shape, np.float32)
 
 
-@pytest.mark.parametrize(
-    "dtype", ["nonsense", object, "complex64", "bool", None.__class__]
-)
+@pytest.mark.parametrize("dtype", ["nonsense", object, "complex64", "bool", None.__class__])
 def test_local_memory_of_a_dtype_it_cannot_have(dtype: Any) -> None:
     with pytest.raises(dp.KernelArgumentError, match="local memory holds"):
         dp.LocalAccessor(4, dtype)

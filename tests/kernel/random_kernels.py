@@ -1,9 +1,9 @@
 """Random kernels, for comparing what devices make of them with plain Python.
 
 A kernel is text in the kernel language, written from a seed: arithmetic of all types, branches and
-loops, private and local arrays, barriers in loops, atomics, group and sub-group algorithms, device
-functions and tuples, over ranges of one to three dimensions, with groups and without. The reference
-is :func:`dp.simulate`, which shares no code with the compiler.
+loops, private and local arrays, vectors, barriers in loops, atomics, group and sub-group
+algorithms, device functions and tuples, over ranges of one to three dimensions, with groups and
+without. The reference is :func:`dp.simulate`, which shares no code with the compiler.
 
 Run as a program, it compares as many as one likes: ``random_kernels.py --count 5000 --seed 0``, in
 a new process for each 250 of them, as what is compiled stays in memory.
@@ -142,7 +142,7 @@ class _Writer:
         self.whole, self.real, self.private = known
 
     def statement(self, depth: int, *, uniform: bool) -> None:
-        kind = self.random.randrange(14)
+        kind = self.random.randrange(15)
         if depth > 3:
             kind %= 4
         if kind < 2:
@@ -183,6 +183,8 @@ class _Writer:
                 depth,
                 f"dp.AtomicRef(counts, ({place.index(operation)}, {index})).{operation}({value})",
             )
+        elif kind == 14:
+            self.vector(depth)
         elif uniform:
             self.together(depth, kind)
 
@@ -218,6 +220,29 @@ class _Writer:
         self.line(depth, f"{name}[({self.integer(1)}) % {size}] = {self.integer()}")
         self.line(depth, f"{name}[({self.integer(0)}) % {size}] += {self.integer(1)}")
         self.assign(depth, self.whole, "v", f"{name}[({self.integer(0)}) % {size}]")
+
+    def vector(self, depth: int) -> None:
+        """Vectors that are computed with, written to a private array and read again."""
+        width, dtype, other = self.pick((2, 3, 4, 8, 16)), self.pick(INTEGERS), self.pick(INTEGERS)
+        first, second, memory = self.name("w"), self.name("w"), self.name("p")
+        self.line(depth, f"{first} = dp.vec_full({width}, {self.integer(1)}, np.{dtype})")
+        numbers = [f"np.{other}({self.integer(1 if at < 2 else 0)})" for at in range(width)]
+        self.line(depth, f"{second} = dp.vec({', '.join(numbers)}).astype(np.{dtype})")
+        sign = self.pick(("+", "-", "*", "//", "%", "&", "|", "^", "<<", ">>"))
+        amount = f"({second} & 7)" if sign in ("<<", ">>") else second
+        compared = f"{first} {self.pick(('<', '>=', '!='))} {self.integer(0)}"
+        self.line(
+            depth,
+            f"{first} = dp.vec_where({compared}, min({first} {sign} {amount}, {second}), -{first})",
+        )
+        self.line(depth, f"{memory} = dp.PrivateArray({width + 2}, np.{self.pick(INTEGERS)}, True)")
+        self.line(depth, f"dp.vec_store({memory}, ({self.integer(0)}) % 3, {first})")
+        self.line(depth, f"{second} = dp.vec_load({memory}, 1, {width}).astype(np.{dtype})")
+        index = f"({self.integer(0)}) % {width}"
+        result = self.pick(
+            (f"{second}[{index}]", f"{second}.sum()", f"max({first}, {second}).min()")
+        )
+        self.assign(depth, self.whole, "v", f"np.int64({result})")
 
     def together(self, depth: int, kind: int) -> None:
         """What all work-items of a group do together."""

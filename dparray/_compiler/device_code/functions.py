@@ -26,7 +26,8 @@ from dparray._compiler.device_code import (
     group_algorithms,  # noqa: F401
     printing,
     special,  # noqa: F401  the public special functions in kernels
-    vector_values,  # noqa: F401  dp.vec in kernels
+    vector_memory,  # noqa: F401  dp.vec in kernels
+    vector_values,  # noqa: F401
     vectors,  # noqa: F401  what kernels.combine calls
 )
 from dparray._compiler.device_code import integers as device_integers

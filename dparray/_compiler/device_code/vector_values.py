@@ -12,9 +12,8 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import types
 from numba.core.errors import TypingError
 from numba.core.typing.npydecl import parse_dtype
 from numba.core.typing.templates import (
@@ -23,19 +22,18 @@ from numba.core.typing.templates import (
     CallableTemplate,
     signature,
 )
-from numba.np.arrayobj import fix_integer_index, make_array
+from numba.np.arrayobj import fix_integer_index
 from numba.np.numpy_support import as_dtype, from_dtype
 
 from dparray._compiler import instructions as device
 from dparray._compiler import mathematics
 from dparray._compiler.target import registry, typing_registry
-from dparray._compiler.types import DeviceArray, VectorType
-from dparray.kernel_api import vec, vec_full, vec_load, vec_store, vec_where
+from dparray._compiler.types import VectorType
 from dparray.kernel_api import vectors as rules
 
 _INT32 = ir.IntType(32)
 _INT64 = ir.IntType(64)
-_NUMBERS = (types.Boolean, types.Integer, types.Float)
+NUMBERS = (types.Boolean, types.Integer, types.Float)
 _WIDE = {True: types.int64, False: types.uint64}
 
 
@@ -50,40 +48,40 @@ def _checked(rule: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         raise TypingError(str(error)) from None
 
 
-def _dtype(numba_type: Any) -> Any:
+def dtype_of(numba_type: Any) -> Any:
     """NumPy's dtype of a number or of a vector's elements."""
     element = numba_type.dtype if isinstance(numba_type, VectorType) else numba_type
     return as_dtype(types.unliteral(element))
 
 
-def _common(operation: str, operands: Sequence[Any]) -> Any:
+def common_type(operation: str, operands: Sequence[Any]) -> Any:
     """The type in which two operands are combined; ``None`` where no integer holds both."""
     common = _checked(
         rules.common_dtype,
         operation,
-        *map(_dtype, operands),
+        *map(dtype_of, operands),
         vectors=tuple(isinstance(each, VectorType) for each in operands),
     )
     return None if common is None else from_dtype(common)
 
 
-def _width(operands: Sequence[Any]) -> int:
+def width_of(operands: Sequence[Any]) -> int:
     widths = [each.width for each in operands if isinstance(each, VectorType)]
     return int(_checked(rules.same_width, widths[0], widths[-1]))
 
 
-def _constant_width(what: str, width: Any) -> int:
+def constant_width(what: str, width: Any) -> int:
     return int(_checked(rules.width_of, what, getattr(width, "literal_value", width)))
 
 
-def _element(what: str, dtype: Any) -> Any:
+def element_of(what: str, dtype: Any) -> Any:
     element = parse_dtype(dtype)
-    if not isinstance(element, _NUMBERS):
+    if not isinstance(element, NUMBERS):
         raise TypingError(f"{what}: a dtype such as dp.float32; got {dtype}")
     return element
 
 
-def _in_registers(element: Any) -> Any:
+def in_registers(element: Any) -> Any:
     """Halves are computed with as float32."""
     return types.float32 if element == types.float16 else element
 
@@ -91,18 +89,21 @@ def _in_registers(element: Any) -> Any:
 # --- values ---------------------------------------------------------------------------------------
 
 
-def _elements(builder: Any, vector: Any) -> list[Any]:
+def elements_of(builder: Any, vector: Any) -> list[Any]:
+    """The elements of a vector."""
     return [builder.extract_element(vector, _INT32(at)) for at in range(vector.type.count)]
 
 
-def _vector(builder: Any, elements: Sequence[Any]) -> Any:
+def vector_of(builder: Any, elements: Sequence[Any]) -> Any:
+    """The vector of some elements."""
     made = ir.Constant(ir.VectorType(elements[0].type, len(elements)), ir.Undefined)
     for at, element in enumerate(elements):
         made = builder.insert_element(made, element, _INT32(at))
     return made
 
 
-def _spread(builder: Any, number: Any, width: int) -> Any:
+def spread(builder: Any, number: Any, width: int) -> Any:
+    """The vector that has a number everywhere."""
     llvm_type = ir.VectorType(number.type, width)
     nothing = ir.Constant(llvm_type, ir.Undefined)
     one = builder.insert_element(nothing, number, _INT32(0))
@@ -110,7 +111,7 @@ def _spread(builder: Any, number: Any, width: int) -> Any:
     return builder.shuffle_vector(one, nothing, lanes)
 
 
-def _converted(context: Any, builder: Any, vector: Any, source: Any, target: Any) -> Any:
+def converted(context: Any, builder: Any, vector: Any, source: Any, target: Any) -> Any:
     """The elements of a vector in another type, as a cast of each."""
     if source == target:
         return vector
@@ -136,15 +137,15 @@ def _converted(context: Any, builder: Any, vector: Any, source: Any, target: Any
     return (builder.sext if signed else builder.zext)(vector, to)
 
 
-def _as_vector(
+def as_vector(
     context: Any, builder: Any, value: Any, numba_type: Any, element: Any, width: int
 ) -> Any:
     """An operand as a vector of elements of a type."""
     if isinstance(numba_type, VectorType):
-        return _converted(context, builder, value, numba_type.dtype, element)
+        return converted(context, builder, value, numba_type.dtype, element)
     number = types.unliteral(numba_type)
     value = context.cast(builder, value, numba_type, number)
-    return _spread(builder, context.cast(builder, value, number, element), width)
+    return spread(builder, context.cast(builder, value, number, element), width)
 
 
 def _of_each(
@@ -153,9 +154,9 @@ def _of_each(
     """A function of numbers, with a signature, of each element."""
     found = [
         context.compile_internal(builder, function, kinds, elements)
-        for elements in zip(*(_elements(builder, each) for each in vectors), strict=True)
+        for elements in zip(*(elements_of(builder, each) for each in vectors), strict=True)
     ]
-    return _vector(builder, found)
+    return vector_of(builder, found)
 
 
 # --- operators ------------------------------------------------------------------------------------
@@ -190,12 +191,12 @@ _OF_NUMBERS: dict[str, Callable[[Any, Any], Any]] = {
 
 def _binary(operation: str) -> Callable[..., Any]:
     def generate(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
-        common, width = _common(operation, actual.args), _width(actual.args)
+        common, width = common_type(operation, actual.args), width_of(actual.args)
         kinds = [common, common]
         if common is None:
             kinds = [getattr(each, "dtype", types.unliteral(each)) for each in actual.args]
         a, b = (
-            _as_vector(context, builder, value, given, kind, width)
+            as_vector(context, builder, value, given, kind, width)
             for value, given, kind in zip(arguments, actual.args, kinds, strict=True)
         )
         if common is None:
@@ -208,9 +209,9 @@ def _binary(operation: str) -> Callable[..., Any]:
         if name is not None:
             return getattr(builder, name)(a, b)
         kind = common if is_float else _WIDE[common.signed]
-        wide = [_converted(context, builder, each, common, kind) for each in (a, b)]
+        wide = [converted(context, builder, each, common, kind) for each in (a, b)]
         found = _of_each(context, builder, _OF_NUMBERS[operation], kind(kind, kind), wide)
-        return _converted(context, builder, found, kind, common)
+        return converted(context, builder, found, kind, common)
 
     return generate
 
@@ -227,9 +228,9 @@ def _choice(sign: str) -> Callable[..., Any]:
     """``min`` or ``max``: the second operand where it compares so to the first."""
 
     def generate(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
-        common, width = actual.return_type.dtype, _width(actual.args)
+        common, width = actual.return_type.dtype, width_of(actual.args)
         a, b = (
-            _as_vector(context, builder, value, given, common, width)
+            as_vector(context, builder, value, given, common, width)
             for value, given in zip(arguments, actual.args, strict=True)
         )
         return builder.select(_compared(builder, sign, common, b, a), b, a)
@@ -247,20 +248,20 @@ def _register_binary(function: Any, operation: str, generate: Callable[..., Any]
                 return None
             if len(args) != 2:
                 raise TypingError(f"vec: {function.__name__} takes 2 operands; got {len(args)}")
-            if not all(isinstance(each, (VectorType, *_NUMBERS)) for each in args):
+            if not all(isinstance(each, (VectorType, *NUMBERS)) for each in args):
                 raise TypingError(
                     "vec: a vector is combined with vectors and numbers; got "
                     + next(str(each) for each in args if not isinstance(each, VectorType))
                 )
-            width = _width(args)
-            common = _common(operation, args)
+            width = width_of(args)
+            common = common_type(operation, args)
             result = types.boolean if operation in rules.COMPARISONS else common
             return signature(VectorType(result, width), *args)
 
     for operands in (
         (VectorType, VectorType),
-        *((VectorType, number) for number in _NUMBERS),
-        *((number, VectorType) for number in _NUMBERS),
+        *((VectorType, number) for number in NUMBERS),
+        *((number, VectorType) for number in NUMBERS),
     ):
         registry.lower(function, *operands)(generate)
 
@@ -301,7 +302,7 @@ def _register_unary(operation: str, function: Any, compute: Callable[..., Any]) 
         def generic(self, args: Any, kws: Any) -> Any:
             if kws or len(args) != 1 or not isinstance(args[0], VectorType):
                 return None
-            _checked(rules.checked_dtype, operation, _dtype(args[0]))
+            _checked(rules.checked_dtype, operation, dtype_of(args[0]))
             return signature(args[0], *args)
 
     @registry.lower(function, VectorType)
@@ -359,31 +360,31 @@ def _register_math(name: str, count: int) -> None:
         def generic(self, args: Any, kws: Any) -> Any:
             if kws or len(args) != count:
                 return None
-            if not all(isinstance(each, (VectorType, *_NUMBERS)) for each in args):
+            if not all(isinstance(each, (VectorType, *NUMBERS)) for each in args):
                 return None
             if not any(isinstance(each, VectorType) for each in args):
                 return None
             if name in rules.ROUNDING:
-                _checked(rules.checked_dtype, name, _dtype(args[0]))
-            common = _common("truediv", (args[0], args[-1]))
+                _checked(rules.checked_dtype, name, dtype_of(args[0]))
+            common = common_type("truediv", (args[0], args[-1]))
             result = types.boolean if name in rules.PREDICATES else common
-            return signature(VectorType(result, _width(args)), *args)
+            return signature(VectorType(result, width_of(args)), *args)
 
     def generate(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
-        common = _common("truediv", (actual.args[0], actual.args[-1]))
+        common = common_type("truediv", (actual.args[0], actual.args[-1]))
         kinds = actual.return_type.dtype(*[common] * count)
         vectors = [
-            _as_vector(context, builder, value, given, common, _width(actual.args))
+            as_vector(context, builder, value, given, common, width_of(actual.args))
             for value, given in zip(arguments, actual.args, strict=True)
         ]
         if name in _OPENCL:
             return _of_opencl(builder, _OPENCL[name], common, vectors)
         compute = context.get_function(function, kinds)
-        return _vector(
+        return vector_of(
             builder,
             [
                 compute(builder, list(each))
-                for each in zip(*(_elements(builder, one) for one in vectors), strict=True)
+                for each in zip(*(elements_of(builder, one) for one in vectors), strict=True)
             ],
         )
 
@@ -393,8 +394,8 @@ def _register_math(name: str, count: int) -> None:
 
 _MIXED = (
     (VectorType, VectorType),
-    *((VectorType, number) for number in _NUMBERS),
-    *((number, VectorType) for number in _NUMBERS),
+    *((VectorType, number) for number in NUMBERS),
+    *((number, VectorType) for number in NUMBERS),
 )
 for _name in (*rules.UNARY, *rules.ROUNDING, *rules.PREDICATES):
     _register_math(_name, 1)
@@ -428,7 +429,7 @@ def _method(vector: Any, name: str, typer: Callable[..., Any]) -> Any:
 
 def _typed_cast(vector: Any) -> Callable[..., Any]:
     def typer(dtype: Any) -> Any:
-        return VectorType(_in_registers(_element("vec.astype", dtype)), vector.width)
+        return VectorType(in_registers(element_of("vec.astype", dtype)), vector.width)
 
     return typer
 
@@ -439,7 +440,7 @@ def _reduced(vector: Any, name: str) -> Any:
         return types.boolean
     if name == "sum" and not isinstance(vector.dtype, types.Float):
         return _WIDE[not isinstance(vector.dtype, types.Integer) or vector.dtype.signed]
-    _checked(rules.checked_dtype, name, _dtype(vector))
+    _checked(rules.checked_dtype, name, dtype_of(vector))
     return vector.dtype
 
 
@@ -453,7 +454,7 @@ def _lower_attribute(context: Any, builder: Any, numba_type: Any, value: Any, na
 @registry.lower((VectorType, "astype"), VectorType, types.Any)
 def _lower_cast(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
     source, target = actual.args[0].dtype, actual.return_type.dtype
-    found = _converted(context, builder, arguments[0], source, target)
+    found = converted(context, builder, arguments[0], source, target)
     if parse_dtype(actual.args[1]) != types.float16:
         return found
     half = ir.VectorType(ir.HalfType(), actual.return_type.width)
@@ -464,8 +465,8 @@ def _register_reduction(name: str) -> None:
     @registry.lower((VectorType, name), VectorType)
     def generate(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
         source, kind = actual.args[0].dtype, actual.return_type
-        vector = _converted(context, builder, arguments[0], source, kind)
-        return _folded(builder, name, kind, _elements(builder, vector))
+        vector = converted(context, builder, arguments[0], source, kind)
+        return _folded(builder, name, kind, elements_of(builder, vector))
 
 
 def _folded(builder: Any, name: str, kind: Any, elements: list[Any]) -> Any:
@@ -534,214 +535,3 @@ def _lower_element(context: Any, builder: Any, actual: Any, arguments: Any) -> A
     count = _INT64(vector.width)
     at = fix_integer_index(context, builder, types.unliteral(index), arguments[1], count)
     return builder.extract_element(arguments[0], builder.trunc(at, _INT32))
-
-
-# --- making vectors -------------------------------------------------------------------------------
-
-
-@typing_registry.register_global(vec)
-class _Vec(AbstractTemplate):
-    key = vec
-
-    def generic(self, args: Any, kws: Any) -> Any:
-        if kws:
-            raise TypingError("vec: takes the elements alone; convert them with .astype(...)")
-        width = _constant_width("vec", len(args))
-        for each in args:
-            if not isinstance(each, _NUMBERS):
-                raise TypingError(
-                    f"vec: takes truth values, integers or floats; got {types.unliteral(each)}"
-                )
-        common = np.result_type(*map(_dtype, args))
-        return signature(VectorType(_in_registers(from_dtype(common)), width), *args)
-
-
-@registry.lower(vec, types.VarArg(types.Any))
-def _lower_vec(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
-    element = actual.return_type.dtype
-    elements = []
-    for value, given in zip(arguments, actual.args, strict=True):
-        number = types.unliteral(given)
-        value = context.cast(builder, value, given, number)
-        elements.append(context.cast(builder, value, number, element))
-    return _vector(builder, elements)
-
-
-@typing_registry.register_global(vec_full)
-class _VecFull(CallableTemplate):
-    prefer_literal = True
-
-    def generic(self) -> Callable[..., Any]:
-        def typer(width: Any, value: Any, dtype: Any) -> Any:
-            element = _element("vec_full", dtype)
-            if not isinstance(value, _NUMBERS):
-                raise TypingError(f"vec_full: takes a number as value; got {value}")
-            return VectorType(_in_registers(element), _constant_width("vec_full", width))
-
-        return typer
-
-
-@registry.lower(vec_full, types.Any, types.Any, types.Any)
-def _lower_full(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
-    made = actual.return_type
-    given, element = actual.args[1], parse_dtype(actual.args[2])
-    number = types.unliteral(given)
-    value = context.cast(builder, arguments[1], given, number)
-    value = context.cast(builder, value, number, element)
-    return _spread(builder, value, made.width)
-
-
-@typing_registry.register_global(vec_where)
-class _VecWhere(CallableTemplate):
-    def generic(self) -> Callable[..., Any]:
-        def typer(condition: Any, a: Any, b: Any) -> Any:
-            if not isinstance(condition, VectorType) or condition.dtype != types.boolean:
-                raise TypingError(
-                    "vec_where: the condition is a vector of truth values, such as v > 0; got "
-                    f"{condition}"
-                )
-            vectors = [each for each in (a, b) if isinstance(each, VectorType)]
-            if not vectors or not all(isinstance(each, (VectorType, *_NUMBERS)) for each in (a, b)):
-                raise TypingError(
-                    f"vec_where: takes a vector and a vector or a number; got {a} and {b}"
-                )
-            for each in vectors:
-                _width((condition, each))
-            return VectorType(_common("where", (a, b)), condition.width)
-
-        return typer
-
-
-@registry.lower(vec_where, VectorType, types.Any, types.Any)
-def _lower_where(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
-    made = actual.return_type
-    a, b = (
-        _as_vector(context, builder, value, given, made.dtype, made.width)
-        for value, given in zip(arguments[1:], actual.args[1:], strict=True)
-    )
-    return builder.select(arguments[0], a, b)
-
-
-# --- memory ---------------------------------------------------------------------------------------
-
-
-def _check_place(what: str, array: Any, index: Any) -> None:
-    if not isinstance(array, DeviceArray):
-        raise TypingError(f"{what}: takes an array of a kernel; got {array}")
-    if not isinstance(array.dtype, _NUMBERS):
-        raise TypingError(
-            f"{what}: takes an array of truth values, integers or floats; got {array}"
-        )
-    kinds = _indices(index)
-    if len(kinds) != array.ndim or not all(isinstance(kind, types.Integer) for kind in kinds):
-        wanted = "an integer" if array.ndim == 1 else f"a tuple of {array.ndim} integers"
-        raise TypingError(f"{what}: takes {wanted} as index of {array}; got {index}")
-
-
-def _indices(index: Any) -> tuple[Any, ...]:
-    return tuple(index) if isinstance(index, types.BaseTuple) else (index,)
-
-
-@typing_registry.register_global(vec_load)
-class _VecLoad(CallableTemplate):
-    prefer_literal = True
-
-    def generic(self) -> Callable[..., Any]:
-        def typer(array: Any, index: Any, width: Any) -> Any:
-            _check_place("vec_load", array, index)
-            return VectorType(_in_registers(array.dtype), _constant_width("vec_load", width))
-
-        return typer
-
-
-@typing_registry.register_global(vec_store)
-class _VecStore(CallableTemplate):
-    prefer_literal = True
-
-    def generic(self) -> Callable[..., Any]:
-        def typer(array: Any, index: Any, vector: Any) -> Any:
-            _check_place("vec_store", array, index)
-            if not isinstance(vector, VectorType):
-                raise TypingError(
-                    f"vec_store: takes a vector, such as dp.vec_full(4, 0, x.dtype); got {vector}"
-                )
-            if not array.mutable:
-                raise TypingError("Cannot modify readonly array")
-            return types.void
-
-        return typer
-
-
-def _place(context: Any, builder: Any, actual: Any, arguments: Any, width: int) -> tuple[Any, Any]:
-    """The array, and the address of the first element."""
-    array, index = actual.args[:2]
-    view = make_array(array)(context, builder, arguments[0])
-    values = [arguments[1]]
-    if isinstance(index, types.BaseTuple):
-        values = cgutils.unpack_tuple(builder, arguments[1], len(index))
-    extents = cgutils.unpack_tuple(builder, view.shape, array.ndim)
-    positions = []
-    for dimension, (kind, value, extent) in enumerate(
-        zip(_indices(index), values, extents, strict=True)
-    ):
-        position = fix_integer_index(context, builder, types.unliteral(kind), value, extent)
-        if context.enable_boundscheck:
-            last = position
-            if dimension == array.ndim - 1:
-                last = builder.add(position, _INT64(width - 1))
-            for each in (position, last):
-                cgutils.do_boundscheck(context, builder, each, extent, dimension)
-        positions.append(position)
-    return view, cgutils.get_item_pointer(context, builder, array, view, positions)
-
-
-def _lies_together(array: Any) -> bool:
-    return bool(array.layout == "C" or (array.layout == "F" and array.ndim == 1))
-
-
-def _pointers(builder: Any, array: Any, view: Any, first: Any, width: int) -> list[Any]:
-    """The addresses of elements that are apart."""
-    step = builder.extract_value(view.strides, array.ndim - 1)
-    return [
-        cgutils.pointer_add(builder, first, builder.mul(step, _INT64(lane)))
-        for lane in range(width)
-    ]
-
-
-@registry.lower(vec_load, DeviceArray, types.Any, types.Any)
-def _lower_load(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
-    array, made = actual.args[0], actual.return_type
-    view, first = _place(context, builder, actual, arguments, made.width)
-    if _lies_together(array):
-        kind = ir.VectorType(first.type.pointee, made.width)
-        pointer = builder.bitcast(first, kind.as_pointer(first.type.addrspace))
-        loaded = builder.load(pointer, align=as_dtype(array.dtype).itemsize)
-    else:
-        pointers = _pointers(builder, array, view, first, made.width)
-        loaded = _vector(builder, [builder.load(each) for each in pointers])
-    if isinstance(array.dtype, types.Boolean):
-        return builder.icmp_unsigned("!=", loaded, ir.Constant(loaded.type, None))
-    if array.dtype == types.float16:
-        return builder.fpext(loaded, context.get_value_type(made))
-    return loaded
-
-
-@registry.lower(vec_store, DeviceArray, types.Any, VectorType)
-def _lower_store(context: Any, builder: Any, actual: Any, arguments: Any) -> Any:
-    array, vector = actual.args[0], actual.args[2]
-    view, first = _place(context, builder, actual, arguments, vector.width)
-    element = _in_registers(array.dtype)
-    value = _converted(context, builder, arguments[2], vector.dtype, element)
-    kind = ir.VectorType(first.type.pointee, vector.width)
-    if isinstance(array.dtype, types.Boolean):
-        value = builder.zext(value, kind)
-    elif array.dtype == types.float16:
-        value = builder.fptrunc(value, kind)
-    if _lies_together(array):
-        pointer = builder.bitcast(first, kind.as_pointer(first.type.addrspace))
-        builder.store(value, pointer, align=as_dtype(array.dtype).itemsize)
-    else:
-        pointers = _pointers(builder, array, view, first, vector.width)
-        for element_value, pointer in zip(_elements(builder, value), pointers, strict=True):
-            builder.store(element_value, pointer)
-    return context.get_dummy_value()
