@@ -82,28 +82,31 @@ def write(target: ndarray, value: Any, layout: Layout, function: str) -> None:
         elif not isinstance(value, ndarray):
             raise foreign_operand(function, "value", value, target.sycl_queue)
     common_placement(function, (("x", target), ("value", value)), True)
-    shape = value.shape
-    while len(shape) > target.ndim and shape[0] == 1:
+    shape, wanted = value.shape, layout.shape
+    while len(shape) > len(wanted) and shape[0] == 1:
         shape = shape[1:]
     if shape != value.shape:
         value = value._view(shape, value.strides[len(value.shape) - len(shape) :], value.offset)
-    strides = _layout.broadcast_strides(function, shape, value.strides, target.shape)
-    if value.dtype.kind == "c" and target.dtype.kind != "c":
+    strides = value.strides
+    if shape != wanted:
+        strides = _layout.broadcast_strides(function, shape, strides, wanted)
+    if value.dtype.kind == "c" and layout.dtype.kind != "c":
         raise DTypeError(
-            f"{function}: {value.dtype} does not fit into {target.dtype}; "
+            f"{function}: {value.dtype} does not fit into {layout.dtype}; "
             f"take dp.real(value) or dp.abs(value) first"
         )
-    if target.size:
-        number = None if _placement.in_force else host_number(value, target.dtype)
-        if number is not None:
-            writes.store(Scalar(number), layout)
-            return
-        if shape != target.shape:
-            value = value._view(target.shape, strides, value.offset)
-        if config.lazy or _placement.in_force:
-            writes.store(value._node, layout)
-        else:
-            write_value(CONVERT, (value,), (layout.dtype,) * 2, layout, placement_of(target))
+    if 0 in wanted:
+        return
+    number = None if _placement.in_force else host_number(value, layout.dtype)
+    if number is not None:
+        writes.store(Scalar(number), layout)
+        return
+    if shape != wanted:
+        value = value._view(wanted, strides, value.offset)
+    if config.lazy or _placement.in_force:
+        writes.store(value._node, layout)
+    else:
+        write_value(CONVERT, (value,), (layout.dtype,) * 2, layout, placement_of(target))
 
 
 def write_value(

@@ -13,11 +13,8 @@ from dpctl.program import SyclProgramCompilationError
 from dparray import _hooks
 from dparray._compiler.program import obtain_program
 from dparray._runtime.device_facts import context_and_device
-from dparray._runtime.launch import Built
+from dparray._runtime.launch import Built, Ready
 from dparray.exceptions import KernelCompileError, UnsupportedDeviceError
-
-# Queues that a kernel finds its built form by at once.
-_MOST_QUEUES = 64
 
 
 class Kernel:
@@ -33,16 +30,17 @@ class Kernel:
         types: type keys, the item first.
         seconds: what compiling took, in this process or the one that left it on disk.
         origin: ``"compiled"`` or ``"disk"``.
+        ready: the ranges that it was launched over.
     """
 
     __slots__ = (
         "_built",
-        "_by_queue",
         "_llvm",
         "build_options",
         "entry",
         "name",
         "origin",
+        "ready",
         "seconds",
         "spirv",
         "types",
@@ -69,7 +67,7 @@ class Kernel:
         self.build_options = build_options
         self._llvm = llvm
         self._built: dict[tuple[Any, Any], Built] = {}
-        self._by_queue: dict[dpctl.SyclQueue, Built] = {}
+        self.ready: dict[tuple[Any, ...], Ready] = {}
 
     @property
     def llvm(self) -> str:
@@ -83,15 +81,10 @@ class Kernel:
             UnsupportedDeviceError: the kernel computes in float64 and the device does not.
             KernelCompileError: the driver refuses the module.
         """
-        built = self._by_queue.get(queue)
+        key = context_and_device(queue)
+        built = self._built.get(key)
         if built is None:
-            key = context_and_device(queue)
-            built = self._built.get(key)
-            if built is None:
-                built = self._built[key] = self._build(queue)
-            if len(self._by_queue) >= _MOST_QUEUES:
-                self._by_queue.clear()
-            self._by_queue[queue] = built
+            built = self._built[key] = self._build(queue)
         return built
 
     def check_device(self, device: dpctl.SyclDevice) -> None:

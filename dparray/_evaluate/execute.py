@@ -69,10 +69,9 @@ def execute(
         KernelCompileError: a user's function in a kernel does not compile.
         MemoryError: no memory for a result.
     """
-    slots: list[Any] = [*leaves, target] if target is not None else [*leaves]
-    slots += [None] * (plan.slots - len(slots))
-    arrays: list[Any] = [*packed]
-    arrays += [None] * (len(slots) - len(arrays))
+    given = leaves if target is None else [*leaves, target]
+    slots: list[Any] = [*given, *[None] * (plan.slots - len(given))]
+    arrays: list[Any] = [*packed, *[None] * (plan.slots - len(packed))]
     try:
         for step in plan.steps:
             _execute_step(step, queue, slots, arrays, scalars, nodes)

@@ -21,7 +21,7 @@ from dparray._layout import Layout
 from dparray._placement import common_placement
 from dparray._runtime import access, crash
 from dparray._runtime.event import Event, events_before
-from dparray._runtime.launch import Built, launch
+from dparray._runtime.launch import Built, Ready, launch
 from dparray._runtime.submission import Packed, pack_local_pointer, pack_pointer, pack_scalar
 from dparray.device import describe_device
 from dparray.exceptions import (
@@ -54,6 +54,7 @@ class _Compiled:
     def __init__(self, name: str, sycl_kernel: Any) -> None:
         self.name = name
         self.built = Built(sycl_kernel, takes_range=False)
+        self.ready: dict[tuple[Any, ...], Ready] = {}
 
     def built_for(self, queue: dpctl.SyclQueue) -> Built:
         return self.built

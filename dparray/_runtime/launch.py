@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Sequence
 from math import prod
 from threading import get_ident
-from typing import Any
+from typing import Any, NamedTuple
 
 import dpctl
 
@@ -81,40 +81,52 @@ class Built:
         most_in_group: the work-items of its largest group, if it is a kernel of a ``Range``, whose
             first parameters are the extents that were asked for: the work-items beyond them do
             nothing. 0 of other kernels, which are launched over the very range that is given.
-        ranges: those that were checked and are possible, since looking one up costs less than
-            checking it again: as they are submitted, and the extents that were asked for, as
-            arguments.
     """
 
-    __slots__ = ("address", "most_in_group", "ranges", "sycl_kernel")
+    __slots__ = ("address", "most_in_group", "sycl_kernel")
 
     def __init__(self, sycl_kernel: Any, takes_range: bool) -> None:
         self.sycl_kernel = sycl_kernel
         self.address = sycl_kernel.addressof_ref()
         self.most_in_group = int(sycl_kernel.work_group_size) if takes_range else 0
-        self.ranges: dict[tuple[Any, ...], tuple[PackedRange, Packed]] = {}
 
 
-_MOST_RANGES = 1024
+class Ready(NamedTuple):
+    """A kernel over a range on a queue, as it is submitted.
+
+    Attributes:
+        address: of the kernel.
+        index_space: the range.
+        extents: those that were asked for, as arguments, if the kernel takes them.
+    """
+
+    address: int
+    index_space: PackedRange
+    extents: Packed | None
 
 
-def _checked_range(
-    name: str,
-    built: Built,
+_MOST_READY = 1024
+
+
+def _made_ready(
+    kernel: Any,
     queue: dpctl.SyclQueue,
     global_range: Sequence[int],
     local_range: Sequence[int] | None,
-) -> tuple[PackedRange, Packed]:
-    """A range as it is submitted, and its extents as arguments; kept with the kernel."""
-    check_range(name, queue, global_range, local_range)
-    if len(built.ranges) >= _MOST_RANGES:
-        built.ranges.clear()
-    size, local = global_range, local_range
-    if built.most_in_group and local is None:
-        size, local = _rounded(queue, global_range, built.most_in_group)
-    asked = pack_scalars(map(ctypes.c_int64, global_range))
-    found = built.ranges[global_range, local_range] = pack_range(size, local), asked
-    return found
+) -> Ready:
+    """Build a kernel and check a range; kept with the kernel, since to look costs less."""
+    built: Built = kernel.built_for(queue)
+    check_range(kernel.name, queue, global_range, local_range)
+    if len(kernel.ready) >= _MOST_READY:
+        kernel.ready.clear()
+    size, local, extents = global_range, local_range, None
+    if built.most_in_group:
+        extents = pack_scalars(map(ctypes.c_int64, global_range))
+        if local is None:
+            size, local = _rounded(queue, global_range, built.most_in_group)
+    ready = Ready(built.address, pack_range(size, local), extents)
+    kernel.ready[queue, global_range, local_range] = ready
+    return ready
 
 
 def _rounded(queue: dpctl.SyclQueue, size: Sequence[int], most_in_group: int) -> rounding.Rounded:
@@ -145,7 +157,8 @@ def launch(
     """Submit ``kernel`` after all earlier work on ``queue``; returns without waiting.
 
     Args:
-        kernel: a compiled kernel (``built_for(queue)`` gives a :class:`Built`, and ``name``).
+        kernel: a compiled kernel (``built_for(queue)`` gives a :class:`Built`; ``name``; ``ready``,
+            a dict of :class:`Ready` that is kept here).
         global_range, local_range: extents in the order of the kernel's indices, as tuples.
         arguments: those of all parameters of the kernel. Memory of the pool among them may be
             dropped at once, because a block is only reused in order with its queue.
@@ -159,11 +172,10 @@ def launch(
         KernelRangeError: the device cannot run this range.
         KernelExecutionError: the driver refuses the launch.
     """
-    built = kernel.built_for(queue)
-    found = built.ranges.get((global_range, local_range))
-    if found is None:
-        found = _checked_range(kernel.name, built, queue, global_range, local_range)
-    index_space, extents = found
+    ready = kernel.ready.get((queue, global_range, local_range))
+    if ready is None:
+        ready = _made_ready(kernel, queue, global_range, local_range)
+    address, index_space, extents = ready
     if local_range is not None:
         asked = sum([argument.local_nbytes for argument in arguments])
         if asked:
@@ -177,8 +189,8 @@ def launch(
     if _hooks.subscribers:
         target, start = profiled.target_of(queue), time.perf_counter()
     _recent((kernel.name, "kernel", queue, get_ident()))
-    given = [extents, *arguments] if built.most_in_group else arguments
-    event = submit(built.address, target, given, index_space, dependencies)
+    given = arguments if extents is None else [extents, *arguments]
+    event = submit(address, target, given, index_space, dependencies)
     if event is None:
         raise _refusal(kernel, queue, global_range, local_range)
     order.add_launch(event, dependencies, seen, memory, reads)

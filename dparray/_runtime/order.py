@@ -137,13 +137,13 @@ class Order(_SequentialOrderManager):
             self._launched_at = self.count = count = self.count + 1
             mark = (event, seen)
             for each in memory:
+                reads -= 1
                 if each is None:
                     is_other = True
-                else:
-                    each.used = mark
-                    if reads <= 0:
-                        each.written = mark
-                reads -= 1
+                    continue
+                each.used = mark
+                if reads < 0:
+                    each.written = mark
             if is_other:
                 self._others_at = count
 

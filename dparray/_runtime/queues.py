@@ -43,10 +43,6 @@ advices.extend(filter(None, [drivers.late_import()]))
 working: dict[dpctl.SyclQueue, object] = {}
 
 
-#: The mark of the last work of each queue, also after it is done: the same mark, the same memory.
-latest: dict[dpctl.SyclQueue, object] = {}
-
-
 # The mark of a queue on whose memory another library can have work at any time.
 _OTHERS_WORK = object()
 
@@ -54,17 +50,12 @@ _OTHERS_WORK = object()
 def note_work(queue: dpctl.SyclQueue) -> None:
     """Note that work has been submitted to ``queue``; called after the submission."""
     if working.get(queue) is not _OTHERS_WORK:
-        working[queue] = latest[queue] = object()
+        working[queue] = object()
 
 
 def note_others(queue: dpctl.SyclQueue) -> None:
     """Say that others have memory of ``queue``: from now on its events are asked every time."""
-    working[queue] = latest[queue] = _OTHERS_WORK
-
-
-def has_changed(queue: dpctl.SyclQueue, mark: object) -> bool:
-    """Whether memory of ``queue`` may differ from what it was when ``latest`` gave ``mark``."""
-    return mark is _OTHERS_WORK or latest.get(queue) is not mark
+    working[queue] = _OTHERS_WORK
 
 
 #: Queues with memory that the host has mapped, and how many maps are open. They do not count as

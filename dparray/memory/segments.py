@@ -288,7 +288,11 @@ class Pool:
                 self.lingering.append(segment)
             else:
                 self.in_use -= segment.nbytes
-                segment.arena.put(segment)
+                free = segment.arena.free.get(segment.nbytes)
+                if free is None:
+                    segment.arena.put(segment)
+                else:
+                    free.append(segment)
 
     def settle(self, most: int = sys.maxsize) -> None:
         """Like :meth:`collect`, and look again at the ``most`` that have lingered longest."""

@@ -327,9 +327,9 @@ def test_memory_keeps_a_bounded_number_of_kernels(
 
 
 def test_a_kernel_on_many_queues_stays_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dparray._compiler import kernel as kernel_module
+    from dparray._runtime import launch
 
-    monkeypatch.setattr(kernel_module, "_MOST_QUEUES", 3)
+    monkeypatch.setattr(launch, "_MOST_READY", 3)
     scale = make_scale(7)
     device = dp.Device("cpu").sycl_device
     for _ in range(8):
