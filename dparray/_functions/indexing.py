@@ -79,6 +79,9 @@ def nonzero(x: ndarray) -> tuple[ndarray, ...]:
     x = check_array("nonzero", "x", x)
     if x.ndim == 0:
         raise ShapeError("nonzero: an array with 0 dimensions has no positions; use x.reshape(1)")
+    small = compute_small(_positions_of_vector, x) if x.ndim == 1 else None
+    if small is not None:
+        return (small,)
 
     def by_kernel() -> tuple[ndarray, ...]:
         flat = positions(x if x.dtype.kind == "b" else apply(OPS["not_equal"], x, 0))
@@ -92,6 +95,10 @@ def nonzero(x: ndarray) -> tuple[ndarray, ...]:
     return tuple(
         compute("nonzero", (("x", x),), kernel=kernel, host=np.nonzero, dpt=later("nonzero"))
     )
+
+
+def _positions_of_vector(values: np.ndarray) -> np.ndarray:
+    return values.nonzero()[0]
 
 
 def _within(function: str, positions: ndarray, extent: int, mode: str) -> ndarray:
