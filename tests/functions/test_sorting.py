@@ -118,3 +118,38 @@ def test_every_nan_is_another_value() -> None:
     found = dp.unique_counts(x)
     np.testing.assert_array_equal(found.values.asnumpy(), [1.0, np.nan, np.nan])
     assert found.counts.tolist() == [2, 1, 1]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint32", "float64"])
+@pytest.mark.parametrize("shape", [(513, 8), (585, 7), (4095,), (4096,), (2, 70_000), (9, 500, 11)])
+@pytest.mark.parametrize("descending", [False, True])
+def test_positions_in_many_lines_are_stable(
+    shape: tuple[int, ...], dtype: str, descending: bool
+) -> None:
+    values = np.random.default_rng(3).integers(0, 50, shape).astype(dtype)
+    if values.dtype.kind == "f":
+        values -= 25
+        flat = values.ravel()
+        flat[::7], flat[1::11] = -0.0, 0.0
+        flat[5::13], flat[6::17], flat[3::19], flat[4::23] = np.nan, -np.nan, np.inf, -np.inf
+    elif values.dtype.kind == "i":
+        values -= 25
+        values.flat[3] = np.iinfo(dtype).min
+    for axis in range(values.ndim):
+        found = dp.argsort(dp.asarray(values), axis=axis, descending=descending)
+        if descending:
+            wanted = np.argsort(np.flip(values, axis), axis=axis, kind="stable")
+            wanted = values.shape[axis] - 1 - np.flip(wanted, axis)
+        else:
+            wanted = np.argsort(values, axis=axis, kind="stable")
+        np.testing.assert_array_equal(found.asnumpy(), wanted)
+    turned = dp.asarray(values)[::-1]
+    np.testing.assert_array_equal(
+        dp.argsort(turned).asnumpy(), np.argsort(values[::-1], kind="stable")
+    )
+
+
+def test_positions_on_every_queue(queue: Any) -> None:
+    values = np.random.default_rng(4).standard_normal((100, 100)).astype("float32")
+    found = dp.argsort(dp.asarray(values, device=queue), axis=0)
+    np.testing.assert_array_equal(found.asnumpy(), np.argsort(values, axis=0, kind="stable"))
