@@ -170,16 +170,21 @@ _BESIDE = {contextlib.__file__, functools.__file__, threading.__file__}
 Line = tuple[str, int]
 
 
+@functools.lru_cache(maxsize=1024)
+def _kind_of(file: str) -> str:
+    """Whose a file is: the ``"program"``'s, ``"ours"``, or ours and ``"between"`` a call and us."""
+    is_ours = file.startswith((_PACKAGE, _KERNELS, "<dparray")) or file in _BESIDE
+    if not is_ours or file.startswith(_DEMO):
+        return "program"
+    return "between" if file.endswith("guard.py") or file.startswith(_TELLING) else "ours"
+
+
 def user_frame() -> FrameType | None:
     """The frame of the innermost line that is not dparray's; ``None`` in a thread of its own."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        name = frame.f_code.co_filename
-        is_ours = name.startswith((_PACKAGE, _KERNELS, "<dparray")) or name in _BESIDE
-        if not is_ours or name.startswith(_DEMO):
-            return frame
+    while frame is not None and _kind_of(frame.f_code.co_filename) != "program":
         frame = frame.f_back
-    return None
+    return frame
 
 
 def line_of(frame: Any) -> Line | None:
@@ -224,15 +229,18 @@ def on_behalf(by: Asker) -> Iterator[None]:
 
 def public_name() -> str:
     """The name of the function of dparray's that the program called."""
-    user = user_frame()
-    if user is None and (by := getattr(_apart, "by", _NOBODY)) is not _NOBODY:
+    name = ""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        code = frame.f_code
+        kind = _kind_of(code.co_filename)
+        if kind == "program":
+            break
+        if kind == "ours":
+            name = code.co_name
+        frame = frame.f_back
+    if frame is None and (by := getattr(_apart, "by", _NOBODY)) is not _NOBODY:
         return str(by[1])
-    name, frame = "", sys._getframe(1)
-    while frame is not None and frame is not user:
-        file = frame.f_code.co_filename
-        if not file.endswith("guard.py") and not file.startswith(_TELLING):
-            name = frame.f_code.co_name
-        frame = frame.f_back  # type: ignore[assignment]
     if name.startswith("_") and not name.startswith("__"):  # a method that is no function
         name = name[1:].removesuffix("_in_place").removesuffix("_method")
     return name

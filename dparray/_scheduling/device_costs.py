@@ -121,11 +121,12 @@ def can_compute(nodes: Sequence[Node], queue: Any) -> bool:
 def free_memory(queue: Any) -> float:
     """The bytes that new arrays may take on a device."""
     said = declared.get(queue)
-    stats = pool.stats(queue)
+    limit, in_use = pool.limit_and_use(queue)
     total = _total_memory(queue) if said is None else said.memory
-    if stats.limit is not None:
-        total = min(total, stats.limit)
-    in_use = stats.in_use if said is None else pool.in_use_on(queue)
+    if limit is not None:
+        total = min(total, limit)
+    if said is not None:
+        in_use = pool.in_use_on(queue)
     return max(total - in_use, 0.0)
 
 

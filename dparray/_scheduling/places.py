@@ -38,6 +38,11 @@ def name_of(queue: Any) -> str:
     said = device_costs.declared.get(queue)
     if said is not None:
         return said.name
+    return _text_of(queue)
+
+
+@lru_cache(maxsize=64)
+def _text_of(queue: Any) -> str:
     return describe_queue(queue).removesuffix(", canonical queue")
 
 

@@ -184,6 +184,17 @@ class Pools:
                 pools=tuple(rows),
             )
 
+    def limit_and_use(self, queue: Any) -> tuple[int | None, int]:
+        """The limit of a queue's device, and the bytes in blocks there; what a policy looks at for
+        each expression.
+        """
+        with self._lock:
+            owner, found = self._memory_of(queue), 0
+            for pool in list(owner.pools.values()):
+                pool.settle()
+                found += pool.in_use
+            return self._limit_of(owner), found
+
     def in_use_on(self, queue: Any) -> int:
         """Bytes in blocks that arrays of one queue hold, of all USM types."""
         with self._lock:
@@ -505,6 +516,7 @@ stats = _pools.stats
 
 
 in_use_on = _pools.in_use_on
+limit_and_use = _pools.limit_and_use
 
 
 set_limit = _pools.set_limit
