@@ -29,7 +29,7 @@ from dparray.memory import arrivals, copies
 
 as_array = np.asarray
 
-#: Whether one value may be read the shortest way: while somebody listens none is, who is told.
+#: Whether one value may be read the shortest way, which tells no subscriber: not while one listens.
 reads_at_once = is_ready
 
 

@@ -103,7 +103,7 @@ def is_there() -> bool:
 
 
 def load(key: str) -> bytes | None:
-    """What the store has under a key, or ``None``."""
+    """The bytes that the store has under a key, or ``None``."""
     store = _store()
     return None if store is None else store.load(bytes.fromhex(key))
 

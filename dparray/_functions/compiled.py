@@ -93,7 +93,7 @@ def install(module: Any) -> None:
         module.follow(config.host_tier, limits.host_elements)
 
     def listen(is_on: bool) -> None:
-        """Use the Python functions while somebody listens, since the module tells nobody."""
+        """Use the Python functions while there are subscribers, since the module tells none."""
         for name, method in before.items():
             if is_on:
                 setattr(ndarray, name, method)

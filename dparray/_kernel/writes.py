@@ -55,7 +55,7 @@ def read_only_parameters(
 
 
 def _resolved(function: ast.expr, called: dict[str, Any]) -> Any:
-    """What a call names, directly or in a module."""
+    """The function that a call names, directly or in a module."""
     if isinstance(function, ast.Attribute) and isinstance(function.value, ast.Name):
         return getattr(called.get(function.value.id), function.attr, None)
     return called.get(function.id) if isinstance(function, ast.Name) else None

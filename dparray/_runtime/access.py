@@ -261,7 +261,7 @@ def _check_end(hold: Hold, me: int, writes: bool, what: Any) -> None:
 
 
 def _clash(hold: Hold, writes: bool, what: Any) -> str:
-    """What is asked for, and the map in its way."""
+    """The message: the access that is asked for, and the map in its way."""
     does = "would write" if writes else "reads"
     memory = "memory that others are given"
     if what is not None:

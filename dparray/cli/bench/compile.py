@@ -80,7 +80,7 @@ def _times(case: _Case, executor: str, size: int, filter_string: str) -> Iterato
 
 
 def _run(command: list[str], cache: str) -> float:
-    """What the last call of a process took."""
+    """The seconds of the last call of a process."""
     environment = {**os.environ, "DPARRAY_CACHE_DIR": cache, "DPARRAY_NOTICES": "0"}
     if command[_EXECUTOR] == "fused":  # no host computes while kernels are compiled
         environment["DPARRAY_BACKGROUND_COMPILE"] = "0"
