@@ -24,6 +24,7 @@ from dparray._array.operands import (
 from dparray._array.small import compute_small
 from dparray._functions.creation import zeros_like
 from dparray._functions.inspection import result_type
+from dparray._functions.operands import converted
 from dparray._functions.ufunc_options import (
     DEFAULT_CASTING,
     DEFAULT_ORDER,
@@ -118,7 +119,7 @@ def _rint(x: Any, /) -> ndarray:
     x = check_array("rint", "x", x)
     if x.dtype.kind in "biu":
         dtype = _dtypes.resolve(np.rint, (x.dtype,))[-1]
-        x = astype_array(x, _dtypes.fit_device(dtype, x.sycl_queue.sycl_device))
+        x = converted(x, _dtypes.fit_device(dtype, x.sycl_queue.sycl_device))
     return apply(OPS["round"], x)
 
 

@@ -26,6 +26,7 @@ from dparray._functions.operands import placement_keywords
 from dparray._functions.ranges import arange
 from dparray._functions.reductions import count_nonzero
 from dparray._functions.reductions import sum as sum_of
+from dparray._functions.sorting import of_four_bytes
 from dparray._graph.ops import OPS
 from dparray._placement import common_placement, placement_of
 from dparray._runtime import device_facts
@@ -328,7 +329,7 @@ def isin(
         "isin",
         (("x1", x1), ("x2", x2)),
         host=lambda values, among, out: np.copyto(out, np.isin(values, among, invert=invert)),
-        dpt=partial(later("isin"), invert=invert),
+        dpt=lambda *tensors: later("isin")(*map(of_four_bytes, tensors), invert=invert),
         out=result,
     )
     return result

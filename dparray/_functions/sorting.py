@@ -146,8 +146,20 @@ def sort(
         is_stable = out.itemsize == 1 or out.dtype.char == "e"
         out.sort(axis=axis, kind="stable" if is_stable else "quicksort")
 
-    compute("sort", (("x", x),), host=by_numpy, dpt=partial(later("sort"), axis=axis), out=target)
+    def by_dpt(tensor: Any) -> Any:
+        return later("sort")(of_four_bytes(tensor), axis=axis)
+
+    compute("sort", (("x", x),), host=by_numpy, dpt=by_dpt, out=target)
     return result
+
+
+def of_four_bytes(tensor: Any) -> Any:
+    """Integers and booleans of fewer bytes as `int32`.
+
+    Intel's CPU compiler (2026) ends the process in dpnp's kernels that sort them.
+    """
+    narrow = tensor.dtype.kind in "biu" and tensor.dtype.itemsize < 4
+    return later("astype")(tensor, _dtypes.int32) if narrow else tensor
 
 
 def argsort(

@@ -468,3 +468,24 @@ def test_negative_floats_wrap_in_unsigned_integers(executor: str) -> None:
                 x = values.astype(source)
                 found = dp.asarray(x).astype(dtype).asnumpy()
                 np.testing.assert_array_equal(found, x.astype(dtype), f"{source} {dtype}")
+
+
+def test_a_division_in_the_loop_of_a_sum_compiles() -> None:
+    """Intel's CPU compiler ended the process."""
+    x = np.arange(36, dtype="float32").reshape(3, 4, 3)
+    with tier("fused"):
+        found = dp.linalg.vector_norm(dp.permute_dims(dp.asarray(x), (2, 0, 1)))
+        assert float(found) == pytest.approx(np.linalg.norm(x))
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint8", "int16", "uint16"])
+def test_narrow_integers_are_sorted_and_looked_up_without_the_host(dtype: str) -> None:
+    """Intel's CPU compiler ends the process in dpnp's kernels that sort them."""
+    values = (np.arange(9001) * 7 % 11).astype(dtype)
+    with dp.config.override(host_tier=False):
+        x = dp.asarray(values)
+        found = dp.sort(x[::-1])
+        among = dp.isin(x, x[:5])
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found.asnumpy(), np.sort(values))
+    np.testing.assert_array_equal(among.asnumpy(), np.isin(values, values[:5]))
