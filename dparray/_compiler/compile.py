@@ -26,6 +26,7 @@ from dparray._compiler.key import (
     stored_text_key,
     text_key,
 )
+from dparray._compiler.program import warm_up
 from dparray.exceptions import KernelCompileError, KernelError, KernelTypeWarning
 
 # Kernels by key, oldest first. Users of a kernel hold it, too, so dropping one here only
@@ -39,6 +40,7 @@ def obtain_kernel(
     types: Sequence[str],
     options: Mapping[str, Any],
     labels: Sequence[str] = (),
+    queue: Any = None,
 ) -> Kernel:
     """The kernel of ``function`` for these types: from memory, from disk, or compiled now.
 
@@ -47,6 +49,7 @@ def obtain_kernel(
         types: type keys, the item first.
         options: ``debug``, ``inline_threshold``, ``fp_contract``.
         labels: the parameters with their types, for error messages.
+        queue: where it will be launched; the driver starts its compiler while it is made here.
 
     Raises:
         KernelCompileError: it does not compile.
@@ -58,10 +61,13 @@ def obtain_kernel(
         key,
         lambda: stored_kernel_key(function, types, options),
         lambda: compile_kernel(function, types, options, labels),
+        queue,
     )
 
 
-def obtain_generated(source: str, types: Sequence[str], options: Mapping[str, Any]) -> Kernel:
+def obtain_generated(
+    source: str, types: Sequence[str], options: Mapping[str, Any], queue: Any = None
+) -> Kernel:
     """The same of a generated kernel, of its text.
 
     Raises:
@@ -72,12 +78,17 @@ def obtain_generated(source: str, types: Sequence[str], options: Mapping[str, An
         key,
         lambda: stored_text_key(source, types, options),
         lambda: compile_generated(source, types, options),
+        queue,
     )
 
 
-def _obtained(key: str, stored_key: Callable[[], str | None], make: Callable[[], Kernel]) -> Kernel:
+def _obtained(
+    key: str, stored_key: Callable[[], str | None], make: Callable[[], Kernel], queue: Any
+) -> Kernel:
     kernel = recalled(key, stored_key)
     if kernel is None:
+        if queue is not None:
+            warm_up(queue)
         if config.notices and threading.current_thread() is threading.main_thread():
             _log.notice(
                 f"kernels are being compiled, and kept in {cache.base_directory()}, so that later "

@@ -17,6 +17,8 @@ import contextlib
 import ctypes
 import hashlib
 import os
+import struct
+from concurrent.futures import ThreadPoolExecutor
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int32, c_size_t, c_uint32, c_void_p
 from functools import lru_cache
 from pathlib import Path
@@ -74,6 +76,49 @@ def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> Any:
             program = driver.program_of(queue, binary, options)
     # Where the driver refuses the module, dpctl's error has the driver's text.
     return program or create_program_from_spirv(queue, spirv, options)
+
+
+def warm_up(queue: dpctl.SyclQueue) -> None:
+    """Let the driver start its compiler, as a kernel is on its way to it; nothing is waited for."""
+    driver = _driver_of(queue)
+    if driver is not None and not _has_built():
+        with contextlib.suppress(RuntimeError):
+            _builder().submit(driver.built_here, queue, _NOTHING, "")
+
+
+@lru_cache(maxsize=1)
+def _builder_of(process: int) -> ThreadPoolExecutor:
+    """The thread that modules are built in: a fork has its own.
+
+    Intel's CPU driver starts its compiler anew in each thread, which takes it 110 ms, and builds
+    one module at a time.
+    """
+    return ThreadPoolExecutor(1, "dparray driver")
+
+
+def _builder() -> ThreadPoolExecutor:
+    return _builder_of(os.getpid())
+
+
+def _has_built() -> bool:
+    """Whether a module was built, or is being built."""
+    return _builder_of.cache_info().currsize > 0
+
+
+def _module(*instructions: tuple[int, ...]) -> bytes:
+    """A module of SPIR-V 1.0; an instruction is its number and its words."""
+    words = [0x07230203, 0x00010000, 0, 5, 0]
+    for number, *operands in instructions:
+        words += [(1 + len(operands)) << 16 | number, *operands]
+    return struct.pack(f"<{len(words)}I", *words)
+
+
+# A kernel "k" that does nothing: capabilities (Addresses, Kernel), memory model (64 bits, OpenCL),
+# entry point; the types void (1) and function (2); the function (4) with its block (3).
+_NOTHING = _module(
+    *((17, 4), (17, 6), (14, 2, 2), (15, 6, 4, ord("k"))),
+    *((19, 1), (33, 2, 1), (54, 1, 4, 0, 2), (248, 3), (253,), (56,)),
+)
 
 
 def keeps_binaries(queue: dpctl.SyclQueue) -> bool:
@@ -202,6 +247,14 @@ class _Driver:
 
     def built(self, queue: dpctl.SyclQueue, spirv: bytes, options: str) -> bytes | None:
         """The driver's binary of a module for a queue's device; ``None`` if there is none."""
+        try:
+            building = _builder().submit(self.built_here, queue, spirv, options)
+        except RuntimeError:  # the interpreter is ending, and starts nothing any more
+            return self.built_here(queue, spirv, options)
+        return building.result()
+
+    def built_here(self, queue: dpctl.SyclQueue, spirv: bytes, options: str) -> bytes | None:
+        """The same, built in the calling thread."""
         context, device, status = queue.sycl_context, queue.sycl_device, c_int32()
         with self._handle("context", context) as of_context, self._handle("device", device) as own:
             program = self.create_of_module(of_context, spirv, len(spirv), byref(status))

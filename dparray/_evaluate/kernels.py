@@ -91,7 +91,7 @@ def obtain(launch: KernelLaunch, queue: Any = None) -> Any:
     compiles = launch.must_compile or limits.is_worth_compiling(launch.size, entry.elements)
     if not compiles and not (is_first and limits.is_worth_loading(launch.size)):
         return None
-    return _now(launch, compiles)
+    return _now(launch, compiles, queue)
 
 
 def _obtain_later(launch: KernelLaunch, queue: Any) -> Any:
@@ -102,7 +102,7 @@ def _obtain_later(launch: KernelLaunch, queue: Any) -> Any:
     entry.elements += limits.counted_elements(launch.size)
     entry.lost += max(gain, 0.0)
     if limits.is_worth_waiting(gain) and config.fused_tier:
-        return _now(launch, True)
+        return _now(launch, True, queue)
     if entry.is_asked_for != "compiler" and limits.is_worth_asking(entry.lost):
         entry.is_asked_for = "compiler"
         background.ask(partial(_make_ready, launch, queue, True, _hooks.asker()))
@@ -116,14 +116,14 @@ def _make_ready(launch: KernelLaunch, queue: Any, compiles: bool, by: _hooks.Ask
     """Obtain a kernel and build it for a queue's device, in the background."""
     if launch.entry.kernel is None:
         with _hooks.on_behalf(by):
-            kernel = _now(launch, compiles, keeps=False)
+            kernel = _now(launch, compiles, queue, keeps=False)
             if kernel is not None:
                 if queue is not None:
                     kernel.built_for(queue)
                 launch.entry.kernel = kernel
 
 
-def _now(launch: KernelLaunch, compiles: bool, keeps: bool = True) -> Any:
+def _now(launch: KernelLaunch, compiles: bool, queue: Any, keeps: bool = True) -> Any:
     """The kernel from memory or disk, or compiled; ``None`` where that is not allowed."""
     entry = launch.entry
     entry.source = source_of(launch.structure)
@@ -134,9 +134,9 @@ def _now(launch: KernelLaunch, compiles: bool, keeps: bool = True) -> Any:
     elif compiles:
         types, given = types_of(launch), options(launch.fp_contract)
         if launch.functions:
-            kernel = compile.obtain_kernel(_function_of(launch, entry.source), types, given)
+            kernel = compile.obtain_kernel(_function_of(launch, source), types, given, (), queue)
         else:
-            kernel = compile.obtain_generated(entry.source, types, given)
+            kernel = compile.obtain_generated(source, types, given, queue)
         entry.origin = "compiled"
     if keeps:
         entry.kernel = kernel

@@ -214,7 +214,7 @@ class KernelFunction:
             if hasattr(index_space, "launch_over"):
                 return index_space.launch_over(self, arguments, depends_on)
             return self._launch(index_space, arguments, depends_on)
-        compiled = self._kernels.get((item, types)) or self._compile(item, types)
+        compiled = self._kernels.get((item, types)) or self._compile(item, types, queue)
         self._settle(blocks)
         memory = [block.segment for block in blocks]
         if borrowed:
@@ -370,7 +370,7 @@ class KernelFunction:
             self._closed = False
             self.specialize([(item, *types) for item, types in known])
 
-    def _compile(self, item: str, types: Signature) -> Kernel:
+    def _compile(self, item: str, types: Signature, queue: Any = None) -> Kernel:
         if item.startswith("item"):
             for name, key in zip(self._parameters, types, strict=True):
                 if parse(key).kind == "local":
@@ -388,7 +388,7 @@ class KernelFunction:
             self._watch()
         all_types = (item, *types) if self._has_item else types
         compiled = compile.obtain_kernel(
-            self.py_func, all_types, self.options, self._parameter_labels(types)
+            self.py_func, all_types, self.options, self._parameter_labels(types), queue
         )
         self._kernels[item, types] = compiled
         return compiled

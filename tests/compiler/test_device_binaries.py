@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import itertools
+import os
 import resource
+import subprocess
+import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -157,3 +161,66 @@ def test_what_builds_a_program_is_not_kept(builds: list[str]) -> None:
         scaled(next(FACTORS))
     assert builds.count("built") == count + 5
     assert (resident() - before) / count < 1 << 20
+
+
+def test_modules_are_built_in_one_thread_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The driver starts its compiler anew in each thread.
+    threads = set()
+    built_here = device_binary._Driver.built_here
+
+    def note(*args: Any) -> Any:
+        threads.add(threading.current_thread())
+        return built_here(*args)
+
+    monkeypatch.setattr(device_binary._Driver, "built_here", note)
+    factors = [next(FACTORS) for _ in range(2)]
+    asking = [threading.Thread(target=scaled, args=(factor,)) for factor in factors]
+    for thread in asking:
+        thread.start()
+    for thread in asking:
+        thread.join()
+    (thread,) = threads
+    assert thread not in (threading.main_thread(), *asking)
+
+
+_FIRST = """
+import atexit
+import threading
+import dparray as dp
+from dparray._compiler import program
+
+modules = []
+built_here = program._Driver.built_here
+
+def note(driver, queue, spirv, options):
+    modules.append(spirv)
+    return built_here(driver, queue, spirv, options)
+
+program._Driver.built_here = note
+
+@dp.kernel
+def first(item, x):
+    x[item.get_id(0)] += 1
+
+@dp.kernel
+def last(item, x):
+    x[item.get_id(0)] += 2
+
+def at_the_end():
+    last[3](x)
+    print(x.tolist())
+
+x = dp.zeros(3, device="opencl:cpu")
+first[3](x)
+assert modules[0] == program._NOTHING and len(modules) == 2, modules
+atexit.register(at_the_end)
+"""
+
+
+def test_the_driver_starts_its_compiler_while_the_first_kernel_is_compiled(tmp_path: Path) -> None:
+    environment = {**os.environ, "DPARRAY_CACHE_DIR": str(tmp_path), "DPARRAY_NOTICES": "0"}
+    finished = subprocess.run(
+        [sys.executable, "-c", _FIRST], env=environment, capture_output=True, text=True
+    )
+    # The last one is built when the interpreter ends, and starts no threads any more.
+    assert finished.stdout.split() == ["[3.0,", "3.0,", "3.0]"], finished.stderr
