@@ -18,7 +18,10 @@ import numpy as np
 
 import dparray as dp
 from dparray import _hooks
+from dparray._array.ndarray import materialize
 from dparray._evaluate import limits
+from dparray._runtime.event import Event
+from dparray.memory import copies
 
 
 def values(shape: Any, dtype: str = "float32", seed: int = 0) -> np.ndarray:
@@ -128,3 +131,28 @@ def forced(executor: str) -> AbstractContextManager[None]:
     ``"host"`` leaves the choice as it is: small arrays are computed there.
     """
     return nullcontext() if executor == "host" else limits.force(executor)
+
+
+@dp.kernel
+def _hold(item: Any, gate: Any, x: Any, y: Any) -> None:
+    # It ends by itself, so that a host that waits for it fails and does not hang.
+    for _ in range(300_000_000):
+        if dp.AtomicRef(gate, 0).load() != 0:
+            break
+    x[item.get_id(0)] = y[item.get_id(0)] + 1
+
+
+@contextmanager
+def held(queue: Any, x: Any, y: Any) -> Iterator[Event]:
+    """A kernel that writes the first element of ``x`` and reads that of ``y`` runs all the time."""
+    gate = dp.asarray(np.ones(1, np.int32), sycl_queue=queue)
+    seen = copies.host_view(materialize(gate))
+    dp.call_kernel(_hold, dp.Range(1), gate, x, y).wait()  # compiled, built and loaded
+    seen[0] = 0
+    event = dp.call_kernel(_hold, dp.Range(1), gate, x, y)
+    try:
+        yield event
+        assert not event.done, "the host has waited for memory that it does not touch"
+    finally:
+        seen[0] = 1
+        event.wait()

@@ -194,6 +194,15 @@ def reciprocal(divisor: int) -> tuple[int, int]:
     return -(-(1 << shift) // divisor), shift
 
 
+def in_one_dimension(structure: Structure, numbers: Sequence[Any]) -> tuple[Structure, list[Any]]:
+    """A structure without blocks whose items are counted in one dimension, and its numbers."""
+    assert structure.block is None
+    found = structure._replace(has_rows=False, multiplies=False, elements=1)
+    extents = structure.dimensions
+    beyond = extents + 2 * len(_divided(structure)) * structure.multiplies
+    return found, [*numbers[:extents], *numbers[beyond:]]
+
+
 def _block_of(extents: Sequence[int], columns: Sequence[Sequence[int]]) -> Block | None:
     """How work-items compute blocks, if arrays are read across the order in which others are.
 
@@ -363,7 +372,23 @@ def source_of(structure: Structure) -> str:
     classes = [cls for _, cls in structure.arrays] + [cls for _, _, cls in structure.outputs]
     inner, body = _position(structure, classes)
     lines += body
-    lines += [inner + line.strip() for line in scalar_lines(structure.scalars)]
+    lines += _element(structure, inner)
+    return "\n".join(lines) + "\n"
+
+
+def body_of(structure: Structure, inner: str) -> list[str]:
+    """The lines that compute the element of an index ``i``, which is below the number of all.
+
+    The items are counted in one dimension (:func:`in_one_dimension`).
+    """
+    classes = [cls for _, cls in structure.arrays] + [cls for _, _, cls in structure.outputs]
+    indices = [inner + line for line in _indices(structure, classes)]
+    return indices + _element(structure, inner)
+
+
+def _element(structure: Structure, inner: str) -> list[str]:
+    """The lines that load, compute and store an element whose indices are known."""
+    lines = [inner + line.strip() for line in scalar_lines(structure.scalars)]
     for number, (dtype, cls) in enumerate(structure.arrays):
         lines += [
             inner + line for line in load(number, dtype, _index(structure, cls, f"a{number}"))
@@ -374,7 +399,7 @@ def source_of(structure: Structure) -> str:
         index, text = _index(structure, cls, f"out{number}"), values.name(name)
         stored = store(f"out{number}", index, text, dtype_of(structure, name), dtype)
         lines += [inner + line for line in stored]
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _position(structure: Structure, classes: Sequence[str]) -> tuple[str, list[str]]:
@@ -397,6 +422,12 @@ def _position(structure: Structure, classes: Sequence[str]) -> tuple[str, list[s
     if not structure.has_rows or structure.elements > 1:
         extent = f"size // n{last}" if structure.has_rows else "size"
         lines += [f"{inner}if int64(i) >= int64({extent}):", f"{inner}    return"]
+    return inner, lines + [inner + line for line in _indices(structure, classes)]
+
+
+def _indices(structure: Structure, classes: Sequence[str]) -> list[str]:
+    """The lines that take the index of an element apart."""
+    last = structure.dimensions - 1
     body: list[str] = []
     if any(cls != "c" for cls in classes):
         rest = "i"
@@ -412,7 +443,7 @@ def _position(structure: Structure, classes: Sequence[str]) -> tuple[str, list[s
             body.append("zero = uint64(0)")
     if structure.has_rows and "c" in classes:
         body.append(f"i = i * n{last} + i{last}")
-    return inner, lines + [inner + line for line in body]
+    return body
 
 
 def _position_in_block(

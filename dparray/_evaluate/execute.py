@@ -9,7 +9,7 @@ from typing import Any
 from dparray import _dtypes, _hooks
 from dparray._codegen.reduction import most_counters
 from dparray._codegen.values import scalar_arguments
-from dparray._evaluate import host, library, limits
+from dparray._evaluate import host, library, limits, stores
 from dparray._evaluate.kernels import obtain
 from dparray._evaluate.plan import (
     ContractionStep,
@@ -25,6 +25,7 @@ from dparray._evaluate.tuning import machine_of
 from dparray._graph.node import Node
 from dparray._layout import Layout
 from dparray._runtime.launch import launch as submit_launch
+from dparray._runtime.order import order_of
 from dparray._runtime.queues import may_read, may_write, working
 from dparray._runtime.submission import (
     Packed,
@@ -119,11 +120,13 @@ def _execute_step(
                 _launch(each, queue, slots, arrays, scalars)
     elif type(step) is HostStep:
         is_beside = step.instead is not None and queue in working and limits.uses_kernels
-        if is_beside and _is_at_work(step, slots):
+        if is_beside and _is_at_work(step, slots, queue):
             assert step.instead is not None
             launch = step.instead.launches[0]
             if launch.entry.kernel is not None or obtain(launch, queue) is not None:
-                _launch(launch, queue, slots, arrays, scalars)
+                stored = stores.Stored(launch, [slots[at] for at in launch.arguments], scalars)
+                if _hooks.subscribers or not stores.put_off(stored, queue):
+                    _launch(launch, queue, slots, arrays, scalars)
                 return
         if _hooks.subscribers:
             because = because or why_on_host(step.because)
@@ -140,9 +143,9 @@ def _execute_step(
                 node.complete(slots[slot])
 
 
-def _is_at_work(step: Step, slots: Sequence[Layout]) -> bool:
+def _is_at_work(step: Step, slots: Sequence[Layout], queue: Any) -> bool:
     """Whether the host would have to wait before it touches the memory of a step."""
-    return not (
+    return order_of(queue).ahead is not None or not (
         all(may_read(slots[slot].block) for slot in step.reads)
         and all(may_write(slots[slot].block) for slot in step.outputs)
     )

@@ -137,7 +137,7 @@ def share(block: Block) -> None:
 
 
 def _overlaps(value: Node, target: Layout) -> bool:
-    """Whether a leaf lies in the target's block other than exactly at the target.
+    """Whether a leaf shares elements with the target other than by lying exactly there.
 
     Contractions read any element of their arrays, so these may not lie there either.
     """
@@ -153,8 +153,30 @@ def _overlaps(value: Node, target: Layout) -> bool:
     return any(
         read.block.memory is target.block.memory
         and (read.offset, read.strides, read.shape, read.dtype) != at
+        and not _are_apart(read, target)
         for read in map(layout_of, _leaves(value))
     )
+
+
+def _are_apart(one: Layout, other: Layout) -> bool:
+    """Whether two layouts of one block are seen at once to share no byte, as borders are."""
+    spans = [
+        access.span_of(each.offset, each.shape, each.strides, each.dtype.itemsize)
+        for each in (one, other)
+    ]
+    if spans[0][1] <= spans[1][0] or spans[1][1] <= spans[0][0]:
+        return True
+    steps = [
+        [step for extent, step in zip(each.shape, each.strides, strict=True) if extent > 1]
+        for each in (one, other)
+    ]
+    # Columns: the elements of both lie in the same steps, begun at other places.
+    itemsize = max(one.dtype.itemsize, other.dtype.itemsize)
+    if len(steps[0]) != 1 or steps[0] != steps[1] or abs(steps[0][0]) < itemsize:
+        return False
+    step = abs(steps[0][0])
+    distance = (one.offset - other.offset) % step
+    return itemsize <= distance <= step - itemsize
 
 
 def _reads(value: Node, block: Block) -> bool:

@@ -181,6 +181,8 @@ def launch(
         if asked:
             check_local_memory(kernel.name, queue, asked)
     order = order_of(queue)
+    if order.ahead is not None:
+        order.submit_ahead()
     seen = order.count
     dependencies = order.before_launch()
     if depends_on:

@@ -16,7 +16,7 @@ launch came after other work, and so after it in time.
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import dpctl
@@ -56,9 +56,14 @@ class Order(_SequentialOrderManager):
 
     Attributes:
         count: of all work that was added. What was there before the first launch counts as one.
+        ahead: submits work that was put off, which comes before all that is added or asked for from
+            now on; set with ``lock`` held.
+        is_submitting_ahead: it is being submitted, by a thread that holds ``lock``.
     """
 
     count = 1
+    ahead: Callable[[], None] | None = None
+    is_submitting_ahead = False
     _last: dpctl.SyclEvent | None = None
     _launched_at = 0  # the count when a launch was last added
     _others_at = 1  # the same of work that says nothing of its memory
@@ -67,6 +72,8 @@ class Order(_SequentialOrderManager):
     @property
     def submitted_events(self) -> list[dpctl.SyclEvent]:
         """The events that work of other libraries has to wait for."""
+        if self.ahead is not None:
+            self.submit_ahead()
         self._give_last()
         events: list[dpctl.SyclEvent] = self._state.get_submitted_events()
         return events
@@ -74,6 +81,8 @@ class Order(_SequentialOrderManager):
     @property
     def num_submitted_events(self) -> int:
         """How many they are at most."""
+        if self.ahead is not None:
+            self.submit_ahead()
         self._give_last()
         return int(self._state.get_num_submitted_events())
 
@@ -103,6 +112,8 @@ class Order(_SequentialOrderManager):
 
     def before_launch(self) -> list[dpctl.SyclEvent]:
         """The events that a launch has to wait for; the last launch comes last."""
+        if self.ahead is not None:
+            self.submit_ahead()
         last = self._last  # first: it may become one of the others meanwhile
         events: list[dpctl.SyclEvent] = self._state.get_submitted_events()
         if last is not None:
@@ -147,8 +158,21 @@ class Order(_SequentialOrderManager):
             if is_other:
                 self._others_at = count
 
+    def submit_ahead(self) -> None:
+        """Submit the work that was put off; other threads wait here until it is submitted."""
+        with lock:
+            if self.ahead is None or self.is_submitting_ahead:
+                return
+            self.is_submitting_ahead = True
+            try:
+                self.ahead()
+            finally:
+                self.ahead, self.is_submitting_ahead = None, False
+
     def is_done(self) -> bool:
         """Whether all work is complete; never waits."""
+        if self.ahead is not None:
+            self.submit_ahead()
         count = self.count
         if self._done_at >= count:
             return True

@@ -23,7 +23,10 @@ def wait(queue: dpctl.SyclQueue) -> None:
     The order manager's own ``wait`` walks its list of events without the interpreter's lock, while
     other threads add to it; so the list is copied first.
     """
-    mark, order = working.get(queue), order_of(queue)
+    order = order_of(queue)
+    if order.ahead is not None:
+        order.submit_ahead()
+    mark = working.get(queue)
     count, events = order.count, order.submitted_events
     if events:
         start = time.perf_counter() if _hooks.subscribers else 0.0
@@ -105,13 +108,13 @@ def _forget_work(queue: dpctl.SyclQueue, mark: object) -> None:
 def may_read(block: Block) -> bool:
     """Whether the host may read memory now: no work writes it; never waits."""
     queue = block.queue
-    return queue not in working or is_idle(queue) or _is_free(block, False)
+    return queue not in working or _is_free(block, False)
 
 
 def may_write(block: Block) -> bool:
     """Whether the host may write memory now: no work reads or writes it; never waits."""
     queue = block.queue
-    return queue not in working or is_idle(queue) or _is_free(block, True)
+    return queue not in working or _is_free(block, True)
 
 
 def wait_to_read(block: Block) -> None:
@@ -135,12 +138,16 @@ def _mark_of(block: Block, writes: bool) -> tuple[bool, Mark | None]:
 
 
 def _is_free(block: Block, writes: bool) -> bool:
-    """Whether the host may touch memory of a queue that is not idle."""
+    """Whether the host may touch memory of a queue that may not be idle."""
     queue = block.queue
+    order = order_of(queue)
+    if order.ahead is not None:  # it stays there: more may be put off
+        return False
+    if is_idle(queue):
+        return True
     is_known, mark = _mark_of(block, writes)
     if not is_known or queue in mapped:
         return False
-    order = order_of(queue)
     if mark is not None:
         if mark[0].execution_status != _COMPLETE:
             return False
@@ -150,8 +157,10 @@ def _is_free(block: Block, writes: bool) -> bool:
 
 def _wait_for_memory(block: Block, writes: bool) -> None:
     queue = block.queue
-    is_known, mark = _mark_of(block, writes)
     order = order_of(queue)
+    if order.ahead is not None:
+        order.submit_ahead()
+    is_known, mark = _mark_of(block, writes)
     if not is_known or not order.is_after_others(mark):
         wait(queue)
     elif mark is not None:

@@ -83,7 +83,7 @@ class Segment:
 
     Attributes:
         used, written: the last launches on it, see :class:`dparray._runtime.order.Marked`.
-        is_shared: others have had its address, and may have work on it at any time.
+        is_shared: others have its address, and may have work on it at any time.
     """
 
     __slots__ = (
@@ -122,7 +122,7 @@ class Segment:
             self.arena, self.slab, self.slab_nbytes, self.pointer + nbytes, self.nbytes - nbytes
         )
         rest.next, self.next = self.next, rest
-        rest.used, rest.written, rest.is_shared = self.used, self.written, self.is_shared
+        rest.used, rest.written = self.used, self.written
         self.nbytes = nbytes
         self.memory = self.host_bytes = None
         return rest
@@ -135,7 +135,6 @@ class Segment:
         self.next = other.next
         self.used = _later(self.used, other.used)
         self.written = _later(self.written, other.written)
-        self.is_shared |= other.is_shared
         self.memory = self.host_bytes = None
 
 
@@ -288,6 +287,7 @@ class Pool:
                 self.lingering.append(segment)
             else:
                 self.in_use -= segment.nbytes
+                segment.is_shared = False  # nobody else refers to it
                 free = segment.arena.free.get(segment.nbytes)
                 if free is None:
                     segment.arena.put(segment)
@@ -305,6 +305,7 @@ class Pool:
                 self.lingering.append(segment)
             else:
                 self.in_use -= segment.nbytes
+                segment.is_shared = False  # nobody else refers to it
                 segment.arena.put(segment)
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import dpnp
@@ -16,22 +16,11 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._array.ndarray import materialize
 from dparray._evaluate import limits
 from dparray._runtime import queues
-from dparray._runtime.event import Event
-from dparray.memory import copies
+from tests.support import held
 
 FEW, MANY = 60, 150_000
-
-
-@dp.kernel
-def hold(item: Any, gate: Any, x: Any, y: Any) -> None:
-    # It ends by itself, so that a host that waits for it fails and does not hang.
-    for _ in range(300_000_000):
-        if dp.AtomicRef(gate, 0).load() != 0:
-            break
-    x[item.get_id(0)] = y[item.get_id(0)] + 1
 
 
 @dp.kernel
@@ -42,22 +31,6 @@ def slowly_add(item: Any, x: Any, y: Any, rounds: Any) -> None:
     count = x.shape[0]
     for i in range(count):
         x[i] = x[i] + y[i] + (total > 1)
-
-
-@contextmanager
-def held(queue: Any, x: Any, y: Any) -> Iterator[Event]:
-    """A kernel that writes the first element of ``x`` and reads that of ``y`` runs all the time."""
-    gate = dp.asarray(np.ones(1, np.int32), sycl_queue=queue)
-    seen = copies.host_view(materialize(gate))
-    dp.call_kernel(hold, dp.Range(1), gate, x, y).wait()  # compiled, built and loaded
-    seen[0] = 0
-    event = dp.call_kernel(hold, dp.Range(1), gate, x, y)
-    try:
-        yield event
-        assert not event.done, "the host has waited for memory that it does not touch"
-    finally:
-        seen[0] = 1
-        event.wait()
 
 
 def array(queue: Any, count: int = MANY) -> dp.ndarray:

@@ -1,0 +1,172 @@
+"""Small stores to memory at work are put off, and nobody sees that they were.
+
+A kernel that the test holds back keeps the memory at work, so nothing here depends on time.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import dpnp
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._evaluate import background, cost_model, limits, stores
+from dparray._runtime.order import order_of
+from tests.support import held
+
+EXTENT = 300
+
+
+def statements(u: Any, v: Any) -> None:
+    u[0, :] = 0
+    u[:, -1] = u[:, -2]
+    v[0, :] = u[1, :] + 1
+    v[-1, 3:9] = v[0, 2:8] * 0.5
+    u[0, 0] = 5
+
+
+def grids(queue: Any, count: int = 2) -> tuple[list[np.ndarray], list[dp.ndarray]]:
+    theirs = [
+        np.random.default_rng(at).integers(0, 9, (EXTENT, EXTENT)) * 1.0 for at in range(count)
+    ]
+    ours = [dp.asarray(each, sycl_queue=queue) for each in theirs]
+    with limits.force("fused"):
+        for module, (u, v) in ((np, theirs[:2]), (dp, ours[:2])):
+            statements(u, v)
+            assert module
+    dp.synchronize(ours[0])
+    return theirs, ours
+
+
+def put_off(queue: Any) -> int:
+    batch = order_of(queue).ahead
+    return len(batch.stores) if batch is not None else 0
+
+
+ASKS: dict[str, Callable[[dp.ndarray], Any]] = {
+    "all": lambda u: u.asnumpy(),
+    "a number": lambda u: float(u[0, 0]),
+    "a sum": lambda u: float(u.sum()),
+    "a map": lambda u: u.map("r").close(),
+    "a copy": lambda u: u.copy().asnumpy(),
+    "the end of all work": lambda u: dp.synchronize(u),
+    "an event": lambda u: u.event.wait(),
+    "another library": lambda u: dpnp.asnumpy(dpnp.asarray(u) + 0),
+    "a view of NumPy's": lambda u: np.from_dlpack(u, device="cpu"),
+    "another thread": lambda u: _in_thread(u.asnumpy),
+    "a file": lambda u: u.tobytes(),
+}
+
+
+def _in_thread(function: Callable[[], Any]) -> None:
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
+
+
+@pytest.fixture
+def dear_launches() -> Iterator[None]:
+    """A cost model that leaves all small work to the host, whatever was measured."""
+    model = cost_model.DEFAULT._replace(launch=1e-3)._asdict()
+    with dp.config.override(cost_model=model):
+        yield
+
+
+@pytest.mark.usefixtures("dear_launches")
+@pytest.mark.parametrize("what", ASKS)
+def test_who_asks_for_the_memory_sees_them(queue: Any, what: str) -> None:
+    theirs, (u, v) = grids(queue)
+    with held(queue, u[5], v[5]):
+        statements(u, v)
+        assert put_off(queue) == 5
+    ASKS[what](u)
+    assert put_off(queue) == 0
+    theirs[0][5, 0] = theirs[1][5, 0] + 1
+    statements(*theirs)
+    np.testing.assert_array_equal(u.asnumpy(), theirs[0])
+    np.testing.assert_array_equal(v.asnumpy(), theirs[1])
+
+
+def test_a_later_kernel_comes_after_them(queue: Any) -> None:
+    theirs, (u, v) = grids(queue)
+    with limits.force("fused"):
+        dp.eval(u * 2 + v)
+    with held(queue, u[5], v[5]):
+        statements(u, v)
+        w = u * 2 + v
+        u[1, :] = 7
+        assert put_off(queue) == 1  # the sum was computed, after the others
+        del u
+    theirs[0][5, 0] = theirs[1][5, 0] + 1
+    statements(*theirs)
+    np.testing.assert_array_equal(w.asnumpy(), theirs[0] * 2 + theirs[1])
+
+
+def test_shared_memory_is_not_put_off(queue: Any) -> None:
+    _, (u, v) = grids(queue)
+    theirs = dpnp.asarray(u)
+    with held(queue, u[5], v[5]):
+        u[0, :] = 3
+        assert put_off(queue) == 0
+    np.testing.assert_array_equal(dpnp.asnumpy(theirs[0]), np.full(EXTENT, 3.0))
+
+
+def border(draw: random.Random, names: str) -> str:
+    """A statement on rows and columns of grids."""
+    along = draw.choice(["row", "column", "few"])
+    place = draw.randrange(4), draw.randrange(-3, 0), draw.randrange(4)
+
+    def part(names: str) -> str:
+        at = draw.choice(place)
+        index = {"row": f"{at}, 1:-1", "column": f"2:, {at}", "few": f"{at % 7}:9, 4:8"}[along]
+        if along == "few":
+            index = f"{draw.randrange(9)}::60, 4:8"
+            index = index.replace("::60", f":{int(index.split(':')[0]) + 3}")
+        return f"{draw.choice(names)}[{index}]"
+
+    value = draw.choice(
+        ["{0}", "{0} + {1}", "{0} * 0.5 - {1}", f"{draw.randrange(9)}", "m.abs({0}) + 1"]
+    )
+    target, sign = part(names), draw.choice(["=", "=", "+=", "-="])
+    others = names if sign == "=" else names.replace(target[0], "")
+    return f"{target} {sign} {value.format(part(others), part(others))}"
+
+
+@pytest.mark.usefixtures("dear_launches")
+@pytest.mark.parametrize("seed", range(4))
+def test_random_borders_in_one_kernel_are_those_of_numpy(
+    queue: Any, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "is_worth_asking", lambda lost: True)
+    together: list[int] = []
+    launch = stores._launch_together
+
+    def counted(found: Any, on: Any, put: Any) -> None:
+        together.append(len(put))
+        launch(found, on, put)
+
+    monkeypatch.setattr(stores, "_launch_together", counted)
+    draw = random.Random(seed)
+    theirs, ours = grids(queue, 3)
+    theirs[1], ours[1] = theirs[1].astype("float32"), ours[1].astype("float32")
+    dp.synchronize(queue)
+    program = "\n".join(border(draw, "abc") for _ in range(6))
+    with dp.config.override(background_compile=True):
+        with limits.force("fused"):
+            exec(program, {"m": dp, **dict(zip("abc", ours, strict=True))})
+        exec(program, {"m": np, **dict(zip("abc", theirs, strict=True))})
+        for _ in range(3):
+            x, y = ours[0], ours[2]
+            with held(queue, x[20], y[20]):
+                exec(program, {"m": dp, **dict(zip("abc", ours, strict=True))})
+            theirs[0][20, 0] = theirs[2][20, 0] + 1
+            exec(program, {"m": np, **dict(zip("abc", theirs, strict=True))})
+            for a, b in zip(ours, theirs, strict=True):
+                np.testing.assert_array_equal(a.asnumpy(), b, program)
+            background.wait()
+    assert together
