@@ -56,6 +56,7 @@ def _choose_float(found: re.Match[str]) -> str:
 _DEFINITIONS = re.compile(r"^  (%\S+) = (\S+) (.*)$", re.MULTILINE)
 _NAMES = re.compile(r"%(?:[-\w.$]+|\"[^\"]*\")")
 _IDS = re.compile(r"@_Z\d+get_\w*id[jv]\(")
+_FIRST_ID = "@_Z13get_global_idj"
 _PASSES_ON = re.compile(r"@(?:llvm\.|_Z\d+(?:min|max)[a-z]{2}\()")
 _COMPARISONS = re.compile(
     r"^  (?P<name>%\S+) = icmp (?P<same>samesign )?(?P<order>\w+) (?P<type>i8|i16|i32|i64) "
@@ -148,9 +149,55 @@ def _deciding(text: str) -> set[str]:
     return deciding
 
 
+# Where all work-items of a kernel write the same to the same place, and a function of the device is
+# called in a loop for it, Intel's CPU driver (2026.0) ends the process when it builds the kernel.
+# It does not where it cannot tell that the place is the same.
+_STORES = re.compile(
+    r"^  store (?!atomic|volatile)(?P<value>.+), ptr addrspace\(1\) (?P<place>[^\s,]+)"
+    r"(?P<rest>.*)$",
+    re.MULTILINE,
+)
+_MEMORY = re.compile(
+    r"^  (?:%\S+ = )?(?:tail )?(?:store|load|getelementptr|call) (.*)$", re.MULTILINE
+)
+_NO_BYTES = "@_Z7sub_satll"
+
+
+def _with_hidden_places(text: str) -> str:
+    ids, computed = _ids_and_computed(text)
+    if any(
+        name in ids or name in computed
+        for rest in _MEMORY.findall(text)
+        if not _PASSES_ON.search(rest)
+        for name in _NAMES.findall(rest)
+    ):
+        return text
+
+    def hide(found: re.Match[str]) -> str:
+        name = f"%dparray.{{}}.{found.start()}"
+        first, none, place = (name.format(each) for each in ("id", "none", "place"))
+        return "\n".join(
+            (
+                f"  {first} = call spir_func i64 {_FIRST_ID}(i32 0)",
+                f"  {none} = call spir_func i64 {_NO_BYTES}(i64 {first}, i64 {first})",
+                f"  {place} = getelementptr i8, ptr addrspace(1) {found['place']}, i64 {none}",
+                f"  store {found['value']}, ptr addrspace(1) {place}{found['rest']}",
+            )
+        )
+
+    hidden = _STORES.sub(hide, text)
+    if hidden == text:
+        return text
+    declared = "\n".join(line for line in text.splitlines() if line.startswith("declare"))
+    for name, given in ((_FIRST_ID, "i32"), (_NO_BYTES, "i64, i64")):
+        if f"{name}(" not in declared:
+            hidden += f"\ndeclare spir_func i64 {name}({given})\n"
+    return hidden
+
+
 def writable(text: str) -> str:
     """The text of a module as the back end writes it rightly."""
-    text = _with_hidden_ids(text)
+    text = _with_hidden_places(_with_hidden_ids(text))
     text = _CONJUNCTIONS.sub(r"= and i1 \1, \2", text)
     text = _DISJUNCTIONS.sub(r"= or i1 \1, \2", text)
     text = _with_plain_extensions(_with_known_widths(text))

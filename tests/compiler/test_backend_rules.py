@@ -7,6 +7,7 @@ module is refused, or the numbers are others. The rules for texts of modules are
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 import dparray as dp
 from dparray._compiler import emission
 from dparray._compiler.emitter import expanded
+from dparray._evaluate import limits
 
 
 def module_of(kernel: Any) -> str:
@@ -209,6 +211,44 @@ def test_views_of_views_stay_in_their_memory() -> None:
     out = dp.zeros(6)
     strided[6](dp.asarray(np.arange(48.0).reshape(6, 8))[:, ::2], out)
     np.testing.assert_array_equal(out.asnumpy(), x[:, 1] + x[:, 3] + x[:, 2])
+
+
+@dp.kernel
+def one_norm(item: dp.NdItem, x: Any, out: Any, width: Any) -> None:
+    total = np.float32(0)
+    for k in range(x.shape[0]):
+        at = np.uint64(k)
+        row = at // width
+        total += abs(x[row + (at - row * width) * np.uint64(3)])
+    out[0] = total
+
+
+@dp.kernel
+def guarded_norm(item: dp.NdItem, x: Any, out: Any, width: Any) -> None:
+    if item.get_global_id(0) >= 1:
+        return
+    total = np.float32(0)
+    for k in range(x.shape[0]):
+        at = np.uint64(k)
+        row = at // width
+        total += np.float32(math.sin(x[row + (at - row * width) * np.uint64(3)]))
+    out[0] = total
+
+
+@pytest.mark.parametrize(("kernel", "function"), [(one_norm, np.abs), (guarded_norm, np.sin)])
+def test_work_items_may_all_do_the_same(kernel: Any, function: Any) -> None:
+    # Intel's CPU driver ends the process unless the place of the store is hidden.
+    x = np.arange(36, dtype="float32")
+    out = dp.zeros(1, dtype="float32")
+    kernel[dp.NdRange(64, 64)](dp.asarray(x), out, np.uint64(12))
+    np.testing.assert_allclose(out.asnumpy(), function(x).sum(), rtol=1e-5)
+
+
+def test_a_norm_of_all_elements_of_a_transposed_array() -> None:
+    x = np.arange(36, dtype="float32").reshape(3, 4, 3)
+    with limits.force("fused"):
+        norm = dp.linalg.vector_norm(dp.asarray(x).transpose(2, 0, 1))
+        assert float(norm) == pytest.approx(np.linalg.norm(x), rel=1e-6)
 
 
 @dp.device_func
