@@ -217,7 +217,7 @@ static unsigned next_spare[SPARE_DTYPES];
 static PyObject *make_number(PyObject *like, PyArray_Descr *dtype, const void *value)
 {
     int type = dtype->type_num;
-    PyObject **spares = type < SPARE_DTYPES ? spare_numbers[type] : NULL;
+    PyObject **spares = at_weak && type < SPARE_DTYPES ? spare_numbers[type] : NULL;
     size_t nbytes = PyDataType_ELSIZE(dtype);
     for (unsigned tried = 0; spares && tried < SPARE_TRIED; tried++) {
         PyObject *spare = spares[(next_spare[type] + tried) % SPARE_NUMBERS];
@@ -1507,7 +1507,8 @@ static Py_ssize_t offset_of(const char *name, Py_ssize_t size)
     return found;
 }
 
-/* Where the head of the list of weak references lies, which may be before the object. */
+/* Where the head of the list of weak references lies, which may be before the object; 0 where it is
+ * not found, and no number is used again. */
 static Py_ssize_t offset_of_weak_references(Py_ssize_t size)
 {
     Py_ssize_t found = 0;
@@ -1519,8 +1520,7 @@ static Py_ssize_t offset_of_weak_references(Py_ssize_t size)
             found = at;
     Py_XDECREF(mark);
     Py_XDECREF(sample);
-    if (!found && !PyErr_Occurred())
-        PyErr_SetString(PyExc_TypeError, "arrays have no weak references");
+    PyErr_Clear();
     return found;
 }
 
@@ -1576,9 +1576,9 @@ static PyObject *setup(PyObject *module, PyObject *args)
     if ((at_seen = offset_of("_on_host", size)) < 0 || (at_block = offset_of("_block", size)) < 0 ||
         (at_packed = offset_of("_packed", size)) < 0 ||
         (at_queue = offset_of("sycl_queue", size)) < 0 ||
-        (at_usm_type = offset_of("usm_type", size)) < 0 ||
-        (at_weak = offset_of_weak_references(size)) == 0)
+        (at_usm_type = offset_of("usm_type", size)) < 0)
         return NULL;
+    at_weak = offset_of_weak_references(size);
     for (Py_ssize_t at = 0; at < count; at++) {
         PyObject *one_of = PyList_GetItem(given, at);
         if (!PyArg_ParseTuple(one_of, "OOOOOi", &operations[at].compute, &operations[at].slow,
