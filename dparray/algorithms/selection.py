@@ -14,8 +14,10 @@ import numpy as np
 from dparray import _dtypes
 from dparray._array.apply import reduce_array
 from dparray._array.assignment import assign
-from dparray._array.fresh import empty_on
+from dparray._array.executors import host_views
+from dparray._array.fresh import empty_on, from_host
 from dparray._array.ndarray import materialize, ndarray
+from dparray._evaluate import cost_model, limits
 from dparray._graph.reductions import REDUCTIONS
 from dparray._kernel.decorators import device_func
 from dparray._kernel.launch import call_kernel
@@ -24,6 +26,10 @@ from dparray.algorithms.line_scans import FEWEST_ELEMENTS, chain_memory, chain_o
 from dparray.algorithms.ranges import kernel_of
 from dparray.kernel_api import NdRange
 from dparray.kernels import compact
+
+# In additions of NumPy's: what it takes to look at an element of a mask and to go wrong at one, and
+# what a kernel takes for an element, its chain of tiles included.
+_WALKING, _UNEXPECTED, _CHAINING = 2, 40, 10
 
 # Elements of a tile: the mask and what it selects stay in the cache of a core.
 _TILE = 1 << 15
@@ -52,13 +58,31 @@ def can_select(x: ndarray, mask: ndarray) -> bool:
 def selected(x: ndarray, mask: ndarray, placement: Placement) -> ndarray:
     """The elements of ``x`` where ``mask`` is true, in their order, in one dimension.
 
-    The host waits for their number.
+    The host waits for their number, which decides who selects.
     """
     flat, count = _flat(mask)
+    if count and _is_for_host(x, mask, count):
+        views = host_views(x, mask)
+        if views is not None:
+            return from_host(views[0][views[1]], *placement)
     out = empty_on(placement, (count,), x.dtype)
     if count:
         _launch(compact.make_select_kernel, [x.reshape(-1)], flat, [out])
     return out
+
+
+def _is_for_host(x: ndarray, mask: ndarray, count: int) -> bool:
+    """Whether NumPy selects in less time than a kernel: it walks the mask on one core, and each
+    change from false to true is a branch that the processor did not expect.
+    """
+    if not limits.chooses():
+        return False
+    terms = cost_model.terms()
+    changes = 2 * min(count, mask.size - count)
+    host = mask.size * _WALKING + changes * _UNEXPECTED
+    return host * terms.operation < (
+        terms.launch + terms.wake + mask.size * _CHAINING * terms.operation / terms.cores
+    )
 
 
 def positions(mask: ndarray) -> ndarray:
@@ -92,6 +116,9 @@ def _flat(mask: ndarray) -> tuple[ndarray, int]:
     """A mask in memory, in one dimension, and how many of its elements are true."""
     flat = mask.reshape(-1)
     materialize(flat)
+    views = host_views(flat) if limits.chooses() else None
+    if views is not None:
+        return flat, int(np.count_nonzero(views[0]))
     count = reduce_array(REDUCTIONS["sum"], flat, (0,), False, _dtypes.int64, _dtypes.int64)
     return flat, int(count.item())
 
