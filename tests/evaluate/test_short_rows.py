@@ -98,3 +98,15 @@ def test_on_every_queue(queue: Any) -> None:
     host = values((rows_for(7) + 1, 7))
     check("sum", host, dp.asarray(host, device=queue))
     check("var", host, dp.asarray(host, device=queue))
+
+
+@pytest.mark.parametrize("columns", [17, 63, 64, 65, 127, 128, 130, 255, 257])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
+def test_sums_along_rows_on_both_sides_of_what_fills_the_lanes(columns: int, dtype: str) -> None:
+    host = counts((40_000 // columns, columns), dtype, 100)
+    given = dp.asarray(host)
+    for name in ("sum", "max", "argmin", "var"):
+        check(name, host, given, 1)
+        check(name, host[::-1, ::2], given[::-1, ::2], 1)
+    shares = given / given.sum(axis=1, keepdims=True)
+    same(shares, (host / host.sum(axis=1, keepdims=True)).astype(shares.dtype))
