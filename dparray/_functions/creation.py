@@ -301,8 +301,8 @@ def _small_like(
     make: Callable[..., np.ndarray], x: Any, order: Any, *others: Any
 ) -> ndarray | None:
     """A small array like another, of which nothing else is given; ``None`` of all others."""
-    if order != "K" or others.count(None) != len(others):
-        return None
+    if order != "K" or any(each is not None for each in others):
+        return None  # by `is`: NumPy's float64 == None
     return compute_small(make, x)
 
 

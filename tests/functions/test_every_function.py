@@ -299,6 +299,8 @@ def known(call: Call, said: str) -> str | None:
         return "NumPy's choose leaves an out with gaps unwritten"
     if call.name in ("isfinite", "isnan", "isinf", "signbit") and has_gaps and "value: " in said:
         return "NumPy 2.2's of floats leaves an out with gaps wrong"
+    if call.name.lstrip(".") == "astype" and not np.all(np.isfinite(call.args[0].seen)):
+        return "infinities are no integers"
     rounds = call.name.lstrip(".") in ("round", "around")
     if "order: " in said and (picks or rounds or not keeps_order(call.name)):
         return "memory order of functions that are not elementwise"

@@ -489,3 +489,11 @@ def test_narrow_integers_are_sorted_and_looked_up_without_the_host(dtype: str) -
     assert found.dtype == dtype
     np.testing.assert_array_equal(found.asnumpy(), np.sort(values))
     np.testing.assert_array_equal(among.asnumpy(), np.isin(values, values[:5]))
+
+
+@pytest.mark.parametrize("name", ["empty_like", "zeros_like", "ones_like"])
+def test_what_is_like_another_array_has_the_dtype_that_is_given(name: str) -> None:
+    x = dp.asarray([True, False])
+    for dtype in (np.dtype("float64"), "float64", float, np.dtype("int8"), x.dtype):
+        assert getattr(dp, name)(x, dtype=dtype).dtype == np.dtype(dtype)
+    assert dp.full_like(x, 2.5, dtype=np.dtype("float64")).tolist() == [2.5, 2.5]
