@@ -97,12 +97,7 @@ class _Text:
         if structure.form in ("columns", "short rows"):
             self._add(f"width = uint64({structure.lanes * structure.vectors})")
         lanes = structure.lanes
-        positions = POSITIONS[structure.form]
-        if structure.form == "items" and structure.reduced > 1:
-            # Beside a division in the loop, the vectorizer of Intel's CPU driver (2026) ends the
-            # process where it sees through the comparison.
-            positions = [line.replace("int64(o) >= int64(kept)", "o >= kept") for line in positions]
-        self._add(*(line.format(lanes=lanes) for line in positions))
+        self._add(*(line.format(lanes=lanes) for line in POSITIONS[structure.form]))
         if structure.form == "columns":
             self.lines += _decomposed("outer", "n", structure.kept - 1, name="o")
             for number in range(1, structure.vectors):
