@@ -31,9 +31,11 @@ class Backend:
 
         from dparray._compiler import target
         from dparray._compiler.device_code.functions import install
+        from dparray._compiler.device_code.special import register_new
         from dparray._compiler.types import LOCAL, ConstantType, DeviceArray, ItemType, NdItemType
 
         self.target = target
+        self.register_new = register_new
         self.types = types
         self.error = _error_class()
         self.typing_error = errors.TypingError
@@ -96,6 +98,8 @@ class Backend:
         """The entry point, the module in LLVM's text, and where floats are cut to integers."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Numba's, about its own internals
+            if self.register_new():  # parts of the namespace are loaded when they are asked for
+                self.target.refresh()
             given = [self.numba_type(key) for key in types]
             lower = self.target.lower_kernel
             lowered: tuple[str, str, list[Any]] = lower(function, given, debug=debug)

@@ -18,17 +18,19 @@ import ctypes
 import hashlib
 import os
 import struct
-from concurrent.futures import ThreadPoolExecutor
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int32, c_size_t, c_uint32, c_void_p
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import dpctl
 from dpctl.program import create_program_from_spirv
 
 from dparray._compiler import cache
 from dparray._runtime.submission import capsule_address
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
 
 _SYCL_LIBRARY = "libsycl.so.9"
 _MAKE_KERNEL_BUNDLE = (
@@ -86,23 +88,28 @@ def warm_up(queue: dpctl.SyclQueue) -> None:
             _builder().submit(driver.built_here, queue, _NOTHING, "")
 
 
-@lru_cache(maxsize=1)
-def _builder_of(process: int) -> ThreadPoolExecutor:
-    """The thread that modules are built in: a fork has its own.
+# Of each process, as a fork has none of its parent's threads.
+_builders: dict[int, ThreadPoolExecutor] = {}
+
+
+def _builder() -> ThreadPoolExecutor:
+    """The thread that modules are built in.
 
     Intel's CPU driver starts its compiler anew in each thread, which takes it 110 ms, and builds
     one module at a time.
     """
-    return ThreadPoolExecutor(1, "dparray driver")
+    found = _builders.get(os.getpid())
+    if found is None:
+        from concurrent.futures import ThreadPoolExecutor  # which imports logging
 
-
-def _builder() -> ThreadPoolExecutor:
-    return _builder_of(os.getpid())
+        # Of two threads that come here at once, one wins.
+        found = _builders.setdefault(os.getpid(), ThreadPoolExecutor(1, "dparray driver"))
+    return found
 
 
 def _has_built() -> bool:
     """Whether a module was built, or is being built."""
-    return _builder_of.cache_info().currsize > 0
+    return os.getpid() in _builders
 
 
 def _module(*instructions: tuple[int, ...]) -> bytes:

@@ -505,6 +505,13 @@ def prepare(install: Callable[[Any], None]) -> None:
         install(descriptor.target_context)
 
 
+def refresh() -> None:
+    """Make known what was registered since."""
+    with target_override(TARGET):
+        descriptor.typing_context.refresh()
+        descriptor.target_context.refresh()
+
+
 # --- kernels --------------------------------------------------------------------------------------
 
 

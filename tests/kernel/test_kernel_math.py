@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import cmath
 import math
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -129,3 +131,27 @@ def test_comparisons_of_signed_and_unsigned_integers_are_exact(one: str, other: 
     compare[x.size](dp.asarray(x), dp.asarray(y), out)
     expected = [x < y, x <= y, x > y, x >= y, x == y, x != y, x > 2**53, (x >= 0) & (x < 5)]
     np.testing.assert_array_equal(out.asnumpy(), np.stack(expected, axis=1))
+
+
+_LATE = """
+import dparray as dp
+
+@dp.kernel
+def before(item, x):
+    x[item.get_id(0)] += 1
+
+x = dp.zeros(1)
+before[1](x)
+
+@dp.kernel
+def after(item, x):
+    x[item.get_id(0)] = dp.special.erf(x[item.get_id(0)])
+
+after[1](x)
+print(x.item())
+"""
+
+
+def test_special_functions_are_known_that_are_first_named_after_a_kernel_was_compiled() -> None:
+    finished = subprocess.run([sys.executable, "-c", _LATE], capture_output=True, text=True)
+    assert finished.stdout.startswith("0.8427"), finished.stderr

@@ -53,9 +53,14 @@ def _typed(meaning: SpecialFunction) -> Callable[..., Any]:
     return (of_one, of_two, of_three)[meaning.arity - 1]
 
 
-def _register() -> None:
-    for function, meaning in PUBLIC.items():
-        overload(function, target=TARGET)(_typed(meaning))
+def register_new() -> bool:
+    """Register what became public since the last time; whether there was any."""
+    new = [function for function in PUBLIC if function not in _known]
+    for function in new:
+        overload(function, target=TARGET)(_typed(PUBLIC[function]))
+    _known.update(new)
+    return bool(new)
 
 
-_register()
+_known: set[Callable[..., Any]] = set()
+register_new()
