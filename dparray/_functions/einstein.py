@@ -89,7 +89,12 @@ def einsum(
         result = compute(
             "einsum",
             named,
-            either=lambda xp, *given: xp.einsum(subscripts, *given, optimize=optimize),
+            either=lambda xp, *given: xp.einsum(
+                subscripts,
+                # dpnp 0.20 takes the diagonal of what runs backwards from another place.
+                *(x.copy() if xp is not np and min(x.strides, default=0) < 0 else x for x in given),
+                optimize=optimize,
+            ),
         )
     return write_out("einsum", asarray(result, order="F") if order == "F" else result, out)
 

@@ -497,3 +497,10 @@ def test_what_is_like_another_array_has_the_dtype_that_is_given(name: str) -> No
     for dtype in (np.dtype("float64"), "float64", float, np.dtype("int8"), x.dtype):
         assert getattr(dp, name)(x, dtype=dtype).dtype == np.dtype(dtype)
     assert dp.full_like(x, 2.5, dtype=np.dtype("float64")).tolist() == [2.5, 2.5]
+
+
+def test_the_diagonal_of_an_array_that_runs_backwards() -> None:
+    values = np.arange(9.0).reshape(3, 3)
+    with dp.config.override(host_tier=False):
+        for index in (np.s_[:, ::-1], np.s_[::-1], np.s_[::-1, ::-1]):
+            compare(lambda xp, i=index: xp.einsum("ii->i", xp.asarray(values)[i]))
