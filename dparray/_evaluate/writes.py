@@ -40,6 +40,8 @@ def store(value: Node | Scalar, target: Layout, is_owned: bool = False) -> None:
         return
     if access.holds:
         access.before_write(target)
+        if type(value) is Node:
+            access.before_read(*_read_by(value))
     if _hooks.subscribers and type(value) is Node:
         _hooks.emit("evaluate", nodes=(value,))
     with lock:
@@ -67,6 +69,18 @@ def store(value: Node | Scalar, target: Layout, is_owned: bool = False) -> None:
             compute([], [], value=value, target=target)
         if is_lost and type(value) is Node and value.layout is None:
             _read_back(value, target)
+
+
+def _read_by(value: Node) -> list[Layout]:
+    """The memory that a value is made of."""
+    if value.layout is not None:
+        return [value.layout]
+    operands = [operand for node in pending_order([value]) for operand in node.operands]
+    return [
+        operand.layout
+        for operand in operands
+        if type(operand) is Node and operand.layout is not None
+    ]
 
 
 def _read_back(value: Node, target: Layout) -> None:

@@ -97,7 +97,13 @@ def test_work_that_would_wait_for_its_own_thread_is_refused(queue: Any, size: in
         lambda: x.map("rw"),
         lambda: x.__sycl_usm_array_interface__,
     ]
+    target = dp.zeros_like(x)
     reads = [
+        lambda: target.__setitem__(slice(None), x),
+        lambda: target.__setitem__(slice(1, None), x[1:]),
+        lambda: target.__iadd__(x),
+        lambda: dp.add(other, x, out=target),
+        lambda: dp.concat([other, x]),
         lambda: x + 1,
         lambda: x[2:] * 2,
         lambda: x.asnumpy(),

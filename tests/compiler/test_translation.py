@@ -83,7 +83,7 @@ def test_numbers_are_those_of_numba(pair: tuple[str, str], monkeypatch: pytest.M
     expected = _results(dp.kernel(function_of(text)), pair)
     obtained: list[str] = []
 
-    def obtain(function: Any, types: Any, options: Any, labels: Any = ()) -> Any:
+    def obtain(function: Any, types: Any, options: Any, *others: Any) -> Any:
         obtained.append(function.__name__)
         return compile.compile_generated(text, types, options)
 

@@ -101,6 +101,11 @@ def by_map(x: Any) -> np.ndarray:
         return 2 * h
 
 
+def into(target: Any, x: Any) -> Any:
+    target[...] = x
+    return target
+
+
 READS = {
     "expression": lambda x: (x * 2).asnumpy(),
     "view": lambda x: (x[::-1] * 2).asnumpy()[::-1],
@@ -109,6 +114,9 @@ READS = {
     "library": lambda x: 2 * dp.sort(x).asnumpy(),
     "asnumpy": lambda x: 2 * x.asnumpy(),
     "in place": lambda x: x.__imul__(2).asnumpy(),
+    "assigned": lambda x: into(dp.zeros_like(x), x).asnumpy() * 2,
+    "added to another": lambda x: dp.zeros_like(x).__iadd__(x).asnumpy() * 2,
+    "joined": lambda x: 2 * dp.concat([x[:1], x[1:]]).asnumpy(),
     "sent on": lambda x: 2 * x.to_device("cpu").asnumpy(),
     "dpnp": lambda x: 2 * dp.asnumpy(dp.asarray(x._tensor)),
 }

@@ -699,18 +699,17 @@ def test_the_chosen_item_runs_in_the_calling_thread_with_its_group_only():
 
 
 def test_a_kernel_without_barriers_runs_in_the_calling_thread():
-    before = threading.active_count()
-    started = []
+    threads = []
 
     def kernel(nd_item, out):
-        out[nd_item.get_global_id(0)] = count()
+        out[nd_item.get_global_id(0)] = note()
 
-    def count():
-        started.append(threading.active_count())
+    def note():
+        threads.append(threading.current_thread())
         return 0
 
     simulate(kernel, NdRange(8, 4), np.zeros(8))
-    assert started == [before] * 8
+    assert threads == [threading.current_thread()] * 8
 
 
 def test_lines_of_the_kernel_can_be_traced_as_a_debugger_does():

@@ -165,7 +165,7 @@ def test_a_pending_array_stays_pending_and_only_a_sample_of_it_is_computed(
     assert re.search(r"pending: .*sin.*multiply.* \(5 operations\)", text)
     assert "[0." in text
     for event, values in events:
-        assert event in ("allocate", "copy", "evaluate", "host")
+        assert event in ("allocate", "copy", "evaluate", "host", "wait")
         assert values.get("nbytes", 0) < 10_000
 
 
