@@ -380,6 +380,19 @@ def resident() -> int:
     return pages * resource.getpagesize()
 
 
+def left_in_use() -> int:
+    """The bytes in use when nothing is under way any more: copies that nobody read hold theirs.
+
+    So do Numba's errors of refused kernels, whose tracebacks lead back to them.
+    """
+    end = time.monotonic() + 5
+    dp.synchronize()
+    gc.collect()
+    while (in_use := dp.memory.stats().in_use) and time.monotonic() < end:
+        time.sleep(0.05)
+    return in_use
+
+
 def told(seed: int, part: list[Step], said: str, folder: Path) -> str:
     """What is said of a program that failed: its seed, the error, and the smallest program."""
     if failure(part, folder) is None:
@@ -461,7 +474,7 @@ def soak(minutes: float, seed: int, threads: int = 3, so_far: SoFar | None = Non
             if now - look > 60 * minutes / 60:
                 look = now
                 seen.append((resident(), built.count))
-                in_use = dp.memory.stats().in_use
+                in_use = left_in_use()
                 print(
                     f"{(now - began) / 60:.1f} min, seed {seed}: {done.count} programs, "
                     f"{done.steps} steps, {done.kernels + built.count} kernels, "
