@@ -243,6 +243,19 @@ static PyObject *make_number(PyObject *like, PyArray_Descr *dtype, const void *v
     return made;
 }
 
+/* let_go(x): an array that is about to have more than its number is used again for none. */
+static PyObject *let_go(PyObject *module, PyObject *x)
+{
+    PyObject *seen = seen_of(x);
+    int type = seen ? PyArray_TYPE(AS_ARRAY(seen)) : SPARE_DTYPES;
+    for (int at = 0; type < SPARE_DTYPES && at < SPARE_NUMBERS; at++)
+        if (spare_numbers[type][at] == x) {
+            spare_numbers[type][at] = NULL;
+            Py_DECREF(x);
+        }
+    Py_RETURN_NONE;
+}
+
 static int enter(void)
 {
     if (PyContext_Enter(context) == 0)
@@ -1618,6 +1631,7 @@ static PyMethodDef functions[] = {
     {"size", size_of, METH_O, NULL},
     {"dtype", dtype_of, METH_O, NULL},
     {"T", transposed, METH_O, NULL},
+    {"let_go", let_go, METH_O, NULL},
     {NULL, NULL, 0, NULL},
 };
 

@@ -10,8 +10,10 @@ import importlib.util
 import os
 import sys
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 _FOLDER = Path(__file__).parent
 
@@ -37,3 +39,6 @@ def _load() -> ModuleType | None:
 module = _load()
 #: What arrays inherit from.
 Base: type = object if module is None else module.Base
+#: Called of an array that is about to get memory: the module keeps numbers that it has made, to use
+#: them again, and would keep their memory and what they were computed from as long.
+let_go: Callable[[Any], None] = (lambda x: None) if module is None else module.let_go

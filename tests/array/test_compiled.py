@@ -274,5 +274,16 @@ number = x[5]
 ref, number = weakref.ref(number), None
 others = [x[at] for at in range(40)]
 assert ref() is None or float(ref()) == 5
+dp.synchronize()
+before = dp.memory.stats().in_use
+for dtype in (float, "float32", int, bool):
+    for at in range(3):
+        number = dp.asarray(np.ones(9, dtype))[at]
+        rows = number.reshape(1, 1)
+        double = number * 2
+        double.shape = (1,)
+        double.block
+number = rows = double = None
+assert dp.memory.stats().in_use == before, "a number that is gone has memory"
 print("same")
 """
