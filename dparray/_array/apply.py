@@ -92,8 +92,8 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
                 values = run_silently(compute, first, second)
             except REFUSALS:
                 values = host.call(compute, first, second)
-                if values is None:
-                    return defer(op, (x1, x2), None)
+            if values is None:  # apart from NumPy's error, which explains nothing
+                return defer(op, (x1, x2), None)
             result = new_object(ndarray)
             result._on_host = values if type(values) is array_type else np.asarray(values)
             result._block = result._packed = None
@@ -125,8 +125,8 @@ def _single_operation(op: Op) -> Unary:
                 values = run_silently(compute, seen)
             except REFUSALS:
                 values = host.call(compute, seen)
-                if values is None:
-                    return defer(op, (x,), None)
+            if values is None:  # apart from NumPy's error, which explains nothing
+                return defer(op, (x,), None)
             result = new_object(ndarray)
             result._on_host = values if type(values) is array_type else np.asarray(values)
             result._block = result._packed = None

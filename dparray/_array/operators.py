@@ -34,10 +34,11 @@ def _binary_family(op: Op) -> tuple[Binary, Binary, Binary]:
         if is_small and is_free_to_write(self) and is_ready(self, other):
             try:
                 run_silently(compute, target, operand, target)
+                return self
             except REFUSALS:
-                if host.call(compute, target, operand, target) is None:
-                    return defer(op, (self, other), self)
-            return self
+                values = host.call(compute, target, operand, target)
+            if values is not None:
+                return self
         return defer(op, (self, other), self)
 
     return operate, reflected, in_place

@@ -8,6 +8,7 @@ import json
 import runpy
 import sys
 from pathlib import Path
+from types import TracebackType
 
 import dparray as dp
 
@@ -26,7 +27,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the script under a profile; what it raises comes after the table."""
+    """Run the script under a profile; what it raises comes after the table, as Python shows it."""
     script = Path(arguments.script)
     if not script.is_file():
         print(f"dparray profile: there is no file {str(script)!r}", file=sys.stderr)
@@ -38,12 +39,17 @@ def run(arguments: argparse.Namespace) -> int:
     sys.argv = [str(script), *arguments.arguments]
     sys.path.insert(0, str(script.resolve().parent))
     recorded = dp.profile()
+    failure: BaseException | None = None
     try:
         with (
             contextlib.redirect_stdout(sys.stderr) if arguments.json else contextlib.nullcontext(),
             recorded,
         ):
             runpy.run_path(str(script), run_name="__main__")
+    except SystemExit:
+        raise
+    except BaseException as error:
+        failure = error
     finally:
         if arguments.json:
             print(json.dumps([row._asdict() for row in recorded.rows], indent=2))
@@ -53,4 +59,16 @@ def run(arguments: argparse.Namespace) -> int:
             recorded.to_chrome_trace(arguments.trace)
         if arguments.plot:
             recorded.plot().save(arguments.plot)
-    return 0
+    if failure is None:
+        return 0
+    sys.stdout.flush()
+    frames = _within(str(script), failure.__traceback__)
+    sys.excepthook(type(failure), failure.with_traceback(frames), frames)
+    return 130 if isinstance(failure, KeyboardInterrupt) else 1
+
+
+def _within(script: str, frames: TracebackType | None) -> TracebackType | None:
+    """A traceback from the script's own frame on; ``None`` where the script did not begin."""
+    while frames is not None and frames.tb_frame.f_code.co_filename != script:
+        frames = frames.tb_next
+    return frames

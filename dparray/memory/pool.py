@@ -208,7 +208,8 @@ class Pools:
     def set_limit(self, nbytes: int | None, device: Any = None) -> int | None:
         """Bound what the pools of one device may hold, in use and cached, all USM types together.
 
-        Cached memory above the new limit is given back at once; memory in use never is.
+        Cached memory above the new limit is given back at once; memory in use never is, nor is what
+        is free beside it in one allocation of the driver's, which serves requests as before.
 
         Args:
             nbytes: the limit; ``None`` takes it away.

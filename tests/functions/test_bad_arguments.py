@@ -6,6 +6,7 @@ What fails inside leaves the namespace through :mod:`dparray._functions.guard`.
 from __future__ import annotations
 
 import inspect
+import operator
 import types
 import warnings
 from collections.abc import Callable, Iterator
@@ -182,3 +183,17 @@ def test_a_mistake_of_ours_is_not_said_to_be_the_argument() -> None:
     assert owner.mistaken is not mistaken
     with pytest.raises(NameError, match="no_such_name"):
         owner.mistaken(3)
+
+
+@pytest.mark.parametrize("count", [3, 300_000])
+@pytest.mark.parametrize("operation", ["add", "in place", "negative"])
+def test_an_error_comes_without_numpys(count: int, operation: str) -> None:
+    x, longer = dp.ones(count), dp.ones(count + 1)
+    calls = {
+        "add": lambda: x + longer,
+        "in place": lambda: operator.iadd(x, longer),
+        "negative": lambda: -(x > 0),
+    }
+    with pytest.raises(dp.exceptions.DparrayError) as refusal:
+        calls[operation]()
+    assert refusal.value.__context__ is None or refusal.value.__suppress_context__

@@ -455,3 +455,38 @@ def test_the_command_profiles_a_script(tmp_path: Path) -> None:
     missing = subprocess.run([*command, "no.py"], capture_output=True, text=True)
     assert missing.returncode == 1
     assert "no.py" in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        ("    values[7]\n", 1),
+        ("    dp.ones(3) + dp.ones(4)\n", 1),
+        ("    raise KeyboardInterrupt\n", 130),
+        ("    sys.exit(3)\n", 3),
+    ],
+)
+def test_a_script_that_fails_shows_its_own_lines_and_its_profile(
+    tmp_path: Path, end: str, status: int
+) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text(
+        "import sys, dparray as dp\n"
+        "def main(values):\n"
+        "    (dp.sin(dp.ones(300_000)) + 1).asnumpy()\n" + end + "main([1])\n"
+    )
+    command = [sys.executable, "-m", "dparray", "profile", str(script)]
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == status
+    assert "mine.py:3" in run.stdout
+    if status == 3:
+        assert not run.stderr
+        return
+    frames = [line.split('"')[1] for line in run.stderr.splitlines() if line[:7] == "  File "]
+    assert frames[:2] == [str(script)] * 2
+    assert not any("runpy" in file or "dparray/cli" in file for file in frames)
+    script.write_text("def :\n")
+    run = subprocess.run(command, capture_output=True, text=True)
+    assert run.returncode == 1
+    assert "SyntaxError" in run.stderr
+    assert "runpy" not in run.stderr
