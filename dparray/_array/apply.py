@@ -184,9 +184,14 @@ def cut_to(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
             x.shape,
             placement_of(x),
         )
-    if x.dtype.kind == "c" and dtype.kind != "c":
-        x = x._view(x.shape, x.strides, x.offset, np.dtype(f"f{x.itemsize // 2}"))
-    return astype_array(x, dtype, copy=False)
+    return astype_array(real_parts(x) if dtype.kind != "c" else x, dtype, copy=False)
+
+
+def real_parts(x: ndarray) -> ndarray:
+    """The view of the real parts of complex numbers; real ones as they are."""
+    if x.dtype.kind != "c":
+        return x
+    return x._view(x.shape, x.strides, x.offset, np.dtype(f"f{x.itemsize // 2}"))
 
 
 def with_axes(x: ndarray, order: Sequence[int]) -> ndarray:

@@ -171,7 +171,7 @@ def empty_array(
     if order == "F":
         axes = _layout.order_like(shape, (), 0, order)
     elif order != "C" and like is not None and like.ndim == len(shape):
-        axes = _layout.order_like(shape, like.strides, like.itemsize, order)
+        axes = _layout.order_like(like.shape, like.strides, like.itemsize, order)
     if axes is None and is_made_by_host(prod(shape), *placement):
         return ndarray._computed(np.empty(shape, dtype), *placement)
     return empty_on(placement, shape, dtype, axes)

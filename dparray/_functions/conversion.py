@@ -467,10 +467,13 @@ def astype(
         )
     if device is not None:
         x = x.to_device(Device(device))
-    if x.dtype.kind == "c" and wanted.kind != "c":
-        x = cut_to(x, wanted)  # a view of the real parts, if these are wanted as they are
     if order != "K":
         order = _layout.as_order(order, "K")
+    if order == "A":
+        is_by_columns = _layout.order_like(x.shape, x.strides, x.itemsize, order) is not None
+        order = "F" if is_by_columns else "C"
+    if x.dtype.kind == "c" and wanted.kind != "c":
+        x = cut_to(x, wanted)  # a view of the real parts, if these are wanted as they are
     if order == "K":
         return astype_array(x, wanted, copy, order)
     return rearranged(x, wanted, order, True if copy else None, None, None, None)

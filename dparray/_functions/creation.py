@@ -133,7 +133,7 @@ def filled(
     """
     order = _layout.as_order(order)
     if order in ("A", "K") and like is not None and like.ndim == len(shape):
-        axes = _layout.order_like(shape, like.strides, like.itemsize, order)
+        axes = _layout.order_like(like.shape, like.strides, like.itemsize, order)
         is_plain = axes is None
     else:
         is_plain = order in ("C", "A", "K")

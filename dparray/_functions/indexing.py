@@ -6,6 +6,7 @@ A basic index (integers, slices, ``None``, ``...``) is a view and belongs to the
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -605,6 +606,10 @@ def copyto(dst: ndarray, src: Any, /, casting: Any = "same_kind", where: Any = T
             f"copyto: {given} does not convert to {dst.dtype} by the rule {casting!r}; give "
             f"casting='unsafe'"
         )
+    if isinstance(src, complex | np.complexfloating) and dst.dtype.kind != "c":
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", np.exceptions.ComplexWarning)  # it was asked for
+            src = np.asarray(src).astype(dst.dtype)[()]
     if where is not True:
         mask = astype_array(named[-1][1], _dtypes.bool, copy=False)
         values = (

@@ -21,6 +21,7 @@ from dparray._array.operands import (
     scalar_value,
 )
 from dparray._array.small import compute_small
+from dparray._functions.creation import filled
 from dparray._functions.cumulative import cumsum
 from dparray._functions.indexing import take_along_axis
 from dparray._functions.manipulation import (
@@ -127,10 +128,15 @@ def _quantiles(
     if weights is not None:
         weights = _lines(_spread(function, weights, x, axis, axes), axes, kept)
     lines = _lines(x, axes, kept)
-    if lines.shape[-1] == 0:
+    is_empty = lines.shape[-1] == 0
+    if is_empty and not (leave_nan_out or function == "median"):
         raise ShapeError(f"{function}: an array of shape {x.shape} has no element along {axis}")
     dtype = _quantile_dtype(x, q, method)
-    if weights is not None:
+    if is_empty:
+        number = complex(math.nan, math.nan) if dtype.kind == "c" else math.nan
+        nothing = filled(placement, kept, dtype, "C", number, function)
+        pick: Callable[[float], ndarray] = lambda _: nothing  # noqa: E731
+    elif weights is not None:
         pick = _weighted_picker(function, lines, weights, leave_nan_out)
     elif leave_nan_out and lines.dtype.kind in "fc":
         pick = _picker_without_nan(sort(lines), method, dtype)

@@ -66,7 +66,8 @@ def arange(
         start, stop = 0, start
     step = 1 if step is None else step
     is_unsigned = any(isinstance(value, np.uint64 | np.ulonglong) for value in (start, stop, step))
-    start, stop, step = (scalar_value(value) for value in (start, stop, step))
+    given = start, stop, step
+    start, stop, step = (scalar_value(value) for value in given)
     placement = chosen_placement(device, usm_type, sycl_queue)
     for name, value in (("start", start), ("stop", stop), ("step", step)):
         if isinstance(value, complex) or not hasattr(value, "__float__"):
@@ -79,6 +80,12 @@ def arange(
         int if kinds <= {int, bool} and not is_unsigned else float, placement.queue.sycl_device
     )
     chosen = checked_dtype(dtype, placement, default)
+    if any(isinstance(value, np.floating) for value in given):
+        # NumPy's scalars round the second value, whose distance to the first is the step.
+        start, stop, step = (
+            value if isinstance(value, np.number) else plain
+            for value, plain in zip(given, (start, stop, step), strict=True)
+        )
     length = max(0, int(np.ceil((stop - start) / step)))
     if kinds <= {int, bool}:
         length = len(range(int(start), int(stop), int(step)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import choose_elements, cut_to
+from dparray._array.apply import choose_elements, cut_to, real_parts
 from dparray._array.assignment import assign
 from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
@@ -362,7 +362,9 @@ def in_dtype(function: str, value: Any, dtype: Any, casting: str) -> Any:
     if isinstance(value, np.generic):
         with np.errstate(all="ignore"):
             return wanted.type(value.real if wanted.kind not in "bc" else value)
-    return cut_to(value, wanted) if value.dtype.kind == "c" else converted(value, wanted)
+    if value.dtype.kind == "c" and wanted.kind == "b":
+        return cut_to(value, wanted)
+    return converted(value if wanted.kind == "c" else real_parts(value), wanted)
 
 
 def _loop_for(function: str, operands: tuple[Any, ...], dtype: Any, casting: str) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Literal
 
 import dpctl
@@ -504,3 +505,77 @@ def test_the_diagonal_of_an_array_that_runs_backwards() -> None:
     with dp.config.override(host_tier=False):
         for index in (np.s_[:, ::-1], np.s_[::-1], np.s_[::-1, ::-1]):
             compare(lambda xp, i=index: xp.einsum("ii->i", xp.asarray(values)[i]))
+
+
+@pytest.mark.parametrize("name", ["empty_like", "zeros_like", "full_like"])
+def test_what_has_another_shape_lies_as_what_it_is_like(name: str) -> None:
+    more = (1,) if name == "full_like" else ()
+    x = np.zeros((4, 2, 1, 5), "int8")
+    for axes in ((2, 0, 1, 3), (3, 2, 1, 0), (0, 3, 1, 2), (0, 1, 2, 3)):
+        ours = dp.permute_dims(dp.asarray(x), axes)
+        for shape in ((5, 5, 4, 1), (2, 3, 4, 5), (3, 2)):
+            wanted = getattr(np, name)(x.transpose(axes), *more, shape=shape).strides
+            assert getattr(dp, name)(ours, *more, shape=shape).strides == wanted
+
+
+def test_order_a_of_a_conversion_is_by_columns_where_the_array_is() -> None:
+    values = np.arange(24.0).reshape(2, 3, 4)
+    for axes in ((0, 1, 2), (2, 1, 0), (1, 0, 2)):
+        for dtype in ("complex128", "float64"):
+            theirs = values.astype(dtype).transpose(axes)
+            ours = dp.permute_dims(dp.asarray(values.astype(dtype)), axes)
+            with pytest.warns() if dtype[0] == "c" else contextlib.nullcontext():
+                wanted = theirs.astype("int32", order="A")
+            found = ours.astype("int32", order="A", casting="unsafe")
+            assert found.strides == wanted.strides
+            np.testing.assert_array_equal(found.asnumpy(), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["int16", "float32", "bool"])
+def test_a_complex_number_is_copied_where_it_was_asked_for(dtype: str) -> None:
+    for number in (-2.5 - 2j, np.complex64(3 + 1j), 2j):
+        for where in (True, [True, False, True]):
+
+            def copied(xp: Any, number: Any = number, where: Any = where) -> Any:
+                x = xp.zeros(3, dtype=dtype)
+                xp.copyto(x, number, casting="unsafe", where=where)
+                return x
+
+            compare(copied)
+    with pytest.raises(dp.DTypeError, match="casting='unsafe'"):
+        dp.copyto(dp.zeros(3, dtype=dtype), 1j)
+
+
+def test_complex_numbers_that_are_cut_have_no_say_in_the_order_of_a_result() -> None:
+    host = np.asarray([[1 + 2j, 3, 4]], "complex64")
+    x, y = np.broadcast_to(host, (5, 3)), dp.broadcast_to(dp.asarray(host), (5, 3))
+    for name, more in (("reciprocal", ()), ("negative", ()), ("add", (3,))):
+        with pytest.warns(np.exceptions.ComplexWarning):
+            wanted = getattr(np, name)(x, *more, dtype="int16", casting="unsafe")
+        found = getattr(dp, name)(y, *more, dtype="int16", casting="unsafe")
+        assert found.strides == wanted.strides
+        np.testing.assert_array_equal(found.asnumpy(), wanted)
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+def test_numbers_of_numpys_round_the_second_value_of_a_range(host_tier: bool) -> None:
+    with dp.config.override(host_tier=host_tier):
+        for arguments in (
+            (np.float32(0.24), 2.18),
+            (np.float32(0.24), 2.18, np.float32(0.1)),
+            (np.float16(0.24), 2.18, 0.1),
+            (0.1, np.float32(7.18), np.float16(0.3)),
+            (np.int8(2), np.float32(7.18)),
+        ):
+            compare(lambda xp, a=arguments: xp.arange(*a), tolerance=4)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int8", "complex64"])
+def test_the_median_of_nothing_is_nan(dtype: str) -> None:
+    for axis in (0, 1, None, (0, 1)):
+        for name in ("median", "nanmedian"):
+            compare(
+                lambda xp, n=name, a=axis: getattr(xp, n)(xp.zeros((0, 3), dtype=dtype), axis=a)
+            )
+    with pytest.raises(dp.ShapeError, match="no element along 0"):
+        dp.quantile(dp.zeros((0, 3)), 0.5, axis=0)
