@@ -35,6 +35,7 @@ __all__ = [
     "plain_dtype",
     "typed",
     "unified",
+    "unwritten",
 ]
 
 _BITS = 64
@@ -270,6 +271,11 @@ def typed(value: Any) -> Any:
         return np.complex128(value)
     made = CONSTRUCTORS.get(kind)
     return value if made is None else made(value)
+
+
+def unwritten(value: Any) -> Any:
+    """A value that is no longer known to be written in the kernel's text."""
+    return _Int64(value) if type(value) is _Literal else value
 
 
 def unified(value: Any, beside: Any) -> Any:

@@ -28,14 +28,15 @@ from dparray._simulator.memory import (
     SimulatedArray,
     WorkItem,
 )
-from dparray._simulator.numbers import CONSTRUCTORS, literal, plain_dtype, typed
+from dparray._simulator.numbers import CONSTRUCTORS, literal, plain_dtype, typed, unwritten
 from dparray._simulator.transform import (
     CHOOSE,
+    ITEM,
     View,
     choose,
     nested,
     typed_literals,
-    with_typed_choices,
+    with_typed_parts,
 )
 from dparray._simulator.vectors import BUILTINS, MATH
 from dparray.exceptions import KernelError, SimulationError
@@ -272,9 +273,9 @@ class Simulation:
         """``function`` with the same lines, whose names stand for their simulated counterparts."""
         if id(function) in self._copies:
             return self._copies[id(function)]
-        code = typed_literals(with_typed_choices(function))
+        code = typed_literals(with_typed_parts(function))
         namespace: dict[str, Any] = {"__builtins__": {**vars(builtins), **BUILTINS}}
-        namespace[CHOOSE] = choose
+        namespace[CHOOSE], namespace[ITEM] = choose, unwritten
         cells = tuple(CellType() for _ in code.co_freevars)
         copy = FunctionType(code, namespace, function.__name__, None, cells or None)
         # Known before its names are looked up, since functions may call each other.

@@ -50,6 +50,10 @@ def typed_literals(code: CodeType) -> CodeType:
 # too, where that can be done without being seen: it tells its type.
 
 CHOOSE = "dparray_choose"
+
+# An item of a tuple that a computed index takes has the type of all items: a number that is written
+# among them is an int64, whatever it comes beside. Tuples of others are not taken from that way.
+ITEM = "dparray_item"
 _PURE = (
     *(ast.Name, ast.Constant, ast.Attribute, ast.BinOp, ast.UnaryOp, ast.Compare, ast.BoolOp),
     *(ast.IfExp, ast.expr_context, ast.operator, ast.unaryop, ast.cmpop, ast.boolop),
@@ -70,22 +74,31 @@ def choose(condition: Any, first: Callable[[], Any], second: Callable[[], Any], 
     return unified(value, beside)
 
 
-def with_typed_choices(function: FunctionType) -> CodeType:
-    """The code of a function in which choices have the types of both sides.
+def with_typed_parts(function: FunctionType) -> CodeType:
+    """The code of a function in which choices and items of tuples have the types of all of them.
 
-    It is the function's own where it has no choices, and where its source is not at hand.
+    It is the function's own where it has none, and where its source is not at hand.
     """
     source = source_of(function, exact=True)
-    if source is None or not any(isinstance(node, ast.IfExp) for node in ast.walk(source.tree)):
+    if source is None:
         return function.__code__
     tree = source.tree
+    tuples = {
+        name.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Tuple)
+        for name in node.targets
+        if isinstance(name, ast.Name)
+    }
+    if not any(isinstance(node, ast.IfExp) or _takes_item(node, tuples) for node in ast.walk(tree)):
+        return function.__code__
     tree.decorator_list = []
     tree.returns = None
     for argument in ast.walk(tree.args):
         if isinstance(argument, ast.arg):
             argument.annotation = None
     tree.args.defaults, tree.args.kw_defaults = [], [None] * len(tree.args.kwonlyargs)
-    _Choices(referred_values(function)).visit(tree)
+    _Typing(referred_values(function), tuples).visit(tree)
     # Captured names stay captured: the function is made inside of one that has them.
     captured = [ast.arg(name) for name in function.__code__.co_freevars]
     parameters = ast.arguments([], captured, None, [], [], None, [])
@@ -96,9 +109,28 @@ def with_typed_choices(function: FunctionType) -> CodeType:
     return next(code for code in codes if code.co_name == tree.name)
 
 
-class _Choices(ast.NodeTransformer):
-    def __init__(self, known: dict[str, Any]) -> None:
+def _takes_item(node: ast.AST, tuples: set[str]) -> bool:
+    """Whether a computed index takes an item of a tuple, written or of one of these names."""
+    return (
+        isinstance(node, ast.Subscript)
+        and not isinstance(node.slice, ast.Constant | ast.Slice)
+        and (
+            isinstance(node.value, ast.Tuple)
+            or (isinstance(node.value, ast.Name) and node.value.id in tuples)
+        )
+    )
+
+
+class _Typing(ast.NodeTransformer):
+    def __init__(self, known: dict[str, Any], tuples: set[str]) -> None:
         self.known = known
+        self.tuples = tuples
+
+    def visit_Subscript(self, node: ast.Subscript) -> ast.AST:
+        self.generic_visit(node)
+        if not _takes_item(node, self.tuples):
+            return node
+        return ast.copy_location(ast.Call(ast.Name(ITEM, ast.Load()), [node], []), node)
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         seen = sum(

@@ -311,6 +311,41 @@ def test_host_code_of_numba_stays_as_it_was() -> None:
     assert on_the_host(np.array([4.0, 9.0])) == 7
 
 
+@dp.kernel
+def vectors_across_a_group_algorithm(item: dp.NdItem, x: Any, out: Any, n: Any) -> None:
+    i = item.get_global_id(0)
+    memory = dp.PrivateArray(18, np.int64, True)
+    dp.vec_store(memory, 1, dp.vec_load(x, i, 16))
+    before = x[i]
+    total = dp.reduce_over_group(item.get_group(), before, "add")
+    out[i] = dp.vec_load(memory, 0, 16)[n] + total + before
+
+
+@dp.kernel
+def vectors_across_barriers(item: dp.NdItem, x: Any, out: Any, n: Any) -> None:
+    i = item.get_global_id(0)
+    memory = dp.PrivateArray(32, np.int64, True)
+    dp.vec_store(memory, n, dp.vec_load(x, i, 16))
+    before = x[i]
+    for k in range(n):
+        dp.group_barrier(item.get_group())
+        v = dp.vec_load(memory, 0, 16)
+        dp.vec_store(memory, k, v * v[k] + before)
+    out[i] = memory[n] + before
+
+
+@pytest.mark.parametrize("kernel", [vectors_across_a_group_algorithm, vectors_across_barriers])
+@pytest.mark.parametrize("group", [1, 6, 16])
+def test_private_memory_of_long_vectors_outlasts_a_barrier(kernel: Any, group: int) -> None:
+    # Aligned to 128 bytes, as LLVM has it, its place is lost: the process ends.
+    x, wanted = np.arange(3 * group + 20), np.zeros(3 * group, "int64")
+    out = dp.zeros(3 * group, dtype="int64")
+    dp.call_kernel(kernel, dp.NdRange((3 * group,), (group,)), dp.asarray(x), out, 3)
+    dp.simulate(kernel, dp.NdRange((3 * group,), (group,)), x, wanted, 3)
+    np.testing.assert_array_equal(out.asnumpy(), wanted)
+    assert ", align 128\n" not in module_of(kernel)
+
+
 @pytest.mark.parametrize("width", [8, 16, 32, 64])
 def test_each_width_of_an_expansion_is_valid(width: int) -> None:
     kind = f"i{width}"

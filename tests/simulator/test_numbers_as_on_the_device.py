@@ -109,3 +109,22 @@ def test_a_choice_has_one_type_whichever_side_it_gives(first: str, second: str) 
     dp.simulate(choose, 1, *given, simulated)
     choose[1](*map(dp.asarray, given), on_device)
     np.testing.assert_array_equal(simulated, on_device.asnumpy())
+
+
+@dp.kernel
+def items_of_tuples(item: dp.Item, x: Any, out: Any) -> None:
+    i = item.get_id(0)
+    written = (np.int64(i), 5)
+    out[i, 0] = x[i] - (np.int64(i), 5)[x[i] % 2] < x[i]
+    out[i, 1] = x[i] - written[i % 2] < x[i]
+    out[i, 2] = x[i] - written[1] < x[i]
+
+
+def test_items_of_tuples_have_one_type() -> None:
+    # Beside a uint64, a number that is written is one, too; what may be another item is an int64.
+    x = np.arange(6, dtype="uint64")
+    found, wanted = dp.zeros((6, 3), dtype="int64"), np.zeros((6, 3), "int64")
+    dp.call_kernel(items_of_tuples, dp.Range(6), dp.asarray(x), found)
+    dp.simulate(items_of_tuples, dp.Range(6), x, wanted)
+    np.testing.assert_array_equal(wanted, found.asnumpy())
+    assert wanted[1].tolist() == [1, 1, 0]
