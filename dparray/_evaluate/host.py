@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _hooks, config
+from dparray._evaluate import pieces
 from dparray._evaluate.plan import HostStep, slot_of
 from dparray._graph.node import Node, Scalar, layout_of
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
@@ -185,7 +186,8 @@ def run(
         targets[id(value)] = copies.host_view(target)
     start = time.perf_counter() if _hooks.subscribers else 0.0
     with np.errstate(all="ignore"):
-        if step.order:
+        is_done = step.is_cut and _compute_in_pieces(step, targets, layouts, scalars)
+        if step.order and not is_done:
             _compute(step.order, targets, layouts, scalars, step.reuses)
         for value, _ in () if step.order else step.values:
             out = targets[id(value)]
@@ -370,6 +372,33 @@ def _compute(
         else:
             found = op.ufunc(*operands, out=out, casting="unsafe", signature=node.loop)
         values[id(node)] = found
+
+
+def _compute_in_pieces(
+    step: HostStep,
+    targets: dict[int, np.ndarray],
+    layouts: Sequence[Layout],
+    scalars: Sequence[Any],
+) -> bool:
+    """Compute the nodes of a step piece by piece; false if they cannot be, or not in that order."""
+    leaves: dict[int, np.ndarray] = {}
+    numbers: dict[tuple[int, int], Any] = {}
+    inside = set(map(id, step.order))
+    for node in step.order:
+        for position, operand in enumerate(node.operands):
+            if type(operand) is Scalar:
+                given = scalars[operand.value.number]
+                numbers[id(node), position] = node.loop[position].type(given)
+            elif id(operand) not in inside and id(operand) not in leaves:
+                layout = layouts[slot_of(layout_of(operand))]
+                leaves[id(operand)] = copies.host_view(layout)
+    return pieces.compute(
+        step.order, step.reuses, leaves, numbers, targets, _special, _has_plain_ufunc
+    )
+
+
+def _has_plain_ufunc(op: Op) -> bool:
+    return op not in _NO_UFUNC
 
 
 def _large_temporary(node: Node, blocks: list[Any]) -> np.ndarray | None:

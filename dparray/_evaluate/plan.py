@@ -212,10 +212,13 @@ class HostStep(OperationsStep):
         because: why, in the cost model's terms.
         reuses: for each operation the index of the operand whose memory it takes for its result,
             because nothing else needs that value, or -1.
+        is_cut: whether all is elementwise and of one large shape, so that it may be computed piece
+            by piece.
     """
 
     because: str = ""
     reuses: tuple[int, ...] = ()
+    is_cut: bool = False
     instead: FusedStep | None = None
 
 

@@ -30,6 +30,7 @@ from dparray._evaluate.fusion import (
     stored_by,
 )
 from dparray._evaluate.passes import first_pass, local_memory, must_generate, next_group
+from dparray._evaluate.pieces import can_be_cut
 from dparray._evaluate.plan import (
     ContractionStep,
     FusedStep,
@@ -434,9 +435,9 @@ class _Scheduler:
         because = f"memory that the host reads and writes; {found}"
         operations: dict[str, Any] = {"order": tuple(order), "values": tuple(outputs)}
         reused = reuses(order, [value for value, _ in outputs])
-        self.steps.append(
-            HostStep(**described, **operations, because=because, reuses=reused, instead=instead)
-        )
+        is_cut = bool(order) and can_be_cut(order)
+        said = {"because": because, "reuses": reused, "is_cut": is_cut}
+        self.steps.append(HostStep(**described, **operations, **said, instead=instead))
         self._done(outputs)
 
     def _beside_work(self, roots: Sequence[Node], stored: tuple[Any, Layout]) -> FusedStep | None:
@@ -502,7 +503,8 @@ class _Scheduler:
             operations: dict[str, Any] = {"order": tuple(rest), "values": tuple(left)}
             if self._may_be_on_host(usm_type, rest):
                 reused = reuses(rest, nodes)
-                self.steps.append(HostStep(**described, **operations, reuses=reused))
+                is_cut = bool(rest) and can_be_cut(rest)
+                self.steps.append(HostStep(**described, **operations, reuses=reused, is_cut=is_cut))
             else:
                 reasons = [why_not_generated(node) for node in rest if not is_generated(node)]
                 because = reasons[0] if reasons else ""
