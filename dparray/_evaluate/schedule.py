@@ -436,8 +436,8 @@ class _Scheduler:
         operations: dict[str, Any] = {"order": tuple(order), "values": tuple(outputs)}
         reused = reuses(order, [value for value, _ in outputs])
         is_cut = bool(order) and can_be_cut(order)
-        said = {"because": because, "reuses": reused, "is_cut": is_cut}
-        self.steps.append(HostStep(**described, **operations, **said, instead=instead))
+        operations |= {"because": because, "reuses": reused, "is_cut": is_cut}
+        self.steps.append(HostStep(**described, **operations, instead=instead))
         self._done(outputs)
 
     def _beside_work(self, roots: Sequence[Node], stored: tuple[Any, Layout]) -> FusedStep | None:

@@ -29,6 +29,7 @@ from dparray._functions.indexing import nonzero
 from dparray._placement import common_placement, placement_of
 from dparray.algorithms.selection import (
     can_select,
+    is_for_numpy,
     is_large_mask,
     put_selected,
     selected,
@@ -338,11 +339,17 @@ def _put_advanced(x: ndarray, index: Any, value: Any) -> None:
     else:
         raise foreign_operand(function, "value", value, x.sycl_queue)
     mask = _only_mask(index)
-    if mask is not None and not sources and is_large_mask(x, mask):
+    in_memory = mask is not None and not mask.is_pending and not x.is_pending
+    if (
+        mask is not None
+        and not sources
+        and is_large_mask(x, mask)
+        and not (in_memory and is_for_numpy(mask))
+    ):
         condition = mask.reshape((*mask.shape, *(1,) * (x.ndim - mask.ndim)))
         assign(x, choose_elements(function, condition, value, x), function)
         return
-    if mask is not None and sources and can_select(x, mask):
+    if mask is not None and sources and can_select(x, mask) and not is_for_numpy(mask):
         put_selected(x, mask, sources[0], function)
         return
     taken_from = [("value", source) for source in sources]

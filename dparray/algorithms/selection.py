@@ -58,31 +58,35 @@ def can_select(x: ndarray, mask: ndarray) -> bool:
 def selected(x: ndarray, mask: ndarray, placement: Placement) -> ndarray:
     """The elements of ``x`` where ``mask`` is true, in their order, in one dimension.
 
-    The host waits for their number, which decides who selects.
+    The host waits for the mask, which decides who selects.
     """
-    flat, count = _flat(mask)
-    if count and _is_for_host(x, mask, count):
+    if is_for_numpy(mask):
         views = host_views(x, mask)
         if views is not None:
             return from_host(views[0][views[1]], *placement)
+    flat, count = _flat(mask)
     out = empty_on(placement, (count,), x.dtype)
     if count:
         _launch(compact.make_select_kernel, [x.reshape(-1)], flat, [out])
     return out
 
 
-def _is_for_host(x: ndarray, mask: ndarray, count: int) -> bool:
-    """Whether NumPy selects in less time than a kernel: it walks the mask on one core, and each
-    change from false to true is a branch that the processor did not expect.
+def is_for_numpy(mask: ndarray) -> bool:
+    """Whether NumPy selects by a mask in less time than a kernel; waits for the mask.
+
+    It walks the mask on one core, and each change from false to true or back is a branch that the
+    processor did not expect.
     """
     if not limits.chooses():
         return False
     terms = cost_model.terms()
-    changes = 2 * min(count, mask.size - count)
-    host = mask.size * _WALKING + changes * _UNEXPECTED
-    return host * terms.operation < (
-        terms.launch + terms.wake + mask.size * _CHAINING * terms.operation / terms.cores
-    )
+    per_element = _CHAINING / terms.cores - _WALKING
+    left = (terms.launch + terms.wake) / terms.operation + mask.size * per_element
+    views = host_views(mask.reshape(-1)) if left > 0 else None
+    if views is None:
+        return False
+    flat = views[0]
+    return int(np.count_nonzero(flat[1:] != flat[:-1])) * _UNEXPECTED < left
 
 
 def positions(mask: ndarray) -> ndarray:

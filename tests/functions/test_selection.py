@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dparray as dp
-from tests.support import counts
+from tests.support import counts, launched
 
 SHAPES = [(40_000,), (70_001,), (200, 300), (5, 100, 101)]
 
@@ -151,3 +151,21 @@ def test_long_sorts_equal_numpy(dtype):
     np.testing.assert_array_equal(dp.sort(dp.asarray(host)).asnumpy(), np.sort(host))
     result = dp.sort(dp.asarray(host), descending=True).asnumpy()
     np.testing.assert_array_equal(result, np.sort(host)[::-1])
+
+
+@pytest.mark.parametrize("is_scattered", [False, True])
+def test_numpy_selects_where_the_chosen_lie_together(is_scattered):
+    """Each change of a mask from false to true costs NumPy a branch, and a kernel nothing."""
+    size = 200_000
+    mask = mask_of((size,), 0.5) if is_scattered else np.arange(size) < size // 2
+    host = np.arange(float(size))
+    x, m = dp.asarray(host), dp.asarray(mask)
+    usual = {"launch": 45e-6, "wake": 15e-6, "operation": 0.17e-9, "cores": 2.0}
+    with dp.config.override(cost_model=usual), launched() as kernels:
+        chosen = x[m]
+        x[m] = chosen * 2
+        x[~m] = 1.0
+        wanted = np.where(mask, host * 2, 1.0)
+        np.testing.assert_array_equal(x.asnumpy(), wanted)
+    names = [each.name for each in kernels]
+    assert any("select" in name or "expand" in name for name in names) == is_scattered
