@@ -43,6 +43,14 @@ def order_by_columns(x: ndarray) -> tuple[int, ...] | None:
     return _layout.order_like(x.shape, x.strides, x.itemsize, "A")
 
 
+def axes_like(like: ndarray, ndim: int, order: str) -> tuple[int, ...] | None:
+    """The order of axes of a new array that lies as another one does, whatever its own shape."""
+    if like.ndim == ndim:
+        return _layout.order_like(like.shape, like.strides, like.itemsize, order)
+    is_by_columns = order == "A" and order_by_columns(like) is not None
+    return tuple(range(ndim))[::-1] if is_by_columns and ndim > 1 else None
+
+
 def is_made_by_host(size: int, queue: dpctl.SyclQueue, usm_type: str) -> bool:
     """Whether few elements of a new array are made by the host."""
     return (
@@ -170,8 +178,8 @@ def empty_array(
     axes = None
     if order == "F":
         axes = _layout.order_like(shape, (), 0, order)
-    elif order != "C" and like is not None and like.ndim == len(shape):
-        axes = _layout.order_like(like.shape, like.strides, like.itemsize, order)
+    elif order != "C" and like is not None:
+        axes = axes_like(like, len(shape), order)
     if axes is None and is_made_by_host(prod(shape), *placement):
         return ndarray._computed(np.empty(shape, dtype), *placement)
     return empty_on(placement, shape, dtype, axes)

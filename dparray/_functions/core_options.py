@@ -34,6 +34,11 @@ def are_default(axes: Any, dtype: Any, casting: Any, order: Any) -> bool:
     return axes is None and dtype is None and casting is DEFAULT_CASTING and order is DEFAULT_ORDER
 
 
+def spreads_over(shape: tuple[int, ...], out: tuple[int, ...], core: int) -> bool:
+    """Whether vectors or matrices, of so many axes, are as those of an array that they fill."""
+    return len(out) > len(shape) and shape[len(shape) - core :] == out[len(out) - core :]
+
+
 def product_with_options(
     function: str,
     cores: Callable[[ndarray, ndarray], tuple[int, int, int]],
@@ -82,7 +87,8 @@ def product_with_options(
         result = moveaxis(result, tuple(range(-len(third), 0)), third)
     if out is None:
         return ordered(result, order, (x1, x2))
-    check_fits(function, result.shape, result.dtype, out, casting)
+    spreads = not third and spreads_over(result.shape, out.shape, counts[2])
+    check_fits(function, result.shape, result.dtype, out, casting, spreads)
     assign(out, cut_to(result, out.dtype), function)
     return out
 

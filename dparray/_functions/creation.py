@@ -12,6 +12,7 @@ from dparray import _dtypes, _layout, config
 from dparray._array.apply import operate
 from dparray._array.assignment import assign
 from dparray._array.fresh import (
+    axes_like,
     chosen_placement,
     empty_array,
     from_host,
@@ -132,9 +133,8 @@ def filled(
     ``"A"`` and ``"K"`` are the order of ``like``, else C's.
     """
     order = _layout.as_order(order)
-    if order in ("A", "K") and like is not None and like.ndim == len(shape):
-        axes = _layout.order_like(like.shape, like.strides, like.itemsize, order)
-        is_plain = axes is None
+    if order in ("A", "K") and like is not None:
+        is_plain = axes_like(like, len(shape), order) is None
     else:
         is_plain = order in ("C", "A", "K")
     is_plain = is_plain and not isinstance(value, ndarray)

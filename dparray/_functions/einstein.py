@@ -18,7 +18,7 @@ from dparray._array.assignment import write_out
 from dparray._array.executors import compute
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array, check_arrays, check_out
-from dparray._functions.conversion import asarray
+from dparray._functions.ufunc_options import ordered
 from dparray._placement import common_placement
 from dparray.exceptions import ArgumentError, DTypeError, ShapeError
 
@@ -45,7 +45,8 @@ def einsum(
         *arrays: as many arrays.
         out: an array for the result.
         dtype: the dtype to compute in; the promoted dtype if not given.
-        order: ``"F"`` for a result in Fortran's order.
+        order: ``"C"`` or ``"F"`` for a result in that order, ``"A"`` for ``"F"`` if all arrays are
+            contiguous in that order.
         casting: which conversions to ``dtype`` are allowed, as of NumPy.
         optimize: multiply in a good order; as of NumPy.
 
@@ -96,7 +97,9 @@ def einsum(
                 optimize=optimize,
             ),
         )
-    return write_out("einsum", asarray(result, order="F") if order == "F" else result, out)
+    if out is None and order != "K":
+        return ordered(result, order, parts)
+    return write_out("einsum", result, out)
 
 
 class _Labels(NamedTuple):
@@ -215,6 +218,10 @@ def _subscript(function: str, indices: Any) -> str:
     """A list of numbers and ``...`` as letters."""
     letters = []
     for index in indices:
+        if isinstance(index, np.integer) or (
+            isinstance(index, ndarray | np.ndarray) and index.ndim == 0
+        ):
+            index = index.item()
         if index is not Ellipsis and not (isinstance(index, int) and 0 <= index < 52):
             raise ArgumentError(f"{function}: index {index!r} is neither 0 ... 51 nor an ellipsis")
         letters.append("..." if index is Ellipsis else string.ascii_letters[index])

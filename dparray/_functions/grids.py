@@ -90,6 +90,8 @@ class _Grid:
 
     def __getitem__(self, key: Any) -> Any:
         slices = key if isinstance(key, tuple) else (key,)
+        if any(getattr(end, "ndim", 0) for one in slices for end in (one.start, one.stop)):
+            return self._between_arrays(key, slices)
         lines = [self._line(one) for one in slices]
         dtype = np.result_type(*(line.dtype for line in lines))
         lines = [astype_array(line, dtype, copy=False) for line in lines]
@@ -103,6 +105,24 @@ class _Grid:
         if self.sparse:
             return tuple(shaped)
         return stack([broadcast_to(line, shape) for line in shaped])
+
+    def _between_arrays(self, key: Any, slices: Sequence[slice]) -> Any:
+        """Numbers of points between arrays, which broadcast with the positions along the axes."""
+        if not all(isinstance(one.step, complex) for one in slices):
+            raise ShapeError("a grid between arrays needs a number of points, as in a:b:10j")
+        counts = [int(abs(one.step)) for one in slices]
+        positions = indices(counts) if not self.sparse else [arange(count) for count in counts]
+        lines = []
+        for at, one in enumerate(slices):
+            start = 0 if one.start is None else one.start
+            step = (one.stop - start) / (counts[at] - 1.0) if counts[at] > 1 else 1
+            line = positions[at] * step + start
+            if self.sparse and isinstance(key, tuple):
+                line = line[tuple(slice(None) if k == at else None for k in range(len(slices)))]
+            lines.append(line)
+        if not isinstance(key, tuple):
+            return lines[0]
+        return tuple(lines) if self.sparse else stack(lines)
 
     @staticmethod
     def _line(one: slice) -> ndarray:

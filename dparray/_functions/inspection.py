@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import numbers
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes
+from dparray import _dtypes, _layout
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.operands import check_array
 from dparray.device import Device, default_device
@@ -372,8 +373,8 @@ def shape(x: Any, /) -> tuple[int, ...]:
     return check_array("shape", "x", x).shape
 
 
-def size(x: Any, /, axis: int | None = None) -> int:
-    """The number of elements of an array, or its extent along an axis.
+def size(x: Any, /, axis: int | Sequence[int] | None = None) -> int:
+    """The number of elements of an array, or of those along one axis or several.
 
     Example:
         >>> import dparray as dp
@@ -381,7 +382,9 @@ def size(x: Any, /, axis: int | None = None) -> int:
         6
     """
     x = check_array("size", "x", x)
-    return x.size if axis is None else x.shape[axis]
+    if axis is None:
+        return x.size
+    return math.prod(x.shape[at] for at in _layout.normalize_axes("size", axis, x.ndim))
 
 
 class NamespaceInfo:

@@ -246,13 +246,14 @@ def insert(x: Any, obj: Any, values: Any, axis: int | None = None) -> ndarray:
     positions = _positions("insert", x, obj, extent)
     if isinstance(values, list | tuple):
         values = from_host(np.asarray(values), *placement)
-    if positions.ndim == 0:  # one position takes as many slices as there are values
+    if positions.size == 1:  # one position takes as many slices as there are values
         count = 1
         if isinstance(values, ndarray):
             values = reshape(values, (1,) * (x.ndim - values.ndim) + values.shape)
-            values = moveaxis(values, 0, axis)
+            if positions.ndim == 0:
+                values = moveaxis(values, 0, axis)
             count = values.shape[axis]
-        positions = np.full(count, operator.index(positions[()]))
+        positions = np.full(count, operator.index(positions.item()))
     positions = positions.reshape(-1)
     positions = np.where(positions < 0, positions + extent, positions)
     if positions.size and (positions.min() < 0 or positions.max() > extent):

@@ -26,6 +26,7 @@ from dparray._functions.core_options import (
     are_default,
     product_with_options,
     single_axis,
+    spreads_over,
     with_kept_axis,
 )
 from dparray._functions.creation import zeros_like
@@ -87,7 +88,9 @@ def _product(x1: ndarray, x2: ndarray, function: str, out: ndarray | None = None
         _dtypes.resolve(np.matmul, (x1.dtype, x2.dtype))[-1], placement.queue.sycl_device
     )
     if out is not None:
-        check_fits(function, shape, loop, out)
+        core = (x1.ndim > 1) + (x2.ndim > 1)
+        spreads = function == "matmul" and spreads_over(shape, out.shape, core)
+        check_fits(function, shape, loop, out, broadcasts=spreads)
     result = empty_on(placement, shape, loop)
     _multiply(astype_array(x1, loop, False), astype_array(x2, loop, False), result)
     if out is None:

@@ -145,3 +145,80 @@ def test_a_number_of_columns_is_an_integer() -> None:
         with pytest.raises(dp.ShapeError, match="shape: "):
             dp.vander(dp.ones(3), count)
     compare(lambda xp: xp.vander(xp.ones(3), np.int64(2)))
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+def test_products_fill_an_out_of_more_dimensions(host_tier: bool) -> None:
+    with dp.config.override(host_tier=host_tier):
+        compare(lambda xp: xp.matmul(xp.arange(3.0), xp.arange(3.0), out=xp.zeros(4)))
+        compare(lambda xp: xp.matmul(xp.ones((2, 3)), xp.ones((3, 2)), out=xp.zeros((4, 2, 2))))
+        compare(lambda xp: xp.vecdot(xp.ones((2, 3)), xp.ones((2, 3)), out=xp.zeros((4, 2))))
+        for shape in ((2, 2), (1, 2, 2), (3,)):
+            compare(
+                lambda xp, s=shape: xp.matmul(xp.ones((2, 3)), xp.ones((3, 1)), out=xp.zeros(s))
+            )
+        compare(lambda xp: xp.dot(xp.ones((2, 3)), xp.ones((3, 2)), out=xp.zeros((4, 2, 2))))
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+def test_one_position_in_a_list_takes_many_slices(host_tier: bool) -> None:
+    with dp.config.override(host_tier=host_tier):
+        for obj in ([1], [-1], 1):
+            for inserted in ([1, 2, 3], [[1], [2], [3]], 7):
+                for as_array in (False, True):
+
+                    def put(
+                        xp: Any, obj: Any = obj, v: Any = inserted, both: bool = as_array
+                    ) -> Any:
+                        x = xp.asarray([[1, 1], [2, 2], [3, 3]])
+                        given = (xp.asarray(obj), xp.asarray(v)) if both else (obj, v)
+                        return xp.insert(x, *given, axis=1)
+
+                    compare(put)
+
+
+def test_order_a_of_another_shape_is_by_columns_where_the_array_is() -> None:
+    for order in "CF":
+        theirs, ours = np.ones((2, 3, 4), order=order), dp.ones((2, 3, 4), order=order)
+        for shape in ((4, 2), (5, 4, 2, 3), 7, (2, 3, 4)):
+            wanted = np.zeros_like(theirs, order="A", shape=shape).strides
+            assert dp.zeros_like(ours, order="A", shape=shape).strides == wanted
+            assert dp.empty_like(ours, order="A", shape=shape).strides == wanted
+
+
+def test_the_order_of_an_einsum() -> None:
+    for first, second in ("FF", "FC", "CC"):
+        theirs = np.ones((2, 3, 5), order=first), np.ones((4, 3), order=second)
+        ours = dp.ones((2, 3, 5), order=first), dp.ones((4, 3), order=second)
+        for order in "AFC":
+            wanted = np.einsum("...ft,mf->...mt", *theirs, order=order).strides
+            assert dp.einsum("...ft,mf->...mt", *ours, order=order).strides == wanted
+
+
+def test_numbers_in_arrays_are_indices_of_an_einsum() -> None:
+    for number in (np.int64, np.asarray):
+        compare(lambda xp, n=number: xp.einsum(xp.ones((2, 3)), [n(0), n(1)], [n(1)]))
+    assert dp.einsum(dp.ones((2, 3)), [dp.asarray(0), dp.asarray(1)], [dp.asarray(0)]).sum() == 6
+
+
+def test_grids_between_arrays() -> None:
+    for sparse in ("mgrid", "ogrid"):
+
+        def one(xp: Any, name: str = sparse) -> Any:
+            ends = xp.zeros(10)[:, None], xp.ones(10)[:, None]
+            return getattr(xp, name)[ends[0] : ends[1] : 10j]
+
+        def two(xp: Any, name: str = sparse) -> Any:
+            a, b = xp.zeros(10)[:, None], xp.ones(10)[:, None]
+            found = getattr(xp, name)[a:b:10j, a:b:10j]
+            return list(found) if isinstance(found, tuple) else found
+
+        compare(one)
+        compare(two)
+    with pytest.raises(dp.ShapeError, match="number of points"):
+        dp.mgrid[dp.zeros((2, 1)) : 3]
+
+
+def test_the_size_along_several_axes() -> None:
+    x = dp.ones((2, 3, 4))
+    assert [dp.size(x, axis) for axis in (None, 0, -1, (0, 2), ())] == [24, 2, 4, 8, 1]

@@ -89,7 +89,5 @@ run(work, work, work)
 def test_threads_on_in_order_queues_end(program: str, attempt: int) -> None:
     """No thread waits for another for ever, and all values are right."""
     text = HEAD + PROGRAMS[program]
-    done = subprocess.run(
-        [sys.executable, "-c", text], capture_output=True, text=True, timeout=120
-    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
