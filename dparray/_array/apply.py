@@ -57,9 +57,17 @@ Unary = Callable[["ndarray"], "ndarray"]
 def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
     """An operation on two operands: of small arrays at once by the host, else :func:`defer`."""
     compute, most, weight = host.eager_function(op), limits.at_once, op.weight
-    keeps_dtype = host.keeps_dtype(op)
+    keeps_dtype, simpler = host.keeps_dtype(op), op.simpler
 
     def operate(x1: Any, x2: Any) -> ndarray:
+        if (  # of what is simpler the host takes more elements at once
+            simpler
+            and type(x1) is ndarray
+            and type(x2) in (int, float)
+            and x2 in simpler
+            and x1.dtype.kind in "fc"
+        ):
+            return OPERATIONS[OPS[simpler[x2]]](x1)
         if type(x1) is ndarray:
             owner, first = x1, x1._on_host
             if type(x2) is ndarray:

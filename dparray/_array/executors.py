@@ -168,8 +168,8 @@ def host_views(*arrays: ndarray, because: str = "", usm_type: str = "") -> list[
     queue = arrays[0].sycl_queue
     if not (config.host_tier and device_facts.computes_in_double(queue)):
         return None
-    seen = [view for x in arrays if (view := x._on_host) is not None]
-    if len(seen) == len(arrays) and all(host_executor.is_ready(x._block) for x in arrays):
+    seen = [view for x in arrays if (view := _seen(x)) is not None]
+    if len(seen) == len(arrays):
         if _hooks.subscribers:
             nbytes = sum(view.nbytes for view in seen)
             _hooks.emit("host", queue=queue, nbytes=nbytes, because=because, usm_type=usm_type)
@@ -186,12 +186,24 @@ def _host_views_to_write(
     """
     if not (config.host_tier and device_facts.is_cpu(out.sycl_queue)):
         return None
-    layouts = [materialize(x) for x in (*arrays, out)]
+    seen = [_seen(x) for x in arrays]
+    unseen = [x for x, view in zip(arrays, seen, strict=True) if view is None]
+    layouts = [materialize(x) for x in (*unseen, out)]
     if access.holds:
         access.before_write(layouts[-1])
     writes.settle_readers(out.block)
     queues.wait_to_write(out.block)
-    return copies.host_views(out.sycl_queue, *layouts, **told)
+    views = copies.host_views(out.sycl_queue, *layouts, **told)
+    if views is None:
+        return None
+    rest = iter(views)
+    return [*(next(rest) if view is None else view for view in seen), *rest]
+
+
+def _seen(x: ndarray) -> np.ndarray | None:
+    """What the host sees of an array, if it may read that now."""
+    view = x._on_host
+    return view if view is not None and host_executor.is_ready(x._block) else None
 
 
 def _by_dpt(function: Function, call: _Call) -> Any:

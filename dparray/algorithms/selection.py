@@ -82,10 +82,10 @@ def is_for_numpy(mask: ndarray) -> bool:
     terms = cost_model.terms()
     per_element = _CHAINING / terms.cores - _WALKING
     left = (terms.launch + terms.wake) / terms.operation + mask.size * per_element
-    views = host_views(mask.reshape(-1)) if left > 0 else None
+    views = host_views(mask) if left > 0 else None
     if views is None:
         return False
-    flat = views[0]
+    flat = views[0].reshape(-1)
     return int(np.count_nonzero(flat[1:] != flat[:-1])) * _UNEXPECTED < left
 
 

@@ -59,3 +59,17 @@ def test_powers_of_masks(host_tier: bool) -> None:
         for program in programs:
             actual, expected = program(dp, dp.asarray(mask)), program(np, mask)
             assert (actual.dtype, actual.tolist()) == (expected.dtype, expected.tolist())
+
+
+@pytest.mark.parametrize("exponent", [0.5, 1, 2, 2.0])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16", "i8"])
+def test_powers_that_are_simpler_cost_what_the_simpler_costs(exponent, dtype):
+    """A square of so many elements is computed at once, as the product would be."""
+    host = np.linspace(1, 2, 30_000).astype(dtype)
+    usual = {"launch": 45e-6, "wake": 15e-6, "operation": 0.17e-9}
+    with dp.config.override(cost_model=usual):
+        made = dp.asarray(host) ** exponent
+        assert dtype == "i8" or not made.is_pending
+        wanted = host**exponent
+        assert made.dtype == wanted.dtype
+        np.testing.assert_allclose(made.asnumpy(), wanted, rtol=1e-6)

@@ -169,3 +169,16 @@ def test_numpy_selects_where_the_chosen_lie_together(is_scattered):
         np.testing.assert_array_equal(x.asnumpy(), wanted)
     names = [each.name for each in kernels]
     assert any("select" in name or "expand" in name for name in names) == is_scattered
+
+
+def test_writing_by_a_mask_copies_nothing_that_the_host_has_computed():
+    size = 200_000
+    host = np.linspace(0, 1, size)
+    x = dp.asarray(host)
+    usual = {"launch": 45e-6, "wake": 15e-6, "operation": 0.17e-9, "cores": 2.0}
+    with dp.config.override(cost_model=usual):
+        chosen = x < 0.005
+        values = x[chosen] ** 2.0
+        x[chosen] = values
+        assert values.is_only_on_host
+        np.testing.assert_array_equal(x.asnumpy()[:1000], host[:1000] ** 2)
