@@ -141,6 +141,7 @@ class KernelFunction:
         self._constants = constant_parameters(function)
         self._binders: dict[tuple[type, ...], Binder] = {}
         self._kernels: dict[tuple[str, Signature], Kernel] = {}
+        self._orders: dict[tuple[str, Signature], tuple[tuple[int, ...], int]] = {}
         self._checked: KernelFunction | None = None
         self._checks: CheckedKernel | None = None
         self._closed = False  # made with explicit signatures: no others are compiled
@@ -215,23 +216,53 @@ class KernelFunction:
                 return index_space.launch_over(self, arguments, depends_on)
             return self._launch(index_space, arguments, depends_on)
         compiled = self._kernels.get((item, types)) or self._compile(item, types, queue)
-        self._settle(blocks)
+        reads = 0
+        if not borrowed:  # then all arrays are ours
+            order, reads = self._orders.get((item, types)) or self._order(item, types, arguments)
+            blocks = tuple([blocks[position] for position in order])
+        self._settle(blocks[reads:])
         memory = [block.segment for block in blocks]
         if borrowed:
             memory.append(None)
         if item[-1] == "+":
             for offset, piece in rounding.pieces_of(size, rounding.INDEX_LIMIT):
                 sizes = pack_scalars(map(c_int64, (*size, *offset)))
+                given = [sizes, *packed]
                 event = launch(
-                    compiled, piece, None, [sizes, *packed], queue, depends_on, borrowed, memory
+                    compiled, piece, None, given, queue, depends_on, borrowed, memory, reads
                 )
         else:
-            event = launch(compiled, size, local, packed, queue, depends_on, borrowed, memory)
+            event = launch(
+                compiled, size, local, packed, queue, depends_on, borrowed, memory, reads
+            )
         return Event(event, self, queue)
 
     def _settle(self, blocks: tuple[Block, ...]) -> None:
         """Compute what is pending on memory that it may write."""
         settle_blocks(blocks)
+
+    def _order(
+        self, item: str, types: Signature, arguments: tuple[Any, ...]
+    ) -> tuple[tuple[int, ...], int]:
+        """The places of the arrays among themselves, those only read first, and how many these are.
+
+        It is kept with the compiled kernel, and holds as long as that does.
+        """
+        only_read = self._only_read(arguments)
+        are_written = [
+            name not in only_read
+            for name, value in zip(self._parameters, arguments, strict=True)
+            if is_array(type(value))
+        ]
+        order = tuple(sorted(range(len(are_written)), key=are_written.__getitem__))
+        found = self._orders[item, types] = order, are_written.count(False)
+        return found
+
+    def _only_read(self, arguments: tuple[Any, ...]) -> frozenset[str]:
+        """The parameters that the kernel reads and does not write, for arrays like these."""
+        dimensions = [getattr(value, "ndim", None) for value in arguments]
+        head = [None] if self._has_item else []
+        return read_only_parameters(self.py_func, (*head, *dimensions))
 
     def _launch_checked(
         self, index_space: Any, arguments: tuple[Any, ...], depends_on: Any
@@ -269,9 +300,7 @@ class KernelFunction:
 
     def _wait_for_maps(self, arguments: tuple[Any, ...]) -> None:
         """Wait until no open map crosses what the kernel reads or may write."""
-        dimensions = [getattr(value, "ndim", None) for value in arguments]
-        head = [None] if self._has_item else []
-        only_read = read_only_parameters(self.py_func, (*head, *dimensions))
+        only_read = self._only_read(arguments)
         for name, value in zip(self._parameters, arguments, strict=False):
             if is_array(type(value)):
                 layout = (
@@ -364,6 +393,7 @@ class KernelFunction:
         """Drop the compiled kernels, which hold values that are no longer those of their names."""
         known = list(self._kernels)
         self._kernels.clear()
+        self._orders.clear()
         self._references = []
         self._checked = self._checks = None
         if self._closed:

@@ -4,32 +4,31 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
+from dparray._compiler.diagnosis import source_of
 from dparray.kernel_api import vec_load
 
 _FACTS = frozenset({"shape", "strides", "size", "ndim", "dtype", "itemsize", "nbytes"})
 
 
-@lru_cache(maxsize=1024)
 def read_only_parameters(
     function: Callable[..., Any], dimensions: tuple[int | None, ...]
 ) -> frozenset[str]:
     """The parameters that a function only takes elements and facts of; others may be written.
 
     Args:
-        function: of Python; without its source, nothing is known of any parameter.
+        function: of Python; without the source that it was compiled of, and of what stands in for
+            kernels' functions on the host, nothing is known of any parameter.
         dimensions: of the arguments that are arrays, ``None`` of the others.
     """
-    try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    except (OSError, TypeError, SyntaxError, IndexError):
+    found = None
+    if not (function.__module__ or "").startswith("dparray.kernel_api"):
+        found = source_of(function, exact=True)
+    if found is None:
         return frozenset()
-    if not isinstance(tree, ast.FunctionDef):
-        return frozenset()
+    tree = found.tree
     names = [each.arg for each in (*tree.args.posonlyargs, *tree.args.args)]
     of_name = dict(zip(names, dimensions, strict=False))
     known = inspect.getclosurevars(function)

@@ -460,3 +460,12 @@ def test_floats_in_an_array_of_integers_are_warned_of() -> None:
 
 def test_a_load_only_reads() -> None:
     assert read_only_parameters(copy_between.py_func, (None, 1, 1)) == {"x"}
+
+
+def test_a_store_by_its_own_name_writes() -> None:
+    from dparray import vec_load, vec_store
+
+    def kernel(item: dp.Item, x: Any, out: Any) -> None:
+        vec_store(out, 0, vec_load(x, 0, 4))
+
+    assert read_only_parameters(kernel, (None, 1, 1)) == {"item", "x"}

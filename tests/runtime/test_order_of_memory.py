@@ -80,6 +80,42 @@ def test_what_a_kernel_only_reads_is_read_beside_it(queue: Any) -> None:
             np.testing.assert_array_equal(y.asnumpy()[:3], [0, 1, 2])
 
 
+@dp.kernel
+def add_to(item: Any, x: Any, y: Any, out: Any) -> None:
+    i = item.get_id(0)
+    out[i] = x[i] + y[i]
+
+
+def test_what_a_users_kernel_only_reads_is_read_beside_it(queue: Any) -> None:
+    x, y, out, z = array(queue), array(queue), array(queue), array(queue)
+    dp.call_kernel(add_to, dp.Range(MANY), x, y, out)
+    dp.synchronize(x)
+    with held(queue, z, z):
+        event = dp.call_kernel(add_to, dp.Range(MANY), x, y, out)  # after the one that is held
+        assert float(x[5]) == 5
+        np.testing.assert_array_equal(y.asnumpy()[:3], [0, 1, 2])
+        assert not event.done
+    assert float(out[5]) == 10
+    # The same array as one that is read and one that is written.
+    dp.call_kernel(add_to, dp.Range(MANY), x, y, x)
+    np.testing.assert_array_equal(x.asnumpy(), 2 * np.arange(float(MANY)))
+    x[3] = 0.0
+    assert float(x[3]) == 0
+
+
+def test_a_kernel_that_only_reads_leaves_pending_what_reads_the_same(queue: Any) -> None:
+    x, y, out = array(queue), array(queue), array(queue)
+    with limits.force("fused"):
+        pending = x * 2 + y
+        dp.call_kernel(add_to, dp.Range(MANY), x, y, out)
+        assert "pending: 2 operations" in str(dp.explain(pending))
+        later = out * 2
+        dp.call_kernel(add_to, dp.Range(MANY), x, x, out)
+        np.testing.assert_array_equal(pending.asnumpy()[:3], [0, 3, 6])
+        np.testing.assert_array_equal(later.asnumpy()[:3], [0, 4, 8])
+        np.testing.assert_array_equal(out.asnumpy()[:3], [0, 2, 4])
+
+
 def test_a_read_waits_for_what_writes_the_memory_and_for_no_later_work(queue: Any) -> None:
     x, y, z = array(queue), array(queue), array(queue)
     event = dp.call_kernel(slowly_add, dp.Range(1), x, y, 3_000_000)
