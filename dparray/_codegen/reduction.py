@@ -6,11 +6,13 @@ reductions in a loop where they do not; after each loop the results, and what is
 are there for the next. A plain reduction is one loop. Values of the domain's shape can be stored,
 too, as in ``x / x.sum(axis=1, keepdims=True)``.
 
-Which of four forms a kernel has depends on where memory is contiguous:
+Which of five forms a kernel has depends on where memory is contiguous:
 
 - *lanes*: many reduced elements, on the inner axes; a work-group walks one output's elements (or a
   chunk of them), neighbouring work-items taking neighbouring elements. After each loop the group's
   accumulators meet in local memory, behind a barrier;
+- *rows*: tens to hundreds of reduced elements, on the inner axes, of many outputs; a group walks
+  one output's elements after another's, and each work-item merges what is left of one of them;
 - *columns*: neighbouring work-items fold neighbouring outputs along the last kept dimension,
   several vectors of them each, a chunk of the reduced elements: a group walks row after row;
 - *short rows*: many reduced elements, and so few neighbouring outputs that they are no vector: a
@@ -84,6 +86,9 @@ FEWEST_VECTORS = 4
 UNROLLED = 16
 SERIAL = 256
 LEAST_TRIPS = 4
+# Rows of more than are unrolled and at most so many are folded several by a group, where there are
+# many: its barrier and its merge are then those of all of them.
+MOST_IN_ROW = 1024
 # Up to so many elements, several loops walk them in a cache.
 CACHED_ELEMENTS = 1 << 19
 # So few elements in all are folded without a second launch, although items then work in sequence.
@@ -221,6 +226,14 @@ def _program(
         form, vectors = "short rows", _vectors_of_rows(kept, lanes, most_vectors)
         blocks = count // (vectors * lanes // kept)
         chunks = min(blocks // SERIAL, GROUPS_A_UNIT * machine.compute_units)
+    elif (
+        not (is_whole or elements or calls_user or leaves_accumulators)
+        and UNROLLED < count <= MOST_IN_ROW
+        and machine.lanes <= count
+        and any(column[-1] == 1 for column in large or columns[:count_arrays])
+        and kept >= FEWEST_GROUPS_A_UNIT * machine.compute_units * lanes
+    ):
+        form, vectors, chunks, blocks = "rows", 1, 1, count
     else:
         form, vectors, chunks = _form(
             kept_extents,
@@ -232,7 +245,7 @@ def _program(
         )
         blocks = count
     trips = blocks // chunks
-    if form == "lanes":
+    if form in ("lanes", "rows"):
         trips //= lanes
     elif form != "items":
         trips = -(-blocks // chunks)
@@ -245,6 +258,8 @@ def _program(
     elif form == "columns":
         groups = _column_groups(kept_extents, lanes * vectors)
         total, local = groups * chunks * lanes, lanes
+    elif form == "rows":
+        total, local = -(-kept // lanes) * lanes, lanes
     else:
         total, local = -(-kept // ITEMS) * ITEMS, ITEMS
     unrolled = count if count <= UNROLLED else 0

@@ -25,6 +25,14 @@ POSITIONS = {
         "first = chunk * uint64(trips) * step + lane",
         "last = chunks * uint64(trips) * step + chunk * step + lane",
     ],
+    "rows": [
+        "group = item.get_group()",
+        "lane = uint64(item.get_local_id(0))",
+        "step = uint64({lanes})",
+        "begin = uint64(group.get_group_id(0)) * step",
+        "first = lane",
+        "last = uint64(trips) * step + lane",
+    ],
     "columns": [
         "group = uint64(item.get_group().get_group_id(0))",
         "blocks = (row + width - uint64(1)) // width",

@@ -30,7 +30,7 @@ class ReductionStructure(NamedTuple):
         outputs: reference, dtype, letters as of the arrays, and whether there is one element for
             each output of the reductions or one for each of the domain.
         kept, reduced: the numbers of collapsed dimensions.
-        form: ``"items"``, ``"lanes"``, ``"columns"`` or ``"short rows"``.
+        form: ``"items"``, ``"lanes"``, ``"rows"``, ``"columns"`` or ``"short rows"``.
         lanes: the work-items of a group.
         vectors: of neighbouring outputs, or slots of short rows, that a work-item folds; else 1.
         unrolled: the reduced extent, if the loops over it are unrolled, else 0. A stride of the
@@ -129,7 +129,7 @@ def parameters_of(structure: ReductionStructure) -> tuple[tuple[str, str], ...]:
         parameters += [(f"{name}_out", f"{key}:1C") for name, key in accumulators]
     if structure.merges_chunks:
         parameters += [("arrived", "i4:1C"), ("is_last", "local i4:1")]
-    if structure.form == "lanes":
+    if structure.form in ("lanes", "rows"):
         parameters += [(f"{name}_local", f"local {key}:1") for name, key in accumulators]
     parameters += scalar_parameters(structure.scalars)
     parameters += [

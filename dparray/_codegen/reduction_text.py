@@ -43,12 +43,6 @@ from dparray._codegen.values import (
 )
 from dparray._graph.reductions import GROWTH, MOST_UNSETTLED
 
-
-def source_of(structure: ReductionStructure) -> str:
-    """The text of the kernel for a structure."""
-    return _Text(structure).source()
-
-
 _ASSIGNMENT = re.compile(r"\s*(\w+) = ")
 
 
@@ -60,7 +54,7 @@ def _of_vector(name: str, number: int) -> str:
     return f"{name}__{number}"
 
 
-class _Text:
+class Text:
     """Writes the text of one kernel.
 
     Attributes:
@@ -91,15 +85,9 @@ class _Text:
 
     def source(self) -> str:
         structure = self.structure
-        names = ", ".join(name for name, _ in parameters_of(structure))
-        self.lines = [f"def {kernel_name(structure.steps)}(item, {names}):"]
-        self.lines += scalar_lines(structure.scalars)
-        if structure.form in ("columns", "short rows"):
-            self._add(f"width = uint64({structure.lanes * structure.vectors})")
-        lanes = structure.lanes
-        self._add(*(line.format(lanes=lanes) for line in POSITIONS[structure.form]))
+        self._begin_text()
         if structure.form == "columns":
-            self.lines += _decomposed("outer", "n", structure.kept - 1, name="o")
+            self.lines += decomposed("outer", "n", structure.kept - 1, name="o")
             for number in range(1, structure.vectors):
                 further = structure.lanes * number
                 self._add(f"{_of_vector('column', number)} = column + uint64({further})")
@@ -110,7 +98,29 @@ class _Text:
                 self._add(f"{_of_vector('place', number)} = place + uint64({further})")
             self.own.add("place")
         else:
-            self.lines += _decomposed("o", "n", structure.kept)
+            self.lines += decomposed("o", "n", structure.kept)
+        self._starts()
+        self._row_steps(0)
+        for loop in range(self.count):
+            self._loop(loop)
+            if not structure.leaves_accumulators:
+                self._row_steps(loop + 1)
+        self._store_rows()
+        return "\n".join(self.lines) + "\n"
+
+    def _begin_text(self) -> None:
+        """The name and the parameters, and where the work-item is."""
+        structure = self.structure
+        names = ", ".join(name for name, _ in parameters_of(structure))
+        self.lines = [f"def {kernel_name(structure.steps)}(item, {names}):"]
+        self.lines += scalar_lines(structure.scalars)
+        if structure.form in ("columns", "short rows"):
+            self._add(f"width = uint64({structure.lanes * structure.vectors})")
+        self._add(*(line.format(lanes=structure.lanes) for line in POSITIONS[structure.form]))
+
+    def _starts(self) -> None:
+        """Where the elements of an output begin in each array; those that stay are loaded."""
+        structure = self.structure
         with self._for_each_vector():
             if structure.form == "columns":
                 self._add("o = outer * row + column", f"o{structure.kept - 1} = column")
@@ -127,13 +137,6 @@ class _Text:
                     # but Intel's CPU driver crashes on some stores to one element by all items.
                     start = self._row_index(kept, f"out{number}") if kept.strip("0") else "o"
                     self._add(f"d{number} = {start}")
-        self._row_steps(0)
-        for loop in range(self.count):
-            self._loop(loop)
-            if not structure.leaves_accumulators:
-                self._row_steps(loop + 1)
-        self._store_rows()
-        return "\n".join(self.lines) + "\n"
 
     @contextmanager
     def _for_each_vector(self) -> Iterator[None]:
@@ -235,7 +238,7 @@ class _Text:
 
     def _only_once(self, indent: str) -> str:
         """Begin a block that one work-item of those that have an output runs; its indentation."""
-        if self.structure.form == "items":
+        if self.structure.form in ("items", "rows"):
             return indent
         is_one = "lane == 0" if self.structure.form == "lanes" else "column >= own"
         self._add(f"if {is_one}:", indent=indent)
@@ -243,14 +246,18 @@ class _Text:
 
     # -- loops ------------------------------------------------------------------------------------
 
+    def _inside(self, loop: int) -> tuple[list[int], list[int]]:
+        """The reductions of a loop, and those of them that are folded there."""
+        inside = [number for number in self.reductions if self.loops[number] == loop + 1]
+        return inside, [number for number in inside if self.same[number] == number]
+
     def _loop(self, loop: int) -> None:
         """One walk over the reduced elements of an output."""
-        inside = [number for number in self.reductions if self.loops[number] == loop + 1]
-        folded = [number for number in inside if self.same[number] == number]
+        inside, folded = self._inside(loop)
         stored = self.elements.get(loop, [])
         names = [name for number in folded for name, _ in self.steps[number][2]]
         needed = self._needed([*names, *(self.structure.outputs[at][0] for at in stored)])
-        walk = _Walk(folded, stored, *needed)
+        walk = Walk(folded, stored, *needed)
         copies = 1
         # Settled ones have several sums, which hide it too; copies cost more than they gain.
         if folded and not self._settled(walk) and self.structure.form == "lanes":
@@ -274,7 +281,7 @@ class _Text:
                 for number in inside:
                     self._finish(number)
 
-    def _unrolled(self, walk: _Walk) -> None:
+    def _unrolled(self, walk: Walk) -> None:
         with self._for_each_vector():
             for number in walk.folded:
                 if not self._takes_first(number):
@@ -288,7 +295,7 @@ class _Text:
                 self._settle(settled, str(so_many), "    ")
         self._end(walk.folded, 1, str(self.structure.unrolled), "    ")
 
-    def _rolled(self, walk: _Walk, copies: int) -> None:
+    def _rolled(self, walk: Walk, copies: int) -> None:
         for number in walk.folded:
             if self._has_fold(number) and self.reductions[number].begins_with_element:
                 self._load_first(number)
@@ -324,7 +331,7 @@ class _Text:
             self._add(f"for trip in range(trips - trips % {copies}, trips):")
             self._add(f"{self.j} = first + uint64(trip) * step", indent=inner)
             self._element(walk, inner, 0, "")
-        if self.structure.form == "lanes":
+        if self.structure.form in ("lanes", "rows"):
             self._add(f"{self.j} = last", f"if {self.j} < count:")
             self._element(walk, inner, 0, "")
         elif self.structure.form == "short rows":
@@ -340,7 +347,7 @@ class _Text:
         else:
             self._add(f"{self.j} = {element}", indent=indent)
 
-    def _rest(self, walk: _Walk) -> None:
+    def _rest(self, walk: Walk) -> None:
         """Fold the rows after the last whole block, of the last chunk.
 
         Slots that have none fold what changes nothing: conditions would mask all of the loop.
@@ -357,7 +364,7 @@ class _Text:
 
     def _element(
         self,
-        walk: _Walk,
+        walk: Walk,
         indent: str,
         copy: int,
         n: str,
@@ -390,7 +397,7 @@ class _Text:
     def _take_apart(self, indent: str) -> None:
         """The indices of element ``j``, one for each dimension."""
         if self.structure.reduced > 1:
-            self.lines += _decomposed("j", "m", self.structure.reduced, indent)
+            self.lines += decomposed("j", "m", self.structure.reduced, indent)
 
     def _element_index(self, start: str, letters: str, name: str) -> str:
         if letters == FLAT:
@@ -465,7 +472,7 @@ class _Text:
                     lines = self.reductions[number].end
                     self._add(*(line.format(**names, **words) for line in lines), indent=indent)
 
-    def _settled(self, walk: _Walk) -> list[int]:
+    def _settled(self, walk: Walk) -> list[int]:
         """The reductions of a loop that are settled in it."""
         return [number for number in walk.folded if self.reductions[number].settle]
 
@@ -481,7 +488,7 @@ class _Text:
 
     def _load_first(self, number: int) -> None:
         """The first element that the work-item folds."""
-        walk = _Walk([], [], *self._needed([self.steps[number][2][0][0]]))
+        walk = Walk([], [], *self._needed([self.steps[number][2][0][0]]))
         # More lanes than elements have none in whole trips.
         first = "first if trips > 0 else uint64(0)" if self.structure.form == "lanes" else "first"
         if self.structure.form == "short rows":
@@ -641,7 +648,7 @@ class _Text:
         self._add(f"t{number} = {text}")
 
 
-class _Walk(NamedTuple):
+class Walk(NamedTuple):
     """One loop: the steps it folds, the outputs it stores, the steps and arrays for that."""
 
     folded: list[int]
@@ -650,7 +657,7 @@ class _Walk(NamedTuple):
     arrays: list[int]
 
 
-def _decomposed(
+def decomposed(
     index: str, extent: str, dimensions: int, indent: str = "    ", name: str = ""
 ) -> list[str]:
     """The lines that take a linear index apart into one for each dimension."""

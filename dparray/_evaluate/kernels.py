@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from dparray import _hooks, config, kernel_api
-from dparray._codegen import elementwise, reduction_steps, reduction_text, sequence
+from dparray._codegen import elementwise, reduction_rows, reduction_steps, sequence
 from dparray._codegen.reduction_steps import ReductionStructure
 from dparray._codegen.sequence import SequenceStructure
 from dparray._compiler import compile
@@ -29,7 +29,7 @@ _LANGUAGE = {
 def source_of(structure: Any) -> str:
     """The text of the kernel of a structure."""
     if type(structure) is ReductionStructure:
-        return reduction_text.source_of(structure)
+        return reduction_rows.source_of(structure)
     if type(structure) is SequenceStructure:
         return sequence.source_of(structure)
     return elementwise.source_of(structure)

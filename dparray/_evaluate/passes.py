@@ -97,8 +97,9 @@ def local_memory(program: ReductionProgram) -> tuple[tuple[np.dtype[Any], int], 
     """Dtype and count of each array that a kernel with reductions has in local memory."""
     structure = program.structure
     arrays = [(np.dtype(np.int32), 1)] if structure.merges_chunks else []
-    if structure.form == "lanes":
-        count = program.local_range[0]
+    if structure.form in ("lanes", "rows"):
+        lanes = program.local_range[0]
+        count = lanes if structure.form == "lanes" else lanes * (lanes + 1)
         arrays += [(dtype, count) for _, dtype in reduction_steps.shared_accumulators(structure)]
     return tuple(arrays)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from dparray._codegen import domain, elementwise, reduction, reduction_steps, reduction_text
+from dparray._codegen import domain, elementwise, reduction, reduction_rows, reduction_steps
 from dparray._evaluate.fusion import split
 from dparray._graph.node import Node, Scalar
 from dparray._graph.ops import OPS
@@ -91,7 +91,7 @@ def computed(*values: Node, chunks: int = 1) -> list[np.ndarray]:
     )
     assert program.partials == chunks
     structure = program.structure
-    function = elementwise.function_of(reduction_text.source_of(structure), NAMES)
+    function = elementwise.function_of(reduction_rows.source_of(structure), NAMES)
     arguments: list[Any] = [layout.block.memory.reshape(-1) for layout in program.arrays]
     arguments += [out.reshape(-1) for out in targets]
     accumulators = [dtype for _, dtype in reduction_steps.shared_accumulators(structure)]
@@ -100,8 +100,10 @@ def computed(*values: Node, chunks: int = 1) -> list[np.ndarray]:
         left = reduction.count_left(program)
         arguments += [np.full(left, 99, dtype) for dtype in accumulators]
         arguments += [counters, LocalAccessor(1, np.int32)]
-    if structure.form == "lanes":
-        arguments += [LocalAccessor(program.local_range[0], dtype) for dtype in accumulators]
+    if structure.form in ("lanes", "rows"):
+        lanes = program.local_range[0]
+        count = lanes if structure.form == "lanes" else lanes * (lanes + 1)
+        arguments += [LocalAccessor(count, dtype) for dtype in accumulators]
     arguments += [scalar.value for scalar in program.scalars]
     arguments += [np.uint64(number.value) for number in program.numbers]
     types = reduction_steps.types_of(structure)
@@ -118,7 +120,8 @@ def values(*shape: int) -> np.ndarray:
 
 
 # Each form of the kernel: lanes, columns, several vectors of columns the last of which begin within
-# those before, items in a loop, items unrolled.
+# those before, items in a loop, items unrolled;
+# rows, where nothing of the domain's shape is stored.
 CASES = [
     ((4, 300), (1,)),
     ((3, 40, 64), (1,)),
@@ -127,6 +130,8 @@ CASES = [
     ((20, 30), (1,)),
     ((90, 3), (1,)),
     ((7, 40), (0,)),
+    ((70, 30), (1,)),
+    ((9, 8, 33), (2,)),
 ]
 
 

@@ -19,7 +19,7 @@ from dparray._codegen import elementwise as codegen
 from dparray._codegen import values as values_module
 from dparray._codegen.domain import Domain, Machine
 from dparray._codegen.reduction import linearize_reduction
-from dparray._codegen.reduction_text import source_of
+from dparray._codegen.reduction_rows import source_of
 from dparray._compiler import emission, translation
 from dparray._evaluate.fusion import split
 from dparray._graph.node import Node, Scalar, pending_order
@@ -210,7 +210,11 @@ def mean_and_variance() -> str:
 
 
 def place_of_the_largest() -> str:
-    return reduction(reduced(leaf("x", (3000, 1000)), (1,), "argmax", result="i8"))
+    return reduction(reduced(leaf("x", (3000, 2000)), (1,), "argmax", result="i8"))
+
+
+def places_of_the_largest_in_short_rows() -> str:
+    return reduction(reduced(leaf("x", (3000, 100)), (1,), "argmax", result="i8"))
 
 
 def row_norms() -> str:
@@ -244,6 +248,7 @@ CASES: list[Callable[[], str]] = [
     softmax_of_rows,
     mean_and_variance,
     place_of_the_largest,
+    places_of_the_largest_in_short_rows,
     row_norms,
 ]
 
