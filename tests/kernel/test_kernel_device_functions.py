@@ -116,3 +116,33 @@ def test_a_call_that_does_not_fit_is_refused_in_the_words_of_python(
     assert problem in str(caught.value)
     assert "^\n" in str(caught.value)
     assert "dparray_fault" not in str(caught.value)
+
+
+@dp.device_func
+def first_of(x: Any) -> Any:
+    return x[0]
+
+
+@dp.device_func
+def counted_up(x: Any) -> Any:
+    x[0] += 1
+    return x[0]
+
+
+taken = first_of
+
+
+def test_what_a_kernel_only_reads_follows_the_functions_it_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def kernel(item: Any, x: Any, out: Any) -> None:
+        out[0] = taken(x)
+
+    compiled = dp.kernel(kernel)
+    x, out = dp.zeros(1), dp.zeros(1)
+    compiled[1](x, out)
+    assert "x" in compiled._only_read((x, out))
+    monkeypatch.setitem(globals(), "taken", counted_up)
+    compiled[1](x, out)
+    assert "x" not in compiled._only_read((x, out))
+    assert (x[0], out[0]) == (1, 1)
