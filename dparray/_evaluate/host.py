@@ -416,6 +416,9 @@ def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) ->
     result: Any
     if op is CONVERT and type(node.operands[0]) is Scalar:
         result = np.full(node.shape, operands[0], node.dtype)
+    elif op is WHERE and out is not None and _is_kept(out, *operands):
+        np.copyto(out, operands[1], casting="unsafe", where=operands[0])  # x[mask] = value
+        return out
     elif op is WHERE or op is CONVERT:
         result = form(op, operands, node.dtype)
     elif op.keeps_integers and node.dtype.kind in "biu":
@@ -434,6 +437,18 @@ def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) ->
     if out is not None:
         np.copyto(out, result, casting="unsafe")
     return result
+
+
+def _is_kept(out: np.ndarray, mask: Any, value: Any, other: Any) -> bool:
+    """Whether an array keeps its elements where no others are chosen."""
+    return (
+        type(other) is type(mask) is np.ndarray
+        and other.ctypes.data == out.ctypes.data
+        and (other.dtype, other.shape, other.strides) == (out.dtype, out.shape, out.strides)
+        and mask.dtype == np.bool_
+        and np.can_cast(value.dtype, out.dtype, "same_kind")
+        and not np.may_share_memory(mask, out)
+    )
 
 
 # -- for whom listens ----------------------------------------------------------------------------

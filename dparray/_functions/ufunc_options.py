@@ -348,8 +348,11 @@ def in_dtype(function: str, value: Any, dtype: Any, casting: str) -> Any:
     """An operand in the dtype that an operation is asked to compute in; Python's are weak."""
     wanted = _dtypes.as_dtype(dtype)
     if not isinstance(value, ndarray | np.generic):
-        is_cut = casting == "unsafe" and isinstance(value, float | complex) and wanted.kind in "biu"
-        return wanted.type(value.real) if is_cut else value
+        cut_kinds = "biuf" if isinstance(value, complex) else "biu"
+        is_cut = casting == "unsafe" and isinstance(value, float | complex)
+        if not is_cut or wanted.kind not in cut_kinds:
+            return value
+        return wanted.type(value if wanted.kind == "b" else value.real)
     if value.dtype.kind == "c" and wanted.kind != "c" and casting != "unsafe":
         raise DTypeError(
             f"{function}: {value.dtype} does not become {wanted}; take dp.real(x) or dp.abs(x)"

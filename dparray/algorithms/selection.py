@@ -31,6 +31,9 @@ from dparray.kernels import compact
 # what a kernel takes for an element, its chain of tiles included.
 _WALKING, _UNEXPECTED, _CHAINING = 2, 40, 10
 
+# Elements of a mask whose changes are counted, in parts of so many.
+_LOOKED_AT, _PART = 1 << 18, 1 << 12
+
 # Elements of a tile: the mask and what it selects stay in the cache of a core.
 _TILE = 1 << 15
 
@@ -86,7 +89,11 @@ def is_for_numpy(mask: ndarray) -> bool:
     if views is None:
         return False
     flat = views[0].reshape(-1)
-    return int(np.count_nonzero(flat[1:] != flat[:-1])) * _UNEXPECTED < left
+    # Of a large mask, parts of it tell enough: all of it would take as long as the selection.
+    step = max(1, flat.size // _LOOKED_AT)
+    parts = [flat[at : at + _PART] for at in range(0, flat.size, step * _PART)]
+    changes = sum(int(np.count_nonzero(part[1:] != part[:-1])) for part in parts)
+    return changes * step * _UNEXPECTED < left
 
 
 def positions(mask: ndarray) -> ndarray:

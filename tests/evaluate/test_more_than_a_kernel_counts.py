@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import evaluate, schedule
+from dparray._evaluate import evaluate, limits, schedule
 from dparray._runtime import launch
 
 LIMIT = 40_000
@@ -45,6 +46,8 @@ CALLS: dict[str, Callable[[Any, Any], Any]] = {
     "nonzero": lambda xp, x: xp.nonzero(x % 1000 == 3)[0],
     "mask": lambda xp, x: x[x % 1000 == 3],
     "write by a mask": masked,
+    "write rows by a mask": lambda xp, x: masked(xp, x.reshape(11, -1)),
+    "write columns by a mask": lambda xp, x: masked(xp, x.reshape(11, -1).T),
     "take": lambda xp, x: xp.take(x, xp.asarray([3, -1])),
     "sum": lambda xp, x: xp.sum(x, dtype="int64"),
     "sum of rows": lambda xp, x: xp.sum(x.reshape(11, -1), axis=0),
@@ -75,3 +78,35 @@ def test_a_range_of_the_user_says_what_to_do() -> None:
     space = dp.NdRange((SIZE // 16 * 16,), (16,))
     with pytest.raises(dp.KernelRangeError, match="launched in pieces; in groups, let a work-item"):
         dp.call_kernel(fill, space, dp.zeros(SIZE))
+
+
+def test_a_write_by_a_mask_needs_no_memory_for_another_array() -> None:
+    x, wanted = dp.asarray(np.arange(SIZE)), np.arange(SIZE)
+    mask = x % 7 == 0
+    dp.eval(mask)
+    dp.synchronize()
+    tracemalloc.start()
+    x[mask] = -1
+    dp.synchronize()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    wanted[wanted % 7 == 0] = -1
+    np.testing.assert_array_equal(x.asnumpy(), wanted)
+    assert peak < x.nbytes // 2
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float32", "complex64"])
+def test_an_array_that_is_its_own_mask_or_value(dtype: str) -> None:
+    with limits.force("host"):
+        host = (np.arange(SIZE) % 3).astype(dtype)
+        x = dp.asarray(host)
+        for mine, theirs in ((x, host), (x[1:], host[1:])):
+            mine[mine == 1] = 2
+            theirs[theirs == 1] = 2
+            mine[...] = dp.where(mine[::-1] == 2, mine[::-1], mine)
+            theirs[...] = np.where(theirs[::-1] == 2, theirs[::-1], theirs)
+        np.testing.assert_array_equal(x.asnumpy(), host)
+        if dtype == "bool":
+            x[1:][x[:-1]] = False
+            host[1:][host[:-1].copy()] = False
+            np.testing.assert_array_equal(x.asnumpy(), host)

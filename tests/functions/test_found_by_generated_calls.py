@@ -579,3 +579,18 @@ def test_the_median_of_nothing_is_nan(dtype: str) -> None:
             )
     with pytest.raises(dp.ShapeError, match="no element along 0"):
         dp.quantile(dp.zeros((0, 3)), 0.5, axis=0)
+
+
+@pytest.mark.parametrize("host_tier", [True, False])
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int16", "bool", "complex64"])
+def test_complex_numbers_are_cut_to_the_dtype_to_compute_in(dtype: str, host_tier: bool) -> None:
+    with dp.config.override(host_tier=host_tier):
+        for number in (0.75 - 1j, 2j, np.complex64(2 + 1j), 2.5):
+            for name in ("maximum", "add", "equal"):
+                if name == "equal" and dtype != "bool":
+                    continue
+                compare(
+                    lambda xp, n=name, v=number: getattr(xp, n)(
+                        v, xp.asarray([0.5, -2, 0], dtype="float32"), dtype=dtype, casting="unsafe"
+                    )
+                )
