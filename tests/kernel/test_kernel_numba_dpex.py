@@ -139,6 +139,18 @@ def test_its_placement_error_is_caught_by_its_own_class() -> None:
         numba_dpex.call_kernel(add, dp.Range(1), a, b)
 
 
+def test_its_argument_error_is_caught_by_its_own_class() -> None:
+    import numba_dpex
+    from numba_dpex.core.exceptions import UnsupportedKernelArgumentError
+
+    @numba_dpex.kernel
+    def fill(item: Any, a: Any) -> None:
+        a[item.get_id(0)] = 1
+
+    with pytest.raises(UnsupportedKernelArgumentError, match="NumPy array"):
+        numba_dpex.call_kernel(fill, dp.Range(4), np.ones(4))
+
+
 @pytest.mark.parametrize("name", ["dpjit", "prange"])
 def test_what_cannot_work_says_what_to_use(name: str) -> None:
     import numba_dpex

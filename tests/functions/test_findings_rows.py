@@ -1,0 +1,134 @@
+"""Each row of the findings, by its number, has a test that fails before and passes after, or a
+written reason: the calls of `test_findings` are named by their rows, the other rows stand here.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import dpctl
+import numpy as np
+import pytest
+
+import dparray as dp
+from tests.functions import test_findings
+from tests.functions.comparison import Call, compare
+
+TESTS = Path(__file__).parents[1]
+PAGE = (TESTS.parent / "notebooks" / "coming-from" / "differences.md").read_text()
+ROWS = [
+    *(f"W{n}" for n in range(1, 26)),
+    *(f"M{n}" for n in range(1, 26)),
+    *(f"B{n}" for n in range(1, 18)),
+    *(f"R{n}" for n in range(1, 22)),
+    "S",
+]
+
+#: The rows' own lines, where no other file has them by their numbers.
+CALLS: dict[str, Call] = {
+    "W1 sum": lambda xp: xp.asarray([2000000000], dtype="int32") + np.int64(2000000000),
+    "W1 uint8": lambda xp: xp.asarray([200], dtype="uint8") + np.int64(100),
+    "W1 left": lambda xp: np.int64(2) * xp.asarray([100], dtype="int8"),
+    "W1 float": lambda xp: xp.asarray([1], dtype="float32") + np.float64(1e300),
+    "W1 equal": lambda xp: xp.asarray([0.1], dtype="float32") == np.float64(0.1),
+    "W1 full": lambda xp: xp.full(2, np.float32(1.5)),
+    "W1 where": lambda xp: xp.where(xp.asarray([True]), np.int32(0), np.int32(1)),
+    "W1 linspace": lambda xp: xp.linspace(np.float32(0.1), np.float32(1)),
+    "W3 ravel": lambda xp: xp.asarray(np.asfortranarray(np.arange(6).reshape(2, 3))).ravel("A"),
+    "W3 reshape": lambda xp: xp.arange(6).reshape(2, 3).T.reshape(6, order="A"),
+    "W7": lambda xp: xp.linspace(
+        xp.asarray([200], dtype="uint8"), xp.asarray([100], dtype="uint8"), 5
+    ),
+    "W7 int8": lambda xp: xp.linspace(
+        xp.asarray([-120], dtype="int8"), xp.asarray([100], dtype="int8"), 5
+    ),
+    "W14": lambda xp: xp.bitwise_count(xp.asarray([-128], dtype="int8")),
+    "W14 int32": lambda xp: xp.bitwise_count(xp.asarray([-(2**31)], dtype="int32")),
+    "W23 copy": lambda xp: xp.copy(xp.ones((2, 3)).T, order="K").flags.f_contiguous,
+    "W23 like": lambda xp: xp.zeros_like(xp.ones((2, 3)).T).flags.f_contiguous,
+    "W23 sum": lambda xp: (xp.ones((2, 3)).T + 1).flags.f_contiguous,
+    "M23": lambda xp: xp.linalg.vector_norm(xp.ones(3), ord=None),
+    "M18": lambda xp: xp.vectorize(np.cos)(xp.asarray([0.0])),
+    "M20 correlate": lambda xp: xp.convolve(2, xp.asarray([1.0, 2])),
+    "R4": lambda xp: (
+        xp.asarray([588] * 9000, dtype="float16") // xp.asarray([0.6626] * 9000, dtype="float16")
+    ),
+    "R5": lambda xp: xp.pad(xp.asarray(5), 2),
+    "R6 angle": lambda xp: xp.angle(xp.asarray([-1.0, np.inf])),
+    "R6 imag": lambda xp: xp.imag(xp.asarray([np.inf, np.nan, -1.0])),
+    "R7": lambda xp: xp.fmax(xp.full(3, 5.0), float("nan")),
+    "R10": lambda xp: xp.asarray([-9, 8]) >> xp.asarray([-1, -2]),
+    "R18": lambda xp: np.float64(2) < xp.asarray([1.0, 3.0]),
+    "R20 rint": lambda xp: xp.rint(xp.asarray([3, -4])),
+}
+#: The tests of the others, by the folder and the name.
+SHOWN: dict[str, str] = {
+    "W2": "functions/test_aliasing.py::test_orders",
+    "M1": "functions/test_special.py::test_errors_are_those_in_the_table",
+    "M3": "libraries/test_einops.py::test_patterns",
+    "M4": "libraries/test_xarray.py::test_calls",
+    "M5": "libraries/test_dask.py::test_calls",
+    "B1": "functions/test_places.py::test_from_dlpack_of_dpnp_keeps_its_queue",
+    "B2": "functions/test_places.py::test_copies_between_sub_devices_of_one_context",
+    "B3": "tools/test_profile.py::test_a_timer_waits_for_what_was_built_inside",
+    "B4": "tools/test_profile.py::test_the_log_tells_of_all_work",
+    "B5": "functions/test_places.py::test_functions_of_c_become_array_functions",
+    "B6": "functions/test_places.py::test_places_whose_names_differ",
+    "B7": "array/test_host_maps.py::test_a_map_waits_for_the_work_before_it",
+    "B8": "functions/test_places.py::test_dpnp_shares_what_it_is_given",
+    "B9": "functions/test_places.py::test_arrays_of_dpnp_are_operands_and_indices",
+    "B10": "functions/test_places.py::test_filter_strings_pass_devices_by_that_hold_no_arrays",
+    "B11": "tools/test_doctor.py::test_a_selector_that_hides_all_devices_is_named",
+    "B12": "functions/test_places.py::test_what_creates_takes_a_place",
+    "B13": "functions/test_places.py::test_simulate_refuses_what_a_launch_refuses",
+    "B14": "functions/test_findings_rows.py::test_splits_and_linspaces_follow_the_queue_rule",
+    "B15": "functions/test_places.py::test_cures_are_python",
+    "B16": "functions/test_places.py::test_numpy_arrays_are_written_where_that_is_asked_for",
+    "B17": "kernel/test_kernel_numba_dpex.py::test_its_argument_error_is_caught_by_its_own_class",
+    "R1": "evaluate/test_empty_operands.py::test_a_pending_reduction_outlives_an_empty_reader",
+    "R2": "runtime/test_in_order_queues.py::test_threads_on_in_order_queues_end",
+    "R3": "runtime/test_forks.py::test_forks",
+    "R11": "functions/test_findings.py::test_integer_products_wrap_without_the_host",
+    "R12": "compiler/test_cache.py::test_users_files_stay",
+    "R13": "compiler/test_cache.py::test_an_entry_is_no_other_keys",
+    "R14": "compiler/test_cache.py::test_a_fifo_does_not_hang",
+    "R15": "memory/test_sharing.py::"
+    "test_an_interface_that_shows_more_than_was_allocated_is_refused",
+    "R16": "evaluate/test_more_than_a_kernel_counts.py::test_as_numpy",
+    "R17": "functions/test_damaged_files.py::test_damaged_files_are_refused",
+    "R19": "simulator/test_numbers_as_on_the_device.py::test_the_same",
+    "R21": "soak/test_soak.py::test_growth_that_no_kernel_explains_fails",
+}
+
+#: Words of the list of differences from NumPy that give the reason of what stays.
+REASONS: dict[str, str] = {
+    "S": "complex numbers do not become real ones unasked",
+    "W4": "quantiles beside infinities",
+    "M4": "NumPy arrays do not mix with ours",
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_call(name: str) -> None:
+    compare(CALLS[name], name)
+
+
+@pytest.mark.parametrize("row", ROWS)
+def test_each_row_has_a_test_or_a_reason(row: str) -> None:
+    calls = {name.partition(" ")[0] for name in (*CALLS, *test_findings.CALLS)}
+    assert row in calls or row in SHOWN or row in REASONS
+    if row in SHOWN:
+        file, _, name = SHOWN[row].partition("::")
+        assert re.search(rf"^(async )?def {name}\(", (TESTS / file).read_text(), re.MULTILINE)
+    if row in REASONS:
+        words = " ".join(PAGE.replace("*", "").replace("`", "").split()).lower()
+        assert REASONS[row].lower() in words
+
+
+def test_splits_and_linspaces_follow_the_queue_rule() -> None:
+    x = dp.arange(6)
+    other = dpctl.SyclQueue(x.sycl_device)
+    with pytest.raises(dp.ExecutionPlacementError, match="indices_or_sections"):
+        dp.split(x, dp.asarray([2, 4], sycl_queue=other))
+    assert dp.linspace(dp.asarray(0.0), 1.0, 3, sycl_queue=other).sycl_queue == other
