@@ -2,18 +2,21 @@
 
 Run as a script; it imports llvmlite and nothing of dparray. LLVM's back end for SPIR-V leaves state
 behind that spoils the next module, and an error of it ends the process; so each module is written
-by a fresh fork.
+by a fresh fork, which is there before the module is.
 
 The back end writes what it cannot write as something else or ends the process; each rule here
 stands for such a case, with a test in ``tests/compiler/test_backend_rules.py``.
 """
 
+from __future__ import annotations
+
+import contextlib
 import importlib
 import os
 import re
 import struct
 import sys
-from typing import Any
+from typing import Any, NamedTuple
 
 REQUEST = struct.Struct("<qi")  # the length of the text; what is wanted
 ANSWER = struct.Struct("<iq")  # the exit status; the length of what follows
@@ -235,9 +238,7 @@ def _with_known_widths(text: str) -> str:
         kind = f"<{count * bits // wide} x i{wide}>"
         text = text.replace(found[0], f"{found['head']}{kind}{found['rest']}")
 
-        def part(
-            taken: "re.Match[str]", kind: str = kind, wide: int = wide, bits: int = bits
-        ) -> str:
+        def part(taken: re.Match[str], kind: str = kind, wide: int = wide, bits: int = bits) -> str:
             name, vector, (lane, shift) = taken[1], taken[2], divmod(int(taken[3]) * bits, wide)
             plain = name.strip('%"')
             return (
@@ -266,7 +267,7 @@ def _with_plain_extensions(text: str) -> str:
     """The text of a module in which the first extension goes all the way, and bits are masked."""
     by_signs = {name: (kind, given) for name, kind, given in _SIGN_EXTENSIONS.findall(text)}
 
-    def masked(found: "re.Match[str]") -> str:
+    def masked(found: re.Match[str]) -> str:
         if found["given"] not in by_signs:
             return found[0]
         source, given = by_signs[found["given"]]
@@ -391,29 +392,97 @@ def emitted(binding: Any, text: str, wanted: int) -> bytes:
     return binary
 
 
-def answer(binding: Any, text: str, wanted: int) -> tuple[int, bytes]:
-    """The exit status of the fork that writes a module, and its output or its error."""
-    output_from, output_to = os.pipe()
-    error_from, error_to = os.pipe()
-    child = os.fork()
-    if child == 0:
+# What a fork touches first is copied or mapped then, which takes as long as writing a module: so a
+# fork does it before the module is there. The passes leave nothing behind, and neither does the
+# back end of a module without functions.
+_REHEARSAL = """
+declare spir_func i64 @_Z13get_global_idj(i32)
+declare spir_func float @_Z3expf(float)
+define spir_kernel void @rehearsal(ptr addrspace(1) %x, i64 %n) {
+entry:
+  %id = call spir_func i64 @_Z13get_global_idj(i32 0)
+  br label %body
+body:
+  %at = phi i64 [ %id, %entry ], [ %next, %body ]
+  %place = getelementptr float, ptr addrspace(1) %x, i64 %at
+  %old = load float, ptr addrspace(1) %place
+  %new = call spir_func float @_Z3expf(float %old)
+  store float %new, ptr addrspace(1) %place
+  %next = add i64 %at, 1
+  %more = icmp ult i64 %next, %n
+  br i1 %more, label %body, label %end
+end:
+  ret void
+}
+"""
+_EMPTY = f'target triple = "{TRIPLE}"\n'
+
+
+class Writer(NamedTuple):
+    """A fork that writes one module, and waits for it.
+
+    Attributes:
+        process: its number.
+        request: where it takes the module from.
+        output: what it writes.
+        errors: its complaints.
+    """
+
+    process: int
+    request: int
+    output: int
+    errors: int
+
+    @classmethod
+    def begun(cls, binding: Any) -> Writer:
+        """A new one."""
+        request_from, request_to = os.pipe()
+        output_from, output_to = os.pipe()
+        error_from, error_to = os.pipe()
+        child = os.fork()
+        if child:
+            for end in (request_from, output_to, error_to):
+                os.close(end)
+            return cls(child, request_to, output_from, error_from)
         try:
+            for end in (request_to, output_from, error_from):
+                os.close(end)
             os.dup2(error_to, 2)
-            content = emitted(binding, text, wanted)
-            with os.fdopen(output_to, "wb") as output:
-                output.write(content)
+            emitted(binding, _EMPTY, BINARY)
+            machine = binding.Target.from_triple(TRIPLE).create_target_machine(opt=SPEED)
+            rehearsed = binding.parse_assembly(_REHEARSAL)
+            optimise(binding, machine, rehearsed)
+            writable(str(rehearsed))
+            with os.fdopen(request_from, "rb") as request:
+                head = request.read(REQUEST.size)
+                text = request.read().decode()
+            if len(head) == REQUEST.size:
+                content = emitted(binding, text, REQUEST.unpack(head)[1])
+                with os.fdopen(output_to, "wb") as output:
+                    output.write(content)
             os._exit(0)
         except BaseException as error:
             os.write(2, repr(error).encode()[:4000])
             os._exit(3)
-    os.close(output_to)
-    os.close(error_to)
-    with os.fdopen(output_from, "rb") as output:
-        content = output.read()
-    with os.fdopen(error_from, "rb") as errors:
-        complaint = errors.read()
-    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    return status, complaint if status else content
+
+    def is_there(self) -> bool:
+        """Whether it still waits: the system may have ended it for its memory."""
+        if not os.waitpid(self.process, os.WNOHANG)[0]:
+            return True
+        for end in (self.request, self.output, self.errors):
+            os.close(end)
+        return False
+
+    def answer(self, request: bytes) -> tuple[int, bytes]:
+        """Its exit status, and its output or its error."""
+        with contextlib.suppress(BrokenPipeError), os.fdopen(self.request, "wb") as out:
+            out.write(request)
+        with os.fdopen(self.output, "rb") as output:
+            content = output.read()
+        with os.fdopen(self.errors, "rb") as errors:
+            complaint = errors.read()
+        status = os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
+        return status, complaint if status else content
 
 
 def main(packages: str, extensions: str) -> None:
@@ -427,15 +496,19 @@ def main(packages: str, extensions: str) -> None:
     binding.set_option("", f"--spirv-ext={extensions}")
     for option in (*OPTIONS, *PASS_OPTIONS):
         binding.set_option("", option)
-    # Loaded once, before the forks; a module without functions leaves no state behind.
-    emitted(binding, f'target triple = "{TRIPLE}"\n', BINARY)
+    # Loaded once, before the forks.
+    emitted(binding, _EMPTY, BINARY)
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     while True:
+        writer = Writer.begun(binding)
         head = requests.read(REQUEST.size)
         if len(head) < REQUEST.size:
+            if writer.is_there():
+                writer.answer(b"")
             return
-        length, wanted = REQUEST.unpack(head)
-        status, content = answer(binding, requests.read(length).decode(), wanted)
+        if not writer.is_there():
+            writer = Writer.begun(binding)
+        status, content = writer.answer(head + requests.read(REQUEST.unpack(head)[0]))
         answers.write(ANSWER.pack(status, len(content)) + content)
         answers.flush()
 

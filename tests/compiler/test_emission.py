@@ -189,6 +189,37 @@ def test_a_helper_that_was_killed_is_started_again() -> None:
     assert not is_running(process.pid)
 
 
+def waiting_forks(pid: int) -> list[int]:
+    """The forks of a helper that wait for a module."""
+    for _ in range(100):
+        found = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        if found:
+            return [int(each) for each in found]
+        time.sleep(0.02)
+    raise AssertionError("no fork waits for the next module")
+
+
+def test_a_waiting_fork_that_was_killed_costs_nothing_but_time() -> None:
+    emission.emit(EMPTY)
+    process = helper()
+    (fork,) = waiting_forks(process.pid)
+    os.kill(fork, signal.SIGKILL)
+    assert emission.emit(EMPTY)
+    assert helper() is process
+
+
+def test_a_waiting_fork_ends_with_its_helper() -> None:
+    emission.emit(EMPTY)
+    (fork,) = waiting_forks(helper().pid)
+    os.kill(helper().pid, signal.SIGKILL)
+    for _ in range(100):
+        if not is_running(fork):
+            break
+        time.sleep(0.05)
+    assert not is_running(fork)
+    assert emission.emit(EMPTY)
+
+
 def test_an_interrupt_of_the_terminal_does_not_reach_the_helper() -> None:
     emission.emit(EMPTY)  # it has started by now
     pid = helper().pid
