@@ -8,6 +8,7 @@ twice, with the host's shortcut for small arrays and without). Behind both is on
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -156,3 +157,28 @@ def held(queue: Any, x: Any, y: Any) -> Iterator[Event]:
     finally:
         seen[0] = 1
         event.wait()
+
+
+class Waiting:
+    """A call in a thread of its own, which is expected to wait."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self._begun = threading.Event()
+        self._result: list[Any] = []
+        self._thread = threading.Thread(target=self._run, args=(call,))
+        self._thread.start()
+        assert self._begun.wait(60)
+
+    def _run(self, call: Callable[[], Any]) -> None:
+        self._begun.set()
+        self._result.append(call())
+
+    @property
+    def is_done(self) -> bool:
+        self._thread.join(0.05)
+        return not self._thread.is_alive()
+
+    def result(self) -> Any:
+        self._thread.join(60)
+        assert not self._thread.is_alive()
+        return self._result[0]

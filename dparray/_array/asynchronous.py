@@ -26,7 +26,7 @@ def event(self: ndarray) -> Event:
         materialize(self)  # to ask for the memory computes it
     work = event_of_work(self.sycl_queue)
     if access.holds and self._block is not None:
-        return Event(work.sycl_events, None, work.queue, access.copies_into(materialize(self)))
+        return Event(work.sycl_events, None, work.queue, access.writes_ahead(materialize(self)))
     return work
 
 

@@ -28,6 +28,7 @@ from dparray._evaluate.tuning import device_type, machine_of, tuning_of
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._graph.ops import Op
 from dparray._layout import Layout
+from dparray._runtime import access
 from dparray.memory.blocks import allocate
 
 #: Plans by the key of what they compute; all are dropped when there are many.
@@ -73,11 +74,23 @@ def _evaluate_group(nodes: Sequence[Node]) -> None:
             node.complete(allocate(node.queue, node.usm_type, node.shape, node.dtype, node.axes))
         return
     order = pending_order(nodes)
+    while access.holds and access.before_read(*_read_by(order)):
+        # Meanwhile others may have computed some.
+        nodes = [node for node in nodes if node.layout is None]
+        order = pending_order(nodes)
+    if not order:
+        return
     if len(nodes) == 1 and nodes[0].weight <= limits.STORING_WEIGHT:  # nothing is worth storing
         compute(order, nodes)
         return
     held = externally_referenced(nodes, order)
     compute(order, nodes, held, siblings_of(order))
+
+
+def _read_by(order: Sequence[Node]) -> list[Layout]:
+    """What lies in memory and is read by pending nodes."""
+    operands = [part for node in order for part in node.operands if type(part) is Node]
+    return [part.layout for part in operands if part.layout is not None]
 
 
 def grouped(nodes: Sequence[Node]) -> list[list[Node]]:

@@ -113,7 +113,7 @@ def note_reader(node: Node, operand: Node) -> bool:
     """Remember that a pending node reads ``operand``; false if that lies in shared memory."""
     holder: Any = operand if operand.layout is None else operand.layout.block
     if access.holds and operand.layout is not None:
-        access.before_read(operand.layout)
+        access.before_noting(operand.layout)
     readers = holder.users if operand.layout is None else holder.readers
     if readers is SHARED:
         return False

@@ -47,6 +47,8 @@ def store(value: Node | Scalar, target: Layout, is_owned: bool = False) -> None:
     with lock:
         if (late.nodes or _placement.in_force) and type(value) is Node:
             value = late.brought(value, target.block.queue)
+            if access.holds:  # it may be on its way
+                access.before_read(*_read_by(value))
         settle_readers(target.block, value)
         if type(value) is not Node or is_owned:
             is_lost = False

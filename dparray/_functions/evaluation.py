@@ -7,7 +7,7 @@ from typing import Any
 from dparray._array.ndarray import ndarray
 from dparray._evaluate import evaluate
 from dparray._runtime import access, queues
-from dparray._runtime.event import order_after, sycl_events
+from dparray._runtime.event import checked_events, order_after
 from dparray.device import Device, default_device, queue_of
 from dparray.exceptions import HostConversionError
 
@@ -23,7 +23,8 @@ def eval(*arrays: ndarray, depends_on: Any = ()) -> None:
     Args:
         arrays: what to compute.
         depends_on: events of whatever queues (:class:`dparray.Event`, ``dpctl.SyclEvent``) that
-            this work, and all later work on the arrays' queues, waits for on the device.
+            this work, and all later work on the arrays' queues, waits for: on the device, or, if
+            they are of another context, here.
 
     Raises:
         HostConversionError: an argument is no array.
@@ -43,9 +44,9 @@ def eval(*arrays: ndarray, depends_on: Any = ()) -> None:
                 f"eval: arrays[{number}] is of type {type(x).__name__}; only arrays are computed: "
                 "dp.eval(x, y)"
             )
-    sycl_events(depends_on, None)  # checked before anything is done
-    for queue in {x.sycl_queue for x in arrays} if depends_on else ():
-        order_after(queue, depends_on)
+    events = checked_events(depends_on)
+    for queue in {x.sycl_queue for x in arrays} if events else ():
+        order_after(queue, events)
     evaluate.evaluate(*(x._node for x in arrays if x.is_pending))
 
 
@@ -75,5 +76,5 @@ def synchronize(device: Any = None) -> None:
         queue = device.sycl_queue
     else:
         queue = default_device().sycl_queue if device is None else queue_of(Device(device))
-    access.wait_for_copies(queue)
+    access.wait_for_writes_ahead(queue)
     queues.wait(queue)

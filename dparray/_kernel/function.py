@@ -29,11 +29,11 @@ from dparray._kernel.arguments import (
 )
 from dparray._kernel.index_space import as_index_space, best_divisor
 from dparray._kernel.writes import read_only_parameters
-from dparray._layout import Block
+from dparray._layout import Block, Layout
 from dparray._placement import common_placement
-from dparray._runtime import access, crash, rounding
+from dparray._runtime import access, crash, later, rounding
 from dparray._runtime.event import Event, events_before
-from dparray._runtime.launch import launch
+from dparray._runtime.launch import check_launch, launch
 from dparray._runtime.submission import pack_scalars
 from dparray._type_keys import Signature, labels_of, parse
 from dparray.device import queue_of
@@ -70,7 +70,7 @@ class _Configured:
         kernel = self.kernel
         if named or len(arguments) != len(kernel._parameters):
             arguments = kernel._completed(arguments, named)
-        return kernel._launch(self.index_space, arguments, events_before(depends_on, arguments))
+        return kernel._launch(self.index_space, arguments, depends_on)
 
     def __repr__(self) -> str:
         return f"<dparray kernel {self.kernel.__qualname__} over {self.index_space!r}>"
@@ -185,7 +185,7 @@ class KernelFunction:
             )
         arguments = self._completed(arguments, named)
         index_space = as_index_space(self._default_range(*arguments))
-        return self._launch(index_space, arguments, events_before(depends_on, arguments))
+        return self._launch(index_space, arguments, depends_on)
 
     def _launch(self, index_space: Any, arguments: tuple[Any, ...], depends_on: Any = ()) -> Event:
         for reference in self._references:
@@ -215,6 +215,9 @@ class KernelFunction:
             if hasattr(index_space, "launch_over"):
                 return index_space.launch_over(self, arguments, depends_on)
             return self._launch(index_space, arguments, depends_on)
+        others: Sequence[Event] = ()
+        if type(depends_on) is not tuple or depends_on:
+            depends_on, others = events_before(depends_on, queue)
         compiled = self._kernels.get((item, types)) or self._compile(item, types, queue)
         reads = 0
         if not borrowed:  # then all arrays are ours
@@ -224,18 +227,41 @@ class KernelFunction:
         memory = [block.segment for block in blocks]
         if borrowed:
             memory.append(None)
-        if item[-1] == "+":
-            for offset, piece in rounding.pieces_of(size, rounding.INDEX_LIMIT):
-                sizes = pack_scalars(map(c_int64, (*size, *offset)))
-                given = [sizes, *packed]
-                event = launch(
-                    compiled, piece, None, given, queue, depends_on, borrowed, memory, reads
-                )
-        else:
-            event = launch(
-                compiled, size, local, packed, queue, depends_on, borrowed, memory, reads
-            )
+        if others or item[-1] == "+":
+            rest = queue, depends_on, borrowed, memory, reads
+            return self._launch_otherwise(compiled, size, local, packed, rest, others, arguments)
+        event = launch(compiled, size, local, packed, queue, depends_on, borrowed, memory, reads)
         return Event(event, self, queue)
+
+    def _launch_otherwise(
+        self,
+        compiled: Any,
+        size: Any,
+        local: Any,
+        packed: list[Any],
+        rest: tuple[Any, ...],
+        others: Sequence[Event],
+        arguments: tuple[Any, ...],
+    ) -> Event:
+        """Launch a range in pieces, or behind events that the device cannot wait for."""
+        pieces: list[Any] = [(None, size)]
+        if local is None and prod(size) >= rounding.INDEX_LIMIT:
+            pieces = list(rounding.pieces_of(size, rounding.INDEX_LIMIT))
+
+        def submit() -> Any:
+            event = None
+            for offset, piece in pieces:
+                given = packed
+                if offset is not None:
+                    given = [pack_scalars(map(c_int64, (*size, *offset))), *packed]
+                event = launch(compiled, piece, local, given, *rest)
+            return event
+
+        queue = rest[0]
+        if others:
+            check_launch(compiled, pieces[0][1], local, packed, queue)
+            return later.launch_after(others, submit, self._accesses(arguments), self, queue)
+        return Event(submit(), self, queue)
 
     def _settle(self, blocks: tuple[Block, ...]) -> None:
         """Compute what is pending on memory that it may write."""
@@ -300,13 +326,20 @@ class KernelFunction:
 
     def _wait_for_maps(self, arguments: tuple[Any, ...]) -> None:
         """Wait until no open map crosses what the kernel reads or may write."""
+        for layout, mode in self._accesses(arguments):
+            (access.before_read if mode == "r" else access.before_write)(layout)
+
+    def _accesses(self, arguments: tuple[Any, ...]) -> list[tuple[Layout, str]]:
+        """The arrays among the arguments, each with ``"w"`` if the kernel may write it."""
+        found = []
         only_read = self._only_read(arguments)
         for name, value in zip(self._parameters, arguments, strict=False):
             if is_array(type(value)):
                 layout = (
                     materialize(value) if is_native(type(value)) else layout_of_interface(value)
                 )
-                (access.before_read if name in only_read else access.before_write)(layout)
+                found.append((layout, "r" if name in only_read else "w"))
+        return found
 
     def _bind(self, arguments: tuple[Any, ...]) -> Bound:
         if self._constants:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dparray._kernel.decorators import kernel_of
-from dparray._runtime.event import Event, events_before
+from dparray._runtime.event import Event
 
 __all__ = [
     "call_kernel",
@@ -29,7 +29,8 @@ def call_kernel(
         arguments: dparray, dpnp and dpnp.tensor arrays, anything with
             ``__sycl_usm_array_interface__``, local accessors, Python and NumPy scalars. What has a
             default may be left out.
-        depends_on: an event or events that must be complete first, of whatever queues.
+        depends_on: an event or events that must be complete first, of whatever queues. Those of
+            another context are waited for by a thread, which then submits the launch.
         named: arguments by name.
 
     Raises:
@@ -54,7 +55,7 @@ def call_kernel(
     launched = kernel_of(kernel)
     if named or len(arguments) != len(launched._parameters):
         arguments = launched._completed(arguments, named)
-    return launched._launch(index_space, arguments, events_before(depends_on, arguments))
+    return launched._launch(index_space, arguments, depends_on)
 
 
 def call_kernel_async(

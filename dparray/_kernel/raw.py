@@ -19,9 +19,9 @@ from dparray._kernel.arguments import is_array, is_native
 from dparray._kernel.index_space import as_index_space
 from dparray._layout import Layout
 from dparray._placement import common_placement
-from dparray._runtime import access, crash
+from dparray._runtime import access, crash, later
 from dparray._runtime.event import Event, events_before
-from dparray._runtime.launch import Built, Ready, launch
+from dparray._runtime.launch import Built, Ready, check_launch, launch
 from dparray._runtime.submission import Packed, pack_local_pointer, pack_pointer, pack_scalar
 from dparray.device import describe_device
 from dparray.exceptions import (
@@ -108,6 +108,7 @@ class RawKernel:
             raise KernelArgumentError(
                 f"kernel {self.name}: takes {count} arguments; got {len(packed)}"
             )
+        before, others = events_before(depends_on, queue)
         arrays = [value for value in values if isinstance(value, Layout)]
         if access.holds:
             access.before_write(*arrays)
@@ -119,8 +120,14 @@ class RawKernel:
         else:
             size, local = tuple(index_space), None
         memory = [x.block.segment for x in arrays]
-        event = launch(compiled, size, local, packed, queue, depends_on, owners, memory)
-        return Event(event, self, queue)
+
+        def submit() -> dpctl.SyclEvent:
+            return launch(compiled, size, local, packed, queue, before, owners, memory)
+
+        if others:
+            check_launch(compiled, size, local, packed, queue)
+            return later.launch_after(others, submit, [(x, "w") for x in arrays], self, queue)
+        return Event(submit(), self, queue)
 
     def _queue(self, arguments: Sequence[Any], values: Sequence[Any]) -> dpctl.SyclQueue:
         named = [
@@ -206,8 +213,7 @@ class _Configured:
         self.index_space = index_space
 
     def __call__(self, *arguments: Any, depends_on: Any = ()) -> Event:
-        before = events_before(depends_on, arguments)
-        return self.kernel._launch(self.index_space, arguments, before)
+        return self.kernel._launch(self.index_space, arguments, depends_on)
 
 
 def raw_kernel(source: str | bytes, name: str, *, options: str = "") -> RawKernel:

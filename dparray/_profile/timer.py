@@ -10,7 +10,7 @@ from typing import Any
 from dparray._array.ndarray import ndarray
 from dparray._functions.evaluation import eval as compute
 from dparray._profile.recorder import Recorder
-from dparray._runtime.access import wait_for_copies
+from dparray._runtime.access import wait_for_writes_ahead
 from dparray._runtime.queues import wait
 from dparray.device import Device, describe_queue
 
@@ -74,7 +74,7 @@ class timer:
                 compute(*built)
                 queues = (x.sycl_queue for x in built)
                 for queue in {self._queue, *self._recorder.queues.values(), *queues}:
-                    wait_for_copies(queue)
+                    wait_for_writes_ahead(queue)
                     wait(queue)
             self.host = time.perf_counter() - self._start
         finally:

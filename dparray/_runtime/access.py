@@ -2,8 +2,9 @@
 
 An open map holds a range of addresses for a thread, to read or to write. Work asks here before it
 reads or writes memory; with no map open that is one truth test. It waits for a map that another
-thread holds; it is refused where a thread would wait for itself. A copy that the host makes later
-(:mod:`dparray.memory.arrivals`) holds what it reads and what it writes in the same way, for nobody.
+thread holds; it is refused where a thread would wait for itself. What is done later, a copy by the
+host (:mod:`dparray.memory.arrivals`) or a launch behind work of another context
+(:mod:`dparray._runtime.later`), holds what it reads and what it writes in the same way, for nobody.
 """
 
 from __future__ import annotations
@@ -44,12 +45,12 @@ class Hold:
         what: the array and the line that opened the map, for messages.
         finish: lets go of it where its map was lost without being closed, or ``None``.
         is_settling: the opener itself copies for the map, which does not wait for it.
-        is_copy: it is for a copy that is made later, by a thread that waits for nobody.
-        failure: why that copy could not be made.
+        task: what is done later, by a thread that waits for nobody, in words; ``""`` of a map.
+        failure: why that could not be done.
     """
 
     __slots__ = (
-        "failure", "finish", "first", "is_copy", "is_settling", "last", "queue", "thread", "what",
+        "failure", "finish", "first", "is_settling", "last", "queue", "task", "thread", "what",
         "writes",
     )  # fmt: skip
 
@@ -61,7 +62,8 @@ class Hold:
         line = _hooks.line_text(_hooks.line_of(_hooks.user_frame()))
         self.what = mode, layout.shape, layout.dtype, line
         self.finish: Callable[[], None] | None = None
-        self.is_settling = self.is_copy = False
+        self.is_settling = False
+        self.task = ""
         self.failure: BaseException | None = None
 
     def crosses(self, span: tuple[int, int], writes: bool) -> bool:
@@ -92,14 +94,21 @@ def span_of_layout(layout: Layout) -> tuple[int, int]:
     return span
 
 
-def before_read(*layouts: Layout) -> None:
-    """Wait until no map that may write crosses what work is about to read.
+def before_read(*layouts: Layout) -> bool:
+    """Wait until no map that may write crosses what work is about to read; whether any did.
 
     Raises:
         MapError: the calling thread would wait for itself.
     """
-    for layout in layouts:
-        _pass(span_of_layout(layout), False, layout)
+    waited = [_pass(span_of_layout(layout), False, layout) for layout in layouts]
+    return any(waited)
+
+
+def before_noting(layout: Layout) -> None:
+    """The same for an expression that is noted down: what is done later is waited for when it is
+    computed.
+    """
+    _pass(span_of_layout(layout), False, layout, is_noted=True)
 
 
 def before_write(*layouts: Layout) -> None:
@@ -133,69 +142,89 @@ def open_hold(hold: Hold, layout: Layout, settle: Callable[[], None]) -> None:
         note_mapped(hold.queue)
 
 
-def hold_for_copy(layout: Layout, mode: str) -> Hold:
-    """Hold memory for a copy that is made later; the one who makes it takes it over."""
-    hold = Hold(layout, mode)
-    hold.is_copy, hold.thread = True, 0
+def hold_for_later(task: str, *accesses: tuple[Layout, str]) -> tuple[Hold, ...]:
+    """Hold memory, each in its mode, for what is done later; who does it takes it over.
+
+    Args:
+        task: what it is, as a message says that it failed: ``"copied to opencl:cpu:0"``.
+        accesses: each layout with ``"r"`` or ``"w"``.
+    """
+    made = tuple([Hold(layout, mode) for layout, mode in accesses])
     with lock:
-        _pass((hold.first, hold.last), hold.writes, layout)
-        holds.append(hold)
-        note_mapped(hold.queue)
-    return hold
+        has_waited = True
+        while has_waited:  # which lets go of the lock: all have to be free at one time
+            has_waited = False
+            for hold, (layout, _) in zip(made, accesses, strict=True):
+                has_waited |= _pass((hold.first, hold.last), hold.writes, layout)
+        for hold in made:
+            hold.task, hold.thread = task, 0
+            holds.append(hold)
+            note_mapped(hold.queue)
+    return made
 
 
-def take_over(*copying: Hold) -> None:
-    """Let the calling thread pass, which makes the copy."""
-    for hold in copying:
+def take_over(held: Sequence[Hold]) -> None:
+    """Let the calling thread pass, which does what they are held for."""
+    for hold in held:
         hold.thread, hold.is_settling = threading.get_ident(), True
 
 
-def copies_into(layout: Layout) -> tuple[Hold, ...]:
-    """The copies that are still to be made into the memory of an array."""
+def writes_ahead(layout: Layout) -> tuple[Hold, ...]:
+    """What is still to be done, and writes the memory of an array."""
     span = span_of_layout(layout)
     with lock:
         return tuple(
-            hold for hold in holds if hold.is_copy and hold.writes and hold.crosses(span, False)
+            hold for hold in holds if hold.task and hold.writes and hold.crosses(span, False)
         )
 
 
-def wait_for_copies(queue: dpctl.SyclQueue) -> None:
-    """Wait until the copies that were to be made into memory of ``queue`` are there."""
+def wait_for_writes_ahead(queue: dpctl.SyclQueue) -> None:
+    """Wait for what is still to be done that writes memory of ``queue``: copies until they are
+    there, launches until they are submitted.
+    """
     with lock:
-        ahead = [hold for hold in holds if hold.is_copy and hold.writes and hold.queue == queue]
+        ahead = [hold for hold in holds if hold.task and hold.writes and hold.queue == queue]
     wait_for(ahead)
 
 
-waits.append(wait_for_copies)
+waits.insert(0, wait_for_writes_ahead)  # before work that is submitted is waited for
 
 
-def wait_for(copying: Sequence[Hold]) -> None:
-    """Wait until copies are made.
+def wait_for(held: Sequence[Hold]) -> None:
+    """Wait until what memory is held for is done.
 
     Raises:
-        KernelExecutionError: one failed.
+        KernelExecutionError: it failed.
     """
+    if not held:
+        return
     with lock:
-        for hold in copying:
+        for hold in held:
             while hold in holds and not _has_failed(hold):
                 _changed.wait(_LOOK_AGAIN)
 
 
 def _has_failed(hold: Hold) -> bool:
-    """Raise if a copy has failed: its memory keeps its hold, so that nobody reads what is there."""
+    """Raise if it has failed: the memory keeps its hold, so that nobody reads what is there."""
     if hold.failure is not None:
         _, shape, dtype, line = hold.what
         raise KernelExecutionError(
-            f"the {dtype} array of shape {shape} could not be copied to "
-            f"{describe_queue(hold.queue)}, as {line or 'a thread'} had asked for: {hold.failure}"
+            f"the {dtype} array of shape {shape} could not be {hold.task}, as "
+            f"{line or 'a thread'} had asked for: {hold.failure}"
         ) from hold.failure
     return False
 
 
-def fail(hold: Hold, failure: BaseException) -> None:
-    """Let work that waits for a copy raise, now and later."""
+def end(held: Sequence[Hold], failure: BaseException | None) -> None:
+    """Let work go on that waits for what was done later, or, where it failed, let all work raise
+    that would read what was not written, now and later.
+    """
     with lock:
-        hold.failure = failure
+        for hold in held:
+            if failure is None or not hold.writes:
+                close_hold(hold)
+            else:
+                hold.failure = failure
         _changed.notify_all()
 
 
@@ -208,31 +237,37 @@ def close_hold(hold: Hold) -> None:
             _changed.notify_all()
 
 
-def _pass(span: tuple[int, int], writes: bool, what: Any) -> None:
-    me = threading.get_ident()
+def _pass(span: tuple[int, int], writes: bool, what: Any, is_noted: bool = False) -> bool:
+    """Wait until no map is in the way; whether any was."""
+    me, has_waited = threading.get_ident(), False
     with lock:
-        while (hold := _in_the_way(span, writes)) is not None:
+        while (hold := _in_the_way(span, writes, is_noted)) is not None:
+            has_waited = True
             _check_end(hold, me, writes, what)
             _waiting[me] = hold
             try:
                 _changed.wait(_LOOK_AGAIN)
             finally:
                 del _waiting[me]
+    return has_waited
 
 
-def _in_the_way(span: tuple[int, int], writes: bool) -> Hold | None:
+def _in_the_way(span: tuple[int, int], writes: bool, is_noted: bool) -> Hold | None:
     for hold in [each for each in holds if each.finish is not None]:
         finish, hold.finish = hold.finish, None
         hold.thread, hold.is_settling = threading.get_ident(), True  # what it copies is our work
         with suppress(Exception):
             finish()  # type: ignore[misc]
         close_hold(hold)
-    return next((hold for hold in holds if hold.crosses(span, writes)), None)
+    for hold in holds:
+        if hold.crosses(span, writes) and not (is_noted and hold.task and hold.failure is None):
+            return hold
+    return None
 
 
 def _check_end(hold: Hold, me: int, writes: bool, what: Any) -> None:
     """Raise where waiting for a map would never end."""
-    if hold.is_copy:
+    if hold.task:
         _has_failed(hold)
         return
     if hold.thread == me:
@@ -294,9 +329,9 @@ def _thread_name(ident: int) -> str:
     return f"thread {names[0]!r}" if names else "another thread"
 
 
-def _forget_copies() -> None:
-    """In a child of ``fork`` nobody makes them."""
-    holds[:] = [hold for hold in holds if not hold.is_copy]
+def _forget_tasks() -> None:
+    """In a child of ``fork`` nobody does what was to be done later."""
+    holds[:] = [hold for hold in holds if not hold.task]
 
 
-os.register_at_fork(after_in_child=_forget_copies)
+os.register_at_fork(after_in_child=_forget_tasks)

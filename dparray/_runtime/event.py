@@ -37,15 +37,14 @@ class Event:
     """The end of one launch, or of the work that an array waits for (``x.event``).
 
     ``await event`` waits in asyncio while the loop goes on. Given to ``depends_on=`` it orders work
-    on any queue behind it, and no host thread waits where the queues share a context. An event of
-    another context is waited for by the calling thread: drivers take no events but their context's,
-    and a launch has to be submitted before the work after it on its queue.
+    on any queue behind it, and the calling thread goes on. Where the queues share a context the
+    device waits; drivers take no events but their context's, so a launch behind an event of another
+    one is submitted by a thread that sleeps until then, and work on the same memory waits for it.
 
     Attributes:
-        sycl_events: the ``dpctl.SyclEvent`` objects that it is made of.
         kernel: the kernel function that was launched; ``None`` of an array's work.
         queue: where it runs.
-        copies: what the host has still to copy before it, see :mod:`dparray.memory.arrivals`.
+        ahead: what threads have still to do before it (:mod:`dparray._runtime.later`).
 
     Example:
         >>> import dparray as dp
@@ -59,29 +58,39 @@ class Event:
         True
     """
 
-    __slots__ = ("copies", "kernel", "queue", "sycl_events")
+    __slots__ = ("_sycl_events", "ahead", "kernel", "queue")
 
     def __init__(
         self,
         sycl_event: dpctl.SyclEvent | Sequence[dpctl.SyclEvent],
         kernel: Any,
         queue: dpctl.SyclQueue,
-        copies: tuple[access.Hold, ...] = (),
+        ahead: tuple[access.Hold, ...] = (),
     ) -> None:
         is_one = isinstance(sycl_event, dpctl.SyclEvent)
-        self.sycl_events = (sycl_event,) if is_one else tuple(sycl_event)
+        self._sycl_events = (sycl_event,) if is_one else tuple(sycl_event)
         self.kernel = kernel
         self.queue = queue
-        self.copies = copies
+        self.ahead = ahead
+
+    def submitted_as(self, sycl_event: dpctl.SyclEvent) -> None:
+        """Say what the launch is that was to be submitted."""
+        self._sycl_events = (sycl_event,)
+
+    @property
+    def sycl_events(self) -> tuple[dpctl.SyclEvent, ...]:
+        """The ``dpctl.SyclEvent`` objects that it is made of; waits until all are submitted."""
+        access.wait_for(self.ahead)
+        return self._sycl_events
 
     @property
     def sycl_event(self) -> dpctl.SyclEvent:
         """The one ``dpctl.SyclEvent``; of several, one that is submitted to come after them."""
-        access.wait_for(self.copies)
-        if len(self.sycl_events) == 1:
-            return self.sycl_events[0]
+        events = self.sycl_events
+        if len(events) == 1:
+            return events[0]
         with foreign_calls(self.queue):
-            return self.queue.submit_barrier(list(self.sycl_events))
+            return self.queue.submit_barrier(list(events))
 
     def wait(self) -> None:
         """Wait on the host until the work is done.
@@ -90,9 +99,9 @@ class Event:
             KernelExecutionError: the device failed; the message names the kernel and its line.
         """
         start = time.perf_counter()
-        access.wait_for(self.copies)
+        access.wait_for(self.ahead)
         try:
-            wait_for(self.sycl_events)
+            wait_for(self._sycl_events)
         except Exception as error:
             what = "the work before an event"
             if self.kernel is not None:
@@ -107,9 +116,14 @@ class Event:
     def done(self) -> bool:
         """Whether the work is done; does not wait."""
         complete = dpctl.event_status_type.complete
-        if any(copy in access.holds for copy in self.copies):
+        if self.has_work_ahead:
             return False
-        return all(event.execution_status == complete for event in self.sycl_events)
+        return all(event.execution_status == complete for event in self._sycl_events)
+
+    @property
+    def has_work_ahead(self) -> bool:
+        """Whether threads have still something to do before it."""
+        return any(hold in access.holds for hold in self.ahead)
 
     def then(self, callback: Callable[[], Any]) -> Future[Any]:
         """Call ``callback`` when the work is done: at once if it is, else on a thread of dparray's.
@@ -139,6 +153,17 @@ class Event:
             _call(callback, result)
         else:
             _ask(self, callback, result)
+        return result
+
+    def before_others(self, callback: Callable[[], Any]) -> Future[Any]:
+        """As :meth:`then` for what is dparray's own, on a thread that runs no callbacks of users':
+        these may wait for it.
+        """
+        result: Future[Any] = Future()
+        if self.done:
+            _call(callback, result)
+        else:
+            _ask(self, callback, result, is_ours=True)
         return result
 
     def __await__(self) -> Generator[Any, None, None]:
@@ -181,47 +206,53 @@ def event_of_work(queue: dpctl.SyclQueue) -> Event:
 
 
 def order_after(queue: dpctl.SyclQueue, depends_on: Any) -> None:
-    """Let all later work on a queue wait for an event or some, of whatever queues."""
+    """Let all later work on a queue wait for an event or some, of whatever queues.
+
+    The host waits for those of queues in another context: what work comes later is not known.
+    """
+    events, others = events_before(depends_on, queue)
+    for other in others:
+        other.wait()
     order = order_of(queue)
-    for event in sycl_events(depends_on, queue):
+    for event in events:
         order.add_event_pair([], [event])
 
 
-def sycl_events(depends_on: Any, queue: dpctl.SyclQueue | None) -> Any:
-    """``depends_on``, an event or some, as what work on a queue can depend on.
+def events_before(
+    depends_on: Any, queue: dpctl.SyclQueue
+) -> tuple[list[dpctl.SyclEvent], list[Event]]:
+    """``depends_on``, an event or some: what work on a queue can depend on, and what it cannot.
 
-    The host waits for events of queues in another context, see ``memory.arrivals``.
+    The others are of queues in another context, or not submitted yet; see ``_runtime.later``.
 
     Raises:
         KernelArgumentError: it is none.
     """
-    if type(depends_on) is tuple and not depends_on:
-        return depends_on
-    if isinstance(depends_on, Event | dpctl.SyclEvent):
-        depends_on = (depends_on,)
-    elif not isinstance(depends_on, Iterable) or hasattr(depends_on, "sycl_queue"):
-        raise _no_event(depends_on)
     events: list[dpctl.SyclEvent] = []
-    for event in depends_on:
-        if isinstance(event, Event):
-            if queue is not None and event.queue.sycl_context != queue.sycl_context:
-                event.wait()
-                continue
-            access.wait_for(event.copies)
-            events += event.sycl_events
-        elif isinstance(event, dpctl.SyclEvent):
+    others: list[Event] = []
+    for event in checked_events(depends_on):
+        if not isinstance(event, Event):
             events.append(event)
+        elif event.queue.sycl_context == queue.sycl_context and not event.has_work_ahead:
+            events += event._sycl_events
+        elif event.done:
+            event.wait()  # which raises if it has failed
         else:
+            others.append(event)
+    return events, others
+
+
+def checked_events(depends_on: Any) -> tuple[Any, ...]:
+    """``depends_on``, an event or some, as a tuple; raises as :func:`events_before`."""
+    if isinstance(depends_on, Event | dpctl.SyclEvent):
+        return (depends_on,)
+    if not isinstance(depends_on, Iterable) or hasattr(depends_on, "sycl_queue"):
+        raise _no_event(depends_on)
+    events = tuple(depends_on)
+    for event in events:
+        if not isinstance(event, Event | dpctl.SyclEvent):
             raise _no_event(event)
     return events
-
-
-def events_before(depends_on: Any, arguments: Sequence[Any]) -> Any:
-    """The same for a launch with arguments."""
-    if type(depends_on) is tuple and not depends_on:
-        return depends_on
-    queues = (getattr(argument, "sycl_queue", None) for argument in arguments)
-    return sycl_events(depends_on, next((queue for queue in queues if queue is not None), None))
 
 
 def _no_event(value: Any) -> KernelArgumentError:
@@ -238,7 +269,8 @@ def _no_event(value: Any) -> KernelArgumentError:
 
 # -- being told ------------------------------------------------------------------------------------
 
-_waiters: dict[dpctl.SyclQueue, SimpleQueue[Any]] = {}
+#: By queue, and whether what is called back is ours.
+_waiters: dict[tuple[dpctl.SyclQueue, bool], SimpleQueue[Any]] = {}
 _lock = threading.Lock()
 
 
@@ -246,28 +278,34 @@ _lock = threading.Lock()
 IDLE_SECONDS = 1.0
 
 
-def _ask(event: Event, callback: Callable[[], Any], result: Future[Any]) -> None:
-    """Give an event to the thread that waits for those of its queue, one after the other."""
-    queue = event.queue
+def _ask(
+    event: Event, callback: Callable[[], Any], result: Future[Any], is_ours: bool = False
+) -> None:
+    """Give an event to the thread that waits for those of its queue, one after the other.
+
+    What is ours comes after what was given before it alone, so that no such threads wait for each
+    other.
+    """
+    place = event.queue, is_ours
     with _lock:
-        asked = _waiters.get(queue)
+        asked = _waiters.get(place)
         if asked is None:
-            asked = _waiters[queue] = SimpleQueue()
+            asked = _waiters[place] = SimpleQueue()
             threading.Thread(
-                target=_wait_for_each, args=(queue, asked), name="dparray events", daemon=True
+                target=_wait_for_each, args=(place, asked), name="dparray events", daemon=True
             ).start()
         asked.put((event, callback, result))
 
 
-def _wait_for_each(queue: dpctl.SyclQueue, asked: SimpleQueue[Any]) -> None:
+def _wait_for_each(place: tuple[dpctl.SyclQueue, bool], asked: SimpleQueue[Any]) -> None:
     while True:
         try:
             event, callback, result = asked.get(timeout=IDLE_SECONDS)
         except Empty:
             with _lock:  # nothing is put in meanwhile
                 if asked.empty():
-                    if _waiters.get(queue) is asked:  # a child of fork has forgotten it
-                        del _waiters[queue]
+                    if _waiters.get(place) is asked:  # a child of fork has forgotten it
+                        del _waiters[place]
                     return
             continue
         try:

@@ -140,6 +140,21 @@ def _rounded(queue: dpctl.SyclQueue, size: Sequence[int], most_in_group: int) ->
     return found if counted < INDEX_LIMIT else rounding.Rounded(tuple(size), None)
 
 
+def check_launch(
+    kernel: Any,
+    global_range: Sequence[int],
+    local_range: Sequence[int] | None,
+    arguments: Sequence[Packed],
+    queue: dpctl.SyclQueue,
+) -> None:
+    """Raise what :func:`launch` would raise of a range and of local memory, and launch nothing."""
+    if kernel.ready.get((queue, global_range, local_range)) is None:
+        _made_ready(kernel, queue, global_range, local_range)
+    if local_range is not None:
+        asked = sum([argument.local_nbytes for argument in arguments])
+        check_local_memory(kernel.name, queue, asked)
+
+
 _recent = _hooks.recent.append
 
 

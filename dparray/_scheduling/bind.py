@@ -18,6 +18,7 @@ from dparray._evaluate.readers import externally_referenced
 from dparray._graph.node import Node, Scalar, pending_order
 from dparray._layout import Layout
 from dparray._placement import Policy
+from dparray._runtime import access
 from dparray._scheduling import device_costs, heft, moving, places, timeline
 from dparray._scheduling.cut import CutStep, additions, apart, branches, cut
 from dparray._scheduling.problem import (
@@ -404,6 +405,8 @@ def _computed(
         assert node.op is not None
         own = node.shape, node.size, queue, node.usm_type, node.axes
         inside[id(node)] = Node(node.op, tuple(parts), node.loop, *own)
+    if access.holds:  # copies are on their way
+        access.before_read(*(leaf.layout for leaf in leaves.values() if leaf.layout is not None))
     results = [inside[id(order[number])] for number in step.results]
     pending = pending_order(results)
     last = results[-1]

@@ -9,22 +9,22 @@ from dparray import _layout
 from dparray._layout import Layout
 from dparray._runtime import queues
 from dparray._runtime.order import order_after
-from dparray.memory import copies
+from dparray.memory import arrivals
 from dparray.memory.blocks import LentBlock, Positions
 
 
 def copied(layout: Layout, queue: Any) -> Layout:
-    """A copy on another queue with the axes in the same order in memory."""
+    """A copy on another queue with the axes in the same order in memory; waits for nothing."""
     axes = None
     if len(layout.shape) > 1:
         axes = _layout.order_of_axes(layout.shape, layout.strides)
     if axes is None:
-        return copies.copy_to_queue(layout, queue, layout.block.usm_type)
+        return arrivals.send(layout, queue, layout.block.usm_type)
     turned = layout._replace(
         shape=tuple([layout.shape[axis] for axis in axes]),
         strides=tuple([layout.strides[axis] for axis in axes]),
     )
-    copy = copies.copy_to_queue(turned, queue, layout.block.usm_type)
+    copy = arrivals.send(turned, queue, layout.block.usm_type)
     strides = [0] * len(axes)
     for index, axis in enumerate(axes):
         strides[axis] = copy.strides[index]

@@ -17,8 +17,9 @@ import dpctl
 
 from dparray import _hooks
 from dparray._layout import Layout
-from dparray._runtime import access, order
+from dparray._runtime import access, later, order
 from dparray._runtime.event import Event
+from dparray.device import describe_queue
 from dparray.memory import copies
 from dparray.memory.blocks import allocate
 
@@ -38,18 +39,14 @@ def send(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
     if ready.done:
         return copies.copy_to_queue(layout, queue, usm_type)
     target = allocate(queue, usm_type, layout.shape, layout.dtype)
-    reading = access.hold_for_copy(layout, "r")
-    writing = access.hold_for_copy(target, "w")
+    task = f"copied to {describe_queue(queue)}"
+    held = access.hold_for_later(task, (layout, "r"), (target, "w"))
     by = _hooks.asker()
-    made = ready.then(lambda: _copy(layout, target, reading, writing, by))
-    made.add_done_callback(lambda future: _end(future.exception(), reading, writing))
+    later.after(ready, held, lambda: _copy(layout, target, by))
     return target
 
 
-def _copy(
-    layout: Layout, target: Layout, reading: access.Hold, writing: access.Hold, by: _hooks.Asker
-) -> None:
-    access.take_over(reading, writing)
+def _copy(layout: Layout, target: Layout, by: _hooks.Asker) -> None:
     start = time.perf_counter()
     with _hooks.untold():
         copies.copy_by_host(layout, target)
@@ -62,11 +59,3 @@ def _copy(
                 nbytes=prod(layout.shape) * layout.dtype.itemsize,
                 start=start,
             )
-
-
-def _end(failure: BaseException | None, reading: access.Hold, writing: access.Hold) -> None:
-    access.close_hold(reading)
-    if failure is None:
-        access.close_hold(writing)
-    else:
-        access.fail(writing, failure)

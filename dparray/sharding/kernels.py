@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from dparray._runtime.event import Event
+from dparray._runtime.event import Event, checked_events
 from dparray.exceptions import ArgumentError, KernelRangeError
 from dparray.kernel_api import NdRange, Range
 from dparray.sharding.array import ShardedArray, failures
@@ -107,7 +107,9 @@ class ShardedRange:
         Raises:
             ShardingError: an array is cut in another way than the range.
             ArgumentError: a list has not one value for each shard.
+            KernelArgumentError: what is in ``depends_on`` is no event.
         """
+        before = checked_events(depends_on)
         count = len(self.sizes)
         lists = {at for at, value in enumerate(arguments) if isinstance(value, list)}
         for at in lists:
@@ -134,7 +136,7 @@ class ShardedRange:
             if self._local_range is not None:
                 space = NdRange(space, Range(*_extents(self._local_range)))
             with failures(f"kernel {kernel.__name__}", self.sharding, number):
-                events.append(kernel._launch(space, tuple(given), depends_on))
+                events.append(kernel._launch(space, tuple(given), before))
         for value in arguments:
             if isinstance(value, ShardedArray):
                 value.note_written()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from typing import Any
 
 import dpctl
@@ -15,6 +16,7 @@ import dparray as dp
 from dparray._runtime import access
 from dparray._runtime.event import Event
 from dparray.memory import arrivals, copies
+from tests.support import Waiting
 
 COUNT = 30_000
 
@@ -58,31 +60,6 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
     monkeypatch.setattr(arrivals, "Event", Delayed)
     yield opened
     opened.set()
-
-
-class Waiting:
-    """A call in a thread of its own, which is expected to wait."""
-
-    def __init__(self, call: Callable[[], Any]) -> None:
-        self._begun = threading.Event()
-        self._result: list[Any] = []
-        self._thread = threading.Thread(target=self._run, args=(call,))
-        self._thread.start()
-        assert self._begun.wait(60)
-
-    def _run(self, call: Callable[[], Any]) -> None:
-        self._begun.set()
-        self._result.append(call())
-
-    @property
-    def is_done(self) -> bool:
-        self._thread.join(0.05)
-        return not self._thread.is_alive()
-
-    def result(self) -> Any:
-        self._thread.join(60)
-        assert not self._thread.is_alive()
-        return self._result[0]
 
 
 @dp.kernel
@@ -253,7 +230,7 @@ def test_a_child_of_fork_waits_for_no_copy(queue: Any, other: Any, gate: threadi
     dp.ones(COUNT, sycl_queue=queue).to_device(other)
     kept = list(access.holds)
     assert kept
-    access._forget_copies()
+    access._forget_tasks()
     assert not access.holds
     access.holds.extend(kept)
 
@@ -269,6 +246,74 @@ def test_small_empty_and_transposed_arrays(
     np.testing.assert_array_equal(y.asnumpy(), host.T)
     positions = dp.arange(9, sycl_queue=queue).to_device(other)
     np.testing.assert_array_equal(positions.asnumpy(), np.arange(9))
+
+
+def test_a_policy_sends_results_and_waits_for_what_a_step_reads(
+    queue: Any, other: Any, gate: threading.Event
+) -> None:
+    host = np.random.default_rng(2).normal(size=COUNT)
+    x = dp.asarray(host, sycl_queue=queue)
+    dp.eval(x)
+
+    def by_the_other(step: Any) -> Any:
+        return dp.Device(other)
+
+    with dp.placement(by_the_other, devices=[dp.Device(queue), dp.Device(other)]):
+        y = dp.exp(x) + 1
+    reading = Waiting(lambda: dp.eval(y))  # the operand of its step is on its way
+    assert not reading.is_done
+    gate.set()
+    reading.result()
+    np.testing.assert_allclose(y.asnumpy(), np.exp(host) + 1, rtol=1e-12)
+    assert y.sycl_queue == queue
+
+    there = dp.asarray(host, sycl_queue=other)
+    dp.eval(there)
+    with dp.placement(by_the_other, devices=[dp.Device(queue), dp.Device(other)]):
+        z = dp.add(there * 2, x)
+        target = dp.zeros(COUNT, sycl_queue=queue)
+        target[...] = z  # and so is what is written
+    np.testing.assert_allclose(target.asnumpy(), host * 3, rtol=1e-12)
+    assert not access.holds
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_expressions_under_policies_with_copies_on_their_way(
+    queue: Any, other: Any, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    class Late(Event):
+        done = property(lambda self: False)  # type: ignore[assignment]
+
+        def wait(self) -> None:
+            time.sleep(0.002)
+            super().wait()
+
+    monkeypatch.setattr(arrivals, "Event", Late)
+    random = np.random.default_rng(seed)
+    places = [dp.Device(queue), dp.Device(other)]
+    hosts = [random.normal(size=(40, 30)) for _ in range(4)]
+    arrays = [dp.asarray(host, device=places[n % 2]) for n, host in enumerate(hosts)]
+    with dp.placement(lambda step: step.devices[int(random.integers(2))], devices=places):
+        for _ in range(12):
+            a, b, c = map(int, random.integers(0, 4, 3))
+            way = random.integers(5)
+            if way == 0:
+                arrays[c], hosts[c] = dp.sin(arrays[a]) + arrays[b], np.sin(hosts[a]) + hosts[b]
+            elif way == 1:
+                arrays[c] = arrays[a] @ dp.exp(-(arrays[b] ** 2)).T @ arrays[c]
+                hosts[c] = hosts[a] @ np.exp(-(hosts[b] ** 2)).T @ hosts[c]
+            elif way == 2:
+                arrays[c] = arrays[a] / (1 + arrays[b].std(axis=0)) - arrays[c].mean()
+                hosts[c] = hosts[a] / (1 + hosts[b].std(axis=0)) - hosts[c].mean()
+            elif way == 3:
+                hosts[c] = hosts[c].copy()
+                arrays[c] = arrays[c].copy()
+                arrays[c][3:9] = arrays[a][4:10] * 2
+                hosts[c][3:9] = hosts[a][4:10] * 2
+            else:
+                dp.eval(arrays[a])
+    for array, host in zip(arrays, hosts, strict=True):
+        np.testing.assert_allclose(array.asnumpy(), host, rtol=1e-9, atol=1e-9)
 
 
 def test_threads_send_between_all_queues() -> None:

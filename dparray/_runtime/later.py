@@ -1,0 +1,86 @@
+"""What is done later, by a thread that sleeps until work of another context has ended.
+
+Drivers take no events but their context's, so the host stands between contexts; but the thread that
+asks goes on. Memory that is then read and written is held meanwhile as an open map holds it
+(:mod:`dparray._runtime.access`): work on it waits in its own thread, just then. All other work on
+the queue goes on, since only memory tells in what order work was done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import dpctl
+
+from dparray import _hooks
+from dparray._layout import Layout
+from dparray._runtime import access
+from dparray._runtime.event import Event
+from dparray.device import describe_queue
+
+
+class _All(Event):
+    """The end of some events, of whatever contexts."""
+
+    __slots__ = ("events",)
+
+    def __init__(self, events: Sequence[Event]) -> None:
+        super().__init__((), None, events[-1].queue)
+        self.events = events
+
+    @property
+    def done(self) -> bool:
+        return all(event.done for event in self.events)
+
+    def wait(self) -> None:
+        for event in self.events:
+            event.wait()
+
+
+def after(event: Event, held: Sequence[access.Hold], do: Callable[[], Any]) -> None:
+    """Do something when an event is done, and let go of the memory that is held for it."""
+
+    def done_by_this_thread() -> None:
+        access.take_over(held)
+        do()
+
+    made = event.before_others(done_by_this_thread)
+    made.add_done_callback(lambda future: access.end(held, future.exception()))
+
+
+def launch_after(
+    others: Sequence[Event],
+    submit: Callable[[], dpctl.SyclEvent],
+    accesses: Sequence[tuple[Layout, str]],
+    kernel: Any,
+    queue: dpctl.SyclQueue,
+) -> Event:
+    """Submit a launch when events of other contexts are done, and give its event at once.
+
+    Waits for them here where the launch writes memory that others know, or none: they may wait for
+    the queue, which would know nothing of it.
+
+    Args:
+        others: the events.
+        submit: submits it.
+        accesses: the arrays among its arguments, each with ``"r"`` or ``"w"``.
+        kernel: what is launched.
+        queue: where.
+    """
+    memory = [layout.block.segment for layout, _ in accesses]
+    is_ours = all(each is not None and not each.is_shared for each in memory)
+    if not is_ours or all(mode == "r" for _, mode in accesses):
+        _All(others).wait()
+        return Event(submit(), kernel, queue)
+    task = f"written by kernel {kernel.__name__} on {describe_queue(queue)}"
+    held = access.hold_for_later(task, *accesses)
+    event = Event((), kernel, queue, held)
+    by = _hooks.asker()
+
+    def do() -> None:
+        with _hooks.on_behalf(by):
+            event.submitted_as(submit())
+
+    after(_All(others), held, do)
+    return event
