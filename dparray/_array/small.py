@@ -122,6 +122,34 @@ def compute_small(
     return result
 
 
+def fold_whole(name: str, x: ndarray, keepdims: bool) -> ndarray | None:
+    """A quick fold of all elements, if the host may read them; ``None`` else.
+
+    Of more elements than other operations are computed at once: the result is one number, which
+    is mostly what is waited for, and elements that lie one after another NumPy folds at the speed
+    of a cache, while a launch finds its own code out of the caches.
+    """
+    if (
+        x._block is None
+        or x._size > limits.folded_elements
+        or x.dtype.kind not in host.QUICK_FOLDS.get(name, "")
+        or x.dtype.char == "e"  # which NumPy converts one by one
+        or not is_ready(x)
+    ):
+        return None
+    seen = look(x)
+    if seen is None or not seen.flags.c_contiguous:
+        return None
+    made = host.call(host.FOLDS[name], seen, None, keepdims)
+    if made is None:
+        return None
+    result = new_object(ndarray)
+    result._on_host = np.asarray(made)
+    result._block = result._packed = None
+    result.sycl_queue, result.usm_type = x.sycl_queue, x.usm_type
+    return result
+
+
 #: Types of arguments that are no arrays and of no place.
 _KEYWORDS = frozenset({int, float, complex, bool, str, tuple, type(None)})
 

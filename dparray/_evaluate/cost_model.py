@@ -45,8 +45,12 @@ class Terms(NamedTuple):
 #: The terms before anything is measured: a server's processor of two cores.
 DEFAULT = Terms()
 
-#: Bytes that a core's own caches hold, beyond which NumPy waits for memory.
-CACHED_BYTES = 8 << 20
+#: Bytes that a core's own caches hold. More comes from a cache of all cores, and drives a program's
+#: own code out of the caches: Python then takes so many times as long to launch a kernel.
+NEAR_BYTES, COLD = 1 << 20, 3.0
+
+#: Bytes from which on NumPy waits for memory, for all of them from so many times as many on.
+CACHED_BYTES, ALL_FROM_MEMORY = 8 << 20, 4
 
 #: The share of an addition's cost that is left in a kernel, where its operands are in registers,
 #: and of a byte's cost where the byte comes from a cache.
@@ -61,7 +65,7 @@ EXPECTED_OPERATIONS = 4
 RUN, LONG_RUN, CLEARLY = 5e-9, 64, 8
 
 #: The limits of what is measured: beyond them it was not this machine but its other programs.
-FEWEST_AT_ONCE, MOST_AT_ONCE = 1 << 13, 1 << 17
+FEWEST_AT_ONCE, MOST_AT_ONCE, MOST_FOLDED = 1 << 13, 1 << 17, 1 << 21
 
 
 def elements_at_once(terms: Terms) -> int:
@@ -76,6 +80,24 @@ def share_of(weight: int) -> float:
     Heavy operations are not expected to go on: two in a row make what four additions do.
     """
     return min(1.0, EXPECTED_OPERATIONS / (1.5 * weight))
+
+
+def elements_folded_at_once(terms: Terms) -> int:
+    """Up to how many elements of memory are added up at the line, by the calling thread.
+
+    An addition whose result stays in a register costs half of one that is stored.
+    """
+    found = 2 * (terms.launch * COLD + terms.wake) / terms.operation
+    return min(max(round(found), FEWEST_AT_ONCE), MOST_FOLDED)
+
+
+def _host_bytes(nbytes: int, terms: Terms) -> float:
+    """The seconds that one operation of NumPy's waits for the bytes it moves."""
+    if nbytes <= NEAR_BYTES:
+        return 0.0
+    beyond = (nbytes - CACHED_BYTES) / ((ALL_FROM_MEMORY - 1) * CACHED_BYTES)
+    share = FROM_CACHES + (1 - FROM_CACHES) * min(max(beyond, 0.0), 1.0)
+    return nbytes * terms.host_byte * share
 
 
 class Costs(NamedTuple):
@@ -119,13 +141,13 @@ def costs(nodes: Sequence[Node], outputs: int, terms: Terms) -> Costs:
                 moved += nbytes
                 if id(part) not in inside:
                     read[id(part)] = nbytes
-        host += terms.node + size * weight * terms.operation
-        if moved > CACHED_BYTES:
-            host += moved * terms.host_byte
+        host += terms.node + size * weight * terms.operation + _host_bytes(moved, terms)
         arithmetic += size * (weight - 1 + IN_REGISTERS) * terms.operation / terms.cores
     traffic = sum(read.values()) + outputs
-    byte = terms.device_byte if traffic > CACHED_BYTES else terms.device_byte * FROM_CACHES
-    return Costs(host, terms.launch + terms.wake + max(traffic * byte, arithmetic))
+    launch, byte = terms.launch, terms.device_byte * FROM_CACHES
+    if traffic > NEAR_BYTES * terms.cores:
+        launch, byte = launch * COLD, terms.device_byte
+    return Costs(host, launch + terms.wake + max(traffic * byte, arithmetic))
 
 
 def gain_of_copy(size: int, run: int, terms: Terms) -> float:

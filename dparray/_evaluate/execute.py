@@ -119,18 +119,10 @@ def _execute_step(
             for each in launches:
                 _launch(each, queue, slots, arrays, scalars)
     elif type(step) is HostStep:
-        is_beside = step.instead is not None and queue in working and limits.uses_kernels
-        if is_beside and _is_at_work(step, slots, queue):
-            assert step.instead is not None
-            launch = step.instead.launches[0]
-            if launch.entry.kernel is not None or obtain(launch, queue) is not None:
-                stored = stores.Stored(launch, [slots[at] for at in launch.arguments], scalars)
-                if _hooks.subscribers or not stores.put_off(stored, queue):
-                    _launch(launch, queue, slots, arrays, scalars)
-                return
-        if _hooks.subscribers:
-            because = because or why_on_host(step.because)
-        host.run(step, slots, scalars, because)
+        if step.instead is None or not _run_beside(step, queue, slots, arrays, scalars):
+            if _hooks.subscribers:
+                because = because or why_on_host(step.because)
+            host.run(step, slots, scalars, because)
     elif type(step) is ContractionStep:
         step.op.alone([slots[slot] for slot in step.arrays], slots[step.output])
     else:
@@ -141,6 +133,22 @@ def _execute_step(
             node = nodes[number]
             if node.layout is None:
                 node.complete(slots[slot])
+
+
+def _run_beside(
+    step: HostStep, queue: Any, slots: list[Any], arrays: list[Any], scalars: Sequence[Any]
+) -> bool:
+    """Launch the kernel of a step of the host's, if there is one and the host had to wait."""
+    if queue not in working or not limits.uses_kernels or not _is_at_work(step, slots, queue):
+        return False
+    assert step.instead is not None
+    launch = step.instead.launches[0]
+    if launch.entry.kernel is None and obtain(launch, queue) is None:
+        return False
+    stored = stores.Stored(launch, [slots[at] for at in launch.arguments], scalars)
+    if _hooks.subscribers or not stores.put_off(stored, queue):
+        _launch(launch, queue, slots, arrays, scalars)
+    return True
 
 
 def _is_at_work(step: Step, slots: Sequence[Layout], queue: Any) -> bool:

@@ -311,6 +311,14 @@ _FOLDS: dict[str, Callable[..., Any]] = {
 FOLDS = {name: _eager_fold(name, fold) for name, fold in _FOLDS.items()}
 
 
+#: The quick ones, one pass of vectors each, by the kinds of dtypes where they are that.
+QUICK_FOLDS = {
+    "sum": "f",
+    **dict.fromkeys(("max", "min", "argmax", "argmin"), "iuf"),
+    **dict.fromkeys(("any", "all"), "biuf"),
+}
+
+
 # Operations that NumPy has no ufunc for, or one of another meaning.
 _NO_UFUNC = frozenset(
     op for op in OPS.values() if op.keeps_integers or op.host or op.imaginary is not None
@@ -358,7 +366,7 @@ def _compute(
             found = found if found.dtype == node.dtype else found.astype(node.dtype)
             if out is not None:
                 np.copyto(out, found, casting="unsafe")
-        elif op in _NO_UFUNC:
+        elif op in _NO_UFUNC and not (op.keeps_integers and _is_plain(op, node)):
             found = _special(node, op, operands, out)
         elif out is None:
             taken = operands[reused] if reused >= 0 else None
@@ -401,6 +409,11 @@ def _has_plain_ufunc(op: Op) -> bool:
     return op not in _NO_UFUNC
 
 
+def _is_plain(op: Op, node: Node) -> bool:
+    """Whether an operation that keeps integers is its ufunc, for the floats of a node."""
+    return node.dtype.kind == "f" and "f" not in op.host
+
+
 def _large_temporary(node: Node, blocks: list[Any]) -> np.ndarray | None:
     """Memory of the pool for a result, if it is large; ``blocks`` is what holds it."""
     nbytes = node.size * node.dtype.itemsize
@@ -415,6 +428,9 @@ def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) ->
     """One operation that is no plain ufunc."""
     result: Any
     if op is CONVERT and type(node.operands[0]) is Scalar:
+        if out is not None and out.dtype == node.dtype:
+            np.copyto(out, operands[0], casting="unsafe")
+            return out
         result = np.full(node.shape, operands[0], node.dtype)
     elif op is WHERE and out is not None and _is_kept(out, *operands):
         np.copyto(out, operands[1], casting="unsafe", where=operands[0])  # x[mask] = value

@@ -41,6 +41,8 @@ STORING_WEIGHT = 8
 #: thread, where that may touch the memory: what the cost model says, or :func:`force`. Read where
 #: it is used, never imported by name.
 host_elements = 0
+#: The same for folds of all elements of memory, which NumPy makes quickly.
+folded_elements = 0
 #: The same for operations by their weight, in one dict for ever.
 at_once: dict[int, int] = {}
 #: Whether generated kernels compute what something else could, too. Read where it is used.
@@ -50,8 +52,10 @@ _forced = ""
 
 def set_host_elements(count: int) -> None:
     """Set up to how many elements is computed at once."""
-    global host_elements
+    global host_elements, folded_elements
     host_elements = count
+    folded = cost_model.elements_folded_at_once(cost_model.terms())
+    folded_elements = max(count, folded) if count else 0
     weights = {1, *(op.weight for op in OPS.values())}
     least = min(count, cost_model.FEWEST_AT_ONCE)
     at_once.update({each: max(least, int(count * cost_model.share_of(each))) for each in weights})

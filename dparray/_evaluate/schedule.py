@@ -429,6 +429,8 @@ class _Scheduler:
     ) -> None:
         outputs, new = self._fresh(nodes)
         outputs += stores
+        if len(nodes) == len(outputs) == 1 and nodes[0].size > limits.host_elements:
+            instead = self._beside_work(nodes, outputs[0])
         order = _in_turn([value for value, _ in outputs])
         described = self._described(order, outputs, new, stored_because, ())
         found = cost_model.costs(order, _nbytes(outputs), cost_model.terms())
@@ -609,7 +611,8 @@ class _Scheduler:
             return True
         if not limits.chooses():
             return False
-        found = cost_model.costs(order, size * 8, cost_model.terms())
+        nbytes = sum(root.size * root.dtype.itemsize for root in roots)
+        found = cost_model.costs(order, nbytes, cost_model.terms())
         return found.host <= found.kernel
 
     def _gain_of_copy(self, value: Node | Scalar, target: Layout) -> float:

@@ -24,7 +24,7 @@ from dparray._array.operands import (
     scalar_value,
     taken_over,
 )
-from dparray._array.small import compute_small
+from dparray._array.small import compute_small, fold_whole
 from dparray._evaluate.host import FOLDS
 from dparray._functions.operands import as_mask
 from dparray._graph.ops import OPS
@@ -104,6 +104,10 @@ def reduce_over(
     if x.size == 0:
         return write_out(name, _of_nothing(name, x, axes, dtype, keepdims), out)
     kind = {"max": "any", "min": "all"}.get(name, name) if loop.kind == "b" else name
+    if out is None and len(axes) == x.ndim and (loop == x.dtype or kind in ("any", "all")):
+        folded = fold_whole(kind, x, keepdims)
+        if folded is not None:
+            return folded
     row = REDUCTIONS[kind]
     result = reduce_array(row, x, axes, keepdims, loop, dtype, *scalars)
     # As a value assigned: what NumPy's reductions do, too.

@@ -145,6 +145,21 @@ def test_a_store_to_memory_at_work_is_a_kernel_and_waits_for_nothing(queue: Any)
     np.testing.assert_array_equal(x.asnumpy(), expected)
 
 
+def test_a_new_array_of_memory_at_work_is_a_kernel_and_waits_for_nothing(queue: Any) -> None:
+    x, y = array(queue), array(queue)
+    with limits.force("fused"):
+        dp.eval(x * 2)  # its kernel is compiled
+        dp.eval(x.copy())
+    dp.synchronize(x)
+    with held(queue, x, y):
+        doubled, copied = x * 2, x.copy()
+        dp.eval(doubled)
+        dp.eval(copied)
+        dp.eval(copied * 2)
+    np.testing.assert_array_equal(doubled.asnumpy(), 2 * x.asnumpy())
+    np.testing.assert_array_equal(copied.asnumpy(), x.asnumpy())
+
+
 def test_a_number_that_the_host_has_is_no_array_of_a_kernel(queue: Any) -> None:
     x, t = array(queue), array(queue, FEW)
     for dtype in ("float32", "int8", "uint64", "complex64", "float16", "bool"):

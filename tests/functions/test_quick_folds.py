@@ -1,0 +1,50 @@
+"""Folds of all elements of memory, which NumPy computes where it is quicker than a launch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._evaluate import cost_model, host, limits
+from tests.support import same
+
+COUNT = 1 << 18
+
+
+def array(dtype: str, queue: Any) -> tuple[np.ndarray, dp.ndarray]:
+    a = (np.arange(COUNT).reshape(-1, 128) * 7 % 1013 - 500).astype(dtype)
+    return a, dp.asarray(a, sycl_queue=queue)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float32", "float64"])
+@pytest.mark.parametrize("name", host.QUICK_FOLDS)
+def test_all_elements_are_folded_as_by_numpy(name: str, dtype: str, queue: Any) -> None:
+    a, x = array(dtype, queue)
+    for keepdims in (False, True):
+        for ours, theirs in ((x, a), (x.T, a.T), (x[::2], a[::2])):
+            found = getattr(dp, name)(ours, keepdims=keepdims)
+            assert (found.sycl_queue, found.usm_type) == (x.sycl_queue, x.usm_type)
+            same(found, getattr(np, name)(theirs, keepdims=keepdims), 1e-6)
+
+
+def test_values_that_are_pending_are_folded_by_a_kernel(queue: Any) -> None:
+    a, x = array("float32", queue)
+    a[5, 5] = np.nan
+    x[5, 5] = dp.nan
+    assert np.isnan(float(x.max()))
+    assert np.isnan(float((x * 2).max()))
+    same(dp.argmax(x), np.argmax(a))
+    x[5, 5] = 0
+    same((x * 2).sum(), np.asarray(2 * x.asnumpy().sum()), 1e-5)
+
+
+def test_how_many_elements_are_folded_at_once_follows_the_model() -> None:
+    with dp.config.override(cost_model={"launch": 1.0}):
+        assert limits.folded_elements == cost_model.MOST_FOLDED
+    with dp.config.override(cost_model={"launch": 1e-9, "wake": 1e-9}):
+        assert limits.folded_elements == cost_model.FEWEST_AT_ONCE
+    with limits.force("fused"):
+        assert limits.folded_elements == 0
