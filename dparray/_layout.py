@@ -234,6 +234,8 @@ def reduced_shape(shape: Shape, axes: Shape, keepdims: bool) -> Shape:
     """The shape without some axes, or with extent 1 there."""
     if keepdims:
         return tuple([1 if axis in axes else extent for axis, extent in enumerate(shape)])
+    if len(axes) == len(shape):
+        return ()
     return tuple([extent for axis, extent in enumerate(shape) if axis not in axes])
 
 

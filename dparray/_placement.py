@@ -108,7 +108,7 @@ def result_placement(placement: Placement) -> Placement:
 
 def placement_of(x: Any) -> Placement:
     """The placement of an array, for what is made of it."""
-    return Placement(x.sycl_queue, x.usm_type)
+    return _new(Placement, (x.sycl_queue, x.usm_type))
 
 
 @lru_cache(maxsize=256)

@@ -290,8 +290,12 @@ def defer(op: Op, operands: tuple[Any, ...], out: ndarray | None) -> ndarray:
         return apply(op, *values, out=out)
     placed = arrays if out is None else [*arrays, ("out", checked_out(op.name, out))]
     placement = common_placement(op.name, placed, True)
-    if out is not None:
-        placement = placement_of(out) if placement.queue != out.sycl_queue else placement
+    if (
+        out is not None
+        and placement.queue is not out.sycl_queue
+        and placement.queue != out.sycl_queue
+    ):
+        placement = placement_of(out)
     if op.keeps_integers and keys[0].kind in "biu":
         loop: tuple[np.dtype[Any], ...] = (keys[0], keys[0])
     else:

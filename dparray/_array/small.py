@@ -215,9 +215,13 @@ def are_small_together(most: int, *arrays: np.ndarray) -> bool:
 
 def is_ready(x: ndarray, *others: Any) -> bool:
     """Whether the host may read the memory of small arrays at once; what is no array is ready."""
-    if not working:
-        return bool(config_values["host_tier"])
-    return all(type(each) is not ndarray or host.is_ready(each._block) for each in (x, *others))
+    if not config_values["host_tier"]:
+        return False
+    if working:
+        for each in (x, *others):
+            if type(each) is ndarray and not host.is_ready(each._block):
+                return False
+    return True
 
 
 def is_free_to_write(x: ndarray) -> bool:

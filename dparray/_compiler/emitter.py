@@ -75,8 +75,8 @@ _TRUTHS = frozenset(("and", "or", "xor", "select", "freeze", "phi", "zext", "sex
 _OF_NONE = {"eq": "slt i64 {}, 1", "ne": "sgt i64 {}, 0"}
 
 
-def _with_hidden_ids(text: str) -> str:
-    ids, computed = _ids_and_computed(text)
+def _with_hidden_ids(text: str, ids: set[str], computed: set[str]) -> str:
+    """Hide what comparisons that decide a branch compare, where it is made of work-items' ids."""
     deciding = _deciding(text)
     used: set[str] = set()
 
@@ -166,8 +166,8 @@ _MEMORY = re.compile(
 _NO_BYTES = "@_Z7sub_satll"
 
 
-def _with_hidden_places(text: str) -> str:
-    ids, computed = _ids_and_computed(text)
+def _with_hidden_places(text: str, ids: set[str], computed: set[str]) -> str:
+    """Hide where stores write, if no work-item reads or writes anything by its ids."""
     if any(
         name in ids or name in computed
         for rest in _MEMORY.findall(text)
@@ -208,7 +208,8 @@ _ALIGNMENTS = re.compile(r"(?<=, align )(?:128|256|512|1024)$", re.MULTILINE)
 def writable(text: str) -> str:
     """The text of a module as the back end writes it rightly."""
     text = _ALIGNMENTS.sub("64", text)
-    text = _with_hidden_places(_with_hidden_ids(text))
+    ids, computed = _ids_and_computed(text)
+    text = _with_hidden_places(_with_hidden_ids(text, ids, computed), ids, computed)
     text = _CONJUNCTIONS.sub(r"= and i1 \1, \2", text)
     text = _DISJUNCTIONS.sub(r"= or i1 \1, \2", text)
     text = _with_plain_extensions(_with_known_widths(text))

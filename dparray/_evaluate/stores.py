@@ -93,24 +93,36 @@ def put_off(stored: Stored, queue: Any) -> bool:
 
 def submit(queue: Any, stores: Sequence[Stored]) -> None:
     """Launch stores, one after the other or by one kernel."""
-    if len(stores) > 1:
-        found = _sequence_of(queue, [each.launch for each in stores])
-        if found is not None:
-            _launch_together(found, queue, stores)
-            return
-    for each in stores:
-        launch = each.launch
-        arguments = [*_arguments(each), _numbers_of(launch)]
-        memory = [layout.block.segment for layout in each.layouts]
-        submit_launch(
-            launch.entry.kernel,
-            launch.global_range,
-            launch.local_range,
-            arguments,
-            queue,
-            memory=memory,
-            reads=launch.count_read,
-        )
+    found = _sequence_of(queue, [each.launch for each in stores]) if len(stores) > 1 else None
+    if found is not None:
+        _launch(found.launch, queue, stores, found.numbers)
+    else:
+        for each in stores:
+            _launch(each.launch, queue, [each], [_numbers_of(each.launch)])
+
+
+def _launch(
+    launch: KernelLaunch, queue: Any, stores: Sequence[Stored], numbers: Sequence[Packed]
+) -> None:
+    """Launch the kernel of some stores; each has its own arrays, scalars and numbers."""
+    arguments: list[Packed] = []
+    read, written = [], []
+    for stored, own in zip(stores, numbers, strict=True):
+        arguments += _arguments(stored)
+        arguments.append(own)
+        memory = [layout.block.segment for layout in stored.layouts]
+        count = stored.launch.count_read
+        read += memory[:count]
+        written += memory[count:]
+    submit_launch(
+        launch.entry.kernel,
+        launch.global_range,
+        launch.local_range,
+        arguments,
+        queue,
+        memory=[*read, *written],
+        reads=len(read),
+    )
 
 
 def _arguments(stored: Stored) -> list[Packed]:
@@ -195,25 +207,3 @@ def _made(queue: Any, launches: list[KernelLaunch]) -> _Sequence:
         gain=(len(launches) - 1) * cost_model.terms().launch,
     )
     return _Sequence(made, numbers)
-
-
-def _launch_together(found: _Sequence, queue: Any, stores: Sequence[Stored]) -> None:
-    arguments: list[Packed] = []
-    read, written = [], []
-    for stored, numbers in zip(stores, found.numbers, strict=True):
-        arguments += _arguments(stored)
-        arguments.append(numbers)
-        memory = [layout.block.segment for layout in stored.layouts]
-        count = stored.launch.count_read
-        read += memory[:count]
-        written += memory[count:]
-    launch = found.launch
-    submit_launch(
-        launch.entry.kernel,
-        launch.global_range,
-        launch.local_range,
-        arguments,
-        queue,
-        memory=[*read, *written],
-        reads=len(read),
-    )

@@ -76,5 +76,6 @@ def synchronize(device: Any = None) -> None:
         queue = device.sycl_queue
     else:
         queue = default_device().sycl_queue if device is None else queue_of(Device(device))
-    access.wait_for_writes_ahead(queue)
+    if access.holds:
+        access.wait_for_writes_ahead(queue)
     queues.wait(queue)

@@ -223,8 +223,14 @@ class KernelFunction:
         if not borrowed:  # then all arrays are ours
             order, reads = self._orders.get((item, types)) or self._order(item, types, arguments)
             blocks = tuple([blocks[position] for position in order])
-        self._settle(blocks[reads:])
-        memory = [block.segment for block in blocks]
+        memory: list[Any] = []
+        is_read = False
+        for block in blocks:
+            memory.append(block.segment)
+            if block.readers:
+                is_read = True
+        if is_read:
+            self._settle(blocks[reads:])
         if borrowed:
             memory.append(None)
         if others or item[-1] == "+":

@@ -51,9 +51,9 @@ _SCALARS: dict[str, Any] = {
 class _Compiled:
     """A kernel of a program for one queue, as launching takes it."""
 
-    def __init__(self, name: str, sycl_kernel: Any) -> None:
+    def __init__(self, name: str, built: Built) -> None:
         self.name = name
-        self.built = Built(sycl_kernel, takes_range=False)
+        self.built = built
         self.ready: dict[tuple[Any, ...], Ready] = {}
 
     def built_for(self, queue: dpctl.SyclQueue) -> Built:
@@ -70,7 +70,8 @@ def _as_layout(value: Any) -> Any:
 class RawKernel:
     """A kernel of OpenCL C or SPIR-V; made by :func:`raw_kernel`.
 
-    State: one program for each context and device that it was launched on.
+    State: one program for each context and device that it was launched on, and how it is launched
+    there for each kinds of arguments.
 
     Attributes:
         name: the kernel's name in its program.
@@ -82,7 +83,8 @@ class RawKernel:
         self.source = source
         self.name = self.__name__ = self.__qualname__ = name
         self.options = options
-        self._compiled: dict[tuple[Any, Any], _Compiled] = {}
+        self._built: dict[tuple[Any, Any], Built] = {}
+        self._compiled: dict[tuple[Built, bytes], _Compiled] = {}
 
     @property
     def location(self) -> str:
@@ -102,7 +104,7 @@ class RawKernel:
         values = [_as_layout(value) for value in arguments]
         queue = self._queue(arguments, values)
         packed = [self._packed(position, value) for position, value in enumerate(values)]
-        compiled = self._program(queue)
+        compiled = self._program(queue, b"".join([each.kinds for each in packed]))
         count = compiled.built.sycl_kernel.num_args
         if count != len(packed):
             raise KernelArgumentError(
@@ -168,11 +170,14 @@ class RawKernel:
             "scalars: of NumPy by their dtype, Python's as int64 and float64"
         )
 
-    def _program(self, queue: dpctl.SyclQueue) -> _Compiled:
-        key = (queue.sycl_context, queue.sycl_device)
-        compiled = self._compiled.get(key)
+    def _program(self, queue: dpctl.SyclQueue, kinds: bytes) -> _Compiled:
+        place = (queue.sycl_context, queue.sycl_device)
+        built = self._built.get(place)
+        if built is None:
+            built = self._built[place] = Built(self._build(queue), takes_range=False)
+        compiled = self._compiled.get((built, kinds))
         if compiled is None:
-            compiled = self._compiled[key] = _Compiled(self.name, self._build(queue))
+            compiled = self._compiled[built, kinds] = _Compiled(self.name, built)
         return compiled
 
     def _build(self, queue: dpctl.SyclQueue) -> Any:

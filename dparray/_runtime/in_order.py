@@ -68,7 +68,8 @@ def wait_for(events: Sequence[dpctl.SyclEvent]) -> None:
             while event.execution_status == _NOT_STARTED:
                 time.sleep(pause)
                 pause = min(2 * pause + 1e-5, MOST_PAUSE)
-    dpctl.SyclEvent.wait_for(events)
+    for event in events:
+        event.wait()
 
 
 def wait_for_host_tasks(queue: dpctl.SyclQueue) -> None:

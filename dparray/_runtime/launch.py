@@ -25,6 +25,7 @@ from dparray._runtime.submission import (
     Packed,
     PackedRange,
     arrays_of,
+    has_local_memory,
     pack_range,
     pack_scalars,
     submit,
@@ -98,11 +99,15 @@ class Ready(NamedTuple):
         address: of the kernel.
         index_space: the range.
         extents: those that were asked for, as arguments, if the kernel takes them.
+        kinds: the types of all arguments, which are those of the kernel's parameters.
+        takes_local: whether local memory is among them.
     """
 
     address: int
     index_space: PackedRange
     extents: Packed | None
+    kinds: bytes
+    takes_local: bool
 
 
 _MOST_READY = 1024
@@ -113,6 +118,7 @@ def _made_ready(
     queue: dpctl.SyclQueue,
     global_range: Sequence[int],
     local_range: Sequence[int] | None,
+    arguments: Sequence[Packed],
 ) -> Ready:
     """Build a kernel and check a range; kept with the kernel, since to look costs less."""
     built: Built = kernel.built_for(queue)
@@ -124,7 +130,9 @@ def _made_ready(
         extents = pack_scalars(map(ctypes.c_int64, global_range))
         if local is None:
             size, local = _rounded(queue, global_range, built.most_in_group)
-    ready = Ready(built.address, pack_range(size, local), extents)
+    given = arguments if extents is None else (extents, *arguments)
+    kinds = b"".join([each.kinds for each in given])
+    ready = Ready(built.address, pack_range(size, local), extents, kinds, has_local_memory(kinds))
     kernel.ready[queue, global_range, local_range] = ready
     return ready
 
@@ -189,12 +197,11 @@ def launch(
     """
     ready = kernel.ready.get((queue, global_range, local_range))
     if ready is None:
-        ready = _made_ready(kernel, queue, global_range, local_range)
-    address, index_space, extents = ready
-    if local_range is not None:
+        ready = _made_ready(kernel, queue, global_range, local_range, arguments)
+    address, index_space, extents, kinds, takes_local = ready
+    if takes_local:
         asked = sum([argument.local_nbytes for argument in arguments])
-        if asked:
-            check_local_memory(kernel.name, queue, asked)
+        check_local_memory(kernel.name, queue, asked)
     order = order_of(queue)
     if order.ahead is not None:
         order.submit_ahead()
@@ -206,8 +213,10 @@ def launch(
     if _hooks.subscribers:
         target, start = profiled.target_of(queue), time.perf_counter()
     _recent((kernel.name, "kernel", queue, get_ident()))
-    given = arguments if extents is None else [extents, *arguments]
-    event = submit(address, target, given, index_space, dependencies)
+    addresses = b"".join([argument.addresses for argument in arguments])
+    if extents is not None:
+        addresses = extents.addresses + addresses
+    event = submit(address, target, kinds, addresses, index_space, dependencies)
     if event is None:
         raise _refusal(kernel, queue, global_range, local_range)
     order.add_launch(event, dependencies, seen, memory, reads)

@@ -147,14 +147,16 @@ class Order(_SequentialOrderManager):
             is_other = self._launched_at > seen
             self._launched_at = self.count = count = self.count + 1
             mark = (event, seen)
-            for each in memory:
-                reads -= 1
+            for each in memory[:reads] if reads else ():
                 if each is None:
                     is_other = True
-                    continue
-                each.used = mark
-                if reads < 0:
-                    each.written = mark
+                else:
+                    each.used = mark
+            for each in memory[reads:] if reads else memory:
+                if each is None:
+                    is_other = True
+                else:
+                    each.used = each.written = mark
             if is_other:
                 self._others_at = count
 

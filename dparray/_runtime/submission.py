@@ -17,7 +17,7 @@ from ctypes import addressof, c_size_t, c_void_p
 from functools import lru_cache
 from math import prod
 from pathlib import Path
-from struct import Struct, pack, unpack_from
+from struct import Struct, pack, unpack, unpack_from
 from typing import Any, NamedTuple
 
 import dpctl
@@ -162,6 +162,11 @@ def pack_local_pointer(dtype: np.dtype[Any], count: int) -> Packed:
     return Packed(kinds, address, memory, count * dtype.itemsize)
 
 
+def has_local_memory(kinds: bytes) -> bool:
+    """Whether local memory is among the arguments of a launch, by the kinds of all."""
+    return _LOCAL in unpack(f"{len(kinds) // 4}i", kinds)
+
+
 def arrays_of(arguments: Iterable[Packed]) -> list[tuple[int, int]]:
     """The address and the bytes of each array among the arguments of a launch."""
     found = []
@@ -232,16 +237,16 @@ def let_go_of_interpreter() -> None:
 def submit(
     kernel: int,
     queue: dpctl.SyclQueue,
-    arguments: Sequence[Packed],
+    kinds: bytes,
+    addresses: bytes,
     index_space: PackedRange,
     dependencies: Sequence[dpctl.SyclEvent],
 ) -> dpctl.SyclEvent | None:
     """Submit the kernel at an address, to run after some events; ``None`` if the driver refuses it.
 
-    The packed arguments must be those of the kernel's parameters, all of them.
+    The kinds and addresses must be those of packed arguments for all parameters of the kernel, and
+    these must live until it returns.
     """
-    each_kinds, each_addresses, *_ = zip(*arguments, strict=True) if arguments else ((), ())
-    kinds, addresses = b"".join(each_kinds), b"".join(each_addresses)
     dimensions, extents, local = index_space
     count = len(dependencies)
     if count == 1:  # mostly the launch before

@@ -37,6 +37,24 @@ def kernel(name: str) -> Any:
     return dp.raw_kernel(SOURCE, name)
 
 
+def test_arguments_of_one_launch_say_nothing_of_the_next() -> None:
+    source = """
+    kernel void fill(global float *x, local char *part, float value) {
+        x[get_global_id(0)] = value;
+    }
+    """
+    fill, x = dp.raw_kernel(source, "fill"), dp.zeros(8, dtype="float32")
+    local = dp.LocalAccessor(8, "int8")
+    with pytest.raises(dp.KernelError):
+        fill[dp.NdRange(8, 8)](x, local, 2.0)  # Python's, a double
+    for value in (3, 4):
+        fill[dp.NdRange(8, 8)](x, local, np.float32(value))
+        assert x.asnumpy().tolist() == [value] * 8
+    bits = np.asarray(5, np.float32).view(np.int32)[()]
+    fill[dp.NdRange(8, 8)](x, local, bits)  # as many bytes
+    assert x.asnumpy().tolist() == [5] * 8
+
+
 @pytest.mark.parametrize("size", [8, 50_000])
 def test_a_launch_comes_in_order(queue: Any, size: int) -> None:
     x = dp.zeros(size, sycl_queue=queue)
