@@ -141,7 +141,7 @@ class KernelFunction:
         self._constants = constant_parameters(function)
         self._binders: dict[tuple[type, ...], Binder] = {}
         self._kernels: dict[tuple[str, Signature], Kernel] = {}
-        self._orders: dict[tuple[str, Signature], tuple[tuple[int, ...], int]] = {}
+        self._orders: dict[tuple[str, Signature], tuple[tuple[int, ...] | None, int] | None] = {}
         self._checked: KernelFunction | None = None
         self._checks: CheckedKernel | None = None
         self._closed = False  # made with explicit signatures: no others are compiled
@@ -218,11 +218,13 @@ class KernelFunction:
         others: Sequence[Event] = ()
         if type(depends_on) is not tuple or depends_on:
             depends_on, others = events_before(depends_on, queue)
-        compiled = self._kernels.get((item, types)) or self._compile(item, types, queue)
+        key = (item, types)
+        compiled = self._kernels.get(key) or self._compile(item, types, queue)
         reads = 0
         if not borrowed:  # then all arrays are ours
-            order, reads = self._orders.get((item, types)) or self._order(item, types, arguments)
-            blocks = tuple([blocks[position] for position in order])
+            order, reads = self._orders.get(key) or self._order(key, arguments)
+            if order is not None:
+                blocks = tuple([blocks[position] for position in order])
         memory: list[Any] = []
         is_read = False
         for block in blocks:
@@ -274,12 +276,18 @@ class KernelFunction:
         settle_blocks(blocks)
 
     def _order(
-        self, item: str, types: Signature, arguments: tuple[Any, ...]
-    ) -> tuple[tuple[int, ...], int]:
-        """The places of the arrays among themselves, those only read first, and how many these are.
+        self, key: tuple[str, Signature], arguments: tuple[Any, ...]
+    ) -> tuple[tuple[int, ...] | None, int]:
+        """The places of the arrays among themselves, those only read first, and how many these are;
+        ``None`` for the places where they are so already.
 
-        It is kept with the compiled kernel, and holds as long as that does.
+        It is kept with the compiled kernel, and holds as long as that does. To read the source
+        takes as long as to launch a kernel from disk, so the first launch of one does not: it marks
+        all arrays as written.
         """
+        if key not in self._orders and self._kernels[key].origin == "disk":
+            self._orders[key] = None
+            return None, 0
         only_read = self._only_read(arguments)
         are_written = [
             name not in only_read
@@ -287,7 +295,8 @@ class KernelFunction:
             if is_array(type(value))
         ]
         order = tuple(sorted(range(len(are_written)), key=are_written.__getitem__))
-        found = self._orders[item, types] = order, are_written.count(False)
+        is_so = order == tuple(range(len(order)))
+        found = self._orders[key] = None if is_so else order, are_written.count(False)
         return found
 
     def _only_read(self, arguments: tuple[Any, ...]) -> frozenset[str]:

@@ -156,8 +156,8 @@ def check_launch(
     queue: dpctl.SyclQueue,
 ) -> None:
     """Raise what :func:`launch` would raise of a range and of local memory, and launch nothing."""
-    if kernel.ready.get((queue, global_range, local_range)) is None:
-        _made_ready(kernel, queue, global_range, local_range)
+    kernel.built_for(queue)
+    check_range(kernel.name, queue, global_range, local_range)
     if local_range is not None:
         asked = sum([argument.local_nbytes for argument in arguments])
         check_local_memory(kernel.name, queue, asked)

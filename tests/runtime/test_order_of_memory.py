@@ -105,6 +105,7 @@ def test_what_a_users_kernel_only_reads_is_read_beside_it(queue: Any) -> None:
 
 def test_a_kernel_that_only_reads_leaves_pending_what_reads_the_same(queue: Any) -> None:
     x, y, out = array(queue), array(queue), array(queue)
+    dp.call_kernel(add_to, dp.Range(MANY), x, y, out)  # the source is not read before
     with limits.force("fused"):
         pending = x * 2 + y
         dp.call_kernel(add_to, dp.Range(MANY), x, y, out)
