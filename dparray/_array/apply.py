@@ -34,6 +34,7 @@ from dparray._array.small import (
     array_type,
     compute_small,
     computed_in_pool,
+    counted,
     is_free_to_write,
     is_ready,
     run_silently,
@@ -79,16 +80,23 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
                     and x2.usm_type == x1.usm_type
                     and (
                         first.size * second.size <= most[weight]
-                        or (first.size <= most[weight] and first.shape == second.shape)
                         or are_small_together(most[weight], first, second)
                     )
                 )
             else:
                 second = x2
-                is_small = first is not None and first.size <= most[weight] and type(x2) in SCALARS
+                is_small = (
+                    first is not None
+                    and (2 * first.size <= most[weight] or counted(first) <= most[weight])
+                    and type(x2) in SCALARS
+                )
         elif type(x2) is ndarray:
             owner, first, second = x2, x1, x2._on_host
-            is_small = second is not None and second.size <= most[weight] and type(x1) in SCALARS
+            is_small = (
+                second is not None
+                and (2 * second.size <= most[weight] or counted(second) <= most[weight])
+                and type(x1) in SCALARS
+            )
         else:
             is_small = False
         if is_small and ((not working and config_values["host_tier"]) or is_ready(owner, x1, x2)):
@@ -122,7 +130,7 @@ def _single_operation(op: Op) -> Unary:
         if (
             type(x) is ndarray
             and (seen := x._on_host) is not None
-            and seen.size <= most[weight]
+            and (2 * seen.size <= most[weight] or counted(seen) <= most[weight])
             and ((not working and config_values["host_tier"]) or is_ready(x))
         ):
             if keeps_dtype and seen.size > HEAP_ELEMENTS:
@@ -238,7 +246,7 @@ _IN_PLACE = {op: host.in_place(op) for op in OPS.values()}
 def _computed_into(op: Op, operands: tuple[Any, ...], out: ndarray) -> bool:
     """Write an operation on small arrays to one of them or another; false if not done at once."""
     compute, target = _IN_PLACE.get(op), out._on_host
-    if compute is None or target is None or target.size > limits.at_once[op.weight]:
+    if compute is None or target is None or counted(target) > limits.at_once[op.weight]:
         return False
     if not is_free_to_write(out) or (working and not is_ready(out, *operands)):
         return False

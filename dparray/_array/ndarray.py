@@ -365,7 +365,7 @@ def look(x: ndarray) -> np.ndarray | None:
 def _seen_by_host(x: ndarray, is_asked_for: bool = False) -> np.ndarray | None:
     """The host's view of an array in memory; a large one gets its view when it is asked for."""
     if (
-        (is_asked_for or x._size <= limits.host_elements)
+        (is_asked_for or x._size * min(x._dtype.itemsize, 8) <= 8 * limits.host_elements)
         and config_values["host_tier"]
         and host.COMPUTES_AT_ONCE
         and x._block.memory is not None

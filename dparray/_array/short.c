@@ -30,7 +30,8 @@ static PyObject *at_once;       /* up to how many elements, by an operation's we
 static PyObject *scalar_types;  /* classes of scalars that stand beside arrays */
 static PyObject *context;       /* in it NumPy warns of nothing */
 static PyObject *ufuncs;        /* NumPy's ufuncs: the numbers of operations */
-static PyObject *readers, *call_method;
+static PyObject *readers, *call_method, *host_bytes;
+static PyObject *allocate; /* memory of the pool */
 
 static PyObject *slow_getitem, *slow_setitem, *slow_matmul, *slow_ufunc;
 static PyObject *slow_float, *slow_int, *slow_index, *slow_bool;
@@ -79,6 +80,20 @@ static npy_intp most_of(PyObject *weight)
 {
     PyObject *found = PyDict_GetItem(at_once, weight);
     return found ? (npy_intp)PyLong_AsSsize_t(found) : 0;
+}
+
+/* As how many elements an array counts that is written: as so many numbers of eight bytes. */
+static npy_intp counted_bytes(PyArrayObject *x)
+{
+    npy_intp size = PyArray_SIZE(x), nbytes = PyArray_ITEMSIZE(x);
+    return nbytes < 8 && PyArray_TYPE(x) != NPY_HALF ? (size * nbytes + 7) / 8 : size;
+}
+
+/* The same of one that is computed with: NumPy takes twice as long where elements lie apart. */
+static npy_intp counted(PyArrayObject *x)
+{
+    int is_whole = PyArray_FLAGS(x) & (NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_F_CONTIGUOUS);
+    return is_whole ? counted_bytes(x) : 2 * counted_bytes(x);
 }
 
 /* What the host sees of an array; NULL of anything else, and where it sees nothing. */
@@ -280,7 +295,15 @@ static PyObject *silently(PyObject *function, PyObject *a, PyObject *b, PyObject
 {
     if (!enter())
         return NULL;
+    /* While NumPy computes without the interpreter's lock, another thread may give an array other
+     * memory, and what it showed until then is let go of. */
+    Py_XINCREF(a);
+    Py_XINCREF(b);
+    Py_XINCREF(out);
     PyObject *result = PyObject_CallFunctionObjArgs(function, a, b, out, NULL);
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    Py_XDECREF(out);
     leave(result != NULL);
     if (!result)
         is_refusal();
@@ -551,11 +574,9 @@ static PyObject *of_chosen(PyObject *self, PyObject *seen, PyObject *index, PyOb
     return is_refusal() ? PyObject_CallFunctionObjArgs(slow_getitem, self, index, NULL) : NULL;
 }
 
-static PyObject *getitem(PyObject *self, PyObject *index)
+static PyObject *getitem_of(PyObject *self, PyObject *seen, PyObject *index)
 {
-    PyObject *seen = seen_of(self), *plain, *found;
-    if (!seen)
-        goto slow;
+    PyObject *plain, *found;
     if (Py_TYPE(index) == array_type) {
         PyObject *chosen = chosen_of(self, seen, index, 0);
         if (chosen)
@@ -597,6 +618,17 @@ static PyObject *getitem(PyObject *self, PyObject *index)
     Py_DECREF(found);
 slow:
     return PyObject_CallFunctionObjArgs(slow_getitem, self, index, NULL);
+}
+
+static PyObject *getitem(PyObject *self, PyObject *index)
+{
+    PyObject *seen = seen_of(self);
+    if (!seen)
+        return PyObject_CallFunctionObjArgs(slow_getitem, self, index, NULL);
+    Py_INCREF(seen); /* another thread may give the array other memory meanwhile */
+    PyObject *found = getitem_of(self, seen, index);
+    Py_DECREF(seen);
+    return found;
 }
 
 /* --- the parts of an array, one after another ------------------------------------------------- */
@@ -723,7 +755,7 @@ static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject 
         int is_double = PyArray_TYPE(target) == NPY_DOUBLE;
         if (!is_double && !(PyLong_CheckExact(value) && PyArray_ISINTEGER(target)))
             return 0;
-        if (!element && PyArray_SIZE(target) > most)
+        if (!element && counted_bytes(target) > most)
             return 0;
         if (!is_free_to_write(self))
             return is_refusal() ? 0 : -1;
@@ -751,7 +783,7 @@ static int write_part(PyObject *self, PyObject *seen, PyObject *index, PyObject 
     int done = 0;
     if (Py_TYPE(part) != &PyArray_Type) /* one element, of another array or of this */
         done = PyArray_NDIM(AS_ARRAY(source)) == 0 ? PyObject_SetItem(seen, index, source) + 1 : 0;
-    else if (PyArray_SIZE(AS_ARRAY(part)) == 0 || PyArray_SIZE(AS_ARRAY(part)) > most)
+    else if (PyArray_SIZE(AS_ARRAY(part)) == 0 || counted_bytes(AS_ARRAY(part)) > most)
         done = 0;
     else if (lie_apart(AS_ARRAY(part), AS_ARRAY(source)))
         done = PyArray_CopyInto(AS_ARRAY(part), AS_ARRAY(source)) + 1;
@@ -810,7 +842,9 @@ static int setitem(PyObject *self, PyObject *index, PyObject *value)
     if (seen) {
         int done = 0;
         PyObject *plain = NULL;
-        PyObject *positions = seen_of(index);
+        PyObject *positions = seen_of(index), *source = seen_of(value);
+        Py_INCREF(seen); /* as in getitem */
+        Py_XINCREF(source);
         if (positions && PyArray_NDIM(AS_ARRAY(positions)))
             done = write_chosen(self, seen, index, value);
         else if ((plain = plain_of(index)))
@@ -818,6 +852,8 @@ static int setitem(PyObject *self, PyObject *index, PyObject *value)
         else if (!PyErr_Occurred())
             done = write_chosen(self, seen, index, value);
         Py_XDECREF(plain);
+        Py_DECREF(seen);
+        Py_XDECREF(source);
         if (done < 0 || (!done && PyErr_Occurred() && !is_refusal()))
             return -1;
         if (done)
@@ -975,50 +1011,126 @@ static PyObject *quick_numbers(int at, PyObject *x, PyObject *y, PyObject *a, Py
     return result_of_numbers(operations[at].of_numbers, like, a ? a : x, b ? b : y);
 }
 
-static PyObject *binary(int at, PyObject *x, PyObject *y)
+/* As Python hands them over: the numbers of operations, in the order of their slots. */
+enum { OF_ADD, OF_SUBTRACT, OF_MULTIPLY, OF_DIVIDE, OF_FLOOR_DIVIDE, OF_REMAINDER, OF_AND, OF_OR,
+       OF_XOR, OF_LEFT_SHIFT, OF_RIGHT_SHIFT, OF_LESS, OF_LESS_EQUAL, OF_GREATER, OF_GREATER_EQUAL,
+       OF_EQUAL, OF_NOT_EQUAL, BINARY_OPERATIONS };
+
+/* Whether the axes lie in memory as in C, not all elements beside each other: then those of a
+ * result of NumPy's do, too. */
+static int lies_as_in_c(PyArrayObject *x)
+{
+    npy_intp before = NPY_MAX_INTP;
+    for (int axis = 0; axis < PyArray_NDIM(x); axis++) {
+        if (PyArray_DIM(x, axis) == 1)
+            continue;
+        if (PyArray_STRIDE(x, axis) <= 0 || PyArray_STRIDE(x, axis) > before)
+            return 0;
+        before = PyArray_STRIDE(x, axis);
+    }
+    return 1;
+}
+
+/* An operation on large arrays of one shape and dtype, or on one and a number of Python's, whose
+ * result lies in memory that has been used before: that of the system is fresh, and to touch it the
+ * first time costs more than the operation. NULL without an exception where Python is to decide. */
+static PyObject *in_pool(int at, PyObject *owner, PyObject *a, PyObject *b)
+{
+    PyArrayObject *like = AS_ARRAY(Py_TYPE(a) == &PyArray_Type ? a : b);
+    PyObject *operands[] = {a, b};
+    int type = PyArray_TYPE(like);
+    if (at > OF_DIVIDE || (type != NPY_DOUBLE && type != NPY_FLOAT && type != NPY_CDOUBLE))
+        return NULL;
+    for (int which = 0; which < 2; which++) {
+        PyObject *each = operands[which];
+        if (Py_TYPE(each) != &PyArray_Type) {
+            if (!PyFloat_CheckExact(each) && !PyLong_CheckExact(each))
+                return NULL;
+        } else if (PyArray_TYPE(AS_ARRAY(each)) != type || PyArray_ISBYTESWAPPED(AS_ARRAY(each)) ||
+                   !PyArray_SAMESHAPE(AS_ARRAY(each), like) || !lies_as_in_c(AS_ARRAY(each)))
+            return NULL;
+    }
+    PyObject *block = PyObject_CallFunction(allocate, "OOn", SLOT(owner, at_queue),
+                                            SLOT(owner, at_usm_type), PyArray_NBYTES(like));
+    if (!block)
+        return NULL;
+    PyObject *bytes = is_idle() ? PyObject_GetAttr(block, host_bytes) : NULL, *made = NULL;
+    if (bytes && Py_TYPE(bytes) == &PyArray_Type) {
+        PyArray_Descr *dtype = PyArray_DESCR(like);
+        Py_INCREF(dtype);
+        PyObject *out = PyArray_NewFromDescr(&PyArray_Type, dtype, PyArray_NDIM(like),
+                                             PyArray_DIMS(like), NULL,
+                                             PyArray_DATA(AS_ARRAY(bytes)), NPY_ARRAY_CARRAY, NULL);
+        if (out && PyArray_SetBaseObject(AS_ARRAY(out), Py_NewRef(bytes)) == 0) {
+            PyObject *result = silently(operations[at].compute, a, b, out);
+            if (result) {
+                Py_DECREF(result);
+                made = make(owner, Py_NewRef(out), block);
+            }
+        }
+        Py_XDECREF(out);
+    }
+    Py_XDECREF(bytes);
+    Py_DECREF(block);
+    return made;
+}
+
+/* `a` and `b` are what the host sees, or NULL. */
+static PyObject *binary_of(int at, PyObject *x, PyObject *y, PyObject *a, PyObject *b)
 {
     PyObject *owner = Py_TYPE(x) == array_type ? x : y;
-    PyObject *a = seen_of(x), *b = seen_of(y);
     if (a || b) {
         PyObject *result = quick_numbers(at, x, y, a, b);
         if (result || PyErr_Occurred())
             return result;
     }
     npy_intp most = most_of(operations[at].weight), size = 0;
-    if (most > heap_elements) /* larger results lie in the pool's memory */
-        most = heap_elements;
     if (a && b) {
         if (SLOT(x, at_queue) != SLOT(y, at_queue) || SLOT(x, at_usm_type) != SLOT(y, at_usm_type))
             goto slow;
-        npy_intp second = PyArray_SIZE(AS_ARRAY(b));
-        size = PyArray_SIZE(AS_ARRAY(a));
+        npy_intp second = counted(AS_ARRAY(b));
+        size = counted(AS_ARRAY(a));
         if (size > most || second > most ||
-            (size * second > most && !PyArray_SAMESHAPE(AS_ARRAY(a), AS_ARRAY(b))))
+            (!PyArray_SAMESHAPE(AS_ARRAY(a), AS_ARRAY(b)) &&
+             PyArray_SIZE(AS_ARRAY(a)) * PyArray_SIZE(AS_ARRAY(b)) > most))
             goto slow;
     } else if (a && Py_TYPE(y) != array_type && is_scalar(y)) {
         b = y;
-        size = PyArray_SIZE(AS_ARRAY(a));
+        size = counted(AS_ARRAY(a));
     } else if (b && Py_TYPE(x) != array_type && is_scalar(x)) {
         a = x;
-        size = PyArray_SIZE(AS_ARRAY(b));
+        size = counted(AS_ARRAY(b));
     } else
         goto slow;
     if (size > most || !is_idle())
         goto slow;
-    PyObject *result = silently(operations[at].compute, a, b, NULL);
-    if (result)
-        return make_of(owner, result);
-    if (PyErr_Occurred())
-        return NULL;
+    PyObject *result = NULL;
+    if (size > heap_elements)
+        result = in_pool(at, owner, a, b);
+    else if ((result = silently(operations[at].compute, a, b, NULL)))
+        result = make_of(owner, result);
+    if (result || PyErr_Occurred())
+        return result;
 slow:
     return PyObject_CallFunctionObjArgs(operations[at].slow, x, y, NULL);
+}
+
+static PyObject *binary(int at, PyObject *x, PyObject *y)
+{
+    PyObject *a = seen_of(x), *b = seen_of(y);
+    Py_XINCREF(a); /* as in getitem */
+    Py_XINCREF(b);
+    PyObject *result = binary_of(at, x, y, a, b);
+    Py_XDECREF(a);
+    Py_XDECREF(b);
+    return result;
 }
 
 static PyObject *in_place(int at, PyObject *x, PyObject *y)
 {
     PyObject *target = seen_of(x), *operand = NULL;
     if (!target || operations[at].compute_in_place == Py_None ||
-        PyArray_SIZE(AS_ARRAY(target)) > most_of(operations[at].weight))
+        counted(AS_ARRAY(target)) > most_of(operations[at].weight))
         goto slow;
     if (Py_TYPE(y) == array_type) {
         if (SLOT(x, at_queue) == SLOT(y, at_queue))
@@ -1051,11 +1163,6 @@ static PyObject *in_place(int at, PyObject *x, PyObject *y)
 slow:
     return PyObject_CallFunctionObjArgs(operations[at].slow_in_place, x, y, NULL);
 }
-
-/* As Python hands them over: the numbers of operations, in the order of their slots. */
-enum { OF_ADD, OF_SUBTRACT, OF_MULTIPLY, OF_DIVIDE, OF_FLOOR_DIVIDE, OF_REMAINDER, OF_AND, OF_OR,
-       OF_XOR, OF_LEFT_SHIFT, OF_RIGHT_SHIFT, OF_LESS, OF_LESS_EQUAL, OF_GREATER, OF_GREATER_EQUAL,
-       OF_EQUAL, OF_NOT_EQUAL, BINARY_OPERATIONS };
 
 #define OPERATION(name, at)                                                               \
     static PyObject *name(PyObject *x, PyObject *y) { return binary(at, x, y); }          \
@@ -1557,6 +1664,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
         {"compute_small", &slow_compute_small}, {"view_small", &slow_view_small},
         {"pow", &slow_power}, {"rpow", &slow_reflected_power}, {"rmatmul", &slow_reflected_matmul},
         {"numpy_square", &numpy_square}, {"square_weight", &square_weight},
+        {"allocate", &allocate},
     };
     for (size_t at = 0; at < sizeof parts / sizeof *parts; at++) {
         *parts[at].where = PyDict_GetItemString(named, parts[at].name);
@@ -1578,6 +1686,7 @@ static PyObject *setup(PyObject *module, PyObject *args)
     array_type = (PyTypeObject *)type;
     parts_type = (PyTypeObject *)PyType_FromSpec(&parts_spec);
     readers = PyUnicode_InternFromString("readers");
+    host_bytes = PyUnicode_InternFromString("host_bytes");
     call_method = PyUnicode_InternFromString("__call__");
     joins_word = PyUnicode_InternFromString("joins");
     broadcasts_word = PyUnicode_InternFromString("broadcasts");

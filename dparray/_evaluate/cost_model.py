@@ -14,6 +14,7 @@ from typing import NamedTuple
 from dparray import config
 from dparray._graph.node import Node
 from dparray._graph.reductions import WEIGHT, Reduce
+from dparray._layout import is_contiguous
 
 
 class Terms(NamedTuple):
@@ -51,6 +52,9 @@ NEAR_BYTES, COLD = 1 << 20, 3.0
 
 #: Bytes from which on NumPy waits for memory, for all of them from so many times as many on.
 CACHED_BYTES, ALL_FROM_MEMORY = 8 << 20, 4
+
+#: How many times as long NumPy takes for an operation on views whose rows lie apart.
+APART = 2
 
 #: The share of an addition's cost that is left in a kernel, where its operands are in registers,
 #: and of a byte's cost where the byte comes from a cache.
@@ -135,13 +139,19 @@ def costs(nodes: Sequence[Node], outputs: int, terms: Terms) -> Costs:
         if is_reduction:
             weight = weight // WEIGHT * (4 if node.op.name == "var" else 1)
         moved = node.size * node.dtype.itemsize
+        apart = 1
         for part in node.operands:
             if isinstance(part, Node):
                 nbytes = part.size * part.dtype.itemsize
                 moved += nbytes
                 if id(part) not in inside:
                     read[id(part)] = nbytes
-        host += terms.node + size * weight * terms.operation + _host_bytes(moved, terms)
+                    layout = part.layout
+                    if layout is not None and not is_contiguous(
+                        layout.shape, layout.strides, layout.dtype.itemsize
+                    ):
+                        apart = APART
+        host += terms.node + size * weight * terms.operation * apart + _host_bytes(moved, terms)
         arithmetic += size * (weight - 1 + IN_REGISTERS) * terms.operation / terms.cores
     traffic = sum(read.values()) + outputs
     launch, byte = terms.launch, terms.device_byte * FROM_CACHES

@@ -34,8 +34,10 @@ class _Call(NamedTuple):
 
 def can_be_cut(order: Sequence[Node]) -> bool:
     """Whether operations can be computed piece by piece: all elementwise, of one large shape."""
+    if len(order) < 2:
+        return False
     shape = order[-1].shape
-    if len(order) < 2 or prod(shape) < FEWEST:
+    if prod(shape) < FEWEST:
         return False
     return all(
         type(node.op) is Op

@@ -437,7 +437,7 @@ class _Scheduler:
         because = f"memory that the host reads and writes; {found}"
         operations: dict[str, Any] = {"order": tuple(order), "values": tuple(outputs)}
         reused = reuses(order, [value for value, _ in outputs])
-        is_cut = bool(order) and can_be_cut(order)
+        is_cut = can_be_cut(order)
         operations |= {"because": because, "reuses": reused, "is_cut": is_cut}
         self.steps.append(HostStep(**described, **operations, instead=instead))
         self._done(outputs)
@@ -505,7 +505,7 @@ class _Scheduler:
             operations: dict[str, Any] = {"order": tuple(rest), "values": tuple(left)}
             if self._may_be_on_host(usm_type, rest):
                 reused = reuses(rest, nodes)
-                is_cut = bool(rest) and can_be_cut(rest)
+                is_cut = can_be_cut(rest)
                 self.steps.append(HostStep(**described, **operations, reuses=reused, is_cut=is_cut))
             else:
                 reasons = [why_not_generated(node) for node in rest if not is_generated(node)]
@@ -607,7 +607,10 @@ class _Scheduler:
         ]
         if not all(map(_is_known_to_host, order)):
             return False
-        if max([size, *walked]) <= limits.host_elements:
+        most = limits.host_elements
+        if limits.chooses():
+            most = min(most, cost_model.FEWEST_AT_ONCE)
+        if max([size, *walked]) <= most:
             return True
         if not limits.chooses():
             return False

@@ -23,6 +23,7 @@ from dparray._evaluate import host, limits
 from dparray._functions import products, protocols
 from dparray._graph.ops import COMPARISONS, OPERATORS, OPS, SINGLE_OPERATORS
 from dparray._runtime import queues
+from dparray.memory import pool
 
 # As the module numbers them.
 _OF_NUMBERS = (
@@ -50,6 +51,7 @@ def install(module: Any) -> None:
         "numpy_square": np.square,
         "square_weight": OPS["square"].weight,
         "heap_elements": small.HEAP_ELEMENTS,
+        "allocate": pool.allocate,
         "one_core_products": products.ONE_CORE_PRODUCTS,
         "small_product": products._small_product,
         "compute_small": small.compute_small,

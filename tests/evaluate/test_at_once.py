@@ -1,0 +1,86 @@
+"""Which arrays the host computes at once: by their bytes, and whether their elements lie apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._evaluate import limits
+
+
+@pytest.fixture(autouse=True)
+def usual() -> Iterator[None]:
+    """Terms of a usual machine, by which 88 235 additions are computed at once."""
+    with dp.config.override(cost_model={"launch": 45e-6, "wake": 15e-6, "operation": 0.17e-9}):
+        assert limits.host_elements == 88_235
+        yield
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size", "is_at_once"),
+    [
+        ("f8", 80_000, True),
+        ("f8", 90_000, False),
+        ("c16", 80_000, True),
+        ("i4", 170_000, True),
+        ("f4", 170_000, True),
+        ("f4", 180_000, False),
+        ("f2", 90_000, False),
+    ],
+)
+def test_narrow_numbers_count_by_their_bytes(dtype: str, size: int, is_at_once: bool) -> None:
+    host = (np.arange(size) % 100).astype(dtype)
+    x = dp.asarray(host)
+    for ours, theirs in ((x + x, host + host), (x * 2, host * 2), (-x, -host)):
+        assert ours.is_pending is not is_at_once
+        assert ours.dtype == theirs.dtype
+        np.testing.assert_array_equal(ours.asnumpy(), theirs)
+
+
+def test_views_whose_rows_lie_apart_count_twice() -> None:
+    host = np.arange(260.0 * 260).reshape(260, 260)
+    x = dp.asarray(host)
+    assert not (x[1:] - x[:-1]).is_pending
+    assert (x[:, 1:] - x[:, :-1]).is_pending
+    assert not (x[:150, 1:] - x[:150, :-1]).is_pending
+    np.testing.assert_array_equal((x[:, 1:] - x[:, :-1]).asnumpy(), host[:, 1:] - host[:, :-1])
+
+
+def test_an_outer_operation_counts_as_its_result() -> None:
+    column, row = np.arange(400, dtype="i4"), np.arange(400, dtype="i4")
+    both = dp.asarray(np.stack([column, row], axis=1))
+    made = dp.add.outer(both[:, 0], both[:, 1])
+    assert not made.is_pending
+    np.testing.assert_array_equal(made.asnumpy(), np.add.outer(column, row))
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c16"])
+def test_large_results_lie_in_used_memory_and_in_numpys_order(dtype: str) -> None:
+    host = np.linspace(1, 2, 200 * 210).reshape(200, 210).astype(dtype)
+    x = dp.asarray(host)
+    for ours, theirs in (
+        (x[:, 5:] + x[:, :-5], host[:, 5:] + host[:, :-5]),
+        (x * 2, host * 2),
+        (3 - x, 3 - host),
+        (x.T / x.T, host.T / host.T),
+        (x[::-1] * x[::-1], host[::-1] * host[::-1]),
+        (x[:, :1] + x, host[:, :1] + host),
+    ):
+        assert not ours.is_pending
+        assert ours.strides == theirs.strides
+        np.testing.assert_array_equal(ours.asnumpy(), theirs)
+
+
+def test_stencils_of_views_become_kernels_below_the_limit_of_one_addition() -> None:
+    x = dp.asarray(np.random.default_rng(0).random((40, 40, 40)))
+    inner = x[1:-1, 1:-1, 1:-1]
+    total = x[2:, 1:-1, 1:-1] - 2 * inner + x[:-2, 1:-1, 1:-1]
+    total = total + x[1:-1, 2:, 1:-1] - 2 * inner + x[1:-1, :-2, 1:-1]
+    total = total + x[1:-1, 1:-1, 2:] - 2 * inner + x[1:-1, 1:-1, :-2]
+    assert "the cost model prefers it" not in str(dp.explain(total))
+    values = x.asnumpy()
+    wanted = sum(np.roll(values, step, axis) for axis in range(3) for step in (1, -1)) - 6 * values
+    np.testing.assert_allclose(total.asnumpy(), wanted[1:-1, 1:-1, 1:-1], atol=1e-12)
