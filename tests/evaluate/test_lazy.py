@@ -197,7 +197,7 @@ def equal_to_numpy(found: list[Any], wanted: list[Any]) -> None:
             assert one == other
             continue
         assert np.asarray(one).dtype == np.asarray(other).dtype
-        coarse = any(array.dtype.char in "eF" for array in map(np.asarray, wanted) if array.ndim)
+        coarse = any(array.dtype.char in "eF" for array in map(np.asarray, wanted))
         tolerance = 2e-2 if coarse else 2e-5
         np.testing.assert_allclose(one, other, rtol=tolerance, atol=tolerance / 2)
 
