@@ -55,10 +55,14 @@ def _choose_float(found: re.Match[str]) -> str:
 # left out, or done several times. The driver does not look through a function, here one that gives
 # its first argument, and then masks those work-items. Only comparisons that decide a branch are
 # hidden: what chooses between numbers bounds no loop, and addresses made of it would no more be
-# known to be neighbours (a convolution takes 8 times as long).
+# known to be neighbours (a convolution takes 8 times as long). What the id of a group decides is
+# not: it is the same for all work-items of the group, and hidden it is taken for different numbers,
+# which costs masks (half of the time of a convolution).
 _DEFINITIONS = re.compile(r"^  (%\S+) = (\S+) (.*)$", re.MULTILINE)
 _NAMES = re.compile(r"%(?:[-\w.$]+|\"[^\"]*\")")
 _IDS = re.compile(r"@_Z\d+get_\w*id[jv]\(")
+_GROUP_ID = "get_group_id"
+_IDS_OF_ITEMS = re.compile(rf"@_Z\d+(?!{_GROUP_ID})get_\w*id[jv]\(")
 _FIRST_ID = "@_Z13get_global_idj"
 _PASSES_ON = re.compile(r"@(?:llvm\.|_Z\d+(?:min|max)[a-z]{2}\()")
 _COMPARISONS = re.compile(
@@ -108,8 +112,9 @@ def _with_hidden_ids(text: str, ids: set[str], computed: set[str]) -> str:
     return text
 
 
-def _ids_and_computed(text: str) -> tuple[set[str], set[str]]:
-    """The names of work-items' ids in a module, and of what is computed from them.
+def _ids_and_computed(text: str, wanted: re.Pattern[str]) -> tuple[set[str], set[str]]:
+    """The names of ids in a module, which functions of the wanted names give, and of what is
+    computed from them.
 
     What is read from memory, or a function of the device gives, counts as computed from none.
     """
@@ -117,7 +122,7 @@ def _ids_and_computed(text: str) -> tuple[set[str], set[str]]:
     ids = set()
     for name, operation, rest in _DEFINITIONS.findall(text):
         if operation in ("call", "tail"):
-            if _IDS.search(rest):
+            if wanted.search(rest):
                 ids.add(name)
             if not _PASSES_ON.search(rest):
                 continue
@@ -198,6 +203,27 @@ def _with_hidden_places(text: str, ids: set[str], computed: set[str]) -> str:
     return hidden
 
 
+# The back end writes these as calls of OpenCL's functions, and Intel's CPU driver takes what a
+# function gives for another number in each work-item: a loop up to the lesser of two numbers that
+# are the same for all is run with masks then (a convolution takes 4 times as long).
+_EXTREMES = re.compile(
+    r"^  (?P<name>%\S+) = (?:tail )?call (?P<type>i8|i16|i32|i64) @llvm\.(?P<which>[su]m(?:in|ax))"
+    r"\.i\d+\(i\d+ (?:range\([^)]*\) )?(?P<a>[^\s,]+), i\d+ (?:range\([^)]*\) )?(?P<b>[^\s,)]+)\)"
+    r".*$",
+    re.MULTILINE,
+)
+_ORDERS = {"smin": "slt", "smax": "sgt", "umin": "ult", "umax": "ugt"}
+
+
+def _chosen(found: re.Match[str]) -> str:
+    a, b, kind = found["a"], found["b"], found["type"]
+    is_first = f"%dparray.order.{found.start()}"
+    return (
+        f"  {is_first} = icmp {_ORDERS[found['which']]} {kind} {a}, {b}\n"
+        f"  {found['name']} = select i1 {is_first}, {kind} {a}, {kind} {b}"
+    )
+
+
 # LLVM aligns private memory as the longest vector that it holds. Where a kernel has a barrier or a
 # group algorithm, Intel's CPU driver (2026.2) keeps what is needed after it for each work-item; of
 # memory aligned to more than 64 bytes it loses the place, and the kernel writes to address 0. The
@@ -208,8 +234,11 @@ _ALIGNMENTS = re.compile(r"(?<=, align )(?:128|256|512|1024)$", re.MULTILINE)
 def writable(text: str) -> str:
     """The text of a module as the back end writes it rightly."""
     text = _ALIGNMENTS.sub("64", text)
-    ids, computed = _ids_and_computed(text)
-    text = _with_hidden_places(_with_hidden_ids(text, ids, computed), ids, computed)
+    ids, computed = of_items = _ids_and_computed(text, _IDS)
+    if _GROUP_ID in text:
+        of_items = _ids_and_computed(text, _IDS_OF_ITEMS)
+    text = _with_hidden_places(_with_hidden_ids(text, *of_items), ids, computed)
+    text = _EXTREMES.sub(_chosen, text)
     text = _CONJUNCTIONS.sub(r"= and i1 \1, \2", text)
     text = _DISJUNCTIONS.sub(r"= or i1 \1, \2", text)
     text = _with_plain_extensions(_with_known_widths(text))

@@ -43,6 +43,48 @@ def test_the_float_of_a_negated_truth_value_is_minus_one(kind: str) -> None:
     assert text == f"  %y = select i1 %x, {kind} -1.000000e+00, {kind} 0.000000e+00\n"
 
 
+@pytest.mark.parametrize(
+    ("which", "order"), [("smin", "slt"), ("smax", "sgt"), ("umin", "ult"), ("umax", "ugt")]
+)
+def test_extremes_of_integers_are_choices(which: str, order: str) -> None:
+    """What a function gives is not known to be the same for all work-items: loops get masks."""
+    head = f"  %y = tail call i64 @llvm.{which}.i64(i64 %a, i64"
+    for text in (f"{head} 3)\n", f"{head} range(i64 0, -9) %b), !prof !1\n"):
+        other = "3" if "3)" in text else "%b"
+        assert emitter.writable(text) == (
+            f"  %dparray.order.0 = icmp {order} i64 %a, {other}\n"
+            f"  %y = select i1 %dparray.order.0, i64 %a, i64 {other}\n"
+        )
+    vectors = "  %y = call <4 x i32> @llvm.smin.v4i32(<4 x i32> %a, <4 x i32> %b)\n"
+    assert emitter.writable(vectors) == vectors
+
+
+def test_no_kernel_asks_a_function_for_the_lesser_number() -> None:
+    @dp.kernel
+    def up_to_the_lesser(item: dp.NdItem, x: Any, n: Any) -> None:
+        i = item.get_global_id(0)
+        for k in range(min(n, x.shape[0])):
+            x[i] += k
+
+    x = dp.zeros(8, dtype="int64")
+    dp.call_kernel(up_to_the_lesser, dp.NdRange((8,), (4,)), x, 3)
+    assert x.tolist() == [3] * 8
+    (text,) = up_to_the_lesser.inspect_llvm().values()
+    assert "call i64 @llvm.smin" not in text
+
+
+def test_conditions_on_the_id_of_a_group_are_not_hidden() -> None:
+    """Work-items of a group agree on it; hidden, they would be masked."""
+    text = (
+        "  %i = call spir_func i64 @_Z{}_idj(i32 0)\n"
+        "  %j = mul i64 %i, 3\n"
+        "  %c = icmp slt i64 %j, %n\n"
+        "  br i1 %c, label %a, label %b\n"
+    )
+    assert "hidden" not in emitter.writable(text.format("12get_group"))
+    assert "hidden" in emitter.writable(text.format("12get_local"))
+
+
 def test_nothing_is_assumed_of_indices_but_that_they_are_not_negative() -> None:
     @dp.kernel
     def fill(item: dp.Item, x: Any) -> None:
