@@ -48,3 +48,9 @@ def test_how_many_elements_are_folded_at_once_follows_the_model() -> None:
         assert limits.folded_elements == cost_model.FEWEST_AT_ONCE
     with limits.force("fused"):
         assert limits.folded_elements == 0
+
+
+def test_a_result_that_lies_in_the_pools_memory_is_folded() -> None:
+    host = np.linspace(0, 1, 40_000)
+    assert np.isclose(float((dp.asarray(host) * 2).sum()), (host * 2).sum())
+    assert np.isclose(float((dp.asarray(host) * 2)[10:].max()), 2)
