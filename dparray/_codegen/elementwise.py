@@ -64,8 +64,9 @@ _KERNEL_CHARS = frozenset(np.typecodes["AllInteger"] + "?efdFD")
 RANGE_MULTIPLE = 4096
 ROW_MULTIPLE = 16
 
-# Shorter rows are not worth a dimension of the range of their own.
-SHORTEST_ROW = 64
+# Shorter rows are not worth a dimension of the range of their own; where elements of so many bytes
+# are stored, to find each by division takes longer than to move it, and rows pay from a vector on.
+SHORTEST_ROW, SHORTEST_SMALL_ROW, SMALL_ELEMENT = 64, 16, 2
 
 # So many neighbouring elements a work-item computes where arrays are walked across their rows: a
 # line of a cache, which is read once so. Fewer elements in all are in the nearest caches.
@@ -203,6 +204,12 @@ def in_one_dimension(structure: Structure, numbers: Sequence[Any]) -> tuple[Stru
     return found, [*numbers[:extents], *numbers[beyond:]]
 
 
+def _shortest_row(targets: Sequence[Any]) -> int:
+    """The elements of the shortest rows that are a dimension of the range."""
+    is_small = max(layout.dtype.itemsize for layout in targets) <= SMALL_ELEMENT
+    return SHORTEST_SMALL_ROW if is_small else SHORTEST_ROW
+
+
 def _block_of(extents: Sequence[int], columns: Sequence[Sequence[int]]) -> Block | None:
     """How work-items compute blocks, if arrays are read across the order in which others are.
 
@@ -290,7 +297,7 @@ def linearize(
             for (name, _), layout, cls in zip(parts.outputs, targets, classes[count:], strict=True)
         ),
         len(extents),
-        len(extents) > 1 and (block is not None or extents[-1] >= SHORTEST_ROW),
+        len(extents) > 1 and (block is not None or extents[-1] >= _shortest_row(targets)),
         tuning.elements,
         len(extents) > 1 and block is None and math.prod(shape) < _MOST_MULTIPLIED,
         block,

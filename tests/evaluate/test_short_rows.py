@@ -110,3 +110,31 @@ def test_sums_along_rows_on_both_sides_of_what_fills_the_lanes(columns: int, dty
         check(name, host[::-1, ::2], given[::-1, ::2], 1)
     shares = given / given.sum(axis=1, keepdims=True)
     same(shares, (host / host.sum(axis=1, keepdims=True)).astype(shares.dtype))
+
+
+@pytest.mark.parametrize("columns", [17, 33, 100, 1024])
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_that_a_group_folds_several_of(name: str, columns: int) -> None:
+    host = values((1043, columns))
+    with launched() as launches:
+        check(name, host, dp.asarray(host), axis=1)
+    assert launches[0].global_range == (1056,)
+
+
+def test_several_results_of_rows_and_what_is_broadcast_along_them() -> None:
+    host, column = values((999, 40)), values((999, 1))
+    x, y = dp.asarray(host), dp.asarray(column)
+    wanted = ((host - column) ** 2).sum(axis=1) / column[:, 0] + host.max(axis=1)
+    same(((x - y) ** 2).sum(axis=1) / y[:, 0] + x.max(axis=1), wanted, 1e-4)
+    same(x[1:-1, 1:-1].min(axis=1), host[1:-1, 1:-1].min(axis=1))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "bool"])
+@pytest.mark.parametrize("columns", [15, 16, 31, 63])
+def test_small_elements_in_rows(columns: int, dtype: str) -> None:
+    host = counts((501, columns), dtype, 2)
+    x = dp.asarray(host)
+    same(x ^ x[7], host ^ host[7])
+    same(x & x[:, :1], host & host[:, :1])
+    same(x[:-1:2] | x[1::2], host[:-1:2] | host[1::2])
+    same(x[:, ::-1] ^ x, host[:, ::-1] ^ host)
