@@ -54,3 +54,19 @@ def test_a_result_that_lies_in_the_pools_memory_is_folded() -> None:
     host = np.linspace(0, 1, 40_000)
     assert np.isclose(float((dp.asarray(host) * 2).sum()), (host * 2).sum())
     assert np.isclose(float((dp.asarray(host) * 2)[10:].max()), 2)
+
+
+def test_an_array_whose_memory_a_kernel_still_writes(queue: Any) -> None:
+    few = dp.asarray(np.ones(60), sycl_queue=queue)
+    x = few + 1  # computed at the call, in no memory yet
+
+    @dp.kernel
+    def slowly_double(item: Any, x: Any, rounds: Any) -> None:
+        total = 0.0
+        for _ in range(rounds):
+            total = total * 0.5 + 1e-9
+        i = item.get_id(0)
+        x[i] = 2 * x[i] + (total > 1)
+
+    dp.call_kernel(slowly_double, dp.Range(60), x, 300_000)
+    assert float(x.sum()) == 240
