@@ -150,7 +150,7 @@ def test_the_model_prefers_what_is_cheaper() -> None:
     assert sorted(shares, reverse=True) == shares
 
 
-SIZES = st.sampled_from([1, 60, 8192, 8193, 70_000])
+SIZES = st.sampled_from([1, 60, 8192, 8193, 70_000, 140_000])
 
 
 @settings(max_examples=25, deadline=None)
@@ -168,6 +168,8 @@ def test_random_programs_agree(data: Any, name: str, size: int, steps: list[int]
         cost_model={"launch": launch} | MODELS[name],
         background_compile=data.draw(st.booleans()),
         lazy=data.draw(st.booleans()),
+        host_tier=data.draw(st.booleans()),
+        fused_tier=data.draw(st.booleans()),
     ):
         for step in steps:
             at = data.draw(st.integers(0, size))
@@ -211,6 +213,30 @@ def test_threads_may_ask_at_once() -> None:
             thread.start()
         for thread in threads:
             thread.join()
+    assert not errors
+
+
+def test_an_array_may_get_other_memory_while_another_thread_computes_with_it() -> None:
+    """What the host showed of it until then is kept as long as NumPy reads it."""
+    values = np.linspace(0, 1, 30_000)
+    started, errors = threading.Barrier(2), []
+
+    def view(arrays: list[Any]) -> None:
+        for x in arrays:
+            started.wait()
+            x[:100]  # views share memory, so the array gets some
+
+    for _ in range(4):
+        arrays = [dp.asarray(values) for _ in range(25)]
+        other = threading.Thread(target=view, args=(arrays,))
+        other.start()
+        for x in arrays:
+            started.wait()
+            made = x * 2.0 + x
+            x[5:10] = 7.0
+            if not np.allclose(made.asnumpy(), values * 3):
+                errors.append(made)
+        other.join()
     assert not errors
 
 
