@@ -87,14 +87,14 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
                 second = x2
                 is_small = (
                     first is not None
-                    and (2 * first.size <= most[weight] or counted(first) <= most[weight])
+                    and (3 * first.size <= most[weight] or counted(first) <= most[weight])
                     and type(x2) in SCALARS
                 )
         elif type(x2) is ndarray:
             owner, first, second = x2, x1, x2._on_host
             is_small = (
                 second is not None
-                and (2 * second.size <= most[weight] or counted(second) <= most[weight])
+                and (3 * second.size <= most[weight] or counted(second) <= most[weight])
                 and type(x1) in SCALARS
             )
         else:
@@ -130,7 +130,7 @@ def _single_operation(op: Op) -> Unary:
         if (
             type(x) is ndarray
             and (seen := x._on_host) is not None
-            and (2 * seen.size <= most[weight] or counted(seen) <= most[weight])
+            and (3 * seen.size <= most[weight] or counted(seen) <= most[weight])
             and ((not working and config_values["host_tier"]) or is_ready(x))
         ):
             if keeps_dtype and seen.size > HEAP_ELEMENTS:

@@ -19,7 +19,7 @@ from dparray._array.ndarray import (
     ndarray,
     new_object,
 )
-from dparray._evaluate import host, limits
+from dparray._evaluate import cost_model, host, limits
 from dparray._runtime import queues
 from dparray.memory import pool
 
@@ -213,9 +213,9 @@ def counted_bytes(x: np.ndarray, size: int | None = None) -> int:
 
 
 def counted(x: np.ndarray, size: int | None = None) -> int:
-    """The same of one that is computed with: NumPy takes twice as long where elements lie apart."""
+    """The same of one that is computed with: NumPy takes longer where elements lie apart."""
     found = counted_bytes(x, size)
-    return found if x.flags.forc else 2 * found
+    return found if x.flags.forc else int(found * cost_model.APART)
 
 
 def are_small_together(most: int, *arrays: np.ndarray) -> bool:
@@ -228,7 +228,7 @@ def are_small_together(most: int, *arrays: np.ndarray) -> bool:
             size = np.broadcast(*arrays).size
         except ValueError:
             return False
-    if 2 * size <= most:
+    if cost_model.APART * size <= most:
         return True
     return all(
         (counted if array.size == size else counted_bytes)(array, size) <= most for array in arrays

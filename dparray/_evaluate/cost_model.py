@@ -54,7 +54,7 @@ NEAR_BYTES, COLD = 1 << 20, 3.0
 CACHED_BYTES, ALL_FROM_MEMORY = 8 << 20, 4
 
 #: How many times as long NumPy takes for an operation on views whose rows lie apart.
-APART = 2
+APART = 2.5
 
 #: The share of an addition's cost that is left in a kernel, where its operands are in registers,
 #: and of a byte's cost where the byte comes from a cache.
@@ -62,7 +62,7 @@ IN_REGISTERS, FROM_CACHES = 0.15, 0.25
 
 #: An expression that is computed while it is written down is taken to go on for so many additions:
 #: each saves a kernel a walk through memory, and so brings it nearer.
-EXPECTED_OPERATIONS = 4
+EXPECTED_OPERATIONS = 3
 
 #: NumPy copies short runs of neighbours one by one: the seconds of each, the least elements of runs
 #: that hide it, and by how much a kernel must be faster, as it also keeps all cores busy.
@@ -81,7 +81,7 @@ def elements_at_once(terms: Terms) -> int:
 def share_of(weight: int) -> float:
     """Which share of that number an operation of a weight takes.
 
-    Heavy operations are not expected to go on: two in a row make what four additions do.
+    Heavy operations are not expected to go on: two in a row make what three additions do.
     """
     return min(1.0, EXPECTED_OPERATIONS / (1.5 * weight))
 
@@ -139,7 +139,7 @@ def costs(nodes: Sequence[Node], outputs: int, terms: Terms) -> Costs:
         if is_reduction:
             weight = weight // WEIGHT * (4 if node.op.name == "var" else 1)
         moved = node.size * node.dtype.itemsize
-        apart = 1
+        apart = 1.0
         for part in node.operands:
             if isinstance(part, Node):
                 nbytes = part.size * part.dtype.itemsize
