@@ -212,7 +212,7 @@ with _startup.explained():
         ):
             _value.__module__ = __name__
 
-    # What many programs do not use is imported when it is first asked for.
+    # Parts that many programs do not use are imported when they are first asked for.
     if _typing.TYPE_CHECKING:
         from dparray import (
             fft as fft,

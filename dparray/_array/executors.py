@@ -201,7 +201,7 @@ def _host_views_to_write(
 
 
 def _seen(x: ndarray) -> np.ndarray | None:
-    """What the host sees of an array, if it may read that now."""
+    """The host's view of an array, if it may read that now."""
     view = x._on_host
     return view if view is not None and host_executor.is_ready(x._block) else None
 

@@ -37,7 +37,7 @@ def _load() -> ModuleType | None:
 
 
 module = _load()
-#: What arrays inherit from.
+#: The base class of arrays.
 Base: type = object if module is None else module.Base
 #: Called of an array that is about to get memory: the module keeps numbers that it has made, to use
 #: them again, and would keep their memory and what they were computed from as long.

@@ -422,9 +422,9 @@ def emitted(binding: Any, text: str, wanted: int) -> bytes:
     return binary
 
 
-# What a fork touches first is copied or mapped then, which takes as long as writing a module: so a
-# fork does it before the module is there. The passes leave nothing behind, and neither does the
-# back end of a module without functions.
+# Memory that a fork touches first is copied or mapped then, which takes as long as writing a
+# module: so a fork does it before the module is there. The passes leave nothing behind, and neither
+# does the back end of a module without functions.
 _REHEARSAL = """
 declare spir_func i64 @_Z13get_global_idj(i32)
 declare spir_func float @_Z3expf(float)

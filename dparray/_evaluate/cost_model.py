@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from dparray import config
 from dparray._graph.node import Node
-from dparray._graph.reductions import WEIGHT, Reduce
+from dparray._graph.reductions import Reduce
 from dparray._layout import is_contiguous
 
 
@@ -132,12 +132,10 @@ def costs(nodes: Sequence[Node], outputs: int, terms: Terms) -> Costs:
     inside = set(map(id, nodes))
     for node in nodes:
         assert node.op is not None
-        is_reduction = isinstance(node.op, Reduce)
-        walked = node.operands[0] if is_reduction else node
-        size = walked.size  # type: ignore[union-attr]
-        weight = node.op.weight
-        if is_reduction:
-            weight = weight // WEIGHT * (4 if node.op.name == "var" else 1)
+        size, weight = node.size, node.op.weight
+        if isinstance(node.op, Reduce):
+            walked, weight = node.operands[0], node.op.reduction.weight
+            size = walked.size  # type: ignore[union-attr]
         moved = node.size * node.dtype.itemsize
         apart = 1.0
         for part in node.operands:

@@ -88,7 +88,7 @@ def _evaluate_group(nodes: Sequence[Node]) -> None:
 
 
 def _read_by(order: Sequence[Node]) -> list[Layout]:
-    """What lies in memory and is read by pending nodes."""
+    """The layouts in memory that pending nodes read."""
     operands = [part for node in order for part in node.operands if type(part) is Node]
     return [part.layout for part in operands if part.layout is not None]
 

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import astype_array
+from dparray._array.apply import apply, astype_array
+from dparray._array.executors import compute
 from dparray._array.ndarray import ndarray
-from dparray._array.operands import check_arrays
+from dparray._array.operands import check_array, check_arrays
 from dparray._functions.attributes import is_weak
 from dparray._functions.conversion import asarray
 from dparray._functions.indexing import nonzero
 from dparray._functions.joining import concat, on_one_queue, stack
 from dparray._functions.manipulation import atleast_1d, broadcast_to, reshape
 from dparray._functions.ranges import arange, linspace
+from dparray._graph.ops import OPS
 from dparray._placement import common_placement
-from dparray.exceptions import ShapeError, UnsupportedFeatureError
+from dparray.exceptions import DTypeError, ShapeError, UnsupportedFeatureError
 
 __all__ = [
     "c_",
@@ -28,6 +31,8 @@ __all__ = [
     "mgrid",
     "ogrid",
     "r_",
+    "ravel_multi_index",
+    "unravel_index",
 ]
 
 
@@ -225,3 +230,69 @@ r_ = _Joiner("r_", 0, 1, -1)
 
 
 c_ = _Joiner("c_", -1, 2, 0)
+
+
+def unravel_index(indices: Any, shape: Sequence[int], order: str = "C") -> tuple[ndarray, ...]:
+    """Positions in the flattened array as positions along each axis.
+
+    Args:
+        indices: integers.
+        shape: the array's extents.
+        order: ``"C"`` or ``"F"``: how it was flattened.
+
+    Raises:
+        ShapeError: a position is outside the array.
+
+    Example:
+        >>> import dparray as dp
+        >>> [at.tolist() for at in dp.unravel_index(dp.asarray([5, 2]), (2, 3))]
+        [[1, 0], [2, 2]]
+    """
+    flat = check_array("unravel_index", "indices", indices)
+    if flat.dtype.kind not in "iu":
+        raise DTypeError(f"unravel_index: indices of dtype {flat.dtype} must be integers")
+    extents = _layout.check_shape(shape)
+    size = math.prod(extents)
+    if flat.size and not (int(flat.min()) >= 0 and int(flat.max()) < size):
+        raise ShapeError(f"unravel_index: an index is outside an array of {size} elements")
+    rest = astype_array(flat, _dtypes.int64, copy=False)
+    found = []
+    order = _layout.as_order(order)
+    for extent in extents[::-1] if order == "C" else extents:
+        found.append(apply(OPS["remainder"], rest, extent))
+        rest = apply(OPS["floor_divide"], rest, extent)
+    return tuple(found[::-1] if order == "C" else found)
+
+
+def ravel_multi_index(
+    arrays: Sequence[Any], shape: Sequence[int], mode: str = "raise", order: str = "C"
+) -> ndarray:
+    """Positions along each axis as positions in the flattened array.
+
+    Args:
+        arrays: integers for each axis.
+        shape: the array's extents.
+        mode: what to do with positions outside: ``"raise"``, ``"wrap"`` or ``"clip"``.
+        order: ``"C"`` or ``"F"``: how the array is flattened.
+
+    Raises:
+        ExecutionPlacementError: the arrays are on different queues.
+        ShapeError: a position is outside the array.
+
+    Example:
+        >>> import dparray as dp
+        >>> dp.ravel_multi_index([dp.asarray([1]), dp.asarray([2])], (2, 3)).asnumpy()
+        array([5])
+    """
+    named = [
+        (f"arrays[{at}]", check_array("ravel_multi_index", f"arrays[{at}]", x))
+        for at, x in enumerate(arrays)
+    ]
+    extents = _layout.check_shape(shape)
+    if len(named) != len(extents):
+        raise ShapeError(f"ravel_multi_index: {len(named)} arrays for {len(extents)} axes")
+    return compute(
+        "ravel_multi_index",
+        named,
+        either=lambda xp, *at: xp.ravel_multi_index(at, extents, mode, order),
+    )

@@ -5,7 +5,6 @@ A basic index (integers, slices, ``None``, ``...``) is a view and belongs to the
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Sequence
 from functools import partial
@@ -57,11 +56,9 @@ __all__ = [
     "put",
     "put_along_axis",
     "putmask",
-    "ravel_multi_index",
     "select",
     "take",
     "take_along_axis",
-    "unravel_index",
 ]
 
 
@@ -500,72 +497,6 @@ def choose(
         return result
     assign(out, result, "choose")
     return out
-
-
-def unravel_index(indices: Any, shape: Sequence[int], order: str = "C") -> tuple[ndarray, ...]:
-    """Positions in the flattened array as positions along each axis.
-
-    Args:
-        indices: integers.
-        shape: the array's extents.
-        order: ``"C"`` or ``"F"``: how it was flattened.
-
-    Raises:
-        ShapeError: a position is outside the array.
-
-    Example:
-        >>> import dparray as dp
-        >>> [at.tolist() for at in dp.unravel_index(dp.asarray([5, 2]), (2, 3))]
-        [[1, 0], [2, 2]]
-    """
-    flat = check_array("unravel_index", "indices", indices)
-    if flat.dtype.kind not in "iu":
-        raise DTypeError(f"unravel_index: indices of dtype {flat.dtype} must be integers")
-    extents = _layout.check_shape(shape)
-    size = math.prod(extents)
-    if flat.size and not (int(flat.min()) >= 0 and int(flat.max()) < size):
-        raise ShapeError(f"unravel_index: an index is outside an array of {size} elements")
-    rest = astype_array(flat, _dtypes.int64, copy=False)
-    found = []
-    order = _layout.as_order(order)
-    for extent in extents[::-1] if order == "C" else extents:
-        found.append(apply(OPS["remainder"], rest, extent))
-        rest = apply(OPS["floor_divide"], rest, extent)
-    return tuple(found[::-1] if order == "C" else found)
-
-
-def ravel_multi_index(
-    arrays: Sequence[Any], shape: Sequence[int], mode: str = "raise", order: str = "C"
-) -> ndarray:
-    """Positions along each axis as positions in the flattened array.
-
-    Args:
-        arrays: integers for each axis.
-        shape: the array's extents.
-        mode: what to do with positions outside: ``"raise"``, ``"wrap"`` or ``"clip"``.
-        order: ``"C"`` or ``"F"``: how the array is flattened.
-
-    Raises:
-        ExecutionPlacementError: the arrays are on different queues.
-        ShapeError: a position is outside the array.
-
-    Example:
-        >>> import dparray as dp
-        >>> dp.ravel_multi_index([dp.asarray([1]), dp.asarray([2])], (2, 3)).asnumpy()
-        array([5])
-    """
-    named = [
-        (f"arrays[{at}]", check_array("ravel_multi_index", f"arrays[{at}]", x))
-        for at, x in enumerate(arrays)
-    ]
-    extents = _layout.check_shape(shape)
-    if len(named) != len(extents):
-        raise ShapeError(f"ravel_multi_index: {len(named)} arrays for {len(extents)} axes")
-    return compute(
-        "ravel_multi_index",
-        named,
-        either=lambda xp, *at: xp.ravel_multi_index(at, extents, mode, order),
-    )
 
 
 def copyto(dst: ndarray, src: Any, /, casting: Any = "same_kind", where: Any = True) -> None:

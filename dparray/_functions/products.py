@@ -224,6 +224,7 @@ _MATMUL = contraction(
     _multiply_layouts,
     "a matrix product has a library: NumPy's BLAS on a CPU device, oneMKL elsewhere",
     lambda: "",
+    lambda shape: shape[-1],
 )
 
 

@@ -32,12 +32,15 @@ class Contraction(Op):
         alone: computes it from the layouts of its arrays in memory into a contiguous layout.
         reason: why, for :func:`dparray.explain`.
         source: gives the text of the kernel that computes it alone.
+        terms: how many products an element is the sum of, by the shape of the first operand;
+            ``None`` where that does not follow from it.
     """
 
     whole: int = 0
     alone: Callable[[Sequence[Any], Any], None] | None = None
     reason: str = ""
     source: Callable[[], str] | None = None
+    terms: Callable[[tuple[int, ...]], int] | None = None
 
 
 def contraction(
@@ -48,6 +51,7 @@ def contraction(
     alone: Callable[[Sequence[Any], Any], None],
     reason: str,
     source: Callable[[], str],
+    terms: Callable[[tuple[int, ...]], int] | None = None,
 ) -> Contraction:
     """A contraction of arrays of any real dtype."""
     return Contraction(
@@ -61,4 +65,5 @@ def contraction(
         alone=alone,
         reason=reason,
         source=source,
+        terms=terms,
     )

@@ -54,6 +54,7 @@ class Reduction:
             converted before for the other.
         takes_correction: the scalar operand is the number of elements less a correction, which
             their functions take.
+        weight: the cost of one element by NumPy's function, in additions.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Reduction:
     has_library: bool = True
     takes_dtype: tuple[str, ...] = ()
     takes_correction: bool = False
+    weight: int = 1
 
     @property
     def is_positional(self) -> bool:
@@ -267,6 +269,7 @@ _VARIANCE = Reduction(
     scalars=1,
     takes_dtype=("numpy",),
     takes_correction=True,
+    weight=4,
 )
 
 REDUCTIONS: dict[str, Reduction] = {

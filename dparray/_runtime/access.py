@@ -170,7 +170,7 @@ def take_over(held: Sequence[Hold]) -> None:
 
 
 def writes_ahead(layout: Layout) -> tuple[Hold, ...]:
-    """What is still to be done, and writes the memory of an array."""
+    """The holds of tasks that are still to be done and write the memory of an array."""
     span = span_of_layout(layout)
     with lock:
         return tuple(

@@ -168,7 +168,7 @@ class Event:
 
     def __await__(self) -> Generator[Any, None, None]:
         if not self.done:
-            # Whoever awaits has imported it.
+            # A program that awaits has imported it.
             loop = importlib.import_module("asyncio").get_running_loop()
             waiter = loop.create_future()
             ended = self.then(lambda: None)

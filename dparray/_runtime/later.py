@@ -1,4 +1,4 @@
-"""What is done later, by a thread that sleeps until work of another context has ended.
+"""Tasks for later, done by a thread that sleeps until work of another context has ended.
 
 Drivers take no events but their context's, so the host stands between contexts; but the thread that
 asks goes on. Memory that is then read and written is held meanwhile as an open map holds it

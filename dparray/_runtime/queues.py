@@ -182,7 +182,7 @@ def beside(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
 def without_aspects(queue: dpctl.SyclQueue, name: str, aspects: Iterable[str]) -> dpctl.SyclQueue:
     """A new queue beside another, whose device says that it is called otherwise and lacks aspects.
 
-    So whoever asks it, dpnp among them, does as on a device that has none of them.
+    So all that ask it, dpnp among them, do as on a device that has none of them.
 
     Args:
         queue: the other.

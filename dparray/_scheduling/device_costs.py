@@ -386,8 +386,8 @@ def work_of(nodes: Sequence[Node], results: Sequence[Node], is_fused: bool) -> W
         if isinstance(op, Contraction):
             sizes = [part.size for part in operands[: op.whole or 2]]
             count = prod(sizes) * max(node.size, 1)
-            if op.name == "matmul":
-                count = (node.size * operands[0].shape[-1]) ** 2
+            if op.terms is not None:
+                count = (node.size * op.terms(operands[0].shape)) ** 2
             counts[f"{width}_product"] += count**0.5
         elif isinstance(op, Reduce):
             walked = operands[0]
