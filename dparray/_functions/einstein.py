@@ -91,15 +91,24 @@ def einsum(
             "einsum",
             named,
             either=lambda xp, *given: xp.einsum(
-                subscripts,
-                # dpnp 0.20 takes the diagonal of what runs backwards from another place.
-                *(x.copy() if xp is not np and min(x.strides, default=0) < 0 else x for x in given),
-                optimize=optimize,
+                subscripts, *given if xp is np else _whole(subscripts, given), optimize=optimize
             ),
         )
     if out is None and order != "K":
         return ordered(result, order, parts)
     return write_out("einsum", result, out)
+
+
+def _whole(subscripts: str, arrays: Sequence[Any]) -> list[Any]:
+    """Copies of the arrays whose diagonal is taken: that of a view, dpnp 0.20 takes from another
+    place if it runs backwards or its elements are complex.
+    """
+    terms = subscripts.replace(" ", "").partition("->")[0].replace("...", "").split(",")
+    repeats = (len(set(term)) < len(term) for term in terms)
+    return [
+        x.copy() if is_diagonal or min(x.strides, default=0) < 0 else x
+        for x, is_diagonal in zip(arrays, repeats, strict=False)
+    ]
 
 
 class _Labels(NamedTuple):

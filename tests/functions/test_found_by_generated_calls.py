@@ -500,11 +500,18 @@ def test_what_is_like_another_array_has_the_dtype_that_is_given(name: str) -> No
     assert dp.full_like(x, 2.5, dtype=np.dtype("float64")).tolist() == [2.5, 2.5]
 
 
-def test_the_diagonal_of_an_array_that_runs_backwards() -> None:
-    values = np.arange(9.0).reshape(3, 3)
+@pytest.mark.parametrize("dtype", ["float32", "int16", "complex64", "complex128"])
+def test_the_diagonal_of_a_part_of_an_array(dtype: str) -> None:
+    values = np.arange(15).reshape(3, 5).astype(dtype)
     with dp.config.override(host_tier=False):
-        for index in (np.s_[:, ::-1], np.s_[::-1], np.s_[::-1, ::-1]):
-            compare(lambda xp, i=index: xp.einsum("ii->i", xp.asarray(values)[i]))
+        for index in (np.s_[:, 2::-1], np.s_[::-1, :3], np.s_[::-1, 3:0:-1], np.s_[:, 1:4]):
+            for subscripts in ("ii->i", "ii", "...jj->j", "ii,ij->j"):
+                count = subscripts.partition("->")[0].count(",") + 1
+                compare(
+                    lambda xp, i=index, s=subscripts, n=count: xp.einsum(
+                        s, *[xp.asarray(values)[i]] * n
+                    )
+                )
 
 
 @pytest.mark.parametrize("name", ["empty_like", "zeros_like", "full_like"])
