@@ -6,6 +6,7 @@ to maps and reductions of views, or to a kernel of their own, all of them pendin
 
 from __future__ import annotations
 
+import numbers
 import string
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import astype_array
+from dparray._array.apply import astype_array, cut_to
 from dparray._array.assignment import write_out
 from dparray._array.executors import compute
 from dparray._array.ndarray import ndarray
@@ -96,6 +97,8 @@ def einsum(
         )
     if out is None and order != "K":
         return ordered(result, order, parts)
+    if out is not None and casting == "unsafe":
+        result = cut_to(result, out.dtype)
     return write_out("einsum", result, out)
 
 
@@ -209,7 +212,7 @@ def _read_subscripts(
         for at, each in enumerate(parts)
     )
     lists = parts[1::2]
-    if not isinstance(subscripts, ndarray | list | tuple) or not all(
+    if not isinstance(subscripts, ndarray | list | tuple | numbers.Number) or not all(
         isinstance(indices, list | tuple) for indices in lists
     ):
         raise ArgumentError(

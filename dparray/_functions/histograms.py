@@ -14,7 +14,7 @@ from dparray._array.fresh import empty_on
 from dparray._array.ndarray import ndarray
 from dparray._array.operands import check_array
 from dparray._functions.conversion import asarray
-from dparray._functions.manipulation import expand_dims, reshape
+from dparray._functions.manipulation import reshape
 from dparray._functions.operands import vector_of
 from dparray._functions.reductions import sum as sum_of
 from dparray._graph.ops import OPS
@@ -206,13 +206,13 @@ def histogramdd(
         array([[1., 0.],
                [0., 1.]])
     """
-    if isinstance(x, list | tuple):
+    if isinstance(x, list | tuple) and any(isinstance(one, ndarray | list | tuple) for one in x):
         named = [
             (f"x[{at}]", check_array("histogramdd", f"x[{at}]", one)) for at, one in enumerate(x)
         ]
     else:
         x = check_array("histogramdd", "x", x)
-        x = expand_dims(x, 1) if x.ndim == 1 else x
+        x = reshape(x, (-1, 1)) if x.ndim < 2 else x
         named = [("x", x[:, at]) for at in np.arange(x.shape[1])]
     is_listed = isinstance(bins, list | tuple) and len(bins) == len(named)
     chosen = list(bins) if is_listed else [bins] * len(named)

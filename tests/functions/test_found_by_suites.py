@@ -222,3 +222,28 @@ def test_grids_between_arrays() -> None:
 def test_the_size_along_several_axes() -> None:
     x = dp.ones((2, 3, 4))
     assert [dp.size(x, axis) for axis in (None, 0, -1, (0, 2), ())] == [24, 2, 4, 8, 1]
+
+
+def test_an_einsum_is_cut_to_its_out_where_that_is_asked_for() -> None:
+    def product(xp: Any, **options: Any) -> Any:
+        x = xp.asarray([[1, 2], [3, 4]], dtype="int32")
+        return xp.einsum("ij,j", x, x[0], out=xp.zeros(2, dtype="int32"), dtype="f4", **options)
+
+    compare(lambda xp: product(xp, casting="unsafe"))
+    with pytest.raises(dp.DTypeError, match=r"does not (convert|fit out)"):
+        product(dp, casting="same_kind")
+
+
+def test_numbers_are_operands_of_an_einsum_in_both_forms() -> None:
+    for first in (3, 2.5, np.int64(3)):
+        compare(lambda xp, v=first: xp.einsum(v, [], xp.arange(3.0), [0], [0]))
+        compare(lambda xp, v=first: xp.einsum(",i->", v, xp.arange(3.0)))
+
+
+def test_a_histogram_of_one_number_and_of_a_list_of_numbers() -> None:
+    for sample in (1.5, [0.0, 1.0, 1.0, 3.0]):
+        compare(lambda xp, s=sample: xp.histogramdd(xp.asarray(s))[0])
+    wanted, edges = np.histogramdd([0.0, 1.0, 1.0, 3.0])
+    found, ours = dp.histogramdd([0.0, 1.0, 1.0, 3.0])
+    np.testing.assert_array_equal(found.asnumpy(), wanted)
+    np.testing.assert_allclose(ours[0].asnumpy(), edges[0])
