@@ -38,16 +38,20 @@ def eval(*arrays: ndarray, depends_on: Any = ()) -> None:
         >>> y.is_pending
         False
     """
+    pending = []
     for number, x in enumerate(arrays):
         if not isinstance(x, ndarray):
             raise HostConversionError(
                 f"eval: arrays[{number}] is of type {type(x).__name__}; only arrays are computed: "
                 "dp.eval(x, y)"
             )
+        if x.is_pending:
+            pending.append(x._node)
     events = checked_events(depends_on)
     for queue in {x.sycl_queue for x in arrays} if events else ():
         order_after(queue, events)
-    evaluate.evaluate(*(x._node for x in arrays if x.is_pending))
+    if pending:
+        evaluate.evaluate(*pending)
 
 
 def synchronize(device: Any = None) -> None:

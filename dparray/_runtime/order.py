@@ -171,6 +171,10 @@ class Order(_SequentialOrderManager):
             finally:
                 self.ahead, self.is_submitting_ahead = None, False
 
+    def is_known_done(self) -> bool:
+        """Whether all work that was added has been seen to be complete."""
+        return self._done_at >= self.count
+
     def is_done(self) -> bool:
         """Whether all work is complete; never waits."""
         if self.ahead is not None:

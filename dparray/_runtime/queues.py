@@ -27,6 +27,9 @@ def wait(queue: dpctl.SyclQueue) -> None:
     if order.ahead is not None:
         order.submit_ahead()
     mark = working.get(queue)
+    if order.is_known_done():
+        _forget_work(queue, mark)
+        return
     count, events = order.count, order.submitted_events
     if events:
         start = time.perf_counter() if _hooks.subscribers else 0.0
