@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -178,3 +179,33 @@ def test_loops_count_indices_and_not_pointers() -> None:
     assert not pointers & set(phis)
     expected = np.arange(640.0).reshape(10, 64).sum(axis=0).reshape(4, 16)[:, ::-1].reshape(-1)
     assert y.tolist() == expected.tolist()
+
+
+@dp.device_func
+def wait_for_all(group: Any) -> None:
+    dp.group_barrier(group)
+
+
+@dp.kernel
+def between_equal_conditions(item: dp.NdItem, x: Any, out: Any, local: Any) -> None:
+    i, lane = item.get_global_id(0), item.get_local_id(0)
+    group = item.get_group()
+    if lane < 2:
+        local[lane] = x[i] + 1
+    else:
+        local[lane] = x[i] * 2
+    wait_for_all(group)
+    if lane < 2:
+        out[i] = local[3 - lane]
+    else:
+        out[i] = -local[3 - lane]
+
+
+def test_what_a_group_does_together_stays_in_one_place() -> None:
+    """Of functions that are not convergent, LLVM makes a copy for each branch, and groups split."""
+    x, out = dp.arange(8), dp.zeros(8, dtype="int64")
+    local = dp.LocalAccessor(4, np.int64)
+    dp.call_kernel(between_equal_conditions, dp.NdRange((8,), (4,)), x, out, local)
+    assert out.tolist() == [6, 4, -2, -1, 14, 12, -6, -5]
+    (text,) = between_equal_conditions.inspect_llvm().values()
+    assert len(re.findall(r"call [^\n]*ControlBarrier", text)) == 1
