@@ -23,6 +23,10 @@ _PIECE_STEP = 2**16
 MOST_IN_GROUP, FEWEST_IN_GROUP = 4096, 64
 GROUPS_FOR_EACH_UNIT = 16
 
+#: Fewer in three dimensions whose inner two have so many: the driver makes vectors of them, and loops
+#: over the first for each (measured: 0.65 to 0.75 of the time of the largest groups).
+MOST_IN_CUBE, FEWEST_INNER = 256, 32
+
 #: Groups of part of a row are multiples of what vectors hold.
 VECTOR = 16
 
@@ -64,6 +68,9 @@ def on_cpu(size: Sequence[int], limit: int, units: int) -> Rounded:
     rounded: list[int] = []
     local: list[int] = []
     for extent in reversed(size):
+        inner = prod(local)
+        if len(local) == 2 and inner >= FEWEST_INNER:
+            left = max(min(left, MOST_IN_CUBE // inner), 1)
         part = -(-extent // -(-extent // left))  # pieces as equal as possible
         if part < extent and not local:
             part = -(-part // VECTOR) * VECTOR

@@ -133,3 +133,9 @@ def test_a_range_that_rounding_would_make_too_large_is_launched_as_it_is() -> No
 
     queue = dp.Device().sycl_queue
     assert _rounded(queue, (INDEX_LIMIT - 1,), 8192) == ((INDEX_LIMIT - 1,), None)
+
+
+def test_groups_of_three_dimensions_have_few_rows_of_rows() -> None:
+    assert rounding.on_cpu((250_000, 8, 8), 4096, 2).local == (4, 8, 8)
+    assert rounding.on_cpu((53_333, 100, 3), 4096, 2).local == (1, 100, 3)
+    assert rounding.on_cpu((1_000_003, 4, 4), 4096, 2).local == (256, 4, 4)
