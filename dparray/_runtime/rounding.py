@@ -23,8 +23,8 @@ _PIECE_STEP = 2**16
 MOST_IN_GROUP, FEWEST_IN_GROUP = 4096, 64
 GROUPS_FOR_EACH_UNIT = 16
 
-#: Fewer in three dimensions whose inner two have so many: the driver makes vectors of them, and loops
-#: over the first for each (measured: 0.65 to 0.75 of the time of the largest groups).
+#: Fewer in three dimensions whose inner two have so many: the driver makes vectors of them, and
+#: loops over the first for each (measured: 0.65 to 0.75 of the time of the largest groups).
 MOST_IN_CUBE, FEWEST_INNER = 256, 32
 
 #: Groups of part of a row are multiples of what vectors hold.
