@@ -246,7 +246,10 @@ _IN_PLACE = {op: host.in_place(op) for op in OPS.values()}
 def _computed_into(op: Op, operands: tuple[Any, ...], out: ndarray) -> bool:
     """Write an operation on small arrays to one of them or another; false if not done at once."""
     compute, target = _IN_PLACE.get(op), out._on_host
-    if compute is None or target is None or counted(target) > limits.at_once[op.weight]:
+    if compute is None or target is None:
+        return False
+    most = limits.at_once[op.weight]
+    if 3 * target.size > most and counted(target) > most:
         return False
     if not is_free_to_write(out) or (working and not is_ready(out, *operands)):
         return False
