@@ -5,16 +5,34 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-_CELL = "text-align:left;padding:1px 10px 1px 0;white-space:nowrap"
+_CELL = "text-align:left;padding:1px 10px 1px 0;vertical-align:top;white-space:nowrap"
+_NUMBER = _CELL.replace("left", "right", 1)
+#: Sentences have several lines, so that they need not be scrolled to.
+_SENTENCE = _CELL.replace("nowrap", "normal;min-width:16em")
+_LONG = 60
+
+
+def _style(texts: Sequence[str]) -> str:
+    """The style of a column of such texts."""
+    if max(map(len, texts), default=0) > _LONG:
+        return _SENTENCE
+    is_number = all(not text or text[0].isdecimal() for text in texts) and any(texts)
+    return _NUMBER if is_number else _CELL
 
 
 def card(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *below: str) -> str:
     """A table under a title, and pictures or lines of text below it, which are HTML."""
-    head = "".join(f'<th style="{_CELL}">{escape(text)}</th>' for text in heads)
-    body = "".join(
-        "<tr>" + "".join(f'<td style="{_CELL}">{escape(text)}</td>' for text in row) + "</tr>"
-        for row in rows
-    )
+    rows = list(rows)
+    styles = [_style([row[at] for row in rows]) for at in range(len(heads))]
+
+    def line(cell: str, texts: Sequence[str]) -> str:
+        return "".join(
+            f'<{cell} style="{style}">{escape(text)}</{cell}>'
+            for style, text in zip(styles, texts, strict=True)
+        )
+
+    head = line("th", heads)
+    body = "".join(f"<tr>{line('td', row)}</tr>" for row in rows)
     parts = "".join(f"<div>{part}</div>" for part in below)
     return (
         f'<div style="overflow-x:auto"><div style="font-weight:bold">{escape(title)}</div>'

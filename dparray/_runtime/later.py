@@ -21,31 +21,34 @@ from dparray.device import describe_queue
 
 
 class _All(Event):
-    """The end of some events, of whatever contexts."""
+    """The end of some events, of whatever contexts, that a line of the program waits for."""
 
-    __slots__ = ("events",)
+    __slots__ = ("by", "events")
 
-    def __init__(self, events: Sequence[Event]) -> None:
+    def __init__(self, events: Sequence[Event], by: _hooks.Asker) -> None:
         super().__init__((), None, events[-1].queue)
-        self.events = events
+        self.events, self.by = events, by
 
     @property
     def done(self) -> bool:
         return all(event.done for event in self.events)
 
     def wait(self) -> None:
-        for event in self.events:
-            event.wait()
+        with _hooks.on_behalf(self.by):
+            for event in self.events:
+                event.wait()
 
 
-def after(event: Event, held: Sequence[access.Hold], do: Callable[[], Any]) -> None:
-    """Do something when an event is done, and let go of the memory that is held for it."""
+def after(events: Sequence[Event], held: Sequence[access.Hold], do: Callable[[], Any]) -> None:
+    """Do something when events are done, and let go of the memory that is held for it."""
+    by = _hooks.asker()
 
     def done_by_this_thread() -> None:
         access.take_over(held)
-        do()
+        with _hooks.on_behalf(by):
+            do()
 
-    made = event.before_others(done_by_this_thread)
+    made = _All(events, by).before_others(done_by_this_thread)
     made.add_done_callback(lambda future: access.end(held, future.exception()))
 
 
@@ -71,16 +74,11 @@ def launch_after(
     memory = [layout.block.segment for layout, _ in accesses]
     is_ours = all(each is not None and not each.is_shared for each in memory)
     if not is_ours or all(mode == "r" for _, mode in accesses):
-        _All(others).wait()
+        for other in others:
+            other.wait()
         return Event(submit(), kernel, queue)
     task = f"written by kernel {kernel.__name__} on {describe_queue(queue)}"
     held = access.hold_for_later(task, *accesses)
     event = Event((), kernel, queue, held)
-    by = _hooks.asker()
-
-    def do() -> None:
-        with _hooks.on_behalf(by):
-            event.submitted_as(submit())
-
-    after(_All(others), held, do)
+    after(others, held, lambda: event.submitted_as(submit()))
     return event

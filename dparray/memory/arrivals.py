@@ -41,21 +41,19 @@ def send(layout: Layout, queue: dpctl.SyclQueue, usm_type: str) -> Layout:
     target = allocate(queue, usm_type, layout.shape, layout.dtype)
     task = f"copied to {describe_queue(queue)}"
     held = access.hold_for_later(task, (layout, "r"), (target, "w"))
-    by = _hooks.asker()
-    later.after(ready, held, lambda: _copy(layout, target, by))
+    later.after([ready], held, lambda: _copy(layout, target))
     return target
 
 
-def _copy(layout: Layout, target: Layout, by: _hooks.Asker) -> None:
+def _copy(layout: Layout, target: Layout) -> None:
     start = time.perf_counter()
     with _hooks.untold():
         copies.copy_by_host(layout, target)
     if _hooks.subscribers:
-        with _hooks.on_behalf(by):
-            _hooks.emit(
-                "copy",
-                source=layout.block.queue,
-                target=target.block.queue,
-                nbytes=prod(layout.shape) * layout.dtype.itemsize,
-                start=start,
-            )
+        _hooks.emit(
+            "copy",
+            source=layout.block.queue,
+            target=target.block.queue,
+            nbytes=prod(layout.shape) * layout.dtype.itemsize,
+            start=start,
+        )

@@ -222,6 +222,7 @@ def test_a_profile_tells_of_the_copy_at_the_line_that_asked(
         dp.synchronize(y)
     (copy,) = [record for record in recorded.events if record.kind == "copy"]
     assert copy.line.startswith("test_arrivals.py:")
+    assert all(record.line.startswith("test_arrivals.py:") for record in recorded.events)
     assert copy.because == "asked for by to_device"
     assert copy.nbytes == x.nbytes
 
