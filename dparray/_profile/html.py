@@ -8,8 +8,8 @@ from html import escape
 _CELL = "text-align:left;padding:1px 10px 1px 0;vertical-align:top;white-space:nowrap"
 _NUMBER = _CELL.replace("left", "right", 1)
 #: Sentences have several lines, so that they need not be scrolled to.
-_SENTENCE = _CELL.replace("nowrap", "normal;min-width:16em")
-_LONG = 60
+_SENTENCE = _CELL.replace("nowrap", "normal;min-width:14em")
+_LONG = 45
 
 
 def _style(texts: Sequence[str]) -> str:
