@@ -58,7 +58,7 @@ Unary = Callable[["ndarray"], "ndarray"]
 def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
     """An operation on two operands: of small arrays at once by the host, else :func:`defer`."""
     compute, most, weight = host.eager_function(op), limits.at_once, op.weight
-    keeps_dtype, simpler = host.keeps_dtype(op), op.simpler
+    keeps_dtype, simpler, into = host.keeps_dtype(op), op.simpler, host.in_place(op) or compute
 
     def operate(x1: Any, x2: Any) -> ndarray:
         if (  # of what is simpler the host takes more elements at once
@@ -101,7 +101,7 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
             is_small = False
         if is_small and ((not working and config_values["host_tier"]) or is_ready(owner, x1, x2)):
             if keeps_dtype and owner._on_host.size > HEAP_ELEMENTS:  # type: ignore[union-attr]
-                made = computed_in_pool(compute, owner, first, second)
+                made = computed_in_pool(into, owner, first, second)
                 if made is not None:
                     return made
             try:
@@ -124,7 +124,7 @@ def _pair_operation(op: Op) -> Callable[[Any, Any], ndarray]:
 def _single_operation(op: Op) -> Unary:
     """An operation on one operand: of a small array at once by the host, else :func:`defer`."""
     compute, most, weight = host.eager_function(op), limits.at_once, op.weight
-    keeps_dtype = host.keeps_dtype(op)
+    keeps_dtype, into = host.keeps_dtype(op), host.in_place(op) or compute
 
     def operate(x: Any) -> ndarray:
         if (
@@ -134,7 +134,7 @@ def _single_operation(op: Op) -> Unary:
             and ((not working and config_values["host_tier"]) or is_ready(x))
         ):
             if keeps_dtype and seen.size > HEAP_ELEMENTS:
-                made = computed_in_pool(compute, x, seen)
+                made = computed_in_pool(into, x, seen)
                 if made is not None:
                     return made
             try:

@@ -128,6 +128,13 @@ def keeps_dtype(op: Op) -> bool:
 
 def in_place(op: Op) -> Callable[..., Any] | None:
     """The same with an output, or ``None`` where the operation has no function for that."""
+    if op.ufunc in (np.maximum, np.minimum):  # which want it by its name
+
+        def into(*operands: Any) -> Any:
+            return op.ufunc(*operands[:-1], out=operands[-1])
+
+        into.__name__ = op.name
+        return into
     return None if op.simpler else eager_function(op)
 
 

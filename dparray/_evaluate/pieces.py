@@ -123,7 +123,7 @@ def compute(
             if ufunc is None:
                 special(node, node.op, given, values[out])
             elif is_plain:
-                ufunc(*given, values[out])
+                ufunc(*given, out=values[out])
             else:
                 ufunc(*given, out=values[out], casting="unsafe", signature=node.loop)
         if length != count:

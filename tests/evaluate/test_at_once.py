@@ -84,3 +84,10 @@ def test_stencils_of_views_become_kernels_below_the_limit_of_one_addition() -> N
     values = x.asnumpy()
     wanted = sum(np.roll(values, step, axis) for axis in range(3) for step in (1, -1)) - 6 * values
     np.testing.assert_allclose(total.asnumpy(), wanted[1:-1, 1:-1, 1:-1], atol=1e-12)
+
+
+def test_the_larger_of_large_arrays_is_written_without_a_warning() -> None:
+    host = np.linspace(-1, 1, 40_000)
+    x, out = dp.asarray(host), dp.empty(40_000)
+    np.testing.assert_array_equal(dp.maximum(x, 0.5).asnumpy(), np.maximum(host, 0.5))
+    np.testing.assert_array_equal(dp.minimum(x, -x, out=out).asnumpy(), np.minimum(host, -host))
