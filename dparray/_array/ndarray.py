@@ -20,7 +20,7 @@ from dparray._evaluate import evaluate, host, late, limits, readers, writes
 from dparray._graph.node import Node, pending_order
 from dparray._graph.reductions import Reduce
 from dparray._graph.views import view_of
-from dparray._layout import Layout
+from dparray._layout import Block, Layout
 from dparray._runtime import queues
 from dparray.device import Device
 from dparray.memory import copies, exchange, pool
@@ -128,7 +128,7 @@ class ndarray(Methods):
     @classmethod
     def _from_layout(
         cls,
-        block: Any,
+        block: Block,
         offset: int,
         shape: tuple[int, ...],
         strides: tuple[int, ...],
@@ -519,7 +519,7 @@ def _give_pending_memory(x: ndarray) -> None:
         del view._node_kept  # the expression of its own is of no use any more
 
 
-def _bind(x: ndarray, block: Any, offset: int, strides: tuple[int, ...]) -> None:
+def _bind(x: ndarray, block: Block, offset: int, strides: tuple[int, ...]) -> None:
     """Bind a pending array to its memory."""
     x._alias = None
     x._offset, x._strides = offset, strides

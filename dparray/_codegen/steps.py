@@ -9,6 +9,7 @@ import numpy as np
 
 from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, layout_of
+from dparray._layout import Layout
 
 
 class ScalarUse(NamedTuple):
@@ -84,7 +85,7 @@ class Steps:
         """
         return self._array(operand.layout._replace(shape=(), strides=())), operand.dtype.str
 
-    def _array(self, layout: Any) -> str:
+    def _array(self, layout: Layout) -> str:
         """The name of an array that is read."""
         block, offset, shape, strides, kind = layout
         view = (offset, id(block), shape, strides, kind)

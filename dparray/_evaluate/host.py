@@ -351,7 +351,7 @@ def _compute(
     """Compute nodes, operands before users."""
     values: dict[int, Any] = {}  # results, and views of leaves, by id
     own: set[int] = set()  # temporaries, which `values` keeps and which may be written again
-    blocks: list[Any] = []  # in which large ones lie
+    blocks: list[Block] = []  # in which large ones lie
     for node, reused in zip(order, reuses, strict=True):
         operands = []
         op, out = node.op, targets.get(id(node))
@@ -421,7 +421,7 @@ def _is_plain(op: Op, node: Node) -> bool:
     return node.dtype.kind == "f" and "f" not in op.host
 
 
-def _large_temporary(node: Node, blocks: list[Any]) -> np.ndarray | None:
+def _large_temporary(node: Node, blocks: list[Block]) -> np.ndarray | None:
     """Memory of the pool for a result, if it is large; ``blocks`` is what holds it."""
     nbytes = node.size * node.dtype.itemsize
     if nbytes <= HEAP_BYTES:

@@ -73,7 +73,7 @@ class Block:
         self._returned.append(self.segment)
 
 
-def slab_of(block: Any) -> Any:
+def slab_of(block: object) -> Any:
     """The driver's allocation that a block of the pool is a part of; ``None`` of other blocks."""
     return block.segment.slab if type(block) is Block else None
 
