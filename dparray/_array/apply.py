@@ -188,6 +188,21 @@ def astype_array(x: ndarray, dtype: np.dtype[Any], copy: bool = True, order: str
     return array_of_operation(CONVERT, (x,), loop, x.shape, placement_of(x), order == "K")
 
 
+def as_operand(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
+    """``x`` in the dtype that an operation computes in.
+
+    Unlike a conversion that users ask for, it has the axes of what is broadcast in C's order, as
+    results of operations have.
+    """
+    if x.dtype == dtype or not _layout.shows_elements_twice(x.shape, x.strides):
+        return astype_array(x, dtype, copy=False)
+    order = _layout.order_of_axes(x.shape, x.strides)
+    if order is None:
+        return astype_array(x, dtype, order="C")
+    back = sorted(range(len(order)), key=order.__getitem__)
+    return with_axes(astype_array(with_axes(x, order), dtype, order="C"), back)
+
+
 def cut_to(x: ndarray, dtype: np.dtype[Any]) -> ndarray:
     """``x`` in another dtype by the rule ``"unsafe"``: complex numbers lose their imaginary parts,
     because the user has asked for it.

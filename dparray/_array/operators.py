@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dparray import _dtypes
-from dparray._array.apply import OPERATIONS, Binary, apply, astype_array, defer
+from dparray._array.apply import OPERATIONS, Binary, apply, as_operand, defer
 from dparray._array.ndarray import ndarray
 from dparray._array.small import REFUSALS, SCALARS, is_free_to_write, is_ready, run_silently
 from dparray._evaluate import host, limits
@@ -55,7 +55,7 @@ def _power_family() -> tuple[Binary, Binary, Binary]:
                 "dp.remainder(x ** y, modulus)"
             )
         if type(other) is int and other == 2 and self.dtype.kind == "b":
-            return apply(OPS["square"], astype_array(self, _dtypes.int8))
+            return apply(OPS["square"], as_operand(self, _dtypes.int8))
         return power(self, other)
 
     return power_or_square, reflected, in_place

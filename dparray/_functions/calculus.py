@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import apply, astype_array, copy_of
 from dparray._array.assignment import assign
 from dparray._array.executors import compute
 from dparray._array.fresh import empty_on
@@ -303,7 +303,7 @@ def unwrap(
     largest = period / 2 if discont is None else discont
     is_plain = apply(OPS["less"], apply(OPS["abs"], steps), largest)
     correction = where(is_plain, 0, apply(OPS["subtract"], wrapped, steps))
-    result = x.copy()
+    result = copy_of(x, "K")
     rest_of = (*(slice(None),) * axis, slice(1, None))
     result[rest_of] = x[rest_of] + cumsum(correction, axis)
     return result

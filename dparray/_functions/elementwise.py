@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes, _layout
-from dparray._array.apply import OPERATIONS, apply, astype_array, operate
+from dparray._array.apply import OPERATIONS, apply, as_operand, operate
 from dparray._array.ndarray import as_method, ndarray
 from dparray._array.nodes import array_of_operation
 from dparray._array.operands import (
@@ -401,7 +401,7 @@ def clip(
     if x.dtype.kind in "biu" and {type(min), type(max)} & {float, complex}:
         # The kind of float is what the other bound is of, should that have a dtype.
         bounds = [value for value in (min, max) if value is not None]
-        result = astype_array(x, result_type(x, *bounds), copy=False)
+        result = as_operand(x, result_type(x, *bounds))
     if min is not None:
         result = apply(OPS["maximum"], result, min)
     if max is not None:

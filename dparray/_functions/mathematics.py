@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.apply import apply, astype_array, choose_elements
+from dparray._array.apply import apply, as_operand, astype_array, choose_elements, copy_of
 from dparray._array.assignment import assign
 from dparray._array.executors import compute
 from dparray._array.ndarray import as_method, ndarray
@@ -76,7 +76,9 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
                 f"round: booleans have no decimals, and {decimals} are asked for; write "
                 f"x.astype(float)"
             )
-        x = astype_array(x, np.dtype(np.float16))  # as NumPy rounds them
+        x = as_operand(x, np.dtype(np.float16))  # as NumPy rounds them
+    if x.dtype.kind in "biu" and decimals >= 0 and out is None:
+        return copy_of(x, "K")
     if decimals == 0 or (x.dtype.kind in "biu" and decimals > 0):
         return apply(OPS["round"], x, out=out)
     if x.dtype.kind in "fc":
@@ -241,7 +243,7 @@ def _leaving_nan_out(function: str, name: str, x1: Any, x2: Any) -> ndarray:
         if isinstance(value, ndarray):
             result = where(apply(OPS["isnan"], value), other, result)
         elif value != value:
-            result = astype_array(other, result.dtype)
+            result = apply(OPS["positive"], as_operand(other, result.dtype))
     return result
 
 
@@ -327,7 +329,7 @@ def heaviside(x1: Any, x2: Any, /) -> ndarray:
     """
     x1, x2 = in_loop("heaviside", ("x1", x1), ("x2", x2))
     x1 = as_array(x1, x2)
-    x1 = astype_array(x1, (x2 if isinstance(x2, ndarray) else x1).dtype, copy=False)
+    x1 = as_operand(x1, (x2 if isinstance(x2, ndarray) else x1).dtype)
     step = where(apply(OPS["isnan"], x1), x1, astype_array(apply(OPS["greater"], x1, 0), x1.dtype))
     return where(apply(OPS["equal"], x1, 0), x2, step)
 
@@ -402,8 +404,8 @@ def nan_to_num(
     """
     x = check_array("nan_to_num", "x", x)
     if x.dtype.kind not in "fc":
-        return x.copy() if copy else x
-    target = x.copy() if copy else x
+        return copy_of(x, "K") if copy else x
+    target = copy_of(x, "K") if copy else x
     limits = np.finfo(x.dtype)
     high = float(limits.max) if posinf is None else posinf
     low = float(limits.min) if neginf is None else neginf
@@ -482,7 +484,7 @@ def ldexp(x1: Any, x2: Any, /) -> ndarray:
     x2 = x2 if isinstance(x2, ndarray) else full((), x2, **placement_keywords(x1))
     dtype = x1.dtype
     if dtype == _dtypes.float16:  # the power alone may be no half
-        x1 = astype_array(x1, _dtypes.float32)
+        x1 = as_operand(x1, _dtypes.float32)
     most = 2 * np.finfo(dtype).maxexp + 100
     limited = apply(OPS["minimum"], apply(OPS["maximum"], x2, -most), most)
     return astype_array(_scaled_by_two(x1, astype_array(limited, x1.dtype)), dtype, copy=False)
@@ -516,7 +518,9 @@ def i0(x: Any, /) -> ndarray:
         >>> round(float(dp.i0(1.0)), 6)
         1.266066
     """
-    x = as_float(check_array("i0", "x", x))
+    x = check_array("i0", "x", x)
+    if x.dtype.kind in "biu":
+        x = astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
     if x.dtype.kind == "c":
         raise DTypeError("i0: not defined for complex numbers")
     found = compute("i0", (("x", x),), either=lambda xp, values: xp.i0(values))

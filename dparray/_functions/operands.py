@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dparray import _dtypes
-from dparray._array.apply import apply, astype_array
+from dparray._array.apply import apply, as_operand, astype_array
 from dparray._array.ndarray import materialize, ndarray
 from dparray._array.operands import check_array, checked_scalar
 from dparray._graph.ops import OPS
@@ -99,7 +99,7 @@ def _weak_key(scalar: Any) -> Any:
 def as_float(x: ndarray) -> ndarray:
     if x.dtype.kind in "fc":
         return x
-    return astype_array(x, _dtypes.default_float(x.sycl_queue.sycl_device))
+    return as_operand(x, _dtypes.default_float(x.sycl_queue.sycl_device))
 
 
 def conjugate(x: ndarray) -> ndarray:

@@ -169,7 +169,7 @@ def _from_initial(
         raise ArgumentError(f"{name}: initial must be a scalar; got {type(initial).__name__}")
     check_out(name, (("a", x),), out)
     axes = axes_of(name, x, axis)
-    loop = accumulator_of(x, dtype, out) if name in _IDENTITY else x.dtype
+    loop = accumulator_of(x, dtype, out) if name in _IDENTITY else _dtype_beside(x, out, start)
     start = checked_scalar(name, start, loop)
     if where is not True:
         mask = mask_of(name, x, where, out)
@@ -180,12 +180,22 @@ def _from_initial(
         shape = _layout.reduced_shape(x.shape, axes, keepdims)
         result = empty_on(placement_of(x), shape, loop)
         assign(result, start)
-        return write_out(name, result, out)
-    options = {"dtype": loop} if name in _IDENTITY else {}
-    result = function(x, axes, keepdims=keepdims, **options)
+        return write_out(name, result, out, casting="unsafe")
+    if name in _IDENTITY:
+        result = function(x, axes, keepdims=keepdims, dtype=loop)
+    else:
+        result = function(astype_array(x, loop, copy=False), axes, keepdims=keepdims)
     if initial is not None:
         result = apply(OPS[_COMBINE[name]], result, start)
-    return write_out(name, result, out)
+    return write_out(name, result, out, casting="unsafe")
+
+
+def _dtype_beside(x: ndarray, out: Any, start: Any) -> np.dtype[Any]:
+    """The dtype in which a maximum or minimum compares, which has to hold ``initial``, too."""
+    if not isinstance(out, ndarray):
+        return x.dtype
+    is_complex = x.dtype.kind == "c" or type(start) is complex
+    return np.promote_types(x.dtype, out.dtype if is_complex else _dtypes.real_of(out.dtype))
 
 
 @as_method

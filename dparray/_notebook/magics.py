@@ -23,6 +23,7 @@ import numpy as np
 
 from dparray import _hooks, config
 from dparray._array.ndarray import ndarray
+from dparray._evaluate import background
 from dparray._explain.explain import explain
 from dparray._functions.evaluation import eval as evaluate
 from dparray._kernel.decorators import OPTIONS
@@ -137,15 +138,17 @@ def time_statement(
         for queue in queues:
             queues_module.wait(queue)
 
-    run()
     launched: list[str] = []
-    unsubscribe = _hooks.subscribe(
-        lambda event, **values: launched.append(event) if event == "launch" else None
-    )
-    try:
+    with config.override(background_compile=False):  # not after some runs without the kernel
         run()
-    finally:
-        unsubscribe()
+        unsubscribe = _hooks.subscribe(
+            lambda event, **values: launched.append(event) if event == "launch" else None
+        )
+        try:
+            run()
+        finally:
+            unsubscribe()
+    background.wait()
     seconds = _measured(run, repeats)
     places = sorted(map(describe_queue, queues)) or [str(default_device())]
     numpy_seconds: tuple[float, ...] = ()

@@ -90,3 +90,39 @@ def test_arrays_of_the_host_keep_their_order() -> None:
         assert x.flags.f_contiguous
         np.testing.assert_array_equal(x.asnumpy(), host)
         assert dp.asarray(host, order="C").flags.c_contiguous
+
+
+CONVERTING: dict[str, Callable[[Any, Any], Any]] = {
+    "clip": lambda xp, x: xp.clip(x, None, 0.5),
+    "clip on both sides": lambda xp, x: xp.clip(x, -0.5, 2.5),
+    "round": lambda xp, x: xp.round(x),
+    "round to decimals": lambda xp, x: xp.round(x, 1),
+    "heaviside": lambda xp, x: xp.heaviside(x, 0.5),
+    "fmax": lambda xp, x: xp.fmax(x, xp.nan),
+    "sinc": lambda xp, x: xp.sinc(x),
+    "i0": lambda xp, x: xp.i0(x),
+    "nan_to_num": lambda xp, x: xp.nan_to_num(x),
+    "unwrap": lambda xp, x: xp.unwrap(x),
+    "degrees": lambda xp, x: xp.degrees(x),
+    "square": lambda xp, x: x**2,
+}
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int32", "float16", "float32"])
+@pytest.mark.parametrize("name", CONVERTING)
+@pytest.mark.parametrize("way", WAYS)
+def test_of_what_is_broadcast(way: str, name: str, dtype: str) -> None:
+    """What is converted to compute in has its axes as results have, and copies theirs as copies."""
+    call, row = CONVERTING[name], np.arange(4).astype(dtype)
+    for turned in (False, True):
+        spread = [xp.broadcast_to(of, (3, 4)) for xp, of in ((np, row), (dp, dp.asarray(row)))]
+        theirs, ours = (x.T if turned else x for x in spread)
+        try:
+            wanted = call(np, theirs)
+        except TypeError:
+            pytest.skip("NumPy has no such loop")
+        with WAYS[way]():
+            found = call(dp, ours)
+            assert found.block is not None
+        if found.dtype == wanted.dtype:
+            assert found.strides == wanted.strides
