@@ -14,6 +14,7 @@ import contextlib
 import importlib
 import os
 import re
+import signal
 import struct
 import sys
 from typing import Any, NamedTuple
@@ -495,14 +496,6 @@ class Writer(NamedTuple):
             os.write(2, repr(error).encode()[:4000])
             os._exit(3)
 
-    def is_there(self) -> bool:
-        """Whether it still waits: the system may have ended it for its memory."""
-        if not os.waitpid(self.process, os.WNOHANG)[0]:
-            return True
-        for end in (self.request, self.output, self.errors):
-            os.close(end)
-        return False
-
     def answer(self, request: bytes) -> tuple[int, bytes]:
         """Its exit status, and its output or its error."""
         with contextlib.suppress(BrokenPipeError), os.fdopen(self.request, "wb") as out:
@@ -533,12 +526,12 @@ def main(packages: str, extensions: str) -> None:
         writer = Writer.begun(binding)
         head = requests.read(REQUEST.size)
         if len(head) < REQUEST.size:
-            if writer.is_there():
-                writer.answer(b"")
+            writer.answer(b"")
             return
-        if not writer.is_there():
-            writer = Writer.begun(binding)
-        status, content = writer.answer(head + requests.read(REQUEST.unpack(head)[0]))
+        request = head + requests.read(REQUEST.unpack(head)[0])
+        status, content = writer.answer(request)
+        if status == -signal.SIGKILL:  # the system may have ended it for its memory, as it waited
+            status, content = Writer.begun(binding).answer(request)
         answers.write(ANSWER.pack(status, len(content)) + content)
         answers.flush()
 

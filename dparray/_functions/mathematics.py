@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes
+from dparray import _dtypes, _layout
 from dparray._array.apply import apply, as_operand, astype_array, choose_elements, copy_of
 from dparray._array.assignment import assign
 from dparray._array.executors import compute
@@ -77,8 +77,9 @@ def round(x: Any, decimals: int = 0, out: ndarray | None = None) -> ndarray:
                 f"x.astype(float)"
             )
         x = as_operand(x, np.dtype(np.float16))  # as NumPy rounds them
-    if x.dtype.kind in "biu" and decimals >= 0 and out is None:
-        return copy_of(x, "K")
+    is_whole = x.dtype.kind in "iu" and decimals >= 0
+    if is_whole and out is None and _layout.shows_elements_twice(x.shape, x.strides):
+        return copy_of(x, "K")  # NumPy copies, which has another order than an operation
     if decimals == 0 or (x.dtype.kind in "biu" and decimals > 0):
         return apply(OPS["round"], x, out=out)
     if x.dtype.kind in "fc":
