@@ -64,7 +64,7 @@ def _run(step: LibraryStep, slots: Sequence[Layout], scalars: Sequence[Any]) -> 
         _operation(node, operands, result)
         layouts[id(node)] = result
         if target is not None and target is not result:
-            exchange.tensor_of(target)[...] = exchange.tensor_of(result)
+            _store(exchange.tensor_of(target), exchange.tensor_of(result))
         for operand in node.operands:
             if last_use[id(operand)] == position:
                 layouts.pop(id(operand), None)
@@ -116,7 +116,7 @@ def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> 
         layout = operand
         if layout.dtype != dtype:
             converted = blocks.allocate(queue, node.usm_type, layout.shape, dtype)
-            exchange.tensor_of(converted)[...] = exchange.tensor_of(layout)
+            _store(exchange.tensor_of(converted), exchange.tensor_of(layout))
             layout = converted
         operands.append(exchange.tensor_of(layout))
     if op is CONVERT or (op.keeps_integers and node.dtype.kind in "biu"):
@@ -148,6 +148,13 @@ def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> 
         out[...] = found
         return
     library_call(op.name, function, operands, (), {"out": out}, lambda tensor: tensor)
+
+
+def _store(target: Any, source: Any) -> None:
+    """Copy a tensor into another, which converts it; dpnp takes `uint32` for signed of floats."""
+    if target.dtype == np.uint32 and source.dtype.kind == "f":
+        source = dpt.astype(source, np.int64)
+    target[...] = source
 
 
 def _where(condition: Any, x1: Any, x2: Any) -> Any:
@@ -185,7 +192,7 @@ def _reduce(node: Node, op: Reduce, given: Sequence[Any], out: Any) -> None:
         is_nan = dpt.isnan(tensor)
         any_nan = dpt.any(is_nan, axis=options["axis"], keepdims=options["keepdims"])
         found = _where(any_nan, dpt.argmax(dpt.astype(is_nan, "i1"), **options), found)
-    out[...] = found
+    _store(out, found)
 
 
 def _unwrapped(tensor: Any) -> Any:

@@ -193,10 +193,10 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
     if isinstance(tolerance, ndarray):
         common_placement("pinv", (("x", x), ("rtol", tolerance)))
     x = matrices("pinv", "x", x, square=False)
+    if x.dtype.kind not in "fc" and 0 not in x.shape[-2:]:
+        x = astype_array(x, default_float(x))
     if x.size == 0:
         return matrix_transpose(x).copy()
-    if x.dtype.kind not in "fc":
-        x = astype_array(x, default_float(x))
     if tolerance is None:
         tolerance = max(x.shape[-2:]) * float(np.finfo(x.dtype).eps)
     if hermitian:

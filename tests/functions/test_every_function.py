@@ -299,7 +299,8 @@ def known(call: Call, said: str) -> str | None:
     if "order: " in said and (picks or rounds or not keeps_order(call.name)):
         return "memory order of functions that are not elementwise"
     is_moment = call.name.lstrip(".").removeprefix("nan") in ("mean", "std", "var")
-    if is_moment and {"dtype", "out"} & call.kwargs.keys() and "value: " in said:
+    is_half = isinstance(call.args[0], Arr) and call.args[0].values.dtype == np.float16
+    if is_moment and (is_half or {"dtype", "out"} & call.kwargs.keys()) and "value: " in said:
         return "means and variances in a dtype that does not hold the sum"
     if (
         _is_quantile_of_integers(call)

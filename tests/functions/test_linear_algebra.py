@@ -230,3 +230,10 @@ def test_unique_counts_every_nan() -> None:
     assert found.values.tolist() == [1, 2, 3]
     assert found.inverse_indices.tolist() == [[2, 0], [2, 1]]
     assert found.indices.tolist() == [1, 3, 0]
+
+
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (0, 2, 3)])
+def test_pseudo_inverses_of_nothing_have_numpys_dtype(shape: tuple[int, ...]) -> None:
+    theirs = np.linalg.pinv(np.zeros(shape, "int32"), rcond=1e-15)
+    ours = dp.linalg.pinv(dp.zeros(shape, "int32"), rcond=1e-15)
+    assert (ours.shape, ours.dtype) == (theirs.shape, theirs.dtype)
