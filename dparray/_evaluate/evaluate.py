@@ -25,7 +25,7 @@ from dparray._evaluate.expression import Expression, Target, Traits
 from dparray._evaluate.plan import Plan
 from dparray._evaluate.readers import externally_referenced, lock, siblings_of
 from dparray._evaluate.tuning import device_type, machine_of, tuning_of
-from dparray._graph.node import Node, Scalar, pending_order
+from dparray._graph.node import Node, Scalar, memory_read_by, pending_order
 from dparray._graph.ops import Op
 from dparray._layout import Layout
 from dparray._runtime import access
@@ -74,7 +74,7 @@ def _evaluate_group(nodes: Sequence[Node]) -> None:
             node.complete(allocate(node.queue, node.usm_type, node.shape, node.dtype, node.axes))
         return
     order = pending_order(nodes)
-    while access.holds and access.before_read(*_read_by(order)):
+    while access.holds and access.before_read(*memory_read_by(order)):
         # Meanwhile others may have computed some.
         nodes = [node for node in nodes if node.layout is None]
         order = pending_order(nodes)
@@ -85,12 +85,6 @@ def _evaluate_group(nodes: Sequence[Node]) -> None:
         return
     held = externally_referenced(nodes, order)
     compute(order, nodes, held, siblings_of(order))
-
-
-def _read_by(order: Sequence[Node]) -> list[Layout]:
-    """The layouts in memory that pending nodes read."""
-    operands = [part for node in order for part in node.operands if type(part) is Node]
-    return [part.layout for part in operands if part.layout is not None]
 
 
 def grouped(nodes: Sequence[Node]) -> list[list[Node]]:

@@ -17,7 +17,7 @@ from dparray._evaluate.readers import (
     siblings_of,
 )
 from dparray._graph.contractions import Contraction
-from dparray._graph.node import Node, Scalar, layout_of, pending_order
+from dparray._graph.node import Node, Scalar, layout_of, memory_read_by, pending_order
 from dparray._graph.ops import CONVERT
 from dparray._graph.reductions import WEIGHT
 from dparray._layout import Block, Layout
@@ -77,12 +77,7 @@ def _read_by(value: Node) -> list[Layout]:
     """The memory that a value is made of."""
     if value.layout is not None:
         return [value.layout]
-    operands = [operand for node in pending_order([value]) for operand in node.operands]
-    return [
-        operand.layout
-        for operand in operands
-        if type(operand) is Node and operand.layout is not None
-    ]
+    return memory_read_by(pending_order([value]))
 
 
 def _read_back(value: Node, target: Layout) -> None:

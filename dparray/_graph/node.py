@@ -173,6 +173,16 @@ def layout_of(node: Node | Scalar) -> Layout:
     return layout
 
 
+def memory_read_by(order: Iterable[Node]) -> list[Layout]:
+    """What lies in memory and is an operand of some nodes."""
+    return [
+        operand.layout
+        for node in order
+        for operand in node.operands
+        if type(operand) is Node and operand.layout is not None
+    ]
+
+
 def pending_order(roots: Iterable[Node]) -> list[Node]:
     """The pending nodes that ``roots`` need, operands before users, each once."""
     order: list[Node] = []

@@ -148,23 +148,13 @@ class Event:
                 f"then: {callback!r} of type {type(callback).__name__} cannot be called; give a "
                 "function without arguments: event.then(lambda: print('done'))"
             )
-        result: Future[Any] = Future()
-        if self.done:
-            _call(callback, result)
-        else:
-            _ask(self, callback, result)
-        return result
+        return _after(self, callback)
 
     def before_others(self, callback: Callable[[], Any]) -> Future[Any]:
         """As :meth:`then` for what is dparray's own, on a thread that runs no callbacks of users':
         these may wait for it.
         """
-        result: Future[Any] = Future()
-        if self.done:
-            _call(callback, result)
-        else:
-            _ask(self, callback, result, is_ours=True)
-        return result
+        return _after(self, callback, is_ours=True)
 
     def __await__(self) -> Generator[Any, None, None]:
         if not self.done:
@@ -278,9 +268,17 @@ _lock = threading.Lock()
 IDLE_SECONDS = 1.0
 
 
-def _ask(
-    event: Event, callback: Callable[[], Any], result: Future[Any], is_ours: bool = False
-) -> None:
+def _after(event: Event, callback: Callable[[], Any], is_ours: bool = False) -> Future[Any]:
+    """Call a function at once if the work of an event is done, else on the thread that waits."""
+    result: Future[Any] = Future()
+    if event.done:
+        _call(callback, result)
+    else:
+        _ask(event, callback, result, is_ours)
+    return result
+
+
+def _ask(event: Event, callback: Callable[[], Any], result: Future[Any], is_ours: bool) -> None:
     """Give an event to the thread that waits for those of its queue, one after the other.
 
     What is ours comes after what was given before it alone, so that no such threads wait for each
