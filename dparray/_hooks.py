@@ -122,7 +122,7 @@ recent: deque[tuple[str, str, Any, int]] = deque(maxlen=128)
 
 #: The latest calls that ran work before they returned: the array they gave, the function's name,
 #: and the work.
-_ran: deque[tuple[weakref.ref[Any], str, tuple[str, ...]]] = deque(maxlen=64)
+_ran: deque[tuple[weakref.ref[Any], str, list[tuple[str, str, Any, int]]]] = deque(maxlen=64)
 
 
 def latest_work() -> Any:
@@ -135,26 +135,29 @@ def note_call(name: str, mark: Any, made: Any) -> None:
     if not recent or recent[-1] is mark:
         return
     me, ran = threading.get_ident(), []
-    for work in reversed(tuple(recent)):
-        if work is mark:
-            break
-        if work[3] == me:
-            ran.append(f"{work[1]} {work[0]}")
+    try:
+        for work in reversed(recent):
+            if work is mark:
+                break
+            if work[3] == me:
+                ran.append(work)
+    except RuntimeError:  # another thread adds to it
+        return
     if ran:
-        counts = Counter(reversed(ran))
-        told = tuple(
-            f"{what} ({count} times)" * (count > 1) or what for what, count in counts.items()
-        )
         for array in made if isinstance(made, tuple | list) else (made,):
             if hasattr(array, "sycl_queue"):
-                _ran.append((weakref.ref(array), name, told))
+                _ran.append((weakref.ref(array), name, ran))
 
 
 def call_that_made(array: Any) -> tuple[str, tuple[str, ...]]:
     """The name of the call that gave an array last, and what it ran; empty if not remembered."""
     for made, name, ran in reversed(tuple(_ran)):
         if made() is array:
-            return name, ran
+            counts = Counter([f"{work[1]} {work[0]}" for work in reversed(ran)])
+            told = [
+                f"{each} ({count} times)" * (count > 1) or each for each, count in counts.items()
+            ]
+            return name, tuple(told)
     return "", ()
 
 

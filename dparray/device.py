@@ -69,9 +69,14 @@ def _canonical_queue(device: dpctl.SyclDevice) -> dpctl.SyclQueue:
         return queue
 
 
-@lru_cache(maxsize=256)
 def one_object(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
     """The first that was met of all queues equal to it: dpnp shares memory of one object only."""
+    with lock:  # two threads that meet equal ones would keep one each
+        return _first_of_equals(queue)
+
+
+@lru_cache(maxsize=256)
+def _first_of_equals(queue: dpctl.SyclQueue) -> dpctl.SyclQueue:
     return queue
 
 

@@ -16,11 +16,13 @@ from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
+import pytest
 
 import dparray as dp
 from dparray import _hooks
 from dparray._array.ndarray import materialize
-from dparray._evaluate import limits
+from dparray._compiler import passes
+from dparray._evaluate import limits, stores
 from dparray._runtime.event import Event
 from dparray.memory import copies
 
@@ -126,6 +128,33 @@ def kernels_of(compute: Callable[[], Any]) -> list[str]:
     return [launch.name for launch in launches]
 
 
+def stores_together(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many stores each kernel of several computes, from now to the end of the test."""
+    found: list[int] = []
+    submit = stores._launch
+
+    def noted(kernel: Any, queue: Any, stored: Any, *others: Any) -> None:
+        if len(stored) > 1:
+            found.append(len(stored))
+        submit(kernel, queue, stored, *others)
+
+    monkeypatch.setattr(stores, "_launch", noted)
+    return found
+
+
+def lowered_modules(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is compiled from now to the end of the test, as text before LLVM's passes."""
+    found: list[str] = []
+    optimise = passes._optimise
+
+    def noted(module: Any) -> None:
+        found.append(str(module))
+        optimise(module)
+
+    monkeypatch.setattr(passes, "_optimise", noted)
+    return found
+
+
 def forced(executor: str) -> AbstractContextManager[None]:
     """Everything that it can is computed by ``"fused"``, ``"library"`` or ``"host"``.
 
@@ -143,14 +172,21 @@ def _hold(item: Any, gate: Any, x: Any, y: Any) -> None:
     x[item.get_id(0)] = y[item.get_id(0)] + 1
 
 
-@contextmanager
-def held(queue: Any, x: Any, y: Any) -> Iterator[Event]:
-    """A kernel that writes the first element of ``x`` and reads that of ``y`` runs all the time."""
+def launch_held(queue: Any, x: Any, y: Any) -> tuple[Event, np.ndarray]:
+    """A kernel that writes the first element of ``x`` and reads that of ``y``, and its gate: it
+    runs until that is 1.
+    """
     gate = dp.asarray(np.ones(1, np.int32), sycl_queue=queue)
     seen = copies.host_view(materialize(gate))
     dp.call_kernel(_hold, dp.Range(1), gate, x, y).wait()  # compiled, built and loaded
     seen[0] = 0
-    event = dp.call_kernel(_hold, dp.Range(1), gate, x, y)
+    return dp.call_kernel(_hold, dp.Range(1), gate, x, y), seen
+
+
+@contextmanager
+def held(queue: Any, x: Any, y: Any) -> Iterator[Event]:
+    """A kernel that writes the first element of ``x`` and reads that of ``y`` runs all the time."""
+    event, seen = launch_held(queue, x, y)
     try:
         yield event
         assert not event.done, "the host has waited for memory that it does not touch"

@@ -27,14 +27,16 @@ from dpctl.utils import SequentialOrderManager
 
 from dparray._runtime import submission
 
-#: The longest pause between two looks at work that has not started, in seconds.
+#: The longest pause between two looks at work, in seconds.
 MOST_PAUSE = 5e-4
 
-_NOT_STARTED = dpctl.event_status_type.submitted
 _is_met = False
 _refuse: Callable[[], object] | None = None
 lock = threading.RLock()
+_in_driver = threading.Lock()
 _unlocked = nullcontext()
+#: Called once no work may be submitted with the interpreter's lock held.
+when_met: list[Callable[[], None]] = []
 
 
 @lru_cache(maxsize=256)
@@ -44,15 +46,28 @@ def meet(queue: dpctl.SyclQueue) -> None:
     if queue.is_in_order and not _is_met:
         _is_met = True
         submission.let_go_of_interpreter()
+        _tell_of_it()
+
+
+def is_met() -> bool:
+    """Whether a queue in order has been met, or everything is refused."""
+    return _is_met
 
 
 def refuse_with(refuse: Callable[[], object]) -> None:
-    """From now on call ``refuse``, which raises, in the place of any wait or foreign call."""
+    """From now on call ``refuse``, which raises, in place of any build, wait or foreign call."""
     global _is_met, _refuse
     _is_met, _refuse = True, refuse
+    _tell_of_it()
 
 
-def _check() -> None:
+def _tell_of_it() -> None:
+    for action in when_met:
+        action()
+
+
+def check() -> None:
+    """Raise where all use of devices is refused."""
     if _refuse is not None:
         _refuse()
 
@@ -62,14 +77,36 @@ def wait_for(events: Sequence[dpctl.SyclEvent]) -> None:
     if not events:
         return
     if _is_met:
-        _check()
+        check()
         for event in events:
-            pause = 0.0
-            while event.execution_status == _NOT_STARTED:
-                time.sleep(pause)
-                pause = min(2 * pause + 1e-5, MOST_PAUSE)
-    for event in events:
-        event.wait()
+            _wait_while(event, _not_started)
+    # A thread that waits in Intel's CPU runtime carries out tasks meanwhile, the wait of another
+    # thread among them, which may be for what it stands in: then both wait for ever. So one of ours
+    # waits there, and the others look.
+    if _in_driver.acquire(blocking=False):
+        try:
+            for event in events:
+                event.wait()
+        finally:
+            _in_driver.release()
+    else:
+        for event in events:
+            _wait_while(event, _not_complete)
+
+
+def _not_complete(event: dpctl.SyclEvent) -> bool:
+    return event.execution_status != dpctl.event_status_type.complete
+
+
+def _not_started(event: dpctl.SyclEvent) -> bool:
+    return event.execution_status == dpctl.event_status_type.submitted
+
+
+def _wait_while(event: dpctl.SyclEvent, holds: Callable[[dpctl.SyclEvent], bool]) -> None:
+    pause = 0.0
+    while holds(event):
+        time.sleep(pause)
+        pause = min(2 * pause + 1e-5, MOST_PAUSE)
 
 
 def wait_for_host_tasks(queue: dpctl.SyclQueue) -> None:
@@ -78,14 +115,20 @@ def wait_for_host_tasks(queue: dpctl.SyclQueue) -> None:
 
 
 def foreign_calls(queue: dpctl.SyclQueue) -> AbstractContextManager[None]:
-    """A context for calls of dpctl and dpnp that submit work to ``queue`` or wait for it."""
+    """A context for calls of dpctl and dpnp that submit work to ``queue`` or wait for it.
+
+    What was put off is submitted before: they may read memory after a wait for the queue alone.
+    """
     meet(queue)
+    order = SequentialOrderManager[queue]
+    if getattr(order, "ahead", None) is not None:
+        order.submit_ahead()
     return _one_at_a_time(queue) if _is_met else _unlocked
 
 
 @contextmanager
 def _one_at_a_time(queue: dpctl.SyclQueue) -> Iterator[None]:
-    _check()
+    check()
     with lock:
         if queue.is_in_order:
             wait_for_host_tasks(queue)

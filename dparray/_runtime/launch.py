@@ -246,13 +246,19 @@ def _refusal(
     local_range: Sequence[int] | None,
 ) -> KernelExecutionError:
     total = prod(global_range)
-    remedy = "Smaller groups need less of what a device has"
+    remedy = getattr(
+        kernel,
+        "remedy",
+        "Smaller groups need less of what a device has, smaller arrays of dp.LocalArray of the "
+        f"{limits_of(queue).local_memory} bytes of local memory that a group has",
+    )
     if total >= INDEX_LIMIT:
         remedy = (
             f"These are {total} work-items, and drivers may count no further than "
             f"{INDEX_LIMIT - 1}: let each work-item do several elements"
         )
+    groups = f" in groups of {tuple(local_range)}" if local_range else ""
     return KernelExecutionError(
         f"kernel {kernel.name}: {queue.sycl_device.name} refused a launch over "
-        f"{tuple(global_range)} in groups of {local_range and tuple(local_range)}. {remedy}"
+        f"{tuple(global_range)}{groups}. {remedy}"
     )

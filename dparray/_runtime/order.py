@@ -16,13 +16,14 @@ launch came after other work, and so after it in time.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import dpctl
 from dpctl.utils import SequentialOrderManager, _order_manager
 from dpctl.utils._order_manager import _SequentialOrderManager
 
+from dparray._layout import Block
 from dparray._runtime.in_order import meet, wait_for
 
 # Reentrant: the collector may run a finalizer of the user's while it is held, which may launch.
@@ -48,6 +49,15 @@ class Marked(Protocol):
     written: Mark | None
 
 
+class Ahead(Protocol):
+    """Work that was put off: called, it submits it."""
+
+    def __call__(self) -> None: ...
+
+    def touches(self, block: Block, writes: bool) -> bool:
+        """Whether it writes memory, or ``writes`` is true and it reads it."""
+
+
 class Order(_SequentialOrderManager):
     """dpctl's order manager of one queue, where a launch follows the one before it.
 
@@ -62,7 +72,7 @@ class Order(_SequentialOrderManager):
     """
 
     count = 1
-    ahead: Callable[[], None] | None = None
+    ahead: Ahead | None = None
     is_submitting_ahead = False
     _last: dpctl.SyclEvent | None = None
     _launched_at = 0  # the count when a launch was last added

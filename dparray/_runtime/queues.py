@@ -21,7 +21,7 @@ def wait(queue: dpctl.SyclQueue) -> None:
     """Wait on the host for all work submitted to ``queue``.
 
     The order manager's own ``wait`` walks its list of events without the interpreter's lock, while
-    other threads add to it; so the list is copied first.
+    other threads add to it; so the list is copied first. What a launch would wait for is all.
     """
     order = order_of(queue)
     if order.ahead is not None:
@@ -30,7 +30,7 @@ def wait(queue: dpctl.SyclQueue) -> None:
     if order.is_known_done():
         _forget_work(queue, mark)
         return
-    count, events = order.count, order.submitted_events
+    count, events = order.count, order.before_launch()
     if events:
         start = time.perf_counter() if _hooks.subscribers else 0.0
         wait_for(events)
@@ -38,6 +38,13 @@ def wait(queue: dpctl.SyclQueue) -> None:
             _hooks.emit("wait", queue=queue, start=start)
     order.note_done(count)
     _forget_work(queue, mark)
+
+
+def submit_ahead(queue: dpctl.SyclQueue) -> None:
+    """Submit the work that was put off on a queue, if there is any."""
+    order = order_of(queue)
+    if order.ahead is not None:
+        order.submit_ahead()
 
 
 waits.append(wait)
@@ -49,19 +56,19 @@ advices.extend(filter(None, [drivers.late_import()]))
 working: dict[dpctl.SyclQueue, object] = {}
 
 
-# The mark of a queue on whose memory another library can have work at any time.
-_OTHERS_WORK = object()
+#: The mark of a queue on whose memory another library can have work at any time.
+OTHERS_WORK = object()
 
 
 def note_work(queue: dpctl.SyclQueue) -> None:
     """Note that work has been submitted to ``queue``; called after the submission."""
-    if working.get(queue) is not _OTHERS_WORK:
+    if working.get(queue) is not OTHERS_WORK:
         working[queue] = object()
 
 
 def note_others(queue: dpctl.SyclQueue) -> None:
     """Say that others have memory of ``queue``: from now on its events are asked every time."""
-    working[queue] = _OTHERS_WORK
+    working[queue] = OTHERS_WORK
 
 
 #: Queues with memory that the host has mapped, and how many maps are open. They do not count as
@@ -102,7 +109,7 @@ _COMPLETE = dpctl.event_status_type.complete
 
 def _forget_work(queue: dpctl.SyclQueue, mark: object) -> None:
     """Take away a mark that was there before all work was seen to be done."""
-    if mark is not None and mark is not _OTHERS_WORK and queue not in mapped:
+    if mark is not None and mark is not OTHERS_WORK and queue not in mapped:
         with lock:
             if working.get(queue) is mark:
                 del working[queue]
@@ -144,9 +151,11 @@ def _is_free(block: Block, writes: bool) -> bool:
     """Whether the host may touch memory of a queue that may not be idle."""
     queue = block.queue
     order = order_of(queue)
-    if order.ahead is not None:  # it stays there: more may be put off
-        return False
-    if is_idle(queue):
+    ahead = order.ahead
+    if ahead is not None:  # it stays there: more may be put off
+        if ahead.touches(block, writes):
+            return False
+    elif is_idle(queue):
         return True
     is_known, mark = _mark_of(block, writes)
     if not is_known or queue in mapped:
@@ -173,7 +182,7 @@ def _wait_for_memory(block: Block, writes: bool) -> None:
         if start:
             _hooks.emit("wait", queue=queue, start=start)
         order.note_done(mark[1])
-        if order.is_after_all(mark):
+        if order.ahead is None and order.is_after_all(mark):
             _forget_work(queue, work)
 
 

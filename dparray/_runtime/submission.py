@@ -228,6 +228,11 @@ def _functions(library: type[ctypes.CDLL] = ctypes.PyDLL) -> tuple[Any, Any, Any
 _over_range, _in_groups, _make_event, _delete = _functions()
 
 
+def addresses_of_functions() -> tuple[int, int, int, int]:
+    """Where these functions lie: over a range, in groups, make an event, let go of one."""
+    return tuple([ctypes.cast(each, c_void_p).value or 0 for each in _functions()])  # type: ignore
+
+
 def let_go_of_interpreter() -> None:
     """From now on let other threads run while work is submitted."""
     global _over_range, _in_groups, _delete

@@ -6,9 +6,12 @@ when something of it is first asked for: that takes 0.5 s and 250 MB, most of it
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+import re
 import sys
+import threading
 from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -53,8 +56,35 @@ class _Library:
 
     def __getattr__(self, name: str) -> Any:
         value = getattr(importlib.import_module(self._name), name)
+        _make_statics()
         setattr(self, name, value)
         return value
+
+
+_making_statics = threading.Lock()
+_with_statics: set[str] = set()
+_OF_ARRAYS = re.compile(r"\((\w+: .*usm_ndarray.*)\) ->")
+
+
+def _make_statics() -> None:
+    """Let dpnp's compiled modules make what each makes when it first looks at an array.
+
+    They make it behind a lock of C++, and let go of the interpreter's lock meanwhile: a second
+    thread that comes there waits for the first with the interpreter's lock held, for ever. So one
+    thread calls a function of each, before any other can, with arguments that it refuses.
+    """
+    with _making_statics:
+        for name, module in tuple(sys.modules.items()):
+            if not name.startswith("dpnp.") or name in _with_statics:
+                continue
+            _with_statics.add(name)
+            for function in vars(module).values():
+                text = getattr(function, "__doc__", None)
+                found = _OF_ARRAYS.search(text) if type(function) is type(len) and text else None
+                if found is not None:
+                    with contextlib.suppress(Exception):
+                        function(*[object()] * len(re.findall(r"\w+: ", found[1])))
+                    break
 
 
 if not TYPE_CHECKING:

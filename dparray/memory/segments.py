@@ -178,10 +178,14 @@ class Arena:
 
     def put(self, segment: Segment) -> None:
         """Make a segment free."""
-        segments = self.free.get(segment.nbytes)
-        if segments is None:
-            segments = self.free.setdefault(segment.nbytes, [])
-        segments.append(segment)
+        # The collector may run after any call (from 3.12 on), and free memory in the midst of this;
+        # an empty list is removed then, but none runs between a look-up and the call of its method.
+        nbytes = segment.nbytes
+        while nbytes not in self.free:
+            alone = [segment]
+            if self.free.setdefault(nbytes, alone) is alone:
+                return
+        self.free[nbytes].append(segment)
 
     def take(self, nbytes: int, largest: int) -> Segment | None:
         """The closest fit among the free segments up to ``largest``, cut to ``nbytes``."""
@@ -206,7 +210,7 @@ class Arena:
             while segments:
                 taken.append(segments.pop())
         for size in list(self.free):
-            if not self.free.get(size, True):
+            if size in self.free and not self.free[size]:
                 del self.free[size]
         free = set(taken)
         joined = False

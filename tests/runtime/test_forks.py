@@ -141,6 +141,26 @@ stop.set()
 for thread in threads:
     thread.join()
 """,
+    "while the first kernel is built": """
+import threading
+from dparray._compiler import program
+os.environ["DPARRAY_CACHE_DIR"] = os.path.dirname(__file__)
+begun, goes_on = threading.Event(), threading.Event()
+build = program._Driver.built_here
+def held(*arguments):
+    begun.set()
+    goes_on.wait(50)
+    return build(*arguments)
+program._Driver.built_here = held
+x = dp.ones(3)  # the host makes that
+thread = threading.Thread(target=double[dp.Range(3)], args=(x,))
+thread.start()
+assert begun.wait(50)
+assert child(lambda: refused(use)) == ("", 0)
+assert child(lambda: refused(lambda: double[dp.Range(3)](x))) == ("", 0)
+goes_on.set()
+thread.join()
+""",
     "joblib": """
 import joblib
 if __name__ == "__main__":

@@ -5,11 +5,17 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import dpctl
 import pytest
+
+import dparray as dp
+from dparray._runtime import in_order
+from dparray._runtime.order import order_of
 
 # Each ends by a dump of all threads if it hangs; the second also checks values.
 HEAD = """
 import faulthandler, threading
+faulthandler.enable()
 faulthandler.dump_traceback_later(60, exit=True)
 import dparray as dp, numpy as np
 import dpctl
@@ -91,3 +97,19 @@ def test_threads_on_in_order_queues_end(program: str, attempt: int) -> None:
     text = HEAD + PROGRAMS[program]
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
+
+
+def test_one_thread_waits_in_the_driver(queue: dpctl.SyclQueue) -> None:
+    """The others look, since the driver lets a thread that waits carry out another's wait."""
+    x = dp.arange(1 << 20, dtype="float32", device=queue)
+    order = order_of(queue)
+    with in_order._in_driver:
+        for _ in range(20):
+            x += 1
+            dp.eval(x)
+            in_order.wait_for(order.submitted_events)
+            assert all(
+                event.execution_status == dpctl.event_status_type.complete
+                for event in order.submitted_events
+            )
+    assert float(x[0]) == 20

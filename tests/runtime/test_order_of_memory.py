@@ -136,7 +136,7 @@ def test_a_store_to_memory_at_work_is_a_kernel_and_waits_for_nothing(queue: Any)
         statements(x, y, t)  # its kernels are compiled
     expected = np.arange(float(MANY))
     dp.synchronize(x)
-    with held(queue, x, y):
+    with held(queue, y, x):
         expected[0] = x[0] = 1
         statements(x, y, t)
     for _ in range(2):

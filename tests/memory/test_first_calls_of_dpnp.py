@@ -1,0 +1,40 @@
+"""Threads that come to dpnp at once, none having been there, do not wait for each other."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+SCRIPT = """
+import faulthandler, sys, threading
+faulthandler.dump_traceback_later(60, exit=True)
+import dparray as dp, dpctl
+from dparray.memory.exchange import dpt
+sys.setswitchinterval(1e-6)
+dpt.usm_ndarray
+queues = [dpctl.SyclQueue() for _ in range(8)]
+barrier = threading.Barrier(8)
+def work(queue):
+    barrier.wait()
+    dpt.sort(dpt.zeros(100, sycl_queue=queue))
+threads = [threading.Thread(target=work, args=(queue,)) for queue in queues]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+
+
+def test_first_calls_by_threads_end() -> None:
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_each_compiled_module_is_called_once_with_what_it_refuses() -> None:
+    from dparray.memory import exchange
+
+    assert exchange.dpt.usm_ndarray
+    seen = set(exchange._with_statics)
+    assert {"dpnp.tensor._tensor_impl", "dpnp.tensor._tensor_sorting_impl"} <= seen
+    exchange._make_statics()
+    assert seen <= exchange._with_statics
