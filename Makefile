@@ -40,7 +40,7 @@ suites: venv ## other projects' test suites on dparray; ARGS="dpnp --only test_s
 	@OCL_ICD_FILENAMES="$${OCL_ICD_FILENAMES:-$$(readlink -f .venv)/lib/libintelocl.so}" \
 	  build/suites/venv/bin/python tests/suites/run.py $(ARGS)
 
-second: venv ## the compiler's tests on Python 3.13
+second: venv ## the compiler's and the conformance tests on Python 3.13
 	@bash .ci/second-python $(ARGS)
 
 check: venv ## ruff, mypy and the test of the layers

@@ -138,6 +138,8 @@ def value_of(text: str) -> Any:
 def _encoded(value: Any) -> Any:
     if isinstance(value, np.bool_ | np.integer | np.floating):
         value = value.item()
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        raise TypeError(f"the integer {value}, which 64 bits do not hold")
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):

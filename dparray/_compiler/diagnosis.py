@@ -338,6 +338,11 @@ _TELLING = (
         r"No definition for lowering <built-in function (\w+)>\((.+?),?\) ->",
         "{0}({1}) is not available in a kernel",
     ),
+    (
+        r"Cannot cast type\(DeviceDispatcher\(.+\)\) to FunctionType|function_type\.FunctionType",
+        "which function is called is known when a kernel is compiled: call both, and choose one of "
+        "the results, as in f(x) if condition else g(x)",
+    ),
     (r"Cannot cast IntEnum<\w+>\((\w+)\) to", "{0} is an enumeration: use the member's .value"),
     (r"the operation is one of .+", "{all}"),
     (r"takes an? .+; got .+", "{all}"),

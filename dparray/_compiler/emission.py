@@ -27,7 +27,6 @@ EXTENSIONS = (
     "SPV_EXT_shader_atomic_float_add",
     "SPV_EXT_shader_atomic_float_min_max",
     "SPV_ALTERA_arbitrary_precision_integers",
-    "SPV_INTEL_variable_length_array",
 )
 _SECONDS_TO_END = 5.0
 

@@ -28,8 +28,9 @@ LENGTH = struct.Struct("<q")
 # It makes pointers that loops count up of the indices of elements, and Intel's CPU driver does not
 # see then that neighbouring work-items read neighbouring elements: a sum takes 14 times as long.
 OPTIONS = ("--disable-lsr",)
-# It compares the counts of a loop's exits, in 128 bits where 64 might not do, which SPIR-V has not.
-PASS_OPTIONS = ("--indvars-predicate-loops=false",)
+# It compares the counts of a loop's exits, in 128 bits where 64 might not do, which SPIR-V has not,
+# and counts what a loop would sum up in 65 and more.
+PASS_OPTIONS = ("--indvars-predicate-loops=false", "--replexitval=never")
 TRIPLE = "spirv64-unknown-unknown"
 SPEED = 2  # how much LLVM optimises, of 0 to 3
 
@@ -225,6 +226,144 @@ def _chosen(found: re.Match[str]) -> str:
     )
 
 
+# Intel's CPU driver (2026.2) keeps chains of integers in vector registers where that makes minima
+# and maxima cheaper, and writes the complement in such a chain with all ones: of the registers from
+# 16 on, which functions like sine leave alone, by an instruction that processors have not. What it
+# does not know to be all ones it keeps in a register as anything else. Alone, one extreme does not
+# make a chain; one in a loop may become several.
+_COMPLEMENTS = re.compile(
+    r"^  (?P<name>%\S+) = xor (?P<type>i8|i16|i32|i64) (?P<given>[^\s,]+), -1$", re.MULTILINE
+)
+_EXTREME = re.compile(r"@llvm\.[su]m(?:in|ax)\.i\d+\(")
+_IN_CHAINS = frozenset(
+    ("add", "sub", "and", "or", "xor", "shl", "lshr", "ashr", "trunc", "zext", "sext")
+) | {"select", "phi"}
+_DIMENSIONS = "@_Z12get_work_dimv()"
+
+
+def _none(name: str, kind: str) -> tuple[str, list[str]]:
+    """A zero that the driver does not know, and the lines that compute it."""
+    dimensions, none, wide = (f"%dparray.{of}.{name}" for of in ("dimensions", "none", "wide"))
+    lines = [
+        f"  {dimensions} = call spir_func i32 {_DIMENSIONS}",
+        f"  {none} = lshr i32 {dimensions}, 2",
+    ]
+    if kind == "i32":
+        return none, lines
+    return wide, [*lines, f"  {wide} = {'zext' if kind == 'i64' else 'trunc'} i32 {none} to {kind}"]
+
+
+def _declared(text: str, hidden: str) -> str:
+    """``hidden``, which is made of ``text``, with what :func:`_none` calls."""
+    if hidden != text and f"declare spir_func i32 {_DIMENSIONS}" not in text:
+        hidden += f"\ndeclare spir_func i32 {_DIMENSIONS}\n"
+    return hidden
+
+
+def _with_hidden_ones(text: str) -> str:
+    """Hide the ones of complements that are of a chain with extremes."""
+    if not (_COMPLEMENTS.search(text) and _EXTREME.search(text)):
+        return text
+    found = _chained(text)
+
+    def hide(of: re.Match[str]) -> str:
+        if of["name"] not in found:
+            return of[0]
+        kind, ones = of["type"], f"%dparray.ones.{of.start()}"
+        none, lines = _none(f"of.ones.{of.start()}", kind)
+        lines += [
+            f"  {ones} = sub {kind} {none}, 1",
+            f"  {of['name']} = xor {kind} {of['given']}, {ones}",
+        ]
+        return "\n".join(lines)
+
+    return _declared(text, _COMPLEMENTS.sub(hide, text))
+
+
+def _chained(text: str) -> set[str]:
+    """The names of what is computed in chains that may have several extremes."""
+    operands, extremes, in_loops = {}, set(), set()
+    for name, operation, rest in _DEFINITIONS.findall(text):
+        if operation in _IN_CHAINS:
+            if operation == "phi":
+                in_loops.add(name)
+        elif operation in ("call", "tail") and _EXTREME.search(rest):
+            extremes.add(name)
+        else:
+            continue
+        operands[name] = _NAMES.findall(rest)
+    neighbours: dict[str, list[str]] = {name: [] for name in operands}
+    for name, used in operands.items():
+        for one in used:
+            if one in neighbours:
+                neighbours[name].append(one)
+                neighbours[one].append(name)
+    found: set[str] = set()
+    while extremes:
+        chain: set[str] = set()
+        coming = [extremes.pop()]
+        while coming:
+            name = coming.pop()
+            if name not in chain:
+                chain.add(name)
+                coming += neighbours[name]
+        if chain & extremes or chain & in_loops:
+            found |= chain
+        extremes -= chain
+    return found
+
+
+# Intel's CPU driver (2026.2) keeps private memory by elements, each of all work-items in a row, and
+# reads and writes that of others through a pointer that is one of two by a condition. It makes one
+# of an index that is one of two numbers, too. A pointer that was a number, and an index of unknown
+# bits, it takes as they are.
+_CHOICES = re.compile(
+    r"^  (?P<name>%\S+) = select i1 (?P<is_first>[^\s,]+), ptr (?P<a>[^\s,]+), ptr (?P<b>[^\s,]+)$",
+    re.MULTILINE,
+)
+_PLACES = re.compile(
+    r"^(?P<head>  %\S+ = getelementptr [^\n]*, ptr %[^\n]*, i64 )(?P<at>%\S+)$", re.MULTILINE
+)
+_OF_TWO = re.compile(
+    r"^  (?P<name>%\S+) = (?:(?:and i\d+ [^\n]*, 1|zext (?:nneg )?i1 [^\n]*|lshr i64 [^\n]*, 63"
+    r"|lshr i32 [^\n]*, 31|select i1 [^\n]*, i\d+ -?\d+, i\d+ -?\d+)"
+    r"|(?:[sz]ext (?:nneg )?|trunc (?:nuw |nsw )*|xor |add (?:nuw |nsw )*)i\d+ (?P<given>%[^\s,]+)"
+    r"(?: to i\d+|, -?\d+))$",
+    re.MULTILINE,
+)
+
+
+def _with_hidden_choices(text: str) -> str:
+    """Hide that a place in private memory is one of two."""
+    if " alloca " not in text:
+        return text
+    of_two: set[str] = set()
+    for found in _OF_TWO.finditer(text):
+        if found["given"] is None or found["given"] in of_two:
+            of_two.add(found["name"])
+
+    def hide_pointer(of: re.Match[str]) -> str:
+        a, b, chosen, at = (f"%dparray.{name}.{of.start()}" for name in ("a", "b", "chosen", "at"))
+        none, lines = _none(f"of.pointer.{of.start()}", "i64")
+        lines += [
+            f"  {a} = ptrtoint ptr {of['a']} to i64",
+            f"  {b} = ptrtoint ptr {of['b']} to i64",
+            f"  {chosen} = select i1 {of['is_first']}, i64 {a}, i64 {b}",
+            f"  {at} = xor i64 {chosen}, {none}",
+            f"  {of['name']} = inttoptr i64 {at} to ptr",
+        ]
+        return "\n".join(lines)
+
+    def hide_index(of: re.Match[str]) -> str:
+        if of["at"] not in of_two:
+            return of[0]
+        at = f"%dparray.index.{of.start()}"
+        none, lines = _none(f"of.index.{of.start()}", "i64")
+        return "\n".join([*lines, f"  {at} = xor i64 {of['at']}, {none}", f"{of['head']}{at}"])
+
+    return _declared(text, _PLACES.sub(hide_index, _CHOICES.sub(hide_pointer, text)))
+
+
 # LLVM aligns private memory as the longest vector that it holds. Where a kernel has a barrier or a
 # group algorithm, Intel's CPU driver (2026.2) keeps what is needed after it for each work-item; of
 # memory aligned to more than 64 bytes it loses the place, and the kernel writes to address 0. The
@@ -239,10 +378,10 @@ def writable(text: str) -> str:
     if _GROUP_ID in text:
         of_items = _ids_and_computed(text, _IDS_OF_ITEMS)
     text = _with_hidden_places(_with_hidden_ids(text, *of_items), ids, computed)
-    text = _EXTREMES.sub(_chosen, text)
+    text = _EXTREMES.sub(_chosen, _with_hidden_choices(_with_hidden_ones(text)))
     text = _CONJUNCTIONS.sub(r"= and i1 \1, \2", text)
     text = _DISJUNCTIONS.sub(r"= or i1 \1, \2", text)
-    text = _with_plain_extensions(_with_known_widths(text))
+    text = _with_plain_cuts(_with_plain_extensions(_with_known_widths(text)))
     return expanded(_FLOATS_OF_SIGNS.sub(_choose_float, text))
 
 
@@ -304,7 +443,7 @@ def _with_plain_extensions(text: str) -> str:
         source, given = by_signs[found["given"]]
         name, kind = found["name"], found["kind"]
         whole = f'%"{name[1:].strip(chr(34))} whole"'
-        element = kind.split()[-1].rstrip(">")
+        element = _element_of(kind)
         mask = (1 << int(found["bits"])) - 1
         return (
             f"  {whole} = sext {source} {given} to {kind}\n"
@@ -314,13 +453,54 @@ def _with_plain_extensions(text: str) -> str:
     return _ZERO_EXTENSIONS.sub(masked, text) if by_signs else text
 
 
-# --- intrinsics -----------------------------------------------------------------------------------
-# LLVM makes them of plain code: of bits that are put in reverse, and of products that are tested
-# for overflow. The back end ends at the first, and writes of the second what drivers refuse.
+# The back end masks a number that is cut and extended by zeros as it was before the cut, whatever
+# it becomes: an integer of 64 bits in an operation on 32, which no driver accepts. LLVM's passes
+# leave none of these behind, parts of elements are some.
+_KIND = r"(?:i\d+|<\d+ x i\d+>)"
+_CUTS = re.compile(
+    rf"^ +({_NAMES.pattern}) = trunc (?:nuw |nsw )*({_KIND}) ({_NAMES.pattern}) to {_KIND}$",
+    re.MULTILINE,
+)
+_CUT_EXTENSIONS = re.compile(
+    rf"^ +(?P<name>{_NAMES.pattern}) = zext (?:nneg )?(?P<cut>{_KIND}) (?P<given>{_NAMES.pattern}) "
+    rf"to (?P<kind>{_KIND})$",
+    re.MULTILINE,
+)
 
+
+def _element_of(kind: str) -> str:
+    """The type of an element: of ``<8 x i32>``, and of ``i32``, it is ``i32``."""
+    return kind.split()[-1].rstrip(">")
+
+
+def _with_plain_cuts(text: str) -> str:
+    """The text of a module in which no number is cut to fewer bits than it is used in."""
+    cuts = {name: (kind, given) for name, kind, given in _CUTS.findall(text)}
+
+    def masked(found: re.Match[str]) -> str:
+        source, given = found["cut"], found["given"]
+        while given in cuts:
+            source, given = cuts[given]
+        name, kind = found["name"], found["kind"]
+        element = _element_of(kind)
+        if int(_element_of(source)[1:]) <= int(element[1:]):
+            return found[0]
+        mask = (1 << int(_element_of(found["cut"])[1:])) - 1
+        whole = f'%"{name[1:].strip(chr(34))} uncut"'
+        bits = f"{mask}" if kind == element else f"splat ({element} {mask})"
+        cut = f"  {whole} = trunc {source} {given} to {kind}"
+        return f"{cut}\n  {name} = and {kind} {whole}, {bits}"
+
+    return _CUT_EXTENSIONS.sub(masked, text) if cuts else text
+
+
+# --- intrinsics -----------------------------------------------------------------------------------
+# LLVM makes them of plain code: of bits that are put in reverse, and of sums and products that are
+# tested for overflow. The back end ends at the first two, and drivers at what it makes of products.
+
+_EXPANDED = r"bitreverse|s(?:add|sub)\.with\.overflow|[us]mul\.with\.overflow"
 _DECLARATION = re.compile(
-    r"^declare [^@\n]*@llvm\.(?P<name>bitreverse|umul\.with\.overflow|smul\.with\.overflow)"
-    r"\.i(?P<width>8|16|32|64)\([^\n]*$",
+    rf"^declare [^@\n]*@llvm\.(?P<name>{_EXPANDED})\.i(?P<width>8|16|32|64)\([^\n]*$",
     re.MULTILINE,
 )
 
@@ -333,6 +513,8 @@ def expanded(text: str) -> str:
         name, width = found["name"], int(found["width"])
         if name == "bitreverse":
             definitions.append(_reversal(width))
+        elif "mul" not in name:
+            definitions.append(_sum(width, name))
         else:
             definition, helper = _product(width, signed=name.startswith("s"))
             definitions.append(definition)
@@ -340,9 +522,7 @@ def expanded(text: str) -> str:
     if not definitions:
         return text
     text = _DECLARATION.sub("", text)
-    text = re.sub(
-        r"@llvm\.(bitreverse|[us]mul\.with\.overflow)\.i(8|16|32|64)\b", r"@dparray.\1.i\2", text
-    )
+    text = re.sub(rf"@llvm\.({_EXPANDED})\.i(8|16|32|64)\b", r"@dparray.\1.i\2", text)
     declared = [helper for helper in sorted(helpers) if helper not in text]
     return "\n".join([text, *declared, *definitions])
 
@@ -363,6 +543,25 @@ def _reversal(width: int) -> str:
         ]
         step, at = 2 * step, at + 1
     return "\n".join([*lines, f"  ret {kind} %v{at}", "}", ""])
+
+
+def _sum(width: int, name: str) -> str:
+    """A sum or a difference with whether it overflows: its sign is none that it can have."""
+    kind, both = f"i{width}", f"{{ i{width}, i1 }}"
+    operation = name[1:4]
+    # What is added has the other sign than the sum; what is subtracted, than what it is taken from.
+    other = "%low" if operation == "add" else "%a"
+    return f"""define internal {both} @dparray.{name}.{kind}({kind} %a, {kind} %b) {{
+  %low = {operation} {kind} %a, %b
+  %first = xor {kind} %a, %low
+  %second = xor {kind} %b, {other}
+  %signs = and {kind} %first, %second
+  %over = icmp slt {kind} %signs, 0
+  %half = insertvalue {both} undef, {kind} %low, 0
+  %whole = insertvalue {both} %half, i1 %over, 1
+  ret {both} %whole
+}}
+"""
 
 
 _CODES = {8: "ha", 16: "ts", 32: "ji", 64: "ml"}
@@ -405,16 +604,20 @@ def optimise(binding: Any, machine: Any, module: Any, speed: int = SPEED) -> Non
     cleaning.run(module, builder)
 
 
-def emitted(binding: Any, text: str, wanted: int) -> bytes:
-    """The back end's output for a module."""
-    machine = binding.Target.from_triple(TRIPLE).create_target_machine(opt=SPEED)
-    if wanted == OPTIMISED:
-        head = f'target datalayout = "{machine.target_data}"\ntarget triple = "{TRIPLE}"\n'
-        module = binding.parse_assembly(head + text)
-        optimise(binding, machine, module)
-        text = writable(str(module))
-        content = text.encode()
-        return LENGTH.pack(len(content)) + content + emitted(binding, text, BINARY)
+def _machine(binding: Any) -> Any:
+    """A new one: each writes one module, and it takes 1 ms to make."""
+    return binding.Target.from_triple(TRIPLE).create_target_machine(opt=SPEED)
+
+
+def _optimised(binding: Any, machine: Any, text: str) -> str:
+    head = f'target datalayout = "{machine.target_data}"\ntarget triple = "{TRIPLE}"\n'
+    module = binding.parse_assembly(head + text)
+    optimise(binding, machine, module)
+    return writable(str(module))
+
+
+def _written(binding: Any, machine: Any, text: str, wanted: int) -> bytes:
+    """The back end's output for a module, of a machine that has written none."""
     module = binding.parse_assembly(text)
     if wanted == ASSEMBLY:
         assembly: str = machine.emit_assembly(module)
@@ -479,33 +682,43 @@ class Writer(NamedTuple):
             for end in (request_to, output_from, error_from):
                 os.close(end)
             os.dup2(error_to, 2)
-            emitted(binding, _EMPTY, BINARY)
-            machine = binding.Target.from_triple(TRIPLE).create_target_machine(opt=SPEED)
-            rehearsed = binding.parse_assembly(_REHEARSAL)
-            optimise(binding, machine, rehearsed)
-            writable(str(rehearsed))
+            _written(binding, _machine(binding), _EMPTY, BINARY)
+            optimiser, machine = _machine(binding), _machine(binding)
+            _optimised(binding, optimiser, _REHEARSAL)
             with os.fdopen(request_from, "rb") as request:
                 head = request.read(REQUEST.size)
                 text = request.read().decode()
             if len(head) == REQUEST.size:
-                content = emitted(binding, text, REQUEST.unpack(head)[1])
+                wanted, content = REQUEST.unpack(head)[1], b""
+                if wanted == OPTIMISED:
+                    text, wanted = _optimised(binding, optimiser, text), BINARY
+                    content = text.encode()
+                    content = LENGTH.pack(len(content)) + content
+                content += _written(binding, machine, text, wanted)
                 with os.fdopen(output_to, "wb") as output:
-                    output.write(content)
+                    output.write(LENGTH.pack(len(content)) + content)
             os._exit(0)
         except BaseException as error:
             os.write(2, repr(error).encode()[:4000])
             os._exit(3)
 
     def answer(self, request: bytes) -> tuple[int, bytes]:
-        """Its exit status, and its output or its error."""
+        """0 and its output, and it is still to end, which takes 2 ms; or as :meth:`ended`."""
         with contextlib.suppress(BrokenPipeError), os.fdopen(self.request, "wb") as out:
             out.write(request)
         with os.fdopen(self.output, "rb") as output:
-            content = output.read()
+            head = output.read(LENGTH.size)
+            if len(head) == LENGTH.size:
+                content = output.read(length := LENGTH.unpack(head)[0])
+                if len(content) == length:
+                    return 0, content
+        return self.ended()
+
+    def ended(self) -> tuple[int, bytes]:
+        """Its exit status and its complaint, waited for."""
         with os.fdopen(self.errors, "rb") as errors:
             complaint = errors.read()
-        status = os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1])
-        return status, complaint if status else content
+        return os.waitstatus_to_exitcode(os.waitpid(self.process, 0)[1]), complaint
 
 
 def main(packages: str, extensions: str) -> None:
@@ -520,7 +733,7 @@ def main(packages: str, extensions: str) -> None:
     for option in (*OPTIONS, *PASS_OPTIONS):
         binding.set_option("", option)
     # Loaded once, before the forks.
-    emitted(binding, _EMPTY, BINARY)
+    _written(binding, _machine(binding), _EMPTY, BINARY)
     requests, answers = sys.stdin.buffer, sys.stdout.buffer
     while True:
         writer = Writer.begun(binding)
@@ -531,9 +744,12 @@ def main(packages: str, extensions: str) -> None:
         request = head + requests.read(REQUEST.unpack(head)[0])
         status, content = writer.answer(request)
         if status == -signal.SIGKILL:  # the system may have ended it for its memory, as it waited
-            status, content = Writer.begun(binding).answer(request)
+            writer = Writer.begun(binding)
+            status, content = writer.answer(request)
         answers.write(ANSWER.pack(status, len(content)) + content)
         answers.flush()
+        if not status:
+            writer.ended()
 
 
 if __name__ == "__main__":

@@ -84,7 +84,8 @@ class Kernel:
         key = context_and_device(queue)
         built = self._built.get(key)
         if built is None:
-            built = self._built[key] = self._build(queue)
+            # One for ever, though several threads build: what is ready to launch has its address.
+            built = self._built.setdefault(key, self._build(queue))
         return built
 
     def check_device(self, device: dpctl.SyclDevice) -> None:

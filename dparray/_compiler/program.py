@@ -27,6 +27,7 @@ import dpctl
 from dpctl.program import create_program_from_spirv
 
 from dparray._compiler import cache
+from dparray._runtime import in_order
 from dparray._runtime.submission import capsule_address
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> Any:
     Raises:
         SyclProgramCompilationError: the driver refuses the module.
     """
+    note_use()
     driver = _driver_of(queue)
     if driver is None:
         return create_program_from_spirv(queue, spirv, options)
@@ -82,10 +84,26 @@ def obtain_program(queue: dpctl.SyclQueue, spirv: bytes, options: str) -> Any:
 
 def warm_up(queue: dpctl.SyclQueue) -> None:
     """Let the driver start its compiler, as a kernel is on its way to it; nothing is waited for."""
+    note_use()
     driver = _driver_of(queue)
     if driver is not None and not _has_built():
         with contextlib.suppress(RuntimeError):
             _builder().submit(driver.built_here, queue, _NOTHING, "")
+
+
+_is_used = False
+
+
+def note_use() -> None:
+    """Say that a driver is about to make a program."""
+    global _is_used
+    in_order.check()  # a kernel is built before its launch is refused
+    _is_used = True
+
+
+def is_used() -> bool:
+    """Whether a driver has made a program, or is making one: its locks may be held in a fork."""
+    return _is_used
 
 
 # Of each process, as a fork has none of its parent's threads.

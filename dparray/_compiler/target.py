@@ -8,29 +8,23 @@ module of a kernel; ``emission`` makes SPIR-V of it.
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from types import BuiltinFunctionType
+from typing import Any, ClassVar
 
 from llvmlite import binding as llvm
 from llvmlite import ir
 from numba.core import cgutils, compiler, itanium_mangler, types, typing
-from numba.core import ir as numba_ir
 from numba.core.base import BaseContext
 from numba.core.callconv import MinimalCallConv
 from numba.core.codegen import CPUCodegen, CPUCodeLibrary
-from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
+from numba.core.compiler import Flags
 from numba.core.compiler_lock import global_compiler_lock
-from numba.core.compiler_machinery import (
-    AnalysisPass,
-    FunctionPass,
-    PassManager,
-    register_pass,
-)
 from numba.core.descriptors import TargetDescriptor
 from numba.core.dispatcher import Dispatcher
 from numba.core.errors import TypingError
 from numba.core.imputils import Registry
-from numba.core.ir_utils import build_definitions
 from numba.core.options import TargetOptions, include_default_options
 from numba.core.runtime.context import NRTContext
 from numba.core.target_extension import (
@@ -40,26 +34,29 @@ from numba.core.target_extension import (
     target_override,
     target_registry,
 )
-from numba.core.typed_passes import IRLegalization, NativeLowering, NoPythonBackend
+from numba.core.targetconfig import ConfigStack
 from numba.core.typing import cmathdecl, enumdecl
 from numba.core.typing.templates import Registry as TypingRegistry
-from numba.core.untyped_passes import FixupArgs
 
-from dparray._compiler import emitter, instructions, passes, spirv
+from dparray._compiler import emitter, instructions, passes, pipeline, spirv
+from dparray._compiler.pipeline import Cut, KernelPipeline, Pipeline
 from dparray._compiler.types import (
-    ConstantType,
     DeviceArray,
     GroupType,
     ItemType,
     NdItemType,
     data_models,
 )
-from dparray.kernel_api import AddressSpace, MemoryOrder, MemoryScope, vec_store
+from dparray.kernel_api import AddressSpace, MemoryOrder, MemoryScope
 
-TARGET = "dparray"
+TARGET = pipeline.TARGET
 LOCAL_ARRAY = "dparray_local_array"  # begins the names of variables in local memory
 _INT8 = ir.IntType(8)
 _ENUMERATIONS = (AddressSpace, MemoryOrder, MemoryScope)
+_OPERATORS = frozenset(
+    each for each in vars(operator).values() if isinstance(each, BuiltinFunctionType)
+)
+_MOST_SIGNATURES = 4096
 
 #: Typing and lowering of device code's operations, beside Numba's own.
 typing_registry = TypingRegistry()
@@ -162,6 +159,46 @@ class TypingContext(typing.BaseContext):
             args = rule(func, args, kws)
         return super().resolve_function_type(func, args, kws)
 
+    def signature_of(self, function: types.Function, args: Any, kws: Any) -> Any:
+        """The signature of a call of a function of Python or ours.
+
+        Raises:
+            TypingError: it does not take these types.
+        """
+        find = super(types.Function, function).get_call_type
+        if kws or self._is_checked():
+            return find(self, args, kws)
+        args = tuple(args)
+        known = self._signatures.get((function, args))
+        if known is None:
+            known = find(self, args, kws)
+            # What overloads are compiled to is noted down where they are typed.
+            implementation = None if known is None else function._impl_keys.get(known.args)
+            if implementation in _OPERATORS:
+                if len(self._signatures) == _MOST_SIGNATURES:
+                    self._signatures.clear()
+                self._signatures[function, args] = known
+        else:
+            function._impl_keys[known.args] = function.typing_key
+        return known
+
+    @functools.cached_property
+    def _signatures(self) -> dict[tuple[Any, Any], Any]:
+        """The signatures of operators by the types of their operands.
+
+        To find one, Numba tries all that is registered for an operator, which took a tenth of the
+        time of a kernel. What is registered later makes another type of the operator.
+        """
+        return {}
+
+    def _is_checked(self) -> bool:
+        """Whether indices are checked, where Numba's overloads are others."""
+        flags = ConfigStack.top_or_none()
+        if flags is None or not flags.boundscheck:
+            return False
+        self._signatures.clear()
+        return True
+
     def unify_pairs(self, first: Any, second: Any) -> Any:
         """The type of what is one or the other; ``None`` if there is none."""
         for rule in self.unify_rules:
@@ -180,6 +217,15 @@ class TypingContext(typing.BaseContext):
             # The imaginary part of a written number is not that number, as Numba has it.
             typ = types.unliteral(typ)
         return super().resolve_getattr(typ, attr)
+
+
+def _get_call_type(self: types.Function, context: Any, args: Any, kws: Any) -> Any:
+    if isinstance(context, TypingContext):
+        return context.signature_of(self, args, kws)
+    return super(types.Function, self).get_call_type(context, args, kws)
+
+
+types.Function.get_call_type = _get_call_type
 
 
 class _NoCounts(NRTContext):
@@ -314,115 +360,7 @@ def _pointer_add(builder: Any, ptr: Any, offset: Any, return_type: Any = None) -
 cgutils.pointer_add = _pointer_add
 
 
-# --- pipeline and dispatchers ---------------------------------------------------------------------
-
-
-@register_pass(mutates_CFG=True, analysis_only=False)
-class _Backend(NoPythonBackend):
-    """The end of the pipeline, which makes the function known by a key of its own."""
-
-    _name = "dparray_backend"
-
-    def run_pass(self, state: Any) -> bool:
-        super().run_pass(state)
-        key = object()
-        state.cr = state.cr._replace(entry_point=key)
-        state.targetctx.insert_user_function(key, state.cr.fndesc, [state.cr.library])
-        return True
-
-
-@register_pass(mutates_CFG=False, analysis_only=False)
-class _PlaceConstants(FunctionPass):
-    """Puts the values of parameters that are constants in the place of their arguments."""
-
-    _name = "dparray_place_constants"
-
-    def __init__(self) -> None:  # abstract in Numba's class
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        placed = False
-        for block in state.func_ir.blocks.values():
-            for statement in block.find_insts(numba_ir.Assign):
-                argument = statement.value
-                if not isinstance(argument, numba_ir.Arg):
-                    continue
-                given = state.args[argument.index]
-                if isinstance(given, ConstantType):
-                    placed = True
-                    # Numba takes tuples and types for constants where they are globals.
-                    if isinstance(given.value, tuple | type):
-                        statement.value = numba_ir.Global(argument.name, given.value, argument.loc)
-                    else:
-                        statement.value = numba_ir.Const(given.value, argument.loc)
-        if placed:
-            state.func_ir._definitions = build_definitions(state.func_ir.blocks)
-        return placed
-
-
-class _Pipeline(CompilerBase):
-    """The steps from a function to LLVM IR; the last makes it known to those that call it."""
-
-    last: Any = _Backend
-    finds: Any = ()
-
-    def define_pipelines(self) -> list[Any]:
-        steps = PassManager(TARGET)
-        steps.passes.extend(DefaultPassBuilder.define_untyped_pipeline(self.state).passes)
-        steps.passes.extend(DefaultPassBuilder.define_typed_pipeline(self.state).passes)
-        steps.add_pass_after(_PlaceConstants, FixupArgs)
-        for find in self.finds:
-            steps.add_pass(find, "look for what to warn of")
-        steps.add_pass(IRLegalization, "ensure that the IR is legal")
-        steps.add_pass(NativeLowering, "lower to LLVM IR")
-        steps.add_pass(self.last, "finish")
-        steps.finalize()
-        return [steps]
-
-
-class Cut(NamedTuple):
-    """A float that a kernel writes into an array of integers."""
-
-    line: int
-    array: str
-    value: str
-
-
-@register_pass(mutates_CFG=False, analysis_only=True)
-class _FindCuts(AnalysisPass):
-    """Finds where a kernel cuts floats to integers, by writing them."""
-
-    _name = "dparray_find_cuts"
-
-    def __init__(self) -> None:  # abstract in Numba's class
-        super().__init__()
-
-    def run_pass(self, state: Any) -> bool:
-        found = set()
-        for block in state.func_ir.blocks.values():
-            for statement in block.find_insts((numba_ir.SetItem, numba_ir.StaticSetItem)):
-                array = state.typemap[statement.target.name]
-                value = types.unliteral(state.typemap[statement.value.name])
-                found |= self._cut(statement, array, value)
-            for call in block.find_exprs(op="call"):
-                if getattr(state.typemap[call.func.name], "typing_key", None) is vec_store:
-                    array, _, vector = state.calltypes[call].args
-                    found |= self._cut(call, array, vector.dtype)
-        state.metadata["cuts"] = sorted(found)
-        return False
-
-    def _cut(self, statement: Any, array: Any, value: Any) -> set[Cut]:
-        whole = isinstance(getattr(array, "dtype", None), types.Integer)
-        if not whole or not isinstance(value, types.Float):
-            return set()
-        return {Cut(statement.loc.line, str(array.dtype), str(value))}
-
-
-class _KernelPipeline(_Pipeline):
-    """The same for kernels, which nothing calls: what the compiler knows does not grow."""
-
-    last = NoPythonBackend
-    finds: Any = (_FindCuts,)
+# --- dispatchers ----------------------------------------------------------------------------------
 
 
 def _set_flags(flags: Any) -> None:
@@ -468,15 +406,12 @@ class DeviceDispatcher(Dispatcher):
     targetdescr = descriptor
 
     def __init__(self, function: Callable[..., Any], **options: Any) -> None:
-        super().__init__(function, targetoptions=options, pipeline_class=_Pipeline)
+        super().__init__(function, targetoptions=options, pipeline_class=Pipeline)
 
     def compile(self, sig: Any) -> Any:
         """Compile for a signature."""
         with target_override(TARGET):
             return super().compile(sig)
-
-    def _get_dispatcher_for_current_target(self) -> DeviceDispatcher:
-        return self
 
     def add_overload(self, cres: Any) -> None:
         """Keep what was compiled for the types of its arguments."""
@@ -541,7 +476,7 @@ def lower_kernel(
             None,
             flags,
             {},
-            pipeline_class=_KernelPipeline,
+            pipeline_class=KernelPipeline,
         )
     result = compiled.signature.return_type
     if result not in (types.none, types.void):

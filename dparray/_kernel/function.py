@@ -13,6 +13,7 @@ from typing import Any
 from dparray import config
 from dparray._array.ndarray import materialize
 from dparray._compiler import compile
+from dparray._compiler.backend import lock
 from dparray._compiler.checks import RECORD_SIZE, CheckedKernel, checked_copy, describe_fault
 from dparray._compiler.device_function import DeviceFunction
 from dparray._compiler.diagnosis import source_of
@@ -53,6 +54,8 @@ __all__ = [
     "KernelFunction",
 ]
 
+#: The references of a kernel that nothing is compiled of.
+_UNWATCHED: list[Reference] = []
 _ITEMS = ("", "item:1", "item:2", "item:3")
 _ND_ITEMS = ("", "nditem:1", "nditem:2", "nditem:3")
 
@@ -145,7 +148,7 @@ class KernelFunction:
         self._checked: KernelFunction | None = None
         self._checks: CheckedKernel | None = None
         self._closed = False  # made with explicit signatures: no others are compiled
-        self._references: list[Reference] = []  # what the compiled kernels hold the values of
+        self._references = _UNWATCHED  # what the compiled kernels hold the values of
 
     def __repr__(self) -> str:
         return f"<dparray kernel {self.__qualname__}>"
@@ -188,9 +191,10 @@ class KernelFunction:
         return self._launch(index_space, arguments, depends_on)
 
     def _launch(self, index_space: Any, arguments: tuple[Any, ...], depends_on: Any = ()) -> Event:
-        for reference in self._references:
+        references = self._references
+        for reference in references:
             if not reference.is_current:
-                self._forget()
+                self._forget(references)
                 break
         if config.debug and self._checked is not self and not hasattr(index_space, "launch_over"):
             return self._launch_checked(index_space, arguments, depends_on)
@@ -222,7 +226,7 @@ class KernelFunction:
         compiled = self._kernels.get(key) or self._compile(item, types, queue)
         reads = 0
         if not borrowed:  # then all arrays are ours
-            order, reads = self._orders.get(key) or self._order(key, arguments)
+            order, reads = self._orders.get(key) or self._order(key, compiled, arguments)
             if order is not None:
                 blocks = tuple([blocks[position] for position in order])
         memory: list[Any] = []
@@ -276,7 +280,7 @@ class KernelFunction:
         settle_blocks(blocks)
 
     def _order(
-        self, key: tuple[str, Signature], arguments: tuple[Any, ...]
+        self, key: tuple[str, Signature], compiled: Kernel, arguments: tuple[Any, ...]
     ) -> tuple[tuple[int, ...] | None, int]:
         """The places of the arrays among themselves, those only read first, and how many these are;
         ``None`` for the places where they are so already.
@@ -285,8 +289,9 @@ class KernelFunction:
         takes as long as to launch a kernel from disk, so the first launch of one does not: it marks
         all arrays as written.
         """
-        if key not in self._orders and self._kernels[key].origin == "disk":
-            self._orders[key] = None
+        orders = self._orders
+        if key not in orders and compiled.origin == "disk":
+            orders[key] = None
             return None, 0
         only_read = self._only_read(arguments)
         are_written = [
@@ -296,7 +301,7 @@ class KernelFunction:
         ]
         order = tuple(sorted(range(len(are_written)), key=are_written.__getitem__))
         is_so = order == tuple(range(len(order)))
-        found = self._orders[key] = None if is_so else order, are_written.count(False)
+        found = orders[key] = None if is_so else order, are_written.count(False)
         return found
 
     def _only_read(self, arguments: tuple[Any, ...]) -> frozenset[str]:
@@ -309,15 +314,17 @@ class KernelFunction:
         self, index_space: Any, arguments: tuple[Any, ...], depends_on: Any
     ) -> Event:
         """Launch the copy that checks indices, wait for it, and raise what it found."""
-        if self._checked is None:
+        checked, checks = self._checked, self._checks
+        if checked is None:
             self._watch()
-            copy = checked_copy(self.py_func)
-            self._checked = self  # no source, nothing to check
+            checks = copy = checked_copy(self.py_func)
+            checked = self  # no source, nothing to check
             if copy is not None:
-                self._checked = KernelFunction(copy.function, self.options, has_item=self._has_item)
-                self._checked._checked = self._checked
-                self._checked._constants = self._constants
-                self._checks = copy
+                checked = KernelFunction(copy.function, self.options, has_item=self._has_item)
+                checked._checked = checked
+                checked._constants = self._constants
+            self._checks = checks  # before the other, by which another thread knows of both
+            self._checked = checked
             unchecked = [self.__name__] if copy is None else copy.unchecked
             if unchecked:
                 warnings.warn(
@@ -327,16 +334,16 @@ class KernelFunction:
                     RuntimeWarning,
                     stacklevel=4,
                 )
-        if self._checks is None:
+        if checks is None:
             return self._launch(index_space, arguments, depends_on)
         self._check_count(arguments)
         queue = self._bind(arguments)[2]
         record = library.zeros(RECORD_SIZE, dtype="int64", sycl_queue=queue)
-        event = self._checked._launch(index_space, (*arguments, record), depends_on)
+        event = checked._launch(index_space, (*arguments, record), depends_on)
         event.wait()
         found = library.asnumpy(record)
         if found[0]:
-            raise KernelExecutionError(describe_fault(self.__name__, self._checks, found))
+            raise KernelExecutionError(describe_fault(self.__name__, checks, found))
         return event
 
     def _wait_for_maps(self, arguments: tuple[Any, ...]) -> None:
@@ -437,13 +444,18 @@ class KernelFunction:
 
     # -- compiling ------------------------------------------------------------------------------
 
-    def _forget(self) -> None:
-        """Drop the compiled kernels, which hold values that are no longer those of their names."""
-        known = list(self._kernels)
-        self._kernels.clear()
-        self._orders.clear()
-        self._references = []
-        self._checked = self._checks = None
+    def _forget(self, references: list[Reference]) -> None:
+        """Drop the compiled kernels, which hold values that are no longer those of their names.
+
+        The dictionaries are new ones: another thread may be compiling with the values of before.
+        """
+        with lock:
+            if self._references is not references:  # another thread was here
+                return
+            known = list(self._kernels)
+            self._kernels, self._orders = {}, {}
+            self._checked = self._checks = None
+            self._references = _UNWATCHED
         if self._closed:
             self._closed = False
             self.specialize([(item, *types) for item, types in known])
@@ -462,20 +474,31 @@ class KernelFunction:
                 f"kernel {self.__name__}: it was made for given signatures only, and "
                 f"({', '.join(labels_of((item, *types)))}) is none of them:\n  {known}"
             )
-        if not self._kernels:
-            self._watch()
+        kernels = self._kernels
+        self._watch()
         all_types = (item, *types) if self._has_item else types
         compiled = compile.obtain_kernel(
             self.py_func, all_types, self.options, self._parameter_labels(types), queue
         )
-        self._kernels[item, types] = compiled
+        kernels[item, types] = compiled
         return compiled
+
+    def make_ready(self, dimensions: int, *arguments: Any) -> None:
+        """Compile it for these arguments in an ``NdRange``, and build it where they are."""
+        types, _, queue, _, _ = self._bind(arguments)
+        item = _ND_ITEMS[dimensions]
+        compiled = self._kernels.get((item, types)) or self._compile(item, types, queue)
+        compiled.built_for(queue)
 
     def _watch(self) -> None:
         """Remember the values that the function refers to, which what is made of it holds."""
-        crash.explain_faults()
-        _, references = DeviceFunction(self.py_func, {}).frozen()
-        self._references = [each for each in references if not _is_fixed(each.value)]
+        if self._references is not _UNWATCHED:
+            return
+        with lock:
+            if self._references is _UNWATCHED:
+                crash.explain_faults()
+                _, references = DeviceFunction(self.py_func, {}).frozen()
+                self._references = [each for each in references if not _is_fixed(each.value)]
 
     def _parameter_labels(self, types: Signature) -> list[str]:
         pairs = zip(self._parameters, labels_of(types), strict=True)

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from dparray._kernel.decorators import kernel_of
+from dparray._kernel.raw import RawKernel
 from dparray._runtime.event import Event
+from dparray.exceptions import KernelArgumentError
 
 __all__ = [
     "call_kernel",
@@ -23,7 +25,7 @@ def call_kernel(
     it.
 
     Args:
-        kernel: an object made by :func:`kernel`.
+        kernel: an object made by :func:`kernel` or :func:`raw_kernel`.
         index_space: a :class:`Range` (or an integer or tuple), or an :class:`NdRange` for
             work-groups, barriers and local memory.
         arguments: dparray, dpnp and dpnp.tensor arrays, anything with
@@ -52,6 +54,12 @@ def call_kernel(
         >>> c.tolist()
         [0, 2, 4, 6]
     """
+    if isinstance(kernel, RawKernel):
+        if named:
+            raise KernelArgumentError(
+                f"call_kernel: the arguments of {kernel!r} have no names; give them in its order"
+            )
+        return kernel[index_space](*arguments, depends_on=depends_on)
     launched = kernel_of(kernel)
     if named or len(arguments) != len(launched._parameters):
         arguments = launched._completed(arguments, named)

@@ -13,7 +13,7 @@ from dpctl.program import SyclProgramCompilationError, create_program_from_sourc
 
 from dparray import _layout
 from dparray._array.ndarray import materialize
-from dparray._compiler.program import obtain_program
+from dparray._compiler.program import note_use, obtain_program
 from dparray._evaluate.writes import settle_blocks
 from dparray._kernel.arguments import is_array, is_native
 from dparray._kernel.index_space import as_index_space
@@ -50,6 +50,12 @@ _SCALARS: dict[str, Any] = {
 
 class _Compiled:
     """A kernel of a program for one queue, as launching takes it."""
+
+    remedy = (
+        "Each argument must be of its parameter's kind and size: an array for a pointer to global "
+        "memory, LocalAccessor for one to local memory, np.float32(2) for float, np.int32(2) for "
+        "int; Python's numbers are long and double. If they are, take smaller groups"
+    )
 
     def __init__(self, name: str, built: Built) -> None:
         self.name = name
@@ -102,8 +108,8 @@ class RawKernel:
         self, index_space: Range | NdRange, arguments: tuple[Any, ...], depends_on: Any
     ) -> Event:
         values = [_as_layout(value) for value in arguments]
-        queue = self._queue(arguments, values)
         packed = [self._packed(position, value) for position, value in enumerate(values)]
+        queue = self._queue(arguments, values)
         compiled = self._program(queue, b"".join([each.kinds for each in packed]))
         count = compiled.built.sycl_kernel.num_args
         if count != len(packed):
@@ -174,10 +180,11 @@ class RawKernel:
         place = (queue.sycl_context, queue.sycl_device)
         built = self._built.get(place)
         if built is None:
-            built = self._built[place] = Built(self._build(queue), takes_range=False)
+            made = Built(self._build(queue), takes_range=False)
+            built = self._built.setdefault(place, made)
         compiled = self._compiled.get((built, kinds))
         if compiled is None:
-            compiled = self._compiled[built, kinds] = _Compiled(self.name, built)
+            compiled = self._compiled.setdefault((built, kinds), _Compiled(self.name, built))
         return compiled
 
     def _build(self, queue: dpctl.SyclQueue) -> Any:
@@ -188,6 +195,7 @@ class RawKernel:
                 f"kernel {self.name}: {describe_device(queue.sycl_device)} takes SPIR-V, and "
                 "OpenCL C is compiled by OpenCL's drivers only; give a SPIR-V module"
             )
+        note_use()
         try:
             if isinstance(self.source, str):
                 program = create_program_from_source(queue, self.source, self.options)
@@ -224,9 +232,9 @@ class _Configured:
 def raw_kernel(source: str | bytes, name: str, *, options: str = "") -> RawKernel:
     """Make a kernel of OpenCL C or of a SPIR-V module.
 
-    ``kernel[range](*arguments)`` launches it on the queue of its arrays, after all earlier work
-    there; whatever reads a result waits for it. ``get_global_id(0)`` counts the first extent of
-    the range.
+    ``kernel[range](*arguments)`` and ``call_kernel(kernel, range, *arguments)`` launch it on the
+    queue of its arrays, after all earlier work there; whatever reads a result waits for it.
+    ``get_global_id(0)`` counts the first extent of the range.
 
     Args:
         source: the text in OpenCL C, or a SPIR-V module as bytes.

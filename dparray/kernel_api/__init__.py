@@ -365,6 +365,9 @@ def atomic_fence(memory_order: MemoryOrder, memory_scope: MemoryScope) -> None:
 # --- ranges ---------------------------------------------------------------------------------------
 
 
+_MOST_ITEMS = 2**63
+
+
 def _extents(what: str, extents: Iterable[Any]) -> tuple[int, ...]:
     """``extents`` as one to three positive Python integers, or an error naming ``what``."""
     given = tuple(extents)
@@ -388,6 +391,11 @@ def _extents(what: str, extents: Iterable[Any]) -> tuple[int, ...]:
                 f"{what}: dimension {dimension} must be positive; got {number}. An empty range "
                 "has nothing to run: test the size before the launch"
             )
+        if number >= _MOST_ITEMS:
+            raise KernelRangeError(
+                f"{what}: dimension {dimension} has {number} work-items; indices have 64 bits and "
+                f"end at {_MOST_ITEMS - 1}. Let each work-item do several elements"
+            )
         checked.append(number)
     return tuple(checked)
 
@@ -409,7 +417,7 @@ class Range(tuple[int, ...]):
 
     def __new__(cls, *extents: Any) -> Range:
         """A range of one to three extents."""
-        if len(extents) == 1 and type(extents[0]) is int and extents[0] > 0:
+        if len(extents) == 1 and type(extents[0]) is int and 0 < extents[0] < _MOST_ITEMS:
             return tuple.__new__(cls, extents)  # the common case, without the checks
         while len(extents) > 1 and extents[-1] is None:
             extents = extents[:-1]

@@ -296,5 +296,35 @@ def permute_group_by_xor(group: Any, value: Any, mask: Any) -> Any:
     _only_in_kernels("permute_group_by_xor")
 
 
-reduce_over_group = group_reduce
-inclusive_scan_over_group = group_inclusive_scan
+def reduce_over_group(group: Any, value: Any, operation: str = "add") -> Any:
+    """As :func:`group_reduce`; this is SYCL's name.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def largest_of_groups(item, x, out):
+        ...     i = item.get_global_id(0)
+        ...     out[i] = dp.reduce_over_group(item.get_group(), x[i], "max")
+        >>> x, out = dp.asarray([3, 1, 4, 1]), dp.zeros(4, dtype="int64")
+        >>> event = largest_of_groups[dp.NdRange(4, 2)](x, out)
+        >>> out.tolist()
+        [3, 3, 4, 4]
+    """
+    _only_in_kernels("reduce_over_group")
+
+
+def inclusive_scan_over_group(group: Any, value: Any, operation: str = "add") -> Any:
+    """As :func:`group_inclusive_scan`; this is SYCL's name.
+
+    Example:
+        >>> import dparray as dp
+        >>> @dp.kernel
+        ... def largest_so_far(item, x, out):
+        ...     i = item.get_global_id(0)
+        ...     out[i] = dp.inclusive_scan_over_group(item.get_group(), x[i], "max")
+        >>> x, out = dp.asarray([3, 1, 4, 1]), dp.zeros(4, dtype="int64")
+        >>> event = largest_so_far[dp.NdRange(4, 4)](x, out)
+        >>> out.tolist()
+        [3, 3, 4, 4]
+    """
+    _only_in_kernels("inclusive_scan_over_group")

@@ -17,10 +17,11 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._compiler import emission, emitter
+from dparray._compiler import compile, emission, emitter
 
 ROOT = Path(__file__).resolve().parents[2]
 OP_SOURCE, OP_LABEL, OPENCL_C = 3, 248, 3
+OP_EXECUTION_MODE, CONTRACTION_OFF = 16, 31
 
 
 @dp.device_func
@@ -76,6 +77,16 @@ def shapes(item: dp.Item, x: Any, y: Any) -> None:
     print("at", i, j, row[j], i > j)
 
 
+GENERATED = """\
+def generated(item, x, y):
+    i = uint64(item.get_id(0))
+    total = float32(0.0)
+    for k in range(uint64(4)):
+        total = total + (math.exp(x[k]) if x[k] > total else x[i] * total)
+    y[i] = total
+"""
+
+
 @pytest.fixture(scope="module")
 def corpus() -> dict[str, Any]:
     """Compiled kernels with what kernels are made of, by name."""
@@ -89,6 +100,7 @@ def corpus() -> dict[str, Any]:
     dp.synchronize()
     made = (branches, reduces, scans, shapes)
     kernels = [kernel for each in made for kernel in each._kernels.values()]
+    kernels.append(compile.compile_generated(GENERATED, ("item:1", "f4:1C", "f4:1C"), {}))
     return {f"{kernel.name}{number}": kernel for number, kernel in enumerate(kernels)}
 
 
@@ -115,6 +127,15 @@ def test_the_source_is_opencl_c(corpus: dict[str, Any]) -> None:
     for kernel in corpus.values():
         sources = [found for code, found in instructions(kernel.spirv) if code == OP_SOURCE]
         assert [found[:2] for found in sources] == [(OPENCL_C, 300000)]
+
+
+def test_contracted_modules_do_not_forbid_it(corpus: dict[str, Any]) -> None:
+    for kernel in corpus.values():
+        forbids = [
+            any(code == OP_EXECUTION_MODE and found[1] == CONTRACTION_OFF for code, found in module)
+            for module in map(instructions, (kernel.spirv, emission.contracted(kernel.spirv)))
+        ]
+        assert forbids == [True, False]
 
 
 def validator() -> list[str]:
@@ -157,10 +178,52 @@ define spir_kernel void @turn(ptr addrspace(1) %p) {{
 """
 
 
+# Intel's CPU driver ends the process that builds it, where the back end may write it.
+OF_ANY_LENGTH = f"""
+target triple = "{emitter.TRIPLE}"
+define spir_kernel void @private(ptr addrspace(1) %p, i64 %n) {{
+  %memory = alloca i32, i64 %n
+  %place = getelementptr i32, ptr %memory, i64 %n
+  store volatile i32 1, ptr %place
+  %x = load volatile i32, ptr %memory
+  store i32 %x, ptr addrspace(1) %p
+  ret void
+}}
+"""
+
+
 def helper() -> Any:
     emission.start()
     assert emission._helper is not None
     return emission._helper.process
+
+
+_MODULES_OF_A_FORK = f"""
+import sys
+from unittest.mock import MagicMock
+sys.path.insert(0, {str(Path(emitter.__file__).parent)!r})
+import emitter
+
+def emit(module):
+    written.append(module)
+    return "---".join(written).encode()
+
+written, text = [], b"the module"
+binding = MagicMock()
+binding.parse_assembly = str
+binding.Target.from_triple.return_value.create_target_machine.return_value.emit_object = emit
+request = emitter.REQUEST.pack(len(text), emitter.BINARY) + text
+status, content = emitter.Writer.begun(binding).answer(request)
+print(status, content.decode())
+"""
+
+
+def test_the_back_end_sees_no_function_before_those_of_its_module() -> None:
+    """It keeps the labels of one function for the next; a fork writes one module with any."""
+    status, content = run_program(_MODULES_OF_A_FORK).split(maxsplit=1)
+    *before, module = content.strip().split("---")
+    assert (status, module) == ("0", "the module")
+    assert "define" not in "".join(before)
 
 
 def is_running(pid: int) -> bool:
@@ -171,11 +234,20 @@ def is_running(pid: int) -> bool:
     return text.rpartition(")")[2].split()[0] != "Z"
 
 
-@pytest.mark.parametrize("text", [UNWRITABLE, "nonsense"])
-def test_what_cannot_be_written_is_an_error_and_the_next_module_is_written(text: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        (UNWRITABLE, "LLVM ERROR: "),
+        (OF_ANY_LENGTH, "variable_length"),
+        ("nonsense", "parsing error"),
+    ],
+)
+def test_what_cannot_be_written_is_an_error_and_the_next_module_is_written(
+    text: str, complaint: str
+) -> None:
     """LLVM ends the process; the helper's fork, not the helper and not this one."""
     before = helper().pid
-    with pytest.raises(emission.EmissionError, match=r"LLVM ERROR|parsing error|exit status"):
+    with pytest.raises(emission.EmissionError, match=complaint):
         emission.emit(text)
     assert emission.emit(EMPTY) == emission.emit(EMPTY)
     assert helper().pid == before
@@ -228,7 +300,12 @@ def test_an_interrupt_of_the_terminal_does_not_reach_the_helper() -> None:
 
 def test_an_interrupt_does_not_end_a_helper_that_is_only_starting() -> None:
     emission._end()
-    starting = helper()
+    # A program that ignores interrupts, as one in the background may, has others ignore them, too.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        starting = helper()
+    finally:
+        signal.signal(signal.SIGINT, handler)
     os.kill(starting.pid, signal.SIGINT)
     assert emission.emit(EMPTY)
     assert helper() is starting
@@ -259,6 +336,17 @@ print(emission._helper.process.pid, flush=True)
             return
         time.sleep(0.05)
     raise AssertionError(f"the helper {pid} is still there")
+
+
+def test_a_process_that_ends_waits_for_its_helper() -> None:
+    program = f"""
+import atexit
+atexit.register(lambda: print(process.returncode))  # the last that is called
+from dparray._compiler import emission
+emission.emit({EMPTY!r})
+process = emission._helper.process
+"""
+    assert run_program(program).strip() == "0"
 
 
 def test_a_fork_has_a_helper_of_its_own() -> None:

@@ -193,6 +193,21 @@ def captured_object(item: Any, x: Any) -> None:
     x[0] = Settings.width  # here
 
 
+@dp.device_func
+def tenfold(x: Any) -> Any:
+    return 10 * x
+
+
+@dp.device_func
+def halved(x: Any) -> Any:
+    return x / 2
+
+
+def chosen_function(item: Any, x: Any) -> None:
+    function = tenfold if x[0] > 1 else halved
+    x[0] = function(x[0])
+
+
 class Settings:
     width = 3
 
@@ -258,6 +273,11 @@ def test_the_message_shows_line_caret_and_remedy(
     assert not shown.startswith(" ")
     assert len(caught.value.details) > 0
     assert x.tolist() == [0.0] * 4
+
+
+def test_a_function_that_is_chosen_while_a_kernel_runs_is_refused() -> None:
+    with pytest.raises(dp.KernelCompileError, match=r"choose one of the results, as in f\(x\)"):
+        dp.call_kernel(dp.kernel(chosen_function), dp.Range(4), dp.zeros(4))
 
 
 def test_the_full_text_of_the_compiler_is_kept() -> None:

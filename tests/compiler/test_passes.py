@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._compiler import emitter
+from dparray._compiler import compile, emitter
+from tests.support import lowered_modules
 
 
 def test_conditions_have_one_form() -> None:
@@ -44,6 +46,16 @@ def test_the_float_of_a_negated_truth_value_is_minus_one(kind: str) -> None:
     assert text == f"  %y = select i1 %x, {kind} -1.000000e+00, {kind} 0.000000e+00\n"
 
 
+@pytest.mark.parametrize("kinds", ["i64 i8 i32", "<8 x i64> <8 x i16> <8 x i32>"])
+def test_what_is_cut_is_extended_in_one_type(kinds: str) -> None:
+    whole, cut, kind = re.findall(r"<.*?>|i\d+", kinds)
+    mask = "255" if cut == "i8" else "splat (i32 65535)"
+    text = f"  %t = trunc nuw {whole} %x to {cut}\n  %y = zext nneg {cut} %t to "
+    masked = f'  %"y uncut" = trunc {whole} %x to {kind}\n  %y = and {kind} %"y uncut", {mask}\n'
+    assert emitter.writable(f"{text}{kind}\n") == text.splitlines()[0] + "\n" + masked
+    assert emitter.writable(f"{text}{whole}\n") == f"{text}{whole}\n"
+
+
 @pytest.mark.parametrize(
     ("which", "order"), [("smin", "slt"), ("smax", "sgt"), ("umin", "ult"), ("umax", "ugt")]
 )
@@ -60,6 +72,42 @@ def test_extremes_of_integers_are_choices(which: str, order: str) -> None:
     assert emitter.writable(vectors) == vectors
 
 
+_LEAST = (
+    "  %m = call {0} @llvm.umin.{0}({0} %a, {0} %b)\n"
+    "  %n = call {0} @llvm.umin.{0}({0} %m, {0} %c)\n"
+)
+_COMPLEMENT = "  %y = xor {0} {1}, -1\n"
+
+
+@pytest.mark.parametrize("kind", ["i8", "i16", "i32", "i64"])
+def test_complements_in_chains_of_extremes_are_of_hidden_ones(kind: str) -> None:
+    """Intel's CPU driver writes all ones in a chain by an instruction that processors have not."""
+    given = _LEAST.format(kind) + f"  %k = and {kind} %n, %d\n"
+    text = emitter.writable(given + _COMPLEMENT.format(kind, "%k"))
+    assert ", -1" not in text
+    assert "call spir_func i32 @_Z12get_work_dimv()" in text
+    assert text.count("declare spir_func i32 @_Z12get_work_dimv()") == 1
+    assert re.search(rf"^  %y = xor {kind} %k, %dparray\.\w+\.\d+$", text, re.MULTILINE)
+
+
+def test_the_complement_before_extremes_and_that_of_a_loop_is_hidden() -> None:
+    before = _COMPLEMENT.format("i64", "%d") + _LEAST.format("i64").replace("%a", "%y")
+    assert "get_work_dim" in emitter.writable(before)
+    loop = "  %p = phi i32 [ %a, %x ], [ %m, %l ]\n  %m = call i32 @llvm.smax.i32(i32 %p, i32 %b)\n"
+    assert "get_work_dim" in emitter.writable(loop + _COMPLEMENT.format("i32", "%p"))
+
+
+def test_other_complements_stay_as_they_are() -> None:
+    """They are part of addresses and counts, which the driver should see through."""
+    alone = _COMPLEMENT.format("i64", "%d")
+    one = "  %m = call i64 @llvm.smin.i64(i64 %y, i64 %b)\n"
+    loaded = "  %l = load i64, ptr addrspace(1) %y\n" + _LEAST.format("i64").replace("%a", "%l")
+    for rest in ("", one, _LEAST.format("i64"), loaded):
+        text = emitter.writable(alone + rest)
+        assert alone in text
+        assert "get_work_dim" not in text
+
+
 def test_no_kernel_asks_a_function_for_the_lesser_number() -> None:
     @dp.kernel
     def up_to_the_lesser(item: dp.NdItem, x: Any, n: Any) -> None:
@@ -74,6 +122,18 @@ def test_no_kernel_asks_a_function_for_the_lesser_number() -> None:
     assert "call i64 @llvm.smin" not in text
 
 
+def test_only_conditions_that_decide_branches_are_hidden() -> None:
+    """An address that is chosen by a hidden one is no neighbour of the next work-item's."""
+    chooses = (
+        "  %i = call spir_func i64 @_Z13get_global_idj(i32 0)\n"
+        "  %j = mul i64 %i, 3\n"
+        "  %c = icmp slt i64 %j, %n\n"
+        "  %k = select i1 %c, i64 %j, i64 %n\n"
+    )
+    assert emitter.writable(chooses) == chooses
+    assert "hidden" in emitter.writable(f"{chooses}  br i1 %c, label %a, label %b\n")
+
+
 def test_conditions_on_the_id_of_a_group_are_not_hidden() -> None:
     """Work-items of a group agree on it; hidden, they would be masked."""
     text = (
@@ -84,6 +144,24 @@ def test_conditions_on_the_id_of_a_group_are_not_hidden() -> None:
     )
     assert "hidden" not in emitter.writable(text.format("12get_group"))
     assert "hidden" in emitter.writable(text.format("12get_local"))
+
+
+def test_loops_stay_as_they_are_written() -> None:
+    """LLVM's vectors are not those of the device, and its copies of a body are only longer."""
+
+    @dp.kernel
+    def loops(item: dp.Item, x: Any, y: Any, total: Any) -> None:
+        for k in range(x.shape[0]):
+            y[k] = x[k] ^ np.uint8(3)
+        for k in range(4):
+            total[0] += math.sin(total[k + 1])
+
+    x, y = dp.arange(64, dtype="uint8"), dp.zeros(64, dtype="uint8")
+    loops[1](x, y, dp.zeros(5))
+    assert y.tolist() == [k ^ 3 for k in range(64)]
+    (text,) = loops.inspect_llvm().values()
+    assert not re.search(r"<\d+ x ", text)
+    assert len(re.findall(r"call [^\n]*@_Z3sin", text)) == 1
 
 
 def test_nothing_is_assumed_of_indices_but_that_they_are_not_negative() -> None:
@@ -97,6 +175,7 @@ def test_nothing_is_assumed_of_indices_but_that_they_are_not_negative() -> None:
     (text,) = fill.inspect_llvm().values()
     assert "2147483647" not in text
     assert "2147483648" not in text
+    assert "select " not in text  # as an index that may count from the end would be
 
 
 def test_no_variable_of_the_host_is_left_in_a_kernel() -> None:
@@ -112,6 +191,53 @@ def test_no_variable_of_the_host_is_left_in_a_kernel() -> None:
     add[4](dp.ones(4))
     (text,) = add.inspect_llvm().values()
     assert "NumbaEnv" not in text
+    assert text.count("define ") == 1
+
+
+def test_functions_have_the_names_of_opencl() -> None:
+    """Those of C are none that devices have, though Intel's CPU driver finds some on the host."""
+
+    @dp.kernel
+    def functions(item: dp.Item, x: Any, y: Any) -> None:
+        y[0] = math.exp(x[0]) + math.gamma(x[1]) + x[0] ** x[1] + x[0] % x[1]
+        y[1] = math.hypot(x[0], x[1]) + abs(complex(x[0], x[1])) + math.fmod(x[0], x[1])
+
+    x, y = dp.asarray([2.0, 3.0], dtype="float32"), dp.zeros(2)
+    functions[1](x, y)
+    np.testing.assert_allclose(y.asnumpy(), [math.exp(2) + 12, 2 * 13**0.5 + 2], rtol=1e-6)
+    (text,) = functions.inspect_llvm().values()
+    names = re.findall(r"^declare [^@\n]*@([^(]+)\(", text, re.MULTILINE)
+    assert "_Z3expf" in names
+    assert all(name.startswith(("_Z", "llvm.")) for name in names)
+
+
+@dp.device_func
+def steps(x: Any, n: Any) -> Any:
+    y = x
+    for k in range(n):
+        y = y * y + k if y > k else y - 3
+    for k in range(n):
+        y = y // 7 if y < x else y + k
+    for k in range(n):
+        y = y ^ k if y & 8 else y | 64
+    for k in range(n):
+        y = max(y - k, min(x, 3 * k)) if y % 5 else y + x
+        for j in range(k):
+            y = (y + j) // 3 if y > x else y * j + k
+    return y
+
+
+def test_a_device_function_is_part_of_its_kernel_whatever_its_length() -> None:
+    @dp.kernel
+    def four_times(item: dp.Item, x: Any) -> None:
+        i = item.get_id(0)
+        x[i] = steps(x[i], 5) + steps(i, x[i]) - steps(x[i], i) + steps(x[i], x[i])
+
+    x, wanted = dp.arange(6), np.arange(6)
+    four_times[6](x)
+    dp.simulate(four_times, 6, wanted)
+    assert x.tolist() == wanted.tolist()
+    (text,) = four_times.inspect_llvm().values()
     assert text.count("define ") == 1
 
 
@@ -209,3 +335,69 @@ def test_what_a_group_does_together_stays_in_one_place() -> None:
     assert out.tolist() == [6, 4, -2, -1, 14, 12, -6, -5]
     (text,) = between_equal_conditions.inspect_llvm().values()
     assert len(re.findall(r"call [^\n]*ControlBarrier", text)) == 1
+
+
+def test_functions_are_convergent_until_they_are_part_of_the_kernel(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """LLVM's passes know nothing of a barrier inside a function that they have not inlined yet."""
+    texts = lowered_modules(monkeypatch)
+
+    @dp.kernel
+    def waits(item: dp.NdItem, out: Any) -> None:
+        wait_for_all(item.get_group())
+        out[item.get_global_id(0)] = 7
+
+    out = dp.zeros(8)
+    waits[dp.NdRange(8, 4)](out)
+    (text,) = texts
+    attributes = dict(re.findall(r"^attributes (#\d+) = \{(.*)\}$", text, re.MULTILINE))
+    functions = re.findall(r"^define [^\n]*@(\S*?)\([^\n]* (#\d+) \{$", text, re.MULTILINE)
+    assert any("wait_for_all" in name for name, _ in functions)
+    assert all("convergent" in attributes[group] for _, group in functions)
+    assert out.tolist() == [7] * 8
+
+
+def test_elements_are_read_without_a_copy_of_their_array(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LLVM takes the copies away, which Numba's code makes; to write them takes longer."""
+
+    def smooth(item: dp.Item, x: Any, y: Any) -> None:
+        i = item.get_id(0)
+        y[i] = x[i, 0] + x[i + 1, -1] + x.shape[0]
+
+    modules = lowered_modules(monkeypatch)
+    compile.compile_kernel(smooth, ("item:1", "f4:2A", "f4:1C"), {})
+    (module,) = modules
+    assert "alloca {" not in module
+
+
+def test_checked_kernels_leave_the_next_as_it_was() -> None:
+    """Signatures are kept from kernel to kernel; what is checked is compiled otherwise."""
+
+    def powers(item: dp.Item, x: Any, n: Any) -> None:
+        i = item.get_id(0)
+        x[i] = x[i + 1] ** 2 + 2 ** n[i] + n[i] // 3 + n[i] ** n[i + 1] % 5
+
+    types = ("item:1", "f4:1C", "i8:1C")
+    first, checked, again = (
+        compile.compile_kernel(powers, types, {"debug": debug}).llvm
+        for debug in (False, True, False)
+    )
+    assert again == first != checked
+
+
+def test_the_functions_of_a_kernel_become_a_part_of_it() -> None:
+    """The pass for them is left out where there are none."""
+
+    @dp.kernel
+    def nested(item: dp.Item, x: Any) -> None:
+        i = item.get_id(0)
+
+        def twice(value: float) -> float:
+            return 2 * value + x[i]
+
+        x[i] = twice(x[i])
+
+    x = dp.asarray([1.0, 2.0])
+    nested[2](x)
+    assert x.tolist() == [3.0, 6.0]

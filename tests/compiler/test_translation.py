@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -131,3 +132,26 @@ def test_array_programs_import_no_numba(tmp_path: Any) -> None:
         stdout=subprocess.DEVNULL,
         env={**os.environ, "DPARRAY_CACHE_DIR": str(tmp_path)},
     )
+
+
+BETWEEN_EQUAL_CONDITIONS = """\
+def waits(item, x, out, local):
+    i = uint64(item.get_global_id(0))
+    lane = uint64(item.get_local_id(0))
+    group = item.get_group()
+    if lane < 2:
+        local[lane] = x[i] + 1
+    else:
+        local[lane] = x[i] * 2
+    group_barrier(group, MemoryScope.WORK_GROUP)
+    if lane < 2:
+        out[i] = local[3 - lane]
+    else:
+        out[i] = 0 - local[3 - lane]
+"""
+
+
+def test_a_barrier_is_not_copied_into_the_branches_behind_it() -> None:
+    types = ("nditem:1", "i8:1C", "i8:1C", "local i8:1")
+    kernel = compile.compile_generated(BETWEEN_EQUAL_CONDITIONS, types, {})
+    assert len(re.findall(r"call [^\n]*ControlBarrier", kernel.llvm)) == 1

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,13 @@ def its_package(tmp_path: Path) -> Path:
     given = os.environ.get("NUMBA_DPEX_PACKAGE")
     if given:
         return Path(given)
+    # An environment that uv has made has no pip; one without the extra "dev" has no uv.
+    installer = next((name for name in ("pip", "uv") if find_spec(name)), "")
+    if not installer:
+        pytest.skip("numba-dpex cannot be fetched: neither pip nor uv is installed")
     command = [
-        *(sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"),
+        *(sys.executable, "-m", *(("uv",) * (installer == "uv")), "pip"),
+        *("install", "--quiet", "--no-deps"),
         *("--target", str(tmp_path), "--only-binary", ":all:", "--python-version", "3.11"),
         "numba-dpex==0.23.*",
     ]

@@ -253,3 +253,14 @@ def of_no_text(item: dp.Item, x: Any) -> None:
 def test_formats_that_do_not_fit_are_refused(kernel: Any, words: str) -> None:
     with pytest.raises(dp.KernelCompileError, match=re.escape(words)):
         kernel[1](dp.ones(1))
+
+
+@dp.kernel
+def of_a_constant(item: dp.Item, x: Any, value: dp.constexpr) -> None:
+    x[item.get_id(0)] = value
+
+
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, (1, 10**30)])
+def test_constants_have_64_bits(value: Any) -> None:
+    with pytest.raises(dp.KernelArgumentError, match=r"'value' .* which 64 bits do not hold"):
+        of_a_constant[1](dp.ones(1), value)

@@ -112,6 +112,29 @@ def test_an_unknown_operation_does_not_compile() -> None:
         dp.call_kernel(kernel, dp.NdRange(4, 4), dp.zeros(4))
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "group_reduce",
+        "reduce_over_group",
+        "group_inclusive_scan",
+        "inclusive_scan_over_group",
+        "exclusive_scan_over_group",
+    ],
+)
+def test_errors_have_the_name_that_was_called(name: str) -> None:
+    function = getattr(dp, name)
+
+    @dp.kernel
+    def kernel(item: dp.NdItem, x: Any) -> None:
+        x[0] = function(item.get_group(), x[0], "avg")
+
+    with pytest.raises(dp.KernelCompileError, match=rf"\b{name}: the operation is one of"):
+        dp.call_kernel(kernel, dp.NdRange(4, 4), dp.zeros(4))
+    with pytest.raises(NotImplementedError, match=rf"^{name} combines"):
+        function(None, 1)
+
+
 def test_on_the_host_they_say_where_they_run() -> None:
     with pytest.raises(NotImplementedError, match="runs only in a kernel"):
         dp.group_reduce(None, 1)

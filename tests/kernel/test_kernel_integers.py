@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._compiler import passes
+from tests.support import lowered_modules
 
 
 @pytest.mark.parametrize("host_tier", [True, False])
@@ -247,14 +247,7 @@ def test_sums_and_products_wrap_around() -> None:
 def test_what_is_only_an_index_may_be_taken_not_to_overflow(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    lowered: list[str] = []
-    optimise = passes._optimise
-
-    def note(module: Any) -> None:
-        lowered.append(str(module))
-        optimise(module)
-
-    monkeypatch.setattr(passes, "_optimise", note)
+    lowered = lowered_modules(monkeypatch)
 
     @dp.kernel
     def neighbour(item: dp.Item, x: Any, y: Any) -> None:

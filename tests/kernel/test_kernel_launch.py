@@ -240,6 +240,25 @@ def test_a_group_larger_than_the_device_allows() -> None:
     assert x.item() == 0
 
 
+@pytest.mark.parametrize("make", [dp.Range, lambda size: dp.NdRange((2, size), (1, 1))])
+def test_indices_have_64_bits(make: Any) -> None:
+    with pytest.raises(dp.KernelRangeError, match=r"indices have 64 bits .* several elements"):
+        make(2**63)
+
+
+def test_a_refusal_names_the_local_memory_of_a_group(queue: Any) -> None:
+    @dp.kernel
+    def large(item: dp.NdItem, x: Any) -> None:
+        local = dp.LocalArray(10**9, dp.float32)
+        local[item.get_local_id(0)] = x[0]
+        dp.group_barrier(item.get_group())
+        x[item.get_global_id(0)] = local[item.get_local_id(0)]
+
+    bytes_of_group = queue.sycl_device.local_mem_size
+    with pytest.raises(dp.KernelExecutionError, match=rf"LocalArray of the {bytes_of_group} bytes"):
+        large[dp.NdRange(8, 8)](dp.ones(8, dtype="float32", sycl_queue=queue))
+
+
 def test_an_index_that_a_kernel_cannot_count_to() -> None:
     @dp.kernel
     def kernel(item: dp.NdItem, x: Any) -> None:

@@ -22,6 +22,7 @@ from dparray._compiler import language, mathematics  # noqa: F401
 from dparray._compiler.device_code import (
     atomics,  # noqa: F401
     checks,  # noqa: F401  what checked kernels call
+    elements,  # noqa: F401
     exceptions,
     group_algorithms,  # noqa: F401
     printing,
@@ -140,13 +141,6 @@ for _raising in (operator.pow, operator.ipow, pow):
 
 
 # --- views ----------------------------------------------------------------------------------------
-
-
-@_registry.lower(operator.getitem, DeviceArray, types.BaseTuple)
-def _get_by_tuple(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-    if any(isinstance(part, types.Array) for part in signature.args[1]):
-        raise NotImplementedError("an array cannot index an array in a kernel; write a loop")
-    return arrayobj.getitem_array_tuple(context, builder, signature, arguments)
 
 
 @intrinsic(target=TARGET)

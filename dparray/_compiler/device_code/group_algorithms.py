@@ -28,8 +28,10 @@ from dparray.kernel_api import (
     group_broadcast,
     group_inclusive_scan,
     group_reduce,
+    inclusive_scan_over_group,
     none_of_group,
     permute_group_by_xor,
+    reduce_over_group,
     select_from_group,
     shift_group_left,
     shift_group_right,
@@ -136,10 +138,17 @@ def _instruction(operation: str, kind: str, group_operation: int, scope: int) ->
     return apply
 
 
-@overload(group_reduce, target=TARGET, prefer_literal=True)
-def _group_reduce(group: Any, value: Any, operation: Any = "add") -> Any:
-    number, working, kind = _number("group_reduce", group, value)
-    name, combine = _operation("group_reduce", operation, kind)
+def _implement(function: Any, implementation: Callable[..., Any]) -> None:
+    """Overload a function of two names, which its errors are to have as it was called."""
+
+    @overload(function, target=TARGET, prefer_literal=True)
+    def typed(group: Any, value: Any, operation: Any = "add") -> Any:
+        return implementation(function.__name__, group, value, operation)
+
+
+def _reduction(function: str, group: Any, value: Any, operation: Any) -> Any:
+    number, working, kind = _number(function, group, value)
+    name, combine = _operation(function, operation, kind)
     if (name, kind) in _INSTRUCTIONS:
         apply = _instruction(name, kind, _REDUCE, _scope_of(group))
 
@@ -165,6 +174,10 @@ def _group_reduce(group: Any, value: Any, operation: Any = "add") -> Any:
         return total
 
     return reduce_by_scan
+
+
+for each in (group_reduce, reduce_over_group):
+    _implement(each, _reduction)
 
 
 @intrinsic(target=TARGET)
@@ -307,10 +320,9 @@ def _leader(group: Any) -> Any:
     return is_leader
 
 
-@overload(group_inclusive_scan, target=TARGET, prefer_literal=True)
-def _group_inclusive_scan(group: Any, value: Any, operation: Any = "add") -> Any:
-    number, working, kind = _number("group_inclusive_scan", group, value)
-    name, combine = _operation("group_inclusive_scan", operation, kind)
+def _inclusive_scan(function: str, group: Any, value: Any, operation: Any) -> Any:
+    number, working, kind = _number(function, group, value)
+    name, combine = _operation(function, operation, kind)
     if (name, kind) in _INSTRUCTIONS and group.ndim == 1:
         apply = _instruction(name, kind, _INCLUSIVE_SCAN, _scope_of(group))
 
@@ -331,6 +343,10 @@ def _group_inclusive_scan(group: Any, value: Any, operation: Any = "add") -> Any
         return scan_all(group, _scan_scratch(number(value)), value, combine)
 
     return scan_in_memory
+
+
+for each in (group_inclusive_scan, inclusive_scan_over_group):
+    _implement(each, _inclusive_scan)
 
 
 @overload(exclusive_scan_over_group, target=TARGET, prefer_literal=True)

@@ -1,0 +1,230 @@
+"""The steps from a function to LLVM IR: Numba's, those that are left out, and ours."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from numba.core import config, errors, event, ir, postproc, transforms, types
+from numba.core.compiler import CompilerBase, DefaultPassBuilder
+from numba.core.compiler_machinery import AnalysisPass, FunctionPass, PassManager, register_pass
+from numba.core.ir_utils import build_definitions, enforce_no_dels, fixup_var_define_in_scope
+from numba.core.target_extension import current_target
+from numba.core.typed_passes import (
+    IRLegalization,
+    NativeLowering,
+    NoPythonBackend,
+    NopythonRewrites,
+)
+from numba.core.untyped_passes import FixupArgs, InlineClosureLikes
+
+from dparray._compiler.types import ConstantType
+from dparray.kernel_api import vec_store
+
+TARGET = "dparray"
+
+
+# --- what is left out -----------------------------------------------------------------------------
+# A tenth of the time went into what nobody asks for.
+
+_with_lifetimes = postproc.PostProcessor.run
+
+
+def _without_lifetimes(self: Any, emit_dels: bool = False, extend_lifetimes: bool = False) -> None:
+    """What Numba does after each pass, without the variables that live at each block's beginning.
+
+    Generators need them, and loops that are compiled by themselves; neither is device code.
+    """
+    function = self.func_ir
+    if emit_dels or function.is_generator or current_target() != TARGET:
+        _with_lifetimes(self, emit_dels, extend_lifetimes)
+        return
+    function.blocks = transforms.canonicalize_cfg(function.blocks)
+    function.variable_lifetime = postproc.VariableLifetime(function.blocks)  # computed if asked for
+    function.generator_info = None
+
+
+postproc.PostProcessor.run = _without_lifetimes
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _InlineClosures(InlineClosureLikes):
+    """Numba's pass, where a function has functions of its own, lists, or what else it looks for."""
+
+    _name = "dparray_inline_closures"
+
+    def run_pass(self, state: Any) -> bool:
+        blocks = state.func_ir.blocks
+        if any(_may_be_inlined(each) for block in blocks.values() for each in block.body):
+            return bool(super().run_pass(state))
+        fixup_var_define_in_scope(blocks)
+        return True
+
+
+_INLINED = frozenset({"make_function", "build_list"})
+_INLINED_BY_NAME = frozenset({"reduce", "stencil", "list"})
+
+
+def _may_be_inlined(statement: Any) -> bool:
+    value = getattr(statement, "value", None)
+    if isinstance(value, ir.Expr):
+        is_named = value.op == "getattr" and value.attr in _INLINED_BY_NAME
+        return is_named or value.op in _INLINED
+    if isinstance(value, ir.Global | ir.FreeVar):
+        given = value.value
+        return getattr(given, "__name__", value.name) in _INLINED_BY_NAME or isinstance(given, list)
+    return False
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _RewriteTyped(NopythonRewrites):
+    """Numba's pass, where a function computes arrays or has texts: it rewrites nothing else."""
+
+    _name = "dparray_rewrite_typed"
+
+    def run_pass(self, state: Any) -> bool:
+        typemap = state.typemap
+        if any(isinstance(each, types.StringLiteral) for each in typemap.values()) or any(
+            isinstance(typemap[each.target.name], types.Array)
+            for block in state.func_ir.blocks.values()
+            for each in block.find_insts(ir.Assign)
+            if isinstance(each.value, ir.Expr) and each.value.op in _COMPUTING
+        ):
+            return bool(super().run_pass(state))
+        return False
+
+
+_COMPUTING = frozenset({"unary", "binop", "inplace_binop", "call"})
+_INSTEAD: dict[Any, Any] = {InlineClosureLikes: _InlineClosures, NopythonRewrites: _RewriteTyped}
+for _theirs, _ours in _INSTEAD.items():
+    _ours._name = _theirs._name  # in messages, too
+
+
+class _Passes(PassManager):
+    """Passes that tell nobody what they do if nobody listens."""
+
+    def _runPass(self, index: int, pss: Any, internal_state: Any) -> None:
+        is_told = event._registered.get("numba:run_pass") or config.DEBUG
+        if is_told or self._print_after or self._print_before or self._print_wrap:
+            super()._runPass(index, pss, internal_state)
+            return
+        pss.analysis = self._analysis
+        with errors.new_error_context("Pass {name}", name=pss.name()):
+            pss.run_initialization(internal_state)
+            pss.run_pass(internal_state)
+            pss.run_finalizer(internal_state)
+        if isinstance(pss, FunctionPass):
+            enforce_no_dels(internal_state.func_ir)
+
+
+# --- what is ours ---------------------------------------------------------------------------------
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Backend(NoPythonBackend):
+    """The end of the pipeline, which makes the function known by a key of its own."""
+
+    _name = "dparray_backend"
+
+    def run_pass(self, state: Any) -> bool:
+        super().run_pass(state)
+        key = object()
+        state.cr = state.cr._replace(entry_point=key)
+        state.targetctx.insert_user_function(key, state.cr.fndesc, [state.cr.library])
+        return True
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _PlaceConstants(FunctionPass):
+    """Puts the values of parameters that are constants in the place of their arguments."""
+
+    _name = "dparray_place_constants"
+
+    def __init__(self) -> None:  # abstract in Numba's class
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        placed = False
+        for block in state.func_ir.blocks.values():
+            for statement in block.find_insts(ir.Assign):
+                argument = statement.value
+                if not isinstance(argument, ir.Arg):
+                    continue
+                given = state.args[argument.index]
+                if isinstance(given, ConstantType):
+                    placed = True
+                    # Numba takes tuples and types for constants where they are globals.
+                    if isinstance(given.value, tuple | type):
+                        statement.value = ir.Global(argument.name, given.value, argument.loc)
+                    else:
+                        statement.value = ir.Const(given.value, argument.loc)
+        if placed:
+            state.func_ir._definitions = build_definitions(state.func_ir.blocks)
+        return placed
+
+
+class Pipeline(CompilerBase):
+    """The steps from a function to LLVM IR; the last makes it known to those that call it."""
+
+    last: Any = _Backend
+    finds: Any = ()
+
+    def define_pipelines(self) -> list[Any]:
+        steps = _Passes(TARGET)
+        for part in (
+            DefaultPassBuilder.define_untyped_pipeline(self.state),
+            DefaultPassBuilder.define_typed_pipeline(self.state),
+        ):
+            steps.passes += [(_INSTEAD.get(step, step), what) for step, what in part.passes]
+        steps.add_pass_after(_PlaceConstants, FixupArgs)
+        for find in self.finds:
+            steps.add_pass(find, "look for what to warn of")
+        steps.add_pass(IRLegalization, "ensure that the IR is legal")
+        steps.add_pass(NativeLowering, "lower to LLVM IR")
+        steps.add_pass(self.last, "finish")
+        steps.finalize()
+        return [steps]
+
+
+class Cut(NamedTuple):
+    """A float that a kernel writes into an array of integers."""
+
+    line: int
+    array: str
+    value: str
+
+
+@register_pass(mutates_CFG=False, analysis_only=True)
+class _FindCuts(AnalysisPass):
+    """Finds where a kernel cuts floats to integers, by writing them."""
+
+    _name = "dparray_find_cuts"
+
+    def __init__(self) -> None:  # abstract in Numba's class
+        super().__init__()
+
+    def run_pass(self, state: Any) -> bool:
+        found = set()
+        for block in state.func_ir.blocks.values():
+            for statement in block.find_insts((ir.SetItem, ir.StaticSetItem)):
+                array = state.typemap[statement.target.name]
+                value = types.unliteral(state.typemap[statement.value.name])
+                found |= self._cut(statement, array, value)
+            for call in block.find_exprs(op="call"):
+                if getattr(state.typemap[call.func.name], "typing_key", None) is vec_store:
+                    array, _, vector = state.calltypes[call].args
+                    found |= self._cut(call, array, vector.dtype)
+        state.metadata["cuts"] = sorted(found)
+        return False
+
+    def _cut(self, statement: Any, array: Any, value: Any) -> set[Cut]:
+        whole = isinstance(getattr(array, "dtype", None), types.Integer)
+        if not whole or not isinstance(value, types.Float):
+            return set()
+        return {Cut(statement.loc.line, str(array.dtype), str(value))}
+
+
+class KernelPipeline(Pipeline):
+    """The same for kernels, which nothing calls: what the compiler knows does not grow."""
+
+    last = NoPythonBackend
+    finds: Any = (_FindCuts,)

@@ -1,0 +1,193 @@
+"""Threads that launch one kernel for the first time: what is launched is never let go of."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import dpctl
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._compiler import kernel as compiled_kernels
+from dparray._kernel import function as functions
+from dparray._kernel import raw
+from dparray._runtime import launch
+
+SOURCE = "kernel void fill(global float *x, int value) { x[get_global_id(0)] = value; }"
+
+
+def compiled_kernel() -> Any:
+    @dp.kernel
+    def fill(item: dp.Item, x: Any, value: Any) -> None:
+        x[item.get_id(0)] = value
+
+    return fill
+
+
+@pytest.mark.parametrize("make", [compiled_kernel, lambda: dp.raw_kernel(SOURCE, "fill")])
+def test_threads_that_build_a_kernel_launch_what_is_kept(
+    make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two threads build it at the same time, each for a range of its own, and both go on with it.
+
+    One kernel is kept. The other's address was with the range of its thread, so that the next
+    launch of that range ended the process.
+    """
+    at_once = threading.Barrier(2, timeout=60)
+    gone: list[int] = []
+    submitted: list[int] = []
+
+    class Watched(launch.Built):
+        __slots__ = ()
+
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            at_once.wait()
+
+        def __del__(self) -> None:
+            gone.append(self.address)
+
+    def submit(address: int, *rest: Any) -> Any:
+        assert address not in gone
+        submitted.append(address)
+        return kept_submit(address, *rest)
+
+    kernel = make()
+    (unit,) = dpctl.SyclDevice("cpu").create_sub_devices(partition=[1])
+    elsewhere = dpctl.SyclQueue(unit)
+    kernel[dp.Range(10)](
+        dp.zeros(10, dtype="float32", sycl_queue=elsewhere), np.int32(7)
+    )  # compiles
+
+    kept_submit = launch.submit
+    for module in (compiled_kernels, raw):
+        monkeypatch.setattr(module, "Built", Watched)
+    monkeypatch.setattr(launch, "submit", submit)
+    failures: list[BaseException] = []
+    arrays = [dp.zeros(size, dtype="float32") for size in (1000, 2000)]
+
+    def work(x: Any) -> None:
+        try:
+            kernel[dp.Range(x.size)](x, np.int32(7))
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(x,)) for x in arrays]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
+    assert gone
+    for x in arrays:
+        kernel[dp.Range(x.size)](x, np.int32(8))
+        assert (x.asnumpy() == 8).all()
+    assert len(submitted) == 4
+
+
+SCALE = 2.0
+
+
+def test_a_kernel_compiled_meanwhile_with_another_value_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """While it is compiled in a thread, its global gets a new value and it is launched elsewhere.
+
+    The thread's kernel, of the old value, stood with the others, and nothing said that it was old.
+    """
+
+    @dp.kernel
+    def scaled(item: dp.Item, x: Any) -> None:
+        i = item.get_id(0)
+        x[i] = x[i] * SCALE
+
+    is_compiled, may_go_on = threading.Event(), threading.Event()
+    obtain = functions.compile.obtain_kernel
+
+    def obtained(function: Any, types: Any, *rest: Any) -> Any:
+        found = obtain(function, types, *rest)
+        if threading.current_thread().name == "compiles":
+            is_compiled.set()
+            assert may_go_on.wait(60)
+        return found
+
+    monkeypatch.setattr(functions.compile, "obtain_kernel", obtained)
+    monkeypatch.setitem(globals(), "SCALE", 2.0)
+    x, y = dp.ones(10, dtype="float32"), dp.ones(10, dtype="float64")
+    scaled[dp.Range(10)](y)
+    z = dp.ones(10, dtype="float32")
+    thread = threading.Thread(target=lambda: scaled[dp.Range(10)](x), name="compiles")
+    thread.start()
+    assert is_compiled.wait(60)
+    monkeypatch.setitem(globals(), "SCALE", 3.0)
+    scaled[dp.Range(10)](y)
+    may_go_on.set()
+    thread.join()
+    scaled[dp.Range(10)](z)
+    assert (x.asnumpy() == 2).all()
+    assert (y.asnumpy() == 6).all()
+    assert (z.asnumpy() == 3).all()
+
+
+def test_a_kernel_may_be_forgotten_while_it_is_launched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread finds the old value between a launch's look at the kernel and at its order."""
+
+    @dp.kernel
+    def scaled(item: dp.Item, x: Any) -> None:
+        i = item.get_id(0)
+        x[i] = x[i] * SCALE
+
+    x, y = dp.ones(10, dtype="float32"), dp.ones(10, dtype="float64")
+    compile_ = functions.KernelFunction._compile
+
+    def compiled(kernel: Any, *given: Any) -> Any:
+        found = compile_(kernel, *given)
+        monkeypatch.setattr(functions.KernelFunction, "_compile", compile_)
+        monkeypatch.setitem(globals(), "SCALE", 3.0)
+        scaled[dp.Range(10)](y)
+        return found
+
+    monkeypatch.setitem(globals(), "SCALE", 2.0)
+    monkeypatch.setattr(functions.KernelFunction, "_compile", compiled)
+    for _ in range(2):
+        scaled[dp.Range(10)](x)
+    assert (x.asnumpy() == 6).all()
+    assert (y.asnumpy() == 3).all()
+
+
+def test_threads_that_check_a_kernel_at_once_both_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second comes while the first makes the copy that checks."""
+
+    @dp.kernel
+    def beyond(item: dp.Item, x: Any) -> None:
+        x[item.get_id(0) + 5] = 1
+
+    is_made, is_checked = threading.Event(), threading.Event()
+    failures = []
+    made = functions.KernelFunction
+
+    def work() -> None:
+        try:
+            beyond[dp.Range(10)](dp.zeros(10, dtype="float32")).wait()
+        except dp.KernelExecutionError as error:
+            failures.append(error)
+
+    def making(*given: Any, **named: Any) -> Any:
+        found = made(*given, **named)
+        if threading.current_thread() is threads[0]:
+            is_made.set()
+            assert is_checked.wait(60)
+        return found
+
+    monkeypatch.setattr(functions, "KernelFunction", making)
+    threads = [threading.Thread(target=work) for _ in range(2)]
+    with dp.config.override(debug=True):
+        threads[0].start()
+        assert is_made.wait(60)
+        threads[1].start()
+        threads[1].join()
+        is_checked.set()
+        threads[0].join()
+    assert len(failures) == 2
