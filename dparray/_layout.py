@@ -154,9 +154,11 @@ def _is_inside(axis: int, other: int, shape: Shape, operands: Sequence[Strides])
 
 def order_of_copy(shape: Shape, strides: Strides) -> tuple[int, ...] | None:
     """The order of axes in a copy that keeps it, as :func:`order_of_axes`."""
-    if len(shape) < 2 or is_contiguous(shape, strides, abs(strides[-1]) or 1):
+    # The step of an axis of one element says nothing.
+    step = min((abs(step) for n, step in zip(shape, strides, strict=True) if n > 1), default=1) or 1
+    if len(shape) < 2 or is_contiguous(shape, strides, step):
         return None
-    if is_contiguous(shape, strides, abs(strides[0]) or 1, "F"):
+    if is_contiguous(shape, strides, step, "F"):
         return tuple(range(len(shape)))[::-1]
     found = sorted(range(len(shape)), key=lambda axis: -abs(strides[axis]))
     return None if found == list(range(len(shape))) else tuple(found)
@@ -270,9 +272,10 @@ def normalize_axis(function: str, axis: Any, ndim: int) -> int:
     except TypeError:
         raise ArgumentError(f"{function}: axis {axis!r} is no integer") from None
     if not -ndim <= position < ndim:
+        allowed = f"it runs from {-ndim} to {ndim - 1}" if ndim else "x.reshape(1) has one"
         raise AxisError(
             f"{function}: axis {position} is outside an array of {ndim} dimension"
-            f"{'s' * (ndim != 1)}; it runs from {-ndim} to {ndim - 1}"
+            f"{'s' * (ndim != 1)}; {allowed}"
         )
     return position % ndim
 
@@ -513,6 +516,61 @@ def mapped(
         if own != 1:
             offset += start * stride
     return tuple(new_shape), tuple(new_strides), offset
+
+
+Place = tuple[int, Shape, Strides, int]
+
+
+@lru_cache(maxsize=4096)
+def are_apart(one: Place, other: Place) -> bool:
+    """Whether it is seen that two views of one block share no byte, as borders and inner parts do.
+
+    A place is a view's offset, shape, strides and item size. Where both are parts of an array, each
+    is a box, whose sides are found by dividing its offset by the strides, the greatest first: they
+    are apart if they are along one side.
+    """
+    boxes = [_upward(*each) for each in (one, other)]
+    if 0 in one[1] or 0 in other[1]:
+        return True
+    ends = [at + sum([(n - 1) * step for n, step in axes]) + size for at, axes, size in boxes]
+    if ends[0] <= boxes[1][0] or ends[1] <= boxes[0][0]:
+        return True
+    steps = sorted({step for _, axes, _ in boxes for _, step in axes}, reverse=True)
+    sides = [_sides(*each, steps) for each in boxes]
+    if sides[0] is None or sides[1] is None:
+        return False
+    return any(
+        a_end < b_begin or b_end < a_begin
+        for (a_begin, a_end), (b_begin, b_end) in zip(*sides, strict=True)
+    )
+
+
+def _upward(
+    offset: int, shape: Shape, strides: Strides, itemsize: int
+) -> tuple[int, list[tuple[int, int]], int]:
+    """A view with its extents and strides, none of which goes backwards or stays."""
+    axes = [(n, step) for n, step in zip(shape, strides, strict=True) if n > 1 and step]
+    offset += sum([(n - 1) * step for n, step in axes if step < 0])
+    return offset, [(n, abs(step)) for n, step in axes], itemsize
+
+
+def _sides(
+    offset: int, axes: Sequence[tuple[int, int]], itemsize: int, steps: Sequence[int]
+) -> list[tuple[int, int]] | None:
+    """The first and last coordinate of a box along each step, and of its bytes between two of the
+    last; ``None`` where it reaches across a step.
+    """
+    sides = []
+    reach = sum([(n - 1) * step for n, step in axes]) + itemsize
+    for step in steps:
+        begin, offset = divmod(offset, step)
+        length = sum([n - 1 for n, own in axes if own == step])
+        reach -= length * step
+        sides.append((begin, begin + length))
+        if offset + reach > step:
+            return None
+    sides.append((offset, offset + reach - 1))
+    return sides
 
 
 class Block(Protocol):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dparray import _dtypes, _layout
+from dparray import _dtypes, _hooks, _layout
 from dparray._array.assignment import assign, writable_layout, write_value
 from dparray._array.fresh import empty_on, full_scalar
 from dparray._array.ndarray import SEQUENCES, config_values, living_alias, ndarray, new_object
@@ -43,7 +43,7 @@ from dparray._array.small import (
 )
 from dparray._evaluate import host, limits
 from dparray._graph.ops import CONVERT, OPS, WHERE, Op
-from dparray._graph.reductions import Reduce, Reduction
+from dparray._graph.reductions import WEIGHT, Reduce, Reduction
 from dparray._placement import Placement, check_dtype, common_placement, placement_of
 from dparray._runtime.device_facts import computes_in_double
 from dparray.device import default_device
@@ -435,6 +435,26 @@ def reduce_array(
     return array_of_operation(op, (x, *scalars), loops, shape, placement)
 
 
+#: Notes a fold down in C, if there is the compiled module.
+note_fold: Callable[[ndarray, Reduce, int], ndarray | None] | None = None
+_WHOLE: dict[tuple[str, int], Reduce] = {}
+
+
+def noted_fold(reduction: Reduction, x: ndarray) -> ndarray | None:
+    """A fold of all elements of an array that the host has not seen, in its own dtype: pending, by
+    the compiled module; ``None`` where it is not simple or the host folds it at once.
+    """
+    if note_fold is None or _hooks.subscribers or not x._size:
+        return None
+    if x._block is not None and x._size * x._dtype.itemsize <= 8 * limits.folded_elements:
+        return None
+    key = (reduction.name, len(x._shape))
+    op = _WHOLE.get(key)
+    if op is None:
+        op = _WHOLE[key] = Reduce(reduction, tuple(range(len(x._shape))), False)
+    return note_fold(x, op, WEIGHT)
+
+
 def choose_elements(function: str, condition: ndarray, x1: Any, x2: Any) -> ndarray:
     """Elements of ``x1`` where a mask is true, else of ``x2``; an array gives the dtype.
 
@@ -471,8 +491,8 @@ def _simpler(
     if isinstance(constant, ndarray) or not isinstance(others[0], ndarray):
         return op, values, loop
     simpler = op.simpler.get(constant)
-    if simpler is None or loop[-1].kind not in "iufc":
-        return op, values, loop
+    if simpler is None or loop[-1].kind not in "iufc" or others[0].dtype.kind == "b":
+        return op, values, loop  # NumPy's positive takes no truth values
     return OPS[simpler], others, (*loop[: len(others)], loop[-1])
 
 
@@ -490,6 +510,7 @@ def _compare_out_of_range(op: Op, operands: Sequence[Any], out: ndarray | None) 
     answer = bool(op.ufunc(sample, bound) if first_is_array else op.ufunc(bound, sample))
     result = out
     if result is None:
-        result = empty_on(placement_of(x), x.shape, _dtypes.bool)
+        axes = _layout.order_of_axes(x.shape, x.strides)
+        result = empty_on(placement_of(x), x.shape, _dtypes.bool, axes)
     assign(result, answer, op.name)
     return result

@@ -78,7 +78,7 @@ def write(target: ndarray, value: Any, layout: Layout, function: str) -> None:
         elif isinstance(value, list | tuple | range):
             placement = placement_of(target)
             common_placement(function, [("x", target), *arrays_inside("value", value)])
-            value = stack_nested(function, value, placement)
+            value = stack_nested(function, value, placement, "value")
         elif not isinstance(value, ndarray):
             raise foreign_operand(function, "value", value, target.sycl_queue)
     common_placement(function, (("x", target), ("value", value)), True)

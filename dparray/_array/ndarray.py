@@ -16,7 +16,7 @@ import numpy as np
 
 from dparray import _hooks, _layout, config
 from dparray._array.short import let_go
-from dparray._evaluate import evaluate, host, late, limits, readers, writes
+from dparray._evaluate import evaluate, host, late, limits, readers, stores, writes
 from dparray._graph.node import Node, pending_order
 from dparray._graph.reductions import Reduce
 from dparray._graph.views import view_of
@@ -473,7 +473,15 @@ def _view_of_pending(
                     result = ndarray._pending(_noted_inside(view))
                     x._alias = result._alias = _Alias(x, result, strides, offset)
                     return result
+    give_memory(x)
     return ndarray._from_layout(x.block, offset, shape, strides, dtype or x.dtype)
+
+
+def give_memory(x: ndarray) -> None:
+    """Let an array have memory, since views of it will share it; nobody asks for its values yet."""
+    with readers.lock:
+        if not has_memory(x):
+            stores.written(_give_pending_memory, x)
 
 
 def _with_reduced_axes(node: Node, shape: tuple[int, ...]) -> Node | None:
@@ -503,20 +511,20 @@ def _noted_inside(node: Node) -> Node:
 
 def _give_pending_memory(x: ndarray) -> None:
     """Compute a pending array, and bind the view of it that was pending to the memory."""
-    alias = living_alias(x)
-    whole = alias.whole() if alias is not None else x
-    assert whole is not None
+    alias = x._alias
+    whole, view = (None, None) if alias is None else (alias.whole(), alias.view())
+    if whole is None or view is None:
+        whole, view = x, None
     node = whole._node
     if node.layout is None:
         evaluate.evaluate(node)
     layout = node.layout
     assert layout is not None
-    _bind(whole, layout.block, layout.offset, layout.strides)
-    if alias is not None:
-        view = alias.view()
-        assert view is not None
-        _bind(view, whole.block, whole.offset + alias.offset, alias.strides)
+    if alias is not None and view is not None:
+        # The view first: if an interrupt comes between the two, the node still leads to the memory.
+        _bind(view, layout.block, layout.offset + alias.offset, alias.strides)
         del view._node_kept  # the expression of its own is of no use any more
+    _bind(whole, layout.block, layout.offset, layout.strides)
 
 
 def _bind(x: ndarray, block: Block, offset: int, strides: tuple[int, ...]) -> None:

@@ -114,7 +114,7 @@ def check_array(
                 if inside
                 else Placement(default_device().sycl_queue, "device")
             )
-        return stack_nested(function, value, placement)
+        return stack_nested(function, value, placement, name)
     if is_shareable(value):
         return shared(value)
     if is_taken_from_host(value):
@@ -194,22 +194,23 @@ def moved_inside(sequence: Any, queue: dpctl.SyclQueue) -> Any:
     return [moved_inside(element, queue) for element in sequence]
 
 
-def stack_nested(function: str, sequence: Any, placement: Placement) -> ndarray:
-    """Nested sequences of arrays and scalars as one array."""
+def stack_nested(function: str, sequence: Any, placement: Placement, name: str = "obj") -> ndarray:
+    """Nested sequences of arrays and scalars, the parameter ``name``, as one array."""
     if not arrays_inside("", sequence):
         return from_host(host_values(function, sequence, placement.queue), *placement)
     parts: list[Any] = []
-    for element in sequence:
+    for position, element in enumerate(sequence):
+        inner = f"{name}[{position}]"
         if isinstance(element, list | tuple | range):
-            parts.append(stack_nested(function, element, placement))
+            parts.append(stack_nested(function, element, placement, inner))
         elif isinstance(element, ndarray):
             parts.append(element)
         elif isinstance(element, bool | int | float | complex | np.generic):
             parts.append(from_host(np.asarray(element), *placement))
         elif is_taken_from_host(element):
-            parts.append(taken_from_host(function, "an element", element, placement))
+            parts.append(taken_from_host(function, inner, element, placement))
         else:
-            raise foreign_operand(function, "an element", element)
+            raise foreign_operand(function, inner, element, placement.queue)
     if len({part.shape for part in parts}) != 1:
         raise ShapeError(
             f"{function}: the elements have the shapes {[part.shape for part in parts]}; "

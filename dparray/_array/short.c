@@ -14,6 +14,13 @@
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
 #include <numpy/arrayobject.h>
 #include <string.h>
+#if defined(__x86_64__) && defined(__linux__)
+#include <dlfcn.h>
+#include <unwind.h>
+#define KNOWS_CALLERS 1
+#else
+#define KNOWS_CALLERS 0
+#endif
 
 /* Exported since Python 3.7, and not declared for the stable interface. */
 extern int PyContext_Enter(PyObject *context);
@@ -23,6 +30,9 @@ extern int PyContext_Exit(PyObject *context);
 
 static PyTypeObject *array_type;
 static Py_ssize_t at_seen, at_block, at_packed, at_queue, at_usm_type, at_weak, array_bytes;
+static Py_ssize_t at_node, at_alias, at_shape, at_dtype, at_size;
+static PyTypeObject *node_type, *scalar_type, *canonical_type, *layout_type;
+static PyObject *slow_order, *placement, *holds_open, *options, *graph_operations, *square, *negation;
 static PyObject *working;       /* queues with work that may not be complete */
 static int is_host_tier_on;     /* the option, and */
 static npy_intp most_elements;  /* how many elements an addition may have: as `follow` was told */
@@ -30,7 +40,7 @@ static PyObject *at_once;       /* up to how many elements, by an operation's we
 static PyObject *scalar_types;  /* classes of scalars that stand beside arrays */
 static PyObject *context;       /* in it NumPy warns of nothing */
 static PyObject *ufuncs;        /* NumPy's ufuncs: the numbers of operations */
-static PyObject *readers, *call_method, *host_bytes;
+static PyObject *readers, *call_method, *host_bytes, *memory_word, *node_word, *pointer_word;
 static PyObject *allocate; /* memory of the pool */
 
 static PyObject *slow_getitem, *slow_setitem, *slow_matmul, *slow_ufunc;
@@ -1075,8 +1085,183 @@ static PyObject *in_pool(int at, PyObject *owner, PyObject *a, PyObject *b)
     return made;
 }
 
-/* `a` and `b` are what the host sees, or NULL. */
-static PyObject *binary_of(int at, PyObject *x, PyObject *y, PyObject *a, PyObject *b)
+/* --- temporaries ------------------------------------------------------------------------------- */
+
+/* Of `x * 2 + x` nobody but the interpreter has `x * 2`, so that the sum may lie there. A count of
+ * one reference does not tell: a function in C may call an operator of an array that it goes on
+ * using, by the only reference, as NumPy's loops over objects do. So the caller has to be the
+ * instruction of the interpreter that computes with the two uppermost values of its stack, and lets
+ * both go. It is known by its return addresses: those of a call from bytecode are noted once, and
+ * where they lie on the stack, from one to the next. Up to Python 3.13: later ones compute with
+ * what variables hold by borrowed references. */
+
+#define FEWEST_ELEMENTS 1024 /* below, memory is as quickly found */
+#define MOST_CALLERS 4
+#define OPERATIONS_WITH_TEMPORARIES 4
+typedef struct {
+    int count;
+    void *address[MOST_CALLERS];
+    Py_ssize_t next[MOST_CALLERS]; /* how many words on the stack to the next */
+} callers;
+
+/* By operation, and by whether the left or the right operand has the slot. */
+static callers known_callers[OPERATIONS_WITH_TEMPORARIES][2];
+
+/* Whether a slot was called by bytecode; `at` is where its own return address lies. */
+static int called_by_bytecode(int which, void **at)
+{
+    if (!at || which >= OPERATIONS_WITH_TEMPORARIES)
+        return 0;
+    for (int side = 0; side < 2; side++) {
+        const callers *known = &known_callers[which][side];
+        void **place = at;
+        int found = 0;
+        while (found < known->count && *place == known->address[found])
+            place += known->next[found++];
+        if (found && found == known->count)
+            return 1;
+    }
+    return 0;
+}
+
+/* Whether an array is as `make` made it, and nobody else has it, its memory or its view. */
+static int is_temporary(PyObject *x)
+{
+    if (Py_REFCNT(x) != 1 || !at_weak || SLOT(x, at_weak) || SLOT(x, at_packed) != Py_None)
+        return 0;
+    int filled = 0;
+    for (Py_ssize_t at = sizeof(PyObject); at < array_bytes; at += sizeof(PyObject *))
+        filled += SLOT(x, at) != NULL;
+    PyObject *seen = SLOT(x, at_seen), *block = SLOT(x, at_block);
+    /* The other reference to the view is that of the operation. */
+    if (filled != 5 || Py_REFCNT(seen) != 2 || !PyArray_ISCARRAY(AS_ARRAY(seen)))
+        return 0;
+    if (block == Py_None)
+        return PyArray_CHKFLAGS(AS_ARRAY(seen), NPY_ARRAY_OWNDATA);
+    if (Py_REFCNT(block) != 1 || !is_free_to_write(x))
+        return 0;
+    PyObject *memory = PyObject_GetAttr(block, memory_word);
+    /* The block's, its segment's, and this one. */
+    int is_own = memory && memory != Py_None && Py_REFCNT(memory) == 3;
+    Py_XDECREF(memory);
+    return is_own;
+}
+
+/* The operation in the memory of an operand that is a temporary; NULL without an exception where
+ * there is none. */
+static PyObject *in_temporary(int at, PyObject *x, PyObject *y, PyObject *a, PyObject *b,
+                              void **caller)
+{
+    PyObject *arrays[] = {x, y}, *seen[] = {a, b}, *target = NULL;
+    if (!called_by_bytecode(at, caller))
+        return NULL;
+    for (int which = 0; which < 2 && !target; which++) {
+        PyArrayObject *mine = AS_ARRAY(seen[which]);
+        PyObject *other = seen[1 - which];
+        if (Py_TYPE(arrays[which]) != array_type || a == b ||
+            PyArray_SIZE(mine) < FEWEST_ELEMENTS ||
+            (PyArray_TYPE(mine) != NPY_DOUBLE && PyArray_TYPE(mine) != NPY_FLOAT))
+            continue;
+        int is_alike = Py_TYPE(other) == &PyArray_Type
+                           ? PyArray_TYPE(AS_ARRAY(other)) == PyArray_TYPE(mine) &&
+                                 PyArray_ISNOTSWAPPED(AS_ARRAY(other)) &&
+                                 PyArray_SAMESHAPE(AS_ARRAY(other), mine) &&
+                                 lies_as_in_c(AS_ARRAY(other))
+                           : PyFloat_CheckExact(other) || PyLong_CheckExact(other);
+        if (is_alike && is_temporary(arrays[which]))
+            target = arrays[which];
+    }
+    if (!target) {
+        if (PyErr_Occurred())
+            is_refusal();
+        return NULL;
+    }
+    PyObject *result = silently(operations[at].compute, a, b, SLOT(target, at_seen));
+    if (!result)
+        return NULL;
+    Py_DECREF(result);
+    return Py_NewRef(target);
+}
+
+#if KNOWS_CALLERS
+static void *evaluation; /* the interpreter's loop */
+static struct {
+    int count, is_there;
+    void *address[MOST_CALLERS + 1];
+    char *stack[MOST_CALLERS + 1];
+} walked;
+
+static _Unwind_Reason_Code note_caller(struct _Unwind_Context *context_, void *own)
+{
+    void *address = (void *)_Unwind_GetIP(context_);
+    char *stack = (char *)_Unwind_GetCFA(context_);
+    if (walked.count == 0 && address != own)
+        return _URC_NO_REASON; /* a frame of this module */
+    if (walked.count > MOST_CALLERS || ((void **)stack)[-1] != address)
+        return _URC_END_OF_STACK;
+    walked.address[walked.count] = address;
+    walked.stack[walked.count++] = stack;
+    walked.is_there = _Unwind_FindEnclosingFunction((char *)address - 1) == evaluation;
+    return walked.is_there ? _URC_END_OF_STACK : _URC_NO_REASON;
+}
+
+/* What bytecode calls, to be known by its callers: a slot of an object that notes them. */
+static PyObject *note_callers(int which, int side, void *own)
+{
+    memset(&walked, 0, sizeof walked);
+    _Unwind_Backtrace(note_caller, own);
+    callers found = {0};
+    if (walked.is_there && walked.count <= MOST_CALLERS)
+        for (int at = 0; at < walked.count; at++) {
+            found.address[at] = walked.address[at];
+            if (at + 1 < walked.count)
+                found.next[at] = (walked.stack[at + 1] - walked.stack[at]) / sizeof(void *);
+            found.count++;
+        }
+    known_callers[which][side] = found;
+    Py_RETURN_NONE;
+}
+
+#define NOTE(name, which)                                                                 \
+    static PyObject *note_##name(PyObject *x, PyObject *y)                                \
+    {                                                                                     \
+        return note_callers(which, PyLong_CheckExact(x), __builtin_return_address(0));    \
+    }
+NOTE(add, 0)
+NOTE(subtract, 1)
+NOTE(multiply, 2)
+NOTE(divide, 3)
+
+static PyType_Slot slots_of_probe[] = {
+    {Py_nb_add, note_add}, {Py_nb_subtract, note_subtract}, {Py_nb_multiply, note_multiply},
+    {Py_nb_true_divide, note_divide}, {0, NULL},
+};
+
+static PyType_Spec probe_spec = {
+    "dparray.probe", sizeof(PyObject), 0, Py_TPFLAGS_DEFAULT, slots_of_probe,
+};
+
+/* An object to compute with by bytecode; None where callers are not to be known. */
+static PyObject *probe_of_callers(PyObject *module, PyObject *ignored)
+{
+    const unsigned long first_that_borrows = 0x030E0000;
+    evaluation = dlsym(RTLD_DEFAULT, "_PyEval_EvalFrameDefault");
+    unsigned long *version = dlsym(RTLD_DEFAULT, "Py_Version"); /* from 3.11 on */
+    if (!evaluation || (version && *version >= first_that_borrows))
+        Py_RETURN_NONE;
+    PyObject *type = PyType_FromSpec(&probe_spec);
+    PyObject *made = type ? PyObject_CallNoArgs(type) : NULL;
+    Py_XDECREF(type);
+    return made;
+}
+#else
+static PyObject *probe_of_callers(PyObject *module, PyObject *ignored) { Py_RETURN_NONE; }
+#endif
+
+static PyObject *noted(int at, PyObject *x, PyObject *y);
+
+static PyObject *binary_of(int at, PyObject *x, PyObject *y, PyObject *a, PyObject *b,
+                           void **caller)
 {
     PyObject *owner = Py_TYPE(x) == array_type ? x : y;
     if (a || b) {
@@ -1085,9 +1270,13 @@ static PyObject *binary_of(int at, PyObject *x, PyObject *y, PyObject *a, PyObje
             return result;
     }
     npy_intp most = most_of(operations[at].weight), size = 0;
+    PyObject *result = NULL;
     if (a && b) {
         if (SLOT(x, at_queue) != SLOT(y, at_queue) || SLOT(x, at_usm_type) != SLOT(y, at_usm_type))
             goto slow;
+        if (!PyArray_SAMESHAPE(AS_ARRAY(a), AS_ARRAY(b)) &&
+            PyArray_SIZE(AS_ARRAY(a)) * PyArray_SIZE(AS_ARRAY(b)) > most)
+            goto by_python; /* which may compute it at once, without nodes */
         npy_intp second = counted(AS_ARRAY(b));
         size = counted(AS_ARRAY(a));
         if (size > most || second > most ||
@@ -1102,25 +1291,34 @@ static PyObject *binary_of(int at, PyObject *x, PyObject *y, PyObject *a, PyObje
         size = counted(AS_ARRAY(b));
     } else
         goto slow;
-    if (size > most || !is_idle())
+    if (size > most)
         goto slow;
-    PyObject *result = NULL;
+    if (!is_idle())
+        goto by_python;
+    result = size >= FEWEST_ELEMENTS ? in_temporary(at, x, y, a, b, caller) : NULL;
+    if (result || PyErr_Occurred())
+        return result;
     if (size > heap_elements)
         result = in_pool(at, owner, a, b);
     else if ((result = silently(operations[at].compute, a, b, NULL)))
         result = make_of(owner, result);
     if (result || PyErr_Occurred())
         return result;
+    goto by_python;
 slow:
+    if ((result = noted(at, x, y)) || PyErr_Occurred())
+        return result;
+by_python:
     return PyObject_CallFunctionObjArgs(operations[at].slow, x, y, NULL);
 }
 
-static PyObject *binary(int at, PyObject *x, PyObject *y)
+/* `caller` is where the return address of a slot lies, or NULL. */
+static PyObject *binary(int at, PyObject *x, PyObject *y, void **caller)
 {
     PyObject *a = seen_of(x), *b = seen_of(y);
     Py_XINCREF(a); /* as in getitem */
     Py_XINCREF(b);
-    PyObject *result = binary_of(at, x, y, a, b);
+    PyObject *result = binary_of(at, x, y, a, b, caller);
     Py_XDECREF(a);
     Py_XDECREF(b);
     return result;
@@ -1164,8 +1362,13 @@ slow:
     return PyObject_CallFunctionObjArgs(operations[at].slow_in_place, x, y, NULL);
 }
 
+#if KNOWS_CALLERS
+#define CALLER ((void **)__builtin_frame_address(0) + 1)
+#else
+#define CALLER NULL
+#endif
 #define OPERATION(name, at)                                                               \
-    static PyObject *name(PyObject *x, PyObject *y) { return binary(at, x, y); }          \
+    static PyObject *name(PyObject *x, PyObject *y) { return binary(at, x, y, CALLER); }  \
     static PyObject *name##_in_place(PyObject *x, PyObject *y) { return in_place(at, x, y); }
 OPERATION(add, OF_ADD)
 OPERATION(subtract, OF_SUBTRACT)
@@ -1182,14 +1385,23 @@ OPERATION(right_shift, OF_RIGHT_SHIFT)
 static PyObject *compare(PyObject *x, PyObject *y, int which)
 {
     switch (which) {
-    case Py_LT: return binary(OF_LESS, x, y);
-    case Py_LE: return binary(OF_LESS_EQUAL, x, y);
-    case Py_GT: return binary(OF_GREATER, x, y);
-    case Py_GE: return binary(OF_GREATER_EQUAL, x, y);
-    case Py_EQ: return binary(OF_EQUAL, x, y);
-    default: return binary(OF_NOT_EQUAL, x, y);
+    case Py_LT: return binary(OF_LESS, x, y, NULL);
+    case Py_LE: return binary(OF_LESS_EQUAL, x, y, NULL);
+    case Py_GT: return binary(OF_GREATER, x, y, NULL);
+    case Py_GE: return binary(OF_GREATER_EQUAL, x, y, NULL);
+    case Py_EQ: return binary(OF_EQUAL, x, y, NULL);
+    default: return binary(OF_NOT_EQUAL, x, y, NULL);
     }
 }
+
+/* Whether an array is pending, or of more elements than are computed at once. */
+static int is_large(PyObject *x, PyObject *weight)
+{
+    PyObject *seen = seen_of(x);
+    return !seen || counted(AS_ARRAY(seen)) > most_of(weight);
+}
+
+static PyObject *noted_as(PyObject *op, PyObject *weight_of_op, PyObject *x, PyObject *y);
 
 static PyObject *power(PyObject *x, PyObject *y, PyObject *modulus)
 {
@@ -1206,9 +1418,768 @@ static PyObject *power(PyObject *x, PyObject *y, PyObject *modulus)
         if (PyErr_Occurred())
             return NULL;
     }
+    if (modulus == Py_None && Py_TYPE(x) == array_type && PyLong_CheckExact(y) &&
+        PyLong_AsLongLongAndOverflow(y, &is_whole) == 2 && is_large(x, square_weight)) {
+        PyObject *result = noted_as(square, square_weight, x, NULL);
+        if (result || PyErr_Occurred())
+            return result;
+    }
     if (Py_TYPE(x) != array_type)
         return PyObject_CallFunctionObjArgs(slow_reflected_power, y, x, NULL);
     return PyObject_CallFunctionObjArgs(slow_power, x, y, modulus, NULL);
+}
+
+
+/* --- operations that are noted down --------------------------------------------------------------- */
+
+/* What `dparray/_graph/node.py` calls the parts of a node. */
+enum { OP, OPERANDS, LOOP, DTYPE, SHAPE, SIZE, QUEUE, USM_TYPE, LAYOUT, AXES, USERS, WEIGHT, LEAVES,
+       NODE_SLOTS };
+static const char *node_slot_names[NODE_SLOTS] = {
+    "op", "operands", "loop", "dtype", "shape", "size", "queue", "usm_type", "layout", "axes",
+    "users", "weight", "leaves",
+};
+static Py_ssize_t node_slots[NODE_SLOTS];
+static const char *canonical_slot_names[] = {"arrays", "key", "numbers", "scalars"};
+static Py_ssize_t canonical_slots[4];
+#define PART(node, which) SLOT(node, node_slots[which])
+
+#define MOST_NOTES 64  /* of readers, before those that are gone are dropped */
+#define MOST_WEIGHT 512 /* as in `dparray/_evaluate/limits.py` */
+#define MOST_LEAVES 24
+
+static int is_option(const char *name)
+{
+    PyObject *value = PyDict_GetItemString(options, name);
+    return value == Py_True;
+}
+
+/* Whether an array has more than one element along each axis, and its axes lie in memory as in C. */
+static int has_axes_of_c(PyArrayObject *x)
+{
+    for (int axis = 0; axis < PyArray_NDIM(x); axis++)
+        if (PyArray_DIM(x, axis) < 2 || PyArray_STRIDE(x, axis) <= 0 ||
+            (axis && PyArray_STRIDE(x, axis) >= PyArray_STRIDE(x, axis - 1)))
+            return 0;
+    return 1;
+}
+
+/* Give an array in memory its node, `Node.leaf`, from what the host sees; no where Python is to. */
+static int give_leaf(PyObject *x)
+{
+    PyArrayObject *seen = AS_ARRAY(SLOT(x, at_seen));
+    if ((PyObject *)seen == Py_None || !PyArray_BASE(seen) || !has_axes_of_c(seen))
+        return 0;
+    PyObject *block = SLOT(x, at_block), *pointer = PyObject_GetAttr(block, pointer_word);
+    PyObject *layout = PyType_GenericAlloc(layout_type, 5), *nothing = PyTuple_New(0);
+    PyObject *node = PyType_GenericAlloc(node_type, 0);
+    int count = PyArray_NDIM(seen), is_made = pointer && layout && nothing && node;
+    if (is_made) {
+        char *first = PyLong_AsVoidPtr(pointer);
+        PyObject *parts[] = {
+            Py_NewRef(block), PyLong_FromSsize_t(PyArray_BYTES(seen) - first),
+            PyArray_IntTupleFromIntp(count, PyArray_DIMS(seen)),
+            PyArray_IntTupleFromIntp(count, PyArray_STRIDES(seen)),
+            Py_NewRef((PyObject *)PyArray_DESCR(seen)),
+        };
+        for (int at = 0; at < 5; at++)
+            is_made = parts[at] && PyTuple_SetItem(layout, at, parts[at]) == 0 && is_made;
+    }
+    if (is_made) {
+        put(node, node_slots[OP], Py_None);
+        put(node, node_slots[OPERANDS], nothing);
+        put(node, node_slots[LOOP], nothing);
+        put(node, node_slots[DTYPE], (PyObject *)PyArray_DESCR(seen));
+        put(node, node_slots[SHAPE], PyTuple_GetItem(layout, 2));
+        PART(node, SIZE) = PyLong_FromSsize_t(PyArray_SIZE(seen));
+        put(node, node_slots[QUEUE], SLOT(x, at_queue));
+        put(node, node_slots[USM_TYPE], SLOT(x, at_usm_type));
+        put(node, node_slots[LAYOUT], layout);
+        put(node, node_slots[AXES], Py_None);
+        put(node, node_slots[USERS], Py_None);
+        PART(node, WEIGHT) = PyLong_FromLong(0);
+        PART(node, LEAVES) = PyLong_FromLong(1);
+        put(x, at_node, node);
+    }
+    Py_XDECREF(pointer);
+    Py_XDECREF(layout);
+    Py_XDECREF(nothing);
+    Py_XDECREF(node);
+    return is_made;
+}
+
+/* The node of an array, pending or in memory; borrowed, NULL without an exception of others. */
+static PyObject *node_of_array(PyObject *x)
+{
+    if (Py_TYPE(x) != array_type || (SLOT(x, at_seen) != Py_None && SLOT(x, at_block) == Py_None))
+        return NULL;
+    PyObject *node = SLOT(x, at_node);
+    if (!node && give_leaf(x))
+        node = SLOT(x, at_node);
+    else if (!node) {
+        node = PyObject_GetAttr(x, node_word); /* the array keeps it */
+        Py_XDECREF(node);
+    }
+    return node && Py_TYPE(node) == node_type ? node : NULL;
+}
+
+/* The list of those that read what a node is, which is made; borrowed. NULL without an exception
+ * where others may write it, and where Python is to look through it. */
+static PyObject *readers_of(PyObject *node)
+{
+    PyObject *layout = PART(node, LAYOUT), *holder = NULL, *found;
+    if (layout == Py_None)
+        found = Py_NewRef(PART(node, USERS));
+    else {
+        holder = PyTuple_GetItem(layout, 0);
+        found = holder ? PyObject_GetAttr(holder, readers) : NULL;
+    }
+    if (found == Py_None) {
+        Py_DECREF(found);
+        found = PyList_New(0);
+        if (found && !holder)
+            put(node, node_slots[USERS], found);
+        else if (found && PyObject_SetAttr(holder, readers, found) < 0)
+            Py_CLEAR(found);
+    }
+    if (!found)
+        return NULL;
+    Py_DECREF(found); /* the holder has it */
+    return PyList_CheckExact(found) && PyList_Size(found) <= MOST_NOTES ? found : NULL;
+}
+
+/* A number of Python's as an operand in floating point. */
+static PyObject *scalar_of(PyObject *value)
+{
+    double real = PyFloat_CheckExact(value) ? PyFloat_AsDouble(value) : PyLong_AsDouble(value);
+    if (real == -1 && PyErr_Occurred())
+        return NULL;
+    PyObject *made = PyType_GenericAlloc(scalar_type, 1), *kept = PyFloat_FromDouble(real);
+    if (!made || !kept || PyTuple_SetItem(made, 0, kept) < 0)
+        Py_CLEAR(made);
+    return made;
+}
+
+static PyObject *loop_of(PyObject *dtype, int count)
+{
+    static PyObject *known[2][2];
+    PyObject **place = &known[count - 1][PyArray_DescrCheck(dtype) &&
+                                         ((PyArray_Descr *)dtype)->type_num == NPY_DOUBLE];
+    if (!*place)
+        *place = count == 1 ? PyTuple_Pack(2, dtype, dtype) : PyTuple_Pack(3, dtype, dtype, dtype);
+    return *place && PyTuple_GetItem(*place, 0) == dtype ? *place : NULL;
+}
+
+/* An operation on one or two pending arrays and arrays in memory, or on one and a number of Python's,
+ * as `defer` makes it, or a fold of all elements of one; NULL without an exception where it is not
+ * this simple. */
+static PyObject *noted_node(PyObject *op, PyObject *weight_of_op, PyObject *x, PyObject *y, int folds)
+{
+    int count = y ? 2 : 1;
+    PyObject *operands[] = {x, y}, *nodes[2] = {NULL, NULL}, *notes[2] = {NULL, NULL}, *like = NULL;
+    long weight = 0, leaves = 0;
+    if (!is_option("lazy") || PyList_Size(holds_open) ||
+        PyObject_IsTrue(PyDict_GetItemString(placement, "in_force")))
+        goto refused;
+    for (int which = 0; which < count; which++) {
+        PyObject *each = operands[which];
+        if (PyFloat_CheckExact(each) || PyLong_CheckExact(each))
+            continue;
+        PyObject *node = nodes[which] = node_of_array(each);
+        if (!node || PART(node, AXES) != Py_None)
+            goto refused;
+        if (!like)
+            like = node;
+        else if (PART(node, QUEUE) != PART(like, QUEUE) ||
+                 PART(node, USM_TYPE) != PART(like, USM_TYPE) ||
+                 PART(node, DTYPE) != PART(like, DTYPE) ||
+                 (PART(node, SHAPE) != PART(like, SHAPE) &&
+                  PyObject_RichCompareBool(PART(node, SHAPE), PART(like, SHAPE), Py_EQ) != 1))
+            goto refused;
+        weight += PyLong_AsLong(PART(node, WEIGHT));
+        leaves += PyLong_AsLong(PART(node, LEAVES));
+    }
+    PyArray_Descr *dtype = like ? (PyArray_Descr *)PART(like, DTYPE) : NULL;
+    if (!dtype || (dtype->type_num != NPY_DOUBLE && dtype->type_num != NPY_FLOAT))
+        goto refused;
+    PyObject *loop = loop_of((PyObject *)dtype, count);
+    weight += PyLong_AsLong(weight_of_op);
+    if (!loop || weight > MOST_WEIGHT || leaves > MOST_LEAVES)
+        goto refused;
+    for (int which = 0; which < count; which++)
+        if (nodes[which] && !(notes[which] = readers_of(nodes[which])))
+            goto refused;
+    PyObject *node = PyType_GenericAlloc(node_type, 0), *reference = NULL;
+    PyObject *parts = PyTuple_New(count), *made = NULL;
+    for (int which = 0; node && parts && which < count; which++) {
+        PyObject *part = nodes[which] ? Py_NewRef(nodes[which]) : scalar_of(operands[which]);
+        if (!part || PyTuple_SetItem(parts, which, part) < 0)
+            Py_CLEAR(parts);
+    }
+    if (!node || !parts)
+        goto failed;
+    put(node, node_slots[OP], op);
+    put(node, node_slots[OPERANDS], parts);
+    put(node, node_slots[LOOP], loop);
+    for (int which = DTYPE; which <= USM_TYPE; which++)
+        put(node, node_slots[which], PART(like, which));
+    if (folds) {
+        PyObject *nothing = PyTuple_New(0), *one = PyLong_FromLong(1);
+        if (nothing && one) {
+            put(node, node_slots[SHAPE], nothing);
+            put(node, node_slots[SIZE], one);
+        }
+        Py_XDECREF(nothing);
+        Py_XDECREF(one);
+        if (!nothing || !one)
+            goto failed;
+    }
+    for (int which = LAYOUT; which <= USERS; which++)
+        put(node, node_slots[which], Py_None);
+    PART(node, WEIGHT) = PyLong_FromLong(weight);
+    PART(node, LEAVES) = PyLong_FromLong(leaves);
+    if (!PART(node, WEIGHT) || !PART(node, LEAVES) || !(reference = PyWeakref_NewRef(node, NULL)))
+        goto failed;
+    for (int which = 0; which < count; which++)
+        if (notes[which] && PyList_Append(notes[which], reference) < 0)
+            goto failed;
+    made = PyType_GenericAlloc(array_type, 0);
+    if (!made)
+        goto failed;
+    put(made, at_node, node);
+    put(made, at_block, Py_None);
+    put(made, at_seen, Py_None);
+    put(made, at_alias, Py_None);
+    put(made, at_packed, Py_None);
+    put(made, at_shape, PART(node, SHAPE));
+    put(made, at_dtype, PART(node, DTYPE));
+    put(made, at_size, PART(node, SIZE));
+    put(made, at_queue, PART(node, QUEUE));
+    put(made, at_usm_type, PART(node, USM_TYPE));
+failed:
+    Py_XDECREF(reference);
+    Py_XDECREF(parts);
+    Py_XDECREF(node);
+    return made;
+refused:
+    if (PyErr_Occurred())
+        is_refusal();
+    return NULL;
+}
+
+static PyObject *noted_as(PyObject *op, PyObject *weight_of_op, PyObject *x, PyObject *y)
+{
+    return noted_node(op, weight_of_op, x, y, 0);
+}
+
+/* noted_fold(x, op, weight): the array of a fold of all elements; None where it is not this simple. */
+static PyObject *noted_fold(PyObject *module, PyObject *args)
+{
+    PyObject *x, *op, *weight;
+    if (!PyArg_ParseTuple(args, "OOO", &x, &op, &weight))
+        return NULL;
+    PyObject *made = noted_node(op, weight, x, NULL, 1);
+    if (made || PyErr_Occurred())
+        return made;
+    Py_RETURN_NONE;
+}
+
+static PyObject *noted(int at, PyObject *x, PyObject *y)
+{
+    if (at > OF_DIVIDE)
+        return NULL;
+    return noted_as(PyList_GetItem(graph_operations, at), operations[at].weight, x, y);
+}
+
+/* --- forms of expressions ----------------------------------------------------------------------- */
+
+static int is_node(PyObject *x) { return Py_TYPE(x) == node_type; }
+
+/* Where an object is in a list, by identity; -1 if it is not. Expressions are short: larger ones
+ * are left to Python. */
+static Py_ssize_t place_of(PyObject *list, PyObject *x)
+{
+    for (Py_ssize_t at = 0; at < PyList_Size(list); at++)
+        if (PyList_GetItem(list, at) == x)
+            return at;
+    return -1;
+}
+
+/* Add the pending nodes that a node needs, and it, operands before users; as `pending_order`, which
+ * looks at the last operand first. 0 where there are too many, with no exception. */
+static int add_pending(PyObject *order, PyObject *node, int depth)
+{
+    if (place_of(order, node) >= 0)
+        return 1;
+    if (depth > MOST_LEAVES || PyList_Size(order) >= MOST_NOTES)
+        return 0;
+    PyObject *operands = PART(node, OPERANDS);
+    for (Py_ssize_t at = PyTuple_Size(operands); at-- > 0;) {
+        PyObject *operand = PyTuple_GetItem(operands, at);
+        if (is_node(operand) && PART(operand, LAYOUT) == Py_None &&
+            !add_pending(order, operand, depth + 1))
+            return 0;
+    }
+    return PyList_Append(order, node) == 0;
+}
+
+/* pending_order(roots) */
+static PyObject *pending_order(PyObject *module, PyObject *roots)
+{
+    PyObject *order = PyTuple_CheckExact(roots) && PyTuple_Size(roots) == 1 ? PyList_New(0) : NULL;
+    PyObject *root = order ? PyTuple_GetItem(roots, 0) : NULL;
+    if (root && is_node(root) &&
+        (PART(root, LAYOUT) != Py_None || add_pending(order, root, 0)))
+        return order;
+    Py_XDECREF(order);
+    if (!is_refusal())
+        return NULL;
+    return PyObject_CallFunctionObjArgs(slow_order, roots, NULL);
+}
+
+/* The number of a leaf among the arrays so far, by what it shows; a new one has its form in the
+ * key. -1 with an exception. */
+static Py_ssize_t number_of_leaf(PyObject *layout, PyObject *arrays, PyObject *key)
+{
+    Py_ssize_t count = PyList_Size(arrays);
+    PyObject *block = PyTuple_GetItem(layout, 0);
+    for (Py_ssize_t at = 0; at < count; at++) {
+        PyObject *other = PyList_GetItem(arrays, at);
+        int is_same = other == layout || PyTuple_GetItem(other, 0) == block;
+        for (Py_ssize_t part = 1; other != layout && is_same && part < 5; part++)
+            is_same = PyObject_RichCompareBool(PyTuple_GetItem(other, part),
+                                               PyTuple_GetItem(layout, part), Py_EQ) == 1;
+        if (is_same)
+            return at;
+    }
+    PyObject *memory = PyObject_GetAttr(block, memory_word);
+    PyObject *form = memory ? PyTuple_Pack(4, PyTuple_GetItem(layout, 4), PyTuple_GetItem(layout, 2),
+                                           PyTuple_GetItem(layout, 3),
+                                           memory == Py_None ? Py_True : Py_False)
+                            : NULL;
+    int is_added = form && PyList_Append(arrays, layout) == 0 && PyList_Append(key, form) == 0;
+    Py_XDECREF(memory);
+    Py_XDECREF(form);
+    return is_added ? count : -1;
+}
+
+static int add_number(PyObject *numbers, PyObject *node, Py_ssize_t value)
+{
+    PyObject *id = PyLong_FromVoidPtr(node), *number_ = PyLong_FromSsize_t(value);
+    int is_added = id && number_ && PyDict_SetItem(numbers, id, number_) == 0;
+    Py_XDECREF(id);
+    Py_XDECREF(number_);
+    return is_added;
+}
+
+/* Canonical(order) of `dparray/_codegen/canonical.py`. */
+static PyObject *canonical(PyObject *module, PyObject *args)
+{
+    PyObject *order = PyTuple_Size(args) ? PyTuple_GetItem(args, 0) : NULL;
+    PyObject *value = PyTuple_Size(args) == 2 ? PyTuple_GetItem(args, 1) : Py_None;
+    if (!order || !PyList_CheckExact(order) || value != Py_None || PyList_Size(order) > MOST_NOTES)
+        return PyObject_Call((PyObject *)canonical_type, args, NULL);
+    PyObject *arrays = PyList_New(0), *scalars = PyList_New(0), *numbers = PyDict_New();
+    PyObject *key = PyList_New(0), *leaves = PyList_New(0), *made = NULL, *whole = NULL;
+    Py_ssize_t counts[2 * MOST_NOTES];
+    int is_right = arrays && scalars && numbers && key && leaves;
+    for (Py_ssize_t step = 0; is_right && step < PyList_Size(order); step++) {
+        PyObject *node = PyList_GetItem(order, step), *operands = PART(node, OPERANDS);
+        for (Py_ssize_t at = 0; is_right && at < PyTuple_Size(operands); at++) {
+            PyObject *operand = PyTuple_GetItem(operands, at);
+            Py_ssize_t number_ = 0;
+            if (!is_node(operand)) {
+                is_right = PyList_Append(scalars, PyTuple_GetItem(operand, 0)) == 0 &&
+                           PyList_Append(key, Py_None) == 0;
+                continue;
+            }
+            if (PART(operand, LAYOUT) == Py_None) {
+                number_ = -1 - place_of(order, operand);
+                if (!number_) { /* not before its user */
+                    PyErr_SetString(PyExc_AssertionError, "canonical: an operand is missing");
+                    is_right = 0;
+                }
+            } else {
+                Py_ssize_t place = place_of(leaves, operand);
+                if (place < 0 && (place = PyList_Size(leaves)) < 2 * MOST_NOTES) {
+                    number_ = number_of_leaf(PART(operand, LAYOUT), arrays, key);
+                    counts[place] = number_;
+                    is_right = number_ >= 0 && PyList_Append(leaves, operand) == 0 &&
+                               add_number(numbers, operand, number_);
+                } else if (place < 2 * MOST_NOTES)
+                    number_ = counts[place];
+                else
+                    is_right = 0;
+            }
+            PyObject *noted_ = is_right ? PyLong_FromSsize_t(number_) : NULL;
+            is_right = noted_ && PyList_Append(key, noted_) == 0;
+            Py_XDECREF(noted_);
+        }
+        const int parts[] = {OP, LOOP, SHAPE, USM_TYPE, AXES};
+        for (int at = 0; is_right && at < 5; at++)
+            is_right = PyList_Append(key, PART(node, parts[at])) == 0;
+        is_right = is_right && add_number(numbers, node, -1 - step);
+    }
+    if (is_right && (whole = PyList_AsTuple(key)) &&
+        (made = PyType_GenericAlloc(canonical_type, 0))) {
+        put(made, canonical_slots[0], arrays);
+        put(made, canonical_slots[1], whole);
+        put(made, canonical_slots[2], numbers);
+        put(made, canonical_slots[3], scalars);
+    }
+    Py_XDECREF(arrays);
+    Py_XDECREF(scalars);
+    Py_XDECREF(numbers);
+    Py_XDECREF(key);
+    Py_XDECREF(leaves);
+    Py_XDECREF(whole);
+    if (!made && is_refusal())
+        return PyObject_Call((PyObject *)canonical_type, args, NULL);
+    return made;
+}
+
+/* --- launches of known expressions ------------------------------------------------------------ */
+
+/* The arguments of a kernel with a few numbers in them: the addresses of all but the arrays and the
+ * numbers of the expression never change. */
+#define MOST_ARGUMENTS 64
+#define MOST_NEW 8
+static PyTypeObject *block_type;
+static Py_ssize_t block_slots[3], segment_slots[2]; /* pointer, segment, readers; used, written */
+static PyObject *in_order, *met_word, *order_of, *others_work, *note_recent, *lock_order, *unlock_order;
+static PyObject *ahead_word, *count_word, *done_word, *last_word, *launched_word, *others_word;
+static PyObject *submit_ahead_word, *before_launch_word, *add_launch_word, *address_word;
+static void *(*submit_range)(void *, void *, void **, const int *, size_t, const size_t *, size_t,
+                             void *const *, size_t);
+static void *(*submit_groups)(void *, void *, void **, const int *, size_t, const size_t *,
+                              const size_t *, size_t, void *const *, size_t);
+static PyObject *(*make_event)(void *);
+static void (*delete_event)(void *);
+
+typedef struct {
+    PyObject *spec, *queue, *name, *new;
+    void *kernel, *queue_at;
+    size_t extents[3], local[3], dimensions, has_local, count;
+    int kinds[MOST_ARGUMENTS];
+    void *addresses[MOST_ARGUMENTS];
+    int arrays, reads, numbers, leaves, output;
+    unsigned long thread; /* whose counters of groups are among the arguments, if any are */
+    struct { int at, slot; } array[MOST_ARGUMENTS];
+    struct { int at, number, type; } number[MOST_ARGUMENTS];
+} known_launch;
+
+static void free_known(PyObject *capsule)
+{
+    known_launch *known = PyCapsule_GetPointer(capsule, "known");
+    Py_XDECREF(known->spec);
+    PyMem_Free(known);
+}
+
+static int copy_bytes(PyObject *bytes, void *to, size_t most, size_t *nbytes)
+{
+    *nbytes = bytes && PyBytes_Check(bytes) ? PyBytes_Size(bytes) : most + 1;
+    if (*nbytes > most)
+        return 0;
+    memcpy(to, PyBytes_AsString(bytes), *nbytes);
+    return 1;
+}
+
+/* known_launch(...): a launch as `dparray/_evaluate/known.py` describes it; None if it is too large. */
+static PyObject *known_launch_of(PyObject *module, PyObject *spec)
+{
+    known_launch *known = PyMem_Calloc(1, sizeof *known);
+    PyObject *kept, *extents, *local, *kinds, *addresses, *arrays, *numbers, *capsule = NULL;
+    unsigned long long kernel, queue_at;
+    size_t nbytes, places;
+    if (!known)
+        return PyErr_NoMemory();
+    if (!PyArg_ParseTuple(spec, "OOOKKOOOOOiOOiik", &kept, &known->queue, &known->name, &kernel,
+                          &queue_at, &extents, &local, &kinds, &addresses, &arrays, &known->reads,
+                          &numbers, &known->new, &known->output, &known->leaves, &known->thread))
+        goto failed;
+    known->kernel = (void *)(size_t)kernel;
+    known->queue_at = (void *)(size_t)queue_at;
+    known->has_local = local != Py_None;
+    known->arrays = (int)PyTuple_Size(arrays);
+    known->numbers = (int)PyTuple_Size(numbers);
+    if (!copy_bytes(extents, known->extents, sizeof known->extents, &nbytes) ||
+        (known->has_local && !copy_bytes(local, known->local, sizeof known->local, &places)) ||
+        !copy_bytes(kinds, known->kinds, sizeof known->kinds, &known->count) ||
+        !copy_bytes(addresses, known->addresses, sizeof known->addresses, &places) ||
+        PyTuple_Size(known->new) > MOST_NEW) {
+        PyMem_Free(known);
+        Py_RETURN_NONE;
+    }
+    known->dimensions = nbytes / sizeof(size_t);
+    known->count /= sizeof(int);
+    for (int at = 0; at < known->arrays; at++)
+        if (!PyArg_ParseTuple(PyTuple_GetItem(arrays, at), "ii", &known->array[at].at,
+                              &known->array[at].slot))
+            goto failed;
+    for (int at = 0; at < known->numbers; at++)
+        if (!PyArg_ParseTuple(PyTuple_GetItem(numbers, at), "iii", &known->number[at].at,
+                              &known->number[at].number, &known->number[at].type))
+            goto failed;
+    if (!(capsule = PyCapsule_New(known, "known", free_known)))
+        goto failed;
+    known->spec = Py_NewRef(spec);
+    return capsule;
+failed:
+    PyMem_Free(known);
+    return NULL;
+}
+
+static Py_ssize_t number_at(PyObject *object, PyObject *name)
+{
+    PyObject *found = PyObject_GetAttr(object, name);
+    Py_ssize_t value = found ? PyLong_AsSsize_t(found) : -1;
+    Py_XDECREF(found);
+    return value;
+}
+
+static int set_number(PyObject *object, PyObject *name, Py_ssize_t value)
+{
+    PyObject *made = PyLong_FromSsize_t(value);
+    int is_set = made && PyObject_SetAttr(object, name, made) == 0;
+    Py_XDECREF(made);
+    return is_set;
+}
+
+/* Add a launch to its queue's order, `Order.add_launch`. `last` was the last launch before it. */
+static int add_launch(PyObject *order, PyObject *event, PyObject *last, PyObject *after,
+                      Py_ssize_t seen, PyObject *const *memory, int count, int reads)
+{
+    PyObject *held = PyObject_CallFunctionObjArgs(lock_order, NULL);
+    if (!held)
+        return 0;
+    Py_DECREF(held);
+    PyObject *now = PyObject_GetAttr(order, last_word), *mark = NULL;
+    int is_added = 0;
+    if (now && (now == Py_None || now == last)) {
+        Py_ssize_t added = number_at(order, count_word) + 1;
+        int is_other = number_at(order, launched_word) > seen;
+        mark = Py_BuildValue("(On)", event, seen);
+        is_added = mark && PyObject_SetAttr(order, last_word, event) == 0 &&
+                   set_number(order, launched_word, added) && set_number(order, count_word, added) &&
+                   (!is_other || set_number(order, others_word, added));
+        for (int at = 0; is_added && at < count; at++) {
+            put(memory[at], segment_slots[0], mark);
+            if (at >= reads)
+                put(memory[at], segment_slots[1], mark);
+        }
+    } else if (now) { /* another thread has launched meanwhile */
+        PyObject *all = PyTuple_New(count);
+        for (int at = 0; all && at < count; at++)
+            PyTuple_SetItem(all, at, Py_NewRef(memory[at]));
+        PyObject *add = all ? PyObject_GetAttr(order, add_launch_word) : NULL;
+        PyObject *done = add ? PyObject_CallFunction(add, "OOnOi", event, after, seen, all, reads)
+                             : NULL;
+        is_added = done != NULL;
+        Py_XDECREF(all);
+        Py_XDECREF(add);
+        Py_XDECREF(done);
+    }
+    Py_XDECREF(now);
+    Py_XDECREF(mark);
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    Py_XDECREF(PyObject_CallFunctionObjArgs(unlock_order, NULL));
+    if (type)
+        PyErr_Restore(type, value, trace);
+    return is_added;
+}
+
+static int note_work(PyObject *queue)
+{
+    PyObject *mark = PyDict_GetItemWithError(working, queue);
+    if (mark == others_work || PyErr_Occurred())
+        return mark == others_work;
+    PyObject *made = PyObject_CallFunctionObjArgs((PyObject *)&PyBaseObject_Type, NULL);
+    int is_noted = made && PyDict_SetItem(working, queue, made) == 0;
+    Py_XDECREF(made);
+    return is_noted;
+}
+
+/* Submit a kernel whose addresses are there, in order with its queue, `launch` of
+ * `dparray/_runtime/launch.py`; 1 if it was, 0 if the driver refuses it, -1 with an exception. */
+static int submit_known(known_launch *known, void **addresses, PyObject *const *memory)
+{
+    PyObject *order = PyObject_CallFunctionObjArgs(order_of, known->queue, NULL);
+    PyObject *ahead = order ? PyObject_GetAttr(order, ahead_word) : NULL, *done = NULL;
+    PyObject *last = NULL, *after = NULL, *event = NULL, *noted_ = NULL;
+    void *events[MOST_ARGUMENTS], *reference = NULL;
+    size_t count = 0;
+    int found = -1;
+    if (!ahead)
+        goto out;
+    if (ahead != Py_None) {
+        PyObject *submit = PyObject_GetAttr(order, submit_ahead_word);
+        done = submit ? PyObject_CallFunctionObjArgs(submit, NULL) : NULL;
+        Py_XDECREF(submit);
+        if (!done)
+            goto out;
+    }
+    Py_ssize_t seen = number_at(order, count_word), complete = number_at(order, done_word);
+    if (!(last = PyObject_GetAttr(order, last_word)) || PyErr_Occurred())
+        goto out;
+    if (complete >= seen) /* all that was added: there is nothing to wait for */
+        after = PyList_New(0);
+    else {
+        PyObject *before = PyObject_GetAttr(order, before_launch_word);
+        after = before ? PyObject_CallFunctionObjArgs(before, NULL) : NULL;
+        Py_XDECREF(before);
+    }
+    if (!after || !PyList_CheckExact(after))
+        goto out;
+    count = PyList_Size(after);
+    if (count > MOST_ARGUMENTS) { /* Python's way has no limit */
+        found = 0;
+        goto out;
+    }
+    for (size_t at = 0; at < count; at++) {
+        PyObject *address = PyObject_GetAttr(PyList_GetItem(after, at), address_word);
+        PyObject *number_ = address ? PyObject_CallFunctionObjArgs(address, NULL) : NULL;
+        events[at] = number_ ? PyLong_AsVoidPtr(number_) : NULL;
+        Py_XDECREF(address);
+        Py_XDECREF(number_);
+        if (!events[at])
+            goto out;
+    }
+    /* No work is submitted with the interpreter's lock held, from the first queue in order on. */
+    if (PyDict_GetItemWithError(in_order, met_word) != Py_False) {
+        found = PyErr_Occurred() ? -1 : 0;
+        goto out;
+    }
+    noted_ = Py_BuildValue("(OsOk)", known->name, "kernel", known->queue,
+                           PyThread_get_thread_ident());
+    if (!noted_ || !(done = PyObject_CallFunctionObjArgs(note_recent, noted_, NULL)))
+        goto out;
+    reference = known->has_local
+                    ? submit_groups(known->kernel, known->queue_at, addresses, known->kinds,
+                                    known->count, known->extents, known->local, known->dimensions,
+                                    events, count)
+                    : submit_range(known->kernel, known->queue_at, addresses, known->kinds,
+                                   known->count, known->extents, known->dimensions, events, count);
+    if (!reference) {
+        found = 0;
+        goto out;
+    }
+    event = make_event(reference); /* a copy */
+    delete_event(reference);
+    if (event && (complete < seen || PyList_Append(after, last) == 0) &&
+        add_launch(order, event, last, after, seen, memory, known->arrays, known->reads) &&
+        note_work(known->queue))
+        found = 1;
+out:
+    Py_XDECREF(order);
+    Py_XDECREF(ahead);
+    Py_XDECREF(done);
+    Py_XDECREF(last);
+    Py_XDECREF(after);
+    Py_XDECREF(event);
+    Py_XDECREF(noted_);
+    return found;
+}
+
+/* A pending node whose values are about to lie there, `Node.complete`. */
+static void complete(PyObject *node, PyObject *layout)
+{
+    static PyObject *nothing, *zero, *one;
+    if (!nothing) {
+        nothing = PyTuple_New(0);
+        zero = PyLong_FromLong(0);
+        one = PyLong_FromLong(1);
+    }
+    put(node, node_slots[LAYOUT], layout);
+    put(PyTuple_GetItem(layout, 0), block_slots[2], PART(node, USERS));
+    put(node, node_slots[USERS], Py_None);
+    put(node, node_slots[OP], Py_None);
+    PyObject *operands = Py_NewRef(PART(node, OPERANDS)); /* what it keeps may go with it */
+    put(node, node_slots[OPERANDS], nothing);
+    put(node, node_slots[WEIGHT], zero);
+    put(node, node_slots[LEAVES], one);
+    Py_DECREF(operands);
+}
+
+/* launch_known(known, canonical, node): whether a pending node was computed by one known launch. */
+static PyObject *launch_known(PyObject *module, PyObject *const *args, Py_ssize_t given)
+{
+    known_launch *known = given == 3 ? PyCapsule_GetPointer(args[0], "known") : NULL;
+    if (!known || Py_TYPE(args[1]) != canonical_type || !is_node(args[2])) {
+        if (!PyErr_Occurred())
+            PyErr_SetString(PyExc_TypeError, "launch_known(known, canonical, node)");
+        return NULL;
+    }
+    PyObject *node = args[2], *arrays = SLOT(args[1], canonical_slots[0]);
+    PyObject *scalars = SLOT(args[1], canonical_slots[3]), *layouts[MOST_NEW] = {NULL};
+    void *addresses[MOST_ARGUMENTS];
+    union { float single; double whole; } values[MOST_ARGUMENTS];
+    PyObject *memory[MOST_ARGUMENTS];
+    int made = (int)PyTuple_Size(known->new), is_done = 0;
+    if (PART(node, QUEUE) != known->queue || PyList_Size(arrays) != known->leaves ||
+        (known->thread && known->thread != PyThread_get_thread_ident()))
+        Py_RETURN_FALSE;
+    memcpy(addresses, known->addresses, known->count * sizeof(void *));
+    for (int at = 0; at < known->numbers; at++) {
+        PyObject *value = PyList_GetItem(scalars, known->number[at].number);
+        if (!value || (!PyFloat_CheckExact(value) && !PyLong_CheckExact(value)))
+            goto refused;
+        double real = PyFloat_AsDouble(value);
+        if (real == -1 && PyErr_Occurred())
+            goto refused;
+        if (known->number[at].type == NPY_FLOAT)
+            values[at].single = (float)real;
+        else
+            values[at].whole = real;
+        addresses[known->number[at].at] = &values[at];
+    }
+    for (int at = 0; at < known->leaves; at++)
+        if (Py_TYPE(PyTuple_GetItem(PyList_GetItem(arrays, at), 0)) != block_type)
+            goto refused;
+    for (int at = 0; at < made; at++) {
+        PyObject *one = PyTuple_GetItem(known->new, at), *layout;
+        PyObject *block = PyObject_CallFunctionObjArgs(allocate, known->queue,
+                                                       PyTuple_GetItem(one, 3),
+                                                       PyTuple_GetItem(one, 4), NULL);
+        PyObject *offset = PyLong_FromLong(0);
+        layout = layouts[at] = block && offset ? PyType_GenericAlloc(layout_type, 5) : NULL;
+        if (!layout || Py_TYPE(block) != block_type) {
+            Py_XDECREF(block);
+            Py_XDECREF(offset);
+            goto refused; /* Python's way finds the words for want of memory */
+        }
+        PyTuple_SetItem(layout, 0, block);
+        PyTuple_SetItem(layout, 1, offset);
+        PyTuple_SetItem(layout, 2, Py_NewRef(PyTuple_GetItem(one, 1)));
+        PyTuple_SetItem(layout, 3, Py_NewRef(PyTuple_GetItem(one, 5)));
+        PyTuple_SetItem(layout, 4, Py_NewRef(PyTuple_GetItem(one, 2)));
+    }
+    for (int at = 0; at < known->arrays; at++) {
+        int slot = known->array[at].slot, new = 0;
+        PyObject *layout = slot < known->leaves ? PyList_GetItem(arrays, slot) : NULL;
+        while (!layout && new < made) {
+            if (PyLong_AsLong(PyTuple_GetItem(PyTuple_GetItem(known->new, new), 0)) == slot)
+                layout = layouts[new];
+            new++;
+        }
+        if (!layout)
+            goto refused;
+        PyObject *block = PyTuple_GetItem(layout, 0);
+        char *first = PyLong_AsVoidPtr(SLOT(block, block_slots[0]));
+        addresses[known->array[at].at] = first + PyLong_AsSsize_t(PyTuple_GetItem(layout, 1));
+        memory[at] = SLOT(block, block_slots[1]);
+    }
+    is_done = submit_known(known, addresses, memory);
+    for (int at = 0; is_done == 1 && at < made; at++)
+        if (PyLong_AsLong(PyTuple_GetItem(PyTuple_GetItem(known->new, at), 0)) == known->output &&
+            PART(node, LAYOUT) == Py_None)
+            complete(node, layouts[at]);
+refused:
+    for (int at = 0; at < made; at++)
+        Py_XDECREF(layouts[at]);
+    if (is_done < 0 || (!is_done && !is_refusal()))
+        return NULL;
+    return PyBool_FromLong(is_done);
 }
 
 /* --- operators of one operand ----------------------------------------------------------------- */
@@ -1234,6 +2205,11 @@ static PyObject *unary(int at, PyObject *x)
             return make_of(x, result);
         if (PyErr_Occurred())
             return NULL;
+    }
+    if (at == NEGATIVE && is_large(x, of_one[at].weight)) {
+        PyObject *result = noted_as(negation, of_one[at].weight, x, NULL);
+        if (result || PyErr_Occurred())
+            return result;
     }
     return PyObject_CallFunctionObjArgs(of_one[at].slow, x, NULL);
 }
@@ -1324,7 +2300,7 @@ static PyObject *array_ufunc(PyObject *self, PyObject *args, PyObject *named)
         PyObject *x = PyTuple_GetItem(args, 2), *y = PyTuple_GetItem(args, 3);
         if (number && (Py_TYPE(x) == array_type || is_scalar(x)) &&
             (Py_TYPE(y) == array_type || is_scalar(y)))
-            return binary((int)PyLong_AsLong(number), x, y);
+            return binary((int)PyLong_AsLong(number), x, y, NULL);
     }
     PyObject *all = PyTuple_New(PyTuple_Size(args) + 1);
     if (!all)
@@ -1609,11 +2585,19 @@ static PyMethodDef of_arrays[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* Where a slot lies: an object is looked for that was put there. */
-static Py_ssize_t offset_of(const char *name, Py_ssize_t size)
+static Py_ssize_t size_of_instances(PyTypeObject *type)
 {
-    Py_ssize_t found = -1;
-    PyObject *sample = PyType_GenericAlloc(array_type, 0);
+    PyObject *found = PyObject_GetAttrString((PyObject *)type, "__basicsize__");
+    Py_ssize_t size = found ? PyLong_AsSsize_t(found) : 0;
+    Py_XDECREF(found);
+    return size;
+}
+
+/* Where a slot lies: an object is looked for that was put there. */
+static Py_ssize_t offset_of(PyTypeObject *type, const char *name)
+{
+    Py_ssize_t found = -1, size = size_of_instances(type);
+    PyObject *sample = PyType_GenericAlloc(type, 0);
     PyObject *mark = PyList_New(0);
     if (sample && mark && PyObject_SetAttrString(sample, name, mark) == 0)
         for (Py_ssize_t at = 2 * sizeof(PyObject *); at + (Py_ssize_t)sizeof(PyObject *) <= size;
@@ -1623,7 +2607,21 @@ static Py_ssize_t offset_of(const char *name, Py_ssize_t size)
     Py_XDECREF(sample);
     Py_XDECREF(mark);
     if (found < 0 && !PyErr_Occurred())
-        PyErr_Format(PyExc_TypeError, "arrays have no slot %s", name);
+        PyErr_Format(PyExc_TypeError, "there is no slot %s", name);
+    return found;
+}
+
+/* The same of an object whose slots have values of their own. */
+static Py_ssize_t offset_in(PyObject *sample, const char *name)
+{
+    Py_ssize_t size = size_of_instances(Py_TYPE(sample)), found = -1;
+    PyObject *mark = PyObject_GetAttrString(sample, name);
+    for (Py_ssize_t at = 2 * sizeof(PyObject *); mark && at < size; at += sizeof(PyObject *))
+        if (SLOT(sample, at) == mark)
+            found = at;
+    Py_XDECREF(mark);
+    if (found < 0 && !PyErr_Occurred())
+        PyErr_Format(PyExc_TypeError, "there is no slot %s", name);
     return found;
 }
 
@@ -1651,7 +2649,8 @@ static PyObject *setup(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "O!O!O!O!", &PyDict_Type, &named, &PyList_Type, &given,
                           &PyList_Type, &given_of_one, &PyDict_Type, &ufuncs))
         return NULL;
-    PyObject *type;
+    PyObject *type, *driver, *block;
+    PyTypeObject *segment_type;
     struct { const char *name; PyObject **where; } parts[] = {
         {"ndarray", &type}, {"working", &working}, {"at_once", &at_once}, {"scalar_types", &scalar_types}, {"context", &context},
         {"getitem", &slow_getitem}, {"setitem", &slow_setitem}, {"matmul", &slow_matmul},
@@ -1664,7 +2663,14 @@ static PyObject *setup(PyObject *module, PyObject *args)
         {"compute_small", &slow_compute_small}, {"view_small", &slow_view_small},
         {"pow", &slow_power}, {"rpow", &slow_reflected_power}, {"rmatmul", &slow_reflected_matmul},
         {"numpy_square", &numpy_square}, {"square_weight", &square_weight},
-        {"allocate", &allocate},
+        {"allocate", &allocate}, {"Node", (PyObject **)&node_type},
+        {"Scalar", (PyObject **)&scalar_type}, {"Canonical", (PyObject **)&canonical_type},
+        {"pending_order", &slow_order}, {"placement", &placement}, {"holds", &holds_open},
+        {"options", &options}, {"operations", &graph_operations},
+        {"square", &square}, {"negative", &negation}, {"Layout", (PyObject **)&layout_type},
+        {"block", &block}, {"Segment", (PyObject **)&segment_type},
+        {"in_order", &in_order}, {"order_of", &order_of}, {"others_work", &others_work}, {"note_recent", &note_recent},
+        {"lock_order", &lock_order}, {"unlock_order", &unlock_order}, {"driver", &driver},
     };
     for (size_t at = 0; at < sizeof parts / sizeof *parts; at++) {
         *parts[at].where = PyDict_GetItemString(named, parts[at].name);
@@ -1687,20 +2693,55 @@ static PyObject *setup(PyObject *module, PyObject *args)
     parts_type = (PyTypeObject *)PyType_FromSpec(&parts_spec);
     readers = PyUnicode_InternFromString("readers");
     host_bytes = PyUnicode_InternFromString("host_bytes");
+    pointer_word = PyUnicode_InternFromString("pointer");
+    node_word = PyUnicode_InternFromString("_node");
+    memory_word = PyUnicode_InternFromString("memory");
     call_method = PyUnicode_InternFromString("__call__");
     joins_word = PyUnicode_InternFromString("joins");
     broadcasts_word = PyUnicode_InternFromString("broadcasts");
-    PyObject *basic_size = PyObject_GetAttrString(type, "__basicsize__");
-    if (!basic_size || !call_method || !parts_type)
+    struct { const char *name; PyObject **where; } words[] = {
+        {"_is_met", &met_word}, {"ahead", &ahead_word}, {"count", &count_word}, {"_done_at", &done_word},
+        {"_last", &last_word}, {"_launched_at", &launched_word}, {"_others_at", &others_word},
+        {"submit_ahead", &submit_ahead_word}, {"before_launch", &before_launch_word},
+        {"add_launch", &add_launch_word}, {"addressof_ref", &address_word},
+    };
+    for (size_t at = 0; at < sizeof words / sizeof *words; at++)
+        if (!(*words[at].where = PyUnicode_InternFromString(words[at].name)))
+            return NULL;
+    if (!call_method || !parts_type || !(array_bytes = size_of_instances(array_type)))
         return NULL;
-    Py_ssize_t size = array_bytes = PyLong_AsSsize_t(basic_size);
-    Py_DECREF(basic_size);
-    if ((at_seen = offset_of("_on_host", size)) < 0 || (at_block = offset_of("_block", size)) < 0 ||
-        (at_packed = offset_of("_packed", size)) < 0 ||
-        (at_queue = offset_of("sycl_queue", size)) < 0 ||
-        (at_usm_type = offset_of("usm_type", size)) < 0)
+    struct { const char *name; Py_ssize_t *where; } slots[] = {
+        {"_on_host", &at_seen}, {"_block", &at_block}, {"_packed", &at_packed},
+        {"sycl_queue", &at_queue}, {"usm_type", &at_usm_type}, {"_node_kept", &at_node},
+        {"_alias", &at_alias}, {"_shape", &at_shape}, {"_dtype", &at_dtype}, {"_size", &at_size},
+    };
+    for (size_t at = 0; at < sizeof slots / sizeof *slots; at++)
+        if ((*slots[at].where = offset_of(array_type, slots[at].name)) < 0)
+            return NULL;
+    for (size_t at = 0; at < NODE_SLOTS; at++)
+        if ((node_slots[at] = offset_of(node_type, node_slot_names[at])) < 0)
+            return NULL;
+    for (size_t at = 0; at < 4; at++)
+        if ((canonical_slots[at] = offset_of(canonical_type, canonical_slot_names[at])) < 0)
+            return NULL;
+    const char *names_of_block[] = {"pointer", "segment", "readers"};
+    for (size_t at = 0; at < 3; at++)
+        if ((block_slots[at] = offset_in(block, names_of_block[at])) < 0)
+            return NULL;
+    block_type = Py_TYPE(block);
+    const char *names_of_segment[] = {"used", "written"};
+    for (size_t at = 0; at < 2; at++)
+        if ((segment_slots[at] = offset_of(segment_type, names_of_segment[at])) < 0)
+            return NULL;
+    unsigned long long functions_of_driver[4];
+    if (!PyArg_ParseTuple(driver, "KKKK", &functions_of_driver[0], &functions_of_driver[1],
+                          &functions_of_driver[2], &functions_of_driver[3]))
         return NULL;
-    at_weak = offset_of_weak_references(size);
+    memcpy(&submit_range, &functions_of_driver[0], sizeof(void *));
+    memcpy(&submit_groups, &functions_of_driver[1], sizeof(void *));
+    memcpy(&make_event, &functions_of_driver[2], sizeof(void *));
+    memcpy(&delete_event, &functions_of_driver[3], sizeof(void *));
+    at_weak = offset_of_weak_references(array_bytes);
     for (Py_ssize_t at = 0; at < count; at++) {
         PyObject *one_of = PyList_GetItem(given, at);
         if (!PyArg_ParseTuple(one_of, "OOOOOi", &operations[at].compute, &operations[at].slow,
@@ -1741,6 +2782,12 @@ static PyMethodDef functions[] = {
     {"dtype", dtype_of, METH_O, NULL},
     {"T", transposed, METH_O, NULL},
     {"let_go", let_go, METH_O, NULL},
+    {"pending_order", pending_order, METH_O, NULL},
+    {"Canonical", canonical, METH_VARARGS, NULL},
+    {"noted_fold", noted_fold, METH_VARARGS, NULL},
+    {"known_launch", known_launch_of, METH_O, NULL},
+    {"launch_known", (PyCFunction)(void (*)(void))launch_known, METH_FASTCALL, NULL},
+    {"probe_of_callers", probe_of_callers, METH_NOARGS, NULL},
     {NULL, NULL, 0, NULL},
 };
 

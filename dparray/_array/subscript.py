@@ -12,9 +12,9 @@ from dparray._array.assignment import assign, writable_layout, write
 from dparray._array.ndarray import (
     as_method,
     config_values,
+    give_memory,
     has_memory,
     look,
-    materialize,
     ndarray,
     new_object,
 )
@@ -64,7 +64,7 @@ def __getitem__(self: ndarray, index: Any) -> ndarray:
     if _layout.is_basic_index(index):
         layout = _layout.basic_index(self.shape, self.strides, self.offset, index)
         if not layout[0] and not has_memory(self) and self._alias is not None:
-            materialize(self)  # who reads a second value of it wants more of them
+            give_memory(self)  # who reads a second value of it wants more of them
             layout = _layout.basic_index(self.shape, self.strides, self.offset, index)
         view = self._view(*layout)
         return view if view.shape or _has_ellipsis(index) else _element(view)

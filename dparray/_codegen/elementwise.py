@@ -12,17 +12,18 @@ taken apart by division once a row. Where the last is short, the range has one d
 item divides; vectors then run across rows. Division is by a multiplication and a shift where the
 elements are fewer than 2**31 (:func:`reciprocal`): processors divide no vectors of integers.
 Where an array is read across its rows, an item computes a block of elements (:class:`Block`), so
-that lines of a cache are read once. The range is rounded up and the items beyond the end do
-nothing, because a driver has no good work-group size for, say, a prime range. Indices are
-unsigned, so that a negative stride is its two's complement and no check for negative indices is
-compiled.
+that lines of a cache are read once; where small elements are repeated, it stores all that one
+becomes. Short rows of small elements are walked in strips, so that an item takes its index apart
+once for many elements. The range is rounded up and the items beyond the end do nothing, because a
+driver has no good work-group size for, say, a prime range. Indices are unsigned, so that a negative
+stride is its two's complement and no check for negative indices is compiled.
 """
 
 from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -67,6 +68,13 @@ ROW_MULTIPLE = 16
 # Shorter rows are not worth a dimension of the range of their own; where elements of so many bytes
 # are stored, to find each by division takes longer than to move it, and rows pay from a vector on.
 SHORTEST_ROW, SHORTEST_SMALL_ROW, SMALL_ELEMENT = 64, 16, 2
+
+# Strips of short rows have at least so many elements, but no multiple of so many: processors
+# compare 12 bits of addresses, and take what is loaded of one strip for what another stores.
+SHORTEST_STRIP, ALIKE = 512, 256
+# A work-item computes an element of each of so many strips, in a text of about so many steps. The
+# driver writes them out, and does not find neighbours in loops that it has not written out.
+MOST_STRIPS, FEWEST_STRIPS, MOST_STEPS_IN_STRIPS = 16, 4, 48
 
 # So many neighbouring elements a work-item computes where arrays are walked across their rows: a
 # line of a cache, which is read once so. Fewer elements in all are in the nearest caches.
@@ -121,6 +129,8 @@ class Structure(NamedTuple):
         multiplies: indices are taken apart by multiplying with reciprocals.
         block: what a work-item computes in place of one element; the range has two dimensions then,
             and the second is ``block.across``.
+        strips: several short rows, a strip, are one row of the range, and a work-item computes the
+            elements at one place in so many strips; 0 where it does not.
     """
 
     steps: tuple[Any, ...]
@@ -132,6 +142,7 @@ class Structure(NamedTuple):
     elements: int = 1
     multiplies: bool = False
     block: Block | None = None
+    strips: int = 0
 
 
 class Program(NamedTuple):
@@ -197,25 +208,27 @@ def reciprocal(divisor: int) -> tuple[int, int]:
 
 def in_one_dimension(structure: Structure, numbers: Sequence[Any]) -> tuple[Structure, list[Any]]:
     """A structure without blocks whose items are counted in one dimension, and its numbers."""
-    assert structure.block is None
+    assert structure.block is None and not structure.strips
     found = structure._replace(has_rows=False, multiplies=False, elements=1)
     extents = structure.dimensions
     beyond = extents + 2 * len(_divided(structure)) * structure.multiplies
     return found, [*numbers[:extents], *numbers[beyond:]]
 
 
-def _shortest_row(targets: Sequence[Any]) -> int:
-    """The elements of the shortest rows that are a dimension of the range."""
-    is_small = max(layout.dtype.itemsize for layout in targets) <= SMALL_ELEMENT
-    return SHORTEST_SMALL_ROW if is_small else SHORTEST_ROW
+def _is_small(targets: Sequence[Any]) -> bool:
+    """Whether to find an element takes longer than to store it."""
+    return max(layout.dtype.itemsize for layout in targets) <= SMALL_ELEMENT
 
 
-def _block_of(extents: Sequence[int], columns: Sequence[Sequence[int]]) -> Block | None:
+def _block_of(
+    extents: Sequence[int], columns: Sequence[Sequence[int]], is_small: bool
+) -> Block | None:
     """How work-items compute blocks, if arrays are read across the order in which others are.
 
     Args:
         extents: of the dimensions; what is written has its neighbours along the last.
         columns: the strides of what is read, in elements.
+        is_small: whether small elements are stored.
     """
     last = len(extents) - 1
     if last == 0 or math.prod(extents) < FEWEST_IN_BLOCKS:
@@ -224,7 +237,8 @@ def _block_of(extents: Sequence[int], columns: Sequence[Sequence[int]]) -> Block
     if extents[last] < SHORTEST_ROW:
         across, along = last - 1, last
         row = extents[last]
-        is_turned = any(
+        is_repeated = is_small and row <= BLOCK and not any(column[last] for column in columns)
+        is_turned = is_repeated or any(
             (row < BLOCK and 0 < step[across] < step[along] < math.inf)
             # rows whose neighbours are far away
             or 4 * row * step[along] < step[across] < math.inf
@@ -240,6 +254,46 @@ def _block_of(extents: Sequence[int], columns: Sequence[Sequence[int]]) -> Block
         along = turned[0]
     extent = extents[along]
     return Block(across, along, min(extent, BLOCK), extent <= BLOCK)
+
+
+def _strips_of(
+    extents: Sequence[int],
+    classes: Sequence[str],
+    written: Sequence[str],
+    is_small: bool,
+    steps: int,
+    tuning: Tuning,
+) -> tuple[int, int]:
+    """How many strips of how many short rows a work-item walks; none where rows are no strips.
+
+    Args:
+        extents: of the dimensions.
+        classes, written: the index classes of what is read and of what is written.
+        is_small: whether small elements are stored.
+        steps: the operations.
+        tuning: of the device.
+    """
+    strips = min(MOST_STRIPS, MOST_STEPS_IN_STRIPS // steps)
+    row = extents[-1]
+    # Rows that fill vectors are a dimension of the range where bytes would be gathered in strips.
+    is_gathered = not all(cls[0] in "c0" for cls in classes)
+    longest = SHORTEST_SMALL_ROW if is_gathered else SHORTEST_ROW
+    if len(extents) != 2 or row >= longest or not is_small or set(written) != {"c"}:
+        return 0, 0
+    fewest = math.lcm(row, tuning.local_size or ROW_MULTIPLE)
+    width = fewest * -(-SHORTEST_STRIP // fewest)
+    width += fewest * (width % ALIKE == 0)
+    is_worth = math.prod(extents) >= max(FEWEST_IN_BLOCKS, width * strips)
+    is_worth &= strips >= FEWEST_STRIPS and tuning.elements == 1
+    return (strips, width // row) if is_worth else (0, 0)
+
+
+def _range_of_strips(
+    extents: Sequence[int], strips: int, rows: int, tuning: Tuning
+) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """The global and the local range of the kernel where short rows are walked in strips."""
+    local_range = None if tuning.local_size is None else (1, tuning.local_size)
+    return (extents[0] // (rows * strips), rows * extents[1]), local_range
 
 
 def _range_of_blocks(
@@ -276,15 +330,21 @@ def linearize(
     targets = [layout for _, layout in outputs]
     walked, layouts = in_memory_order(shape, [*parts.arrays, *targets], targets)
     extents, strides, classes = collapse(layouts, walked)
-    count = len(parts.arrays)
+    count, is_small = len(parts.arrays), _is_small(targets)
+    shortest_row = SHORTEST_SMALL_ROW if is_small else SHORTEST_ROW
     block = None
     if len(extents) > 1 and tuning.elements == 1:
         _, columns = merge_axes(range(len(walked)), walked, element_strides(layouts, walked))
-        block = _block_of(extents, columns[:count])
+        block = _block_of(extents, columns[:count], is_small)
         if block is not None:
             row = block.whole_row
             strides = [stride_arguments(column, row) for column in columns]
             classes = [letters_of(column, row) for column in columns]
+    strips, rows = 0, 0
+    if block is None:
+        steps = max(1, len(parts.steps))
+        read, written = classes[:count], classes[count:]
+        strips, rows = _strips_of(extents, read, written, is_small, steps, tuning)
     structure = Structure(
         parts.steps,
         tuple(
@@ -297,24 +357,31 @@ def linearize(
             for (name, _), layout, cls in zip(parts.outputs, targets, classes[count:], strict=True)
         ),
         len(extents),
-        len(extents) > 1 and (block is not None or extents[-1] >= _shortest_row(targets)),
+        len(extents) > 1 and (block is not None or rows > 0 or extents[-1] >= shortest_row),
         tuning.elements,
-        len(extents) > 1 and block is None and math.prod(shape) < _MOST_MULTIPLIED,
+        len(extents) > 1 and not (block or rows) and math.prod(shape) < _MOST_MULTIPLIED,
         block,
+        strips,
     )
     size = math.prod(shape)
     numbers = [size, *extents[block is None :]]
     if structure.multiplies:
         for dimension in _divided(structure):
             numbers += reciprocal(extents[dimension])
+    if rows:
+        blocks = extents[0] // (rows * strips)
+        rest = -(-extents[0] // rows) - blocks * strips
+        numbers += (*reciprocal(extents[1]), rows, blocks, -(-rest // blocks))
     numbers += (stride for each in strides for stride in each)
     return Program(
         structure,
         tuple(map(ctypes.c_uint64, numbers)),
         *(
-            _range_of(structure.has_rows, extents, size, tuning)
-            if block is None
-            else _range_of_blocks(extents, block, tuning)
+            _range_of_blocks(extents, block, tuning)
+            if block is not None
+            else _range_of_strips(extents, strips, rows, tuning)
+            if rows
+            else _range_of(structure.has_rows, extents, size, tuning)
         ),
         parts.in_memory,
         parts.scalars,
@@ -341,7 +408,7 @@ def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
     """Name and type key of each kernel parameter after the item, in order.
 
     Inputs, outputs, scalars; then the number of elements, extents of all dimensions but the first
-    (of that too in blocks), their reciprocals, and strides.
+    (of that too in blocks), their reciprocals, what there is of strips, and strides.
     """
     parameters = array_parameters(structure.arrays)
     parameters += [
@@ -356,6 +423,14 @@ def parameters_of(structure: Structure) -> tuple[tuple[str, str], ...]:
     if structure.multiplies:
         for dimension in _divided(structure):
             parameters += [(f"m{dimension}", "u8"), (f"h{dimension}", "u8")]
+    if structure.strips:
+        parameters += [
+            ("m1", "u8"),
+            ("h1", "u8"),
+            ("rows", "u8"),
+            ("blocks", "u8"),
+            ("turns", "i8"),
+        ]
     for prefix, classes in (
         ("a", [cls for _, cls in structure.arrays]),
         ("out", [cls for _, _, cls in structure.outputs]),
@@ -376,36 +451,46 @@ def source_of(structure: Structure) -> str:
     """The text of the kernel for a structure."""
     names = ", ".join(name for name, _ in parameters_of(structure))
     lines = [f"def {kernel_name(structure.steps)}(item, {names}):"]
-    classes = [cls for _, cls in structure.arrays] + [cls for _, _, cls in structure.outputs]
-    inner, body = _position(structure, classes)
-    lines += body
-    lines += _element(structure, inner)
+    if structure.strips:
+        lines += _strips(structure)
+    else:
+        inner, body = _position(structure, classes_of(structure))
+        lines += body
+        lines += [inner + line for line in element(structure)]
     return "\n".join(lines) + "\n"
 
 
-def body_of(structure: Structure, inner: str) -> list[str]:
-    """The lines that compute the element of an index ``i``, which is below the number of all.
+def classes_of(structure: Structure) -> list[str]:
+    """The index classes of what is read, then of what is written."""
+    return [cls for _, cls in structure.arrays] + [cls for _, _, cls in structure.outputs]
 
-    The items are counted in one dimension (:func:`in_one_dimension`).
+
+def element(
+    structure: Structure, found: Mapping[str, str] | None = None, loaded: Collection[int] = ()
+) -> list[str]:
+    """The lines that load, compute and store an element.
+
+    Args:
+        structure: of the kernel.
+        found: its index in each array, by the array's name, where it is not to be found from the
+            indices of all dimensions.
+        loaded: the numbers of the arrays whose element is loaded already.
     """
-    classes = [cls for _, cls in structure.arrays] + [cls for _, _, cls in structure.outputs]
-    indices = [inner + line for line in _indices(structure, classes)]
-    return indices + _element(structure, inner)
 
+    def index(name: str, cls: str) -> str:
+        return _index(structure, cls, name) if found is None else found[name]
 
-def _element(structure: Structure, inner: str) -> list[str]:
-    """The lines that load, compute and store an element whose indices are known."""
-    lines = [inner + line.strip() for line in scalar_lines(structure.scalars)]
+    lines = [line.strip() for line in scalar_lines(structure.scalars)]
     for number, (dtype, cls) in enumerate(structure.arrays):
-        lines += [
-            inner + line for line in load(number, dtype, _index(structure, cls, f"a{number}"))
-        ]
+        if number not in loaded:
+            lines += load(number, dtype, index(f"a{number}", cls))
     values = Values()
-    values.emit(enumerate(structure.steps), lines, inner)
+    values.emit(enumerate(structure.steps), lines, "")
     for number, (name, dtype, cls) in enumerate(structure.outputs):
-        index, text = _index(structure, cls, f"out{number}"), values.name(name)
-        stored = store(f"out{number}", index, text, dtype_of(structure, name), dtype)
-        lines += [inner + line for line in stored]
+        text = values.name(name)
+        lines += store(
+            f"out{number}", index(f"out{number}", cls), text, dtype_of(structure, name), dtype
+        )
     return lines
 
 
@@ -429,11 +514,52 @@ def _position(structure: Structure, classes: Sequence[str]) -> tuple[str, list[s
     if not structure.has_rows or structure.elements > 1:
         extent = f"size // n{last}" if structure.has_rows else "size"
         lines += [f"{inner}if int64(i) >= int64({extent}):", f"{inner}    return"]
-    return inner, lines + [inner + line for line in _indices(structure, classes)]
+    return inner, lines + [inner + line for line in indices(structure, classes)]
 
 
-def _indices(structure: Structure, classes: Sequence[str]) -> list[str]:
-    """The lines that take the index of an element apart."""
+def _strips(structure: Structure) -> list[str]:
+    """The body of a kernel that walks short rows in strips.
+
+    All strips of a block are whole, so that nothing is masked: bytes that are gathered under a mask
+    are loaded behind a branch each. What is left after the last block comes last.
+    """
+    names = [f"a{number}" for number in range(len(structure.arrays))]
+    names += [f"out{number}" for number in range(len(structure.outputs))]
+    walks = dict(zip(names, classes_of(structure), strict=True))
+    same = [number for number, (_, cls) in enumerate(structure.arrays) if cls[0] == "0"]
+    lines = [
+        "block = uint64(item.get_id(0))",
+        "place = uint64(item.get_id(1))",
+        "i0 = (place * m1) >> h1",
+        "i1 = place - i0 * n1",
+        "width = rows * n1",
+    ]
+    found = dict.fromkeys(names, "strip * width + place")
+    for name, cls in walks.items():
+        if cls != "c":
+            # What differs between neighbours is the same in all strips.
+            lines.append(f"{name}_place = {index_terms(cls, 'i', f'{name}_s') or 'uint64(0)'}")
+            step = index_terms(cls[0], "i", f"{name}_s").replace("i0", "rows")
+            lines += [f"{name}_step = {step}"] if step else []
+            found[name] = f"strip * {name}_step + {name}_place" if step else f"{name}_place"
+    for number in same:
+        lines += load(number, structure.arrays[number][0], found[f"a{number}"])
+    body = element(structure, found, same)
+    count = structure.strips
+    lines += [
+        f"for turn in range({count}):",
+        f"    strip = block * uint64({count}) + uint64(turn)",
+        *["    " + line for line in body],
+        "for turn in range(turns):",
+        f"    strip = blocks * (uint64({count}) + uint64(turn)) + block",
+        "    if int64(strip * width + place) < int64(size):",
+        *["        " + line for line in body],
+    ]
+    return ["    " + line for line in lines]
+
+
+def indices(structure: Structure, classes: Sequence[str]) -> list[str]:
+    """The lines that take the index of an element apart, for arrays of some index classes."""
     last = structure.dimensions - 1
     body: list[str] = []
     if any(cls != "c" for cls in classes):

@@ -37,8 +37,10 @@ from collections.abc import Collection, Sequence
 from ctypes import c_uint64
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from dparray._codegen.domain import Domain, Machine, spread_layout
-from dparray._codegen.elementwise import can_generate
+from dparray._codegen.elementwise import SMALL_ELEMENT, can_generate
 from dparray._codegen.indexing import (
     element_strides,
     letters_of,
@@ -228,7 +230,7 @@ def _program(
         chunks = min(blocks // SERIAL, GROUPS_A_UNIT * machine.compute_units)
     elif (
         not (is_whole or elements or calls_user or leaves_accumulators)
-        and UNROLLED < count <= MOST_IN_ROW
+        and (UNROLLED < count <= MOST_IN_ROW or (count == UNROLLED and _are_small(parts.arrays)))
         and machine.lanes <= count
         and any(column[-1] == 1 for column in large or columns[:count_arrays])
         and kept >= FEWEST_GROUPS_A_UNIT * machine.compute_units * lanes
@@ -262,7 +264,7 @@ def _program(
         total, local = -(-kept // lanes) * lanes, lanes
     else:
         total, local = -(-kept // ITEMS) * ITEMS, ITEMS
-    unrolled = count if count <= UNROLLED else 0
+    unrolled = count if count <= UNROLLED and form != "rows" else 0
     flat = [is_short and kept_column == [1] and any(column) for kept_column, column in walks]
     letters = [
         (
@@ -273,7 +275,7 @@ def _program(
         for layout, (kept_column, column), is_flat in zip(layouts, walks, flat, strict=True)
     ]
     structure = ReductionStructure(
-        steps,
+        tuple([_of_few(step, trips) for step in steps]),
         tuple(
             (dtype_read(layout), *each[1:])
             for layout, each in zip(layouts, letters[:count_arrays], strict=False)
@@ -317,6 +319,22 @@ def _program(
     )
 
 
+def _of_few(step: Any, folded: int) -> Any:
+    """A step of a kernel in which a work-item folds so many elements: sums of narrow integers.
+
+    Their sum has 32 bits. It is taken over integers of 64 bits, or over floats that are exact.
+    """
+    if not is_reduction(step) or step[1][1] or step[1][0].of_narrow is None:
+        return step
+    name, (row, _), references, loop, result = step
+    operand, wide = np.dtype(references[0][1]), np.dtype(loop[0])
+    if operand.kind not in "biu" or operand.itemsize > 2 or wide.itemsize < 8:
+        return step
+    if folded > 1 << (31 - 8 * operand.itemsize):
+        return step
+    return name, (row.of_narrow, False), references, loop, result
+
+
 def _form(
     kept_extents: Sequence[int],
     count: int,
@@ -337,7 +355,7 @@ def _form(
     has_rows = row >= machine.lanes  # a group of columns has as many neighbours
     fills_lanes = inner_is_reduced and count >= LEAST_TRIPS * machine.lanes
     if fills_lanes or (count > SERIAL and (inner_is_reduced or not has_rows)):
-        most = max(1, count // (machine.lanes * ACCUMULATORS * 4))
+        most = max(1, count // (machine.lanes * ACCUMULATORS["lanes"] * 4))
         return "lanes", 1, 1 if is_whole else min(most, -(-wanted_groups // kept))
     if not has_rows or (len(kept_extents) == 1 and count <= UNROLLED):
         return "items", 1, 1
@@ -351,6 +369,11 @@ def _form(
         return "columns", balanced, 1
     groups = _column_groups(kept_extents, machine.lanes * vectors)
     return "columns", vectors, min(count // SERIAL, -(-wanted_groups // groups))
+
+
+def _are_small(layouts: Sequence[Layout]) -> bool:
+    """Whether elements are gathered one by one where work-items have neighbouring rows."""
+    return all(layout.dtype.itemsize <= SMALL_ELEMENT for layout in layouts)
 
 
 def _has_short_rows(

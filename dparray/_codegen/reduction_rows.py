@@ -33,7 +33,10 @@ class _RowsText(Text):
         inside, folded = self._inside(0)
         self._to_row()
         names = [name for number in folded for name, _ in self.steps[number][2]]
-        self._rolled(Walk(folded, [], *self._needed(names)), 1)
+        walk = Walk(folded, [], *self._needed(names))
+        copies = self._copies(walk)
+        self._rolled(walk, copies)
+        self._merge_copies(folded, copies)
         self._settle(folded, "", "    ")
         for number in folded:
             for name, accumulator in self._names(number, 0).items():

@@ -10,9 +10,9 @@ import numpy as np
 from dparray._codegen.values import array_key, array_parameters, scalar_parameters, type_key
 from dparray._graph.reductions import Reduction
 
-# Independent accumulators of a work-item, which hide the latency of additions; fewer where a loop
-# has many steps, which are written out once for each.
-ACCUMULATORS = 8
+# Independent accumulators of a work-item, which hide the latency of additions, by the form; fewer
+# where a loop has many steps, which are written out once for each.
+ACCUMULATORS = {"lanes": 8, "rows": 2}
 MOST_STEPS_WRITTEN = 48
 
 
@@ -62,9 +62,20 @@ class ReductionStructure(NamedTuple):
         return self.leaves_accumulators or self.merges_chunks
 
 
+def is_widened(row: Reduction, operand: np.dtype[Any]) -> bool:
+    """Whether a reduction folds elements of this dtype as ``int32``, and converts the result.
+
+    Booleans are no numbers, and bytes are found in local memory one by one. A user's function takes
+    the elements as they are.
+    """
+    return operand.kind == "b" or (
+        operand.kind in "iu" and operand.itemsize <= 2 and not row.functions
+    )
+
+
 def accumulator_dtypes(row: Reduction, operand: np.dtype[Any]) -> list[np.dtype[Any]]:
     """The dtypes of the accumulators of a reduction whose operand has the dtype."""
-    own = np.dtype(np.int32) if operand.kind == "b" else operand
+    own = np.dtype(np.int32) if is_widened(row, operand) else operand
     return [np.dtype(dtype) if dtype else own for dtype in row.accumulators.values()]
 
 

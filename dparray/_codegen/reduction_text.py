@@ -24,6 +24,7 @@ from dparray._codegen.reduction_steps import (
     ReductionStructure,
     accumulator_dtypes,
     is_reduction,
+    is_widened,
     loops_before,
     parameters_of,
     power_of_two,
@@ -258,17 +259,12 @@ class Text:
         names = [name for number in folded for name, _ in self.steps[number][2]]
         needed = self._needed([*names, *(self.structure.outputs[at][0] for at in stored)])
         walk = Walk(folded, stored, *needed)
-        copies = 1
-        # Settled ones have several sums, which hide it too; copies cost more than they gain.
-        if folded and not self._settled(walk) and self.structure.form == "lanes":
-            copies = max(1, min(ACCUMULATORS, MOST_STEPS_WRITTEN // max(1, len(walk.steps))))
+        copies = self._copies(walk)
         if self.structure.unrolled:
             self._unrolled(walk)
         else:
             self._rolled(walk, copies)
-        for number in folded:
-            for other in range(1, copies):
-                self._merge(number, self._names(number, 0), self._names(number, other), "    ")
+        self._merge_copies(folded, copies)
         self._settle(folded, "", "    ")
         if folded and self.structure.form == "lanes":
             self._merge_lanes(folded)
@@ -280,6 +276,19 @@ class Text:
             else:
                 for number in inside:
                     self._finish(number)
+
+    def _copies(self, walk: Walk) -> int:
+        """How many accumulators a work-item has of each reduction of a loop."""
+        # Settled ones have several sums, which hide it too; copies cost more than they gain.
+        if not walk.folded or self._settled(walk) or self.structure.form not in ACCUMULATORS:
+            return 1
+        most = MOST_STEPS_WRITTEN // max(1, len(walk.steps))
+        return max(1, min(ACCUMULATORS[self.structure.form], most))
+
+    def _merge_copies(self, folded: Sequence[int], copies: int) -> None:
+        for number in folded:
+            for other in range(1, copies):
+                self._merge(number, self._names(number, 0), self._names(number, other), "    ")
 
     def _unrolled(self, walk: Walk) -> None:
         with self._for_each_vector():
@@ -554,10 +563,10 @@ class Text:
 
     def _operand(self, number: int, index: int, values: Values, indent: str) -> str:
         """The name of an operand's element in the accumulators' dtype."""
-        _, _, references, loop, _ = self.steps[number]
+        _, (row, _), references, loop, _ = self.steps[number]
         name, dtype = references[index]
         text = converted_text(values.name(name), dtype, loop[index])
-        if loop[index] == BOOL:
+        if is_widened(row, np.dtype(loop[index])):
             text = f"int32({text})"
         if text == values.name(name):
             return text

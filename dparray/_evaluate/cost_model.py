@@ -9,10 +9,12 @@ gives them. Only for devices whose memory the host computes in is there a choice
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import NamedTuple
 
 from dparray import config
-from dparray._graph.node import Node
+from dparray._graph.node import Node, Scalar
+from dparray._graph.ops import CONVERT, WHERE, Op
 from dparray._graph.reductions import Reduce
 from dparray._layout import is_contiguous
 
@@ -47,14 +49,25 @@ class Terms(NamedTuple):
 DEFAULT = Terms()
 
 #: Bytes that a core's own caches hold. More comes from a cache of all cores, and drives a program's
-#: own code out of the caches: Python then takes so many times as long to launch a kernel.
-NEAR_BYTES, COLD = 1 << 20, 3.0
+#: own code out of the caches: to launch a kernel then takes so many times as long.
+NEAR_BYTES, COLD = 1 << 20, 2.0
+
+#: To launch a kernel that is awaited at the line takes so many times as long: the program has done
+#: other things since the last one, so that the device sleeps and its code is out of the caches.
+AWAITED = 3.0
 
 #: Bytes from which on NumPy waits for memory, for all of them from so many times as many on.
 CACHED_BYTES, ALL_FROM_MEMORY = 8 << 20, 4
 
 #: How many times as long NumPy takes for an operation on views whose rows lie apart.
 APART = 2.5
+
+#: The share of an addition's cost that NumPy takes to write one number to each element.
+FILL = 0.5
+
+#: How many times as long NumPy takes to choose between two elements: it branches, so that a mask
+#: without runs costs ten times as much as one of runs, which costs two additions.
+BRANCHES = 4.0
 
 #: The share of an addition's cost that is left in a kernel, where its operands are in registers,
 #: and of a byte's cost where the byte comes from a cache.
@@ -64,17 +77,19 @@ IN_REGISTERS, FROM_CACHES = 0.15, 0.25
 #: each saves a kernel a walk through memory, and so brings it nearer.
 EXPECTED_OPERATIONS = 3
 
-#: NumPy copies short runs of neighbours one by one: the seconds of each, the least elements of runs
-#: that hide it, and by how much a kernel must be faster, as it also keeps all cores busy.
+#: NumPy walks through short runs of neighbours one by one: the seconds of each, the least elements
+#: of runs that hide it, and by how much a kernel must be faster, as it also keeps all cores busy.
 RUN, LONG_RUN, CLEARLY = 5e-9, 64, 8
 
 #: The limits of what is measured: beyond them it was not this machine but its other programs.
-FEWEST_AT_ONCE, MOST_AT_ONCE, MOST_FOLDED = 1 << 13, 1 << 17, 1 << 21
+FEWEST_AT_ONCE, MOST_AT_ONCE, MOST_FOLDED = 1 << 13, 160_000, 1 << 21
 
 
 def elements_at_once(terms: Terms) -> int:
     """Up to how many elements an addition is computed at the line, by the calling thread."""
     found = (terms.launch + terms.wake) / (EXPECTED_OPERATIONS * terms.operation)
+    if 3 * 8 * found > NEAR_BYTES * terms.cores:  # two operands and a result
+        found = (terms.launch * COLD + terms.wake) / (EXPECTED_OPERATIONS * terms.operation)
     return min(max(round(found), FEWEST_AT_ONCE), MOST_AT_ONCE)
 
 
@@ -91,7 +106,7 @@ def elements_folded_at_once(terms: Terms) -> int:
 
     An addition whose result stays in a register costs half of one that is stored.
     """
-    found = 2 * (terms.launch * COLD + terms.wake) / terms.operation
+    found = 2 * (terms.launch * AWAITED + terms.wake) / terms.operation
     return min(max(round(found), FEWEST_AT_ONCE), MOST_FOLDED)
 
 
@@ -102,6 +117,51 @@ def _host_bytes(nbytes: int, terms: Terms) -> float:
     beyond = (nbytes - CACHED_BYTES) / ((ALL_FROM_MEMORY - 1) * CACHED_BYTES)
     share = FROM_CACHES + (1 - FROM_CACHES) * min(max(beyond, 0.0), 1.0)
     return nbytes * terms.host_byte * share
+
+
+def _share_of_a_vector(node: Node) -> float:
+    """The cost of an element beside one of 8 bytes: vectors hold more of the narrow ones."""
+    if any(dtype.char == "e" for dtype in node.loop):  # which NumPy converts one by one
+        return 1.0
+    return min(max(dtype.itemsize for dtype in node.loop), 8) / 8
+
+
+#: Operations of one instruction, which NumPy has for floats of any width; those that it has for
+#: single precision at the memory's speed; and functions of single precision that cost two additions
+#: where it has loops of 512-bit vectors for them.
+_ROUNDING = frozenset({"floor", "ceil", "trunc", "round"})
+_QUICK_IN_SINGLE = frozenset({"sqrt", "reciprocal", "divide"})
+_BY_WIDE_VECTORS = frozenset({"expm1", "log2", "log10", "sinh", "cosh", "tanh"})
+
+
+@cache
+def _has_wide_vectors() -> bool:
+    """Whether NumPy's loops of such functions are of 512-bit vectors here."""
+    try:
+        from numpy.lib.introspect import opt_func_info
+    except ImportError:  # NumPy 1
+        return False
+    loop = opt_func_info(func_name="^expm1$").get("expm1", {}).get("ff", {})
+    return loop.get("current", "").startswith(("AVX512", "X86_V4"))
+
+
+def _host_weight(node: Node, weight: int) -> float:
+    """What an element costs NumPy, in additions; ``weight`` where nothing else is known."""
+    op = node.op
+    if type(op) is not Op:
+        return weight
+    if op.float_weight and node.loop[0].kind == "f":
+        return op.float_weight
+    if op is CONVERT and type(node.operands[0]) is Scalar:
+        return FILL
+    if op.name in _ROUNDING and node.dtype.kind == "f":
+        return 1
+    if node.dtype.char == "f":
+        if op.name in _QUICK_IN_SINGLE:
+            return 1
+        if op.name in _BY_WIDE_VECTORS and _has_wide_vectors():
+            return 2
+    return weight
 
 
 class Costs(NamedTuple):
@@ -137,20 +197,29 @@ def costs(nodes: Sequence[Node], outputs: int, terms: Terms) -> Costs:
             walked, weight = node.operands[0], node.op.reduction.weight
             size = walked.size  # type: ignore[union-attr]
         moved = node.size * node.dtype.itemsize
-        apart = 1.0
+        apart, is_walk = 1.0, type(node.op) is Op
         for part in node.operands:
             if isinstance(part, Node):
                 nbytes = part.size * part.dtype.itemsize
                 moved += nbytes
+                is_walk &= part.shape == node.shape or part.size == 1
                 if id(part) not in inside:
                     read[id(part)] = nbytes
                     layout = part.layout
                     if layout is not None and not is_contiguous(
                         layout.shape, layout.strides, layout.dtype.itemsize
                     ):
-                        apart = APART
-        host += terms.node + size * weight * terms.operation * apart + _host_bytes(moved, terms)
-        arithmetic += size * (weight - 1 + IN_REGISTERS) * terms.operation / terms.cores
+                        apart, is_walk = APART, False
+        operation = terms.operation
+        if is_walk:
+            operation *= _share_of_a_vector(node)
+        elif type(node.op) is Op and node.shape:
+            host += size // max(node.shape[-1], 1) * RUN
+        branches = BRANCHES if node.op is WHERE else 1.0
+        per_element = _host_weight(node, weight) * operation * branches
+        host += terms.node + size * per_element * apart
+        host += _host_bytes(moved, terms)
+        arithmetic += size * (weight - 1 + IN_REGISTERS) * operation / terms.cores
     traffic = sum(read.values()) + outputs
     launch, byte = terms.launch, terms.device_byte * FROM_CACHES
     if traffic > NEAR_BYTES * terms.cores:

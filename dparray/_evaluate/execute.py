@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from typing import Any
 
-from dparray import _dtypes, _hooks
-from dparray._codegen.reduction import most_counters
+from dparray import _hooks
 from dparray._codegen.values import scalar_arguments
 from dparray._evaluate import host, library, limits, stores
+from dparray._evaluate.counters import counters_of
 from dparray._evaluate.kernels import obtain
 from dparray._evaluate.plan import (
     ContractionStep,
@@ -21,7 +20,6 @@ from dparray._evaluate.plan import (
     Step,
 )
 from dparray._evaluate.reasons import why_not_compiled, why_on_host
-from dparray._evaluate.tuning import machine_of
 from dparray._graph.node import Node
 from dparray._layout import Layout
 from dparray._runtime.launch import launch as submit_launch
@@ -36,8 +34,8 @@ from dparray._runtime.submission import (
     pack_scalars,
 )
 from dparray.exceptions import MemoryError
-from dparray.memory.blocks import BorrowedBlock, zeros_beside_the_pool
-from dparray.memory.packed import PackedArray, flat
+from dparray.memory.blocks import BorrowedBlock
+from dparray.memory.packed import flat
 from dparray.memory.pool import allocate
 
 _new = tuple.__new__  # a class's own `__new__` is one more call
@@ -115,7 +113,7 @@ def _execute_step(
                 because = why_not_compiled(launches[0], launches[0].entry.elements)
             for other in step.otherwise:
                 _execute_step(other, queue, slots, arrays, scalars, nodes, because)
-        else:
+        elif not stores.are_written or not _is_put_off(launches, queue, slots, scalars):
             for each in launches:
                 _launch(each, queue, slots, arrays, scalars)
     elif type(step) is HostStep:
@@ -145,10 +143,21 @@ def _run_beside(
     launch = step.instead.launches[0]
     if launch.entry.kernel is None and obtain(launch, queue) is None:
         return False
-    stored = stores.Stored(launch, [slots[at] for at in launch.arguments], scalars)
-    if _hooks.subscribers or not stores.put_off(stored, queue):
+    if not _is_put_off((launch,), queue, slots, scalars):
         _launch(launch, queue, slots, arrays, scalars)
     return True
+
+
+def _is_put_off(
+    launches: Sequence[KernelLaunch], queue: Any, slots: Sequence[Any], scalars: Sequence[Any]
+) -> bool:
+    """Put kernels off, if that is possible; while somebody listens, they belong to their lines."""
+    if len(launches) > 1 or launches[0].accumulators or _hooks.subscribers:
+        return False
+    (launch,) = launches
+    return stores.put_off(
+        stores.Stored(launch, [slots[at] for at in launch.arguments], scalars), queue
+    )
 
 
 def _is_at_work(step: Step, slots: Sequence[Layout], queue: Any) -> bool:
@@ -211,21 +220,3 @@ def _launch(
         memory,
         launch.count_read,
     )
-
-
-# By queue and thread: threads may launch at the same time.
-_counters: dict[tuple[Any, int], PackedArray] = {}
-
-
-def counters_of(queue: Any) -> PackedArray:
-    """Zeros that a kernel counts groups in, and leaves as zeros for the next one on the queue.
-
-    Their memory is not the pool's, since as long as they live they would keep all of a slab.
-    """
-    key = (queue, threading.get_ident())
-    counters = _counters.get(key)
-    if counters is None:
-        count = most_counters(machine_of(queue))
-        zeros = zeros_beside_the_pool(queue, count, _dtypes.int32)
-        counters = _counters[key] = PackedArray(zeros)
-    return counters

@@ -13,7 +13,7 @@ import sys
 from typing import Any, NoReturn
 
 from dparray import config, device, memory
-from dparray._compiler import backend
+from dparray._compiler import backend, program
 from dparray._evaluate import background
 from dparray._runtime import access, in_order, order
 from dparray._runtime.order import Order, forget_at_exit, used_queues
@@ -39,7 +39,7 @@ def _before() -> None:
 
 def _in_child() -> None:
     """Replace what gives work to SYCL by the error, so that nothing has to ask where it runs."""
-    has_built = background.has_worked()
+    has_built = program.is_used() or background.has_worked()
     background.forget_in_child()
     for lock in _LOCKS:
         lock._at_fork_reinit()  # as the standard library does: its holder may not be in the child

@@ -73,6 +73,10 @@ HEAP_BYTES = 1 << 17
 #: another thread is in such a call: whatever it raises, :func:`call` is the second try.
 run_silently = _Silence().run
 
+#: So many times an element is written turn by turn where it is repeated, and so many bytes in all:
+#: each turn walks the whole result.
+_MOST_TURNS, _WIDEST_TURN = 4, 16
+
 #: Raised by NumPy for operands that it does not take, and below where NumPy's function is not the
 #: operation. They go another way, which finds the right words.
 REFUSALS = (TypeError, ValueError, IndexError, OverflowError, RuntimeError, MemoryError)
@@ -202,7 +206,7 @@ def run(
                 out[...] = scalars[value.value.number]
             else:
                 source = layouts[slot_of(layout_of(value))]
-                np.copyto(out, copies.host_view(source), casting="unsafe")
+                _copy(out, copies.host_view(source))
     names = [node.op.name for node in step.order if node.op is not None]
     name = ", ".join(names) or "a copy"
     _hooks.recent.append((name, "NumPy for", target.block.queue, threading.get_ident()))
@@ -320,7 +324,7 @@ FOLDS = {name: _eager_fold(name, fold) for name, fold in _FOLDS.items()}
 
 #: The quick ones, one pass of vectors each, by the kinds of dtypes where they are that.
 QUICK_FOLDS = {
-    "sum": "f",
+    **dict.fromkeys(("sum", "mean"), "f"),
     **dict.fromkeys(("max", "min", "argmax", "argmin"), "iuf"),
     **dict.fromkeys(("any", "all"), "biuf"),
 }
@@ -368,14 +372,9 @@ def _compute(
                 value = values[id(operand)] = copies.host_view(layout)
             operands.append(value)
         assert op is not None
-        if isinstance(op, Reduce):
-            found = reduced(op, operands[0], operands[1:], node.loop[0])
-            found = found if found.dtype == node.dtype else found.astype(node.dtype)
-            if out is not None:
-                np.copyto(out, found, casting="unsafe")
-        elif op in _NO_UFUNC and not (op.keeps_integers and _is_plain(op, node)):
-            found = _special(node, op, operands, out)
-        elif out is None:
+        if out is not None or isinstance(op, Reduce) or _is_special(op, node):
+            found = compute_node(node, operands, out)
+        else:
             taken = operands[reused] if reused >= 0 else None
             if id(taken) not in own:
                 taken = _large_temporary(node, blocks)
@@ -384,9 +383,27 @@ def _compute(
                 found = op.ufunc(*operands, out=taken, casting="unsafe", signature=node.loop)
             if type(found) is np.ndarray:
                 own.add(id(found))
-        else:
-            found = op.ufunc(*operands, out=out, casting="unsafe", signature=node.loop)
         values[id(node)] = found
+
+
+def compute_node(node: Node, operands: list[Any], out: np.ndarray | None) -> Any:
+    """One operation of arrays and scalars in its dtypes, into ``out`` if that is given."""
+    op = node.op
+    assert op is not None
+    if isinstance(op, Reduce):
+        found = reduced(op, operands[0], operands[1:], node.loop[0])
+        found = found if found.dtype == node.dtype else found.astype(node.dtype)
+        if out is not None:
+            np.copyto(out, found, casting="unsafe")
+        return found
+    if _is_special(op, node):
+        return _special(node, op, operands, out)
+    return op.ufunc(*operands, out=out, casting="unsafe", signature=node.loop)
+
+
+def _is_special(op: Op, node: Node) -> bool:
+    """Whether an operation of a node is no plain ufunc."""
+    return op in _NO_UFUNC and not (op.keeps_integers and _is_plain(op, node))
 
 
 def _compute_in_pieces(
@@ -442,6 +459,9 @@ def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) ->
     elif op is WHERE and out is not None and _is_kept(out, *operands):
         np.copyto(out, operands[1], casting="unsafe", where=operands[0])  # x[mask] = value
         return out
+    elif op is CONVERT and out is not None and node.dtype == out.dtype:
+        _copy(out, operands[0])
+        return out
     elif op is WHERE or op is CONVERT:
         result = form(op, operands, node.dtype)
     elif op.keeps_integers and node.dtype.kind in "biu":
@@ -455,11 +475,32 @@ def _special(node: Node, op: Op, operands: list[Any], out: np.ndarray | None) ->
         x = np.asarray(operands[0], node.dtype)
         result = np.asarray(op.ufunc(x))
         result.imag = op.imaginary(np, x.real, x.imag, result.imag)
+    elif out is not None:
+        return op.ufunc(*operands, out=out, casting="unsafe")
     else:
         result = op.ufunc(*operands)
     if out is not None:
         np.copyto(out, result, casting="unsafe")
     return result
+
+
+def _copy(out: np.ndarray, source: np.ndarray) -> None:
+    """Copy an array, converted.
+
+    NumPy walks rows one by one: where each element is repeated a few times, it is quicker to write
+    the first of all, then the second.
+    """
+    is_repeated = source.ndim > 1 and source.shape == out.shape and source.strides[-1] == 0
+    if (
+        is_repeated
+        and out.shape[-1] <= _MOST_TURNS
+        and out.shape[-1] * out.itemsize <= _WIDEST_TURN
+        and not np.may_share_memory(out, source)
+    ):
+        for turn in range(out.shape[-1]):
+            np.copyto(out[..., turn], source[..., turn], casting="unsafe")
+    else:
+        np.copyto(out, source, casting="unsafe")
 
 
 def _is_kept(out: np.ndarray, mask: Any, value: Any, other: Any) -> bool:

@@ -143,6 +143,6 @@ def _now(launch: KernelLaunch, compiles: bool, queue: Any, keeps: bool = True) -
         else:
             kernel = compile.obtain_generated(source, types, given, queue)
         entry.origin = "compiled"
-    if keeps:
+    if keeps and kernel is not None:  # another thread may have compiled it meanwhile
         entry.kernel = kernel
     return kernel

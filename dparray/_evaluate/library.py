@@ -151,9 +151,14 @@ def _operation(node: Node, given: Sequence[Scalar | Layout], result: Layout) -> 
 
 
 def _store(target: Any, source: Any) -> None:
-    """Copy a tensor into another, which converts it; dpnp takes `uint32` for signed of floats."""
+    """Copy a tensor into another, which converts it; dpnp converts floats to signed numbers."""
     if target.dtype == np.uint32 and source.dtype.kind == "f":
         source = dpt.astype(source, np.int64)
+    elif target.dtype == np.uint64 and source.dtype.kind == "f" and source.dtype.itemsize > 2:
+        is_high = dpt.greater_equal(source, 2.0**63)
+        low = dpt.astype(_where(is_high, dpt.subtract(source, 2.0**63), source), np.int64)
+        high = dpt.bitwise_left_shift(dpt.astype(is_high, np.int64), 63)
+        source = dpt.bitwise_xor(low, high)
     target[...] = source
 
 

@@ -47,11 +47,12 @@ def externally_referenced(roots: Sequence[Node], order: Sequence[Node] | None = 
         order = pending_order(roots)
     # One reference is the user's in `order`; most nodes have no more.
     most = WALK_REFERENCES + 1
+    only = roots[0] if len(roots) == 1 else None  # which is stored anyway
     shared: list[Node] = []
     references: list[int] = []
     for node in order:
         count = getrefcount(node)
-        if count > most and is_worth_storing(node):
+        if count > most and node is not only and is_worth_storing(node):
             shared.append(node)
             references.append(count - WALK_REFERENCES)
     if not shared:

@@ -288,7 +288,8 @@ class _Scheduler:
         program = elementwise.linearize(order, outputs, shape, self.traits.tuning)
         functions = elementwise.functions_of(order)
         launch = self._launch(program, order, outputs, (), functions, prod(shape), is_alone)
-        self._note_gain(launch, order, outputs, otherwise)
+        if not launch.must_compile:
+            launch.gain = self._gain(order, outputs, otherwise)
         self.steps.append(
             FusedStep(
                 **self._described(order, outputs, new, stored_because, siblings),
@@ -337,7 +338,7 @@ class _Scheduler:
         """Values with reductions: in one kernel, or more for the accumulators it leaves."""
         described = self._described(group.order, outputs, new, stored_because, siblings)
         otherwise = self._without_kernel(group.order, outputs, (), "", ())
-        described_order, described_outputs = group.order, outputs
+        gain = self._gain(group.order, outputs, otherwise)  # before a first pass changes the nodes
         launches: list[KernelLaunch] = []
         while outputs:
             assert group.domain is not None
@@ -366,20 +367,18 @@ class _Scheduler:
             outputs = now.left
             if outputs:
                 group = next_group(now, accumulators, group)
-        self._note_gain(launches[0], described_order, described_outputs, otherwise)
+        if not launches[0].must_compile:
+            launches[0].gain = gain
         return FusedStep(**described, launches=tuple(launches), otherwise=tuple(otherwise))
 
-    def _note_gain(
-        self,
-        launch: KernelLaunch,
-        order: Sequence[Node],
-        outputs: Outputs,
-        otherwise: Sequence[Step],
-    ) -> None:
-        """Say what a kernel gains, where the calling thread may take its place meanwhile."""
-        if otherwise and not launch.must_compile and type(otherwise[-1]) is HostStep:
-            found = cost_model.costs(order, _nbytes(outputs), cost_model.terms())
-            launch.gain = found.host - found.kernel
+    def _gain(
+        self, order: Sequence[Node], outputs: Outputs, otherwise: Sequence[Step]
+    ) -> float | None:
+        """What a kernel gains, where the calling thread may take its place meanwhile."""
+        if not otherwise or type(otherwise[-1]) is not HostStep:
+            return None
+        found = cost_model.costs(order, _nbytes(outputs), cost_model.terms())
+        return found.host - found.kernel
 
     def _launch(
         self,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from sys import getrefcount
 
 from dparray import _hooks, _placement
-from dparray._evaluate import late
+from dparray._evaluate import late, stores
 from dparray._evaluate.evaluate import compute, evaluate
 from dparray._evaluate.readers import (
     WALK_REFERENCES,
@@ -20,9 +20,9 @@ from dparray._graph.contractions import Contraction
 from dparray._graph.node import Node, Scalar, layout_of, memory_read_by, pending_order
 from dparray._graph.ops import CONVERT
 from dparray._graph.reductions import WEIGHT
-from dparray._layout import Block, Layout
+from dparray._layout import Block, Layout, are_apart
 from dparray._runtime import access
-from dparray._runtime.queues import note_others
+from dparray._runtime.queues import note_others, submit_ahead
 from dparray.memory.blocks import SHARED, allocate
 
 
@@ -49,28 +49,33 @@ def store(value: Node | Scalar, target: Layout, is_owned: bool = False) -> None:
             value = late.brought(value, target.block.queue)
             if access.holds:  # it may be on its way
                 access.before_read(*_read_by(value))
-        settle_readers(target.block, value)
-        if type(value) is not Node or is_owned:
+        stores.written(_store, value, target, is_owned)
+
+
+def _store(value: Node | Scalar, target: Layout, is_owned: bool) -> None:
+    """The same with the lock held; the kernels may be put off."""
+    settle_readers(target.block, value)
+    if type(value) is not Node or is_owned:
+        is_lost = False
+    else:
+        is_lost = value.layout is None and _reads(value, target.block)
+        if is_lost and (value.dtype != target.dtype or target.block.readers is SHARED):
+            evaluate(value)
             is_lost = False
+    if type(value) is Node and _overlaps(value, target):
+        if value.layout is None:
+            evaluate(value)
         else:
-            is_lost = value.layout is None and _reads(value, target.block)
-            if is_lost and (value.dtype != target.dtype or target.block.readers is SHARED):
-                evaluate(value)
-                is_lost = False
-        if type(value) is Node and _overlaps(value, target):
-            if value.layout is None:
-                evaluate(value)
-            else:
-                value = _copied(value)
-            is_lost = False
-        if type(value) is Node and value.layout is None:
-            order = pending_order([value])
-            held = externally_referenced([value], order)
-            compute(order, [value], held, siblings_of(order), target=target)
-        else:
-            compute([], [], value=value, target=target)
-        if is_lost and type(value) is Node and value.layout is None:
-            _read_back(value, target)
+            value = _copied(value)
+        is_lost = False
+    if type(value) is Node and value.layout is None:
+        order = pending_order([value])
+        held = externally_referenced([value], order)
+        compute(order, [value], held, siblings_of(order), target=target)
+    else:
+        compute([], [], value=value, target=target)
+    if is_lost and type(value) is Node and value.layout is None:
+        _read_back(value, target)
 
 
 def _read_by(value: Node) -> list[Layout]:
@@ -145,6 +150,7 @@ def share(block: Block) -> None:
         if block.segment is not None:
             block.segment.is_shared = True
         note_others(block.queue)
+        submit_ahead(block.queue)
 
 
 def _overlaps(value: Node, target: Layout) -> bool:
@@ -153,6 +159,7 @@ def _overlaps(value: Node, target: Layout) -> bool:
     Contractions read any element of their arrays, so these may not lie there either.
     """
     at = (target.offset, target.strides, target.shape, target.dtype)
+    place = (target.offset, target.shape, target.strides, target.dtype.itemsize)
     if value.weight >= WEIGHT and any(
         leaf.layout is not None and leaf.layout.block.memory is target.block.memory
         for node in pending_order([value])
@@ -164,30 +171,9 @@ def _overlaps(value: Node, target: Layout) -> bool:
     return any(
         read.block.memory is target.block.memory
         and (read.offset, read.strides, read.shape, read.dtype) != at
-        and not _are_apart(read, target)
+        and not are_apart((read.offset, read.shape, read.strides, read.dtype.itemsize), place)
         for read in map(layout_of, _leaves(value))
     )
-
-
-def _are_apart(one: Layout, other: Layout) -> bool:
-    """Whether two layouts of one block are seen at once to share no byte, as borders are."""
-    spans = [
-        access.span_of(each.offset, each.shape, each.strides, each.dtype.itemsize)
-        for each in (one, other)
-    ]
-    if spans[0][1] <= spans[1][0] or spans[1][1] <= spans[0][0]:
-        return True
-    steps = [
-        [step for extent, step in zip(each.shape, each.strides, strict=True) if extent > 1]
-        for each in (one, other)
-    ]
-    # Columns: the elements of both lie in the same steps, begun at other places.
-    itemsize = max(one.dtype.itemsize, other.dtype.itemsize)
-    if len(steps[0]) != 1 or steps[0] != steps[1] or abs(steps[0][0]) < itemsize:
-        return False
-    step = abs(steps[0][0])
-    distance = (one.offset - other.offset) % step
-    return itemsize <= distance <= step - itemsize
 
 
 def _reads(value: Node, block: Block) -> bool:

@@ -115,6 +115,8 @@ class Explanation:
         kernels: what is launched, in order.
         is_on_host: the calling thread has computed the values at the line that asked for them, and
             they have not been needed in USM memory yet.
+        is_at_once: the values are there, it is not remembered what computed them, and the calling
+            thread computes additions of so many elements at the line that asks for them.
         ran: what the call ran that gave the array, in its order; where that is not remembered (or
             it only noted an expression down), what ran last on the queue, for whomever.
         made_by: the name of that call; ``""`` where it is not remembered.
@@ -138,6 +140,7 @@ class Explanation:
     ran: tuple[str, ...] = ()
     placed: PlacedExpression | None = None
     made_by: str = ""
+    is_at_once: bool = False
 
     @property
     def source(self) -> str:
@@ -176,7 +179,15 @@ class Explanation:
     def __str__(self) -> str:
         what = f"{self.dtype} array of shape {self.shape}, {self.usm_type} memory, {self.queue}"
         if not self.is_pending:
-            because = f"\n   because {self.reason}" if self.is_on_host else ""
+            because = ""
+            if self.is_on_host:
+                because = f"\n   because {self.reason}"
+            elif self.is_at_once:
+                because = (
+                    f"\n   the calling thread computes up to {limits.host_elements} additions at "
+                    "once, in memory that no work writes: a launch, or noting the operation down, "
+                    "would cost more than the work"
+                )
             return f"{what}\ncomputed: nothing is pending{because}{self._told_ran()}"
         lines = [
             what + (self._told_ran() if self.made_by else ""),
@@ -301,6 +312,7 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
     if late.nodes and (policy := late.policy_of(x._node)) is not None:
         placed = bind.planned(policy, [array._node for array in arrays])
     plan = _Explanation([array._node for array in arrays])
+    is_small = x._on_host is not None and 0 < x.size <= limits.host_elements and not others
     return Explanation(
         x.shape,
         x.dtype.name,
@@ -311,6 +323,7 @@ def explain(x: Any, *others: Any, **named: Any) -> Any:
         ran=ran or _ran_last(x.sycl_queue),
         placed=placed,
         made_by=made_by,
+        is_at_once=is_small and not made_by and config.host_tier,
     )
 
 

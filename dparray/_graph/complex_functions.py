@@ -150,6 +150,24 @@ def reciprocal(xp: Any, where: Any, ready: Any, x: Any) -> Any:
     return _joined(xp, (where(is_wide, one, other), -where(is_wide, other, one)), x)
 
 
+def quotient(xp: Any, where: Any, ready: Any, x1: Any, x2: Any) -> Any:
+    """By Smith's algorithm; of zeros, whose signs do not count, in each part.
+
+    dpnp's keeps the signs of zeros: they would be those of infinities.
+    """
+    found = ready(x1, x2)
+    first, second, real, imaginary = xp.real(x1), xp.imag(x1), xp.real(x2), xp.imag(x2)
+    is_zero, is_wide = xp.equal(x2, 0), xp.abs(imaginary) <= xp.abs(real)
+    large, small = where(is_wide, real, imaginary), where(is_wide, imaginary, real)
+    ratio, zero = small / large, xp.abs(large)
+    scale = 1 / (large + small * ratio)
+    along = where(is_wide, first + second * ratio, first * ratio + second)
+    across = where(is_wide, second - first * ratio, second * ratio - first)
+    found.real[...] = where(is_zero, first / zero, along * scale)
+    found.imag[...] = where(is_zero, second / zero, across * scale)
+    return found
+
+
 def sign(xp: Any, where: Any, ready: Any, x: Any) -> Any:
     """Along an axis of the plane where one part is infinite, NaN where both are."""
     found = ready(x)

@@ -40,6 +40,7 @@ class Op:
             the expressions are right.
         takes_half: single precision, rounded to half afterwards, is right for half precision.
         weight: the cost of one element, in additions.
+        float_weight: NumPy's cost of one of floats, where it has no vectors for them.
         functions: device functions that the expression calls, by name. Such an operation has no
             ready kernel and no meaning on the host: it is always computed by a generated kernel.
         imaginary: where NumPy's and dpnp's complex function has other special values than the
@@ -68,6 +69,7 @@ class Op:
     expression: str = ""
     kinds: str = "f"
     weight: int = 1
+    float_weight: int = 0
     integer: str = ""
     boolean: str = ""
     complex: str = ""
@@ -337,6 +339,7 @@ _ROWS = (
         weight=4,
         kinds="fc",
         complex=_QUOTIENT,
+        library={"c": complex_functions.quotient},
     ),
     Op(
         "floor_divide",
@@ -499,6 +502,7 @@ _ROWS = (
         expression="({0} != 0) & ({1} != 0)",
         boolean="{0} & {1}",
         kinds="iufcb",
+        float_weight=6,
         complex=_IS_TRUE.format(0) + " & " + _IS_TRUE.format(1),
         samples=("[True, False]", "True"),
     ),
@@ -509,6 +513,7 @@ _ROWS = (
         expression="({0} != 0) | ({1} != 0)",
         boolean="{0} | {1}",
         kinds="iufcb",
+        float_weight=6,
         complex=_IS_TRUE.format(0) + " | " + _IS_TRUE.format(1),
         samples=("[True, False]", "True"),
     ),
@@ -519,6 +524,7 @@ _ROWS = (
         expression="({0} != 0) ^ ({1} != 0)",
         boolean="{0} ^ {1}",
         kinds="iufcb",
+        float_weight=6,
         complex=_IS_TRUE.format(0) + " ^ " + _IS_TRUE.format(1),
         samples=("[True, False]", "True"),
     ),
@@ -884,6 +890,7 @@ _ROWS = (
         expression="{0} == 0",
         boolean="not {0}",
         kinds="iufcb",
+        float_weight=4,
         complex="({0.real} == 0) & ({0.imag} == 0)",
         samples=("[True, False]",),
     ),

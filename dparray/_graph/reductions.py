@@ -55,6 +55,8 @@ class Reduction:
         takes_correction: the scalar operand is the number of elements less a correction, which
             their functions take.
         weight: the cost of one element by NumPy's function, in additions.
+        of_narrow: the same reduction of integers of up to 16 bits in wider numbers, of which a
+            work-item folds so few that their sum has 32 bits.
     """
 
     name: str
@@ -74,6 +76,7 @@ class Reduction:
     takes_dtype: tuple[str, ...] = ()
     takes_correction: bool = False
     weight: int = 1
+    of_narrow: Reduction | None = None
 
     @property
     def is_positional(self) -> bool:
@@ -120,6 +123,19 @@ def _plain(name: str, identity: str, value: str, lifted: str = "{v}", **more: An
     """A row of one accumulator."""
     return Reduction(
         name, {"acc": ""}, (identity,), (lifted,), ("{acc} = {A}(" + value + ")",), **more
+    )
+
+
+def _sum(name: str, **more: Any) -> Reduction:
+    """A sum; of narrow integers in 32 bits, twice as many in a vector as of 64."""
+    narrow: dict[str, Any] = {
+        "begin": ("{acc}_part = int32(0)",),
+        "fold": ("{acc}_part = int32({acc}_part + int32({v}))",),
+        "end": ("{acc} = {A}({acc}_part)",),
+    }
+    value = "{acc} + {acc_}"
+    return _plain(
+        name, "{A}(0)", value, of_narrow=_plain(name, "{A}(0)", value, **narrow, **more), **more
     )
 
 
@@ -275,7 +291,7 @@ _VARIANCE = Reduction(
 REDUCTIONS: dict[str, Reduction] = {
     row.name: row
     for row in (
-        _plain("sum", "{A}(0)", "{acc} + {acc_}", takes_dtype=("numpy", "dpnp")),
+        _sum("sum", takes_dtype=("numpy", "dpnp")),
         _plain("prod", "{A}(1)", "{acc} * {acc_}", takes_dtype=("numpy", "dpnp")),
         _extreme("max", ">"),
         _extreme("min", "<"),
@@ -291,14 +307,7 @@ REDUCTIONS: dict[str, Reduction] = {
             begin=("{acc} = {A}(0)",),
             fold=("{acc} = {A}(1) if {v} != 0 else {acc}",),
         ),
-        _plain(
-            "mean",
-            "{A}(0)",
-            "{acc} + {acc_}",
-            result="{acc} / {s0}",
-            scalars=1,
-            takes_dtype=("numpy",),
-        ),
+        _sum("mean", result="{acc} / {s0}", scalars=1, takes_dtype=("numpy",)),
         _VARIANCE,
         _arg_extreme("argmax", ">"),
         _arg_extreme("argmin", "<"),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dparray as dp
-from dparray._evaluate import limits
+from dparray._evaluate import evaluate, limits
 from tests.support import launched
 
 ROWS, COLUMNS = 600, 400
@@ -130,6 +130,29 @@ def test_a_second_view_gives_the_array_memory() -> None:
     second = y[:-1]
     assert not y.is_pending
     assert first.block is second.block is y.block
+
+
+@pytest.mark.parametrize("gone", ["array", "view"])
+def test_one_of_the_two_may_go_while_the_other_is_computed(
+    gone: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The collector takes it then, or another thread: a traceback may hold what failed before."""
+    host, x = pair()
+    y = x * 2
+    both = {"array": y, "view": y[1:]}
+    kept = both["view" if gone == "array" else "array"]
+    del y
+    kept_evaluate = evaluate.evaluate
+
+    def collected(*nodes: Any) -> None:
+        both.clear()
+        kept_evaluate(*nodes)
+
+    monkeypatch.setattr(evaluate, "evaluate", collected)
+    wanted = host * 2
+    kept += 1
+    assert not both
+    np.testing.assert_array_equal(kept.asnumpy(), (wanted if gone == "view" else wanted[1:]) + 1)
 
 
 @pytest.mark.parametrize(

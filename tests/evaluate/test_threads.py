@@ -110,4 +110,6 @@ def test_threads_launch_on_one_queue_beside_dpnp() -> None:
             x += 1  # dpnp's own kernel
         return int(x[19_999])
 
+    # Two threads that have dpnp's first kernels built at once wait for each other, in dpnp.
+    assert work(0) == 120
     assert run_in_threads(work) == [number + 120 for number in range(8)]

@@ -1,0 +1,236 @@
+"""An expression that one launch of a known kernel computes is launched by the compiled module, and
+is what it was before: in its values, in its order and in what the host waits for.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dparray as dp
+from dparray._array import short
+from dparray._evaluate import known, limits
+from dparray._evaluate.plan import KernelLaunch
+from dparray._runtime import in_order
+from tests.support import Waiting, held
+
+if short.module is None:
+    pytest.skip("the short way is not compiled here", allow_module_level=True)
+
+COUNT = 40_000
+
+EXPRESSIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "a chain": lambda x, y, s: x * y + x - y * s,
+    "the same twice": lambda x, y, s: x * s + x,
+    "slices": lambda x, y, s: s * (x[1:-1] + x[:-2] + y[2:]),
+    "a square": lambda x, y, s: (x - y) ** 2 + s,
+    "a sum": lambda x, y, s: (x * s + y).sum(),
+    "a sum of memory": lambda x, y, s: x.sum(),
+    "sums of rows": lambda x, y, s: (x.reshape(200, 200) * s).sum(axis=1),
+}
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each launch that was known could be made, from now on."""
+    found: list[bool] = []
+    launch = known.launch
+
+    def noted(*arguments: Any) -> bool:
+        found.append(launch(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(known, "launch", noted)
+    monkeypatch.setattr(in_order, "_is_met", False)  # other files' queues in order are at rest
+    known.launches.clear()
+    return found
+
+
+def operands(queue: Any, dtype: str, seed: int = 0) -> tuple[Any, Any, Any, Any]:
+    generator = np.random.default_rng(seed)
+    a, b = (generator.uniform(0.5, 1.5, COUNT).astype(dtype) for _ in range(2))
+    return a, b, dp.asarray(a, sycl_queue=queue), dp.asarray(b, sycl_queue=queue)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_values_are_those_of_new_arrays_and_numbers(
+    queue: Any, fused: None, launches: list[bool], name: str, dtype: str
+) -> None:
+    compute = EXPRESSIONS[name]
+    for turn in range(4):
+        a, b, x, y = operands(queue, dtype, turn)
+        for scalar in (0.5, 3, -2.25, 1):
+            made = compute(x, y, scalar)
+            assert made.is_pending
+            dp.eval(made)
+            np.testing.assert_allclose(
+                made.asnumpy(), compute(a, b, a.dtype.type(scalar)), rtol=2e-5
+            )
+    assert launches
+    assert all(launches)
+
+
+def test_other_numbers_go_the_long_way(fused: None, launches: list[bool]) -> None:
+    a, _, x, _ = operands(None, "float64")
+    for _ in range(3):
+        (x * 2 + x).asnumpy()
+    assert launches == [True] * len(launches) != []
+    del launches[:]
+    found = dp.add(dp.multiply(x, True), x)
+    np.testing.assert_allclose(found.asnumpy(), a + a)
+    with pytest.raises(OverflowError):
+        dp.eval(x * 10**400 + x)
+
+
+def test_an_option_that_decides_makes_all_unknown(fused: None, launches: list[bool]) -> None:
+    a, b, x, y = operands(None, "float32")
+    for _ in range(3):
+        (x * y + x).asnumpy()
+    assert known.launches
+    assert launches
+    for option, value in (("fp_contract", True), ("tuning", {"cpu": {"elements": 4}})):
+        with dp.config.override(**{option: value}):
+            assert not known.launches
+            np.testing.assert_allclose((x * y + x).asnumpy(), a * b + a, rtol=1e-6)
+        assert not known.launches
+    with dp.config.override(fused_tier=False), limits.force("host"):
+        del launches[:]
+        np.testing.assert_allclose((x * y + x).asnumpy(), a * b + a, rtol=1e-6)
+        assert not launches
+
+
+def test_a_launch_comes_after_the_one_that_writes_what_it_reads(
+    queue: Any, fused: None, launches: list[bool]
+) -> None:
+    a, _, x, y = operands(queue, "float64")
+    for _ in range(2):
+        dp.synchronize(x * 2 + x)
+    before = float(y[0])
+    with held(queue, x, y):  # it writes the first element of x when it is let go
+        found = x * 2 + x
+        dp.eval(found)
+        assert not found.event.done
+    assert float(found[0]) == 3 * (before + 1)
+    np.testing.assert_allclose(found.asnumpy()[1:], 3 * a[1:])
+    assert launches[-1]
+
+
+def test_the_host_waits_before_it_writes_what_a_launch_reads(
+    queue: Any, fused: None, launches: list[bool]
+) -> None:
+    a, b, x, y = operands(queue, "float64")
+    other = dp.asarray(a, sycl_queue=queue)
+    for _ in range(2):
+        dp.synchronize(x * y + x)
+    with held(queue, other, other):
+        found = x * y + x
+        dp.eval(found)  # after the one that is held
+        assert launches[-1]
+        assert float(x[5]) == a[5]  # it is only read
+        writer = Waiting(lambda: x.__setitem__(7, 100.0))
+    writer.result()
+    np.testing.assert_allclose(found.asnumpy(), a * b + a)
+    assert float(x[7]) == 100
+
+
+def test_memory_that_another_library_gave_goes_the_long_way(
+    fused: None, launches: list[bool]
+) -> None:
+    dpnp = pytest.importorskip("dpnp")
+    a, _, x, _ = operands(None, "float64")
+    for _ in range(3):
+        (x * 2 + x).asnumpy()
+    theirs = dp.asarray(dpnp.asarray(a))
+    del launches[:]
+    np.testing.assert_allclose((theirs * 2 + theirs).asnumpy(), 3 * a)
+    assert not any(launches)
+
+
+def test_threads_have_counters_of_their_own(fused: None) -> None:
+    a, b, x, y = operands(None, "float64")
+    dp.eval((x * 0.5 + y).sum())
+    found: list[Any] = []
+
+    def run() -> None:
+        found.extend(float((x * 0.5 + y).sum()) for _ in range(30))
+        found.extend(float((x * y + x)[17]) / (a[17] * b[17] + a[17]) for _ in range(30))
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wanted = (a * 0.5 + b).sum()
+    assert len(found) == 240
+    assert all(np.isclose(each, wanted) or np.isclose(each, 1) for each in found)
+
+
+def test_what_a_launch_points_at_stays_with_it(
+    fused: None, launches: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread's first launch, which began at the same time, may replace the numbers."""
+    make, noted = known.make, []
+    assert make is not None
+
+    def seen(spec: Any) -> Any:
+        noted.append(spec[0])
+        return make(spec)
+
+    monkeypatch.setattr(known, "make", seen)
+    _, _, x, y = operands(None, "float64")
+    dp.eval(x * 0.5 + y)
+    dp.eval((x * 0.5 + y).sum())
+    for kept in noted:
+        (launch,) = (each for each in kept if isinstance(each, KernelLaunch))
+        assert any(each is launch.packed for each in kept)
+    assert noted
+
+
+def test_values_that_others_hold_are_stored(fused: None) -> None:
+    a, b, x, y = operands(None, "float64")
+    for _ in range(3):
+        inner = dp.exp(x) * y
+        total = (inner + 1).sum()
+        np.testing.assert_allclose(float(total), (np.exp(a) * b + 1).sum())
+        np.testing.assert_allclose(inner.asnumpy(), np.exp(a) * b, rtol=1e-6)
+
+
+def test_queues_in_order_end_it() -> None:
+    script = """
+import dpctl, numpy as np
+import dparray as dp
+from dparray._evaluate import known, limits
+with limits.force("fused"):
+    x = dp.asarray(np.ones(40_000))
+    for _ in range(3):
+        (x * 2 + x).asnumpy()
+    assert known.launches
+    y = dp.asarray(np.ones(40_000), sycl_queue=dpctl.SyclQueue(property="in_order"))
+    for _ in range(3):
+        assert ((y * 2 + y).asnumpy() == 3).all()
+        assert ((x * 2 + x).asnumpy() == 3).all()
+    assert not known.launches
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=120)
+
+
+def test_folds_are_noted_as_python_does(fused: None) -> None:
+    for dtype in ("float32", "float64", "int32"):
+        _, _, x, y = operands(None, dtype)
+        for array in (x, x * y, x.reshape(200, 200), x.reshape(200, 200).T, x[::2]):
+            ours = dp.sum(array)
+            theirs = dp.sum(array, dtype=ours.dtype)  # goes the long way
+            assert (ours.shape, ours.size) == (theirs.shape, theirs.size) == ((), 1)
+            first, second = ours._node, theirs._node
+            for part in ("op", "loop", "shape", "size", "axes", "usm_type", "weight", "leaves"):
+                assert getattr(first, part) == getattr(second, part), part
+            np.testing.assert_allclose(float(ours), float(theirs), rtol=1e-6)
+    empty = dp.asarray(np.ones((0, 3)))
+    assert float(dp.sum(empty)) == 0
